@@ -1,0 +1,11 @@
+// The extension module onlineforest._core. Arrays in and out, the GIL, nothing else.
+#include <nanobind/nanobind.h>
+
+namespace onlineforest::bindings {
+void bind_forest(nanobind::module_& module);
+}
+
+NB_MODULE(_core, module) {
+  module.doc() = "The compiled core of onlineforest. Private: use the estimators.";
+  onlineforest::bindings::bind_forest(module);
+}

@@ -1,0 +1,174 @@
+#include "archive.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <stdexcept>
+#include <string>
+
+#include "invariants.hpp"
+
+namespace onlineforest {
+
+namespace {
+
+void require(bool ok, const char* message) {
+  if (!ok) throw std::invalid_argument(std::string("not the state of a forest: ") + message);
+}
+
+void require_weights(const std::vector<double>& weights, double discount_rate, std::size_t n_features) {
+  require(weights.size() == n_features, "there must be one weight per feature");
+  require(std::ranges::all_of(weights, [](double w) { return w >= 0.0 && w <= kLargestWeight; }),
+          "a weight is out of range");
+  require(discount_rate >= 0.0 && std::isfinite(discount_rate), "the discount rate is out of range");
+}
+
+}  // namespace
+
+ForestState Archive::save(const LabelForest& forest) {
+  return forest.read([](const LabelForest& f) {
+    ForestState state;
+    state.options = f.options();
+    state.n_classes = f.n_classes_;
+    state.rows.assign(f.points_.rows().begin(), f.points_.rows().end());
+    state.labels.assign(f.points_.values().begin(), f.points_.values().end());
+    state.measure = f.measure_;
+    state.measure_computed_from = f.schedule_.computed_from();
+    for (const auto& tree : f.trees_) state.trees.push_back(save_tree(tree));
+    return state;
+  });
+}
+
+TreeState Archive::save_tree(const Tree<LabelTarget>& tree) {
+  TreeState state;
+  state.rng = tree.rng_.state();
+  state.weights = tree.measure_.weights;
+  state.discount_rate = tree.measure_.discount_rate;
+  state.root = tree.root_;
+  const std::size_t n = tree.nodes_.size();
+  state.left.reserve(n);
+  state.right.reserve(n);
+  state.split_dimension.reserve(n);
+  state.split_location.reserve(n);
+  state.split_time.reserve(n);
+  for (std::size_t i = 0; i < n; ++i) {
+    const Node& node = tree.nodes_[static_cast<NodeIndex>(i)];
+    state.left.push_back(node.is_leaf() ? node.first_point : node.left);
+    state.right.push_back(node.is_leaf() ? node.n_points : node.right);
+    state.split_dimension.push_back(node.split_dimension);
+    state.split_location.push_back(node.split_location);
+    state.split_time.push_back(node.split_time);
+  }
+  state.next_point = tree.next_;
+  return state;
+}
+
+std::unique_ptr<LabelForest> Archive::restore(const ForestState& state) {
+  require(state.trees.size() == state.options.n_trees, "the number of trees is wrong");
+  auto forest = std::make_unique<LabelForest>(state.options);
+  const std::size_t n_features = state.options.n_features;
+  require(state.rows.size() == state.labels.size() * n_features, "rows and labels differ in number");
+  require(std::ranges::all_of(state.rows, [](float x) { return std::isfinite(x); }), "a point is not finite");
+  require(state.n_classes >= 0, "the number of classes is negative");
+  require(std::ranges::all_of(state.labels, [&](Label y) { return y >= 0 && y < state.n_classes; }),
+          "a label is no class");
+  require(state.measure_computed_from <= state.labels.size(), "the measure comes from more points than there are");
+  if (state.labels.empty()) {
+    require(state.measure.weights.empty(), "there is a measure, but no points");
+  } else {
+    require_weights(state.measure.weights, state.measure.discount_rate, n_features);
+  }
+
+  forest->points_.append(state.rows, state.labels);
+  forest->n_classes_ = state.n_classes;
+  forest->measure_ = state.measure;
+  forest->schedule_.resume(state.measure_computed_from);
+  for (std::size_t i = 0; i < state.trees.size(); ++i) restore_tree(state.trees[i], *forest, forest->trees_[i]);
+  return forest;
+}
+
+void Archive::restore_tree(const TreeState& state, const LabelForest& forest, Tree<LabelTarget>& tree) {
+  const PointStore<Label>& points = forest.points_;
+  const std::size_t n_features = points.n_features();
+  const std::size_t n = state.left.size(), n_points = state.next_point.size();
+  require(std::ranges::any_of(state.rng, [](std::uint64_t word) { return word != 0; }), "a random state is all zero");
+  tree.rng_ = Rng(state.rng);
+  require(state.right.size() == n && state.split_dimension.size() == n && state.split_location.size() == n &&
+              state.split_time.size() == n,
+          "the arrays of a tree differ in length");
+  require(n_points <= points.size(), "a tree holds more points than there are");
+  if (n == 0) {
+    require(n_points == 0 && state.root == kNoNode, "an empty tree has points");
+    return;
+  }
+  require_weights(state.weights, state.discount_rate, n_features);
+  require(n < 2 * n_points, "a tree has more nodes than its points allow");
+  tree.measure_ = {state.weights, state.discount_rate};
+  tree.target_.reserve_classes(forest.n_classes_);
+  tree.next_ = state.next_point;
+
+  const auto is_node = [n](NodeIndex j) { return j >= 0 && static_cast<std::size_t>(j) < n; };
+  const auto is_point = [n_points](Slot slot) { return slot >= 0 && static_cast<std::size_t>(slot) < n_points; };
+  require(is_node(state.root), "the root is no node");
+  for (std::size_t i = 0; i < n; ++i) {
+    Node& node = tree.nodes_[tree.add_node(kNoNode)];
+    node.split_time = state.split_time[i];
+    node.split_dimension = state.split_dimension[i];
+    node.split_location = state.split_location[i];
+    require(!std::isnan(node.split_time) && std::isfinite(node.split_location), "a time or location is no number");
+    if (node.is_leaf()) {
+      require(is_point(state.left[i]) && state.right[i] > 0, "a leaf has no points");
+      node.first_point = state.left[i];
+      node.n_points = 0;  // counted below
+    } else {
+      require(node.split_dimension >= 0 && static_cast<std::size_t>(node.split_dimension) < n_features,
+              "a split dimension is no feature");
+      require(is_node(state.left[i]) && is_node(state.right[i]), "a child is no node");
+      node.left = state.left[i];
+      node.right = state.right[i];
+    }
+  }
+
+  // Parents before children. A node that is reached twice would make this longer than there are nodes.
+  std::vector<NodeIndex> order{state.root};
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    const NodeIndex j = order[i];
+    if (tree.nodes_[j].is_leaf()) continue;
+    require(order.size() + 2 <= n, "a node is reached twice");
+    for (const NodeIndex child : {tree.nodes_[j].left, tree.nodes_[j].right}) {
+      tree.nodes_[child].parent = j;
+      order.push_back(child);
+    }
+  }
+  require(order.size() == n, "a node is not reached from the root");
+  tree.root_ = state.root;
+
+  std::size_t n_placed = 0;
+  for (auto j = order.rbegin(); j != order.rend(); ++j) {
+    Node& node = tree.nodes_[*j];
+    float* lower = tree.nodes_.lower(*j);
+    float* upper = tree.nodes_.upper(*j);
+    if (node.is_leaf()) {
+      start_box(lower, upper, points.row(node.first_point), n_features);
+      for (Slot slot = node.first_point; slot != kNoSlot; slot = tree.next_point(slot)) {
+        require(is_point(slot) && n_placed++ < n_points, "the point lists of the leaves are tangled");
+        include(lower, upper, points.box(slot), n_features);
+        tree.target_.add_to_leaf(*j, node.n_points++, points, std::span(&slot, 1));
+      }
+      require(node.n_points == state.right[static_cast<std::size_t>(*j)], "the count of a leaf is wrong");
+    } else {
+      const BoxView left = tree.nodes_.box(node.left);
+      std::copy_n(left.lower, n_features, lower);
+      std::copy_n(left.upper, n_features, upper);
+      include(lower, upper, tree.nodes_.box(node.right), n_features);
+      tree.target_.combine(*j, node.left, node.right);
+    }
+  }
+
+  try {
+    check_invariants(tree, points, forest.options_.min_samples_split);
+  } catch (const std::logic_error& error) {
+    require(false, error.what());
+  }
+}
+
+}  // namespace onlineforest

@@ -1,0 +1,61 @@
+// Small arrays of integers in one large one: blocks of 2^k entries, reused by size after release.
+// Knows nothing of what the integers mean.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstdint>
+#include <limits>
+#include <stdexcept>
+#include <vector>
+
+namespace onlineforest {
+
+class BlockArena {
+ public:
+  using Offset = std::uint32_t;
+
+  // A block for `size` entries (at least one), contents unspecified.
+  Offset allocate(std::uint32_t size) {
+    std::vector<Offset>& free = free_[size_class(size)];
+    if (!free.empty()) {
+      const Offset offset = free.back();
+      free.pop_back();
+      return offset;
+    }
+    const std::size_t offset = entries_.size();
+    const std::size_t end = offset + std::bit_ceil(size);
+    if (end > std::numeric_limits<Offset>::max()) throw std::length_error("too many labels in one tree");
+    entries_.resize(end);
+    return static_cast<Offset>(offset);
+  }
+
+  void release(Offset offset, std::uint32_t size) { free_[size_class(size)].push_back(offset); }
+
+  // Makes room for one entry more at `position` of a block of `size` entries; returns where the block is now.
+  Offset insert(Offset offset, std::uint32_t size, std::uint32_t position, std::uint32_t value) {
+    Offset target = offset;
+    if (size_class(size + 1) != size_class(size)) {
+      target = allocate(size + 1);
+      std::copy_n(data(offset), position, data(target));
+      std::copy_backward(data(offset) + position, data(offset) + size, data(target) + size + 1);
+      release(offset, size);
+    } else {
+      std::copy_backward(data(offset) + position, data(offset) + size, data(offset) + size + 1);
+    }
+    data(target)[position] = value;
+    return target;
+  }
+
+  std::uint32_t* data(Offset offset) { return entries_.data() + offset; }
+  const std::uint32_t* data(Offset offset) const { return entries_.data() + offset; }
+
+ private:
+  static std::size_t size_class(std::uint32_t size) { return static_cast<std::size_t>(std::bit_width(size - 1)); }
+
+  std::vector<std::uint32_t> entries_;
+  std::array<std::vector<Offset>, 33> free_;
+};
+
+}  // namespace onlineforest

@@ -1,0 +1,96 @@
+// A forest: one store of points, many trees that learn it independently, one measure for all.
+// Knows nothing of Python, files or the meaning of labels.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <shared_mutex>
+#include <span>
+#include <vector>
+
+#include "label_target.hpp"
+#include "measure.hpp"
+#include "point_store.hpp"
+#include "stop.hpp"
+#include "tree.hpp"
+
+namespace onlineforest {
+
+struct ForestOptions {
+  std::size_t n_trees = 100;
+  std::size_t n_features = 1;
+  double lifetime = kInfinity;
+  double discount = 10.0;
+  std::int32_t min_samples_split = 2;
+  WeightRule weight_rule = WeightRule::kRange;
+  std::vector<double> weights;  // for WeightRule::kFixed
+  std::uint64_t seed = 0;
+};
+
+// The largest weight a feature may have: beyond, the rate of a box could overflow.
+inline constexpr double kLargestWeight = 1e200;
+
+// All rows are row-major float32, finite; the caller checks.
+//
+// Any number of threads may call the const functions at once; learn() waits for them and they for it.
+class LabelForest {
+ public:
+  using LabelTree = Tree<LabelTarget>;
+  using StopRequested = std::function<bool()>;
+
+  // Throws std::invalid_argument for options that make no forest.
+  explicit LabelForest(ForestOptions options);
+
+  // Learns points with labels in [0, n_classes). Either all of it is rejected with an exception and nothing has
+  // changed, or the points are stored. If then stopped (Interrupted), each tree holds some of the new points,
+  // never half a point; the next call first brings all trees up to date, and ends where it would have ended
+  // without the stop.
+  void learn(std::span<const float> rows, std::span<const Label> labels, std::int32_t n_classes,
+             std::size_t n_threads, const StopRequested& requested = {});
+
+  // The mean of the trees' distributions, n_rows x n_classes. Uniform before anything is learned.
+  std::vector<double> predict(std::span<const float> rows, std::size_t n_threads,
+                              const StopRequested& requested = {}) const;
+
+  // The leaf of each tree, n_rows x n_trees.
+  std::vector<NodeIndex> apply(std::span<const float> rows, std::size_t n_threads,
+                               const StopRequested& requested = {}) const;
+
+  const ForestOptions& options() const { return options_; }
+  std::size_t n_points() const;
+  std::int32_t n_classes() const;
+  Measure measure() const;
+
+  // Calls f(*this) while no one learns; what f reads through the accessors below is then consistent.
+  template <class F>
+  auto read(F f) const {
+    const std::shared_lock lock(mutex_);
+    return f(*this);
+  }
+
+  // Only inside read().
+  const PointStore<Label>& points() const { return points_; }
+  const std::vector<LabelTree>& trees() const { return trees_; }
+  const MeasureSchedule& schedule() const { return schedule_; }
+  const Measure& current_measure() const { return measure_; }
+  std::int32_t current_n_classes() const { return n_classes_; }
+
+ private:
+  friend class Archive;
+
+  void catch_up(std::size_t n_threads, StopSignal& signal);
+  void catch_up_tree(LabelTree& tree, Workspace& work, StopProbe& stop);
+  void refresh_measure();
+  std::size_t n_rows(std::span<const float> rows) const;
+
+  ForestOptions options_;
+  PointStore<Label> points_;
+  std::int32_t n_classes_ = 0;
+  MeasureSchedule schedule_;
+  Measure measure_;
+  std::vector<LabelTree> trees_;
+  mutable std::shared_mutex mutex_;
+};
+
+}  // namespace onlineforest

@@ -1,0 +1,167 @@
+#include "invariants.hpp"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <stdexcept>
+#include <string>
+
+namespace onlineforest {
+
+namespace {
+
+class TreeChecker {
+ public:
+  TreeChecker(const Tree<LabelTarget>& tree, const PointStore<Label>& points, std::int32_t min_samples_split)
+      : tree_(tree), nodes_(tree.nodes()), points_(points), min_samples_split_(min_samples_split) {}
+
+  void check() {
+    require(tree_.n_points() <= points_.size(), kNoNode, "the tree holds more points than the store");
+    if (tree_.empty()) {
+      require(tree_.n_points() == 0 && nodes_.size() == 0, kNoNode, "an empty tree has points or nodes");
+      return;
+    }
+    require(tree_.measure().weights.size() == nodes_.n_features(), kNoNode, "not one weight per feature");
+    require(nodes_[tree_.root()].parent == kNoNode, tree_.root(), "the root has a parent");
+    order_nodes();
+    n_below_.resize(nodes_.size());
+    seen_.assign(tree_.n_points(), false);
+    for (auto j = order_.rbegin(); j != order_.rend(); ++j) {
+      if (nodes_[*j].is_leaf()) {
+        check_leaf(*j);
+      } else {
+        check_internal(*j);
+      }
+    }
+    require(std::ranges::find(seen_, false) == seen_.end(), kNoNode, "a point lies in no leaf");
+  }
+
+ private:
+  static void require(bool ok, NodeIndex j, const char* message) {
+    if (!ok) throw std::logic_error("node " + std::to_string(j) + ": " + message);
+  }
+
+  // Parents before children; each node exactly once.
+  void order_nodes() {
+    order_.push_back(tree_.root());
+    for (std::size_t i = 0; i < order_.size(); ++i) {
+      require(order_.size() <= nodes_.size(), order_[i], "more links than nodes");
+      const Node& node = nodes_[order_[i]];
+      if (node.is_leaf()) continue;
+      for (const NodeIndex child : {node.left, node.right}) {
+        require(child >= 0 && static_cast<std::size_t>(child) < nodes_.size(), order_[i], "a child is no node");
+        require(nodes_[child].parent == order_[i], child, "the parent link is wrong");
+        order_.push_back(child);
+      }
+    }
+    require(order_.size() == nodes_.size(), kNoNode, "a node is not reached from the root");
+  }
+
+  void check_leaf(NodeIndex j) {
+    const Node& leaf = nodes_[j];
+    require(leaf.split_time == tree_.lifetime(), j, "the time of a leaf is not the lifetime");
+    require(leaf.first_point != kNoSlot, j, "a leaf has no points");
+    std::map<Label, std::uint32_t> counts;
+    std::vector<float> lower, upper;
+    std::int32_t n = 0;
+    for (Slot slot = leaf.first_point; slot != kNoSlot; slot = tree_.next_point(slot), ++n) {
+      require(slot >= 0 && static_cast<std::size_t>(slot) < seen_.size(), j, "a point of the leaf is not the tree's");
+      require(!seen_[static_cast<std::size_t>(slot)], j, "a point lies in two leaves, or twice in one");
+      seen_[static_cast<std::size_t>(slot)] = true;
+      ++counts[points_.value(slot)];
+      if (n == 0) {
+        lower.assign(points_.row(slot), points_.row(slot) + nodes_.n_features());
+        upper = lower;
+      }
+      include(lower.data(), upper.data(), points_.box(slot), nodes_.n_features());
+    }
+    require(n == leaf.n_points, j, "the count of a leaf is wrong");
+    n_below_[static_cast<std::size_t>(j)] = n;
+    require_box(j, {lower.data(), upper.data()});
+
+    std::map<Label, std::uint32_t> kept;
+    tree_.target().for_each_count(j, n, [&](Label label, std::uint32_t count) { kept[label] = count; });
+    require(kept == counts, j, "the label counts of a leaf are wrong");
+    require(labels(j).size() == counts.size(), j, "the label set of a leaf is wrong");
+    const bool may_pause = counts.size() == 1 || n < min_samples_split_;
+    require(tree_.target().is_paused(j, n) == may_pause, j, "a leaf is paused against the rule");
+    if (!may_pause && tree_.lifetime() == kInfinity) {
+      const double rate = linear_dimension(tree_.measure().weights.data(), nodes_.box(j), nodes_.n_features());
+      require(rate < 1e-290, j, "a leaf that could still be cut has no end");
+    }
+  }
+
+  void check_internal(NodeIndex j) {
+    const Node& node = nodes_[j];
+    const NodeIndex left = node.left, right = node.right;
+    require(nodes_.birth_time(j) <= node.split_time && node.split_time < tree_.lifetime(), j,
+            "the split time is not between birth and lifetime");
+    require(node.split_dimension >= 0 && static_cast<std::size_t>(node.split_dimension) < nodes_.n_features(), j,
+            "the split dimension is no feature");
+    const std::size_t d = static_cast<std::size_t>(node.split_dimension);
+    require(tree_.measure().weights[d] > 0.0, j, "a feature of weight 0 is cut");
+    require(nodes_.box(left).upper[d] <= node.split_location && node.split_location < nodes_.box(right).lower[d], j,
+            "the cut does not pass between the children's boxes");
+
+    std::vector<float> lower(nodes_.box(left).lower, nodes_.box(left).lower + nodes_.n_features());
+    std::vector<float> upper(nodes_.box(left).upper, nodes_.box(left).upper + nodes_.n_features());
+    include(lower.data(), upper.data(), nodes_.box(right), nodes_.n_features());
+    require_box(j, {lower.data(), upper.data()});
+
+    std::vector<Label> both;
+    std::ranges::set_union(labels(left), labels(right), std::back_inserter(both));
+    require(both == labels(j), j, "the label set is not the union of the children's");
+    std::vector<Label> common, expected;
+    tree_.target().sets().for_each_common(left, right, [&](Label label) { common.push_back(label); });
+    std::ranges::set_intersection(labels(left), labels(right), std::back_inserter(expected));
+    require(common == expected, j, "the common labels of the children are wrong");
+
+    std::int32_t& n = n_below_[static_cast<std::size_t>(j)];
+    n = n_below_[static_cast<std::size_t>(left)] + n_below_[static_cast<std::size_t>(right)];
+    require(both.size() > 1 && n >= min_samples_split_, j, "a block that may pause is cut");
+  }
+
+  void require_box(NodeIndex j, BoxView expected) {
+    const BoxView box = nodes_.box(j);
+    const std::size_t n = nodes_.n_features();
+    require(std::equal(box.lower, box.lower + n, expected.lower) && std::equal(box.upper, box.upper + n, expected.upper),
+            j, "the box is not the hull of its points");
+  }
+
+  std::vector<Label> labels(NodeIndex j) const {
+    std::vector<Label> result;
+    tree_.target().sets().for_each(j, [&](Label label) { result.push_back(label); });
+    return result;
+  }
+
+  const Tree<LabelTarget>& tree_;
+  const NodeStore& nodes_;
+  const PointStore<Label>& points_;
+  std::int32_t min_samples_split_;
+  std::vector<NodeIndex> order_;
+  std::vector<std::int32_t> n_below_;
+  std::vector<bool> seen_;
+};
+
+}  // namespace
+
+void check_invariants(const Tree<LabelTarget>& tree, const PointStore<Label>& points, std::int32_t min_samples_split) {
+  TreeChecker(tree, points, min_samples_split).check();
+}
+
+void check_invariants(const LabelForest& forest) {
+  forest.read([](const LabelForest& f) {
+    for (const Label label : f.points().values()) {
+      if (label < 0 || label >= f.current_n_classes()) throw std::logic_error("a stored label is no class");
+    }
+    for (std::size_t i = 0; i < f.trees().size(); ++i) {
+      try {
+        check_invariants(f.trees()[i], f.points(), f.options().min_samples_split);
+      } catch (const std::logic_error& error) {
+        throw std::logic_error("tree " + std::to_string(i) + ", " + error.what());
+      }
+    }
+  });
+}
+
+}  // namespace onlineforest

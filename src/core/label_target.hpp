@@ -1,0 +1,135 @@
+// What a classification tree keeps about labels, and when a block may pause. Knows nothing of boxes, cuts or times.
+//
+// Interpolated Kneser-Ney smoothing (the paper's appendix A) sets tab_jk = min(c_jk, 1), and c_jk of an internal
+// node counts the children that hold label k. So an internal node needs only the set of the labels below it, and
+// only leaves have counts: a leaf of one label its number of points, a mixed leaf a block of counts, in the order
+// of its set.
+//
+// Another kind of target (regression) offers the same names to the tree:
+// Value, empty_copy, reserve_nodes, may_pause, is_paused, stays_paused, add_to_leaf, absorb, combine, clear.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "block_arena.hpp"
+#include "label_sets.hpp"
+#include "point_store.hpp"
+
+namespace onlineforest {
+
+class LabelTarget {
+ public:
+  using Value = Label;
+  using Points = PointStore<Value>;
+  using Slots = std::span<const Slot>;
+
+  explicit LabelTarget(std::int32_t min_samples_split) : min_samples_split_(min_samples_split) {}
+
+  // A target without nodes, with the same rule and the same room for classes.
+  LabelTarget empty_copy() const {
+    LabelTarget copy(min_samples_split_);
+    copy.sets_ = sets_.empty_copy();
+    return copy;
+  }
+
+  void reserve_classes(std::int32_t n_classes) { sets_.reserve_classes(n_classes); }
+
+  void reserve_nodes(std::size_t n_nodes) {
+    sets_.reserve_nodes(n_nodes);
+    if (counts_.size() < n_nodes) counts_.resize(n_nodes, kNoCounts);
+  }
+
+  // The pausing rule: all labels equal, or fewer points than min_samples_split. A function of the set of points
+  // alone, and hereditary, so that pausing only postpones draws.
+  bool may_pause(const Points& points, Slots slots) const {
+    return is_small(slots.size()) || all_equal(points, slots, points.value(slots.front()));
+  }
+
+  bool is_paused(NodeIndex leaf, std::int32_t n_points) const {
+    return is_small(static_cast<std::size_t>(n_points)) || sets_.size(leaf) == 1;
+  }
+
+  // Whether a paused leaf may stay so when it receives more points.
+  bool stays_paused(NodeIndex leaf, std::int32_t n_points, const Points& points, Slots more) const {
+    if (is_small(static_cast<std::size_t>(n_points) + more.size())) return true;
+    const Label label = points.value(more.front());
+    return sets_.size(leaf) == 1 && sets_.contains(leaf, label) && all_equal(points, more, label);
+  }
+
+  // Adds points to a leaf that holds `n_points` (0: a new one).
+  void add_to_leaf(NodeIndex leaf, std::int32_t n_points, const Points& points, Slots slots) {
+    for (const Slot slot : slots) add_one(leaf, n_points++, points.value(slot));
+  }
+
+  // Adds the labels of points that pass through an internal node.
+  void absorb(NodeIndex j, const Points& points, Slots slots) {
+    for (const Slot slot : slots) {
+      const Label label = points.value(slot);
+      if (!sets_.contains(j, label)) sets_.insert(j, label);
+    }
+  }
+
+  // Sets an internal node from its children.
+  void combine(NodeIndex j, NodeIndex left, NodeIndex right) { sets_.assign_union(j, left, right); }
+
+  // Forgets what a leaf holds.
+  void clear(NodeIndex leaf) {
+    if (counts(leaf) != kNoCounts) arena_.release(counts(leaf), sets_.size(leaf));
+    counts(leaf) = kNoCounts;
+    sets_.clear(leaf);
+  }
+
+  const LabelSets& sets() const { return sets_; }
+
+  // f(label, count) for each label of a leaf of `n_points`, in increasing order.
+  template <class F>
+  void for_each_count(NodeIndex leaf, std::int32_t n_points, F f) const {
+    if (counts(leaf) == kNoCounts) {
+      sets_.for_each(leaf, [&](Label label) { f(label, static_cast<std::uint32_t>(n_points)); });
+    } else {
+      const std::uint32_t* count = arena_.data(counts(leaf));
+      sets_.for_each(leaf, [&](Label label) { f(label, *count++); });
+    }
+  }
+
+ private:
+  static constexpr BlockArena::Offset kNoCounts = ~BlockArena::Offset{0};
+
+  bool is_small(std::size_t n) const { return n < static_cast<std::size_t>(min_samples_split_); }
+
+  static bool all_equal(const Points& points, Slots slots, Label label) {
+    for (const Slot slot : slots) {
+      if (points.value(slot) != label) return false;
+    }
+    return true;
+  }
+
+  void add_one(NodeIndex leaf, std::int32_t n_points, Label label) {
+    const std::uint32_t n_labels = sets_.size(leaf);
+    const std::uint32_t position = sets_.rank(leaf, label);
+    if (sets_.contains(leaf, label)) {
+      if (n_labels > 1) ++arena_.data(counts(leaf))[position];
+      return;
+    }
+    if (n_labels == 1) {  // turns mixed
+      counts(leaf) = arena_.allocate(2);
+      arena_.data(counts(leaf))[position] = 1;
+      arena_.data(counts(leaf))[1 - position] = static_cast<std::uint32_t>(n_points);
+    } else if (n_labels > 1) {
+      counts(leaf) = arena_.insert(counts(leaf), n_labels, position, 1);
+    }
+    sets_.insert(leaf, label);
+  }
+
+  BlockArena::Offset& counts(NodeIndex j) { return counts_[static_cast<std::size_t>(j)]; }
+  BlockArena::Offset counts(NodeIndex j) const { return counts_[static_cast<std::size_t>(j)]; }
+
+  std::int32_t min_samples_split_;
+  LabelSets sets_;
+  std::vector<BlockArena::Offset> counts_;  // per node; kNoCounts but for mixed leaves
+  BlockArena arena_;
+};
+
+}  // namespace onlineforest

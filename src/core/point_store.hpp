@@ -1,0 +1,59 @@
+// The points learned so far, kept once for all trees of a forest. Knows nothing of trees.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "box.hpp"
+
+namespace onlineforest {
+
+using Slot = std::int32_t;  // where a point is kept
+inline constexpr Slot kNoSlot = -1;
+
+// Layout: row-major float32 rows, one after the other, and beside them one value (label or target) per point.
+template <class Value>
+class PointStore {
+ public:
+  explicit PointStore(std::size_t n_features) : n_features_(n_features) {}
+
+  std::size_t n_features() const { return n_features_; }
+  std::size_t size() const { return values_.size(); }
+
+  const float* row(Slot slot) const { return rows_.data() + static_cast<std::size_t>(slot) * n_features_; }
+  BoxView box(Slot slot) const { return {row(slot), row(slot)}; }
+  Value value(Slot slot) const { return values_[static_cast<std::size_t>(slot)]; }
+
+  std::span<const float> rows() const { return rows_; }
+  std::span<const Value> values() const { return values_; }
+
+  // Copies the rows in; if this throws, nothing has changed.
+  void append(std::span<const float> rows, std::span<const Value> values) {
+    if (rows.size() != values.size() * n_features_) throw std::invalid_argument("rows and values differ in number");
+    // A tree has up to two nodes per point, numbered by a Slot's type.
+    constexpr std::size_t most = std::numeric_limits<Slot>::max() / 2;
+    if (values.size() > most - size()) {
+      throw std::length_error("a forest holds at most " + std::to_string(most) + " points");
+    }
+    values_.reserve(grown(values_.capacity(), size() + values.size()));
+    rows_.reserve(grown(rows_.capacity(), rows_.size() + rows.size()));
+    rows_.insert(rows_.end(), rows.begin(), rows.end());
+    values_.insert(values_.end(), values.begin(), values.end());
+  }
+
+ private:
+  static std::size_t grown(std::size_t capacity, std::size_t needed) {
+    return needed <= capacity ? capacity : std::max(needed, capacity + capacity / 2);
+  }
+
+  std::size_t n_features_;
+  std::vector<float> rows_;
+  std::vector<Value> values_;
+};
+
+}  // namespace onlineforest

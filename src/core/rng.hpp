@@ -1,0 +1,94 @@
+// Random numbers: one small engine and the few draws a Mondrian process needs. Knows nothing of trees.
+//
+// Engine and draws are our own, because the standard library's distributions differ between compilers and a
+// seed must travel. An Rng is always passed by reference: a copy would repeat the same draws.
+#pragma once
+
+#include <array>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+
+namespace onlineforest {
+
+inline constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+// xoshiro256++ (Blackman and Vigna), seeded by hashing (seed, stream).
+class Rng {
+ public:
+  using State = std::array<std::uint64_t, 4>;
+
+  Rng(std::uint64_t seed, std::uint64_t stream) {
+    // Hashed twice, so that neighbouring streams do not share words of their states.
+    std::uint64_t key = scramble(seed ^ scramble(stream + kGolden));
+    for (std::uint64_t& word : state_) word = scramble(key += kGolden);
+  }
+
+  explicit Rng(const State& state) : state_(state) {}
+
+  const State& state() const { return state_; }
+
+  std::uint64_t next() {
+    const std::uint64_t result = rotate(state_[0] + state_[3], 23) + state_[0];
+    const std::uint64_t shifted = state_[1] << 17;
+    state_[2] ^= state_[0];
+    state_[3] ^= state_[1];
+    state_[1] ^= state_[2];
+    state_[0] ^= state_[3];
+    state_[2] ^= shifted;
+    state_[3] = rotate(state_[3], 45);
+    return result;
+  }
+
+  // Uniform on [0, 1), a multiple of 2^-53.
+  double uniform() { return static_cast<double>(next() >> 11) * 0x1.0p-53; }
+
+  // Exponential of the given rate; infinite for rate 0. Always uses one draw.
+  double exponential(double rate) {
+    const double standard = -std::log1p(-uniform());
+    return rate > 0.0 ? standard / rate : kInfinity;
+  }
+
+  // Index i in [0, n) with probability weight(i) / total, where total is the sum of weight(0), weight(1), …
+  // added in this order. If rounding carries the draw past the end, the last positive weight is taken.
+  template <class Weight>
+  std::size_t choose(double total, std::size_t n, Weight weight) {
+    const double target = uniform() * total;
+    double sum = 0.0;
+    std::size_t last_positive = 0;
+    for (std::size_t i = 0; i < n; ++i) {
+      const double w = weight(i);
+      if (w > 0.0) {
+        last_positive = i;
+        sum += w;
+        if (target < sum) return i;
+      }
+    }
+    return last_positive;
+  }
+
+  // Uniform on [low, high) in the stored precision; low < high. The step below `high` is taken after the cast:
+  // a location rounded up to `high` would leave nothing on its right.
+  float location(float low, float high) {
+    const double exact = low + uniform() * (static_cast<double>(high) - static_cast<double>(low));
+    const float stored = static_cast<float>(exact);
+    return stored < high ? stored : std::nextafter(high, low);
+  }
+
+ private:
+  static constexpr std::uint64_t kGolden = 0x9e3779b97f4a7c15u;
+
+  static std::uint64_t rotate(std::uint64_t x, int k) { return (x << k) | (x >> (64 - k)); }
+
+  // The finaliser of SplitMix64.
+  static std::uint64_t scramble(std::uint64_t x) {
+    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+    x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+    return x ^ (x >> 31);
+  }
+
+  State state_{};
+};
+
+}  // namespace onlineforest

@@ -1,0 +1,25 @@
+// A tree laid out for people to look at: one array per property, one row per node.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "forest.hpp"
+
+namespace onlineforest {
+
+struct TreeArrays {
+  std::size_t n_nodes = 0;
+  std::vector<NodeIndex> parent, left, right;  // kNoNode where there is none
+  std::vector<std::int32_t> split_dimension;   // -1 for a leaf
+  std::vector<float> split_location;           // NaN for a leaf
+  std::vector<double> split_time;
+  std::vector<float> lower, upper;   // n_nodes x n_features
+  std::vector<std::int32_t> count;   // n_nodes x n_classes: c_jk of the paper's appendix A
+  std::vector<std::uint8_t> labels;  // n_nodes x n_classes: tab_jk, the label set
+};
+
+// Throws std::out_of_range if there is no such tree.
+TreeArrays tree_arrays(const LabelForest& forest, std::size_t index);
+
+}  // namespace onlineforest

@@ -1,0 +1,160 @@
+"""What all Mondrian forest estimators share: parameters, the life of the core forest, pickling.
+
+Knows nothing of labels or targets; subclasses say how y becomes what the core learns.
+"""
+
+from __future__ import annotations
+
+import math
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+import numpy as np
+from joblib import effective_n_jobs
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from onlineforest import _core
+from onlineforest._validation import check_feature_weights
+
+
+class BaseMondrianForest(BaseEstimator):
+    """Base of the estimators; see `MondrianForestClassifier` for the parameters."""
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "n_estimators": [Interval(Integral, 1, None, closed="left")],
+        "lifetime": [Interval(Real, 0, None, closed="both")],
+        "discount": [Interval(Real, 0, None, closed="left")],
+        "min_samples_split": [Interval(Integral, 2, 2**31 - 1, closed="both")],
+        "feature_weights": [StrOptions({"range"}), "array-like", None],
+        "n_jobs": [Integral, None],
+        "random_state": ["random_state"],
+    }
+    # What a forest is built with; changing one of these needs a new forest.
+    _frozen_parameters = (
+        "n_estimators",
+        "lifetime",
+        "discount",
+        "min_samples_split",
+        "feature_weights",
+    )
+
+    _forest: _core.LabelForest
+
+    def __init__(
+        self,
+        n_estimators: int = 100,
+        *,
+        lifetime: float = math.inf,
+        discount: float = 10.0,
+        min_samples_split: int = 2,
+        feature_weights: ArrayLike | str | None = "range",
+        n_jobs: int | None = None,
+        random_state: int | np.random.RandomState | None = None,
+    ) -> None:
+        self.n_estimators = n_estimators
+        self.lifetime = lifetime
+        self.discount = discount
+        self.min_samples_split = min_samples_split
+        self.feature_weights = feature_weights
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "_forest")
+
+    @property
+    def n_samples_seen_(self) -> int:
+        """Number of samples learned since the last `fit`, or ever."""
+        check_is_fitted(self)
+        return self._forest.n_points
+
+    @property
+    def feature_weights_(self) -> NDArray[np.float64]:
+        """The weight of each feature now, shape (n_features,)."""
+        check_is_fitted(self)
+        return self._forest.feature_weights
+
+    @property
+    def discount_rate_(self) -> float:
+        """The discount per unit of time now: the paper's gamma."""
+        check_is_fitted(self)
+        return self._forest.discount_rate
+
+    def apply(self, X: ArrayLike) -> NDArray[np.int32]:
+        """The leaf each sample falls into, in each tree.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            The samples.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_estimators)
+            Indices of nodes, as in ``trees_``.
+
+        Examples
+        --------
+        >>> from onlineforest import MondrianForestClassifier
+        >>> forest = MondrianForestClassifier(n_estimators=2, random_state=0)
+        >>> forest.fit([[0.0], [1.0]], [0, 1]).apply([[0.0], [1.0]])
+        array([[1, 1],
+               [2, 2]], dtype=int32)
+        """
+        return self._forest.apply(self._check_rows(X), self._n_threads())
+
+    def _check_rows(self, X: ArrayLike) -> NDArray[np.float32]:
+        """Rows to predict, rounded to float32 exactly as the stored ones were."""
+        check_is_fitted(self)
+        rows: NDArray[np.float32] = validate_data(self, X, reset=False, dtype=np.float32, order="C")
+        return rows
+
+    def _n_threads(self) -> int:
+        return int(effective_n_jobs(self.n_jobs))
+
+    def _new_forest(self, n_features: int) -> tuple[_core.LabelForest, dict[str, Any]]:
+        """An empty core forest of this estimator's parameters, and those parameters."""
+        rule, weights = "unit", None
+        if isinstance(self.feature_weights, str):
+            rule = self.feature_weights
+        elif self.feature_weights is not None:
+            rule, weights = "fixed", check_feature_weights(self.feature_weights, n_features)
+        seed = check_random_state(self.random_state).randint(np.iinfo(np.int64).max, dtype=np.int64)
+        forest = _core.LabelForest(
+            int(self.n_estimators),
+            n_features,
+            lifetime=float(self.lifetime),
+            discount=float(self.discount),
+            min_samples_split=int(self.min_samples_split),
+            weight_rule=rule,
+            weights=weights,
+            seed=int(seed),
+        )
+        built_with = {name: getattr(self, name) for name in self._frozen_parameters}
+        if weights is not None:
+            built_with["feature_weights"] = weights
+        return forest, built_with
+
+    def _check_parameters_unchanged(self) -> None:
+        for name, old in self._built_with.items():
+            new = getattr(self, name)
+            if not np.array_equal(np.asarray(old, object), np.asarray(new, object)):
+                raise ValueError(
+                    f"{name} was {old!r} when this forest was started and is {new!r} now. "
+                    "Set it back, or start a new forest with fit."
+                )
+
+    def __getstate__(self) -> dict[str, Any]:
+        state: dict[str, Any] = super().__getstate__().copy()
+        if "_forest" in state:
+            state["_forest"] = state["_forest"].get_state()
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        if "_forest" in state:
+            state = {**state, "_forest": _core.LabelForest.from_state(state["_forest"])}
+        super().__setstate__(state)

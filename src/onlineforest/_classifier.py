@@ -1,0 +1,287 @@
+"""The Mondrian forest classifier."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import ClassifierMixin, _fit_context
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from onlineforest._base import BaseMondrianForest
+from onlineforest._trees import TreeSequence
+from onlineforest._validation import ClassCodes, check_labels, unchanged_on_error
+
+
+class MondrianForestClassifier(ClassifierMixin, BaseMondrianForest):
+    """A random forest classifier that learns online.
+
+    The Mondrian forest of Lakshminarayanan, Roy and Teh [1]_. Samples can come all at once
+    (`fit`), in batches or one at a time (`partial_fit`), in any order: the forest has the same
+    distribution. Predicted probabilities are smoothed along the tree, and fall back towards the
+    prior where a point is far from everything seen.
+
+    Cuts are chosen without looking at the labels, so many irrelevant features hurt: give them
+    little weight, or none, with `feature_weights`.
+
+    Parameters
+    ----------
+    n_estimators : int, default=100
+        Number of trees.
+    lifetime : float, default=inf
+        Time at which trees stop being cut: lambda in the paper. Smaller is coarser.
+    discount : float, default=10.0
+        How fast a node's label distribution may depart from its parent's. The discount rate,
+        gamma in the paper, is `discount` times the sum over features of weight times range; for
+        data that fills the unit cube that is `discount` times the number of features.
+    min_samples_split : int, default=2
+        A block with fewer samples is not cut (yet); nor is one whose labels are all equal.
+    feature_weights : {"range"}, array-like of shape (n_features,) or None, default="range"
+        What each feature weighs in the rate of cuts.
+
+        - ``"range"``: 1 over the range of the data seen, so that scales do not matter; 0 for a
+          constant feature. With `fit`, the same as rescaling the training data to [0, 1]. With
+          `partial_fit`, the weights are computed at the end of a call by which as many samples
+          have come as they were last computed from. If one of them moved by more than 5 %, the
+          trees are then grown afresh from the stored samples.
+        - array-like: fixed weights. 0 leaves a feature out.
+        - None: all 1.
+    n_jobs : int or None, default=None
+        Number of threads, over trees to learn and over samples to predict. None is 1, -1 all
+        processors. The result does not depend on it, to the last bit.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the trees; an int gives the same forest each time.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        The classes known, sorted.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features, where X had string column names.
+    n_samples_seen_ : int
+        Number of samples learned.
+    feature_weights_ : ndarray of shape (n_features_in_,)
+        The weights now.
+    discount_rate_ : float
+        The discount rate now.
+    trees_ : sequence of MondrianTree
+        The trees, as read-only arrays.
+
+    Notes
+    -----
+    Samples are stored as float32, once for all trees, and so are boxes and cuts; X is rounded when
+    it comes in. float32 has 24 bits: of a timestamp in seconds since 1970 it keeps steps of two
+    minutes. Subtract large offsets first.
+
+    When `partial_fit` is interrupted (Ctrl-C), the batch is stored but some trees have not yet
+    learned all of it. The forest can be used and saved as it is; the next `partial_fit` finishes
+    the batch first, and ends with the forest it would have been without the interruption. `fit`,
+    when interrupted, leaves the estimator as it was.
+
+    References
+    ----------
+    .. [1] B. Lakshminarayanan, D. M. Roy, Y. W. Teh: Mondrian Forests: Efficient Online Random
+       Forests. Advances in Neural Information Processing Systems 27, 2014.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from onlineforest import MondrianForestClassifier
+    >>> X, y = load_digits(return_X_y=True)
+    >>> forest = MondrianForestClassifier(n_estimators=20, random_state=0)
+    >>> for start in range(0, 1500, 100):
+    ...     forest = forest.partial_fit(X[start : start + 100], y[start : start + 100])
+    >>> forest.n_samples_seen_
+    1500
+    >>> forest.score(X[1500:], y[1500:]) > 0.9
+    True
+    """
+
+    _codes: ClassCodes
+
+    @property
+    def classes_(self) -> NDArray[Any]:
+        """The classes known, sorted."""
+        check_is_fitted(self)
+        return self._codes.classes
+
+    @property
+    def trees_(self) -> TreeSequence:
+        """The trees, as read-only arrays."""
+        check_is_fitted(self)
+        return TreeSequence(self._forest, self._codes.codes)
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
+        """Learn a forest from these samples alone.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            The samples.
+        y : array-like of shape (n_samples,)
+            Their classes: strings, numbers or bools.
+
+        Returns
+        -------
+        MondrianForestClassifier
+            The estimator itself.
+
+        Examples
+        --------
+        >>> from onlineforest import MondrianForestClassifier
+        >>> forest = MondrianForestClassifier(random_state=0)
+        >>> forest.fit([[0.0], [1.0]], ["no", "yes"]).predict([[0.9]])
+        array(['yes'], dtype='<U3')
+        """
+        with unchanged_on_error(self):
+            rows, labels = self._check_batch(X, y, reset=True)
+            codes = ClassCodes.of(labels)
+            forest, built_with = self._new_forest(rows.shape[1])
+            forest.learn(rows, codes.encode(labels), len(codes), self._n_threads())
+            self._forest, self._built_with, self._codes = forest, built_with, codes
+        return self
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def partial_fit(self, X: ArrayLike, y: ArrayLike, classes: ArrayLike | None = None) -> Self:
+        """Learn more samples; on a new estimator, the first ones.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            The samples.
+        y : array-like of shape (n_samples,)
+            Their classes. Classes not known yet are added to `classes_`.
+        classes : array-like of shape (n_classes,), default=None
+            Classes to know from now on, whether they occur in y or not. They need not be given;
+            if they are, y must have no others but those and the classes known before.
+
+        Returns
+        -------
+        MondrianForestClassifier
+            The estimator itself.
+
+        Examples
+        --------
+        >>> from onlineforest import MondrianForestClassifier
+        >>> forest = MondrianForestClassifier(random_state=0)
+        >>> forest.partial_fit([[0.0], [1.0]], ["no", "yes"]).classes_
+        array(['no', 'yes'], dtype='<U3')
+        >>> forest.partial_fit([[9.0]], ["maybe"]).classes_
+        array(['maybe', 'no', 'yes'], dtype='<U5')
+        """
+        starts = not hasattr(self, "_forest")
+        with unchanged_on_error(self):
+            if not starts:
+                self._check_parameters_unchanged()
+            rows, labels = self._check_batch(X, y, reset=starts)
+            codes = self._codes_with(labels, classes)
+            encoded = codes.encode(labels)
+            n_threads = self._n_threads()
+            if starts:
+                self._forest, self._built_with = self._new_forest(rows.shape[1])
+                self._codes = codes
+        try:
+            self._forest.learn(rows, encoded, len(codes), n_threads)
+        finally:
+            # An interrupted call may have stored the batch or not; the core knows.
+            if self._forest.n_classes == len(codes):
+                self._codes = codes
+        return self
+
+    def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:
+        """Probability of each class.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            The samples.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            The mean of the trees' distributions, over `classes_`.
+
+        Examples
+        --------
+        >>> from onlineforest import MondrianForestClassifier
+        >>> forest = MondrianForestClassifier(random_state=0)
+        >>> forest = forest.fit([[0.0], [1.0]], ["no", "yes"])
+        >>> forest.predict_proba([[0.0], [0.5]]).round(1)
+        array([[1. , 0. ],
+               [0.5, 0.5]])
+        """
+        probabilities = self._forest_predict(X)
+        return probabilities if self._codes.in_order else probabilities[:, self._codes.codes]
+
+    def _forest_predict(self, X: ArrayLike) -> NDArray[np.float64]:
+        rows = self._check_rows(X)
+        return self._forest.predict(rows, self._n_threads())
+
+    def predict_log_proba(self, X: ArrayLike) -> NDArray[np.float64]:
+        """Logarithm of the probability of each class.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            The samples.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            ``log(predict_proba(X))``.
+
+        Examples
+        --------
+        >>> from onlineforest import MondrianForestClassifier
+        >>> forest = MondrianForestClassifier(random_state=0).fit([[0.0], [1.0]], [0, 1])
+        >>> forest.predict_log_proba([[0.0]]).shape
+        (1, 2)
+        """
+        with np.errstate(divide="ignore"):
+            return np.log(self.predict_proba(X))
+
+    def predict(self, X: ArrayLike) -> NDArray[Any]:
+        """The most probable class.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            The samples.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            The class with the largest mean probability; the first of equals.
+
+        Examples
+        --------
+        >>> from onlineforest import MondrianForestClassifier
+        >>> forest = MondrianForestClassifier(random_state=0).fit([[0.0], [1.0]], [3, 7])
+        >>> forest.predict([[-1.0], [2.0]])
+        array([3, 7])
+        """
+        return self.classes_[self.predict_proba(X).argmax(axis=1)]
+
+    def _check_batch(
+        self, X: ArrayLike, y: ArrayLike, *, reset: bool
+    ) -> tuple[NDArray[np.float32], NDArray[Any]]:
+        rows, labels = validate_data(self, X, y, reset=reset, dtype=np.float32, order="C")
+        return rows, check_labels(labels)
+
+    def _codes_with(self, labels: NDArray[Any], classes: ArrayLike | None) -> ClassCodes:
+        """The codes after learning `labels` and hearing of `classes`."""
+        known = getattr(self, "_codes", None)
+        if classes is not None:
+            declared = check_labels(np.asarray(classes), "classes")
+            known = ClassCodes.of(declared) if known is None else known.extended(declared)
+            unknown = np.setdiff1d(labels, known.classes)
+            if len(unknown):
+                raise ValueError(
+                    f"The target label(s) {unknown} in y do not exist in the classes "
+                    f"{known.classes} that were declared or seen before."
+                )
+        return ClassCodes.of(labels) if known is None else known.extended(labels)

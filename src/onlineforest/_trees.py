@@ -1,0 +1,128 @@
+"""Trees of a forest as plain arrays, to look at, draw and compute with. Cannot change them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from onlineforest import _core
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class MondrianTree:
+    """One tree of a forest: a copy of its nodes as read-only arrays, one entry per node.
+
+    The paper's letter is given with each name.
+
+    Attributes
+    ----------
+    parent : ndarray of shape (n_nodes,), int32
+        The parent of each node, -1 for the root.
+    left, right : ndarray of shape (n_nodes,), int32
+        The children, -1 for a leaf. ``x[split_dimension] <= split_location`` goes left.
+    split_dimension : ndarray of shape (n_nodes,), int32
+        The feature that is cut (delta), -1 for a leaf.
+    split_location : ndarray of shape (n_nodes,), float32
+        Where it is cut (xi), NaN for a leaf.
+    split_time : ndarray of shape (n_nodes,), float64
+        When it is cut (tau); the lifetime for a leaf. Never earlier than the parent's.
+    lower, upper : ndarray of shape (n_nodes, n_features), float32
+        The box around the node's training points (l, u).
+    count : ndarray of shape (n_nodes, n_classes), int32
+        At a leaf, the number of its points per class; at an internal node, how many of its two
+        children hold the class (c). Columns are in the order of the forest's ``classes_``.
+    labels : ndarray of shape (n_nodes, n_classes), bool
+        Whether the class occurs below the node (tab).
+
+    Examples
+    --------
+    >>> from onlineforest import MondrianForestClassifier
+    >>> forest = MondrianForestClassifier(n_estimators=1, random_state=0)
+    >>> tree = forest.fit([[0.0], [1.0], [5.0]], ["a", "a", "b"]).trees_[0]
+    >>> tree.n_nodes, tree.split_dimension[tree.root]
+    (3, np.int32(0))
+    >>> tree.labels[tree.root]
+    array([ True,  True])
+    >>> tree.lower[tree.root], tree.upper[tree.root]
+    (array([0.], dtype=float32), array([5.], dtype=float32))
+    """
+
+    parent: NDArray[np.int32]
+    left: NDArray[np.int32]
+    right: NDArray[np.int32]
+    split_dimension: NDArray[np.int32]
+    split_location: NDArray[np.float32]
+    split_time: NDArray[np.float64]
+    lower: NDArray[np.float32]
+    upper: NDArray[np.float32]
+    count: NDArray[np.int32]
+    labels: NDArray[np.bool_]
+
+    def __repr__(self) -> str:
+        return f"MondrianTree(n_nodes={self.n_nodes}, n_leaves={int(self.is_leaf.sum())})"
+
+    @property
+    def n_nodes(self) -> int:
+        """Number of nodes."""
+        return len(self.parent)
+
+    @property
+    def root(self) -> int:
+        """Index of the root; it changes when a cut is put above it."""
+        return int(np.flatnonzero(self.parent == -1)[0])
+
+    @property
+    def is_leaf(self) -> NDArray[np.bool_]:
+        """Which nodes are leaves."""
+        return self.split_dimension == -1
+
+    @property
+    def depth(self) -> NDArray[np.int32]:
+        """Number of cuts above each node."""
+        depth = np.zeros(self.n_nodes, dtype=np.int32)
+        level, nodes = 0, np.array([self.root], dtype=np.int32)
+        while len(nodes):
+            depth[nodes] = level
+            inner = nodes[self.split_dimension[nodes] != -1]
+            level, nodes = level + 1, np.concatenate([self.left[inner], self.right[inner]])
+        return depth
+
+    @property
+    def mean_depth(self) -> float:
+        """Depth of the leaves, averaged over the points (the paper's appendix E)."""
+        n_points = np.where(self.is_leaf, self.count.sum(axis=1), 0)
+        return float((self.depth * n_points).sum() / n_points.sum())
+
+
+class TreeSequence(Sequence[MondrianTree]):
+    """The trees of a forest, each copied out when it is asked for (all at once may be large)."""
+
+    def __init__(self, forest: _core.LabelForest, column_order: NDArray[np.int32]) -> None:
+        self._forest = forest
+        self._column_order = column_order
+
+    def __len__(self) -> int:
+        return self._forest.n_trees
+
+    def __repr__(self) -> str:
+        return f"<{len(self)} Mondrian trees>"
+
+    @overload
+    def __getitem__(self, index: int) -> MondrianTree: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[MondrianTree]: ...
+    def __getitem__(self, index: int | slice) -> MondrianTree | list[MondrianTree]:
+        if isinstance(index, slice):
+            return [self[i] for i in range(*index.indices(len(self)))]
+        arrays: dict[str, NDArray[Any]] = self._forest.tree(range(len(self))[index])
+        for name in ("count", "labels"):
+            arrays[name] = np.ascontiguousarray(arrays[name][:, self._column_order])
+        arrays["labels"] = arrays["labels"].view(np.bool_)
+        for array in arrays.values():
+            array.flags.writeable = False
+        return MondrianTree(**arrays)

@@ -1,0 +1,116 @@
+"""Checks on what users hand in. Knows nothing of forests.
+
+Everything here either returns clean arrays or raises before anything is changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils import check_array, column_or_1d
+from sklearn.utils.multiclass import check_classification_targets
+
+LARGEST_WEIGHT = 1e200
+
+
+@contextmanager
+def unchanged_on_error(estimator: object) -> Iterator[None]:
+    """Puts an estimator's attributes back if the block raises.
+
+    scikit-learn's validation sets attributes (feature names, for one) before it has looked at
+    everything; a rejected call must leave no trace.
+    """
+    saved = dict(vars(estimator))
+    try:
+        yield
+    except BaseException:
+        vars(estimator).clear()
+        vars(estimator).update(saved)
+        raise
+
+
+def check_feature_weights(weights: ArrayLike, n_features: int) -> NDArray[np.float64]:
+    """One finite, non-negative weight per feature, at least one of them positive."""
+    array = check_array(
+        weights, ensure_2d=False, dtype=np.float64, input_name="feature_weights", copy=True
+    )
+    if array.shape != (n_features,):
+        raise ValueError(
+            f"feature_weights must have shape ({n_features},), one weight per feature. "
+            f"Got shape {array.shape} instead."
+        )
+    if array.min() < 0 or array.max() > LARGEST_WEIGHT or array.max() == 0:
+        raise ValueError(
+            f"feature_weights must lie between 0 and {LARGEST_WEIGHT:g}, and not all be 0. "
+            f"Got values from {array.min():g} to {array.max():g} instead."
+        )
+    return np.ascontiguousarray(array)
+
+
+def check_labels(y: Any, name: str = "y") -> NDArray[Any]:
+    """A one-dimensional array of class labels of one sortable kind."""
+    labels = column_or_1d(y, warn=True)
+    check_classification_targets(labels)
+    try:
+        np.unique(labels)
+    except TypeError as error:
+        raise TypeError(f"The labels in {name} cannot be sorted: {error}.") from error
+    return labels
+
+
+def _kind(labels: NDArray[Any]) -> str:
+    if labels.dtype.kind in "biuf":
+        return "numbers"
+    if labels.dtype.kind in "UT" or all(isinstance(label, str) for label in labels):
+        return "strings"
+    return f"objects ({type(labels.flat[0]).__name__})"
+
+
+class ClassCodes:
+    """The classes known so far, sorted, and the number each has in the core.
+
+    A class keeps its number for ever, while its place among the sorted classes shifts when new
+    ones appear. Instances never change; `extended` makes a new one.
+    """
+
+    def __init__(self, classes: NDArray[Any], codes: NDArray[np.int32]) -> None:
+        self.classes = classes
+        self.codes = codes
+
+    @classmethod
+    def of(cls, labels: NDArray[Any]) -> ClassCodes:
+        """Codes for the distinct labels, in sorted order."""
+        classes = np.unique(labels)
+        return cls(classes, np.arange(len(classes), dtype=np.int32))
+
+    def __len__(self) -> int:
+        return len(self.classes)
+
+    @property
+    def in_order(self) -> bool:
+        """Whether code and place among the sorted classes are the same for all."""
+        return bool(np.all(self.codes[1:] > self.codes[:-1]))
+
+    def extended(self, labels: NDArray[Any]) -> ClassCodes:
+        """Codes that also cover `labels`; new classes are numbered on, in sorted order."""
+        ours, theirs = _kind(self.classes), _kind(labels)
+        if ours != theirs:
+            raise ValueError(
+                f"y has labels that are {theirs}, but this forest was fitted with {ours}."
+            )
+        new = np.unique(labels)
+        new = new[~np.isin(new, self.classes)]
+        if len(new) == 0:
+            return self
+        classes = np.concatenate([self.classes, new])
+        codes = np.concatenate([self.codes, np.arange(len(self), len(classes), dtype=np.int32)])
+        order = np.argsort(classes)
+        return ClassCodes(classes[order], codes[order])
+
+    def encode(self, labels: NDArray[Any]) -> NDArray[np.int32]:
+        """The code of each label; all of them must be known."""
+        return self.codes[np.searchsorted(self.classes, labels)]
