@@ -129,10 +129,10 @@ void bind_forest(nb::module_& module) {
       .def_prop_ro("n_features", [](const LabelForest& self) { return self.options().n_features; })
       .def_prop_ro("n_points", [](const LabelForest& self) { return without_gil([&] { return self.n_points(); }); })
       .def_prop_ro("n_classes", [](const LabelForest& self) { return without_gil([&] { return self.n_classes(); }); })
-      .def_prop_ro("feature_weights",
-                   [](const LabelForest& self) {
-                     return to_array(without_gil([&] { return self.measure().weights; }));
-                   })
+      .def_prop_ro(
+          "feature_weights",
+          [](const LabelForest& self) { return to_array(without_gil([&] { return self.measure().weights; })); },
+          nb::rv_policy::move)
       .def_prop_ro("discount_rate",
                    [](const LabelForest& self) { return without_gil([&] { return self.measure().discount_rate; }); });
 }

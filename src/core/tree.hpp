@@ -39,6 +39,7 @@ struct Workspace {
   std::vector<Task> tasks;
   std::vector<NodeIndex> created;  // internal nodes made by this call, parents before children
   std::vector<float> lower, upper;
+  bool may_stop = false;  // whether the work at hand may be thrown away half done
 };
 
 template <class Target>
@@ -70,12 +71,28 @@ class Tree {
   void grow(const Points& points, std::size_t n, const Measure& measure, Workspace& work, StopProbe& stop) {
     Tree fresh(n_features(), lifetime_, target_.empty_copy(), rng_);
     fresh.measure_ = measure;
-    fresh.extend(points, n, work, stop);
+    work.may_stop = true;
+    fresh.learn(points, n, work, stop);
     *this = std::move(fresh);
   }
 
-  // Learns the points of the slots [n_points(), end) as one set. If stopped or out of memory, the tree is empty.
+  // Learns the points of the slots [n_points(), end) as one set. Cannot be stopped, for half of it would be no
+  // tree, unless a giant leaf is taken out of its pause, which may take long: then a stop leaves the tree empty,
+  // to be grown afresh. So does running out of memory.
   void extend(const Points& points, std::size_t end, Workspace& work, StopProbe& stop) {
+    work.may_stop = false;
+    learn(points, end, work, stop);
+  }
+
+ private:
+  friend class Archive;
+
+  using Task = Workspace::Task;
+  using Kind = Workspace::Kind;
+
+  static constexpr std::size_t kGiantBlock = 100'000;
+
+  void learn(const Points& points, std::size_t end, Workspace& work, StopProbe& stop) {
     const std::size_t n = end - n_points();
     work.order.resize(n);
     std::iota(work.order.begin(), work.order.end(), static_cast<Slot>(n_points()));
@@ -95,12 +112,6 @@ class Tree {
       throw;
     }
   }
-
- private:
-  friend class Archive;
-
-  using Task = Workspace::Task;
-  using Kind = Workspace::Kind;
 
   std::size_t n_features() const { return nodes_.n_features(); }
   const double* weights() const { return measure_.weights.data(); }
@@ -142,7 +153,7 @@ class Tree {
     const NodeIndex j = task.node;
     const std::span<Slot> slots = slots_of(task, work);
     start_box(nodes_.lower(j), nodes_.upper(j), points.row(slots.front()), n_features());
-    include_points(nodes_.lower(j), nodes_.upper(j), points, slots.subspan(1), stop);
+    include_points(nodes_.lower(j), nodes_.upper(j), points, slots.subspan(1), work, stop);
 
     if (!target_.may_pause(points, slots)) {
       const BoxView box = nodes_.box(j);
@@ -175,7 +186,7 @@ class Tree {
 
     if (nodes_[j].is_leaf() && target_.is_paused(j, nodes_[j].n_points)) {
       if (target_.stays_paused(j, nodes_[j].n_points, points, slots)) {
-        include_points(nodes_.lower(j), nodes_.upper(j), points, slots, stop);
+        include_points(nodes_.lower(j), nodes_.upper(j), points, slots, work, stop);
         add_to_leaf(j, points, slots);
       } else {
         sample_block(unpause(task, work), points, work, stop);
@@ -187,7 +198,7 @@ class Tree {
     const BoxView box = nodes_.box(j);
     work.lower.assign(box.lower, box.lower + n);
     work.upper.assign(box.upper, box.upper + n);
-    include_points(work.lower.data(), work.upper.data(), points, slots, stop);
+    include_points(work.lower.data(), work.upper.data(), points, slots, work, stop);
     const BoxView outer{work.lower.data(), work.upper.data()};
 
     const double rate = extension_rate(weights(), box, outer, n);
@@ -254,6 +265,7 @@ class Tree {
       work.order.push_back(slot);
     }
     target_.clear(j);
+    if (work.order.size() - begin >= kGiantBlock) work.may_stop = true;
     return {Kind::kSample, j, begin, work.order.size(), task.birth_time};
   }
 
@@ -282,10 +294,10 @@ class Tree {
   }
 
   void include_points(float* lower, float* upper, const Points& points, std::span<const Slot> slots,
-                      StopProbe& stop) const {
+                      const Workspace& work, StopProbe& stop) const {
     for (const Slot slot : slots) {
       include(lower, upper, points.box(slot), n_features());
-      stop.tick(n_features());
+      if (work.may_stop) stop.tick(n_features());
     }
   }
 

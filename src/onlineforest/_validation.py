@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_array, column_or_1d
-from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.multiclass import type_of_target
 
 LARGEST_WEIGHT = 1e200
 
@@ -54,7 +54,14 @@ def check_feature_weights(weights: ArrayLike, n_features: int) -> NDArray[np.flo
 def check_labels(y: Any, name: str = "y") -> NDArray[Any]:
     """A one-dimensional array of class labels of one sortable kind."""
     labels = column_or_1d(y, warn=True)
-    check_classification_targets(labels)
+    # Not scikit-learn's check_classification_targets: that warns when a batch has many classes for
+    # its size, which is what a small batch of a stream with many classes looks like.
+    kind = type_of_target(labels, input_name=name, raise_unknown=True)
+    if kind not in ("binary", "multiclass"):
+        raise ValueError(
+            f"Unknown label type: {kind}. Maybe you are trying to fit a classifier, which expects "
+            "discrete classes on a regression target with continuous values."
+        )
     try:
         np.unique(labels)
     except TypeError as error:

@@ -73,6 +73,8 @@ def check_frequencies(name, sample, probabilities):
     counts = np.bincount(sample, minlength=len(probabilities))
     assert not counts[probabilities == 0].any(), f"{name}: an impossible value was drawn"
     possible = probabilities > 0
+    if possible.sum() == 1:
+        return
     expected = probabilities[possible] * len(sample)
     p_value = stats.chisquare(counts[possible], expected).pvalue
     assert p_value >= P_FAIL, (
@@ -104,11 +106,19 @@ def check_same_frequencies(name, first, second):
     )
 
 
-def check_mean(name, sample, expected, *, slack=0.0):
-    """The mean of `sample` is `expected` (normal approximation, give or take `slack`)."""
+def check_mean(name, sample, expected, *, bounded=False):
+    """The mean of `sample` is `expected`.
+
+    By the normal approximation; for values in [0, 1] (`bounded`) by the empirical Bernstein bound of
+    Maurer and Pontil (2009), which holds for rare values and small samples too.
+    """
     sample = np.asarray(sample, dtype=float)
     error = sample.std(ddof=1) / math.sqrt(len(sample))
-    bound = stats.norm.isf(P_FAIL / 2) * error + slack
+    if bounded:
+        log = math.log(4 / P_FAIL)
+        bound = math.sqrt(2 * log) * error + 7 * log / (3 * (len(sample) - 1))
+    else:
+        bound = stats.norm.isf(P_FAIL / 2) * error
     assert abs(sample.mean() - expected) <= bound, (
         f"{name}: n = {len(sample)}, mean {sample.mean():.6g}, standard error {error:.2g}, "
         f"expected {expected:.6g} within {bound:.2g}"

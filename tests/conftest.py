@@ -1,0 +1,31 @@
+"""Options and fixtures for all tests."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+FULL_SIZE = 50_000
+ORDINARY_SIZE = 3_000
+
+
+def pytest_addoption(parser):
+    parser.addoption(
+        "--full-size",
+        action="store_true",
+        help=f"statistical tests with {FULL_SIZE} trees a case instead of {ORDINARY_SIZE}",
+    )
+
+
+@pytest.fixture(scope="session")
+def n_trees(request):
+    """Trees per case of a statistical test."""
+    return FULL_SIZE if request.config.getoption("--full-size") else ORDINARY_SIZE
+
+
+def data_folder() -> Path | None:
+    """The folder of real data sets, where ONLINEFOREST_DATA names one."""
+    folder = os.environ.get("ONLINEFOREST_DATA")
+    return Path(folder) if folder else None

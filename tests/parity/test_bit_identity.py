@@ -1,0 +1,174 @@
+"""Runs that must agree to the last bit: any number of threads, saved or not, interrupted or not."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+import signal
+import threading
+import time
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.datasets import load_digits
+from support.core import core_forest, learn
+
+from onlineforest import MondrianForestClassifier
+
+X, Y = load_digits(return_X_y=True)
+
+
+def assert_same_forest(first, second):
+    """Equal states: points, trees, random states."""
+    assert_same(first._forest.get_state(), second._forest.get_state())
+
+
+def assert_same(a, b):
+    assert type(a) is type(b)
+    if isinstance(a, dict):
+        assert a.keys() == b.keys()
+        for key in a:
+            assert_same(a[key], b[key])
+    elif isinstance(a, list):
+        assert len(a) == len(b)
+        for x, y in zip(a, b):
+            assert_same(x, y)
+    else:
+        assert np.array_equal(a, b)
+
+
+def streamed(forest, start=0, stop=900):
+    """Learn digits in uneven batches, across several refreshes of the weights."""
+    edges = [e for e in (0, 10, 11, 12, 50, 51, 300, 500, 777, 900) if start <= e <= stop]
+    for a, b in zip(edges, edges[1:]):
+        forest.partial_fit(X[a:b], Y[a:b])
+    return forest
+
+
+@pytest.mark.parametrize("n_jobs", [2, 3, -1])
+@pytest.mark.parametrize("parameters", [{}, {"lifetime": 2.0, "min_samples_split": 5}], ids=str)
+def test_threads_do_not_matter(n_jobs, parameters):
+    one = streamed(MondrianForestClassifier(n_estimators=11, random_state=0, **parameters))
+    many = streamed(MondrianForestClassifier(n_estimators=11, random_state=0, n_jobs=n_jobs, **parameters))
+    assert_same_forest(one, many)
+    assert np.array_equal(one.predict_proba(X), many.predict_proba(X))
+    assert np.array_equal(one.apply(X), many.apply(X))
+
+
+def test_a_seed_fixes_the_forest():
+    forests = [MondrianForestClassifier(n_estimators=3, random_state=s).fit(X, Y) for s in (1, 1, 2)]
+    assert_same_forest(forests[0], forests[1])
+    assert not np.array_equal(forests[0].predict_proba(X[:5] + 1), forests[2].predict_proba(X[:5] + 1))
+
+
+def test_trees_of_a_forest_differ():
+    forest = MondrianForestClassifier(n_estimators=20, random_state=0).fit(X, Y)
+    root_times = {tree.split_time[tree.root] for tree in forest.trees_}
+    assert len(root_times) == 20
+
+
+@pytest.mark.parametrize(
+    "copied",
+    [lambda f: pickle.loads(pickle.dumps(f)), copy.deepcopy, copy.copy],
+    ids=["pickle", "deepcopy", "copy"],
+)
+def test_resume_equals_never_having_stopped(copied):
+    through = streamed(MondrianForestClassifier(n_estimators=5, random_state=0))
+    first_half = streamed(MondrianForestClassifier(n_estimators=5, random_state=0), stop=300)
+    resumed = copied(first_half)
+    before = first_half.predict_proba(X)
+    assert_same_forest(first_half, resumed)
+    assert_same_forest(through, streamed(resumed, start=300))
+    assert np.array_equal(before, first_half.predict_proba(X)), "the copy shares state"
+
+
+def test_clone_starts_empty():
+    forest = MondrianForestClassifier(n_estimators=5, random_state=0, feature_weights=[1.0] * 64)
+    cloned = clone(forest.fit(X, Y))
+    assert not hasattr(cloned, "n_features_in_")
+    assert_same_forest(forest, cloned.fit(X, Y))
+
+
+class SignalAfter:
+    """Sends this process an interrupt after a delay."""
+
+    def __init__(self, seconds):
+        self.timer = threading.Timer(seconds, signal.raise_signal, [signal.SIGINT])
+        # raise_signal reaches the thread that calls it; Python runs the handler in the main thread.
+
+    def __enter__(self):
+        self.timer.start()
+
+    def __exit__(self, *exc):
+        self.timer.cancel()
+
+
+def big_data(n=60_000, d=20):
+    rng = np.random.default_rng(0)
+    return rng.random((n, d), dtype=np.float32), rng.integers(5, size=n)
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_interrupted_fit_answers_and_leaves_the_forest_as_it_was(n_jobs):
+    big, labels = big_data()
+    forest = MondrianForestClassifier(n_estimators=2000, random_state=0, n_jobs=n_jobs)
+    forest.set_params(n_estimators=5).fit(X[:, :20], Y)
+    before = forest.predict_proba(X[:50, :20])
+    forest.set_params(n_estimators=2000)
+    start = time.monotonic()
+    with SignalAfter(0.3), pytest.raises(KeyboardInterrupt):
+        forest.fit(big, labels)
+    assert time.monotonic() - start < 1.3, "the interrupt was answered late"
+    assert np.array_equal(before, forest.predict_proba(X[:50, :20]))
+    forest._forest.check_invariants()
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_interrupted_partial_fit_is_finished_by_the_next(n_jobs):
+    big, labels = big_data()
+    parameters = {"n_estimators": 30, "random_state": 0, "feature_weights": None, "n_jobs": n_jobs}
+
+    def start():
+        return MondrianForestClassifier(**parameters).partial_fit(big[:1000], labels[:1000])
+
+    forest = start()
+    with SignalAfter(0.2), pytest.raises(KeyboardInterrupt):
+        forest.partial_fit(big[1000:-1], labels[1000:-1])
+    trees = forest._forest.get_state()["trees"]
+    sizes = {len(tree["next_point"]) for tree in trees}
+    assert min(sizes) < len(labels) - 1, "not interrupted: nothing tested"
+    forest._forest.check_invariants()
+    assert forest.n_samples_seen_ == len(labels) - 1
+    assert np.allclose(forest.predict_proba(big[:100]).sum(axis=1), 1)
+
+    forest.partial_fit(big[-1:], labels[-1:])
+    undisturbed = start()
+    undisturbed.partial_fit(big[1000:-1], labels[1000:-1]).partial_fit(big[-1:], labels[-1:])
+    assert_same_forest(undisturbed, forest)
+
+
+def test_learning_and_predicting_from_several_python_threads():
+    """No crash, no torn state: calls wait for each other."""
+    forest = core_forest(8, 64, weights="range", seed=1)
+    rows = X.astype(np.float32)
+    learn(forest, rows[:10], Y[:10], 10)
+    failures = []
+
+    def predict():
+        try:
+            for _ in range(20):
+                probabilities = forest.predict(rows[:40], 2)
+                assert np.allclose(probabilities.sum(axis=1), 1)
+        except Exception as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=predict) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for i in range(10, 400, 10):
+        learn(forest, rows[i : i + 10], Y[i : i + 10], 10)
+    for thread in threads:
+        thread.join()
+    assert not failures
+    forest.check_invariants()

@@ -1,0 +1,208 @@
+"""Equation (1) of the paper: however the data arrive, the tree has the same law.
+
+Every way of arriving is compared with one batch, on a set of cases: with and without pausing, finite
+and infinite lifetime, weights other than 1, duplicates. `support.statistics` states the chance of a
+false alarm (1e-6 per check) and what each kind of check can find: with 50,000 trees (--full-size)
+differences in a distribution function of 0.034, of two frequencies around 0.1 of 0.02, of a mean
+prediction of 10 standard errors, about 0.01; with 3,000 trees 4 times that.
+
+`tests/mutation` breaks the core in six ways and sees these tests, or those of `tests/parity`, fail.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+import numpy as np
+import pytest
+from support.core import core_forest, learn, tree_statistics
+from support.statistics import (
+    check_distribution,
+    check_frequencies,
+    check_same_distribution,
+    check_same_frequencies,
+    check_same_mean,
+)
+
+
+@dataclass(frozen=True)
+class Case:
+    """Data and parameters of one comparison."""
+
+    X: np.ndarray
+    y: np.ndarray
+    options: dict = field(default_factory=dict)
+
+    @property
+    def weights(self):
+        return np.asarray(self.options.get("weights", np.ones(self.X.shape[1])))
+
+
+FOUR_POINTS = np.array([[0.0, 0.0], [0.25, 1.0], [1.0, 0.5], [0.5, 0.75]])
+APART = np.arange(4)  # all labels different: nothing pauses but single points
+
+_rng = np.random.default_rng(2014)
+CLOUD = _rng.random((12, 3)).round(2)
+CLOUD[7] = CLOUD[2]  # a duplicate, with another label
+CLOUD[8] = CLOUD[3]  # a duplicate, with the same label
+CLOUD_LABELS = np.array([0, 1, 2, 0, 1, 2, 0, 1, 0, 1, 2, 0])
+
+CASES = {
+    "four points": Case(FOUR_POINTS, APART),
+    "finite lifetime": Case(FOUR_POINTS, APART, {"lifetime": 0.8}),
+    "weights": Case(FOUR_POINTS, APART, {"weights": [3.0, 0.4]}),
+    "weight 0": Case(FOUR_POINTS, APART, {"weights": [0.0, 2.0]}),
+    "pausing": Case(FOUR_POINTS, np.array([0, 1, 1, 0])),
+    "pausing, finite lifetime, weights": Case(
+        FOUR_POINTS, np.array([0, 1, 1, 1]), {"lifetime": 1.5, "weights": [0.5, 2.0]}
+    ),
+    "three points": Case(FOUR_POINTS[:3], np.array([0, 1, 2])),
+    "cloud": Case(CLOUD, CLOUD_LABELS),
+    "cloud, no pausing": Case(CLOUD, np.arange(12)),
+    "cloud, min_samples_split": Case(CLOUD, CLOUD_LABELS, {"min_samples_split": 4}),
+    "cloud, finite lifetime": Case(CLOUD, CLOUD_LABELS, {"lifetime": 1.2, "weights": [1, 2, 0.5]}),
+}
+
+# How n points arrive: the order of the points, and the sizes of the sets they come in.
+ARRIVALS = {
+    "one by one": lambda n: (np.arange(n), [1] * n),
+    "one by one, backwards": lambda n: (np.arange(n)[::-1], [1] * n),
+    "one by one, shuffled": lambda n: (np.random.default_rng(1).permutation(n), [1] * n),
+    "pairs": lambda n: (np.arange(n), _sizes(n, 2)),
+    "pairs, shuffled": lambda n: (np.random.default_rng(2).permutation(n), _sizes(n, 2)),
+    "threes, shuffled": lambda n: (np.random.default_rng(3).permutation(n), _sizes(n, 3)),
+    "one, then the rest": lambda n: (np.arange(n), [1, n - 1]),
+    "one, then the rest, backwards": lambda n: (np.arange(n)[::-1], [1, n - 1]),
+    "half, then the rest, shuffled": lambda n: (
+        np.random.default_rng(4).permutation(n),
+        [n // 2, n - n // 2],
+    ),
+}
+
+
+def _sizes(n, size):
+    return [size] * (n // size) + ([n % size] if n % size else [])
+
+
+def grown(case, order, sizes, n_trees, seed):
+    forest = core_forest(n_trees, case.X.shape[1], seed=seed, **case.options)
+    n_classes = int(case.y.max()) + 1
+    for part in np.split(order, np.cumsum(sizes)[:-1]):
+        learn(forest, case.X[part], case.y[part], n_classes)
+    forest.check_invariants()
+    return forest
+
+
+@pytest.fixture(scope="module")
+def batch_statistics(n_trees):
+    """Statistics of trees grown in one batch, per case, computed once."""
+    kept = {}
+
+    def statistics(name):
+        if name not in kept:
+            case = CASES[name]
+            n = len(case.y)
+            kept[name] = tree_statistics(grown(case, np.arange(n), [n], n_trees, seed=1))
+        return kept[name]
+
+    return statistics
+
+
+@pytest.mark.parametrize("arrival", ARRIVALS)
+@pytest.mark.parametrize("name", CASES)
+def test_same_trees(name, arrival, n_trees, batch_statistics):
+    case, batch = CASES[name], batch_statistics(name)
+    order, sizes = ARRIVALS[arrival](len(case.y))
+    online = tree_statistics(grown(case, order, sizes, n_trees, seed=2), point_ids=order)
+
+    check_same_distribution("root split time", batch.root_time, online.root_time)
+    check_same_frequencies("root dimension", batch.root_dimension, online.root_dimension)
+    for d in range(case.X.shape[1]):
+        # The location within a dimension, 0 where another was cut.
+        first, second = (
+            np.where(s.root_dimension == d, s.root_location - case.X[:, d].min() + 1, 0.0)
+            for s in (batch, online)
+        )
+        check_same_distribution(f"root location in dimension {d}", first, second)
+    check_same_frequencies("number of nodes", batch.n_nodes, online.n_nodes)
+    check_same_distribution("mean depth", batch.mean_depth, online.mean_depth)
+    if len(case.y) <= 4:
+        check_same_frequencies("shape of the tree", batch.shape, online.shape)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_batch_follows_the_definition_at_the_root(name, n_trees, batch_statistics):
+    case, batch = CASES[name], batch_statistics(name)
+    lengths = case.weights * np.ptp(case.X, axis=0)
+    lifetime = case.options.get("lifetime", math.inf)
+    cut = batch.root_dimension >= 0
+
+    # Time: exponential, cut off at the lifetime.
+    p_cut = -math.expm1(-lengths.sum() * lifetime)
+    check_frequencies("root is cut", cut.astype(int), [1 - p_cut, p_cut])
+    check_distribution(
+        "root split time",
+        batch.root_time[cut],
+        lambda t: -np.expm1(-lengths.sum() * t) / p_cut,
+    )
+    # Dimension: in proportion to the weighted lengths.
+    check_frequencies("root dimension", batch.root_dimension[cut], lengths / lengths.sum())
+    # Location: uniform.
+    for d in np.flatnonzero(lengths):
+        low, high = case.X[:, d].min(), case.X[:, d].max()
+        check_distribution(
+            f"root location in dimension {d}",
+            batch.root_location[batch.root_dimension == d],
+            lambda x, low=low, high=high: (x - low) / (high - low),
+        )
+
+
+QUERIES = np.array([[0.25, 0.5], [0.7, 0.7], [0.0, 0.0], [2.0, 0.4], [-0.5, 1.2]])
+
+
+@pytest.mark.parametrize("arrival", ARRIVALS)
+@pytest.mark.parametrize(
+    "name", ["four points", "pausing", "pausing, finite lifetime, weights", "cloud", "cloud, finite lifetime"]
+)
+def test_same_predictions(name, arrival, n_trees):
+    case = CASES[name]
+    n, n_features = case.X.shape
+    order, sizes = ARRIVALS[arrival](n)
+    queries = np.full((len(QUERIES), n_features), 0.5, dtype=np.float32)
+    queries[:, :2] = QUERIES
+
+    n_groups = 200
+
+    def predictions(order, sizes, seed):
+        return np.stack(
+            [
+                grown(case, order, sizes, n_trees // n_groups, seed * n_groups + g).predict(queries)
+                for g in range(n_groups)
+            ]
+        )
+
+    batch = predictions(np.arange(n), [n], seed=1)
+    online = predictions(order, sizes, seed=2)
+    for q in range(len(queries)):
+        for k in range(batch.shape[2]):
+            check_same_mean(f"probability of {k} at query {q}", batch[:, q, k], online[:, q, k])
+
+
+def test_range_weights_give_the_batch_law_after_a_refresh(n_trees):
+    """With weights computed from the data, a forest that has just refreshed them is a batch forest."""
+    case = CASES["cloud"]
+    X = case.X[:8] * [1.0, 100.0, 0.01]
+    batch = core_forest(n_trees, 3, weights="range", seed=1)
+    learn(batch, X, case.y[:8], 3)
+    online = core_forest(n_trees, 3, weights="range", seed=2)
+    # The third call brings as many points as there were; the ranges have grown, so weights move.
+    for part in ([0, 1], [2, 3], [4, 5, 6, 7]):
+        learn(online, X[part], case.y[part], 3)
+    stored = X.astype(np.float32).astype(float)
+    assert np.array_equal(online.feature_weights, 1 / np.ptp(stored, axis=0))
+    first, second = tree_statistics(batch), tree_statistics(online)
+    check_same_distribution("root split time", first.root_time, second.root_time)
+    check_same_frequencies("root dimension", first.root_dimension, second.root_dimension)
+    check_same_frequencies("number of nodes", first.n_nodes, second.n_nodes)
+    check_same_distribution("mean depth", first.mean_depth, second.mean_depth)
