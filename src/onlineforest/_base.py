@@ -15,10 +15,10 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from onlineforest import _core
-from onlineforest._validation import check_feature_weights
+from onlineforest._validation import check_feature_weights, check_rows
 
 
 class BaseMondrianForest(BaseEstimator):
@@ -105,12 +105,13 @@ class BaseMondrianForest(BaseEstimator):
         array([[1, 1],
                [2, 2]], dtype=int32)
         """
-        return self._forest.apply(self._check_rows(X), self._n_threads())
+        rows = self._check_queries(X)
+        return self._forest.apply(rows, self._n_threads())
 
-    def _check_rows(self, X: ArrayLike) -> NDArray[np.float32]:
+    def _check_queries(self, X: ArrayLike) -> NDArray[np.float32]:
         """Rows to predict, rounded to float32 exactly as the stored ones were."""
         check_is_fitted(self)
-        rows: NDArray[np.float32] = validate_data(self, X, reset=False, dtype=np.float32, order="C")
+        rows: NDArray[np.float32] = check_rows(self, X, reset=False)
         return rows
 
     def _n_threads(self) -> int:

@@ -7,11 +7,11 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin, _fit_context
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from onlineforest._base import BaseMondrianForest
 from onlineforest._trees import TreeSequence
-from onlineforest._validation import ClassCodes, check_labels, unchanged_on_error
+from onlineforest._validation import ClassCodes, check_labels, check_rows, unchanged_on_error
 
 
 class MondrianForestClassifier(ClassifierMixin, BaseMondrianForest):
@@ -214,12 +214,9 @@ class MondrianForestClassifier(ClassifierMixin, BaseMondrianForest):
         array([[1. , 0. ],
                [0.5, 0.5]])
         """
-        probabilities = self._forest_predict(X)
+        rows = self._check_queries(X)
+        probabilities = self._forest.predict(rows, self._n_threads())
         return probabilities if self._codes.in_order else probabilities[:, self._codes.codes]
-
-    def _forest_predict(self, X: ArrayLike) -> NDArray[np.float64]:
-        rows = self._check_rows(X)
-        return self._forest.predict(rows, self._n_threads())
 
     def predict_log_proba(self, X: ArrayLike) -> NDArray[np.float64]:
         """Logarithm of the probability of each class.
@@ -269,7 +266,7 @@ class MondrianForestClassifier(ClassifierMixin, BaseMondrianForest):
     def _check_batch(
         self, X: ArrayLike, y: ArrayLike, *, reset: bool
     ) -> tuple[NDArray[np.float32], NDArray[Any]]:
-        rows, labels = validate_data(self, X, y, reset=reset, dtype=np.float32, order="C")
+        rows, labels = check_rows(self, X, y=y, reset=reset)
         return rows, check_labels(labels)
 
     def _codes_with(self, labels: NDArray[Any], classes: ArrayLike | None) -> ClassCodes:

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_array, column_or_1d
 from sklearn.utils.multiclass import type_of_target
+from sklearn.utils.validation import validate_data
 
 LARGEST_WEIGHT = 1e200
 
@@ -31,6 +32,13 @@ def unchanged_on_error(estimator: object) -> Iterator[None]:
         vars(estimator).clear()
         vars(estimator).update(saved)
         raise
+
+
+def check_rows(estimator: Any, X: Any, **options: Any) -> Any:
+    """scikit-learn's `validate_data`, with rows as the core wants them: C-ordered float32."""
+    # A value too large for float32 becomes infinite, and is then rejected as such.
+    with np.errstate(over="ignore"):
+        return validate_data(estimator, X, dtype=np.float32, order="C", **options)
 
 
 def check_feature_weights(weights: ArrayLike, n_features: int) -> NDArray[np.float64]:
@@ -54,6 +62,10 @@ def check_feature_weights(weights: ArrayLike, n_features: int) -> NDArray[np.flo
 def check_labels(y: Any, name: str = "y") -> NDArray[Any]:
     """A one-dimensional array of class labels of one sortable kind."""
     labels = column_or_1d(y, warn=True)
+    try:
+        np.unique(labels)
+    except TypeError as error:
+        raise TypeError(f"The labels in {name} cannot be sorted: {error}.") from error
     # Not scikit-learn's check_classification_targets: that warns when a batch has many classes for
     # its size, which is what a small batch of a stream with many classes looks like.
     kind = type_of_target(labels, input_name=name, raise_unknown=True)
@@ -62,10 +74,6 @@ def check_labels(y: Any, name: str = "y") -> NDArray[Any]:
             f"Unknown label type: {kind}. Maybe you are trying to fit a classifier, which expects "
             "discrete classes on a regression target with continuous values."
         )
-    try:
-        np.unique(labels)
-    except TypeError as error:
-        raise TypeError(f"The labels in {name} cannot be sorted: {error}.") from error
     return labels
 
 
