@@ -121,8 +121,7 @@ void bind_forest(nb::module_& module) {
       .def("predict", &predict, "rows"_a.noconvert(), "n_threads"_a = 1)
       .def("apply", &apply, "rows"_a.noconvert(), "n_threads"_a = 1)
       .def("tree", &tree, "index"_a)
-      .def("check_invariants",
-           [](const LabelForest& self) { without_gil([&] { check_invariants(self); }); })
+      .def("check_invariants", [](const LabelForest& self) { without_gil([&] { check_invariants(self); }); })
       .def("get_state", &get_state)
       .def_static("from_state", &from_state, "state"_a)
       .def_prop_ro("n_trees", [](const LabelForest& self) { return self.options().n_trees; })

@@ -94,9 +94,7 @@ void LabelForest::refresh_measure() {
 void LabelForest::catch_up(std::size_t n_threads, StopSignal& signal) {
   if (points_.size() == 0) return;
   parallel_for(trees_.size(), n_threads, signal, [this] {
-    return [this, work = Workspace()](std::size_t i, StopProbe& stop) mutable {
-      catch_up_tree(trees_[i], work, stop);
-    };
+    return [this, work = Workspace()](std::size_t i, StopProbe& stop) mutable { catch_up_tree(trees_[i], work, stop); };
   });
 }
 

@@ -46,8 +46,8 @@ class LabelForest {
   // changed, or the points are stored. If then stopped (Interrupted), each tree holds some of the new points,
   // never half a point; the next call first brings all trees up to date, and ends where it would have ended
   // without the stop.
-  void learn(std::span<const float> rows, std::span<const Label> labels, std::int32_t n_classes,
-             std::size_t n_threads, const StopRequested& requested = {});
+  void learn(std::span<const float> rows, std::span<const Label> labels, std::int32_t n_classes, std::size_t n_threads,
+             const StopRequested& requested = {});
 
   // The mean of the trees' distributions, n_rows x n_classes. Uniform before anything is learned.
   std::vector<double> predict(std::span<const float> rows, std::size_t n_threads,

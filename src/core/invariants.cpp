@@ -124,8 +124,9 @@ class TreeChecker {
   void require_box(NodeIndex j, BoxView expected) {
     const BoxView box = nodes_.box(j);
     const std::size_t n = nodes_.n_features();
-    require(std::equal(box.lower, box.lower + n, expected.lower) && std::equal(box.upper, box.upper + n, expected.upper),
-            j, "the box is not the hull of its points");
+    require(
+        std::equal(box.lower, box.lower + n, expected.lower) && std::equal(box.upper, box.upper + n, expected.upper), j,
+        "the box is not the hull of its points");
   }
 
   std::vector<Label> labels(NodeIndex j) const {

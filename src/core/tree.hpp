@@ -226,12 +226,12 @@ class Tree {
   void cut_above(const Task& task, double time, double rate, BoxView outer, const Points& points, Workspace& work) {
     const NodeIndex j = task.node;
     const BoxView box = nodes_.box(j);
-    const std::size_t gap = rng_.choose(
-        rate, 2 * n_features(), [&](std::size_t g) { return gap_weight(weights(), box, outer, g); });
+    const std::size_t gap =
+        rng_.choose(rate, 2 * n_features(), [&](std::size_t g) { return gap_weight(weights(), box, outer, g); });
     const std::size_t d = gap / 2;
     const bool is_upper = gap % 2 == 1;
-    const float location = is_upper ? rng_.location(box.upper[d], outer.upper[d])
-                                    : rng_.location(outer.lower[d], box.lower[d]);
+    const float location =
+        is_upper ? rng_.location(box.upper[d], outer.upper[d]) : rng_.location(outer.lower[d], box.lower[d]);
 
     const NodeIndex above = add_node(nodes_[j].parent);
     const NodeIndex far = add_node(above);
@@ -305,9 +305,8 @@ class Tree {
   static std::size_t partition(const Node& node, const Task& task, const Points& points, Workspace& work) {
     const auto begin = work.order.begin() + static_cast<std::ptrdiff_t>(task.begin);
     const auto end = work.order.begin() + static_cast<std::ptrdiff_t>(task.end);
-    const auto middle = std::partition(begin, end, [&](Slot slot) {
-      return points.row(slot)[node.split_dimension] <= node.split_location;
-    });
+    const auto middle = std::partition(
+        begin, end, [&](Slot slot) { return points.row(slot)[node.split_dimension] <= node.split_location; });
     return static_cast<std::size_t>(middle - work.order.begin());
   }
 

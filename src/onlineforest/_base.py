@@ -17,7 +17,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from onlineforest import _core
+from onlineforest._core import LabelForest
 from onlineforest._validation import check_feature_weights, check_rows
 
 
@@ -42,7 +42,7 @@ class BaseMondrianForest(BaseEstimator):
         "feature_weights",
     )
 
-    _forest: _core.LabelForest
+    _forest: LabelForest
 
     def __init__(
         self,
@@ -117,7 +117,7 @@ class BaseMondrianForest(BaseEstimator):
     def _n_threads(self) -> int:
         return int(effective_n_jobs(self.n_jobs))
 
-    def _new_forest(self, n_features: int) -> tuple[_core.LabelForest, dict[str, Any]]:
+    def _new_forest(self, n_features: int) -> tuple[LabelForest, dict[str, Any]]:
         """An empty core forest of this estimator's parameters, and those parameters."""
         rule, weights = "unit", None
         if isinstance(self.feature_weights, str):
@@ -125,7 +125,7 @@ class BaseMondrianForest(BaseEstimator):
         elif self.feature_weights is not None:
             rule, weights = "fixed", check_feature_weights(self.feature_weights, n_features)
         seed = check_random_state(self.random_state).randint(np.iinfo(np.int64).max, dtype=np.int64)
-        forest = _core.LabelForest(
+        forest = LabelForest(
             int(self.n_estimators),
             n_features,
             lifetime=float(self.lifetime),
@@ -157,5 +157,5 @@ class BaseMondrianForest(BaseEstimator):
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         if "_forest" in state:
-            state = {**state, "_forest": _core.LabelForest.from_state(state["_forest"])}
+            state = {**state, "_forest": LabelForest.from_state(state["_forest"])}
         super().__setstate__(state)

@@ -261,7 +261,8 @@ class MondrianForestClassifier(ClassifierMixin, BaseMondrianForest):
         >>> forest.predict([[-1.0], [2.0]])
         array([3, 7])
         """
-        return self.classes_[self.predict_proba(X).argmax(axis=1)]
+        best: NDArray[Any] = self.classes_[self.predict_proba(X).argmax(axis=1)]
+        return best
 
     def _check_batch(
         self, X: ArrayLike, y: ArrayLike, *, reset: bool

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
-    from onlineforest import _core
+    from onlineforest._core import LabelForest
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -79,7 +79,8 @@ class MondrianTree:
     @property
     def is_leaf(self) -> NDArray[np.bool_]:
         """Which nodes are leaves."""
-        return self.split_dimension == -1
+        leaves: NDArray[np.bool_] = self.split_dimension == -1
+        return leaves
 
     @property
     def depth(self) -> NDArray[np.int32]:
@@ -102,7 +103,7 @@ class MondrianTree:
 class TreeSequence(Sequence[MondrianTree]):
     """The trees of a forest, each copied out when it is asked for (all at once may be large)."""
 
-    def __init__(self, forest: _core.LabelForest, column_order: NDArray[np.int32]) -> None:
+    def __init__(self, forest: LabelForest, column_order: NDArray[np.int32]) -> None:
         self._forest = forest
         self._column_order = column_order
 

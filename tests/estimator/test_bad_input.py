@@ -28,7 +28,10 @@ BAD_X = {
     "minus infinity": (with_value(-np.inf), "Input X contains infinity"),
     "too large for float32": (with_value(1e39), "value too large for dtype\\('float32'\\)"),
     "too wide": (np.ones((5, 7)), "X has 7 features, but MondrianForestClassifier is expecting 4"),
-    "too narrow": (np.ones((5, 3)), "X has 3 features, but MondrianForestClassifier is expecting 4"),
+    "too narrow": (
+        np.ones((5, 3)),
+        "X has 3 features, but MondrianForestClassifier is expecting 4",
+    ),
     "1-D": (X[0], "Expected 2D array, got 1D array instead"),
     "3-D": (np.ones((5, 4, 1)), "Found array with dim 3"),
     "0-D": (np.float64(3.0), "Expected 2D array, got scalar array instead"),
@@ -36,7 +39,10 @@ BAD_X = {
     "no columns": (np.ones((5, 0)), "0 feature\\(s\\)"),
     "complex": (X[:5] + 1j, "Complex data not supported"),
     "strings": (np.array([["a", "b", "c", "d"]] * 5), "could not convert string to float: .*a"),
-    "objects": (np.array([[1, 2, 3, {}]] * 5, dtype=object), "float\\(\\) argument must be|must be a string or a real number"),
+    "objects": (
+        np.array([[1, 2, 3, {}]] * 5, dtype=object),
+        "float\\(\\) argument must be|must be a string or a real number",
+    ),
     "sparse": (scipy.sparse.csr_matrix(X[:5]), "Sparse data was passed"),
     "ragged": ([[1, 2, 3, 4], [1, 2]], "inhomogeneous|sequence"),
     "None": (None, "Expected 2D array, got scalar array instead|NoneType"),
@@ -48,8 +54,14 @@ BAD_Y = {
     "NaN": (np.array([0, 1, np.nan, 1, 0]), "Input y contains NaN"),
     "two columns": (np.ones((5, 2), dtype=int), "y should be a 1d array"),
     "missing": (None, "requires y to be passed"),
-    "unsortable": (np.array(["a", 1, "b", 2, "c"], dtype=object), "The labels in y cannot be sorted: '<' not supported"),
-    "other kind": (np.array(["a", "b", "a", "b", "a"]), "y has labels that are strings, but this forest was fitted with numbers"),
+    "unsortable": (
+        np.array(["a", 1, "b", 2, "c"], dtype=object),
+        "The labels in y cannot be sorted: '<' not supported",
+    ),
+    "other kind": (
+        np.array(["a", "b", "a", "b", "a"]),
+        "y has labels that are strings, but this forest was fitted with numbers",
+    ),
     "empty": ([], "inconsistent numbers of samples|0 sample"),
 }
 
@@ -62,7 +74,10 @@ def forest():
 @pytest.fixture
 def unchanged(forest):
     """Checks after the test that the forest is what it was before."""
-    state, attributes = forest.predict_proba(X), {k: v for k, v in vars(forest).items() if k != "_forest"}
+    state, attributes = (
+        forest.predict_proba(X),
+        {k: v for k, v in vars(forest).items() if k != "_forest"},
+    )
     yield
     after = {k: v for k, v in vars(forest).items() if k != "_forest"}
     assert attributes.keys() == after.keys()
@@ -108,7 +123,9 @@ def test_other_feature_names(unchanged, forest):
     before = named.predict_proba(frame)
     other = frame.rename(columns={"a": "z"})
     for call in (named.predict, lambda f: named.partial_fit(f, Y)):
-        with pytest.raises(ValueError, match="feature names should match those that were passed during fit"):
+        with pytest.raises(
+            ValueError, match="feature names should match those that were passed during fit"
+        ):
             call(other)
         with pytest.raises(ValueError, match="must be in the same order"):
             call(frame[list("bacd")])
@@ -121,18 +138,26 @@ def test_other_feature_names(unchanged, forest):
 
 
 def test_labels_outside_the_declared_classes(forest, unchanged):
-    with pytest.raises(ValueError, match=r"label\(s\) \[7\] in y do not exist in the classes \[0 1 2 5\]"):
+    with pytest.raises(
+        ValueError, match=r"label\(s\) \[7\] in y do not exist in the classes \[0 1 2 5\]"
+    ):
         forest.partial_fit(X[:2], [0, 7], classes=[0, 1, 2, 5])
 
 
-@pytest.mark.parametrize("method", ["predict", "predict_proba", "predict_log_proba", "apply", "score"])
+@pytest.mark.parametrize(
+    "method", ["predict", "predict_proba", "predict_log_proba", "apply", "score"]
+)
 def test_predict_before_fit(method):
     arguments = (X, Y) if method == "score" else (X,)
-    with pytest.raises(NotFittedError, match="This MondrianForestClassifier instance is not fitted yet"):
+    with pytest.raises(
+        NotFittedError, match="This MondrianForestClassifier instance is not fitted yet"
+    ):
         getattr(MondrianForestClassifier(), method)(*arguments)
 
 
-@pytest.mark.parametrize("attribute", ["classes_", "trees_", "n_samples_seen_", "feature_weights_", "discount_rate_"])
+@pytest.mark.parametrize(
+    "attribute", ["classes_", "trees_", "n_samples_seen_", "feature_weights_", "discount_rate_"]
+)
 def test_no_fitted_attribute_before_fit(attribute):
     assert not hasattr(MondrianForestClassifier(), attribute)
 
@@ -148,11 +173,15 @@ INVALID = {
 }
 
 
-@pytest.mark.parametrize(("name", "value"), [(n, v) for n, values in INVALID.items() for v in values])
+@pytest.mark.parametrize(
+    ("name", "value"), [(n, v) for n, values in INVALID.items() for v in values]
+)
 def test_invalid_parameters(name, value):
     estimator = MondrianForestClassifier(**{name: value})
     for call in (estimator.fit, estimator.partial_fit):
-        with pytest.raises(ValueError, match=f"The '{name}' parameter of MondrianForestClassifier must be"):
+        with pytest.raises(
+            ValueError, match=f"The '{name}' parameter of MondrianForestClassifier must be"
+        ):
             call(X, Y)
         assert not hasattr(estimator, "n_features_in_")
 
@@ -186,12 +215,20 @@ def test_no_threads():
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [("n_estimators", 7), ("lifetime", 1.0), ("discount", 1.0), ("min_samples_split", 3), ("feature_weights", None)],
+    [
+        ("n_estimators", 7),
+        ("lifetime", 1.0),
+        ("discount", 1.0),
+        ("min_samples_split", 3),
+        ("feature_weights", None),
+    ],
 )
 def test_parameters_changed_after_the_start(name, value, forest, unchanged):
     old = getattr(forest, name)
     forest.set_params(**{name: value})
-    with pytest.raises(ValueError, match=f"{name} was .* when this forest was started and is .* now"):
+    with pytest.raises(
+        ValueError, match=f"{name} was .* when this forest was started and is .* now"
+    ):
         forest.partial_fit(X, Y)
     forest.set_params(**{name: old})
 

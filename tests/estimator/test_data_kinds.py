@@ -36,9 +36,11 @@ KINDS = {
     "reversed view": lambda: X[::-1][::-1],
     "list": lambda: X.tolist(),
     "ints": lambda: (X * 10).round().astype(int),
-    "bools": lambda: X > X.mean(axis=0),
+    "bools": lambda: X.mean(axis=0) < X,
     "pandas": lambda: pd.DataFrame(X, columns=list("abcd")),
-    "pandas, mixed dtypes": lambda: pd.DataFrame({"a": X32[:, 0], "b": X[:, 1], "c": X[:, 2], "d": X[:, 3]}),
+    "pandas, mixed dtypes": lambda: pd.DataFrame(
+        {"a": X32[:, 0], "b": X[:, 1], "c": X[:, 2], "d": X[:, 3]}
+    ),
     "polars": lambda: pl.DataFrame(X, schema=list("abcd")),
 }
 
@@ -77,7 +79,9 @@ def test_training_points_are_rounded_like_queries():
     """0.1 is not a float32: without rounding, a point would lie outside its own box."""
     data = np.array([[0.1], [0.2], [0.3]])
     forest = MondrianForestClassifier(n_estimators=20, random_state=0).fit(data, [0, 1, 2])
-    single = MondrianForestClassifier(n_estimators=20, random_state=0).fit(data.astype(np.float32), [0, 1, 2])
+    single = MondrianForestClassifier(n_estimators=20, random_state=0).fit(
+        data.astype(np.float32), [0, 1, 2]
+    )
     assert np.array_equal(forest.predict_proba(data), single.predict_proba(data.astype(np.float32)))
     for tree, leaves in zip(forest.trees_, forest.apply(data).T):
         assert (tree.lower[leaves] == tree.upper[leaves]).all()

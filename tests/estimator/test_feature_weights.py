@@ -29,7 +29,9 @@ def test_fit_with_range_equals_rescaling_to_the_unit_cube():
         assert np.allclose(first.split_time, second.split_time, rtol=1e-4)
     queries = X + 0.05
     assert np.allclose(
-        by_range.predict_proba(queries), rescaled.predict_proba((queries - low) / (high - low)), atol=1e-3
+        by_range.predict_proba(queries),
+        rescaled.predict_proba((queries - low) / (high - low)),
+        atol=1e-3,
     )
 
 

@@ -57,14 +57,14 @@ def test_new_classes_appear():
     names = np.array(["a", "bb", "ccc"])
     known = []
     for k in (2, 0, 1):
-        forest.partial_fit(X[Y == k], names[Y[Y == k]])
+        forest.partial_fit(X[k == Y], names[Y[k == Y]])
         known.append(names[k])
         assert forest.classes_.tolist() == sorted(known)
         assert forest.predict_proba(X).shape == (len(Y), len(known))
     assert forest.score(X, names[Y]) == 1.0
     twin = MondrianForestClassifier(n_estimators=10, random_state=0)
     for k in (2, 0, 1):
-        twin.partial_fit(X[Y == k], Y[Y == k], classes=[0, 1, 2])
+        twin.partial_fit(X[k == Y], Y[k == Y], classes=[0, 1, 2])
     assert np.array_equal(forest.predict_proba(X), twin.predict_proba(X))
     assert np.array_equal(forest.trees_[0].count.sum(axis=0), twin.trees_[0].count.sum(axis=0))
 

@@ -9,7 +9,9 @@ from onlineforest import MondrianForestClassifier
 
 ESTIMATORS = [
     MondrianForestClassifier(n_estimators=10),
-    MondrianForestClassifier(n_estimators=5, lifetime=2.0, min_samples_split=5, feature_weights=None, n_jobs=2),
+    MondrianForestClassifier(
+        n_estimators=5, lifetime=2.0, min_samples_split=5, feature_weights=None, n_jobs=2
+    ),
 ]
 
 

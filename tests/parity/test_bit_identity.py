@@ -7,14 +7,15 @@ import pickle
 import signal
 import threading
 import time
+from itertools import pairwise
 
 import numpy as np
 import pytest
 from sklearn.base import clone
 from sklearn.datasets import load_digits
-from support.core import core_forest, learn
 
 from onlineforest import MondrianForestClassifier
+from support.core import core_forest, learn
 
 X, Y = load_digits(return_X_y=True)
 
@@ -41,7 +42,7 @@ def assert_same(a, b):
 def streamed(forest, start=0, stop=900):
     """Learn digits in uneven batches, across several refreshes of the weights."""
     edges = [e for e in (0, 10, 11, 12, 50, 51, 300, 500, 777, 900) if start <= e <= stop]
-    for a, b in zip(edges, edges[1:]):
+    for a, b in pairwise(edges):
         forest.partial_fit(X[a:b], Y[a:b])
     return forest
 
@@ -50,16 +51,22 @@ def streamed(forest, start=0, stop=900):
 @pytest.mark.parametrize("parameters", [{}, {"lifetime": 2.0, "min_samples_split": 5}], ids=str)
 def test_threads_do_not_matter(n_jobs, parameters):
     one = streamed(MondrianForestClassifier(n_estimators=11, random_state=0, **parameters))
-    many = streamed(MondrianForestClassifier(n_estimators=11, random_state=0, n_jobs=n_jobs, **parameters))
+    many = streamed(
+        MondrianForestClassifier(n_estimators=11, random_state=0, n_jobs=n_jobs, **parameters)
+    )
     assert_same_forest(one, many)
     assert np.array_equal(one.predict_proba(X), many.predict_proba(X))
     assert np.array_equal(one.apply(X), many.apply(X))
 
 
 def test_a_seed_fixes_the_forest():
-    forests = [MondrianForestClassifier(n_estimators=3, random_state=s).fit(X, Y) for s in (1, 1, 2)]
+    forests = [
+        MondrianForestClassifier(n_estimators=3, random_state=s).fit(X, Y) for s in (1, 1, 2)
+    ]
     assert_same_forest(forests[0], forests[1])
-    assert not np.array_equal(forests[0].predict_proba(X[:5] + 1), forests[2].predict_proba(X[:5] + 1))
+    assert not np.array_equal(
+        forests[0].predict_proba(X[:5] + 1), forests[2].predict_proba(X[:5] + 1)
+    )
 
 
 def test_trees_of_a_forest_differ():

@@ -6,11 +6,11 @@ import math
 
 import numpy as np
 import pytest
+
+from onlineforest import MondrianForestClassifier
 from reference.mondrian import MondrianTree as ReferenceTree
 from support.core import core_forest, learn, tree_statistics
 from support.statistics import check_mean, check_same_distribution, check_same_mean
-
-from onlineforest import MondrianForestClassifier
 
 # Parameters, and the number of classes of the data they are tried on.
 SETTINGS = {
@@ -50,7 +50,9 @@ def grown(request):
         forest.partial_fit(X[start:stop], y[start:stop], classes=np.arange(n_classes))
     forest._forest.check_invariants()
     rng = np.random.default_rng(6)
-    queries = np.vstack([X[::8], X[::8] + 0.1 * rng.normal(size=X[::8].shape), 9 * rng.normal(size=(10, 4))])
+    queries = np.vstack(
+        [X[::8], X[::8] + 0.1 * rng.normal(size=X[::8].shape), 9 * rng.normal(size=(10, 4))]
+    )
     return forest, X, y, queries.astype(np.float32)
 
 
@@ -66,10 +68,13 @@ def reference_trees(forest):
 def test_predictions_equal_the_reference_on_the_same_trees(grown):
     forest, _, _, queries = grown
     expected = np.mean(
-        [[tree.predict(x) for x in queries.astype(float)] for tree in reference_trees(forest)], axis=0
+        [[tree.predict(x) for x in queries.astype(float)] for tree in reference_trees(forest)],
+        axis=0,
     )
     assert np.abs(forest.predict_proba(queries) - expected).max() < 1e-10
-    assert np.ptp(expected, axis=0).max() > 0.05, "the queries are predicted alike: nothing compared"
+    assert np.ptp(expected, axis=0).max() > 0.05, (
+        "the queries are predicted alike: nothing compared"
+    )
 
 
 def test_counts_and_label_sets_equal_a_recount(grown):
@@ -108,8 +113,8 @@ def test_prediction_is_the_average_over_extensions(setting, n_trees):
     """Algorithm 8 integrates over every way the query point could extend the tree.
 
     The reference samples such extensions one by one. The standard error of the mean over 3,000
-    of them is below 0.01, with 50,000 below 0.0025; an error of 0.1 is found by the first, of 0.03 by
-    the second.
+    of them is below 0.01, with 50,000 below 0.0025; an error of 0.1 is found by the first, of 0.03
+    by the second.
     """
     parameters, n_classes = SETTINGS[setting]
     X, y = make_data(n_classes)
@@ -135,7 +140,11 @@ def test_the_reference_and_the_core_draw_from_one_law(online, pausing, lifetime)
     X = np.random.default_rng(1).random((7, 2)).astype(np.float32)
     y = np.arange(7) % 2 if pausing else np.arange(7)
     weights = np.array([1.0, 2.0])
-    n, n_classes, gamma = 1500, int(y.max()) + 1, 10.0 * (weights * np.ptp(X.astype(float), axis=0)).sum()
+    n, n_classes, gamma = (
+        1500,
+        int(y.max()) + 1,
+        10.0 * (weights * np.ptp(X.astype(float), axis=0)).sum(),
+    )
     query = np.array([[0.5, 1.1]], dtype=np.float32)
 
     rng = np.random.default_rng(2)
@@ -157,8 +166,12 @@ def test_the_reference_and_the_core_draw_from_one_law(online, pausing, lifetime)
     check_same_distribution("number of nodes", sizes, core.n_nodes)
     mean = np.array(
         [
-            learn(core_forest(30, 2, lifetime=lifetime, weights=weights, seed=100 + i), X, y, n_classes)
-            .predict(query)[0]
+            learn(
+                core_forest(30, 2, lifetime=lifetime, weights=weights, seed=100 + i),
+                X,
+                y,
+                n_classes,
+            ).predict(query)[0]
             for i in range(n // 30)
         ]
     )

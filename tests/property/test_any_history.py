@@ -10,14 +10,24 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
-from support.core import core_forest, learn
 
 from onlineforest import MondrianForestClassifier
+from support.core import core_forest, learn
 
 N_FEATURES = 3
 
 # Values that have hurt others: repeated, neighbouring, tiny, huge, denormal, signed zeros.
-TRICKY = [0.0, -0.0, 1.0, float(np.nextafter(np.float32(1), np.float32(2))), -1.0, 1e-30, -1e-30, 1e30, -1e30]
+TRICKY = [
+    0.0,
+    -0.0,
+    1.0,
+    float(np.nextafter(np.float32(1), np.float32(2))),
+    -1.0,
+    1e-30,
+    -1e-30,
+    1e30,
+    -1e30,
+]
 EXTREME = [3.4e38, -3.4e38, 1e-45, 1.0000001, 16777216.0, 16777218.0]
 values = st.one_of(
     st.sampled_from(TRICKY + EXTREME),
@@ -37,7 +47,9 @@ parameters = st.fixed_dictionaries(
         "lifetime": st.sampled_from([math.inf, 1.0, 0.0, 1e-30, 1e30]),
         "discount": st.sampled_from([10.0, 0.0, 1e-6, 1e6]),
         "min_samples_split": st.integers(2, 5),
-        "weights": st.sampled_from([None, "range", [1.0, 0.0, 2.0], [1e-30, 1e30, 1.0], [1e200, 1.0, 1e-200]]),
+        "weights": st.sampled_from(
+            [None, "range", [1.0, 0.0, 2.0], [1e-30, 1e30, 1.0], [1e200, 1.0, 1e-200]]
+        ),
         "seed": st.integers(0, 2**64 - 1),
     }
 )
@@ -55,7 +67,8 @@ class ForestHistory(RuleBasedStateMachine):
     @rule(X=rows(), data=st.data())
     def learn_some(self, X, data):
         y = data.draw(
-            st.lists(st.integers(0, self.n_classes - 1), min_size=len(X), max_size=len(X)), label="y"
+            st.lists(st.integers(0, self.n_classes - 1), min_size=len(X), max_size=len(X)),
+            label="y",
         )
         learn(self.forest, X, y, self.n_classes)
         self.n_points += len(X)
@@ -105,7 +118,7 @@ def test_batch_and_one_by_one_hold_the_same_points(X, data, options):
             assert tree["count"][tree["split_dimension"] == -1].sum() == len(y)
             # A training point lies in the box of its leaf: queries are rounded as rows are.
             assert (tree["lower"][leaves[:, t]] <= X).all()
-            assert (X <= tree["upper"][leaves[:, t]]).all()
+            assert (tree["upper"][leaves[:, t]] >= X).all()
 
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -122,7 +135,9 @@ def test_range_weights_make_scales_irrelevant(X, scale):
         assert np.array_equal(first.count, second.count)
         assert np.allclose(first.split_time, second.split_time, rtol=1e-12)
     queries = X + np.float32(0.5)
-    assert np.allclose(plain.predict_proba(queries), scaled.predict_proba(queries * factor), atol=1e-9)
+    assert np.allclose(
+        plain.predict_proba(queries), scaled.predict_proba(queries * factor), atol=1e-9
+    )
 
 
 @settings(max_examples=40, deadline=None)

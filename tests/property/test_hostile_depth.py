@@ -28,7 +28,9 @@ def run_on_a_small_stack(body):
         assert done, "the thread failed"
         """
     )
-    result = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=600)
+    result = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, timeout=600
+    )
     assert result.returncode == 0, result.stderr
 
 

@@ -1,4 +1,4 @@
-"""The paper's Algorithms 1 to 10, one by one, in its own letters: for reading and for comparing, not for use.
+"""The paper's Algorithms 1 to 10, one by one, in its own letters: for reading and comparing.
 
 Slow and recursive on purpose. What it adds to the paper: weights w on the features (w = 1 is the
 paper), the pausing rule of onlineforest (labels all equal, or fewer than `min_samples_split`
@@ -23,7 +23,7 @@ class Node:
     delta: int = -1  # split dimension
     xi: float = math.nan  # split location
     tau: float = math.inf  # split time
-    l: np.ndarray | None = None  # noqa: E741  lower bounds of B_j^x
+    l: np.ndarray | None = None
     u: np.ndarray | None = None  # upper bounds of B_j^x
     N: list = field(default_factory=list)  # indices of the points, at a leaf
     c: np.ndarray | None = None  # customers per label

@@ -1,10 +1,10 @@
 """Equation (1) of the paper: however the data arrive, the tree has the same law.
 
-Every way of arriving is compared with one batch, on a set of cases: with and without pausing, finite
-and infinite lifetime, weights other than 1, duplicates. `support.statistics` states the chance of a
-false alarm (1e-6 per check) and what each kind of check can find: with 50,000 trees (--full-size)
-differences in a distribution function of 0.034, of two frequencies around 0.1 of 0.02, of a mean
-prediction of 10 standard errors, about 0.01; with 3,000 trees 4 times that.
+Every way of arriving is compared with one batch, on a set of cases: with and without pausing,
+finite and infinite lifetime, weights other than 1, duplicates. `support.statistics` has the chance
+of a false alarm (1e-6 per check) and what each kind of check can find: with 50,000 trees
+(--full-size) differences in a distribution function of 0.034, of two frequencies around 0.1 of
+0.02, of a mean prediction of 10 standard errors, about 0.01; with 3,000 trees 4 times that.
 
 `tests/mutation` breaks the core in six ways and sees these tests, or those of `tests/parity`, fail.
 """
@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import pytest
+
 from support.core import core_forest, learn, tree_statistics
 from support.statistics import (
     check_distribution,
@@ -90,7 +91,6 @@ def grown(case, order, sizes, n_trees, seed):
     n_classes = int(case.y.max()) + 1
     for part in np.split(order, np.cumsum(sizes)[:-1]):
         learn(forest, case.X[part], case.y[part], n_classes)
-    forest.check_invariants()
     return forest
 
 
@@ -114,7 +114,8 @@ def batch_statistics(n_trees):
 def test_same_trees(name, arrival, n_trees, batch_statistics):
     case, batch = CASES[name], batch_statistics(name)
     order, sizes = ARRIVALS[arrival](len(case.y))
-    online = tree_statistics(grown(case, order, sizes, n_trees, seed=2), point_ids=order)
+    forest = grown(case, order, sizes, n_trees, seed=2)
+    online = tree_statistics(forest, point_ids=order)
 
     check_same_distribution("root split time", batch.root_time, online.root_time)
     check_same_frequencies("root dimension", batch.root_dimension, online.root_dimension)
@@ -129,6 +130,7 @@ def test_same_trees(name, arrival, n_trees, batch_statistics):
     check_same_distribution("mean depth", batch.mean_depth, online.mean_depth)
     if len(case.y) <= 4:
         check_same_frequencies("shape of the tree", batch.shape, online.shape)
+    forest.check_invariants()
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -163,7 +165,14 @@ QUERIES = np.array([[0.25, 0.5], [0.7, 0.7], [0.0, 0.0], [2.0, 0.4], [-0.5, 1.2]
 
 @pytest.mark.parametrize("arrival", ARRIVALS)
 @pytest.mark.parametrize(
-    "name", ["four points", "pausing", "pausing, finite lifetime, weights", "cloud", "cloud, finite lifetime"]
+    "name",
+    [
+        "four points",
+        "pausing",
+        "pausing, finite lifetime, weights",
+        "cloud",
+        "cloud, finite lifetime",
+    ],
 )
 def test_same_predictions(name, arrival, n_trees):
     case = CASES[name]
@@ -190,7 +199,7 @@ def test_same_predictions(name, arrival, n_trees):
 
 
 def test_range_weights_give_the_batch_law_after_a_refresh(n_trees):
-    """With weights computed from the data, a forest that has just refreshed them is a batch forest."""
+    """With weights computed from the data, a forest just refreshed is a batch forest."""
     case = CASES["cloud"]
     X = case.X[:8] * [1.0, 100.0, 0.01]
     batch = core_forest(n_trees, 3, weights="range", seed=1)

@@ -6,12 +6,13 @@ import math
 
 import numpy as np
 import pytest
+
 from support.core import core_forest, learn, tree_statistics
 from support.statistics import check_distribution, check_mean
 
 
 def checkerboard(shape):
-    """A grid on the unit cube whose neighbours have different labels: no block of two points pauses."""
+    """A grid on the unit cube, neighbours of different labels: no block of two points pauses."""
     axes = [np.linspace(0, 1, n) for n in shape]
     X = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, len(shape))
     y = np.indices(shape).sum(axis=0).reshape(-1) % 2

@@ -1,4 +1,4 @@
-"""Core forests for tests: built with short names, and summarised tree by tree without a Python loop."""
+"""Core forests for tests: built with short names, summarised without a loop over the trees."""
 
 from __future__ import annotations
 
@@ -11,7 +11,14 @@ from onlineforest import _core
 
 
 def core_forest(
-    n_trees, n_features, *, lifetime=math.inf, discount=10.0, min_samples_split=2, weights=None, seed=0
+    n_trees,
+    n_features,
+    *,
+    lifetime=math.inf,
+    discount=10.0,
+    min_samples_split=2,
+    weights=None,
+    seed=0,
 ):
     """An empty forest. `weights`: None, "range" or an array."""
     rule = "unit" if weights is None else weights if isinstance(weights, str) else "fixed"
@@ -88,7 +95,9 @@ def tree_statistics(forest, point_ids=None):
             inner = nodes[~is_leaf[nodes]]
             base = offsets[tree_of[inner]]
             bits[inner] = bits[base + joined["left"][inner]] | bits[base + joined["right"][inner]]
-    signature = _scramble(bits.astype(np.uint64) * np.uint64(1009) + (joined["split_dimension"] + 2).astype(np.uint64))
+    signature = _scramble(
+        bits.astype(np.uint64) * np.uint64(1009) + (joined["split_dimension"] + 2).astype(np.uint64)
+    )
     shape = np.zeros(len(trees), dtype=np.uint64)
     np.add.at(shape, tree_of, signature)
 

@@ -36,9 +36,7 @@ def check_distribution(name, sample, cdf):
     sample = np.sort(np.asarray(sample))
     n = len(sample)
     expected = cdf(sample)
-    distance = max(
-        (np.arange(1, n + 1) / n - expected).max(), (expected - np.arange(n) / n).max()
-    )
+    distance = max((np.arange(1, n + 1) / n - expected).max(), (expected - np.arange(n) / n).max())
     assert distance <= dkw_bound(n), (
         f"{name}: n = {n}, distance of distribution functions {distance:.4f}, "
         f"bound {dkw_bound(n):.4f}; mean {sample.mean():.5g} "
@@ -55,9 +53,12 @@ def check_same_distribution(name, first, second):
     n = len(first)
     assert n == len(second)
     at = np.concatenate([first, second])
-    distance = np.abs(
-        np.searchsorted(first, at, side="right") - np.searchsorted(second, at, side="right")
-    ).max() / n
+    distance = (
+        np.abs(
+            np.searchsorted(first, at, side="right") - np.searchsorted(second, at, side="right")
+        ).max()
+        / n
+    )
     bound = two_sample_bound(n)
     error = math.sqrt((first.var() + second.var()) / n) if np.isfinite(at).all() else math.nan
     assert distance <= bound, (
@@ -109,8 +110,8 @@ def check_same_frequencies(name, first, second):
 def check_mean(name, sample, expected, *, bounded=False):
     """The mean of `sample` is `expected`.
 
-    By the normal approximation; for values in [0, 1] (`bounded`) by the empirical Bernstein bound of
-    Maurer and Pontil (2009), which holds for rare values and small samples too.
+    By the normal approximation; for values in [0, 1] (`bounded`) by the empirical Bernstein bound
+    of Maurer and Pontil (2009), which holds for rare values and small samples too.
     """
     sample = np.asarray(sample, dtype=float)
     error = sample.std(ddof=1) / math.sqrt(len(sample))

@@ -1,0 +1,6 @@
+"""`python -m onlineforest`."""
+
+from onlineforest._cli import main
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,160 @@
+"""The command line. Needs the extra `cli`; `demo` needs `plot` as well."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from onlineforest._extras import MissingExtraError, require
+
+if TYPE_CHECKING:
+    import click
+    from rich.table import Table
+
+    from onlineforest._demo import Demo
+
+
+def main() -> None:
+    """Entry point of the `onlineforest` command."""
+    try:
+        require("click", "cli")
+        require("rich", "cli")
+        build_command()(prog_name="onlineforest")
+    except MissingExtraError as error:
+        print(f"onlineforest: {error}", file=sys.stderr)
+        sys.exit(1)
+
+
+def build_command() -> click.Group:
+    """The command with all its subcommands."""
+    import click
+
+    @click.group(context_settings={"help_option_names": ["-h", "--help"]})
+    @click.version_option(package_name="onlineforest")
+    def onlineforest() -> None:
+        """Random forests that learn online."""
+
+    @onlineforest.command()
+    @click.option(
+        "--output",
+        default="onlineforest-demo",
+        show_default=True,
+        type=click.Path(file_okay=False, path_type=Path),
+        help="Folder for the pictures.",
+    )
+    @click.option("--trees", default=100, show_default=True, type=click.IntRange(1, 10_000))
+    @click.option("--seed", default=0, show_default=True, type=click.IntRange(0, 2**31 - 1))
+    def demo(output: Path, trees: int, seed: int) -> None:
+        """Learn a stream of handwritten digits and predict it as it comes.
+
+        Each batch of 50 digits is predicted first and then learned, beside a batch forest that is
+        trained afresh on all digits so far. Takes some seconds; needs no data but scikit-learn's.
+        """
+        require("matplotlib", "plot")
+        from onlineforest._demo import Demo
+
+        try:
+            output.mkdir(parents=True, exist_ok=True)
+            show_demo(Demo(n_estimators=trees, seed=seed), output)
+        except OSError as error:
+            raise click.ClickException(f"cannot write to {output}: {error.strerror}") from error
+
+    return onlineforest
+
+
+def show_demo(demo: Demo, output: Path) -> None:
+    """Run the demo with a progress bar, a table and two pictures."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    console = Console()
+    table = new_table()
+    next_row = 300
+    with Progress(
+        TextColumn("learning digits"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        console=console,
+        transient=True,
+    ) as progress:
+        task = progress.add_task("", total=demo.n_samples)
+        for n_learned in demo.run():
+            progress.update(task, completed=n_learned)
+            if n_learned >= next_row or n_learned == demo.n_samples:
+                add_row(table, demo, n_learned)
+                next_row += 300
+    console.print(table)
+    online, batch = demo.online, demo.batch
+    console.print(
+        f"Learning took {online.seconds:.2f} s online, {batch.seconds:.2f} s re-training: "
+        f"{batch.seconds / online.seconds:.0f} times as long."
+    )
+    for path in save_pictures(demo, output):
+        console.print(f"Saved {path}", soft_wrap=True)
+
+
+def new_table() -> Table:
+    """The empty table of the demo."""
+    from rich.table import Table
+
+    table = Table(
+        title="Digits, each predicted before it is learned; means over the last 300",
+        caption="Log loss with probabilities of at least 0.001.",
+    )
+    for column in (
+        "samples",
+        "online accuracy",
+        "log loss",
+        "samples/s",
+        "re-trained accuracy",
+        "log loss",
+        "total s",
+    ):
+        table.add_column(column, justify="right")
+    return table
+
+
+def add_row(table: Table, demo: Demo, n_learned: int) -> None:
+    """Where both methods stand."""
+    online, batch = demo.online, demo.batch
+    table.add_row(
+        f"{n_learned}",
+        f"{demo.recent(online.correct):.3f}",
+        f"{demo.recent(online.loss):.3f}",
+        f"{n_learned / online.seconds:,.0f}",
+        f"{demo.recent(batch.correct):.3f}",
+        f"{demo.recent(batch.loss):.3f}",
+        f"{batch.seconds:.2f}",
+    )
+
+
+def save_pictures(demo: Demo, output: Path) -> list[Path]:
+    """The learning curve, and a partition of the plane."""
+    import numpy as np
+
+    from onlineforest._demo import demo_partition
+    from onlineforest._plots import draw_learning_curves, draw_partition, new_figure
+
+    figure, axes = new_figure()
+    curves = {
+        score.name: list(np.cumsum(score.correct) / np.arange(1, len(score.correct) + 1))
+        for score in (demo.online, demo.batch)
+    }
+    draw_learning_curves(
+        axes, demo.learned, curves, "accuracy so far, each digit before learning it"
+    )
+    curve_path = output / "learning-curve.png"
+    figure.savefig(curve_path, dpi=150)
+
+    figure, axes = new_figure()
+    draw_partition(axes, *demo_partition(demo.seed))
+    axes.set(
+        xlabel="first principal component",
+        ylabel="second principal component",
+        title="One Mondrian tree: cuts hold inside the boxes around its points",
+    )
+    partition_path = output / "partition.png"
+    figure.savefig(partition_path, dpi=150)
+    return [curve_path, partition_path]

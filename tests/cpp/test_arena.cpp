@@ -1,0 +1,29 @@
+#include <vector>
+
+#include "block_arena.hpp"
+#include "check.hpp"
+
+using onlineforest::BlockArena;
+
+int main() {
+  BlockArena arena;
+  // Grow a block by insertion at every place and compare with a vector.
+  for (std::uint32_t place = 0; place < 3; ++place) {
+    std::vector<std::uint32_t> expected{7};
+    BlockArena::Offset block = arena.allocate(1);
+    arena.data(block)[0] = 7;
+    for (std::uint32_t i = 0; i < 100; ++i) {
+      const std::uint32_t size = static_cast<std::uint32_t>(expected.size());
+      const std::uint32_t position = place == 0 ? 0 : place == 1 ? size : size / 2;
+      block = arena.insert(block, size, position, i);
+      expected.insert(expected.begin() + position, i);
+      CHECK(std::equal(expected.begin(), expected.end(), arena.data(block)));
+    }
+  }
+  // A released block is used again.
+  const BlockArena::Offset block = arena.allocate(5);
+  arena.release(block, 6);
+  CHECK(arena.allocate(8) == block);
+  CHECK(arena.allocate(8) != block);
+  return onlineforest::testing::finish();
+}

@@ -1,0 +1,63 @@
+#include <map>
+#include <vector>
+
+#include "check.hpp"
+#include "label_target.hpp"
+
+using namespace onlineforest;
+
+namespace {
+
+PointStore<Label> labelled(const std::vector<Label>& labels) {
+  PointStore<Label> points(1);
+  points.append(std::vector<float>(labels.size(), 0.0f), labels);
+  return points;
+}
+
+std::map<Label, std::uint32_t> counts(const LabelTarget& target, std::int32_t n_points) {
+  std::map<Label, std::uint32_t> result;
+  target.for_each_count(0, n_points, [&](Label label, std::uint32_t count) { result[label] = count; });
+  return result;
+}
+
+void test_counts_of_a_leaf(std::int32_t n_classes) {
+  const auto points = labelled({5, 5, 2, 9, 2, 5});
+  const std::vector<Slot> slots{0, 1, 2, 3, 4, 5};
+  LabelTarget target(2);
+  target.reserve_classes(n_classes);
+  target.reserve_nodes(1);
+  target.add_to_leaf(0, 0, points, std::span(slots).first(2));
+  CHECK((counts(target, 2) == std::map<Label, std::uint32_t>{{5, 2}}));
+  target.add_to_leaf(0, 2, points, std::span(slots).subspan(2));
+  CHECK((counts(target, 6) == std::map<Label, std::uint32_t>{{2, 2}, {5, 3}, {9, 1}}));
+  target.clear(0);
+  CHECK(counts(target, 0).empty());
+}
+
+void test_pausing() {
+  const auto points = labelled({1, 1, 1, 0});
+  const std::vector<Slot> all{0, 1, 2, 3}, pure{0, 1, 2}, single{3};
+  const LabelTarget strict(2), loose(4);
+  CHECK(strict.may_pause(points, pure));
+  CHECK(strict.may_pause(points, single));
+  CHECK(!strict.may_pause(points, all));
+  CHECK(!loose.may_pause(points, all));
+  CHECK(loose.may_pause(points, std::vector<Slot>{1, 2, 3}));  // mixed, but fewer than 4
+
+  LabelTarget target(2);
+  target.reserve_nodes(1);
+  target.add_to_leaf(0, 0, points, pure);
+  CHECK(target.is_paused(0, 3));
+  CHECK(target.stays_paused(0, 3, points, pure));
+  CHECK(!target.stays_paused(0, 3, points, single));
+  CHECK(!target.stays_paused(0, 3, points, all));
+}
+
+}  // namespace
+
+int main() {
+  test_counts_of_a_leaf(10);
+  test_counts_of_a_leaf(100);
+  test_pausing();
+  return testing::finish();
+}

@@ -1,0 +1,75 @@
+#include <cmath>
+#include <set>
+
+#include "check.hpp"
+#include "rng.hpp"
+
+using onlineforest::Rng;
+
+namespace {
+
+void test_the_engine_is_xoshiro256pp() {
+  // First outputs for the state 1, 2, 3, 4, computed by hand from the published definition.
+  Rng rng(Rng::State{1, 2, 3, 4});
+  CHECK(rng.next() == 41943041u);
+  CHECK(rng.next() == 58720359u);
+  CHECK(rng.next() == 3588806011781223u);
+}
+
+void test_streams_differ() {
+  std::set<std::uint64_t> words;
+  for (std::uint64_t seed = 0; seed < 20; ++seed) {
+    for (std::uint64_t stream = 0; stream < 50; ++stream) {
+      const Rng rng(seed, stream);
+      words.insert(rng.state().begin(), rng.state().end());
+    }
+  }
+  CHECK(words.size() == 20 * 50 * 4);
+}
+
+void test_exponential() {
+  Rng rng(1, 0);
+  double sum = 0.0;
+  const int n = 100'000;
+  for (int i = 0; i < n; ++i) sum += rng.exponential(4.0);
+  CHECK(std::abs(sum / n - 0.25) < 6 * 0.25 / std::sqrt(n));  // 6 standard errors
+  CHECK(rng.exponential(0.0) == onlineforest::kInfinity);
+  CHECK(rng.exponential(1e-320) > 0.0);
+}
+
+void test_choose() {
+  Rng rng(2, 0);
+  const double weights[] = {0.0, 1.0, 0.0, 3.0, 0.0};
+  int counts[5] = {};
+  const int n = 40'000;
+  for (int i = 0; i < n; ++i) ++counts[rng.choose(4.0, 5, [&](std::size_t k) { return weights[k]; })];
+  CHECK(counts[0] == 0 && counts[2] == 0 && counts[4] == 0);
+  CHECK(std::abs(counts[1] - n / 4) < 6 * std::sqrt(n * 0.25 * 0.75));
+  // A total that is too large (rounding) falls back to the last positive weight.
+  for (int i = 0; i < 100; ++i) {
+    const std::size_t k = rng.choose(1e9, 5, [&](std::size_t d) { return weights[d]; });
+    CHECK(k == 3 || k == 1);
+  }
+}
+
+void test_location_stays_below_high() {
+  Rng rng(3, 0);
+  const float low = 1.0f, next = std::nextafter(low, 2.0f);
+  for (int i = 0; i < 1000; ++i) CHECK(rng.location(low, next) == low);
+  for (int i = 0; i < 1000; ++i) {
+    const float x = rng.location(-3.4e38f, 3.4e38f);
+    CHECK(x >= -3.4e38f && x < 3.4e38f);
+  }
+  for (int i = 0; i < 100; ++i) CHECK(rng.location(0.0f, 1e-45f) == 0.0f);
+}
+
+}  // namespace
+
+int main() {
+  test_the_engine_is_xoshiro256pp();
+  test_streams_differ();
+  test_exponential();
+  test_choose();
+  test_location_stays_below_high();
+  return onlineforest::testing::finish();
+}

@@ -1,0 +1,77 @@
+#include "stop.hpp"
+
+#include <atomic>
+#include <stdexcept>
+#include <thread>
+
+#include "check.hpp"
+#include "parallel.hpp"
+
+using namespace onlineforest;
+
+namespace {
+
+void test_every_index_once() {
+  for (const std::size_t n_threads : {0, 1, 2, 5, 100}) {
+    std::vector<std::atomic<int>> done(57);
+    StopSignal signal({});
+    parallel_for(done.size(), n_threads, signal, [&] { return [&](std::size_t i, StopProbe&) { ++done[i]; }; });
+    CHECK(std::ranges::all_of(done, [](const auto& n) { return n == 1; }));
+  }
+}
+
+void test_the_first_exception_is_thrown() {
+  StopSignal signal({});
+  const auto run = [&] {
+    parallel_for(1000, 3, signal, [] {
+      return [](std::size_t i, StopProbe&) {
+        if (i == 10) throw std::runtime_error("ten");
+      };
+    });
+  };
+  CHECK_THROWS(run(), std::runtime_error);
+}
+
+void test_a_stop_reaches_all_workers() {
+  const auto start = std::chrono::steady_clock::now();
+  StopSignal signal([&] { return std::chrono::steady_clock::now() - start > std::chrono::milliseconds(100); });
+  const auto run = [&] {
+    parallel_for(2, 2, signal, [] {
+      return [](std::size_t, StopProbe& stop) {
+        for (;;) stop.tick(1000);
+      };
+    });
+  };
+  CHECK_THROWS(run(), Interrupted);
+  CHECK(std::chrono::steady_clock::now() - start < std::chrono::seconds(1));
+}
+
+void test_the_caller_polls_while_it_waits() {
+  const auto start = std::chrono::steady_clock::now();
+  StopSignal signal([&] { return std::chrono::steady_clock::now() - start > std::chrono::milliseconds(100); });
+  const std::thread::id caller = std::this_thread::get_id();
+  std::atomic<bool> helper_works = false;
+  const auto run = [&] {
+    parallel_for(2, 2, signal, [&] {
+      return [&](std::size_t, StopProbe& stop) {
+        if (std::this_thread::get_id() == caller) {
+          while (!helper_works) std::this_thread::yield();
+          return;  // the caller has nothing left to do but wait
+        }
+        helper_works = true;
+        for (;;) stop.tick(1000);
+      };
+    });
+  };
+  CHECK_THROWS(run(), Interrupted);
+}
+
+}  // namespace
+
+int main() {
+  test_every_index_once();
+  test_the_first_exception_is_thrown();
+  test_a_stop_reaches_all_workers();
+  test_the_caller_polls_while_it_waits();
+  return testing::finish();
+}

@@ -1,0 +1,187 @@
+"""Breaks the core in known ways and sees the tests fail: the proof that the proof bites.
+
+    python tests/mutation/run.py [--only NAME]
+
+Each mutant is a copy of the sources with one piece of text replaced. It is built like the real
+thing and given to the tests named with it; one of them must fail. The unbroken copy comes first and
+must pass, so that a mutant does not "fail" because nothing works.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+ONLINE_EQUALS_BATCH = "tests/statistical/test_online_equals_batch.py"
+REFERENCE = "tests/parity/test_reference.py"
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """One way to break the core, and the tests that must notice."""
+
+    name: str
+    file: str
+    old: str
+    new: str
+    tests: str
+
+
+MUTANTS = [
+    Mutant(
+        "the rate of an extension counts the old box too",
+        "src/core/tree.hpp",
+        "const double rate = extension_rate(weights(), box, outer, n);",
+        "const double rate = extension_rate(weights(), box, outer, n) > 0.0"
+        " ? linear_dimension(weights(), outer, n) : 0.0;",
+        ONLINE_EQUALS_BATCH,
+    ),
+    Mutant(
+        "the location is drawn in the wrong gap",
+        "src/core/tree.hpp",
+        "rng_.location(box.upper[d], outer.upper[d])",
+        "rng_.location(box.lower[d], outer.upper[d])",
+        ONLINE_EQUALS_BATCH,
+    ),
+    Mutant(
+        "the random state is the same for every sample",
+        "src/core/tree.hpp",
+        "    work.may_stop = false;\n    learn(points, end, work, stop);",
+        "    work.may_stop = false;\n    const Rng before = rng_;\n"
+        "    learn(points, end, work, stop);\n    rng_ = before;",
+        ONLINE_EQUALS_BATCH,
+    ),
+    Mutant(
+        "a box is not grown",
+        "src/core/tree.hpp",
+        "    std::copy_n(outer.upper, n, nodes_.upper(j));\n    if (nodes_[j].is_leaf())",
+        "    if (nodes_[j].is_leaf())",
+        ONLINE_EQUALS_BATCH,
+    ),
+    Mutant(
+        "the near child is born at its grandparent's time",
+        "src/core/tree.hpp",
+        "    to_far.kind = Kind::kSample;",
+        "    to_near.birth_time = task.birth_time;\n    to_far.kind = Kind::kSample;",
+        ONLINE_EQUALS_BATCH,
+    ),
+    Mutant(
+        "the posterior leaves out labels both children hold",
+        "src/core/label_walk.hpp",
+        "count = n_labels + sets.size_common(left, right);",
+        "count = n_labels + 0.0 * sets.size_common(left, right);",
+        REFERENCE,
+    ),
+    Mutant(
+        "the walk forgets to weigh the features",
+        "src/core/box.hpp",
+        "rate += weights[d] * (std::max(x - box.upper[d], 0.0) + std::max(box.lower[d] - x, 0.0));",
+        "rate += (weights[d] > 0) * (std::max(x - box.upper[d], 0.0) + "
+        "std::max(box.lower[d] - x, 0.0));",
+        REFERENCE,
+    ),
+    Mutant(
+        "pausing looks at the first new point only",
+        "src/core/label_target.hpp",
+        "sets_.contains(leaf, label) && all_equal(points, more, label)",
+        "sets_.contains(leaf, label)",
+        ONLINE_EQUALS_BATCH,
+    ),
+]
+
+
+def build(source: Path, build_dir: Path, package: Path) -> None:
+    """Compile the extension from `source` into `package`, a copy of the Python files."""
+    options = ["-DCMAKE_BUILD_TYPE=Release", f"-DPython_EXECUTABLE={sys.executable}"]
+    run(["cmake", "-S", source, "-B", build_dir, "-G", "Ninja", *options])
+    run(["cmake", "--build", build_dir])
+    (extension,) = build_dir.glob("_core*.so")
+    shutil.copytree(ROOT / "src/onlineforest", package, dirs_exist_ok=True)
+    shutil.copy(extension, package)
+
+
+def check_imported(package: Path) -> None:
+    """An editable install would hide the copy: then every mutant would seem to survive."""
+    environment = {**os.environ, "PYTHONPATH": str(package.parent)}
+    command = [sys.executable, "-c", "import onlineforest._core as c; print(c.__file__)"]
+    result = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
+    if not result.stdout.startswith(str(package)):
+        sys.exit(f"The tests would import {result.stdout.strip()}, not the mutant in {package}.")
+
+
+def run(command) -> None:
+    result = subprocess.run(command, capture_output=True, text=True)
+    if result.returncode:
+        sys.exit(f"{' '.join(map(str, command))} failed:\n{result.stdout}{result.stderr}")
+
+
+def tests_pass(package: Path, tests: str) -> bool:
+    """Run tests against a built package, up to the first failure."""
+    environment = {**os.environ, "PYTHONPATH": str(package.parent)}
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-x",
+        "-q",
+        "-n",
+        "2",
+        "-p",
+        "no:cacheprovider",
+        tests,
+    ]
+    result = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
+    failures = [line for line in result.stdout.splitlines() if line.startswith("FAILED")]
+    if result.returncode and not failures:
+        sys.exit(f"pytest could not run:\n{result.stdout}{result.stderr}")
+    reasons = [line for line in result.stdout.splitlines() if line.startswith("E  ")]
+    for line in failures[:1] + reasons[:1]:
+        print(f"    {line[:160]}")
+    return result.returncode == 0
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--only", help="part of the name of a mutant")
+    arguments = parser.parse_args()
+    chosen = [m for m in MUTANTS if not arguments.only or arguments.only in m.name]
+    survivors = []
+    with tempfile.TemporaryDirectory() as folder:
+        source, build_dir = Path(folder, "source"), Path(folder, "build")
+        package = Path(folder, "python", "onlineforest")
+        source.mkdir()
+        shutil.copytree(ROOT / "src", source / "src")
+        shutil.copy(ROOT / "CMakeLists.txt", source)
+        build(source, build_dir, package)
+        check_imported(package)
+        for tests in sorted({m.tests for m in chosen}):
+            if not tests_pass(package, tests):
+                print(f"unbroken core: {tests} fails")
+                return 1
+        print("unbroken core: passes", flush=True)
+        for mutant in chosen:
+            text = (ROOT / mutant.file).read_text()
+            if text.count(mutant.old) != 1:
+                print(f"{mutant.name}: the text to replace is not there exactly once")
+                survivors.append(mutant)
+                continue
+            (source / mutant.file).write_text(text.replace(mutant.old, mutant.new))
+            build(source, build_dir, package)
+            survived = tests_pass(package, mutant.tests)
+            print(f"{mutant.name}: {'SURVIVED' if survived else 'found'}", flush=True)
+            if survived:
+                survivors.append(mutant)
+            (source / mutant.file).write_text(text)
+    print(f"{len(chosen) - len(survivors)} of {len(chosen)} mutants found")
+    return 1 if survivors else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
