@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 
 # One of scikit-learn's estimator checks runs only where this is set before scipy is imported.
 os.environ["SCIPY_ARRAY_API"] = "1"
@@ -26,9 +25,3 @@ def pytest_addoption(parser):
 def n_trees(request):
     """Trees per case of a statistical test."""
     return FULL_SIZE if request.config.getoption("--full-size") else ORDINARY_SIZE
-
-
-def data_folder() -> Path | None:
-    """The folder of real data sets, where ONLINEFOREST_DATA names one."""
-    folder = os.environ.get("ONLINEFOREST_DATA")
-    return Path(folder) if folder else None

@@ -1,0 +1,36 @@
+"""The paper's depths and expected accuracies, on its own data where that is there.
+
+`python -m experiments.paper_table` prints the whole table; here it runs without the largest set.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+FOLDER = os.environ.get("ONLINEFOREST_DATA")
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def run_table(*arguments, folder):
+    environment = {**os.environ, "ONLINEFOREST_DATA": folder}
+    command = [sys.executable, "-m", "experiments.paper_table", *arguments]
+    return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
+
+
+@pytest.mark.skipif(not FOLDER, reason="ONLINEFOREST_DATA names no folder of data sets")
+@pytest.mark.parametrize("name", ["satimages", "letter", "dna", "dna†"])
+def test_depth_and_accuracy(name):
+    result = run_table("--data", name, folder=FOLDER)
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert f"| {name}" in result.stdout
+
+
+def test_missing_data_is_named():
+    result = run_table(folder="/nowhere/at/all")
+    assert result.returncode == 2
+    assert "Set ONLINEFOREST_DATA to the folder of the data sets" in result.stderr
