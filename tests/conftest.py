@@ -8,6 +8,12 @@ import os
 os.environ["SCIPY_ARRAY_API"] = "1"
 
 import pytest
+from hypothesis import settings
+
+# Where CI is set, the same examples come every time; elsewhere, new ones.
+settings.register_profile("ci", derandomize=True)
+if os.environ.get("CI"):
+    settings.load_profile("ci")
 
 FULL_SIZE = 50_000
 ORDINARY_SIZE = 3_000

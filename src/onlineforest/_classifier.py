@@ -174,22 +174,21 @@ class MondrianForestClassifier(ClassifierMixin, BaseMondrianForest):
         array(['maybe', 'no', 'yes'], dtype='<U5')
         """
         starts = not hasattr(self, "_forest")
-        with unchanged_on_error(self):
+        with unchanged_on_error(self) as keep_changes:
             if not starts:
                 self._check_parameters_unchanged()
             rows, labels = self._check_batch(X, y, reset=starts)
-            codes = self._codes_with(labels, classes)
-            encoded = codes.encode(labels)
-            n_threads = self._n_threads()
             if starts:
                 self._forest, self._built_with = self._new_forest(rows.shape[1])
-                self._codes = codes
-        try:
-            self._forest.learn(rows, encoded, len(codes), n_threads)
-        finally:
-            # An interrupted call may have stored the batch or not; the core knows.
-            if self._forest.n_classes == len(codes):
-                self._codes = codes
+            codes = self._codes_with(labels, classes)
+            n_before = self._forest.n_points
+            try:
+                self._forest.learn(rows, codes.encode(labels), len(codes), self._n_threads())
+            finally:
+                # A call that is interrupted may have stored the batch already: then it counts.
+                if self._forest.n_points > n_before:
+                    self._codes = codes
+                    keep_changes()
         return self
 
     def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:
@@ -214,9 +213,9 @@ class MondrianForestClassifier(ClassifierMixin, BaseMondrianForest):
         array([[1. , 0. ],
                [0.5, 0.5]])
         """
-        rows = self._check_queries(X)
+        rows, codes = self._check_queries(X), self._codes
         probabilities = self._forest.predict(rows, self._n_threads())
-        return probabilities if self._codes.in_order else probabilities[:, self._codes.codes]
+        return probabilities if codes.in_order else probabilities[:, codes.codes]
 
     def predict_log_proba(self, X: ArrayLike) -> NDArray[np.float64]:
         """Logarithm of the probability of each class.

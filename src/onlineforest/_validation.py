@@ -5,7 +5,7 @@ Everything here either returns clean arrays or raises before anything is changed
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -19,18 +19,25 @@ LARGEST_WEIGHT = 1e200
 
 
 @contextmanager
-def unchanged_on_error(estimator: object) -> Iterator[None]:
+def unchanged_on_error(estimator: object) -> Iterator[Callable[[], None]]:
     """Puts an estimator's attributes back if the block raises.
 
     scikit-learn's validation sets attributes (feature names, for one) before it has looked at
-    everything; a rejected call must leave no trace.
+    everything; a rejected call must leave no trace. The block gets a function to call once its
+    changes are to stay, whatever happens after.
     """
-    saved = dict(vars(estimator))
+    saved: dict[str, Any] | None = dict(vars(estimator))
+
+    def keep() -> None:
+        nonlocal saved
+        saved = None
+
     try:
-        yield
+        yield keep
     except BaseException:
-        vars(estimator).clear()
-        vars(estimator).update(saved)
+        if saved is not None:
+            vars(estimator).clear()
+            vars(estimator).update(saved)
         raise
 
 

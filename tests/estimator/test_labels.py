@@ -102,7 +102,7 @@ def test_one_class():
 
 @pytest.mark.parametrize("batch", [1, 50])
 def test_three_thousand_classes(batch):
-    """Memory follows the labels that are there: a dense set per node would need 190 MB here."""
+    """Every label is its own class; the sets of labels go from words to lists on the way."""
     rng = np.random.default_rng(0)
     n, n_classes = 3_000, 3_000
     centres = rng.random((n_classes, 5))

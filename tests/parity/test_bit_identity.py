@@ -131,6 +131,17 @@ def test_interrupted_fit_answers_and_leaves_the_forest_as_it_was(n_jobs):
     forest._forest.check_invariants()
 
 
+def test_an_interrupted_first_partial_fit_can_be_used_and_finished():
+    big, labels = big_data()
+    forest = MondrianForestClassifier(n_estimators=400, random_state=0)
+    with SignalAfter(0.3), pytest.raises(KeyboardInterrupt):
+        forest.partial_fit(big, labels, classes=[9, 0, 1, 2, 3, 4])
+    assert forest.n_samples_seen_ == len(labels)
+    assert forest.classes_.tolist() == [0, 1, 2, 3, 4, 9]
+    assert np.allclose(forest.predict_proba(big[:5]).sum(axis=1), 1)
+    forest._forest.check_invariants()
+
+
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_interrupted_partial_fit_is_finished_by_the_next(n_jobs):
     big, labels = big_data()

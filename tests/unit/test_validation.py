@@ -71,3 +71,8 @@ def test_unchanged_on_error():
     with unchanged_on_error(thing):
         thing.kept = 2
     assert thing.kept == 2
+    with pytest.raises(KeyError), unchanged_on_error(thing) as keep:  # noqa: PT012
+        thing.kept = 3
+        keep()
+        raise KeyError
+    assert thing.kept == 3
