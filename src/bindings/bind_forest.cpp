@@ -87,7 +87,7 @@ nb::dict tree(const LabelForest& self, std::size_t index) {
   TreeArrays arrays = without_gil([&] { return tree_arrays(self, index); });
   const std::size_t n = arrays.n_nodes;
   const std::size_t n_features = self.options().n_features;
-  const std::size_t n_classes = n == 0 ? 0 : arrays.count.size() / n;
+  const std::size_t n_classes = arrays.n_classes;
   nb::dict dict;
   dict["parent"] = to_array(std::move(arrays.parent));
   dict["left"] = to_array(std::move(arrays.left));
@@ -114,6 +114,7 @@ std::unique_ptr<LabelForest> from_state(const nb::dict& dict) {
 }  // namespace
 
 void bind_forest(nb::module_& module) {
+  module.attr("LARGEST_WEIGHT") = kLargestWeight;
   nb::class_<LabelForest>(module, "LabelForest", "A Mondrian forest over labels 0, 1, ... Rows are finite float32.")
       .def("__init__", &init_forest, "n_trees"_a, "n_features"_a, nb::kw_only(), "lifetime"_a, "discount"_a,
            "min_samples_split"_a, "weight_rule"_a, "weights"_a.noconvert() = nb::none(), "seed"_a)

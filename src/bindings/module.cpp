@@ -6,6 +6,10 @@ void bind_forest(nanobind::module_& module);
 }
 
 NB_MODULE(_core, module) {
+#ifdef NDEBUG
+  // A daemon thread that is alive at exit holds references; that is no leak of ours.
+  nanobind::set_leak_warnings(false);
+#endif
   module.doc() = "The compiled core of onlineforest. Private: use the estimators.";
   onlineforest::bindings::bind_forest(module);
 }

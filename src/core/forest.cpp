@@ -14,9 +14,12 @@ namespace onlineforest {
 
 namespace {
 
-// Sets of points are handed to a tree in pieces of this size, so that learning can be stopped between them. It is
-// part of what a seed means: never let it depend on threads or memory.
-constexpr std::size_t kChunk = 4096;
+// Sets of points are handed to a tree in pieces of at most this size, so that learning can be stopped between
+// them. It is part of what a seed means: never let it depend on threads or memory.
+std::size_t chunk_size(std::size_t n_features) {
+  constexpr std::size_t most_points = 4096, most_numbers = std::size_t{1} << 18;
+  return std::clamp<std::size_t>(most_numbers / n_features, 1, most_points);
+}
 
 // Rows are predicted in pieces of this size, tree by tree, so that a tree stays in cache for a piece.
 constexpr std::size_t kPiece = 256;
@@ -39,7 +42,7 @@ ForestOptions checked(ForestOptions options) {
   return options;
 }
 
-// Calls per_row(i, state) for each row, in pieces, on several threads; each worker has a state of its own.
+// Calls per_piece(begin, end, state, stop) for pieces of the rows, on several threads; each worker has its own state.
 template <class MakeState, class PerPiece>
 void for_each_piece(std::size_t n_rows, std::size_t n_threads, const LabelForest::StopRequested& requested,
                     MakeState make_state, PerPiece per_piece) {
@@ -66,6 +69,7 @@ LabelForest::LabelForest(ForestOptions options)
 
 void LabelForest::learn(std::span<const float> rows, std::span<const Label> labels, std::int32_t n_classes,
                         std::size_t n_threads, const StopRequested& requested) {
+  const ReentryGuard guard(this);
   const std::unique_lock lock(mutex_);
   if (n_rows(rows) != labels.size()) throw std::invalid_argument("rows and labels differ in number");
   if (n_classes < n_classes_) throw std::invalid_argument("the number of classes cannot shrink");
@@ -76,7 +80,6 @@ void LabelForest::learn(std::span<const float> rows, std::span<const Label> labe
   catch_up(n_threads, signal);  // what a stopped call left behind
   points_.append(rows, labels);
   n_classes_ = n_classes;
-  refresh_measure();
   catch_up(n_threads, signal);
 }
 
@@ -92,7 +95,12 @@ void LabelForest::refresh_measure() {
 }
 
 void LabelForest::catch_up(std::size_t n_threads, StopSignal& signal) {
-  if (points_.size() == 0) return;
+  refresh_measure();
+  const auto is_behind = [this](const LabelTree& tree) {
+    return tree.n_points() < points_.size() || tree.measure().weights != measure_.weights ||
+           tree.measure().discount_rate != measure_.discount_rate;
+  };
+  if (points_.size() == 0 || std::ranges::none_of(trees_, is_behind)) return;
   parallel_for(trees_.size(), n_threads, signal, [this] {
     return [this, work = Workspace()](std::size_t i, StopProbe& stop) mutable { catch_up_tree(trees_[i], work, stop); };
   });
@@ -107,12 +115,13 @@ void LabelForest::catch_up_tree(LabelTree& tree, Workspace& work, StopProbe& sto
   tree.set_discount_rate(measure_.discount_rate);
   while (tree.n_points() < points_.size()) {
     stop.check();
-    tree.extend(points_, std::min(tree.n_points() + kChunk, points_.size()), work, stop);
+    tree.extend(points_, std::min(tree.n_points() + chunk_size(options_.n_features), points_.size()), work, stop);
   }
 }
 
 std::vector<double> LabelForest::predict(std::span<const float> rows, std::size_t n_threads,
                                          const StopRequested& requested) const {
+  const ReentryGuard guard(this);
   const std::shared_lock lock(mutex_);
   const std::size_t n = n_rows(rows);
   const std::size_t k = static_cast<std::size_t>(n_classes_);
@@ -141,6 +150,7 @@ std::vector<double> LabelForest::predict(std::span<const float> rows, std::size_
 
 std::vector<NodeIndex> LabelForest::apply(std::span<const float> rows, std::size_t n_threads,
                                           const StopRequested& requested) const {
+  const ReentryGuard guard(this);
   const std::shared_lock lock(mutex_);
   const std::size_t n = n_rows(rows), m = trees_.size();
   std::vector<NodeIndex> result(n * m, kNoNode);
@@ -159,16 +169,19 @@ std::vector<NodeIndex> LabelForest::apply(std::span<const float> rows, std::size
 }
 
 std::size_t LabelForest::n_points() const {
+  const ReentryGuard guard(this);
   const std::shared_lock lock(mutex_);
   return points_.size();
 }
 
 std::int32_t LabelForest::n_classes() const {
+  const ReentryGuard guard(this);
   const std::shared_lock lock(mutex_);
   return n_classes_;
 }
 
 Measure LabelForest::measure() const {
+  const ReentryGuard guard(this);
   const std::shared_lock lock(mutex_);
   return measure_;
 }

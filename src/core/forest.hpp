@@ -12,6 +12,7 @@
 #include "label_target.hpp"
 #include "measure.hpp"
 #include "point_store.hpp"
+#include "reentry.hpp"
 #include "stop.hpp"
 #include "tree.hpp"
 
@@ -33,7 +34,8 @@ inline constexpr double kLargestWeight = 1e200;
 
 // All rows are row-major float32, finite; the caller checks.
 //
-// Any number of threads may call the const functions at once; learn() waits for them and they for it.
+// Any number of threads may call the const functions at once; learn() waits for them and they for it. A callback
+// (StopRequested) cannot call back into the forest: std::runtime_error.
 class LabelForest {
  public:
   using LabelTree = Tree<LabelTarget>;
@@ -42,10 +44,11 @@ class LabelForest {
   // Throws std::invalid_argument for options that make no forest.
   explicit LabelForest(ForestOptions options);
 
-  // Learns points with labels in [0, n_classes). Either all of it is rejected with an exception and nothing has
-  // changed, or the points are stored. If then stopped (Interrupted), each tree holds some of the new points,
-  // never half a point; the next call first brings all trees up to date, and ends where it would have ended
-  // without the stop.
+  // Learns points with labels in [0, n_classes). Either the call is rejected with an exception and nothing has
+  // changed, or the points are stored. If then stopped (Interrupted), each tree holds the first so many of the
+  // points, and the next call first brings all trees up to date. It ends where it would have ended without the
+  // stop, but for trees that were emptied (see Tree::extend): those are grown afresh. A stop while bringing trees
+  // up to date comes before the new points are stored.
   void learn(std::span<const float> rows, std::span<const Label> labels, std::int32_t n_classes, std::size_t n_threads,
              const StopRequested& requested = {});
 
@@ -65,6 +68,7 @@ class LabelForest {
   // Calls f(*this) while no one learns; what f reads through the accessors below is then consistent.
   template <class F>
   auto read(F f) const {
+    const ReentryGuard guard(this);
     const std::shared_lock lock(mutex_);
     return f(*this);
   }

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <iterator>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "block_arena.hpp"
@@ -33,7 +34,7 @@ class LabelSets {
   }
 
   void reserve_nodes(std::size_t n_nodes) {
-    if (sets_.size() < n_nodes) sets_.resize(n_nodes);
+    if (sets_.size() < n_nodes) sets_.resize(n_nodes, empty_set());
   }
 
   std::uint32_t size(NodeIndex j) const {
@@ -77,7 +78,7 @@ class LabelSets {
 
   void clear(NodeIndex j) {
     if (wide_ && set(j).list.size > 1) arena_.release(set(j).list.data, set(j).list.size);
-    set(j) = Set{};
+    set(j) = empty_set();
   }
 
   // The set of j becomes the union of those of a and b.
@@ -138,9 +139,19 @@ class LabelSets {
     std::uint32_t data;  // size 1: the label itself; more: an arena offset
   };
   union Set {
-    std::uint64_t mask = 0;  // up to 64 classes
-    List list;               // beyond (wide_)
+    std::uint64_t mask;  // up to 64 classes
+    List list;           // beyond (wide_)
   };
+
+  Set empty_set() const {
+    Set empty;
+    if (wide_) {
+      empty.list = {0, 0};
+    } else {
+      empty.mask = 0;
+    }
+    return empty;
+  }
 
   static std::uint64_t bit(Label label) { return std::uint64_t{1} << label; }
   static std::uint32_t code(Label label) { return static_cast<std::uint32_t>(label); }
@@ -158,14 +169,15 @@ class LabelSets {
     return {entry.size > 1 ? arena_.data(entry.data) : &entry.data, entry.size};
   }
 
+  // All or nothing, should memory run out.
   void widen() {
-    std::vector<Set> narrow(sets_.size());
-    narrow.swap(sets_);
-    for (Set& entry : sets_) entry.list = List{0, 0};
-    wide_ = true;
-    for (std::size_t j = 0; j < narrow.size(); ++j) {
-      for_each_bit(narrow[j].mask, [&](Label label) { insert(static_cast<NodeIndex>(j), label); });
+    LabelSets wide;
+    wide.wide_ = true;
+    wide.reserve_nodes(sets_.size());
+    for (std::size_t j = 0; j < sets_.size(); ++j) {
+      for_each_bit(sets_[j].mask, [&](Label label) { wide.insert(static_cast<NodeIndex>(j), label); });
     }
+    *this = std::move(wide);
   }
 
   std::vector<Set> sets_;

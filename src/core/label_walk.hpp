@@ -1,6 +1,7 @@
 // The predictive distribution over labels at a point: Algorithm 8 of the paper, on the steps of a walk.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <span>
@@ -21,8 +22,11 @@ inline double discount_of(double discount_rate, double duration) {
 // is inserted above it where the point branches off. eta > 0.
 inline double expected_discount(double discount_rate, double separation_rate, double duration) {
   if (!(discount_rate > 0.0)) return 1.0;
+  // As a quotient of means, each of which is at most the duration: neither over- nor underflows.
   const double both = separation_rate + discount_rate;
-  return separation_rate / both * (std::expm1(-both * duration) / std::expm1(-separation_rate * duration));
+  const double above = std::expm1(-both * duration) / both;
+  const double below = std::expm1(-separation_rate * duration) / separation_rate;
+  return std::min(above / below, 1.0);
 }
 
 // Adds the tree's distribution at `row` to `probabilities`, one entry per class known.

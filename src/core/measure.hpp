@@ -43,9 +43,9 @@ class MeasureSchedule {
   // Brings `measure` up to date with the box around all points. A change of no more than a few percent is not
   // worth growing the forest afresh: then the old measure stays.
   void refresh(Measure& measure, BoxView data, std::size_t n_points) {
-    computed_from_ = n_points;
     Measure fresh = compute(data);
     if (measure.weights.empty() || differs(measure, fresh)) measure = std::move(fresh);
+    computed_from_ = n_points;
   }
 
  private:

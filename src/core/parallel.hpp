@@ -8,7 +8,6 @@
 #include <cstddef>
 #include <exception>
 #include <mutex>
-#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -53,7 +52,7 @@ void parallel_for(std::size_t n, std::size_t n_threads, StopSignal& signal, Make
         ++n_ended;
         ended.notify_one();
       });
-    } catch (const std::system_error&) {  // no thread to be had: those there are, and the caller, do it all
+    } catch (const std::exception&) {  // no thread to be had: those there are, and the caller, do it all
       break;
     }
   }

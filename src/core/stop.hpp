@@ -25,8 +25,9 @@ class StopSignal {
   bool stopped() const { return stopped_.load(std::memory_order_relaxed); }
   void stop() { stopped_.store(true, std::memory_order_relaxed); }
 
-  // Asks at most every 50 ms.
+  // Asks at most every 50 ms, and no more once the answer was yes.
   void poll() {
+    if (stopped()) return;
     const auto now = std::chrono::steady_clock::now();
     if (now < next_poll_) return;
     next_poll_ = now + kPeriod;

@@ -81,7 +81,14 @@ class Tree {
   // to be grown afresh. So does running out of memory.
   void extend(const Points& points, std::size_t end, Workspace& work, StopProbe& stop) {
     work.may_stop = false;
-    learn(points, end, work, stop);
+    const Rng before = rng_;
+    try {
+      learn(points, end, work, stop);
+    } catch (...) {
+      clear();
+      rng_ = before;
+      throw;
+    }
   }
 
  private:
@@ -90,7 +97,7 @@ class Tree {
   using Task = Workspace::Task;
   using Kind = Workspace::Kind;
 
-  static constexpr std::size_t kGiantBlock = 100'000;
+  static constexpr std::size_t kGiantBlock = std::size_t{1} << 24;  // numbers: points times features
 
   void learn(const Points& points, std::size_t end, Workspace& work, StopProbe& stop) {
     const std::size_t n = end - n_points();
@@ -98,19 +105,14 @@ class Tree {
     std::iota(work.order.begin(), work.order.end(), static_cast<Slot>(n_points()));
     work.tasks.clear();
     work.created.clear();
-    try {
-      next_.resize(end, kNoSlot);
-      if (empty()) {
-        root_ = add_node(kNoNode);
-        work.tasks.push_back({Workspace::Kind::kSample, root_, 0, n, 0.0});
-      } else {
-        work.tasks.push_back({Workspace::Kind::kExtend, root_, 0, n, 0.0});
-      }
-      run(points, work, stop);
-    } catch (...) {
-      clear();
-      throw;
+    next_.resize(end, kNoSlot);
+    if (empty()) {
+      root_ = add_node(kNoNode);
+      work.tasks.push_back({Kind::kSample, root_, 0, n, 0.0});
+    } else {
+      work.tasks.push_back({Kind::kExtend, root_, 0, n, 0.0});
     }
+    run(points, work, stop);
   }
 
   std::size_t n_features() const { return nodes_.n_features(); }
@@ -265,7 +267,7 @@ class Tree {
       work.order.push_back(slot);
     }
     target_.clear(j);
-    if (work.order.size() - begin >= kGiantBlock) work.may_stop = true;
+    if ((work.order.size() - begin) * n_features() >= kGiantBlock) work.may_stop = true;
     return {Kind::kSample, j, begin, work.order.size(), task.birth_time};
   }
 

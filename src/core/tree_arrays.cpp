@@ -12,6 +12,7 @@ TreeArrays tree_arrays(const LabelForest& forest, std::size_t index) {
     const std::size_t n_classes = static_cast<std::size_t>(f.current_n_classes());
     TreeArrays arrays;
     arrays.n_nodes = n;
+    arrays.n_classes = n_classes;
     arrays.count.resize(n * n_classes);
     arrays.labels.resize(n * n_classes);
     arrays.lower.reserve(n * n_features);

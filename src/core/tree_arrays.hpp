@@ -9,7 +9,7 @@
 namespace onlineforest {
 
 struct TreeArrays {
-  std::size_t n_nodes = 0;
+  std::size_t n_nodes = 0, n_classes = 0;
   std::vector<NodeIndex> parent, left, right;  // kNoNode where there is none
   std::vector<std::int32_t> split_dimension;   // -1 for a leaf
   std::vector<float> split_location;           // NaN for a leaf

@@ -1,6 +1,6 @@
 """What all Mondrian forest estimators share: parameters, the life of the core forest, pickling.
 
-Knows nothing of labels or targets; subclasses say how y becomes what the core learns.
+Knows nothing of what y is; subclasses say how it becomes what the core learns.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class BaseMondrianForest(BaseEstimator):
     """Base of the estimators; see `MondrianForestClassifier` for the parameters."""
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "n_estimators": [Interval(Integral, 1, None, closed="left")],
+        "n_estimators": [Interval(Integral, 1, 2**31 - 1, closed="both")],
         "lifetime": [Interval(Real, 0, None, closed="both")],
         "discount": [Interval(Real, 0, None, closed="left")],
         "min_samples_split": [Interval(Integral, 2, 2**31 - 1, closed="both")],
@@ -95,7 +95,8 @@ class BaseMondrianForest(BaseEstimator):
         Returns
         -------
         ndarray of shape (n_samples, n_estimators)
-            Indices of nodes, as in ``trees_``.
+            Indices of nodes, as in ``trees_``. -1 for a tree without nodes, which only an
+            interrupted call can leave.
 
         Examples
         --------
@@ -115,7 +116,7 @@ class BaseMondrianForest(BaseEstimator):
         return rows
 
     def _n_threads(self) -> int:
-        return int(effective_n_jobs(self.n_jobs))
+        return int(min(effective_n_jobs(self.n_jobs), 1024))
 
     def _new_forest(self, n_features: int) -> tuple[LabelForest, dict[str, Any]]:
         """An empty core forest of this estimator's parameters, and those parameters."""

@@ -18,9 +18,9 @@ class MondrianForestClassifier(ClassifierMixin, BaseMondrianForest):
     """A random forest classifier that learns online.
 
     The Mondrian forest of Lakshminarayanan, Roy and Teh [1]_. Samples can come all at once
-    (`fit`), in batches or one at a time (`partial_fit`), in any order: the forest has the same
-    distribution. Predicted probabilities are smoothed along the tree, and fall back towards the
-    prior where a point is far from everything seen.
+    (`fit`), in batches or one at a time (`partial_fit`), in any order: given the weights of the
+    features, the forest has the same distribution. Predicted probabilities are smoothed along the
+    tree, and fall back towards the prior where a point is far from everything seen.
 
     Cuts are chosen without looking at the labels, so many irrelevant features hurt: give them
     little weight, or none, with `feature_weights`.
@@ -76,10 +76,12 @@ class MondrianForestClassifier(ClassifierMixin, BaseMondrianForest):
     it comes in. float32 has 24 bits: of a timestamp in seconds since 1970 it keeps steps of two
     minutes. Subtract large offsets first.
 
-    When `partial_fit` is interrupted (Ctrl-C), the batch is stored but some trees have not yet
-    learned all of it. The forest can be used and saved as it is; the next `partial_fit` finishes
-    the batch first, and ends with the forest it would have been without the interruption. `fit`,
-    when interrupted, leaves the estimator as it was.
+    When `partial_fit` is interrupted (Ctrl-C), the batch is stored but some trees have learned only
+    part of it. The forest can be used and saved as it is; the next `partial_fit` finishes the batch
+    first, and ends with the forest it would have been without the interruption (or, if a leaf of
+    millions of numbers was just being cut up, with another of the same law). If interrupted even
+    before that is done, it has not stored its own batch: `n_samples_seen_` tells. `fit`, when
+    interrupted, leaves the estimator as it was.
 
     References
     ----------
@@ -112,7 +114,7 @@ class MondrianForestClassifier(ClassifierMixin, BaseMondrianForest):
     def trees_(self) -> TreeSequence:
         """The trees, as read-only arrays."""
         check_is_fitted(self)
-        return TreeSequence(self._forest, self._codes.codes)
+        return TreeSequence(lambda: (self._forest, self._codes.codes))
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
@@ -213,9 +215,20 @@ class MondrianForestClassifier(ClassifierMixin, BaseMondrianForest):
         array([[1. , 0. ],
                [0.5, 0.5]])
         """
-        rows, codes = self._check_queries(X), self._codes
-        probabilities = self._forest.predict(rows, self._n_threads())
-        return probabilities if codes.in_order else probabilities[:, codes.codes]
+        return self._predict(X)[0]
+
+    def _predict(self, X: ArrayLike) -> tuple[NDArray[np.float64], NDArray[Any]]:
+        """Probabilities, and the classes their columns stand for."""
+        rows, n_threads = self._check_queries(X), self._n_threads()
+        while True:
+            codes = self._codes
+            probabilities = self._forest.predict(rows, n_threads)
+            if probabilities.shape[1] == len(codes):
+                break
+            # Meanwhile another thread learned a new class: ask again.
+        if not codes.in_order:
+            probabilities = probabilities[:, codes.codes]
+        return probabilities, codes.classes
 
     def predict_log_proba(self, X: ArrayLike) -> NDArray[np.float64]:
         """Logarithm of the probability of each class.
@@ -260,7 +273,8 @@ class MondrianForestClassifier(ClassifierMixin, BaseMondrianForest):
         >>> forest.predict([[-1.0], [2.0]])
         array([3, 7])
         """
-        best: NDArray[Any] = self.classes_[self.predict_proba(X).argmax(axis=1)]
+        probabilities, classes = self._predict(X)
+        best: NDArray[Any] = classes[probabilities.argmax(axis=1)]
         return best
 
     def _check_batch(
@@ -274,7 +288,10 @@ class MondrianForestClassifier(ClassifierMixin, BaseMondrianForest):
         known = getattr(self, "_codes", None)
         if classes is not None:
             declared = check_labels(np.asarray(classes), "classes")
-            known = ClassCodes.of(declared) if known is None else known.extended(declared)
+            if known is None:
+                known = ClassCodes.of(declared)
+            else:
+                known = known.extended(declared, "classes")
             unknown = np.setdiff1d(labels, known.classes)
             if len(unknown):
                 raise ValueError(

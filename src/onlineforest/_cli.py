@@ -65,27 +65,23 @@ def build_command() -> click.Group:
 
 def show_demo(demo: Demo, output: Path) -> None:
     """Run the demo with a progress bar, a table and two pictures."""
-    from rich.console import Console
+    from rich.console import Console, Group
+    from rich.live import Live
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
     console = Console()
     table = new_table()
+    progress = Progress(
+        TextColumn("learning digits"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
+    )
+    task = progress.add_task("", total=demo.n_samples)
     next_row = 300
-    with Progress(
-        TextColumn("learning digits"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        console=console,
-        transient=True,
-    ) as progress:
-        task = progress.add_task("", total=demo.n_samples)
+    with Live(Group(table, progress), console=console):  # rows appear as the stream goes
         for n_learned in demo.run():
             progress.update(task, completed=n_learned)
             if n_learned >= next_row or n_learned == demo.n_samples:
                 add_row(table, demo, n_learned)
                 next_row += 300
-    console.print(table)
     online, batch = demo.online, demo.batch
     console.print(
         f"Learning took {online.seconds:.2f} s online, {batch.seconds:.2f} s re-training: "

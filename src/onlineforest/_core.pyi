@@ -5,6 +5,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+LARGEST_WEIGHT: float
+
 class LabelForest:
     """A Mondrian forest over labels 0, 1, ... Rows are finite float32."""
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, overload
 
@@ -73,8 +74,9 @@ class MondrianTree:
 
     @property
     def root(self) -> int:
-        """Index of the root; it changes when a cut is put above it."""
-        return int(np.flatnonzero(self.parent == -1)[0])
+        """Index of the root; it changes when a cut is put above it. -1 for a tree of no nodes."""
+        roots = np.flatnonzero(self.parent == -1)
+        return int(roots[0]) if len(roots) else -1
 
     @property
     def is_leaf(self) -> NDArray[np.bool_]:
@@ -86,7 +88,7 @@ class MondrianTree:
     def depth(self) -> NDArray[np.int32]:
         """Number of cuts above each node."""
         depth = np.zeros(self.n_nodes, dtype=np.int32)
-        level, nodes = 0, np.array([self.root], dtype=np.int32)
+        level, nodes = 0, np.flatnonzero(self.parent == -1)
         while len(nodes):
             depth[nodes] = level
             inner = nodes[self.split_dimension[nodes] != -1]
@@ -95,20 +97,29 @@ class MondrianTree:
 
     @property
     def mean_depth(self) -> float:
-        """Depth of the leaves, averaged over the points (the paper's appendix E)."""
+        """Depth of the leaves, averaged over the points (the paper's appendix E).
+
+        NaN for a tree of no points.
+        """
         n_points = np.where(self.is_leaf, self.count.sum(axis=1), 0)
-        return float((self.depth * n_points).sum() / n_points.sum())
+        total = n_points.sum()
+        return float((self.depth * n_points).sum() / total) if total else math.nan
 
 
 class TreeSequence(Sequence[MondrianTree]):
-    """The trees of a forest, each copied out when it is asked for (all at once may be large)."""
+    """The trees of a forest as it is now, each copied out when asked for (all may be large).
 
-    def __init__(self, forest: LabelForest, column_order: NDArray[np.int32]) -> None:
-        self._forest = forest
-        self._column_order = column_order
+    Parameters
+    ----------
+    source : callable
+        Returns the forest, and its column for each of the sorted classes.
+    """
+
+    def __init__(self, source: Callable[[], tuple[LabelForest, NDArray[np.int32]]]) -> None:
+        self._source = source
 
     def __len__(self) -> int:
-        return self._forest.n_trees
+        return self._source()[0].n_trees
 
     def __repr__(self) -> str:
         return f"<{len(self)} Mondrian trees>"
@@ -120,9 +131,11 @@ class TreeSequence(Sequence[MondrianTree]):
     def __getitem__(self, index: int | slice) -> MondrianTree | list[MondrianTree]:
         if isinstance(index, slice):
             return [self[i] for i in range(*index.indices(len(self)))]
-        arrays: dict[str, NDArray[Any]] = self._forest.tree(range(len(self))[index])
+        index = range(len(self))[index]
+        forest, columns = self._source()
+        arrays: dict[str, NDArray[Any]] = forest.tree(index)
         for name in ("count", "labels"):
-            arrays[name] = np.ascontiguousarray(arrays[name][:, self._column_order])
+            arrays[name] = np.ascontiguousarray(arrays[name][:, columns])
         arrays["labels"] = arrays["labels"].view(np.bool_)
         for array in arrays.values():
             array.flags.writeable = False

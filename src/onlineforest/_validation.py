@@ -15,7 +15,7 @@ from sklearn.utils import check_array, column_or_1d
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import validate_data
 
-LARGEST_WEIGHT = 1e200
+from onlineforest._core import LARGEST_WEIGHT
 
 
 @contextmanager
@@ -68,7 +68,7 @@ def check_feature_weights(weights: ArrayLike, n_features: int) -> NDArray[np.flo
 
 def check_labels(y: Any, name: str = "y") -> NDArray[Any]:
     """A one-dimensional array of class labels of one sortable kind."""
-    labels: NDArray[Any] = column_or_1d(y, warn=True)
+    labels: NDArray[Any] = column_or_1d(y, warn=True, input_name=name)
     try:
         np.unique(labels)
     except TypeError as error:
@@ -117,12 +117,12 @@ class ClassCodes:
         """Whether code and place among the sorted classes are the same for all."""
         return bool(np.all(self.codes[1:] > self.codes[:-1]))
 
-    def extended(self, labels: NDArray[Any]) -> ClassCodes:
+    def extended(self, labels: NDArray[Any], name: str = "y") -> ClassCodes:
         """Codes that also cover `labels`; new classes are numbered on, in sorted order."""
         ours, theirs = _kind(self.classes), _kind(labels)
         if ours != theirs:
             raise ValueError(
-                f"y has labels that are {theirs}, but this forest was fitted with {ours}."
+                f"{name} has labels that are {theirs}, but this forest was fitted with {ours}."
             )
         new = np.unique(labels)
         new = new[~np.isin(new, self.classes)]
@@ -131,6 +131,11 @@ class ClassCodes:
         classes = np.concatenate([self.classes, new])
         codes = np.concatenate([self.codes, np.arange(len(self), len(classes), dtype=np.int32)])
         order = np.argsort(classes)
+        if np.any(classes[order][1:] == classes[order][:-1]):
+            raise ValueError(
+                f"{name} has labels of type {labels.dtype}, beside which some classes of type "
+                f"{self.classes.dtype} cannot be told apart."
+            )
         return ClassCodes(classes[order], codes[order])
 
     def encode(self, labels: NDArray[Any]) -> NDArray[np.int32]:

@@ -97,7 +97,12 @@ void test_damaged_states() {
   const auto attempt = [&](const ForestState& state) {
     ++n_tried;
     try {
-      check_invariants(*Archive::restore(state));
+      // What is accepted must be of use.
+      const auto restored = Archive::restore(state);
+      const Data more = random_data(5, 2, restored->n_classes(), 9);
+      restored->learn(more.rows, more.labels, restored->n_classes(), 1);
+      check_invariants(*restored);
+      for (const double p : restored->predict(more.rows, 1)) CHECK(p >= 0.0 && p <= 1.0);
     } catch (const std::invalid_argument&) {
       ++n_rejected;
     }
@@ -136,6 +141,28 @@ void test_damaged_states() {
     attempt(state);
     state = good;
     state.n_classes = value;
+    attempt(state);
+  }
+  for (const double value : {-1.0, 0.0, 1e-300, 1e100, 1e250, std::nan(""), kInfinity}) {
+    ForestState state = good;
+    state.trees[0].weights[1] = value;
+    attempt(state);
+    state = good;
+    state.measure.weights[0] = value;
+    attempt(state);
+    state = good;
+    state.trees[0].discount_rate = value;
+    attempt(state);
+    state = good;
+    state.measure.discount_rate = value;
+    attempt(state);
+    state = good;
+    state.options.lifetime = value;
+    attempt(state);
+  }
+  for (const std::uint64_t value : {0, 1, 29, 31}) {
+    ForestState state = good;
+    state.measure_computed_from = value;
     attempt(state);
   }
   CHECK(n_rejected > n_tried / 2);

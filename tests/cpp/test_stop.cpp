@@ -46,6 +46,19 @@ void test_a_stop_reaches_all_workers() {
   CHECK(std::chrono::steady_clock::now() - start < std::chrono::seconds(1));
 }
 
+void test_it_is_not_asked_again_after_a_yes() {
+  int n_asked = 0;
+  StopSignal signal([&] {
+    ++n_asked;
+    return true;
+  });
+  for (int i = 0; i < 3; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(60));
+    signal.poll();
+  }
+  CHECK(n_asked == 1 && signal.stopped());
+}
+
 void test_the_caller_polls_while_it_waits() {
   const auto start = std::chrono::steady_clock::now();
   StopSignal signal([&] { return std::chrono::steady_clock::now() - start > std::chrono::milliseconds(100); });
@@ -72,6 +85,7 @@ int main() {
   test_every_index_once();
   test_the_first_exception_is_thrown();
   test_a_stop_reaches_all_workers();
+  test_it_is_not_asked_again_after_a_yes();
   test_the_caller_polls_while_it_waits();
   return testing::finish();
 }

@@ -98,7 +98,7 @@ void test_a_stopped_growth_leaves_the_tree() {
 
 void test_a_stopped_unpausing_empties_the_tree() {
   // A giant leaf of one label, cut up by one point of another.
-  const std::size_t n = 400'000;
+  const std::size_t n = 4'200'000;
   Rng rng(3, 3);
   std::vector<float> rows(4 * n);
   for (float& x : rows) x = static_cast<float>(rng.uniform());
@@ -125,6 +125,16 @@ void test_discounts() {
   CHECK(discount_of(5.0, 0.0) == 1.0);
   CHECK(expected_discount(0.0, 1.0, kInfinity) == 1.0);
   CHECK(std::abs(expected_discount(3.0, 1.0, kInfinity) - 0.25) < 1e-15);
+  // Where products of rate and duration underflow, and where they overflow.
+  for (const double eta : {1e-300, 1e-110, 1.0, 1e100, 1e240}) {
+    for (const double gamma : {1e-300, 1.0, 1e100, 1e300}) {
+      for (const double duration : {1e-320, 1e-200, 1e-100, 1.0, 1e200, kInfinity}) {
+        if (!(-std::expm1(-eta * duration) > 0.0)) continue;  // never separated: not asked
+        const double d = expected_discount(gamma, eta, duration);
+        CHECK(d >= 0.0 && d <= 1.0);
+      }
+    }
+  }
   // Against a Riemann sum of exp(-gamma t) eta exp(-eta t) on [0, Delta].
   const double gamma = 2.0, eta = 0.7, duration = 1.3;
   double above = 0.0, below = 0.0;

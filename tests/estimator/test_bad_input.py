@@ -145,6 +145,22 @@ def test_labels_outside_the_declared_classes(forest, unchanged):
 
 
 @pytest.mark.parametrize(
+    ("classes", "message"),
+    [
+        (
+            ["a", "b"],
+            "classes has labels that are strings, but this forest was fitted with numbers",
+        ),
+        ([[0, 1], [2, 3]], "classes should be a 1d array"),
+        ([0.5, 1.5], "Unknown label type: continuous"),
+    ],
+)
+def test_bad_classes(classes, message, forest, unchanged):
+    with pytest.raises(ValueError, match=message):
+        forest.partial_fit(X, Y, classes=classes)
+
+
+@pytest.mark.parametrize(
     "method", ["predict", "predict_proba", "predict_log_proba", "apply", "score"]
 )
 def test_predict_before_fit(method):

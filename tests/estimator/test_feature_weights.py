@@ -43,6 +43,13 @@ def test_weight_0_leaves_a_feature_out():
     assert all(set(tree.split_dimension) <= {-1, 0, 2} for tree in some.trees_)
 
 
+def test_extreme_weights_give_numbers():
+    """Rates that differ by 300 powers of ten neither overflow nor underflow to no number."""
+    forest = forest_of(feature_weights=[1e200, 1e-110]).fit([[0, 0], [1, 0]], [0, 1])
+    for query in ([0.5, 1.0], [0.0, 3e38], [1e-45, 1.0]):
+        assert forest.predict_proba([query]).sum() == pytest.approx(1)
+
+
 def test_discount_rate():
     ranges = np.ptp(X, axis=0)
     assert forest_of(feature_weights=None, discount=3.0).fit(X, Y).discount_rate_ == 3.0 * 4

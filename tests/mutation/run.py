@@ -75,8 +75,13 @@ MUTANTS = [
     Mutant(
         "the posterior leaves out labels both children hold",
         "src/core/label_walk.hpp",
-        "count = n_labels + sets.size_common(left, right);",
-        "count = n_labels + 0.0 * sets.size_common(left, right);",
+        "        const NodeIndex left = nodes[j].left, right = nodes[j].right;\n"
+        "        count = n_labels + sets.size_common(left, right);\n"
+        "        to_each_label += mass * (1.0 - d) / count;\n"
+        "        sets.for_each_common(left, right,\n"
+        "                             [&](Label label) "
+        "{ probabilities[static_cast<std::size_t>(label)] += mass / count; });\n",
+        "        count = n_labels;\n        to_each_label += mass * (1.0 - d) / count;\n",
         REFERENCE,
     ),
     Mutant(

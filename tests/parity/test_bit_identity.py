@@ -140,6 +140,25 @@ def test_an_interrupted_first_partial_fit_can_be_used_and_finished():
     assert forest.classes_.tolist() == [0, 1, 2, 3, 4, 9]
     assert np.allclose(forest.predict_proba(big[:5]).sum(axis=1), 1)
     forest._forest.check_invariants()
+    trees = list(forest.trees_)
+    assert len(trees) == 400, "a tree without nodes ends the iteration"
+    assert trees[-1].n_nodes == 0, "all trees were grown: nothing tested"
+    assert trees[-1].root == -1 and np.isnan(trees[-1].mean_depth) and len(trees[-1].depth) == 0
+    assert trees[-1].count.shape == (0, 6)
+    assert (forest.apply(big[:5])[:, -1] == -1).all()
+
+
+def test_a_signal_handler_cannot_use_the_forest_it_interrupts():
+    """It would wait for itself; it gets an error, which reaches the caller."""
+    big, labels = big_data()
+    forest = MondrianForestClassifier(n_estimators=300, random_state=0).fit(big[:100], labels[:100])
+    before = signal.signal(signal.SIGINT, lambda *_: forest.predict(big[:1]))
+    try:
+        with SignalAfter(0.2), pytest.raises(RuntimeError, match="in the middle of a call"):
+            forest.partial_fit(big, labels)
+    finally:
+        signal.signal(signal.SIGINT, before)
+    forest.predict(big[:1])
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2])
@@ -164,6 +183,30 @@ def test_interrupted_partial_fit_is_finished_by_the_next(n_jobs):
     undisturbed = start()
     undisturbed.partial_fit(big[1000:-1], labels[1000:-1]).partial_fit(big[-1:], labels[-1:])
     assert_same_forest(undisturbed, forest)
+
+
+def test_predicting_while_another_thread_learns_new_classes():
+    """Rows always sum to 1 over as many columns as there are classes."""
+    forest = MondrianForestClassifier(n_estimators=5, random_state=0).partial_fit(X[:1], [500])
+    failures, stop = [], threading.Event()
+
+    def predict():
+        try:
+            while not stop.is_set():
+                assert np.allclose(forest.predict_proba(X[:3]).sum(axis=1), 1)
+                forest.predict(X[:3])
+        except Exception as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=predict) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for i in range(300):
+        forest.partial_fit(X[i : i + 1], [i if i % 2 else 1000 + i])
+    stop.set()
+    for thread in threads:
+        thread.join()
+    assert not failures
 
 
 def test_learning_and_predicting_from_several_python_threads():

@@ -48,7 +48,14 @@ parameters = st.fixed_dictionaries(
         "discount": st.sampled_from([10.0, 0.0, 1e-6, 1e6]),
         "min_samples_split": st.integers(2, 5),
         "weights": st.sampled_from(
-            [None, "range", [1.0, 0.0, 2.0], [1e-30, 1e30, 1.0], [1e200, 1.0, 1e-200]]
+            [
+                None,
+                "range",
+                [1.0, 0.0, 2.0],
+                [1e-30, 1e30, 1.0],
+                [1e200, 1.0, 1e-200],
+                [1e200, 1e-110, 0.0],
+            ]
         ),
         "seed": st.integers(0, 2**64 - 1),
     }

@@ -6,6 +6,7 @@ the tree would end it.
 
 from __future__ import annotations
 
+import pickle
 import subprocess
 import sys
 import textwrap
@@ -117,5 +118,8 @@ def check_grows(X, y, one_by_one):
     else:
         forest.fit(X, y)
     forest._forest.check_invariants()
-    assert np.allclose(forest.predict_proba(X[::1000]).sum(axis=1), 1)
+    before = forest.predict_proba(X[::1000])
+    assert np.allclose(before.sum(axis=1), 1)
+    forest = pickle.loads(pickle.dumps(forest))
+    assert np.array_equal(before, forest.predict_proba(X[::1000]))
     return forest

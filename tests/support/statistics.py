@@ -127,10 +127,10 @@ def check_mean(name, sample, expected, *, bounded=False):
 
 
 def check_same_mean(name, first, second):
-    """Two samples have the same mean (normal approximation)."""
+    """Two samples have the same mean (Student's t; the values are means themselves)."""
     first, second = np.asarray(first, dtype=float), np.asarray(second, dtype=float)
     error = math.sqrt(first.var(ddof=1) / len(first) + second.var(ddof=1) / len(second))
-    bound = stats.norm.isf(P_FAIL / 2) * error
+    bound = stats.t.isf(P_FAIL / 2, min(len(first), len(second)) - 1) * error
     assert abs(first.mean() - second.mean()) <= bound, (
         f"{name}: n = {len(first)} and {len(second)}, means {first.mean():.6g} and "
         f"{second.mean():.6g}, standard error of the difference {error:.2g}, bound {bound:.2g}"

@@ -61,6 +61,12 @@ def test_views_are_read_only_and_keep_what_they_were(forest):
     assert forest.trees_[0].n_nodes > tree.n_nodes
 
 
+def test_the_sequence_shows_the_forest_as_it_is_now(forest):
+    trees = forest.trees_
+    forest.partial_fit(X, ["0 comes first"] * len(X))
+    assert trees[0].count[trees[0].is_leaf].sum(axis=0).tolist() == [5, 2, 2, 1]
+
+
 def test_a_sequence_of_trees(forest):
     trees = forest.trees_
     assert len(trees) == 4

@@ -51,6 +51,13 @@ def test_kinds_that_go_together(known, more, together):
     assert ClassCodes.of(np.array(known)).extended(np.asarray(more)).classes.tolist() == together
 
 
+def test_large_numbers_that_cannot_be_told_apart():
+    codes = ClassCodes.of(np.array([2**60 + 1, 2**60 + 3]))
+    with pytest.raises(ValueError, match=r"labels of type uint64, beside which .* type int64"):
+        codes.extended(np.array([7], dtype=np.uint64))
+    assert codes.extended(np.array([7])).classes.tolist() == [7, 2**60 + 1, 2**60 + 3]
+
+
 def test_labels_of_a_small_batch_do_not_warn():
     """scikit-learn warns when more than half of the labels are distinct, as in many a stream."""
     labels = np.arange(100)
