@@ -287,7 +287,12 @@ class MondrianForestClassifier(ClassifierMixin, BaseMondrianForest):
         """The codes after learning `labels` and hearing of `classes`."""
         known = getattr(self, "_codes", None)
         if classes is not None:
-            declared = check_labels(np.asarray(classes), "classes")
+            array = np.asarray(classes)
+            if array.ndim != 1:
+                raise ValueError(
+                    f"classes should be a 1d array, got an array of shape {array.shape} instead."
+                )
+            declared = check_labels(array, "classes")
             if known is None:
                 known = ClassCodes.of(declared)
             else:

@@ -68,7 +68,7 @@ def check_feature_weights(weights: ArrayLike, n_features: int) -> NDArray[np.flo
 
 def check_labels(y: Any, name: str = "y") -> NDArray[Any]:
     """A one-dimensional array of class labels of one sortable kind."""
-    labels: NDArray[Any] = column_or_1d(y, warn=True, input_name=name)
+    labels: NDArray[Any] = column_or_1d(y, warn=True)
     try:
         np.unique(labels)
     except TypeError as error:
