@@ -26,6 +26,20 @@ def pytest_addoption(parser):
         help=f"statistical tests with {FULL_SIZE} trees a case instead of {ORDINARY_SIZE}",
     )
 
+    parser.addoption(
+        "--statistics-only",
+        action="store_true",
+        help="statistical tests without the invariant checker",
+    )
+
+
+@pytest.fixture(scope="session")
+def check_invariants(request):
+    """The invariant checker, for a core forest; left out with --statistics-only."""
+    if request.config.getoption("--statistics-only"):
+        return lambda forest: None
+    return lambda forest: forest.check_invariants()
+
 
 @pytest.fixture(scope="session")
 def n_trees(request):

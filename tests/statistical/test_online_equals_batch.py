@@ -112,7 +112,7 @@ def batch_statistics(n_trees):
 
 @pytest.mark.parametrize("arrival", ARRIVALS)
 @pytest.mark.parametrize("name", CASES)
-def test_same_trees(name, arrival, n_trees, batch_statistics):
+def test_same_trees(name, arrival, n_trees, batch_statistics, check_invariants):
     case, batch = CASES[name], batch_statistics(name)
     order, sizes = ARRIVALS[arrival](len(case.y))
     forest = grown(case, order, sizes, n_trees, seed=2)
@@ -131,7 +131,7 @@ def test_same_trees(name, arrival, n_trees, batch_statistics):
     check_same_distribution("mean depth", batch.mean_depth, online.mean_depth)
     if len(case.y) <= 4:
         check_same_frequencies("shape of the tree", batch.shape, online.shape)
-    forest.check_invariants()
+    check_invariants(forest)
 
 
 @pytest.mark.parametrize("name", CASES)
