@@ -43,6 +43,7 @@ class LabelTarget {
 
   // The pausing rule: all labels equal, or fewer points than min_samples_split. A function of the set of points
   // alone, and hereditary, so that pausing only postpones draws.
+  // Differs from the paper: it has the first half of the rule.
   bool may_pause(const Points& points, Slots slots) const {
     return is_small(slots.size()) || all_equal(points, slots, points.value(slots.front()));
   }

@@ -12,6 +12,7 @@
 
 namespace onlineforest {
 
+// Differs from the paper: it has no weights (all 1), and gamma is a parameter of its own.
 struct Measure {
   std::vector<double> weights;  // w_d >= 0, one per feature
   double discount_rate = 0.0;   // gamma

@@ -70,6 +70,7 @@ class Rng {
 
   // Uniform on [low, high) in the stored precision; low < high. The step below `high` is taken after the cast:
   // a location rounded up to `high` would leave nothing on its right.
+  // Differs from the paper: its interval is closed.
   float location(float low, float high) {
     const double exact = low + uniform() * (static_cast<double>(high) - static_cast<double>(low));
     const float stored = static_cast<float>(exact);

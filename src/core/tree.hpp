@@ -181,7 +181,8 @@ class Tree {
     add_to_leaf(j, points, slots);
   }
 
-  // Algorithm 4, with pausing Algorithm 10, for a set of new points.
+  // Algorithm 4, with pausing Algorithm 10.
+  // Differs from the paper: for a set of new points, not one.
   void extend_block(const Task& task, const Points& points, Workspace& work, StopProbe& stop) {
     const NodeIndex j = task.node;
     const std::span<Slot> slots = slots_of(task, work);

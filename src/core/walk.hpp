@@ -20,6 +20,7 @@ struct Step {
 };
 
 // The mass below which a walk stops: what it would still tell apart weighs no more than this.
+// Differs from the paper: its walk goes down to the leaf.
 inline constexpr double kNegligibleMass = 1e-12;
 
 // Algorithm 8 of the paper, the part that does not look at labels. Fills `steps` from the root down and returns the

@@ -161,7 +161,7 @@ class MondrianTree:
             j = j.parent
 
     def posterior_mean(self, j):
-        """G-bar of j by equation (4), the recursion of Algorithm 7."""
+        """G-bar of j by equation (6), the recursion of Algorithm 7."""
         if j is None:
             return np.full(self.K, 1 / self.K)
         return self.smoothed(j.c, j.tab, self.discount(j.tau - j.tau_parent), j.parent)
