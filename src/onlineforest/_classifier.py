@@ -20,7 +20,7 @@ class MondrianForestClassifier(ClassifierMixin, BaseMondrianForest):
     The Mondrian forest of Lakshminarayanan, Roy and Teh [1]_. Samples can come all at once
     (`fit`), in batches or one at a time (`partial_fit`), in any order: given the weights of the
     features, the forest has the same distribution. Predicted probabilities are smoothed along the
-    tree, and fall back towards the prior where a point is far from everything seen.
+    tree, and fall back towards the uniform prior where a point is far from everything seen.
 
     Cuts are chosen without looking at the labels, so many irrelevant features hurt: give them
     little weight, or none, with `feature_weights`.
@@ -42,9 +42,9 @@ class MondrianForestClassifier(ClassifierMixin, BaseMondrianForest):
 
         - ``"range"``: 1 over the range of the data seen, so that scales do not matter; 0 for a
           constant feature. With `fit`, the same as rescaling the training data to [0, 1]. With
-          `partial_fit`, the weights are computed at the end of a call by which as many samples
-          have come as they were last computed from. If one of them moved by more than 5 %, the
-          trees are then grown afresh from the stored samples.
+          `partial_fit`, the weights stay as they are until the number of samples has doubled since
+          they were computed. Then they are computed again, and if one of them has moved by more
+          than 5 %, all trees are grown afresh from the stored samples.
         - array-like: fixed weights. 0 leaves a feature out.
         - None: all 1.
     n_jobs : int or None, default=None
@@ -125,7 +125,7 @@ class MondrianForestClassifier(ClassifierMixin, BaseMondrianForest):
         X : array-like of shape (n_samples, n_features)
             The samples.
         y : array-like of shape (n_samples,)
-            Their classes: strings, numbers or bools.
+            Their classes: strings, whole numbers or bools.
 
         Returns
         -------

@@ -43,13 +43,26 @@ def build_command() -> click.Group:
         type=click.Path(file_okay=False, path_type=Path),
         help="Folder for the pictures.",
     )
-    @click.option("--trees", default=100, show_default=True, type=click.IntRange(1, 10_000))
-    @click.option("--seed", default=0, show_default=True, type=click.IntRange(0, 2**31 - 1))
+    @click.option(
+        "--trees",
+        default=100,
+        show_default=True,
+        type=click.IntRange(1, 10_000),
+        help="Trees of each forest.",
+    )
+    @click.option(
+        "--seed",
+        default=0,
+        show_default=True,
+        type=click.IntRange(0, 2**31 - 1),
+        help="Seed of the order of the digits and of the trees.",
+    )
     def demo(output: Path, trees: int, seed: int) -> None:
         """Learn a stream of handwritten digits and predict it as it comes.
 
-        Each batch of 50 digits is predicted first and then learned, beside a batch forest that is
-        trained afresh on all digits so far. Takes some seconds; needs no data but scikit-learn's.
+        Each batch of 50 digits is predicted first and then learned, beside a batch forest
+        (scikit-learn's ExtraTrees) that is trained afresh on all digits so far. Takes some seconds;
+        needs no data but scikit-learn's.
         """
         require("matplotlib", "plot")
         from onlineforest._demo import Demo
@@ -82,10 +95,12 @@ def show_demo(demo: Demo, output: Path) -> None:
             if n_learned >= next_row or n_learned == demo.n_samples:
                 add_row(table, demo, n_learned)
                 next_row += 300
+    if not console.is_terminal:
+        console.print()  # elsewhere the live display ends without a line break
     online, batch = demo.online, demo.batch
     console.print(
-        f"Learning took {online.seconds:.2f} s online, {batch.seconds:.2f} s re-training: "
-        f"{batch.seconds / online.seconds:.0f} times as long."
+        f"Learning took {online.seconds:.2f} s online, {batch.seconds:.2f} s re-training (one "
+        f"thread each): {batch.seconds / online.seconds:.0f} times as long."
     )
     for path in save_pictures(demo, output):
         console.print(f"Saved {path}", soft_wrap=True)
@@ -93,20 +108,27 @@ def show_demo(demo: Demo, output: Path) -> None:
 
 def new_table() -> Table:
     """The empty table of the demo."""
+    from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
     table = Table(
-        title="Digits, each predicted before it is learned; means over the last 300",
-        caption="Log loss with probabilities of at least 0.001.",
+        title="Handwritten digits: online Mondrian forest, batch ExtraTrees re-trained",
+        box=SIMPLE_HEAD,
+        padding=(0, 1, 0, 0),
+        caption=(
+            "Accuracy and log loss of the last 300 digits, each predicted before it is learned "
+            "(probabilities below 0.001 count as 0.001); times since the start."
+        ),
     )
     for column in (
         "samples",
-        "online accuracy",
-        "log loss",
-        "samples/s",
-        "re-trained accuracy",
-        "log loss",
-        "total s",
+        "online\naccuracy",
+        "online\nlog loss",
+        "online\nsamples/s",
+        "online\ns",
+        "batch\naccuracy",
+        "batch\nlog loss",
+        "batch\ns",
     ):
         table.add_column(column, justify="right")
     return table
@@ -120,6 +142,7 @@ def add_row(table: Table, demo: Demo, n_learned: int) -> None:
         f"{demo.recent(online.correct):.3f}",
         f"{demo.recent(online.loss):.3f}",
         f"{n_learned / online.seconds:,.0f}",
+        f"{online.seconds:.2f}",
         f"{demo.recent(batch.correct):.3f}",
         f"{demo.recent(batch.loss):.3f}",
         f"{batch.seconds:.2f}",
@@ -138,9 +161,8 @@ def save_pictures(demo: Demo, output: Path) -> list[Path]:
         score.name: list(np.cumsum(score.correct) / np.arange(1, len(score.correct) + 1))
         for score in (demo.online, demo.batch)
     }
-    draw_learning_curves(
-        axes, demo.learned, curves, "accuracy so far, each digit before learning it"
-    )
+    draw_learning_curves(axes, demo.learned, curves, "accuracy over all digits so far")
+    axes.set_title("Handwritten digits, each predicted before it is learned")
     curve_path = output / "learning-curve.png"
     figure.savefig(curve_path, dpi=150)
 
@@ -149,7 +171,7 @@ def save_pictures(demo: Demo, output: Path) -> list[Path]:
     axes.set(
         xlabel="first principal component",
         ylabel="second principal component",
-        title="One Mondrian tree: cuts hold inside the boxes around its points",
+        title="One Mondrian tree on 60 digits: each cut ends at the box of its points",
     )
     partition_path = output / "partition.png"
     figure.savefig(partition_path, dpi=150)

@@ -51,11 +51,9 @@ def draw_partition(axes: Axes, tree: MondrianTree, X: NDArray[np.float32], y: ND
         )
     for j in np.argsort(tree.depth):
         corner, size = tree.lower[j], tree.upper[j] - tree.lower[j]
-        axes.add_patch(
-            Rectangle(
-                (corner[0], corner[1]), size[0], size[1], fc="0.5", ec="0.4", alpha=0.12, lw=0.8
-            )
-        )
+        place = (corner[0], corner[1]), size[0], size[1]
+        axes.add_patch(Rectangle(*place, facecolor="0.5", alpha=0.1))
+        axes.add_patch(Rectangle(*place, fill=False, edgecolor="0.6", lw=0.6, ls=":"))
         if not tree.is_leaf[j]:
             d, location = tree.split_dimension[j], tree.split_location[j]
             ends = [tree.lower[j][1 - d], tree.upper[j][1 - d]]
@@ -63,4 +61,4 @@ def draw_partition(axes: Axes, tree: MondrianTree, X: NDArray[np.float32], y: ND
             axes.plot(*along, color="0.2", lw=0.8)
     for label in np.unique(y):
         axes.plot(*X[y == label].T, "o", ms=4, label=str(label))
-    axes.legend(loc="best", title="class")
+    axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), title="class")

@@ -131,8 +131,10 @@ class TreeSequence(Sequence[MondrianTree]):
     def __getitem__(self, index: int | slice) -> MondrianTree | list[MondrianTree]:
         if isinstance(index, slice):
             return [self[i] for i in range(*index.indices(len(self)))]
-        index = range(len(self))[index]
         forest, columns = self._source()
+        if not -forest.n_trees <= index < forest.n_trees:
+            raise IndexError(f"There are {forest.n_trees} trees; there is none of index {index}.")
+        index %= forest.n_trees
         arrays: dict[str, NDArray[Any]] = forest.tree(index)
         for name in ("count", "labels"):
             arrays[name] = np.ascontiguousarray(arrays[name][:, columns])

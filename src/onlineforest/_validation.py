@@ -69,6 +69,8 @@ def check_feature_weights(weights: ArrayLike, n_features: int) -> NDArray[np.flo
 def check_labels(y: Any, name: str = "y") -> NDArray[Any]:
     """A one-dimensional array of class labels of one sortable kind."""
     labels: NDArray[Any] = column_or_1d(y, warn=True)
+    if labels.dtype == object and any(label is None or label != label for label in labels):
+        raise ValueError(f"Input {name} contains NaN: a label is missing.")
     try:
         np.unique(labels)
     except TypeError as error:

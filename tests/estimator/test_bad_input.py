@@ -52,6 +52,11 @@ BAD_Y = {
     "too short": (Y[:4], "inconsistent numbers of samples: \\[5, 4\\]"),
     "continuous": (np.array([0.5, 1.5, 2.5, 0.1, 0.2]), "Unknown label type: continuous"),
     "NaN": (np.array([0, 1, np.nan, 1, 0]), "Input y contains NaN"),
+    "None among strings": (
+        np.array(["a", None, "b", "a", "b"], dtype=object),
+        "contains NaN",
+    ),
+    "NaN among objects": (np.array([1, np.nan, 0, 1, 0], dtype=object), "contains NaN"),
     "two columns": (np.ones((5, 2), dtype=int), "y should be a 1d array"),
     "missing": (None, "requires y to be passed"),
     "unsortable": (

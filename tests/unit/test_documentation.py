@@ -36,9 +36,11 @@ def test_every_public_name_has_an_example():
                 assert ">>> " in inspect.getdoc(method), f"{name}.{method_name}"
 
 
-def test_the_readme_example_runs(capsys):
-    (code,) = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
-    exec(compile(code, "README.md", "exec"), {})
+def test_the_readme_examples_run(capsys):
+    names = {}
+    for code in re.findall(r"```python\n(.*?)```", README, re.DOTALL):
+        exec(compile(code, "README.md", "exec"), names)
+    assert names["later"].n_samples_seen_ == len(names["y"])
     accuracy = float(capsys.readouterr().out.split()[0])
     assert accuracy > 0.9
 

@@ -76,8 +76,9 @@ def test_a_sequence_of_trees(forest):
     assert np.array_equal(trees[-1].parent, trees[3].parent)
     assert len(trees[1:3]) == 2
     assert len(list(trees)) == 4
-    with pytest.raises(IndexError):
-        trees[4]
+    for index in (4, -5):
+        with pytest.raises(IndexError, match=f"There are 4 trees; there is none of index {index}"):
+            trees[index]
 
 
 def test_a_prediction_can_be_computed_by_hand(forest):
