@@ -11,7 +11,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from onlineforest._base import BaseMondrianForest
 from onlineforest._trees import TreeSequence
-from onlineforest._validation import ClassCodes, check_labels, check_rows, unchanged_on_error
+from onlineforest._validation import (
+    ClassCodes,
+    check_labels,
+    check_no_label_missing,
+    check_rows,
+    unchanged_on_error,
+)
 
 
 class MondrianForestClassifier(ClassifierMixin, BaseMondrianForest):
@@ -280,6 +286,7 @@ class MondrianForestClassifier(ClassifierMixin, BaseMondrianForest):
     def _check_batch(
         self, X: ArrayLike, y: ArrayLike, *, reset: bool
     ) -> tuple[NDArray[np.float32], NDArray[Any]]:
+        check_no_label_missing(y)
         rows, labels = check_rows(self, X, y=y, reset=reset)
         return rows, check_labels(labels)
 
@@ -292,6 +299,7 @@ class MondrianForestClassifier(ClassifierMixin, BaseMondrianForest):
                 raise ValueError(
                     f"classes should be a 1d array, got an array of shape {array.shape} instead."
                 )
+            check_no_label_missing(array, "classes")
             declared = check_labels(array, "classes")
             if known is None:
                 known = ClassCodes.of(declared)

@@ -66,11 +66,16 @@ def check_feature_weights(weights: ArrayLike, n_features: int) -> NDArray[np.flo
     return np.ascontiguousarray(array)
 
 
+def check_no_label_missing(y: Any, name: str = "y") -> None:
+    """Raise if a label is None, NaN or pandas.NA; scikit-learn's own check trips over the last."""
+    labels = np.asarray(y)
+    if labels.dtype == object and labels.ndim > 0 and any(map(_is_missing, labels.flat)):
+        raise ValueError(f"Input {name} contains NaN: a label is missing.")
+
+
 def check_labels(y: Any, name: str = "y") -> NDArray[Any]:
     """A one-dimensional array of class labels of one sortable kind."""
     labels: NDArray[Any] = column_or_1d(y, warn=True)
-    if labels.dtype == object and any(label is None or label != label for label in labels):
-        raise ValueError(f"Input {name} contains NaN: a label is missing.")
     try:
         np.unique(labels)
     except TypeError as error:
@@ -84,6 +89,13 @@ def check_labels(y: Any, name: str = "y") -> NDArray[Any]:
             "discrete classes on a regression target with continuous values."
         )
     return labels
+
+
+def _is_missing(label: object) -> bool:
+    try:
+        return label is None or bool(label != label)
+    except TypeError:  # pandas.NA says neither yes nor no
+        return True
 
 
 def _kind(labels: NDArray[Any]) -> str:

@@ -56,6 +56,14 @@ BAD_Y = {
         np.array(["a", None, "b", "a", "b"], dtype=object),
         "contains NaN",
     ),
+    "pandas.NA among objects": (
+        np.array(["a", pd.NA, "b", "a", "b"], dtype=object),
+        "Input y contains NaN: a label is missing",
+    ),
+    "pandas.NA among strings": (
+        pd.Series(["a", pd.NA, "b", "a", "b"], dtype="string"),
+        "contains NaN",
+    ),
     "NaN among objects": (np.array([1, np.nan, 0, 1, 0], dtype=object), "contains NaN"),
     "two columns": (np.ones((5, 2), dtype=int), "y should be a 1d array"),
     "missing": (None, "requires y to be passed"),
