@@ -185,6 +185,29 @@ def test_interrupted_partial_fit_is_finished_by_the_next(n_jobs):
     assert_same_forest(undisturbed, forest)
 
 
+@pytest.mark.parametrize("method", ["predict", "predict_proba"])
+def test_a_class_that_is_learned_between_looking_and_predicting(method):
+    """As another thread might: what comes back is of one piece with the new classes."""
+    forest = MondrianForestClassifier(n_estimators=5, random_state=0).partial_fit(X[:5], [7] * 5)
+
+    class LearnsMeanwhile:
+        def __init__(self, core):
+            self.core = core
+
+        def __getattr__(self, name):
+            return getattr(self.core, name)
+
+        def predict(self, *arguments):
+            forest._forest = self.core
+            forest.partial_fit(X[5:10], [3] * 5)
+            return self.core.predict(*arguments)
+
+    twin = copy.deepcopy(forest).partial_fit(X[5:10], [3] * 5)
+    forest._forest = LearnsMeanwhile(forest._forest)
+    assert np.array_equal(getattr(forest, method)(X[:20]), getattr(twin, method)(X[:20]))
+    assert forest.classes_.tolist() == [3, 7]
+
+
 def test_predicting_while_another_thread_learns_new_classes():
     """Rows always sum to 1 over as many columns as there are classes."""
     forest = MondrianForestClassifier(n_estimators=5, random_state=0).partial_fit(X[:1], [500])
