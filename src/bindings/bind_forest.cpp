@@ -5,9 +5,12 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/unique_ptr.h>
 
+#include <cmath>
 #include <optional>
+#include <span>
 #include <stdexcept>
 #include <string>
+#include <vector>
 
 #include "archive.hpp"
 #include "arrays.hpp"
@@ -38,10 +41,14 @@ auto without_gil(Work work) {
   }
 }
 
+std::string wrong_width(const char* name, std::size_t width, std::size_t wanted) {
+  return std::string(name) + " has " + std::to_string(width) + " features, but this forest has " +
+         std::to_string(wanted);
+}
+
 void require_width(const LabelForest& forest, const InArray<float, 2>& rows) {
   if (rows.shape(1) != forest.options().n_features) {
-    throw std::invalid_argument("X has " + std::to_string(rows.shape(1)) + " features, but this forest has " +
-                                std::to_string(forest.options().n_features));
+    throw std::invalid_argument(wrong_width("X", rows.shape(1), forest.options().n_features));
   }
 }
 
@@ -61,9 +68,9 @@ void init_forest(LabelForest* self, std::size_t n_trees, std::size_t n_features,
 }
 
 void learn(LabelForest& self, const InArray<float, 2>& rows, const InArray<Label, 1>& labels, std::int32_t n_classes,
-           std::size_t n_threads) {
+           std::size_t n_threads, bool one_by_one) {
   require_width(self, rows);
-  without_gil([&] { self.learn(span_of(rows), span_of(labels), n_classes, n_threads, signal_arrived); });
+  without_gil([&] { self.learn(span_of(rows), span_of(labels), n_classes, n_threads, signal_arrived, one_by_one); });
 }
 
 OutArray<double, 2> predict(const LabelForest& self, const InArray<float, 2>& rows, std::size_t n_threads) {
@@ -75,6 +82,52 @@ OutArray<double, 2> predict(const LabelForest& self, const InArray<float, 2>& ro
     return probabilities;
   });
   return to_array(std::move(result), {rows.shape(0), n_classes});
+}
+
+// One row as the core wants it, from a float32 or float64 array of one dimension. Rounded and checked here, because one
+// row is done before NumPy would have looked at it. Anything else is a TypeError, for the caller to convert.
+class OneRow {
+ public:
+  OneRow(const LabelForest& forest, nb::handle x) {
+    nb::ndarray<const float, nb::ndim<1>, nb::device::cpu> single;
+    nb::ndarray<const double, nb::ndim<1>, nb::device::cpu> wide;
+    if (nb::try_cast(x, single, false)) {
+      fill(forest, single);
+    } else if (nb::try_cast(x, wide, false)) {
+      fill(forest, wide);
+    } else {
+      throw nb::type_error("x must be an array of one dimension of float32 or float64");
+    }
+  }
+
+  std::span<const float> row() const { return row_; }
+
+ private:
+  template <class Array>
+  void fill(const LabelForest& forest, const Array& x) {
+    const std::size_t n = forest.options().n_features;
+    if (x.shape(0) != n) throw std::invalid_argument(wrong_width("x", x.shape(0), n));
+    row_.resize(n);
+    for (std::size_t d = 0; d < n; ++d) {
+      row_[d] = static_cast<float>(x.data()[static_cast<std::ptrdiff_t>(d) * x.stride(0)]);
+      if (!std::isfinite(row_[d])) {
+        throw std::invalid_argument("x contains NaN, infinity or a value too large for float32, at feature " +
+                                    std::to_string(d));
+      }
+    }
+  }
+
+  std::vector<float> row_;
+};
+
+void learn_one(LabelForest& self, nb::handle x, Label label, std::int32_t n_classes) {
+  const OneRow one(self, x);
+  without_gil([&] { self.learn(one.row(), std::span(&label, 1), n_classes, 1, signal_arrived); });
+}
+
+OutArray<double, 1> predict_one(const LabelForest& self, nb::handle x) {
+  const OneRow one(self, x);
+  return to_array(without_gil([&] { return self.predict(one.row(), 1, signal_arrived); }));
 }
 
 OutArray<NodeIndex, 2> apply(const LabelForest& self, const InArray<float, 2>& rows, std::size_t n_threads) {
@@ -118,8 +171,11 @@ void bind_forest(nb::module_& module) {
   nb::class_<LabelForest>(module, "LabelForest", "A Mondrian forest over labels 0, 1, ... Rows are finite float32.")
       .def("__init__", &init_forest, "n_trees"_a, "n_features"_a, nb::kw_only(), "lifetime"_a, "discount"_a,
            "min_samples_split"_a, "weight_rule"_a, "weights"_a.noconvert() = nb::none(), "seed"_a)
-      .def("learn", &learn, "rows"_a.noconvert(), "labels"_a.noconvert(), "n_classes"_a, "n_threads"_a = 1)
+      .def("learn", &learn, "rows"_a.noconvert(), "labels"_a.noconvert(), "n_classes"_a, "n_threads"_a = 1,
+           "one_by_one"_a = false)
       .def("predict", &predict, "rows"_a.noconvert(), "n_threads"_a = 1)
+      .def("learn_one", &learn_one, "row"_a, "label"_a, "n_classes"_a)
+      .def("predict_one", &predict_one, "row"_a)
       .def("apply", &apply, "rows"_a.noconvert(), "n_threads"_a = 1)
       .def("tree", &tree, "index"_a)
       .def("check_invariants", [](const LabelForest& self) { without_gil([&] { check_invariants(self); }); })
@@ -128,6 +184,7 @@ void bind_forest(nb::module_& module) {
       .def_prop_ro("n_trees", [](const LabelForest& self) { return self.options().n_trees; })
       .def_prop_ro("n_features", [](const LabelForest& self) { return self.options().n_features; })
       .def_prop_ro("n_points", [](const LabelForest& self) { return without_gil([&] { return self.n_points(); }); })
+      .def_prop_ro("nbytes", [](const LabelForest& self) { return without_gil([&] { return self.nbytes(); }); })
       .def_prop_ro("n_classes", [](const LabelForest& self) { return without_gil([&] { return self.n_classes(); }); })
       .def_prop_ro(
           "feature_weights",

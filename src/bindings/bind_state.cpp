@@ -33,7 +33,6 @@ nb::dict tree_to_dict(TreeState tree) {
   dict["rng"] = to_array(std::vector<std::uint64_t>(tree.rng.begin(), tree.rng.end()));
   dict["weights"] = to_array(std::move(tree.weights));
   dict["discount_rate"] = tree.discount_rate;
-  dict["root"] = tree.root;
   dict["left"] = to_array(std::move(tree.left));
   dict["right"] = to_array(std::move(tree.right));
   dict["split_dimension"] = to_array(std::move(tree.split_dimension));
@@ -50,7 +49,6 @@ TreeState tree_from_dict(const nb::dict& dict) {
   std::ranges::copy(rng, tree.rng.begin());
   tree.weights = vector_entry<double>(dict, "weights");
   tree.discount_rate = entry<double>(dict, "discount_rate");
-  tree.root = entry<NodeIndex>(dict, "root");
   tree.left = vector_entry<NodeIndex>(dict, "left");
   tree.right = vector_entry<NodeIndex>(dict, "right");
   tree.split_dimension = vector_entry<std::int32_t>(dict, "split_dimension");
@@ -75,8 +73,8 @@ nb::dict state_to_dict(ForestState state) {
   dict["n_classes"] = state.n_classes;
   dict["rows"] = to_array(std::move(state.rows));
   dict["labels"] = to_array(std::move(state.labels));
-  dict["weights"] = to_array(std::move(state.measure.weights));
-  dict["discount_rate"] = state.measure.discount_rate;
+  dict["weights"] = to_array(std::move(state.weights));
+  dict["discount_rate"] = state.discount_rate;
   dict["measure_computed_from"] = state.measure_computed_from;
   nb::list trees;
   for (TreeState& tree : state.trees) trees.append(tree_to_dict(std::move(tree)));
@@ -101,8 +99,8 @@ ForestState state_from_dict(const nb::dict& dict) {
   state.n_classes = entry<std::int32_t>(dict, "n_classes");
   state.rows = vector_entry<float>(dict, "rows");
   state.labels = vector_entry<Label>(dict, "labels");
-  state.measure.weights = vector_entry<double>(dict, "weights");
-  state.measure.discount_rate = entry<double>(dict, "discount_rate");
+  state.weights = vector_entry<double>(dict, "weights");
+  state.discount_rate = entry<double>(dict, "discount_rate");
   state.measure_computed_from = entry<std::uint64_t>(dict, "measure_computed_from");
   for (nb::handle tree : entry<nb::list>(dict, "trees")) {
     nb::dict tree_dict;

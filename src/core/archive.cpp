@@ -31,7 +31,10 @@ ForestState Archive::save(const LabelForest& forest) {
     state.n_classes = f.n_classes_;
     state.rows.assign(f.points_.rows().begin(), f.points_.rows().end());
     state.labels.assign(f.points_.values().begin(), f.points_.values().end());
-    state.measure = f.measure_;
+    if (f.measure_) {
+      state.weights = f.measure_->weights;
+      state.discount_rate = f.measure_->discount_rate;
+    }
     state.measure_computed_from = f.schedule_.computed_from();
     for (const auto& tree : f.trees_) state.trees.push_back(save_tree(tree));
     return state;
@@ -41,9 +44,10 @@ ForestState Archive::save(const LabelForest& forest) {
 TreeState Archive::save_tree(const Tree<LabelTarget>& tree) {
   TreeState state;
   state.rng = tree.rng_.state();
-  state.weights = tree.measure_.weights;
-  state.discount_rate = tree.measure_.discount_rate;
-  state.root = tree.root_;
+  if (tree.measure_) {
+    state.weights = tree.measure_->weights;
+    state.discount_rate = tree.measure_->discount_rate;
+  }
   const std::size_t n = tree.nodes_.size();
   state.left.reserve(n);
   state.right.reserve(n);
@@ -53,10 +57,10 @@ TreeState Archive::save_tree(const Tree<LabelTarget>& tree) {
   for (std::size_t i = 0; i < n; ++i) {
     const Node& node = tree.nodes_[static_cast<NodeIndex>(i)];
     state.left.push_back(node.is_leaf() ? node.first_point : node.left);
-    state.right.push_back(node.is_leaf() ? node.n_points : node.right);
+    state.right.push_back(node.is_leaf() ? node.n_points : node.right());
     state.split_dimension.push_back(node.split_dimension);
-    state.split_location.push_back(node.split_location);
-    state.split_time.push_back(node.split_time);
+    state.split_location.push_back(node.is_leaf() ? 0.0f : node.split_location);
+    state.split_time.push_back(tree.nodes_.split_time(static_cast<NodeIndex>(i)));
   }
   state.next_point = tree.next_;
   return state;
@@ -73,14 +77,14 @@ std::unique_ptr<LabelForest> Archive::restore(const ForestState& state) {
           "a label is no class");
   require(state.measure_computed_from <= state.labels.size(), "the measure comes from more points than there are");
   if (state.labels.empty()) {
-    require(state.measure.weights.empty(), "there is a measure, but no points");
+    require(state.weights.empty(), "there is a measure, but no points");
   } else {
-    require_weights(state.measure.weights, state.measure.discount_rate, n_features);
+    require_weights(state.weights, state.discount_rate, n_features);
   }
 
   forest->points_.append(state.rows, state.labels);
   forest->n_classes_ = state.n_classes;
-  forest->measure_ = state.measure;
+  if (!state.labels.empty()) forest->measure_ = std::make_shared<const Measure>(state.weights, state.discount_rate);
   forest->schedule_.resume(state.measure_computed_from);
   for (std::size_t i = 0; i < state.trees.size(); ++i) restore_tree(state.trees[i], *forest, forest->trees_[i]);
   return forest;
@@ -97,24 +101,27 @@ void Archive::restore_tree(const TreeState& state, const LabelForest& forest, Tr
           "the arrays of a tree differ in length");
   require(n_points <= points.size(), "a tree holds more points than there are");
   if (n == 0) {
-    require(n_points == 0 && state.root == kNoNode, "an empty tree has points");
+    require(n_points == 0, "an empty tree has points");
     return;
   }
   require_weights(state.weights, state.discount_rate, n_features);
   require(n < 2 * n_points, "a tree has more nodes than its points allow");
-  tree.measure_ = {state.weights, state.discount_rate};
+  const Measure measure{state.weights, state.discount_rate};
+  // One object for all trees that share it, so that they are seen to.
+  tree.measure_ =
+      forest.measure_ && measure == *forest.measure_ ? forest.measure_ : std::make_shared<const Measure>(measure);
   tree.target_.reserve_classes(forest.n_classes_);
   tree.next_ = state.next_point;
 
   const auto is_node = [n](NodeIndex j) { return j >= 0 && static_cast<std::size_t>(j) < n; };
   const auto is_point = [n_points](Slot slot) { return slot >= 0 && static_cast<std::size_t>(slot) < n_points; };
-  require(is_node(state.root), "the root is no node");
+  tree.add_nodes(n);
   for (std::size_t i = 0; i < n; ++i) {
-    Node& node = tree.nodes_[tree.add_node(kNoNode)];
-    node.split_time = state.split_time[i];
+    Node& node = tree.nodes_[static_cast<NodeIndex>(i)];
+    tree.nodes_.split_time(static_cast<NodeIndex>(i)) = state.split_time[i];
+    require(!std::isnan(state.split_time[i]) && std::isfinite(state.split_location[i]),
+            "a time or location is no number");
     node.split_dimension = state.split_dimension[i];
-    node.split_location = state.split_location[i];
-    require(!std::isnan(node.split_time) && std::isfinite(node.split_location), "a time or location is no number");
     if (node.is_leaf()) {
       require(is_point(state.left[i]) && state.right[i] > 0, "a leaf has no points");
       node.first_point = state.left[i];
@@ -123,44 +130,53 @@ void Archive::restore_tree(const TreeState& state, const LabelForest& forest, Tr
       require(node.split_dimension >= 0 && static_cast<std::size_t>(node.split_dimension) < n_features,
               "a split dimension is no feature");
       require(is_node(state.left[i]) && is_node(state.right[i]), "a child is no node");
+      require(state.right[i] == state.left[i] + 1, "two children are not side by side");
       node.left = state.left[i];
-      node.right = state.right[i];
+      node.split_location = state.split_location[i];
     }
   }
 
   // Parents before children. A node that is reached twice would make this longer than there are nodes.
-  std::vector<NodeIndex> order{state.root};
+  std::vector<NodeIndex> order{kRoot};
   for (std::size_t i = 0; i < order.size(); ++i) {
     const NodeIndex j = order[i];
     if (tree.nodes_[j].is_leaf()) continue;
     require(order.size() + 2 <= n, "a node is reached twice");
-    for (const NodeIndex child : {tree.nodes_[j].left, tree.nodes_[j].right}) {
-      tree.nodes_[child].parent = j;
-      order.push_back(child);
-    }
+    order.push_back(tree.nodes_[j].left);
+    order.push_back(tree.nodes_[j].right());
   }
   require(order.size() == n, "a node is not reached from the root");
-  tree.root_ = state.root;
 
+  // Children before parents: labels, and the boxes of those that have more than a few points.
   std::size_t n_placed = 0;
+  std::vector<std::int32_t> n_below(n);
+  BoxBuffer buffer;
   for (auto j = order.rbegin(); j != order.rend(); ++j) {
     Node& node = tree.nodes_[*j];
+    std::int32_t& n_here = n_below[static_cast<std::size_t>(*j)];
+    if (node.is_leaf()) {
+      for (Slot slot = node.first_point; slot != kNoSlot; slot = tree.next_point(slot)) {
+        require(is_point(slot) && n_placed++ < n_points, "the point lists of the leaves are tangled");
+        tree.target_.add_to_leaf(*j, node.n_points++, points, std::span(&slot, 1));
+      }
+      n_here = node.n_points;
+      require(n_here == state.right[static_cast<std::size_t>(*j)], "the count of a leaf is wrong");
+    } else {
+      n_here = n_below[static_cast<std::size_t>(node.left)] + n_below[static_cast<std::size_t>(node.right())];
+      tree.target_.combine(*j, node.left, node.right());
+    }
+    if (n_here <= kFewPoints) continue;
+    tree.nodes_.add_box(*j);
     float* lower = tree.nodes_.lower(*j);
     float* upper = tree.nodes_.upper(*j);
     if (node.is_leaf()) {
-      start_box(lower, upper, points.row(node.first_point), n_features);
+      start_box(lower, upper, points.box(node.first_point), n_features);
       for (Slot slot = node.first_point; slot != kNoSlot; slot = tree.next_point(slot)) {
-        require(is_point(slot) && n_placed++ < n_points, "the point lists of the leaves are tangled");
         include(lower, upper, points.box(slot), n_features);
-        tree.target_.add_to_leaf(*j, node.n_points++, points, std::span(&slot, 1));
       }
-      require(node.n_points == state.right[static_cast<std::size_t>(*j)], "the count of a leaf is wrong");
     } else {
-      const BoxView left = tree.nodes_.box(node.left);
-      std::copy_n(left.lower, n_features, lower);
-      std::copy_n(left.upper, n_features, upper);
-      include(lower, upper, tree.nodes_.box(node.right), n_features);
-      tree.target_.combine(*j, node.left, node.right);
+      start_box(lower, upper, tree.box(node.left, points, buffer), n_features);
+      include(lower, upper, tree.box(node.right(), points, buffer), n_features);
     }
   }
 

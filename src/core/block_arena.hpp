@@ -48,6 +48,12 @@ class BlockArena {
     return target;
   }
 
+  std::size_t nbytes() const {
+    std::size_t n = entries_.capacity();
+    for (const std::vector<Offset>& free : free_) n += free.capacity();
+    return n * sizeof(Offset);
+  }
+
   std::uint32_t* data(Offset offset) { return entries_.data() + offset; }
   const std::uint32_t* data(Offset offset) const { return entries_.data() + offset; }
 

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <cmath>
 #include <mutex>
+#include <optional>
 #include <stdexcept>
 #include <string>
 
-#include "label_walk.hpp"
 #include "parallel.hpp"
 #include "walk.hpp"
 
@@ -16,13 +16,22 @@ namespace {
 
 // Sets of points are handed to a tree in pieces of at most this size, so that learning can be stopped between
 // them. It is part of what a seed means: never let it depend on threads or memory.
-std::size_t chunk_size(std::size_t n_features) {
+std::size_t largest_set(std::size_t n_features) {
   constexpr std::size_t most_points = 4096, most_numbers = std::size_t{1} << 18;
   return std::clamp<std::size_t>(most_numbers / n_features, 1, most_points);
 }
 
-// Rows are predicted in pieces of this size, tree by tree, so that a tree stays in cache for a piece.
-constexpr std::size_t kPiece = 256;
+// A set of fewer points than this part of the tree is learned point by point.
+constexpr std::size_t kSmallSet = 8;
+constexpr std::size_t kBetweenStops = 256;  // points learned one by one before the next look at the stop signal
+
+// Rows are predicted in pieces, tree by tree. Large pieces share the way down a tree, but the threads must have equal
+// work. What is predicted does not depend on the pieces.
+std::size_t piece_size(std::size_t n_rows, std::size_t n_threads) {
+  constexpr std::size_t fewest = 64, most = 8192;
+  const std::size_t n_pieces = n_threads > 1 ? 2 * n_threads : 1;
+  return std::clamp((n_rows + n_pieces - 1) / n_pieces, fewest, most);
+}
 
 ForestOptions checked(ForestOptions options) {
   const auto require = [](bool ok, const char* message) {
@@ -47,9 +56,10 @@ template <class MakeState, class PerPiece>
 void for_each_piece(std::size_t n_rows, std::size_t n_threads, const LabelForest::StopRequested& requested,
                     MakeState make_state, PerPiece per_piece) {
   StopSignal signal(requested);
-  parallel_for((n_rows + kPiece - 1) / kPiece, n_threads, signal, [&] {
+  const std::size_t size = piece_size(n_rows, n_threads);
+  parallel_for((n_rows + size - 1) / size, n_threads, signal, [&] {
     return [&, state = make_state()](std::size_t piece, StopProbe& stop) mutable {
-      per_piece(piece * kPiece, std::min((piece + 1) * kPiece, n_rows), state, stop);
+      per_piece(piece * size, std::min((piece + 1) * size, n_rows), state, stop);
     };
   });
 }
@@ -68,7 +78,7 @@ LabelForest::LabelForest(ForestOptions options)
 }
 
 void LabelForest::learn(std::span<const float> rows, std::span<const Label> labels, std::int32_t n_classes,
-                        std::size_t n_threads, const StopRequested& requested) {
+                        std::size_t n_threads, const StopRequested& requested, bool one_by_one) {
   const ReentryGuard guard(this);
   const std::unique_lock lock(mutex_);
   if (n_rows(rows) != labels.size()) throw std::invalid_argument("rows and labels differ in number");
@@ -78,44 +88,65 @@ void LabelForest::learn(std::span<const float> rows, std::span<const Label> labe
   }
   StopSignal signal(requested);
   catch_up(n_threads, signal);  // what a stopped call left behind
-  points_.append(rows, labels);
-  n_classes_ = n_classes;
-  catch_up(n_threads, signal);
+  one_by_one_ = one_by_one;
+  for (std::size_t done = 0; done < labels.size() || done == 0;) {
+    // The point that makes the measure due comes alone, so that it is refreshed where calls of one point would.
+    std::size_t n = labels.size() - done;
+    if (one_by_one) n = std::min(n, std::max<std::size_t>(schedule_.n_until_due(points_.size()) - 1, 1));
+    points_.append(rows.subspan(done * options_.n_features, n * options_.n_features), labels.subspan(done, n));
+    n_classes_ = n_classes;
+    catch_up(n_threads, signal);
+    done += std::max<std::size_t>(n, 1);
+  }
 }
 
 void LabelForest::refresh_measure() {
   const std::size_t n = points_.size();
   if (!schedule_.is_due(n)) return;
   std::vector<float> lower(options_.n_features), upper(options_.n_features);
-  start_box(lower.data(), upper.data(), points_.row(0), options_.n_features);
+  start_box(lower.data(), upper.data(), points_.box(0), options_.n_features);
   for (std::size_t i = 1; i < n; ++i) {
     include(lower.data(), upper.data(), points_.box(static_cast<Slot>(i)), options_.n_features);
   }
   schedule_.refresh(measure_, {lower.data(), upper.data()}, n);
 }
 
+bool LabelForest::must_grow(const LabelTree& tree) const {
+  return tree.empty() || (tree.measure_pointer() != measure_ && tree.measure().weights != measure_->weights);
+}
+
 void LabelForest::catch_up(std::size_t n_threads, StopSignal& signal) {
   refresh_measure();
   const auto is_behind = [this](const LabelTree& tree) {
-    return tree.n_points() < points_.size() || tree.measure().weights != measure_.weights ||
-           tree.measure().discount_rate != measure_.discount_rate;
+    return tree.n_points() < points_.size() || tree.measure_pointer() != measure_;
   };
   if (points_.size() == 0 || std::ranges::none_of(trees_, is_behind)) return;
-  parallel_for(trees_.size(), n_threads, signal, [this] {
-    return [this, work = Workspace()](std::size_t i, StopProbe& stop) mutable { catch_up_tree(trees_[i], work, stop); };
+  std::optional<Columns> columns;
+  if (std::ranges::any_of(trees_, [this](const LabelTree& tree) { return must_grow(tree); })) {
+    columns.emplace(points_, points_.size());
+  }
+  parallel_for(trees_.size(), n_threads, signal, [&] {
+    return [&, work = workspaces_.lend()](std::size_t i, StopProbe& stop) mutable {
+      catch_up_tree(trees_[i], columns ? &*columns : nullptr, *work, stop);
+    };
   });
 }
 
-void LabelForest::catch_up_tree(LabelTree& tree, Workspace& work, StopProbe& stop) {
+void LabelForest::catch_up_tree(LabelTree& tree, const Columns* columns, Workspace& work, StopProbe& stop) {
   tree.target().reserve_classes(n_classes_);
-  if (tree.empty() || tree.measure().weights != measure_.weights) {
-    tree.grow(points_, points_.size(), measure_, work, stop);
+  if (must_grow(tree)) {
+    tree.grow(points_, *columns, measure_, work, stop);
     return;
   }
-  tree.set_discount_rate(measure_.discount_rate);
+  tree.set_measure(measure_);
   while (tree.n_points() < points_.size()) {
     stop.check();
-    tree.extend(points_, std::min(tree.n_points() + chunk_size(options_.n_features), points_.size()), work, stop);
+    const std::size_t n_before = tree.n_points(), n_new = points_.size() - n_before;
+    if (one_by_one_ || n_new < n_before / kSmallSet) {
+      tree.extend_one_by_one(points_, n_before + std::min(n_new, kBetweenStops), work, stop);
+    } else {
+      tree.extend(points_, n_before + std::min(n_new, largest_set(options_.n_features)), work, stop);
+    }
   }
 }
 
@@ -131,19 +162,20 @@ std::vector<double> LabelForest::predict(std::span<const float> rows, std::size_
     std::ranges::fill(result, 1.0 / static_cast<double>(k));
     return result;
   }
+  std::vector<double> evenly(n, 0.0);
   for_each_piece(
-      n, n_threads, requested, [] { return std::vector<Step>(); },
-      [&](std::size_t begin, std::size_t end, std::vector<Step>& steps, StopProbe& stop) {
+      n, n_threads, requested, [this] { return walks_.lend(); },
+      [&](std::size_t begin, std::size_t end, Pool<LabelWalk>::Loan& walk, StopProbe& stop) {
         // A row's sum runs over the trees in their order, whatever the threads.
         for (const LabelTree& tree : trees_) {
           if (tree.empty()) continue;
-          for (std::size_t i = begin; i < end; ++i) {
-            add_label_prediction(tree, rows.data() + i * options_.n_features, std::span(result).subspan(i * k, k),
-                                 steps);
-            stop.tick(steps.size() * options_.n_features + k);
-          }
+          (*walk).add_predictions(tree, points_, rows.data(), begin, end, k, result.data(), evenly.data(),
+                                  [&stop](std::size_t work) { stop.tick(work); });
         }
-        for (std::size_t i = begin * k; i < end * k; ++i) result[i] /= static_cast<double>(n_grown);
+        for (std::size_t i = begin; i < end; ++i) {
+          const double to_each = evenly[i] / static_cast<double>(k);
+          for (double& p : std::span(result).subspan(i * k, k)) p = (p + to_each) / static_cast<double>(n_grown);
+        }
       });
   return result;
 }
@@ -183,7 +215,15 @@ std::int32_t LabelForest::n_classes() const {
 Measure LabelForest::measure() const {
   const ReentryGuard guard(this);
   const std::shared_lock lock(mutex_);
-  return measure_;
+  return measure_ ? *measure_ : Measure();
+}
+
+std::size_t LabelForest::nbytes() const {
+  const ReentryGuard guard(this);
+  const std::shared_lock lock(mutex_);
+  std::size_t n = points_.nbytes();
+  for (const LabelTree& tree : trees_) n += sizeof(tree) + tree.nbytes();
+  return n;
 }
 
 std::size_t LabelForest::n_rows(std::span<const float> rows) const {

@@ -9,9 +9,12 @@
 #include <span>
 #include <vector>
 
+#include "columns.hpp"
 #include "label_target.hpp"
+#include "label_walk.hpp"
 #include "measure.hpp"
 #include "point_store.hpp"
+#include "pool.hpp"
 #include "reentry.hpp"
 #include "stop.hpp"
 #include "tree.hpp"
@@ -49,8 +52,11 @@ class LabelForest {
   // points, and the next call first brings all trees up to date. It ends where it would have ended without the
   // stop, but for trees that were emptied (see Tree::extend): those are grown afresh. A stop while bringing trees
   // up to date comes before the new points are stored.
+  //
+  // The points of a call are one set; or many, if `one_by_one`: then all is as if each had come in a call of its own,
+  // and a stop may find only the first of them stored.
   void learn(std::span<const float> rows, std::span<const Label> labels, std::int32_t n_classes, std::size_t n_threads,
-             const StopRequested& requested = {});
+             const StopRequested& requested = {}, bool one_by_one = false);
 
   // The mean of the trees' distributions, n_rows x n_classes. Uniform before anything is learned.
   std::vector<double> predict(std::span<const float> rows, std::size_t n_threads,
@@ -63,7 +69,8 @@ class LabelForest {
   const ForestOptions& options() const { return options_; }
   std::size_t n_points() const;
   std::int32_t n_classes() const;
-  Measure measure() const;
+  Measure measure() const;     // without weights before anything is learned
+  std::size_t nbytes() const;  // what the model takes in memory, without scratch
 
   // Calls f(*this) while no one learns; what f reads through the accessors below is then consistent.
   template <class F>
@@ -77,14 +84,14 @@ class LabelForest {
   const PointStore<Label>& points() const { return points_; }
   const std::vector<LabelTree>& trees() const { return trees_; }
   const MeasureSchedule& schedule() const { return schedule_; }
-  const Measure& current_measure() const { return measure_; }
   std::int32_t current_n_classes() const { return n_classes_; }
 
  private:
   friend class Archive;
 
   void catch_up(std::size_t n_threads, StopSignal& signal);
-  void catch_up_tree(LabelTree& tree, Workspace& work, StopProbe& stop);
+  void catch_up_tree(LabelTree& tree, const Columns* columns, Workspace& work, StopProbe& stop);
+  bool must_grow(const LabelTree& tree) const;
   void refresh_measure();
   std::size_t n_rows(std::span<const float> rows) const;
 
@@ -92,8 +99,11 @@ class LabelForest {
   PointStore<Label> points_;
   std::int32_t n_classes_ = 0;
   MeasureSchedule schedule_;
-  Measure measure_;
+  MeasurePointer measure_;
   std::vector<LabelTree> trees_;
+  bool one_by_one_ = false;  // how the points of the last call are learned
+  Pool<Workspace> workspaces_;
+  mutable Pool<LabelWalk> walks_;
   mutable std::shared_mutex mutex_;
 };
 

@@ -21,7 +21,6 @@ class TreeChecker {
       return;
     }
     require(tree_.measure().weights.size() == nodes_.n_features(), kNoNode, "not one weight per feature");
-    require(nodes_[tree_.root()].parent == kNoNode, tree_.root(), "the root has a parent");
     order_nodes();
     n_below_.resize(nodes_.size());
     seen_.assign(tree_.n_points(), false);
@@ -42,14 +41,13 @@ class TreeChecker {
 
   // Parents before children; each node exactly once.
   void order_nodes() {
-    order_.push_back(tree_.root());
+    order_.push_back(kRoot);
     for (std::size_t i = 0; i < order_.size(); ++i) {
       require(order_.size() <= nodes_.size(), order_[i], "more links than nodes");
       const Node& node = nodes_[order_[i]];
       if (node.is_leaf()) continue;
-      for (const NodeIndex child : {node.left, node.right}) {
-        require(child >= 0 && static_cast<std::size_t>(child) < nodes_.size(), order_[i], "a child is no node");
-        require(nodes_[child].parent == order_[i], child, "the parent link is wrong");
+      for (const NodeIndex child : {node.left, node.right()}) {
+        require(child > kRoot && static_cast<std::size_t>(child) < nodes_.size(), order_[i], "a child is no node");
         order_.push_back(child);
       }
     }
@@ -58,7 +56,7 @@ class TreeChecker {
 
   void check_leaf(NodeIndex j) {
     const Node& leaf = nodes_[j];
-    require(leaf.split_time == tree_.lifetime(), j, "the time of a leaf is not the lifetime");
+    require(nodes_.split_time(j) == tree_.lifetime(), j, "the time of a leaf is not the lifetime");
     require(leaf.first_point != kNoSlot, j, "a leaf has no points");
     std::map<Label, std::uint32_t> counts;
     std::vector<float> lower, upper;
@@ -85,26 +83,33 @@ class TreeChecker {
     const bool may_pause = counts.size() == 1 || n < min_samples_split_;
     require(tree_.target().is_paused(j, n) == may_pause, j, "a leaf is paused against the rule");
     if (!may_pause && tree_.lifetime() == kInfinity) {
-      const double rate = linear_dimension(tree_.measure().weights.data(), nodes_.box(j), nodes_.n_features());
+      const BoxView box{lower.data(), upper.data()};
+      const double rate = linear_dimension(tree_.measure().weights.data(), box, nodes_.n_features());
       require(rate < 1e-290, j, "a leaf that could still be cut has no end");
     }
   }
 
   void check_internal(NodeIndex j) {
     const Node& node = nodes_[j];
-    const NodeIndex left = node.left, right = node.right;
-    require(nodes_.birth_time(j) <= node.split_time && node.split_time < tree_.lifetime(), j,
-            "the split time is not between birth and lifetime");
+    const NodeIndex left = node.left, right = node.right();
+    const double split_time = nodes_.split_time(j);
+    require(split_time >= 0.0 && split_time < tree_.lifetime(), j, "the split time is not before the lifetime");
+    require(split_time <= nodes_.split_time(left) && split_time <= nodes_.split_time(right), j,
+            "a child is cut before its parent");
+    std::int32_t& n = n_below_[static_cast<std::size_t>(j)];
+    n = n_below_[static_cast<std::size_t>(left)] + n_below_[static_cast<std::size_t>(right)];
     require(node.split_dimension >= 0 && static_cast<std::size_t>(node.split_dimension) < nodes_.n_features(), j,
             "the split dimension is no feature");
     const std::size_t d = static_cast<std::size_t>(node.split_dimension);
     require(tree_.measure().weights[d] > 0.0, j, "a feature of weight 0 is cut");
-    require(nodes_.box(left).upper[d] <= node.split_location && node.split_location < nodes_.box(right).lower[d], j,
+    const BoxView left_box = tree_.box(left, points_, left_buffer_),
+                  right_box = tree_.box(right, points_, right_buffer_);
+    require(left_box.upper[d] <= node.split_location && node.split_location < right_box.lower[d], j,
             "the cut does not pass between the children's boxes");
 
-    std::vector<float> lower(nodes_.box(left).lower, nodes_.box(left).lower + nodes_.n_features());
-    std::vector<float> upper(nodes_.box(left).upper, nodes_.box(left).upper + nodes_.n_features());
-    include(lower.data(), upper.data(), nodes_.box(right), nodes_.n_features());
+    std::vector<float> lower(left_box.lower, left_box.lower + nodes_.n_features());
+    std::vector<float> upper(left_box.upper, left_box.upper + nodes_.n_features());
+    include(lower.data(), upper.data(), right_box, nodes_.n_features());
     require_box(j, {lower.data(), upper.data()});
 
     std::vector<Label> both;
@@ -115,13 +120,13 @@ class TreeChecker {
     std::ranges::set_intersection(labels(left), labels(right), std::back_inserter(expected));
     require(common == expected, j, "the common labels of the children are wrong");
 
-    std::int32_t& n = n_below_[static_cast<std::size_t>(j)];
-    n = n_below_[static_cast<std::size_t>(left)] + n_below_[static_cast<std::size_t>(right)];
     require(both.size() > 1 && n >= min_samples_split_, j, "a block that may pause is cut");
   }
 
   void require_box(NodeIndex j, BoxView expected) {
-    const BoxView box = nodes_.box(j);
+    require(nodes_.has_box(j) == (n_below_[static_cast<std::size_t>(j)] > kFewPoints), j,
+            "a box is stored that need not be, or is not that must be");
+    const BoxView box = tree_.box(j, points_, left_buffer_);
     const std::size_t n = nodes_.n_features();
     require(
         std::equal(box.lower, box.lower + n, expected.lower) && std::equal(box.upper, box.upper + n, expected.upper), j,
@@ -138,6 +143,7 @@ class TreeChecker {
   const NodeStore& nodes_;
   const PointStore<Label>& points_;
   std::int32_t min_samples_split_;
+  BoxBuffer left_buffer_, right_buffer_;
   std::vector<NodeIndex> order_;
   std::vector<std::int32_t> n_below_;
   std::vector<bool> seen_;

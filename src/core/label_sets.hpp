@@ -34,7 +34,7 @@ class LabelSets {
   }
 
   void reserve_nodes(std::size_t n_nodes) {
-    if (sets_.size() < n_nodes) sets_.resize(n_nodes, empty_set());
+    if (sets_.size() < n_nodes) resize_tightly(sets_, n_nodes, empty_set());
   }
 
   std::uint32_t size(NodeIndex j) const {
@@ -81,6 +81,14 @@ class LabelSets {
     set(j) = empty_set();
   }
 
+  // Gives a set to a node whose set is empty.
+  void move(NodeIndex from, NodeIndex to) {
+    set(to) = set(from);
+    set(from) = empty_set();
+  }
+
+  std::size_t nbytes() const { return sets_.capacity() * sizeof(Set) + arena_.nbytes(); }
+
   // The set of j becomes the union of those of a and b.
   void assign_union(NodeIndex j, NodeIndex a, NodeIndex b) {
     if (!wide_) {
@@ -123,6 +131,21 @@ class LabelSets {
       const bool step_p = *p <= *q, step_q = *q <= *p;
       p += step_p;
       q += step_q;
+    }
+  }
+
+  // f(label) for each label of the set of j that the set of `other` lacks, in increasing order.
+  template <class F>
+  void for_each_only_in(NodeIndex j, NodeIndex other, F f) const {
+    if (!wide_) {
+      for_each_bit(set(j).mask & ~set(other).mask, f);
+      return;
+    }
+    const auto without = list(other);
+    auto p = without.begin();
+    for (const std::uint32_t label : list(j)) {
+      while (p != without.end() && *p < label) ++p;
+      if (p == without.end() || *p != label) f(static_cast<Label>(label));
     }
   }
 

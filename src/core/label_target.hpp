@@ -6,7 +6,8 @@
 // of its set.
 //
 // Another kind of target (regression) offers the same names to the tree:
-// Value, empty_copy, reserve_nodes, may_pause, is_paused, stays_paused, add_to_leaf, absorb, combine, clear.
+// Value, empty_copy, reserve_nodes, may_pause, is_paused, stays_paused, add_to_leaf, absorb, absorb_one, combine, move,
+// clear, nbytes.
 #pragma once
 
 #include <cstdint>
@@ -36,10 +37,7 @@ class LabelTarget {
 
   void reserve_classes(std::int32_t n_classes) { sets_.reserve_classes(n_classes); }
 
-  void reserve_nodes(std::size_t n_nodes) {
-    sets_.reserve_nodes(n_nodes);
-    if (counts_.size() < n_nodes) counts_.resize(n_nodes, kNoCounts);
-  }
+  void reserve_nodes(std::size_t n_nodes) { sets_.reserve_nodes(n_nodes); }
 
   // The pausing rule: all labels equal, or fewer points than min_samples_split. A function of the set of points
   // alone, and hereditary, so that pausing only postpones draws.
@@ -66,10 +64,14 @@ class LabelTarget {
 
   // Adds the labels of points that pass through an internal node.
   void absorb(NodeIndex j, const Points& points, Slots slots) {
-    for (const Slot slot : slots) {
-      const Label label = points.value(slot);
-      if (!sets_.contains(j, label)) sets_.insert(j, label);
-    }
+    for (const Slot slot : slots) absorb_one(j, points.value(slot));
+  }
+
+  // Adds one label to an internal node; false if it was there before.
+  bool absorb_one(NodeIndex j, Label label) {
+    if (sets_.contains(j, label)) return false;
+    sets_.insert(j, label);
+    return true;
   }
 
   // Sets an internal node from its children.
@@ -78,9 +80,18 @@ class LabelTarget {
   // Forgets what a leaf holds.
   void clear(NodeIndex leaf) {
     if (counts(leaf) != kNoCounts) arena_.release(counts(leaf), sets_.size(leaf));
-    counts(leaf) = kNoCounts;
+    set_counts(leaf, kNoCounts);
     sets_.clear(leaf);
   }
+
+  // Gives what a node holds to another, which holds nothing.
+  void move(NodeIndex from, NodeIndex to) {
+    sets_.move(from, to);
+    set_counts(to, counts(from));
+    set_counts(from, kNoCounts);
+  }
+
+  std::size_t nbytes() const { return sets_.nbytes() + counts_.capacity() * sizeof(counts_[0]) + arena_.nbytes(); }
 
   const LabelSets& sets() const { return sets_; }
 
@@ -108,28 +119,40 @@ class LabelTarget {
   }
 
   void add_one(NodeIndex leaf, std::int32_t n_points, Label label) {
-    const std::uint32_t n_labels = sets_.size(leaf);
-    const std::uint32_t position = sets_.rank(leaf, label);
+    const BlockArena::Offset old = counts(leaf);
     if (sets_.contains(leaf, label)) {
-      if (n_labels > 1) ++arena_.data(counts(leaf))[position];
+      if (old != kNoCounts) ++arena_.data(old)[sets_.rank(leaf, label)];
       return;
     }
-    if (n_labels == 1) {  // turns mixed
-      counts(leaf) = arena_.allocate(2);
-      arena_.data(counts(leaf))[position] = 1;
-      arena_.data(counts(leaf))[1 - position] = static_cast<std::uint32_t>(n_points);
-    } else if (n_labels > 1) {
-      counts(leaf) = arena_.insert(counts(leaf), n_labels, position, 1);
+    const std::uint32_t position = sets_.rank(leaf, label);
+    if (old != kNoCounts) {
+      set_counts(leaf, arena_.insert(old, sets_.size(leaf), position, 1));
+    } else if (n_points > 0) {  // turns mixed
+      const BlockArena::Offset fresh = arena_.allocate(2);
+      arena_.data(fresh)[position] = 1;
+      arena_.data(fresh)[1 - position] = static_cast<std::uint32_t>(n_points);
+      set_counts(leaf, fresh);
     }
     sets_.insert(leaf, label);
   }
 
-  BlockArena::Offset& counts(NodeIndex j) { return counts_[static_cast<std::size_t>(j)]; }
-  BlockArena::Offset counts(NodeIndex j) const { return counts_[static_cast<std::size_t>(j)]; }
+  BlockArena::Offset counts(NodeIndex j) const {
+    const std::size_t index = static_cast<std::size_t>(j);
+    return index < counts_.size() ? counts_[index] : kNoCounts;
+  }
+
+  void set_counts(NodeIndex j, BlockArena::Offset offset) {
+    const std::size_t index = static_cast<std::size_t>(j);
+    if (index >= counts_.size()) {
+      if (offset == kNoCounts) return;
+      resize_tightly(counts_, index + 1, kNoCounts);
+    }
+    counts_[index] = offset;
+  }
 
   std::int32_t min_samples_split_;
   LabelSets sets_;
-  std::vector<BlockArena::Offset> counts_;  // per node; kNoCounts but for mixed leaves
+  std::vector<BlockArena::Offset> counts_;  // kNoCounts but for mixed leaves, and for nodes beyond the last of those
   BlockArena arena_;
 };
 

@@ -1,4 +1,4 @@
-// The predictive distribution over labels at a point: Algorithm 8 of the paper, on the steps of a walk.
+// The predictive distribution over labels at a point: Algorithm 8 of the paper, on the way of a walk.
 #pragma once
 
 #include <algorithm>
@@ -13,68 +13,135 @@
 
 namespace onlineforest {
 
-// d_j = exp(-gamma Delta_j): how much of a node's distribution is its parent's.
-inline double discount_of(double discount_rate, double duration) {
-  return discount_rate > 0.0 ? std::exp(-discount_rate * duration) : 1.0;
-}
-
-// E[exp(-gamma T)] for T exponential with rate eta, truncated to the node's duration: the discount of a node that
-// is inserted above it where the point branches off. eta > 0.
-inline double expected_discount(double discount_rate, double separation_rate, double duration) {
-  if (!(discount_rate > 0.0)) return 1.0;
-  // As a quotient of means, each of which is at most the duration: neither over- nor underflows.
-  const double both = separation_rate + discount_rate;
-  const double above = std::expm1(-both * duration) / both;
-  const double below = std::expm1(-separation_rate * duration) / separation_rate;
-  return std::min(above / below, 1.0);
-}
-
-// Adds the tree's distribution at `row` to `probabilities`, one entry per class known.
+// Adds up the distributions of trees. Scratch memory of one worker, reused from tree to tree.
 //
-// Each posterior mean on the path mixes the label sets of the nodes above it. So the walk down keeps scalars only,
-// and one walk up adds for each node its set S_j, or the labels both its children hold, with the mass that reaches
-// it; what is left goes to the parent, and above the root evenly to all classes.
-inline void add_label_prediction(const Tree<LabelTarget>& tree, const float* row, std::span<double> probabilities,
-                                 std::vector<Step>& steps) {
-  const NodeStore& nodes = tree.nodes();
-  const LabelTarget& target = tree.target();
-  const LabelSets& sets = target.sets();
-  const double discount_rate = tree.measure().discount_rate;
-
-  double mass = descend(tree, row, steps);  // what rests on the posterior mean of the node at hand
-  for (auto step = steps.rbegin(); step != steps.rend(); ++step) {
-    const NodeIndex j = step->node;
-    const double n_labels = sets.size(j);
-    double to_each_label = 0.0, to_parent = 0.0;
-    if (step->separated > 0.0) {
-      const double d = expected_discount(discount_rate, step->separation_rate, step->duration);
-      to_each_label += step->separated * (1.0 - d) / n_labels;
-      to_parent += step->separated * d;
-    }
-    if (mass > 0.0) {
-      const double d = discount_of(discount_rate, step->duration);
-      double count;
-      if (nodes[j].is_leaf()) {
-        count = nodes[j].n_points;
-        target.for_each_count(j, nodes[j].n_points, [&](Label label, std::uint32_t c) {
-          probabilities[static_cast<std::size_t>(label)] += mass * (c - d) / count;
-        });
-      } else {
-        const NodeIndex left = nodes[j].left, right = nodes[j].right;
-        count = n_labels + sets.size_common(left, right);
-        to_each_label += mass * (1.0 - d) / count;
-        sets.for_each_common(left, right,
-                             [&](Label label) { probabilities[static_cast<std::size_t>(label)] += mass / count; });
-      }
-      to_parent += mass * d * n_labels / count;
-    }
-    if (to_each_label > 0.0) {
-      sets.for_each(j, [&](Label label) { probabilities[static_cast<std::size_t>(label)] += to_each_label; });
-    }
-    mass = to_parent;
+// Each posterior mean on the way mixes the label sets of the nodes above it. So only scalars are kept per step: one
+// pass down finds the mass that branches off at each, one pass up the mass that rests on each set S_j and on the
+// labels both its children hold; what is left goes to the parent, and above the root evenly to all classes. The sets
+// lie in one another, so each label is then visited once.
+class LabelWalk {
+ public:
+  // Adds the tree's distribution at each row i of [begin, end) to row i of `probabilities`, n_classes wide, but for
+  // what is spread evenly over all classes: that is added to evenly[i].
+  // Calls on_row(work) after each with the numbers touched, roughly.
+  template <class OnRow>
+  void add_predictions(const Tree<LabelTarget>& tree, const PointStore<Label>& points, const float* rows,
+                       std::size_t begin, std::size_t end, std::size_t n_classes, double* probabilities, double* evenly,
+                       OnRow on_row) {
+    levels_.clear();
+    walk_.walk(tree, points, rows, begin, end, [&](const Way& way) {
+      evenly[way.row] += add(tree, way, std::span(probabilities + way.row * n_classes, n_classes));
+      on_row(way.steps.size() * points.n_features() + n_classes);
+    });
   }
-  const double evenly = mass / static_cast<double>(probabilities.size());
-  for (double& p : probabilities) p += evenly;
-}
+
+ private:
+  // What the posterior mean of a step's node makes of a mass of 1.
+  struct Level {
+    bool is_known = false;
+    double discount;   // d_j
+    double n_labels;   // |S_j|
+    double per_count;  // 1 / c_j
+    double to_parent;  // d_j |S_j| / c_j
+    // What the row at hand brings.
+    Separated separated;
+    double to_each_label = 0.0;
+  };
+
+  Level& level(const Tree<LabelTarget>& tree, const Way& way, std::size_t k) {
+    Level& level = levels_[k];
+    if (!level.is_known) {
+      const NodeIndex j = way.steps[k].node;
+      const Node& node = tree.nodes()[j];
+      const LabelSets& sets = tree.target().sets();
+      level.is_known = true;
+      level.discount = discount_of(tree.measure().discount_rate, way.steps[k].duration);
+      level.n_labels = sets.size(j);
+      const double count = node.is_leaf() ? static_cast<double>(node.n_points)
+                                          : level.n_labels + sets.size_common(node.left, node.right());
+      level.per_count = 1.0 / count;
+      level.to_parent = level.discount * level.n_labels / count;
+    }
+    return level;
+  }
+
+  // Returns the mass that goes beyond the root, and what became too little to be told apart.
+  double add(const Tree<LabelTarget>& tree, const Way& way, std::span<double> probabilities) {
+    levels_.resize(std::min(levels_.size(), way.n_shared));
+    levels_.resize(way.steps.size());
+    double mass = separate(tree, way);
+
+    std::size_t top = way.steps.size();
+    while (top > 0 && (mass >= kNegligibleMass || top > way.first_outside)) {
+      --top;
+      Level& here = level(tree, way, top);
+      here.to_each_label = 0.0;
+      double to_parent = 0.0;
+      if (top >= way.first_outside) {
+        here.to_each_label = here.separated.here / here.n_labels;
+        to_parent = here.separated.to_parent;
+      }
+      if (mass >= kNegligibleMass) {
+        here.to_each_label += add_posterior_mean(tree, way.steps[top].node, here, mass, probabilities);
+        to_parent += mass * here.to_parent;
+      } else {
+        to_parent += mass;
+      }
+      mass = to_parent;
+    }
+    add_to_labels(tree, way, top, probabilities);
+    return mass;
+  }
+
+  // Finds the mass that branches off at each step; returns the mass that never does.
+  double separate(const Tree<LabelTarget>& tree, const Way& way) {
+    const double discount_rate = tree.measure().discount_rate;
+    double hazard = 0.0, arrived = 1.0;
+    for (std::size_t k = way.first_outside; k < way.steps.size(); ++k) {
+      const double rate = way.separation_rates[k];
+      Level& here = level(tree, way, k);
+      hazard += rate * way.steps[k].duration;
+      const double left = std::exp(-hazard);
+      here.separated = Separated(rate, discount_rate, arrived, left, here.discount);
+      arrived = left;
+    }
+    return arrived;
+  }
+
+  // Adds what lies on counts, or on labels that both children hold; returns what lies on each label of the set.
+  double add_posterior_mean(const Tree<LabelTarget>& tree, NodeIndex j, const Level& here, double mass,
+                            std::span<double> probabilities) const {
+    const Node& node = tree.nodes()[j];
+    const double per_count = mass * here.per_count;
+    if (node.is_leaf()) {
+      tree.target().for_each_count(j, node.n_points, [&](Label label, std::uint32_t count) {
+        probabilities[static_cast<std::size_t>(label)] += per_count * (count - here.discount);
+      });
+      return 0.0;
+    }
+    tree.target().sets().for_each_common(
+        node.left, node.right(), [&](Label label) { probabilities[static_cast<std::size_t>(label)] += per_count; });
+    return per_count * (1.0 - here.discount);
+  }
+
+  // A label of a set gets what lies on each label of it and of all sets around it.
+  void add_to_labels(const Tree<LabelTarget>& tree, const Way& way, std::size_t top,
+                     std::span<double> probabilities) const {
+    const LabelSets& sets = tree.target().sets();
+    double sum = 0.0;
+    const auto add_sum = [&](Label label) { probabilities[static_cast<std::size_t>(label)] += sum; };
+    for (std::size_t k = top; k < way.steps.size(); ++k) {
+      sum += levels_[k].to_each_label;
+      if (k + 1 < way.steps.size()) {
+        sets.for_each_only_in(way.steps[k].node, way.steps[k + 1].node, add_sum);
+      } else {
+        sets.for_each(way.steps[k].node, add_sum);
+      }
+    }
+  }
+
+  SetWalk walk_;
+  std::vector<Level> levels_;
+};
 
 }  // namespace onlineforest

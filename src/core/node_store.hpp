@@ -1,8 +1,11 @@
 // The nodes of one tree: links, cuts, split times and boxes in flat arrays. Knows nothing of labels or of growing.
 #pragma once
 
+#include <algorithm>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "box.hpp"
@@ -12,66 +15,139 @@ namespace onlineforest {
 
 using NodeIndex = std::int32_t;
 inline constexpr NodeIndex kNoNode = -1;
+inline constexpr NodeIndex kRoot = 0;
 
-// 32 bytes. An internal node has children and a cut; a leaf has the head of the linked list of its points
-// instead of the children, and split_dimension kLeaf. `x <= split_location` goes left. The split time of a
-// leaf is the lifetime.
+using BoxIndex = std::int32_t;
+inline constexpr BoxIndex kNoBox = -1;
+
+// A block of at most this many points has no box of its own: it is quickly found from the points, and such blocks
+// are most of a tree.
+inline constexpr std::int32_t kFewPoints = 4;
+
+// 16 bytes, all that a walk to the leaf needs. An internal node has two children side by side, and a cut; a leaf has
+// the head of the linked list of its points instead, their number, and split_dimension kLeaf.
+// `x <= split_location` goes left.
 struct Node {
   static constexpr std::int32_t kLeaf = -1;
 
-  double split_time = 0.0;
-  NodeIndex parent = kNoNode;
   union {
     NodeIndex left = kNoNode;
     Slot first_point;
   };
-  union {
-    NodeIndex right = kNoNode;
-    std::int32_t n_points;
-  };
+  BoxIndex box = kNoBox;
   std::int32_t split_dimension = kLeaf;
-  float split_location = 0.0f;
+  union {
+    std::int32_t n_points = 0;
+    float split_location;
+  };
 
   bool is_leaf() const { return split_dimension == kLeaf; }
-  NodeIndex child(const float* row) const { return row[split_dimension] <= split_location ? left : right; }
+  NodeIndex right() const { return left + 1; }
+  NodeIndex child(const float* row) const { return left + !(row[split_dimension] <= split_location); }
 };
 
-// Boxes lie beside the nodes, per node `lower[D]` then `upper[D]`, contiguous so that the loops over the
-// features vectorise. Adding a node may move everything: hold indices, not references.
+// Asks for a place in memory that is soon to be read.
+[[gnu::always_inline]] inline void prefetch(const void* place) {
+#if defined(__GNUC__)
+  __builtin_prefetch(place);
+#else
+  static_cast<void>(place);
+#endif
+}
+
+// For arrays that grow with a tree: little memory lies idle, and what is there is moved a few times at most.
+template <class T>
+void resize_tightly(std::vector<T>& values, std::size_t size, const T& value) {
+  if (size > values.capacity()) values.reserve(std::max(size, values.capacity() + values.capacity() / 4 + 16));
+  while (values.size() < size) values.push_back(value);
+}
+
+// Boxes, per box `lower[D]` then `upper[D]`, contiguous for the loops over the features. They lie in pages: a box
+// never moves, and little more is taken than is used.
+class BoxStore {
+ public:
+  explicit BoxStore(std::size_t n_features)
+      : n_features_(n_features),
+        shift_(std::bit_width(std::clamp<std::size_t>(kPageNumbers / (2 * n_features), 1, 256)) - 1) {}
+
+  BoxIndex add() {
+    if ((n_boxes_ >> shift_) == pages_.size()) {
+      pages_.push_back(std::make_unique_for_overwrite<float[]>((std::size_t{2} << shift_) * n_features_));
+    }
+    return static_cast<BoxIndex>(n_boxes_++);
+  }
+
+  float* lower(BoxIndex i) { return pages_[page(i)].get() + place(i); }
+  float* upper(BoxIndex i) { return lower(i) + n_features_; }
+  BoxView view(BoxIndex i) const {
+    const float* lower = pages_[page(i)].get() + place(i);
+    return {lower, lower + n_features_};
+  }
+
+  std::size_t nbytes() const {
+    return pages_.capacity() * sizeof(pages_[0]) + pages_.size() * (sizeof(float) << shift_) * 2 * n_features_;
+  }
+
+ private:
+  static constexpr std::size_t kPageNumbers = 4096;  // 16 KiB
+
+  std::size_t page(BoxIndex i) const { return static_cast<std::size_t>(i) >> shift_; }
+  std::size_t place(BoxIndex i) const {
+    return (static_cast<std::size_t>(i) & ((std::size_t{1} << shift_) - 1)) * 2 * n_features_;
+  }
+
+  std::size_t n_features_;
+  int shift_;
+  std::size_t n_boxes_ = 0;
+  std::vector<std::unique_ptr<float[]>> pages_;
+};
+
+// The root is node 0, and the tree is empty when there is none. Adding nodes may move them: hold indices, not
+// references. Boxes stay where they are.
 class NodeStore {
  public:
-  explicit NodeStore(std::size_t n_features) : n_features_(n_features) {}
+  explicit NodeStore(std::size_t n_features) : n_features_(n_features), boxes_(n_features) {}
 
   std::size_t n_features() const { return n_features_; }
   std::size_t size() const { return nodes_.size(); }
 
-  NodeIndex add(NodeIndex parent) {
-    bounds_.resize(bounds_.size() + 2 * n_features_);
-    nodes_.emplace_back();
-    nodes_.back().parent = parent;
-    return static_cast<NodeIndex>(nodes_.size() - 1);
+  // Adds `n` leaves without points; returns the first.
+  NodeIndex add(std::size_t n) {
+    const std::size_t first = nodes_.size();
+    resize_tightly(nodes_, first + n, Node());
+    resize_tightly(split_times_, first + n, 0.0);
+    return static_cast<NodeIndex>(first);
   }
 
   Node& operator[](NodeIndex j) { return nodes_[static_cast<std::size_t>(j)]; }
   const Node& operator[](NodeIndex j) const { return nodes_[static_cast<std::size_t>(j)]; }
 
-  float* lower(NodeIndex j) { return bounds_.data() + 2 * n_features_ * static_cast<std::size_t>(j); }
-  float* upper(NodeIndex j) { return lower(j) + n_features_; }
-  BoxView box(NodeIndex j) const {
-    const float* lower = bounds_.data() + 2 * n_features_ * static_cast<std::size_t>(j);
-    return {lower, lower + n_features_};
+  // When the node is cut; of a leaf the lifetime.
+  double& split_time(NodeIndex j) { return split_times_[static_cast<std::size_t>(j)]; }
+  double split_time(NodeIndex j) const { return split_times_[static_cast<std::size_t>(j)]; }
+
+  [[gnu::always_inline]] void prefetch_split_time(NodeIndex j) const {
+    prefetch(&split_times_[static_cast<std::size_t>(j)]);
   }
 
-  // The split time of the parent; 0 above the root.
-  double birth_time(NodeIndex j) const {
-    const NodeIndex parent = (*this)[j].parent;
-    return parent == kNoNode ? 0.0 : (*this)[parent].split_time;
+  bool has_box(NodeIndex j) const { return (*this)[j].box != kNoBox; }
+  void add_box(NodeIndex j) {
+    if (!has_box(j)) (*this)[j].box = boxes_.add();
+  }
+  // Only of a node that has a box.
+  float* lower(NodeIndex j) { return boxes_.lower((*this)[j].box); }
+  float* upper(NodeIndex j) { return boxes_.upper((*this)[j].box); }
+  BoxView stored_box(NodeIndex j) const { return boxes_.view((*this)[j].box); }
+
+  std::size_t nbytes() const {
+    return nodes_.capacity() * sizeof(Node) + split_times_.capacity() * sizeof(double) + boxes_.nbytes();
   }
 
  private:
   std::size_t n_features_;
   std::vector<Node> nodes_;
-  std::vector<float> bounds_;
+  std::vector<double> split_times_;
+  BoxStore boxes_;
 };
 
 }  // namespace onlineforest

@@ -32,6 +32,8 @@ class PointStore {
   std::span<const float> rows() const { return rows_; }
   std::span<const Value> values() const { return values_; }
 
+  std::size_t nbytes() const { return rows_.capacity() * sizeof(float) + values_.capacity() * sizeof(Value); }
+
   // Copies the rows in; if this throws, nothing has changed.
   void append(std::span<const float> rows, std::span<const Value> values) {
     if (rows.size() != values.size() * n_features_) throw std::invalid_argument("rows and values differ in number");
@@ -48,7 +50,7 @@ class PointStore {
 
  private:
   static std::size_t grown(std::size_t capacity, std::size_t needed) {
-    return needed <= capacity ? capacity : std::max(needed, capacity + capacity / 2);
+    return needed <= capacity ? capacity : std::max(needed, capacity + capacity / 4);
   }
 
   std::size_t n_features_;

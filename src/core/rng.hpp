@@ -4,6 +4,7 @@
 // seed must travel. An Rng is always passed by reference: a copy would repeat the same draws.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstddef>
@@ -44,35 +45,57 @@ class Rng {
   // Uniform on [0, 1), a multiple of 2^-53.
   double uniform() { return static_cast<double>(next() >> 11) * 0x1.0p-53; }
 
+  // Exponential of rate 1. 1 - u is exact, and its logarithm quicker than log1p(-u), which is the same.
+  double exponential() { return -std::log(1.0 - uniform()); }
+
   // Exponential of the given rate; infinite for rate 0. Always uses one draw.
   double exponential(double rate) {
-    const double standard = -std::log1p(-uniform());
+    const double standard = exponential();
     return rate > 0.0 ? standard / rate : kInfinity;
   }
 
-  // Index i in [0, n) with probability weight(i) / total, where total is the sum of weight(0), weight(1), …
-  // added in this order. If rounding carries the draw past the end, the last positive weight is taken.
-  template <class Weight>
-  std::size_t choose(double total, std::size_t n, Weight weight) {
-    const double target = uniform() * total;
-    double sum = 0.0;
-    std::size_t last_positive = 0;
-    for (std::size_t i = 0; i < n; ++i) {
-      const double w = weight(i);
-      if (w > 0.0) {
-        last_positive = i;
-        sum += w;
-        if (target < sum) return i;
-      }
+  struct Choice {
+    std::size_t index;
+    double rest;  // uniform on [0, weight of the index), but for rounding
+  };
+
+  // Index i in [0, n) with probability weight(i) / total, where total is the sum of all weights, none negative.
+  // `sum(begin, end)` adds the weights of one of the stretches [0, stretch), [stretch, 2 stretch), …: whole stretches
+  // are skipped by it. If rounding carries the draw past the end, the last positive weight is taken.
+  template <std::size_t stretch, class Sum, class Weight>
+  Choice choose(double total, std::size_t n, Sum sum, Weight weight) {
+    double rest = uniform() * total;
+    std::size_t last = 0;  // the last stretch of positive weight
+    for (std::size_t begin = 0; begin < n; begin += stretch) {
+      const double s = sum(begin, std::min(begin + stretch, n));
+      if (!(s > 0.0)) continue;
+      last = begin;
+      if (rest < s) break;
+      rest -= s;
     }
-    return last_positive;
+    Choice choice{last, 0.0};
+    for (std::size_t i = last; i < std::min(last + stretch, n); ++i) {
+      const double w = weight(i);
+      if (!(w > 0.0)) continue;
+      choice = {i, std::max(rest, 0.0)};
+      if (rest < w) break;
+      rest -= w;
+    }
+    return choice;
   }
 
-  // Uniform on [low, high) in the stored precision; low < high. The step below `high` is taken after the cast:
-  // a location rounded up to `high` would leave nothing on its right.
+  // Uniform on [low, high); low < high. Exact: may lie between two neighbouring floats.
+  double between(float low, float high) {
+    return low + uniform() * (static_cast<double>(high) - static_cast<double>(low));
+  }
+
+  // Uniform on [low, high) in the stored precision; low < high.
+  float location(float low, float high) { return stored_location(between(low, high), low, high); }
+
+  // A location in [low, high) as it is stored. The step below `high` is taken after the cast: a location rounded up
+  // to `high` would leave nothing on its right.
   // Differs from the paper: its interval is closed.
-  float location(float low, float high) {
-    const double exact = low + uniform() * (static_cast<double>(high) - static_cast<double>(low));
+  static float stored_location(double exact, float low, float high) {
     const float stored = static_cast<float>(exact);
     return stored < high ? stored : std::nextafter(high, low);
   }

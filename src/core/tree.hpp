@@ -5,17 +5,22 @@
 // of new points: a set on an empty tree is Algorithm 2, a set of one on a tree is Algorithm 4. The recursion is a
 // stack of tasks, because hostile data make trees as deep as they have points.
 //
-// The order of draws is fixed: time, then dimension (and side), then location; far before near, left before right.
+// The order of draws is fixed: time, dimension, location; far before near, left before right.
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
+#include <memory>
 #include <numeric>
 #include <span>
 #include <utility>
 #include <vector>
 
+#include "bounds.hpp"
 #include "box.hpp"
+#include "columns.hpp"
+#include "cut.hpp"
 #include "measure.hpp"
 #include "node_store.hpp"
 #include "point_store.hpp"
@@ -24,21 +29,37 @@
 
 namespace onlineforest {
 
+inline constexpr std::size_t kSideBySide = 8;  // ways down a tree that are found at once
+
 // Scratch memory of one worker, reused from tree to tree.
 struct Workspace {
-  enum class Kind { kSample, kExtend };
-  // A node that is yet to receive the points order[begin, end); `birth_time` is the split time of its parent.
+  // A node that is to be extended by the points order[begin, end); `birth_time` is the split time of its parent.
+  // `clock` is exponential of rate 1: what is left of it when the parents' rates and durations have run it down.
   struct Task {
-    Kind kind;
+    NodeIndex node;
+    std::size_t begin, end;
+    double birth_time, clock;
+  };
+  // A node whose block is to be sampled from order[begin, end), within `mark` of the bounds, clipped once more.
+  struct Block {
     NodeIndex node;
     std::size_t begin, end;
     double birth_time;
+    Bounds::Mark mark;
+    std::size_t dimension;
+    Coordinates::Range range;
   };
 
-  std::vector<Slot> order;
+  std::vector<Slot> order, spare;
   std::vector<Task> tasks;
-  std::vector<NodeIndex> created;  // internal nodes made by this call, parents before children
-  std::vector<float> lower, upper;
+  std::vector<Block> blocks;
+  std::vector<NodeIndex> created;  // internal nodes whose box and labels are yet to be set, parents before children
+  std::vector<NodeIndex> path;
+  std::array<std::vector<NodeIndex>, kSideBySide> paths;
+  std::vector<double> rates;  // along the path
+  NestedSeparation separation;
+  BoxBuffer inner, outer;
+  Bounds bounds;
   bool may_stop = false;  // whether the work at hand may be thrown away half done
 };
 
@@ -51,12 +72,12 @@ class Tree {
   Tree(std::size_t n_features, double lifetime, Target target, Rng rng)
       : lifetime_(lifetime), nodes_(n_features), target_(std::move(target)), rng_(rng) {}
 
-  bool empty() const { return root_ == kNoNode; }
-  NodeIndex root() const { return root_; }
+  bool empty() const { return nodes_.size() == 0; }
   double lifetime() const { return lifetime_; }
   const NodeStore& nodes() const { return nodes_; }
   const Target& target() const { return target_; }
-  const Measure& measure() const { return measure_; }
+  const Measure& measure() const { return *measure_; }
+  const MeasurePointer& measure_pointer() const { return measure_; }
   const Rng& rng() const { return rng_; }
 
   // The tree holds the points of the slots [0, n_points).
@@ -64,26 +85,97 @@ class Tree {
 
   Slot next_point(Slot slot) const { return next_[static_cast<std::size_t>(slot)]; }
 
-  Target& target() { return target_; }
-  void set_discount_rate(double rate) { measure_.discount_rate = rate; }
+  // The box of a node; `buffer` is where one that is not stored is put.
+  BoxView box(NodeIndex j, const Points& points, BoxBuffer& buffer) const {
+    if (nodes_.has_box(j)) return nodes_.stored_box(j);
+    return small_block(j, points, buffer).box;
+  }
 
-  // Grows the tree afresh from the first `n` points. If stopped, the tree is as it was.
-  void grow(const Points& points, std::size_t n, const Measure& measure, Workspace& work, StopProbe& stop) {
-    Tree fresh(n_features(), lifetime_, target_.empty_copy(), rng_);
-    fresh.measure_ = measure;
+  Target& target() { return target_; }
+
+  // A measure of the same weights: the cuts stay what they are.
+  void set_measure(MeasurePointer measure) { measure_ = std::move(measure); }
+
+  // Grows the tree afresh from the points of `columns`. If stopped, the tree is as it was.
+  void grow(const Points& points, const Columns& columns, MeasurePointer measure, Workspace& work, StopProbe& stop) {
+    Tree fresh(nodes_.n_features(), lifetime_, target_.empty_copy(), rng_);
+    fresh.measure_ = std::move(measure);
+    fresh.next_.assign(columns.n_points(), kNoSlot);
+    fresh.add_nodes(1);
     work.may_stop = true;
-    fresh.learn(points, n, work, stop);
+    work.order.resize(columns.n_points());
+    std::iota(work.order.begin(), work.order.end(), Slot{0});
+    fresh.start(work);
+    work.bounds.start(fresh.weights(), columns.box(), fresh.n_features());
+    fresh.sample_blocks({kRoot, 0, columns.n_points(), 0.0, 0, kNoDimension, {}}, columns.coordinates(), points, work,
+                        stop);
+    fresh.finish(points, work);
     *this = std::move(fresh);
   }
 
-  // Learns the points of the slots [n_points(), end) as one set. Cannot be stopped, for half of it would be no
-  // tree, unless a giant leaf is taken out of its pause, which may take long: then a stop leaves the tree empty,
-  // to be grown afresh. So does running out of memory.
+  // Learns the points of the slots [n_points(), end) as one set; the tree must not be empty. Cannot be stopped, for
+  // half of it would be no tree, unless a giant leaf is taken out of its pause, which may take long: then a stop
+  // leaves the tree empty, to be grown afresh. So does running out of memory.
   void extend(const Points& points, std::size_t end, Workspace& work, StopProbe& stop) {
+    extend_or_clear(work, [&] { learn_set(points, end, work, stop); });
+  }
+
+  // The same, but point by point: quicker where a set is small beside the tree.
+  void extend_one_by_one(const Points& points, std::size_t end, Workspace& work, StopProbe& stop) {
+    extend_or_clear(work, [&] {
+      while (n_points() < end) {
+        learn_side_by_side(points, std::min(n_points() + kSideBySide, end), work, stop);
+      }
+    });
+  }
+
+  std::size_t nbytes() const { return nodes_.nbytes() + target_.nbytes() + next_.capacity() * sizeof(Slot); }
+
+ private:
+  friend class Archive;
+
+  using Task = Workspace::Task;
+  using Block = Workspace::Block;
+
+  // Where a tree was changed: this node, on a path of this depth, may have other children now.
+  struct Change {
+    std::size_t depth;
+    NodeIndex node;
+  };
+
+  static constexpr std::size_t kGiantBlock = std::size_t{1} << 24;  // numbers: points times features
+  static constexpr std::size_t kNoDimension = ~std::size_t{0};
+  // Up to this many numbers, points times features of weight, a block's box is computed rather than bounded.
+  static constexpr std::size_t kSmallBlock = 256;
+
+  bool is_small(std::size_t n_points) const { return n_points * measure_->n_weighted <= kSmallBlock; }
+  std::size_t n_features() const { return nodes_.n_features(); }
+  const double* weights() const { return measure_->weights.data(); }
+
+  NodeIndex add_nodes(std::size_t n) {
+    const NodeIndex first = nodes_.add(n);
+    target_.reserve_nodes(nodes_.size());
+    return first;
+  }
+
+  void clear() {
+    nodes_ = NodeStore(n_features());
+    target_ = target_.empty_copy();
+    next_.clear();
+  }
+
+  static void start(Workspace& work) {
+    work.tasks.clear();
+    work.blocks.clear();
+    work.created.clear();
+  }
+
+  template <class Learn>
+  void extend_or_clear(Workspace& work, Learn learn) {
     work.may_stop = false;
     const Rng before = rng_;
     try {
-      learn(points, end, work, stop);
+      learn();
     } catch (...) {
       clear();
       rng_ = before;
@@ -91,201 +183,431 @@ class Tree {
     }
   }
 
- private:
-  friend class Archive;
-
-  using Task = Workspace::Task;
-  using Kind = Workspace::Kind;
-
-  static constexpr std::size_t kGiantBlock = std::size_t{1} << 24;  // numbers: points times features
-
-  void learn(const Points& points, std::size_t end, Workspace& work, StopProbe& stop) {
-    const std::size_t n = end - n_points();
+  void learn_set(const Points& points, std::size_t end, Workspace& work, StopProbe& stop) {
+    const std::size_t first = n_points(), n = end - first;
+    resize_tightly(next_, end, kNoSlot);
     work.order.resize(n);
-    std::iota(work.order.begin(), work.order.end(), static_cast<Slot>(n_points()));
-    work.tasks.clear();
-    work.created.clear();
-    next_.resize(end, kNoSlot);
-    if (empty()) {
-      root_ = add_node(kNoNode);
-      work.tasks.push_back({Kind::kSample, root_, 0, n, 0.0});
-    } else {
-      work.tasks.push_back({Kind::kExtend, root_, 0, n, 0.0});
-    }
-    run(points, work, stop);
-  }
-
-  std::size_t n_features() const { return nodes_.n_features(); }
-  const double* weights() const { return measure_.weights.data(); }
-
-  NodeIndex add_node(NodeIndex parent) {
-    const NodeIndex j = nodes_.add(parent);
-    target_.reserve_nodes(nodes_.size());
-    return j;
-  }
-
-  void clear() {
-    nodes_ = NodeStore(n_features());
-    target_ = target_.empty_copy();
-    next_.clear();
-    root_ = kNoNode;
-  }
-
-  void run(const Points& points, Workspace& work, StopProbe& stop) {
+    std::iota(work.order.begin(), work.order.end(), static_cast<Slot>(first));
+    start(work);
+    work.tasks.push_back({kRoot, 0, n, 0.0, rng_.exponential()});
     while (!work.tasks.empty()) {
       const Task task = work.tasks.back();
       work.tasks.pop_back();
-      if (task.kind == Kind::kSample) {
-        sample_block(task, points, work, stop);
+      if (task.end - task.begin == 1) {
+        work.path.clear();
+        find_path(task.node, points.row(work.order[task.begin]), work.path);
+        extend_by_one(task, points, work, stop);
       } else {
         extend_block(task, points, work, stop);
       }
     }
-    for (auto j = work.created.rbegin(); j != work.created.rend(); ++j) {
-      target_.combine(*j, nodes_[*j].left, nodes_[*j].right);
+    finish(points, work);
+  }
+
+  // Learns a few points one after the other. Their ways down are found side by side beforehand, for one alone waits
+  // for memory at every step; where a point has changed the way of a later one, the end of that is found again.
+  void learn_side_by_side(const Points& points, std::size_t end, Workspace& work, StopProbe& stop) {
+    const std::size_t first = n_points(), n = end - first;
+    resize_tightly(next_, end, kNoSlot);
+    find_paths(points, static_cast<Slot>(first), n, work);
+    std::array<Change, kSideBySide> changes;
+    for (std::size_t i = 0; i < n; ++i) {
+      const Slot slot = static_cast<Slot>(first + i);
+      work.path.swap(work.paths[i]);
+      for (const Change& change : std::span(changes).first(i)) {
+        if (change.depth >= work.path.size() || work.path[change.depth] != change.node) continue;
+        work.path.resize(change.depth);
+        find_path(change.node, points.row(slot), work.path);
+      }
+      work.order.assign(1, slot);
+      start(work);
+      changes[i] = extend_by_one({kRoot, 0, 1, 0.0, rng_.exponential()}, points, work, stop);
+      finish(points, work);
     }
   }
 
-  static std::span<Slot> slots_of(const Task& task, Workspace& work) {
-    return std::span(work.order).subspan(task.begin, task.end - task.begin);
+  // Appends the nodes from j down to the leaf.
+  void find_path(NodeIndex j, const float* row, std::vector<NodeIndex>& path) const {
+    for (; !nodes_[j].is_leaf(); j = nodes_[j].child(row)) path.push_back(j);
+    path.push_back(j);
   }
 
-  // Algorithm 2, with pausing Algorithm 9: samples the block of `task.node` from its points.
-  void sample_block(const Task& task, const Points& points, Workspace& work, StopProbe& stop) {
-    const NodeIndex j = task.node;
-    const std::span<Slot> slots = slots_of(task, work);
-    start_box(nodes_.lower(j), nodes_.upper(j), points.row(slots.front()), n_features());
-    include_points(nodes_.lower(j), nodes_.upper(j), points, slots.subspan(1), work, stop);
+  // What the end of a path is going to be asked for.
+  [[gnu::always_inline]] inline void prefetch_end(const std::vector<NodeIndex>& path, const Points& points) const {
+    constexpr std::size_t last = 5, per_line = 16, most = 64;
+    const float* row = points.row(nodes_[path.back()].first_point);
+    prefetch(row);
+    prefetch(row + std::min(n_features(), per_line) - 1);
+    for (std::size_t i = path.size() - std::min(path.size(), last); i < path.size(); ++i) {
+      nodes_.prefetch_split_time(path[i]);
+      if (!nodes_.has_box(path[i])) continue;
+      const float* box = nodes_.stored_box(path[i]).lower;
+      for (std::size_t d = 0; d < std::min(2 * n_features(), most); d += per_line) prefetch(box + d);
+    }
+  }
 
-    if (!target_.may_pause(points, slots)) {
-      const BoxView box = nodes_.box(j);
-      const double rate = linear_dimension(weights(), box, n_features());
-      const double time = task.birth_time + rng_.exponential(rate);
-      if (time < lifetime_) {
-        const std::size_t d = rng_.choose(
-            rate, n_features(), [&](std::size_t i) { return weights()[i] * length(box.lower[i], box.upper[i]); });
-        split(j, time, d, rng_.location(box.lower[d], box.upper[d]));
-        const NodeIndex left = add_node(j), right = add_node(j);
-        nodes_[j].left = left;
-        nodes_[j].right = right;
-        work.created.push_back(j);
-        const std::size_t middle = partition(nodes_[j], task, points, work);
-        work.tasks.push_back({Kind::kSample, right, middle, task.end, time});
-        work.tasks.push_back({Kind::kSample, left, task.begin, middle, time});
-        return;
+  void find_paths(const Points& points, Slot first, std::size_t n, Workspace& work) const {
+    struct Walker {
+      NodeIndex node;
+      const float* row;
+      std::vector<NodeIndex>* path;
+    };
+    std::array<Walker, kSideBySide> walkers;
+    for (std::size_t i = 0; i < n; ++i) {
+      work.paths[i].clear();
+      walkers[i] = {kRoot, points.row(first + static_cast<Slot>(i)), &work.paths[i]};
+    }
+    while (n > 0) {
+      for (std::size_t i = 0; i < n;) {
+        Walker& walker = walkers[i];
+        walker.path->push_back(walker.node);
+        const Node& node = nodes_[walker.node];
+        if (node.is_leaf()) {
+          prefetch_end(*walker.path, points);
+          walker = walkers[--n];
+        } else {
+          walker.node = node.child(walker.row);
+          prefetch(&nodes_[walker.node]);
+          ++i;
+        }
       }
     }
-    nodes_[j].split_time = lifetime_;
-    nodes_[j].first_point = kNoSlot;
-    nodes_[j].n_points = 0;
-    add_to_leaf(j, points, slots);
   }
 
-  // Algorithm 4, with pausing Algorithm 10.
-  // Differs from the paper: for a set of new points, not one.
+  // Sets boxes and labels of new internal nodes from those of their children.
+  void finish(const Points& points, Workspace& work) {
+    for (auto j = work.created.rbegin(); j != work.created.rend(); ++j) {
+      const NodeIndex left = nodes_[*j].left, right = nodes_[*j].right();
+      if (nodes_.has_box(*j)) {
+        start_box(nodes_.lower(*j), nodes_.upper(*j), box(left, points, work.inner), n_features());
+        include(nodes_.lower(*j), nodes_.upper(*j), box(right, points, work.inner), n_features());
+      }
+      target_.combine(*j, left, right);
+    }
+  }
+
+  static std::span<Slot> slots_between(std::size_t begin, std::size_t end, Workspace& work) {
+    return std::span(work.order).subspan(begin, end - begin);
+  }
+
+  // Algorithm 2, with pausing Algorithm 9: samples a block from its points, and all blocks below it. `work.bounds`
+  // must contain the points' box.
+  void sample_blocks(Block first, Coordinates at, const Points& points, Workspace& work, StopProbe& stop) {
+    work.blocks.push_back(first);
+    while (!work.blocks.empty()) {
+      const Block block = work.blocks.back();
+      work.blocks.pop_back();
+      const std::span<Slot> slots = slots_between(block.begin, block.end, work);
+      BlockCut cut;
+      if (!target_.may_pause(points, slots)) {
+        if (is_small(slots.size())) {
+          work.inner.resize(n_features());
+          set_hull(
+              work.inner.lower(), work.inner.upper(), slots.size(), [&](std::size_t i) { return points.row(slots[i]); },
+              n_features());
+          cut = sample_cut(rng_, *measure_, work.inner.view(), block.birth_time, lifetime_);
+        } else {
+          work.bounds.rewind(block.mark);
+          if (block.dimension != kNoDimension) work.bounds.set(block.dimension, block.range.lower, block.range.upper);
+          cut = sample_cut(rng_, work.bounds, at, slots, block.birth_time, lifetime_, [&](std::size_t n) {
+            if (work.may_stop) stop.tick(n);
+          });
+        }
+      }
+      if (!(cut.time < lifetime_)) {
+        start_leaf(block.node, points, slots, work, stop);
+        continue;
+      }
+      const NodeIndex left = split(block.node, cut);
+      if (slots.size() > kFewPoints) nodes_.add_box(block.node);
+      work.created.push_back(block.node);
+      const std::size_t d = cut.dimension;
+      const std::size_t middle = block.begin + at.partition(d, cut.location, slots, work.spare);
+      const Bounds::Mark mark = work.bounds.mark();
+      work.blocks.push_back({left + 1, middle, block.end, cut.time, mark, d, {cut.location, cut.range.upper}});
+      work.blocks.push_back({left, block.begin, middle, cut.time, mark, d, {cut.range.lower, cut.location}});
+    }
+  }
+
+  // Algorithm 2 somewhere in a tree, from points that are new or come out of a pause.
+  void sample_block(NodeIndex j, std::size_t begin, std::size_t end, double birth_time, const Points& points,
+                    Workspace& work, StopProbe& stop) {
+    const std::span<const Slot> slots = slots_between(begin, end, work);
+    if (!is_small(slots.size())) {
+      work.inner.assign(points.box(slots.front()), n_features());
+      include_points(work.inner.lower(), work.inner.upper(), points, slots.subspan(1), work, stop);
+      work.bounds.start(weights(), work.inner.view(), n_features());
+    }
+    sample_blocks({j, begin, end, birth_time, 0, kNoDimension, {}}, Coordinates::of(points), points, work, stop);
+  }
+
+  // Algorithm 4, with pausing Algorithm 10, for a set of points.
+  // Differs from the paper: for a set of new points, not one; and one clock of rate 1 runs down the tree, where the
+  // paper draws a time at each node. The same law: an exponential that has not rung is as good as new.
   void extend_block(const Task& task, const Points& points, Workspace& work, StopProbe& stop) {
     const NodeIndex j = task.node;
-    const std::span<Slot> slots = slots_of(task, work);
-
-    if (nodes_[j].is_leaf() && target_.is_paused(j, nodes_[j].n_points)) {
-      if (target_.stays_paused(j, nodes_[j].n_points, points, slots)) {
-        include_points(nodes_.lower(j), nodes_.upper(j), points, slots, work, stop);
-        add_to_leaf(j, points, slots);
-      } else {
-        sample_block(unpause(task, work), points, work, stop);
-      }
-      return;
-    }
+    const std::span<Slot> slots = slots_between(task.begin, task.end, work);
+    if (extend_paused_leaf(j, task, points, work, stop)) return;
 
     const std::size_t n = n_features();
-    const BoxView box = nodes_.box(j);
-    work.lower.assign(box.lower, box.lower + n);
-    work.upper.assign(box.upper, box.upper + n);
-    include_points(work.lower.data(), work.upper.data(), points, slots, work, stop);
-    const BoxView outer{work.lower.data(), work.upper.data()};
-
-    const double rate = extension_rate(weights(), box, outer, n);
-    const double time = task.birth_time + rng_.exponential(rate);
-    if (time < nodes_[j].split_time) {
-      cut_above(task, time, rate, outer, points, work);
+    const SmallBlock block = known_block(j, points, work.inner);
+    work.outer.assign(block.box, n);
+    include_points(work.outer.lower(), work.outer.upper(), points, slots, work, stop);
+    const BoxView outer = work.outer.view();
+    const double rate = extension_rate(weights(), block.box, outer, 0, n);
+    const double split_time = nodes_.split_time(j);
+    const double time = rate > 0.0 ? task.birth_time + task.clock / rate : kInfinity;
+    if (time < split_time) {
+      cut_above(task, time, rate, block, points, work, stop);
       return;
     }
 
-    std::copy_n(outer.lower, n, nodes_.lower(j));
-    std::copy_n(outer.upper, n, nodes_.upper(j));
+    grow_box(j, block.n_points + static_cast<std::int32_t>(slots.size()), outer);
     if (nodes_[j].is_leaf()) {
       add_to_leaf(j, points, slots);
       return;
     }
     target_.absorb(j, points, slots);
-    const std::size_t middle = partition(nodes_[j], task, points, work);
-    const double split_time = nodes_[j].split_time;
-    if (middle < task.end) work.tasks.push_back({Kind::kExtend, nodes_[j].right, middle, task.end, split_time});
-    if (task.begin < middle) work.tasks.push_back({Kind::kExtend, nodes_[j].left, task.begin, middle, split_time});
+    const Node node = nodes_[j];
+    const std::size_t d = static_cast<std::size_t>(node.split_dimension);
+    const std::size_t middle =
+        task.begin + Coordinates::of(points).partition(d, node.split_location, slots, work.spare);
+    const double clock = run_down(task.clock, rate, split_time - task.birth_time);
+    const bool both = task.begin < middle && middle < task.end;
+    if (middle < task.end) {
+      work.tasks.push_back({node.right(), middle, task.end, split_time, both ? rng_.exponential() : clock});
+    }
+    if (task.begin < middle) work.tasks.push_back({node.left, task.begin, middle, split_time, clock});
   }
 
-  // Puts a new node above j, with a cut at `time` in `outer` but outside the box of j. The points on the far side
-  // of the cut become its other child; those on the near side go on to j, which is now born at `time`.
-  void cut_above(const Task& task, double time, double rate, BoxView outer, const Points& points, Workspace& work) {
-    const NodeIndex j = task.node;
-    const BoxView box = nodes_.box(j);
-    const std::size_t gap =
-        rng_.choose(rate, 2 * n_features(), [&](std::size_t g) { return gap_weight(weights(), box, outer, g); });
-    const std::size_t d = gap / 2;
-    const bool is_upper = gap % 2 == 1;
-    const float location =
-        is_upper ? rng_.location(box.upper[d], outer.upper[d]) : rng_.location(outer.lower[d], box.lower[d]);
+  // The same for one point, which goes down one path, `work.path`, and ends at the first cut. Boxes lie in one another
+  // along a path: only those at its end, which the point is outside of, count or change.
+  Change extend_by_one(const Task& task, const Points& points, Workspace& work, StopProbe& stop) {
+    const Slot slot = work.order[task.begin];
+    const float* row = points.row(slot);
+    std::vector<NodeIndex>& path = work.path;
+    const NodeIndex leaf = path.back();
+    const bool is_paused = target_.is_paused(leaf, nodes_[leaf].n_points);
+    if (is_paused) path.pop_back();  // it sees to itself
 
-    const NodeIndex above = add_node(nodes_[j].parent);
-    const NodeIndex far = add_node(above);
-    replace_child(nodes_[above].parent, j, above);
-    nodes_[j].parent = above;
-    split(above, time, d, location);
-    nodes_[above].left = is_upper ? j : far;
-    nodes_[above].right = is_upper ? far : j;
-    std::copy_n(outer.lower, n_features(), nodes_.lower(above));
-    std::copy_n(outer.upper, n_features(), nodes_.upper(above));
-    work.created.push_back(above);
-
-    const std::size_t middle = partition(nodes_[above], task, points, work);
-    Task to_left{Kind::kExtend, j, task.begin, middle, time};
-    Task to_right{Kind::kExtend, j, middle, task.end, time};
-    Task& to_near = is_upper ? to_left : to_right;
-    Task& to_far = is_upper ? to_right : to_left;
-    to_far.kind = Kind::kSample;
-    to_far.node = far;
-    if (to_near.begin < to_near.end) work.tasks.push_back(to_near);
-    work.tasks.push_back(to_far);
+    const std::size_t first = find_rates(row, points, work);
+    double birth_time = first == 0 ? task.birth_time : nodes_.split_time(path[first - 1]);
+    double clock = task.clock;
+    std::size_t end = first;  // of the nodes that the point passes
+    for (; end < path.size(); ++end) {
+      const double rate = work.rates[end], split_time = nodes_.split_time(path[end]);
+      const double time = birth_time + clock / rate;
+      if (time < split_time) {
+        grow_boxes_by_one(first, end, row, points, work);
+        cut_above_by_one(path[end], time, rate, slot, points, work);
+        absorb_one(end, points.value(slot), work);
+        return {end, path[end]};
+      }
+      clock = run_down(clock, rate, split_time - birth_time);
+      birth_time = split_time;
+    }
+    grow_boxes_by_one(first, end, row, points, work);
+    if (is_paused) {
+      if (!path.empty()) birth_time = nodes_.split_time(path.back());
+      extend_paused_leaf(leaf, {leaf, task.begin, task.end, birth_time, clock}, points, work, stop);
+    } else {
+      add_to_leaf(leaf, points, std::span(&slot, 1));
+      path.pop_back();
+    }
+    absorb_one(path.size(), points.value(slot), work);
+    return {path.size(), leaf};  // perhaps
   }
 
-  // Takes the points out of a paused leaf, to be sampled together with the new ones.
-  Task unpause(const Task& task, Workspace& work) {
-    const NodeIndex j = task.node;
+  // The rates at which the row extends the nodes of the path. Returns the first from where on they are positive;
+  // only from there they are set.
+  std::size_t find_rates(const float* row, const Points& points, Workspace& work) const {
+    std::size_t first = work.path.size();
+    work.rates.resize(first);
+    work.separation.start(weights(), row, n_features());
+    while (first > 0) {
+      const double rate = work.separation.next_rate(box(work.path[first - 1], points, work.inner));
+      if (!(rate > 0.0)) break;
+      work.rates[--first] = rate;
+    }
+    return first;
+  }
+
+  // Grows the boxes of the nodes [0, end) of the path. The row is outside from `first` on; before, it may be in a
+  // feature of no weight, or by so little that the rate is 0 all the same.
+  void grow_boxes_by_one(std::size_t first, std::size_t end, const float* row, const Points& points, Workspace& work) {
+    for (std::size_t i = end; i > 0; --i) {
+      const NodeIndex j = work.path[i - 1];
+      if (!nodes_.has_box(j)) {
+        const SmallBlock block = small_block(j, points, work.inner);
+        if (block.n_points < kFewPoints) continue;
+        nodes_.add_box(j);
+        start_box(nodes_.lower(j), nodes_.upper(j), block.box, n_features());
+      } else if (i <= first && contains(nodes_.stored_box(j), row, n_features())) {
+        return;
+      }
+      include(nodes_.lower(j), nodes_.upper(j), {row, row}, n_features());
+    }
+  }
+
+  // Whoever holds the label has it from below, and so do all above.
+  void absorb_one(std::size_t end, const Value& value, Workspace& work) {
+    while (end > 0 && target_.absorb_one(work.path[end - 1], value)) --end;
+  }
+
+  static double run_down(double clock, double rate, double duration) {
+    return rate > 0.0 ? std::max(clock - rate * duration, 0.0) : clock;
+  }
+
+  // Gives new points to a paused leaf, which may end its pause. False if the node is something else.
+  bool extend_paused_leaf(NodeIndex j, const Task& task, const Points& points, Workspace& work, StopProbe& stop) {
+    if (!nodes_[j].is_leaf() || !target_.is_paused(j, nodes_[j].n_points)) return false;
+    const std::span<const Slot> slots = slots_between(task.begin, task.end, work);
+    if (target_.stays_paused(j, nodes_[j].n_points, points, slots)) {
+      add_to_leaf(j, points, slots);
+      if (nodes_.has_box(j)) {
+        include_points(nodes_.lower(j), nodes_.upper(j), points, slots, work, stop);
+      } else if (nodes_[j].n_points > kFewPoints) {
+        nodes_.add_box(j);
+        set_leaf_box(j, points, work, stop);
+      }
+      return true;
+    }
     const std::size_t begin = work.order.size();
     for (Slot slot = nodes_[j].first_point; slot != kNoSlot; slot = next_point(slot)) work.order.push_back(slot);
     for (std::size_t i = task.begin; i < task.end; ++i) {
       const Slot slot = work.order[i];
       work.order.push_back(slot);
     }
+    const std::size_t end = work.order.size();
     target_.clear(j);
-    if ((work.order.size() - begin) * n_features() >= kGiantBlock) work.may_stop = true;
-    return {Kind::kSample, j, begin, work.order.size(), task.birth_time};
+    if ((end - begin) * n_features() >= kGiantBlock) work.may_stop = true;
+    sample_block(j, begin, end, task.birth_time, points, work, stop);
+    work.order.resize(begin);
+    return true;
   }
 
-  void split(NodeIndex j, double time, std::size_t dimension, float location) {
-    nodes_[j].split_time = time;
-    nodes_[j].split_dimension = static_cast<std::int32_t>(dimension);
-    nodes_[j].split_location = location;
+  struct SmallBlock {
+    BoxView box;
+    std::int32_t n_points;  // kFewPoints + 1 if there are more
+  };
+
+  SmallBlock known_block(NodeIndex j, const Points& points, BoxBuffer& buffer) const {
+    if (nodes_.has_box(j)) return {nodes_.stored_box(j), kFewPoints + 1};
+    return small_block(j, points, buffer);
   }
 
-  void replace_child(NodeIndex parent, NodeIndex old, NodeIndex now) {
-    if (parent == kNoNode) {
-      root_ = now;
-    } else {
-      (nodes_[parent].left == old ? nodes_[parent].left : nodes_[parent].right) = now;
+  // The box of a node without a stored one, from its few points.
+  SmallBlock small_block(NodeIndex j, const Points& points, BoxBuffer& buffer) const {
+    std::array<const float*, kFewPoints> rows;
+    std::array<NodeIndex, kFewPoints> pending;  // each has a point of its own
+    std::size_t n = 0, n_pending = 0;
+    for (;;) {
+      const Node& node = nodes_[j];
+      if (!node.is_leaf()) {
+        pending[n_pending++] = node.right();
+        j = node.left;
+        continue;
+      }
+      for (Slot slot = node.first_point; slot != kNoSlot; slot = next_point(slot)) rows[n++] = points.row(slot);
+      if (n_pending == 0) break;
+      j = pending[--n_pending];
+    }
+    if (n == 1) return {{rows[0], rows[0]}, 1};
+    buffer.resize(n_features());
+    set_hull(buffer.lower(), buffer.upper(), n, [&rows](std::size_t i) { return rows[i]; }, n_features());
+    return {buffer.view(), static_cast<std::int32_t>(n)};
+  }
+
+  // Puts a new node above j, with a cut at `time` around the box of j but outside it. The points on the far side of
+  // the cut become its other child; those on the near side go on to what was j, which is now born at `time`.
+  void cut_above(const Task& task, double time, double rate, const SmallBlock& block, const Points& points,
+                 Workspace& work, StopProbe& stop) {
+    const GapCut cut = sample_gap_cut(rng_, *measure_, block.box, work.outer.view(), rate, time);
+    const auto [near, far] = lift(task.node, cut);
+    const std::span<Slot> slots = slots_between(task.begin, task.end, work);
+    if (block.n_points + static_cast<std::int32_t>(slots.size()) > kFewPoints) nodes_.add_box(task.node);
+    work.created.push_back(task.node);
+
+    const std::size_t middle =
+        task.begin + Coordinates::of(points).partition(cut.dimension, cut.location, slots, work.spare);
+    const std::size_t far_begin = cut.is_upper ? middle : task.begin, far_end = cut.is_upper ? task.end : middle;
+    const std::size_t near_begin = cut.is_upper ? task.begin : middle, near_end = cut.is_upper ? middle : task.end;
+    sample_block(far, far_begin, far_end, time, points, work, stop);
+    if (near_begin < near_end) work.tasks.push_back({near, near_begin, near_end, time, rng_.exponential()});
+  }
+
+  // The same for one point, which is the far side.
+  void cut_above_by_one(NodeIndex j, double time, double rate, Slot slot, const Points& points, Workspace& work) {
+    const SmallBlock block = known_block(j, points, work.inner);
+    const NodeIndex far = lift(j, sample_gap_cut(rng_, *measure_, block.box, points.row(slot), rate, time)).far;
+    start_leaf(far);
+    add_to_leaf(far, points, std::span(&slot, 1));
+    if (block.n_points + 1 > kFewPoints) {
+      nodes_.add_box(j);
+      start_box(nodes_.lower(j), nodes_.upper(j), block.box, n_features());
+      include(nodes_.lower(j), nodes_.upper(j), points.box(slot), n_features());
+    }
+    target_.combine(j, nodes_[j].left, nodes_[j].right());
+  }
+
+  struct Children {
+    NodeIndex near, far;
+  };
+
+  // Moves node j one level down and puts a cut where it was, so that links to it need not change. The box stays with
+  // the node that moves.
+  Children lift(NodeIndex j, const GapCut& cut) {
+    const NodeIndex left = add_nodes(2);
+    const NodeIndex near = cut.is_upper ? left : left + 1, far = cut.is_upper ? left + 1 : left;
+    nodes_[near] = nodes_[j];
+    nodes_.split_time(near) = nodes_.split_time(j);
+    target_.move(j, near);
+    nodes_[j] = Node();
+    cut_node(j, cut, left);
+    return {near, far};
+  }
+
+  // Turns a node into an internal one; returns the left one of its new children.
+  NodeIndex split(NodeIndex j, const Cut& cut) {
+    const NodeIndex left = add_nodes(2);
+    cut_node(j, cut, left);
+    return left;
+  }
+
+  void cut_node(NodeIndex j, const Cut& cut, NodeIndex left) {
+    Node& node = nodes_[j];
+    node.left = left;
+    node.split_dimension = static_cast<std::int32_t>(cut.dimension);
+    node.split_location = cut.location;
+    nodes_.split_time(j) = cut.time;
+  }
+
+  void start_leaf(NodeIndex j) {
+    Node& leaf = nodes_[j];
+    leaf.first_point = kNoSlot;
+    leaf.split_dimension = Node::kLeaf;
+    leaf.n_points = 0;
+    nodes_.split_time(j) = lifetime_;
+  }
+
+  void start_leaf(NodeIndex j, const Points& points, std::span<const Slot> slots, Workspace& work, StopProbe& stop) {
+    start_leaf(j);
+    add_to_leaf(j, points, slots);
+    if (slots.size() > kFewPoints) {
+      nodes_.add_box(j);
+      set_leaf_box(j, points, work, stop);
     }
   }
 
+  void set_leaf_box(NodeIndex j, const Points& points, Workspace& work, StopProbe& stop) {
+    Slot slot = nodes_[j].first_point;
+    start_box(nodes_.lower(j), nodes_.upper(j), points.box(slot), n_features());
+    while ((slot = next_point(slot)) != kNoSlot) {
+      include_points(nodes_.lower(j), nodes_.upper(j), points, std::span(&slot, 1), work, stop);
+    }
+  }
+
+  // Puts the points into the list of the leaf. Its box is another matter.
   void add_to_leaf(NodeIndex j, const Points& points, std::span<const Slot> slots) {
     Node& leaf = nodes_[j];
     target_.add_to_leaf(j, leaf.n_points, points, slots);
@@ -296,6 +618,13 @@ class Tree {
     leaf.n_points += static_cast<std::int32_t>(slots.size());
   }
 
+  // Sets the box of a node that now has `n_points`.
+  void grow_box(NodeIndex j, std::int32_t n_points, BoxView outer) {
+    if (n_points <= kFewPoints) return;
+    nodes_.add_box(j);
+    start_box(nodes_.lower(j), nodes_.upper(j), outer, n_features());
+  }
+
   void include_points(float* lower, float* upper, const Points& points, std::span<const Slot> slots,
                       const Workspace& work, StopProbe& stop) const {
     for (const Slot slot : slots) {
@@ -304,20 +633,10 @@ class Tree {
     }
   }
 
-  // Sorts the points of the task into those left of the node's cut and the others; returns where these begin.
-  static std::size_t partition(const Node& node, const Task& task, const Points& points, Workspace& work) {
-    const auto begin = work.order.begin() + static_cast<std::ptrdiff_t>(task.begin);
-    const auto end = work.order.begin() + static_cast<std::ptrdiff_t>(task.end);
-    const auto middle = std::partition(
-        begin, end, [&](Slot slot) { return points.row(slot)[node.split_dimension] <= node.split_location; });
-    return static_cast<std::size_t>(middle - work.order.begin());
-  }
-
   double lifetime_;
   NodeStore nodes_;
-  NodeIndex root_ = kNoNode;
   Target target_;
-  Measure measure_;
+  MeasurePointer measure_;
   Rng rng_;
   std::vector<Slot> next_;  // per slot: the next point of the same leaf
 };

@@ -12,6 +12,8 @@ TreeArrays tree_arrays(const LabelForest& forest, std::size_t index) {
     const std::size_t n_classes = static_cast<std::size_t>(f.current_n_classes());
     TreeArrays arrays;
     arrays.n_nodes = n;
+    arrays.parent.assign(n, kNoNode);
+    BoxBuffer buffer;
     arrays.n_classes = n_classes;
     arrays.count.resize(n * n_classes);
     arrays.labels.resize(n * n_classes);
@@ -21,13 +23,16 @@ TreeArrays tree_arrays(const LabelForest& forest, std::size_t index) {
       const NodeIndex j = static_cast<NodeIndex>(i);
       const Node& node = nodes[j];
       const bool leaf = node.is_leaf();
-      arrays.parent.push_back(node.parent);
+      if (!leaf) {
+        arrays.parent[static_cast<std::size_t>(node.left)] = j;
+        arrays.parent[static_cast<std::size_t>(node.right())] = j;
+      }
       arrays.left.push_back(leaf ? kNoNode : node.left);
-      arrays.right.push_back(leaf ? kNoNode : node.right);
+      arrays.right.push_back(leaf ? kNoNode : node.right());
       arrays.split_dimension.push_back(node.split_dimension);
       arrays.split_location.push_back(leaf ? std::numeric_limits<float>::quiet_NaN() : node.split_location);
-      arrays.split_time.push_back(node.split_time);
-      const BoxView box = nodes.box(j);
+      arrays.split_time.push_back(nodes.split_time(j));
+      const BoxView box = tree.box(j, f.points(), buffer);
       arrays.lower.insert(arrays.lower.end(), box.lower, box.lower + n_features);
       arrays.upper.insert(arrays.upper.end(), box.upper, box.upper + n_features);
 
@@ -39,7 +44,7 @@ TreeArrays tree_arrays(const LabelForest& forest, std::size_t index) {
         });
       } else {
         sets.for_each(j, [&](Label label) { arrays.count[at(label)] = 1; });
-        sets.for_each_common(node.left, node.right, [&](Label label) { arrays.count[at(label)] = 2; });
+        sets.for_each_common(node.left, node.right(), [&](Label label) { arrays.count[at(label)] = 2; });
       }
       sets.for_each(j, [&](Label label) { arrays.labels[at(label)] = 1; });
     }

@@ -1,9 +1,14 @@
-// What every prediction does: walk a point down a tree and see how likely it branches off at each node.
-// Knows nothing of labels; what a prediction makes of the steps is a file of its own.
+// What every prediction does: walk rows down a tree and see at which rate each is cut off from the boxes on its way.
+// Knows nothing of labels; what a prediction makes of a way is a file of its own.
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstddef>
+#include <cstdint>
+#include <numeric>
+#include <span>
 #include <vector>
 
 #include "box.hpp"
@@ -12,47 +17,150 @@
 
 namespace onlineforest {
 
-struct Step {
-  NodeIndex node;
-  double duration;         // Delta_j: split time less birth time
-  double separation_rate;  // eta_j(x), 0 inside the box
-  double separated;        // the probability of branching off here, and not before
-};
-
-// The mass below which a walk stops: what it would still tell apart weighs no more than this.
-// Differs from the paper: its walk goes down to the leaf.
+// The mass below which nothing more is told apart: what is left is spread evenly.
+// Differs from the paper, which carries every mass to the end.
 inline constexpr double kNegligibleMass = 1e-12;
 
-// Algorithm 8 of the paper, the part that does not look at labels. Fills `steps` from the root down and returns the
-// mass that never branched off; it belongs to the last step's node (the leaf, or an inner node where what was left
-// became negligible). The tree must not be empty.
-template <class Target>
-double descend(const Tree<Target>& tree, const float* row, std::vector<Step>& steps) {
-  const NodeStore& nodes = tree.nodes();
-  const double* weights = tree.measure().weights.data();
-  steps.clear();
-  double remaining = 1.0;
-  double birth_time = 0.0;
-  for (NodeIndex j = tree.root();; j = nodes[j].child(row)) {
-    const Node& node = nodes[j];
-    const double duration = node.split_time - birth_time;
-    const double rate = separation_rate(weights, nodes.box(j), row, nodes.n_features());
-    double separated = 0.0;
-    if (rate > 0.0) {  // asked first: 0 times an infinite duration is no number
-      separated = remaining * -std::expm1(-duration * rate);
-      remaining *= std::exp(-duration * rate);
-    }
-    steps.push_back({j, duration, rate, separated});
-    if (node.is_leaf() || remaining < kNegligibleMass) return remaining;
-    birth_time = node.split_time;
-  }
+// d_j = exp(-gamma Delta_j): how much of a node's distribution is its parent's.
+inline double discount_of(double discount_rate, double duration) {
+  return discount_rate > 0.0 ? std::exp(-discount_rate * duration) : 1.0;
 }
+
+// The mass that branches off at a step: the part that stays with the labels of its node, and the part that goes on to
+// the parent's distribution. With T the time of branching off that is E[exp(-gamma T)], truncated to the step's
+// duration: eta / (eta + gamma) (1 - exp(-(eta + gamma) Delta)) of the mass that arrived. eta > 0.
+struct Separated {
+  Separated() = default;
+  Separated(double separation_rate, double discount_rate, double arrived, double left, double discount)
+      : to_parent(std::min(separation_rate / (separation_rate + discount_rate) * (arrived - left * discount),
+                           arrived - left)),
+        here(arrived - left - to_parent) {}
+
+  double to_parent = 0.0, here = 0.0;
+};
+
+// A node on the way of a row.
+struct Step {
+  NodeIndex node;
+  double duration;                // Delta_j: split time less birth time
+  BoxView box{nullptr, nullptr};  // once it was asked for
+};
+
+// The way of one row from the root to its leaf.
+struct Way {
+  std::size_t row;
+  std::span<const Step> steps;
+  // eta_j(x) for the steps from `first_outside` on; all of them are positive, and the row is inside the boxes before.
+  std::span<const double> separation_rates;
+  std::size_t first_outside;
+  std::size_t n_shared;  // so many steps from the root are those of the way before
+};
+
+// Sends rows down a tree as sets, so that each node is fetched once for all rows that pass it. Scratch memory of one
+// worker, reused from tree to tree.
+class SetWalk {
+ public:
+  // Calls on_way(way) once for each row in [begin, end), in an order of the tree's. The tree must not be empty.
+  //
+  // Boxes lie in one another along a way. So the rates are computed from the leaf up, and no more once a row is
+  // inside a box: then it is inside of all above.
+  template <class Target, class OnWay>
+  void walk(const Tree<Target>& tree, const PointStore<typename Target::Value>& points, const float* rows,
+            std::size_t begin, std::size_t end, OnWay on_way) {
+    const NodeStore& nodes = tree.nodes();
+    const std::size_t n_features = nodes.n_features();
+    order_.resize(end - begin);
+    std::iota(order_.begin(), order_.end(), static_cast<Slot>(begin));
+    const Coordinates at{rows, n_features, 1};
+    steps_.clear();
+    pending_.clear();
+    Pending now{kRoot, 0, order_.size(), 0, 0.0};
+    const bool many = order_.size() > 1;  // one row asks for few of the boxes on its way
+    std::size_t n_shared = 0;
+    for (;;) {
+      const double split_time = nodes.split_time(now.node);
+      n_shared = std::min(n_shared, now.depth);
+      steps_.resize(now.depth);
+      steps_.push_back({now.node, split_time - now.birth_time});
+      const Node& node = nodes[now.node];
+      if (many) prefetch_box(nodes, now.node);
+      const std::span<Slot> set = std::span(order_).subspan(now.begin, now.end - now.begin);
+      if (!node.is_leaf()) {
+        if (set.size() == 1) {
+          now.node = node.child(rows + static_cast<std::size_t>(set.front()) * n_features);
+          ++now.depth;
+          now.birth_time = split_time;
+          continue;
+        }
+        const std::size_t middle =
+            now.begin + at.partition(static_cast<std::size_t>(node.split_dimension), node.split_location, set, spare_);
+        Pending right{node.right(), middle, now.end, now.depth + 1, split_time};
+        now = {node.left, now.begin, middle, now.depth + 1, split_time};
+        if (now.begin == now.end) {
+          now = right;
+        } else if (right.begin < right.end) {
+          pending_.push_back(right);
+        }
+        continue;
+      }
+      rates_.resize(std::max(rates_.size(), steps_.size()));
+      for (const Slot row : set) {
+        const std::size_t i = static_cast<std::size_t>(row);
+        const std::size_t first = find_rates(tree, points, rows + i * n_features);
+        on_way(Way{i, steps_, std::span(rates_).first(steps_.size()), first, n_shared});
+        n_shared = steps_.size();
+      }
+      if (pending_.empty()) return;
+      now = pending_.back();
+      pending_.pop_back();
+    }
+  }
+
+ private:
+  struct Pending {
+    NodeIndex node;
+    std::size_t begin, end;
+    std::size_t depth;
+    double birth_time;
+  };
+
+  // It is looked at only when the rows have gone down to their leaves.
+  [[gnu::always_inline]] static void prefetch_box(const NodeStore& nodes, NodeIndex j) {
+    constexpr std::size_t per_line = 16;
+    if (!nodes.has_box(j)) return;
+    const float* box = nodes.stored_box(j).lower;
+    for (std::size_t d = 0; d < 2 * nodes.n_features(); d += per_line) prefetch(box + d);
+  }
+
+  // Returns the first step at which the row is outside.
+  template <class Target>
+  std::size_t find_rates(const Tree<Target>& tree, const PointStore<typename Target::Value>& points, const float* row) {
+    separation_.start(tree.measure().weights.data(), row, tree.nodes().n_features());
+    std::size_t first = steps_.size();
+    while (first > 0) {
+      Step& step = steps_[first - 1];
+      if (step.box.lower == nullptr) step.box = tree.box(step.node, points, buffers_[first % buffers_.size()]);
+      rates_[first - 1] = separation_.next_rate(step.box);
+      if (!(rates_[first - 1] > 0.0)) break;
+      --first;
+    }
+    return first;
+  }
+
+  std::vector<Slot> order_, spare_;
+  std::vector<Pending> pending_;
+  std::vector<Step> steps_;
+  std::vector<double> rates_;
+  // Boxes that are not stored: those of the last steps, fewer points with each step.
+  std::array<BoxBuffer, kFewPoints> buffers_;
+  NestedSeparation separation_;
+};
 
 // The leaf a point falls into.
 template <class Target>
 NodeIndex find_leaf(const Tree<Target>& tree, const float* row) {
   const NodeStore& nodes = tree.nodes();
-  NodeIndex j = tree.root();
+  NodeIndex j = kRoot;
   while (!nodes[j].is_leaf()) j = nodes[j].child(row);
   return j;
 }

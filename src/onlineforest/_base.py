@@ -73,6 +73,12 @@ class BaseMondrianForest(BaseEstimator):
         return self._forest.n_points
 
     @property
+    def nbytes_(self) -> int:
+        """What the forest takes in memory, the samples it keeps included, in bytes."""
+        check_is_fitted(self)
+        return self._forest.nbytes
+
+    @property
     def feature_weights_(self) -> NDArray[np.float64]:
         """The weight of each feature now, shape (n_features,)."""
         check_is_fitted(self)
@@ -144,7 +150,9 @@ class BaseMondrianForest(BaseEstimator):
     def _check_parameters_unchanged(self) -> None:
         for name, old in self._built_with.items():
             new = getattr(self, name)
-            if not np.array_equal(np.asarray(old, object), np.asarray(new, object)):
+            if new is not old and not np.array_equal(
+                np.asarray(old, object), np.asarray(new, object)
+            ):
                 raise ValueError(
                     f"{name} was {old!r} when this forest was started and is {new!r} now. "
                     "Set it back, or start a new forest with fit."

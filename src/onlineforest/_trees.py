@@ -74,9 +74,8 @@ class MondrianTree:
 
     @property
     def root(self) -> int:
-        """Index of the root; it changes when a cut is put above it. -1 for a tree of no nodes."""
-        roots = np.flatnonzero(self.parent == -1)
-        return int(roots[0]) if len(roots) else -1
+        """Index of the root: 0, or -1 for a tree of no nodes."""
+        return 0 if self.n_nodes else -1
 
     @property
     def is_leaf(self) -> NDArray[np.bool_]:

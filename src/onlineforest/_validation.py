@@ -48,6 +48,17 @@ def check_rows(estimator: Any, X: Any, **options: Any) -> Any:
         return validate_data(estimator, X, dtype=np.float32, order="C", **options)
 
 
+def check_row(x: Any) -> NDArray[np.float32]:
+    """One sample as the core wants it: a contiguous row of float32. The core looks for NaN."""
+    array = np.asarray(x)
+    if array.ndim != 1:
+        raise ValueError(f"x must be one sample, a 1d array. Got an array of shape {array.shape}.")
+    if array.dtype.kind not in "fiub":
+        raise TypeError(f"x must hold numbers. Got an array of dtype {array.dtype}.")
+    with np.errstate(over="ignore"):
+        return np.ascontiguousarray(array, dtype=np.float32)
+
+
 def check_feature_weights(weights: ArrayLike, n_features: int) -> NDArray[np.float64]:
     """One finite, non-negative weight per feature, at least one of them positive."""
     array = check_array(
@@ -116,6 +127,9 @@ class ClassCodes:
     def __init__(self, classes: NDArray[Any], codes: NDArray[np.int32]) -> None:
         self.classes = classes
         self.codes = codes
+        # Whether code and place among the sorted classes are the same for all.
+        self.in_order = bool(np.all(codes[1:] > codes[:-1]))
+        self._code_of = dict(zip(classes.tolist(), codes.tolist(), strict=True))
 
     @classmethod
     def of(cls, labels: NDArray[Any]) -> ClassCodes:
@@ -125,11 +139,6 @@ class ClassCodes:
 
     def __len__(self) -> int:
         return len(self.classes)
-
-    @property
-    def in_order(self) -> bool:
-        """Whether code and place among the sorted classes are the same for all."""
-        return bool(np.all(self.codes[1:] > self.codes[:-1]))
 
     def extended(self, labels: NDArray[Any], name: str = "y") -> ClassCodes:
         """Codes that also cover `labels`; new classes are numbered on, in sorted order."""
@@ -151,6 +160,13 @@ class ClassCodes:
                 f"{self.classes.dtype} cannot be told apart."
             )
         return ClassCodes(classes[order], codes[order])
+
+    def code_of(self, label: Any) -> int | None:
+        """The code of one label, None if it is not known or is no label at all."""
+        try:
+            return self._code_of.get(label)
+        except TypeError:  # not hashable
+            return None
 
     def encode(self, labels: NDArray[Any]) -> NDArray[np.int32]:
         """The code of each label; all of them must be known."""

@@ -137,9 +137,6 @@ void test_damaged_states() {
   }
   for (const std::int32_t value : odd) {
     ForestState state = good;
-    state.trees[0].root = value;
-    attempt(state);
-    state = good;
     state.n_classes = value;
     attempt(state);
   }
@@ -148,13 +145,13 @@ void test_damaged_states() {
     state.trees[0].weights[1] = value;
     attempt(state);
     state = good;
-    state.measure.weights[0] = value;
+    state.weights[0] = value;
     attempt(state);
     state = good;
     state.trees[0].discount_rate = value;
     attempt(state);
     state = good;
-    state.measure.discount_rate = value;
+    state.discount_rate = value;
     attempt(state);
     state = good;
     state.options.lifetime = value;

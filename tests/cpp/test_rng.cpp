@@ -1,4 +1,5 @@
 #include <cmath>
+#include <numeric>
 #include <set>
 
 #include "check.hpp"
@@ -39,17 +40,30 @@ void test_exponential() {
 
 void test_choose() {
   Rng rng(2, 0);
-  const double weights[] = {0.0, 1.0, 0.0, 3.0, 0.0};
-  int counts[5] = {};
+  const double weights[] = {0.0, 1.0, 0.0, 3.0, 0.0, 0.0, 0.0, 4.0, 0.0};
+  const auto weight = [&](std::size_t i) { return weights[i]; };
+  const auto sum = [&](std::size_t begin, std::size_t end) {
+    return std::accumulate(weights + begin, weights + end, 0.0);
+  };
+  int counts[9] = {};
+  double rests[9] = {};
   const int n = 40'000;
-  for (int i = 0; i < n; ++i) ++counts[rng.choose(4.0, 5, [&](std::size_t k) { return weights[k]; })];
-  CHECK(counts[0] == 0 && counts[2] == 0 && counts[4] == 0);
-  CHECK(std::abs(counts[1] - n / 4) < 6 * std::sqrt(n * 0.25 * 0.75));
-  // A total that is too large (rounding) falls back to the last positive weight.
-  for (int i = 0; i < 100; ++i) {
-    const std::size_t k = rng.choose(1e9, 5, [&](std::size_t d) { return weights[d]; });
-    CHECK(k == 3 || k == 1);
+  for (int i = 0; i < n; ++i) {
+    const auto [index, rest] = rng.choose<2>(8.0, 9, sum, weight);  // in stretches of two
+    ++counts[index];
+    rests[index] += rest;
+    CHECK(rest >= 0.0 && rest < weights[index]);
   }
+  for (int i = 0; i < 9; ++i) {
+    const double p = weights[i] / 8.0;
+    CHECK(std::abs(counts[i] - n * p) <= 6 * std::sqrt(n * p * (1 - p)));
+    // The rest is uniform, so that a second choice can be made with it.
+    if (counts[i] > 0) {
+      CHECK(std::abs(rests[i] / counts[i] - weights[i] / 2) < 6 * weights[i] / std::sqrt(12.0 * counts[i]));
+    }
+  }
+  // A total that is too large (rounding) falls back to the last positive weight.
+  for (int i = 0; i < 100; ++i) CHECK(rng.choose<2>(1e9, 9, sum, weight).index == 7);
 }
 
 void test_location_stays_below_high() {

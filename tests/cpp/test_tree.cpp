@@ -1,5 +1,8 @@
 #include "tree.hpp"
 
+#include <cmath>
+#include <memory>
+#include <utility>
 #include <vector>
 
 #include "check.hpp"
@@ -16,6 +19,10 @@ using LabelTree = Tree<LabelTarget>;
 
 LabelTree new_tree(std::size_t n_features, double lifetime = kInfinity, std::uint64_t seed = 1) {
   return LabelTree(n_features, lifetime, LabelTarget(2), Rng(seed, 0));
+}
+
+MeasurePointer measure_of(std::vector<double> weights, double discount_rate) {
+  return std::make_shared<const Measure>(std::move(weights), discount_rate);
 }
 
 PointStore<Label> random_points(std::size_t n, std::size_t n_features, std::int32_t n_classes) {
@@ -38,7 +45,7 @@ void test_growing_keeps_the_invariants() {
   Workspace work;
   for (const double lifetime : {kInfinity, 2.0, 0.0}) {
     LabelTree tree = new_tree(3, lifetime);
-    tree.grow(points, 50, {{1.0, 0.0, 2.0}, 30.0}, work, stop);
+    tree.grow(points, Columns(points, 50), measure_of({1.0, 0.0, 2.0}, 30.0), work, stop);
     check_invariants(tree, points, 2);
     for (const std::size_t end : {51, 52, 60, 150, 300}) {
       tree.extend(points, end, work, stop);
@@ -57,26 +64,78 @@ void test_two_points_by_hand() {
   StopProbe stop(signal, true);
   Workspace work;
   LabelTree tree = new_tree(1);
-  tree.grow(points, 1, {{1.0}, 10.0}, work, stop);
-  CHECK(tree.nodes().size() == 1 && tree.nodes()[tree.root()].is_leaf());
+  tree.grow(points, Columns(points, 1), measure_of({1.0}, 10.0), work, stop);
+  CHECK(tree.nodes().size() == 1 && tree.nodes()[kRoot].is_leaf());
   tree.extend(points, 2, work, stop);
-  const Node& root = tree.nodes()[tree.root()];
+  const Node& root = tree.nodes()[kRoot];
   CHECK(tree.nodes().size() == 3 && !root.is_leaf());
   CHECK(root.split_location >= 0.0f && root.split_location < 1.0f);
-  CHECK(tree.nodes()[root.left].first_point == 0 && tree.nodes()[root.right].first_point == 1);
+  CHECK(tree.nodes()[root.left].first_point == 0 && tree.nodes()[root.right()].first_point == 1);
 
-  // At a training point the leaf answers for sure, because its duration is infinite.
-  std::vector<Step> steps;
-  std::vector<double> p(2, 0.0);
-  const float at_zero = 0.0f, far = 1e30f;
-  add_label_prediction(tree, &at_zero, p, steps);
-  CHECK(p[0] == 1.0 && p[1] == 0.0);
-  CHECK(steps.size() == 2 && find_leaf(tree, &at_zero) == root.left);
-  // Far away the point branches off at once: uniform.
-  p.assign(2, 0.0);
-  add_label_prediction(tree, &far, p, steps);
-  CHECK(std::abs(p[0] - 0.5) < 1e-12 && std::abs(p[1] - 0.5) < 1e-12);
-  CHECK(steps.size() == 1);
+  // At a training point the leaf answers for sure, because its duration is infinite. Far away the point branches off
+  // at once: uniform.
+  const std::vector<float> rows{0.0f, 1e30f};
+  std::vector<double> p(4, 0.0), evenly(2, 0.0);
+  LabelWalk walk;
+  walk.add_predictions(tree, points, rows.data(), 0, 2, 2, p.data(), evenly.data(), [](std::size_t) {});
+  CHECK(p[0] == 1.0 && p[1] == 0.0 && evenly[0] == 0.0);
+  CHECK(std::abs(p[2] + evenly[1] / 2 - 0.5) < 1e-12 && std::abs(p[3] + evenly[1] / 2 - 0.5) < 1e-12);
+  CHECK(find_leaf(tree, rows.data()) == root.left);
+}
+
+// A way of a set of rows is what each row alone would go: the steps to its leaf, and the rates of all boxes on it.
+void test_ways() {
+  const auto points = random_points(500, 40, 3), queries = random_points(100, 40, 3);
+  StopSignal signal({});
+  StopProbe stop(signal, true);
+  Workspace work;
+  LabelTree tree = new_tree(40);
+  const auto measure = measure_of(std::vector<double>(40, 0.5), 400.0);
+  tree.grow(points, Columns(points, 400), measure, work, stop);
+  tree.extend_one_by_one(points, 500, work, stop);
+  check_invariants(tree, points, 2);
+
+  SetWalk walk;
+  BoxBuffer buffer;
+  std::size_t n_ways = 0, n_outside = 0;
+  walk.walk(tree, points, queries.rows().data(), 0, 100, [&](const Way& way) {
+    ++n_ways;
+    const float* row = queries.row(static_cast<Slot>(way.row));
+    NodeIndex j = kRoot;
+    double birth_time = 0.0;
+    for (std::size_t k = 0; k < way.steps.size(); ++k) {
+      CHECK(way.steps[k].node == j && way.steps[k].duration == tree.nodes().split_time(j) - birth_time);
+      const double rate = separation_rate(measure->weights.data(), tree.box(j, points, buffer), row, 40);
+      CHECK((rate > 0.0) == (k >= way.first_outside));
+      if (k >= way.first_outside) CHECK(std::abs(way.separation_rates[k] - rate) < 1e-14 * rate);
+      birth_time = tree.nodes().split_time(j);
+      if (k + 1 < way.steps.size()) j = tree.nodes()[j].child(row);
+    }
+    CHECK(tree.nodes()[j].is_leaf());
+    n_outside += way.steps.size() - way.first_outside;
+  });
+  CHECK(n_ways == 100 && n_outside > 300);
+}
+
+// Sets of one, side by side: the same tree as in calls of their own.
+void test_one_by_one_is_one_by_one() {
+  const auto points = random_points(300, 3, 2);
+  StopSignal signal({});
+  StopProbe stop(signal, true);
+  Workspace work;
+  LabelTree together = new_tree(3), alone = new_tree(3);
+  for (LabelTree* tree : {&together, &alone}) {
+    tree->grow(points, Columns(points, 20), measure_of({1.0, 1.0, 1.0}, 30.0), work, stop);
+  }
+  together.extend_one_by_one(points, 300, work, stop);
+  for (std::size_t end = 21; end <= 300; ++end) alone.extend(points, end, work, stop);
+  CHECK(together.rng().state() == alone.rng().state());
+  CHECK(together.nodes().size() == alone.nodes().size() && together.nodes().size() > 100);
+  for (std::size_t i = 0; i < alone.nodes().size(); ++i) {
+    const NodeIndex j = static_cast<NodeIndex>(i);
+    CHECK(together.nodes().split_time(j) == alone.nodes().split_time(j));
+    CHECK(together.nodes()[j].left == alone.nodes()[j].left);
+  }
 }
 
 void test_a_stopped_growth_leaves_the_tree() {
@@ -86,12 +145,13 @@ void test_a_stopped_growth_leaves_the_tree() {
   {
     StopSignal signal({});
     StopProbe stop(signal, true);
-    tree.grow(points, 100, {{1.0, 1.0, 1.0, 1.0}, 40.0}, work, stop);
+    tree.grow(points, Columns(points, 100), measure_of({1.0, 1.0, 1.0, 1.0}, 40.0), work, stop);
   }
   StopSignal signal({});
   signal.stop();
   StopProbe stop(signal, true);
-  CHECK_THROWS(tree.grow(points, points.size(), {{2.0, 1.0, 1.0, 1.0}, 50.0}, work, stop), Interrupted);
+  const Columns all(points, points.size());
+  CHECK_THROWS(tree.grow(points, all, measure_of({2.0, 1.0, 1.0, 1.0}, 50.0), work, stop), Interrupted);
   CHECK(tree.n_points() == 100 && tree.measure().weights[0] == 1.0);
   check_invariants(tree, points, 2);
 }
@@ -110,8 +170,7 @@ void test_a_stopped_unpausing_empties_the_tree() {
   StopSignal signal({});
   StopProbe stop(signal, true);
   LabelTree tree = new_tree(4);
-  const Measure measure{{1.0, 1.0, 1.0, 1.0}, 40.0};
-  tree.grow(points, n - 1, measure, work, stop);
+  tree.grow(points, Columns(points, n - 1), measure_of({1.0, 1.0, 1.0, 1.0}, 40.0), work, stop);
   CHECK(tree.nodes().size() == 1);
   signal.stop();
   CHECK_THROWS(tree.extend(points, n, work, stop), Interrupted);
@@ -123,27 +182,29 @@ void test_discounts() {
   CHECK(discount_of(0.0, kInfinity) == 1.0);
   CHECK(discount_of(5.0, kInfinity) == 0.0);
   CHECK(discount_of(5.0, 0.0) == 1.0);
-  CHECK(expected_discount(0.0, 1.0, kInfinity) == 1.0);
-  CHECK(std::abs(expected_discount(3.0, 1.0, kInfinity) - 0.25) < 1e-15);
+  // Without a discount all mass goes on to the parent; without an end, eta / (eta + gamma) of it.
+  CHECK(Separated(1.0, 0.0, 1.0, 0.0, 1.0).here == 0.0);
+  CHECK(std::abs(Separated(1.0, 3.0, 1.0, 0.0, 0.0).to_parent - 0.25) < 1e-15);
   // Where products of rate and duration underflow, and where they overflow.
   for (const double eta : {1e-300, 1e-110, 1.0, 1e100, 1e240}) {
-    for (const double gamma : {1e-300, 1.0, 1e100, 1e300}) {
+    for (const double gamma : {0.0, 1e-300, 1.0, 1e100, 1e300}) {
       for (const double duration : {1e-320, 1e-200, 1e-100, 1.0, 1e200, kInfinity}) {
-        if (!(-std::expm1(-eta * duration) > 0.0)) continue;  // never separated: not asked
-        const double d = expected_discount(gamma, eta, duration);
-        CHECK(d >= 0.0 && d <= 1.0);
+        const double left = std::exp(-eta * duration);
+        const Separated separated(eta, gamma, 1.0, left, discount_of(gamma, duration));
+        CHECK(separated.here >= 0.0 && separated.to_parent >= 0.0);
+        CHECK(std::abs(separated.here + separated.to_parent - (1.0 - left)) < 1e-15);
       }
     }
   }
   // Against a Riemann sum of exp(-gamma t) eta exp(-eta t) on [0, Delta].
   const double gamma = 2.0, eta = 0.7, duration = 1.3;
-  double above = 0.0, below = 0.0;
+  double expected = 0.0;
   for (int i = 0; i < 200'000; ++i) {
     const double t = (i + 0.5) / 200'000 * duration;
-    above += std::exp(-gamma * t) * std::exp(-eta * t);
-    below += std::exp(-eta * t);
+    expected += std::exp(-gamma * t) * eta * std::exp(-eta * t) * duration / 200'000;
   }
-  CHECK(std::abs(expected_discount(gamma, eta, duration) - above / below) < 1e-9);
+  const Separated separated(eta, gamma, 1.0, std::exp(-eta * duration), std::exp(-gamma * duration));
+  CHECK(std::abs(separated.to_parent - expected) < 1e-9);
 }
 
 }  // namespace
@@ -151,6 +212,8 @@ void test_discounts() {
 int main() {
   test_growing_keeps_the_invariants();
   test_two_points_by_hand();
+  test_ways();
+  test_one_by_one_is_one_by_one();
   test_a_stopped_growth_leaves_the_tree();
   test_a_stopped_unpausing_empties_the_tree();
   test_discounts();

@@ -39,7 +39,10 @@ def test_weight_0_leaves_a_feature_out():
     weights = np.array([1.0, 0.0, 2.0, 0.0])
     some = forest_of(feature_weights=weights).fit(X, Y)
     alone = forest_of(feature_weights=[1.0, 2.0]).fit(X[:, [0, 2]], Y)
-    assert np.array_equal(some.predict_proba(X + 0.1), alone.predict_proba(X[:, [0, 2]] + 0.1))
+    # The same trees; sums over the features run in another order.
+    np.testing.assert_allclose(
+        some.predict_proba(X + 0.1), alone.predict_proba(X[:, [0, 2]] + 0.1), atol=1e-9
+    )
     assert all(set(tree.split_dimension) <= {-1, 0, 2} for tree in some.trees_)
 
 
@@ -79,12 +82,12 @@ def test_refresh_comes_when_as_many_samples_have_come_again():
 def test_a_small_change_is_not_worth_a_refresh():
     forest = forest_of().fit([[0.0], [100.0]], [0, 1])
     trees = forest.trees_[:]
-    forest.partial_fit([[103.0], [50.0]], [0, 1])
+    forest.partial_fit([[108.0], [50.0]], [0, 1])
     assert forest.feature_weights_[0] == 1 / 100
     assert all(set(old.split_time) <= set(new.split_time) for old, new in zip(trees, forest.trees_))
     # The schedule runs on: the next look comes at 8 samples.
-    forest.partial_fit([[106.0], [50.0], [51.0], [52.0]], [0, 1, 0, 1])
-    assert forest.feature_weights_[0] == 1 / 106
+    forest.partial_fit([[112.0], [50.0], [51.0], [52.0]], [0, 1, 0, 1])
+    assert forest.feature_weights_[0] == 1 / 112
 
 
 def test_a_constant_feature_counts_once_it_varies():

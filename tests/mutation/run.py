@@ -39,57 +39,86 @@ MUTANTS = [
     Mutant(
         "the rate of an extension counts the old box too",
         "src/core/tree.hpp",
-        "const double rate = extension_rate(weights(), box, outer, n);",
-        "const double rate = extension_rate(weights(), box, outer, n) > 0.0"
+        "const double rate = extension_rate(weights(), block.box, outer, 0, n);",
+        "const double rate = extension_rate(weights(), block.box, outer, 0, n) > 0.0"
         " ? linear_dimension(weights(), outer, n) : 0.0;",
         ONLINE_EQUALS_BATCH,
     ),
     Mutant(
         "the location is drawn in the wrong gap",
-        "src/core/tree.hpp",
-        "rng_.location(box.upper[d], outer.upper[d])",
-        "rng_.location(box.lower[d], outer.upper[d])",
+        "src/core/cut.hpp",
+        "is_upper ? rng.location(box.upper[d], row[d]) : rng.location(row[d], box.lower[d])",
+        "is_upper ? rng.location(box.lower[d], row[d]) : rng.location(row[d], box.upper[d])",
         ONLINE_EQUALS_BATCH,
     ),
     Mutant(
         "the random state is the same for every sample",
         "src/core/tree.hpp",
-        "      learn(points, end, work, stop);\n    } catch",
-        "      learn(points, end, work, stop);\n      rng_ = before;\n    } catch",
+        "      learn();\n    } catch",
+        "      learn();\n      rng_ = before;\n    } catch",
         ONLINE_EQUALS_BATCH,
     ),
     Mutant(
         "a box is not grown",
         "src/core/tree.hpp",
-        "    std::copy_n(outer.upper, n, nodes_.upper(j));\n    if (nodes_[j].is_leaf())",
-        "    if (nodes_[j].is_leaf())",
+        "    if (n_points <= kFewPoints) return;\n    nodes_.add_box(j);",
+        "    if (n_points <= kFewPoints || nodes_.has_box(j)) return;\n    nodes_.add_box(j);",
+        ONLINE_EQUALS_BATCH,
+    ),
+    Mutant(
+        "a box is not grown by one point",
+        "src/core/tree.hpp",
+        "      include(nodes_.lower(j), nodes_.upper(j), {row, row}, n_features());\n    }\n  }",
+        "    }\n  }",
         ONLINE_EQUALS_BATCH,
     ),
     Mutant(
         "the near child is born at its grandparent's time",
         "src/core/tree.hpp",
-        "    to_far.kind = Kind::kSample;",
-        "    to_near.birth_time = task.birth_time;\n    to_far.kind = Kind::kSample;",
+        "work.tasks.push_back({near, near_begin, near_end, time, rng_.exponential()})",
+        "work.tasks.push_back({near, near_begin, near_end, task.birth_time, rng_.exponential()})",
         ONLINE_EQUALS_BATCH,
     ),
     Mutant(
-        "the posterior leaves out labels both children hold",
+        "both children go on with one clock",
+        "src/core/tree.hpp",
+        "both ? rng_.exponential() : clock",
+        "clock",
+        ONLINE_EQUALS_BATCH,
+    ),
+    Mutant(
+        "the clock does not run down",
+        "src/core/tree.hpp",
+        "return rate > 0.0 ? std::max(clock - rate * duration, 0.0) : clock;",
+        "return rate * duration >= 0.0 ? clock : clock;",
+        ONLINE_EQUALS_BATCH,
+    ),
+    Mutant(
+        "a proposal that misses the box is taken",
+        "src/core/cut.hpp",
+        "if (range.lower <= location && location < range.upper) {",
+        "if (range.lower <= location && range.lower < range.upper) {",
+        ONLINE_EQUALS_BATCH,
+    ),
+    Mutant(
+        "a right child goes on with the bounds of the left",
+        "src/core/tree.hpp",
+        "          work.bounds.rewind(block.mark);\n",
+        "",
+        ONLINE_EQUALS_BATCH,
+    ),
+    Mutant(
+        "the posterior counts labels both children hold once",
         "src/core/label_walk.hpp",
-        "        const NodeIndex left = nodes[j].left, right = nodes[j].right;\n"
-        "        count = n_labels + sets.size_common(left, right);\n"
-        "        to_each_label += mass * (1.0 - d) / count;\n"
-        "        sets.for_each_common(left, right,\n"
-        "                             [&](Label label) "
-        "{ probabilities[static_cast<std::size_t>(label)] += mass / count; });\n",
-        "        count = n_labels;\n        to_each_label += mass * (1.0 - d) / count;\n",
+        "level.n_labels + sets.size_common(node.left, node.right())",
+        "level.n_labels",
         REFERENCE,
     ),
     Mutant(
         "the walk forgets to weigh the features",
         "src/core/box.hpp",
-        "rate += weights[d] * (std::max(x - box.upper[d], 0.0) + std::max(box.lower[d] - x, 0.0));",
-        "rate += (weights[d] > 0) * (std::max(x - box.upper[d], 0.0) + "
-        "std::max(box.lower[d] - x, 0.0));",
+        "rate += weights[d] * distance_to(box.lower[d], box.upper[d], row[d]);",
+        "rate += (weights[d] > 0) * distance_to(box.lower[d], box.upper[d], row[d]);",
         REFERENCE,
     ),
     Mutant(

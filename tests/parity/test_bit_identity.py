@@ -256,3 +256,36 @@ def test_learning_and_predicting_from_several_python_threads():
         thread.join()
     assert not failures
     forest.check_invariants()
+
+
+def test_rows_one_by_one_in_one_call_are_rows_in_calls_of_their_own():
+    """Across refreshes of the weights, new classes and a forest that has learned before."""
+    one_call, many_calls = (core_forest(4, 64, weights="range") for _ in range(2))
+    rows, labels = X[:400].astype(np.float32), Y[:400].astype(np.int32)
+    for forest in (one_call, many_calls):
+        forest.learn(rows[:7], labels[:7], 10)
+    one_call.learn(rows[7:], labels[7:], 10, 2, one_by_one=True)
+    for i in range(7, 400):
+        many_calls.learn(rows[i : i + 1], labels[i : i + 1], 10)
+    one_call.check_invariants()
+    assert one_call.n_points == 400
+    assert_same(one_call.get_state(), many_calls.get_state())
+
+
+def test_learn_one_is_partial_fit_of_one_row():
+    rows, many = (MondrianForestClassifier(n_estimators=3, random_state=0) for _ in range(2))
+    names = np.array(
+        ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine"]
+    )
+    for x, y in zip(X[:200], names[Y[:200]]):
+        rows.learn_one(x, y)
+        many.partial_fit(x[np.newaxis], [y])
+    assert_same_forest(rows, many)
+    expected = many.predict_proba(X[200:250])
+    # Rows are rounded to float32 as `predict_proba` does, whatever they come as.
+    for convert in (np.asarray, np.float32, list, tuple, lambda x: np.asfortranarray(x)[::1]):
+        one = np.array([rows.predict_proba_one(convert(x)) for x in X[200:250]])
+        assert np.array_equal(one, expected)
+    assert [rows.predict_one(x) for x in X[200:250]] == many.predict(X[200:250]).tolist()
+    strided = np.repeat(X[200], 3)[::3]
+    assert np.array_equal(rows.predict_proba_one(strided), expected[0])

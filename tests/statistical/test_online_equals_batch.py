@@ -1,8 +1,9 @@
 """Equation (1) of the paper: however the data arrive, the tree has the same law.
 
 Every way of arriving is compared with one batch, on a set of cases: with and without pausing,
-finite and infinite lifetime, weights other than 1, duplicates. `support.statistics` has the chance
-of a false alarm (1e-6 per check) and what each kind of check can find: with 50,000 trees
+finite and infinite lifetime, weights other than 1, duplicates, many features.
+`support.statistics` has the chance of a false alarm (1e-6 per check) and what each kind of check
+can find: with 50,000 trees
 (--full-size) differences in a distribution function of 0.034, of two frequencies around 0.1 of
 0.02, of a mean prediction of 10 standard errors, about 0.01; with 3,000 trees 4 times that.
 
@@ -50,6 +51,12 @@ CLOUD[7] = CLOUD[2]  # a duplicate, with another label
 CLOUD[8] = CLOUD[3]  # a duplicate, with the same label
 CLOUD_LABELS = np.array([0, 1, 2, 0, 1, 2, 0, 1, 0, 1, 2, 0])
 
+
+def wide(X, n_features=130):
+    """With constant features beside: the same trees, but sampled from bounds, not from the box."""
+    return np.hstack([X, np.full((len(X), n_features - X.shape[1]), 0.5)])
+
+
 CASES = {
     "four points": Case(FOUR_POINTS, APART),
     "finite lifetime": Case(FOUR_POINTS, APART, {"lifetime": 0.8}),
@@ -64,6 +71,11 @@ CASES = {
     "cloud, no pausing": Case(CLOUD, np.arange(12)),
     "cloud, min_samples_split": Case(CLOUD, CLOUD_LABELS, {"min_samples_split": 4}),
     "cloud, finite lifetime": Case(CLOUD, CLOUD_LABELS, {"lifetime": 1.2, "weights": [1, 2, 0.5]}),
+    # The last two points extend a block each, independently of one another.
+    "two sides": Case(np.array([[0.0], [0.1], [0.9], [1.0], [0.2], [0.8]]), np.arange(6)),
+    "four points, wide": Case(wide(FOUR_POINTS), APART),
+    "cloud, wide": Case(wide(CLOUD), CLOUD_LABELS),
+    "cloud, wide, finite lifetime": Case(wide(CLOUD), np.arange(12), {"lifetime": 1.2}),
 }
 
 # How n points arrive: the order of the points, and the sizes of the sets they come in.
@@ -76,6 +88,7 @@ ARRIVALS = {
     "threes, shuffled": lambda n: (np.random.default_rng(3).permutation(n), _sizes(n, 3)),
     "one, then the rest": lambda n: (np.arange(n), [1, n - 1]),
     "one, then the rest, backwards": lambda n: (np.arange(n)[::-1], [1, n - 1]),
+    "two last": lambda n: (np.arange(n), [n - 2, 2]),
     "half, then the rest, shuffled": lambda n: (
         np.random.default_rng(4).permutation(n),
         [n // 2, n - n // 2],
@@ -120,7 +133,7 @@ def test_same_trees(name, arrival, n_trees, batch_statistics, check_invariants):
 
     check_same_distribution("root split time", batch.root_time, online.root_time)
     check_same_frequencies("root dimension", batch.root_dimension, online.root_dimension)
-    for d in range(case.X.shape[1]):
+    for d in np.flatnonzero(np.ptp(case.X, axis=0)):
         # The location within a dimension, 0 where another was cut.
         first, second = (
             np.where(s.root_dimension == d, s.root_location - case.X[:, d].min() + 1, 0.0)
@@ -129,9 +142,19 @@ def test_same_trees(name, arrival, n_trees, batch_statistics, check_invariants):
         check_same_distribution(f"root location in dimension {d}", first, second)
     check_same_frequencies("number of nodes", batch.n_nodes, online.n_nodes)
     check_same_distribution("mean depth", batch.mean_depth, online.mean_depth)
-    if len(case.y) <= 4:
+    if len(case.y) <= 6:
         check_same_frequencies("shape of the tree", batch.shape, online.shape)
     check_invariants(forest)
+
+
+@pytest.mark.parametrize("name", ["four points", "cloud"])
+def test_bounds_give_the_trees_of_the_box(name, batch_statistics):
+    narrow, wide_ = batch_statistics(name), batch_statistics(f"{name}, wide")
+    check_same_distribution("root split time", narrow.root_time, wide_.root_time)
+    check_same_frequencies("root dimension", narrow.root_dimension, wide_.root_dimension)
+    check_same_distribution("root location", narrow.root_location, wide_.root_location)
+    check_same_frequencies("number of nodes", narrow.n_nodes, wide_.n_nodes)
+    check_same_distribution("mean depth", narrow.mean_depth, wide_.mean_depth)
 
 
 @pytest.mark.parametrize("name", CASES)

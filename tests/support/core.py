@@ -68,7 +68,7 @@ def tree_statistics(forest, point_ids=None):
     }
     tree_of = np.repeat(np.arange(len(trees)), sizes)
     is_leaf = joined["split_dimension"] == -1
-    root = offsets + [tree["root"] for tree in trees]
+    root = offsets
     n_at_leaf = np.where(is_leaf, joined["right"], 0)
 
     # Level by level down, to get depths and an order with parents first.

@@ -1,0 +1,98 @@
+"""The list of cases, with their data sets and targets.
+
+To add one, write what it measures in `benchmarks.measures` and a line here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from benchmarks.data import COVTYPE, DIGITS, SYNTHETIC
+from benchmarks.measures import (
+    batch_stream,
+    learning_overhead,
+    long_stream,
+    memory,
+    one_sample,
+    predicting_overhead,
+    side_by_side,
+    stream,
+    two_threads,
+)
+from benchmarks.peers import AMF, ARF, ERT_1, ERT_K, RF
+from benchmarks.settings import Case, Measure
+from benchmarks.tasks import fitting, mini_batches, predicting, retraining
+
+
+def compared(names: Iterable[str], targets: dict[str, dict[str, float]]) -> list[Case]:
+    """What is measured on several data sets; targets by case and data set."""
+    names = list(names)
+
+    def each(name: str, measure: Measure, most_runs: int | None = None) -> list[Case]:
+        wanted = targets.get(name, {})
+        return [Case(name, data, measure, wanted.get(data), most_runs=most_runs) for data in names]
+
+    return [
+        *each("fit / ERT-k", side_by_side(fitting, ERT_K)),
+        *each("fit / ERT-1", side_by_side(fitting, ERT_1), most_runs=3),
+        *each("fit / RF", side_by_side(fitting, RF), most_runs=3),
+        *each("stream / ERT-k", stream),
+        *each("predict / ERT-k", side_by_side(predicting, ERT_K)),
+    ]
+
+
+def on_one(data: str) -> list[Case]:
+    """What is measured on one data set."""
+    return [
+        Case("one sample / River AMF", data, one_sample(AMF), 50.0, most_runs=3),
+        Case("one sample / River ARF", data, one_sample(ARF), most_runs=1),
+        Case("one-row overhead, learn", data, learning_overhead, 5.0, any_data=True),
+        Case("one-row overhead, predict", data, predicting_overhead, 5.0, any_data=True),
+        Case("two threads, fit", data, two_threads(fitting), 1.8),
+        Case("two threads, mini-batches", data, two_threads(mini_batches), 1.8),
+        Case("two threads, predict", data, two_threads(predicting), 1.8),
+        Case("long stream", SYNTHETIC, long_stream, 2.5),
+    ]
+
+
+def mini_batch_cases(names: Iterable[str]) -> list[Case]:
+    """Mini-batches against re-training, which takes minutes."""
+    measure = side_by_side(mini_batches, ERT_K, retraining)
+    name = "mini-batches / re-trained ERT-k"
+    return [Case(name, data, measure, 0.02, most_runs=1) for data in names]
+
+
+def memory_cases(targets: dict[str, float | None]) -> list[Case]:
+    """Memory after both ways of learning; targets by data set."""
+    return [
+        Case(f"memory, {way}", data, memory(way), target)
+        for data, target in targets.items()
+        for way in ("fit", "mini-batches")
+    ]
+
+
+def full_cases() -> list[Case]:
+    """The cases on the paper's data sets."""
+    targets = {
+        "fit / ERT-k": {"letter": 0.25, "satimages": 0.25, "dna": 0.45, "usps": 0.5},
+        "stream / ERT-k": {"letter": 0.9, "satimages": 0.8, "dna": 1.1, "usps": 1.8},
+        "predict / ERT-k": {"letter": 2.0, "satimages": 2.0, "dna": 6.0, "usps": 6.0},
+    }
+    return [
+        *compared(("letter", "satimages", "dna", "usps"), targets),
+        *mini_batch_cases(("letter", "satimages")),
+        *on_one("letter"),
+        Case("covtype stream", COVTYPE, batch_stream),
+        *memory_cases({"letter": 100.0, "usps": 900.0}),
+    ]
+
+
+def quick_cases() -> list[Case]:
+    """The same on data that need no folder; only targets that hold for any data are kept."""
+    return [
+        *compared((DIGITS, SYNTHETIC), {}),
+        *mini_batch_cases((DIGITS,)),
+        *on_one(DIGITS),
+        Case("batch stream", SYNTHETIC, batch_stream),
+        *memory_cases({DIGITS: None}),
+    ]

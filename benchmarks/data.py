@@ -1,0 +1,106 @@
+"""The data sets: the paper's from a folder, scikit-learn's digits, and a synthetic stream."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from benchmarks.results import NotMeasuredError
+
+# Rows and their classes.
+Labelled = tuple[NDArray[np.float32], NDArray[np.int64]]
+
+DIGITS, SYNTHETIC, COVTYPE = "digits", "synthetic", "covtype"
+
+
+@dataclass(frozen=True)
+class Data:
+    """Rows as float32, so that neither side has to convert them, and classes from 0 up."""
+
+    X: NDArray[np.float32]
+    y: NDArray[np.int64]
+    X_test: NDArray[np.float32]
+
+    @property
+    def classes(self) -> NDArray[np.int64]:
+        """The classes of the training set."""
+        return np.arange(self.y.max() + 1)
+
+    @property
+    def labels(self) -> NDArray[np.int32]:
+        """The classes as the core takes them."""
+        return self.y.astype(np.int32)
+
+    def head(self, n_rows: int) -> Data:
+        """The first training rows, with classes numbered without gaps again."""
+        y = np.unique(self.y[:n_rows], return_inverse=True)[1]
+        return Data(self.X[:n_rows], y, self.X_test[:n_rows])
+
+
+def load(name: str, folder: Path | None, scale: float = 1.0) -> Data:
+    """A data set by name; `folder` is needed for those of the paper."""
+    if name == DIGITS:
+        data = load_digits()
+    elif name == SYNTHETIC:
+        data = split(*synthetic(4_000, 20, n_classes=10), n_train=3_000)
+    else:
+        data = load_file(file_of(name, folder))
+    return data.head(max(20, round(scale * len(data.y)))) if scale != 1 else data
+
+
+def file_of(name: str, folder: Path | None) -> Path:
+    """The file of a data set."""
+    if folder is None or not (folder / f"{name}.npz").is_file():
+        raise NotMeasuredError(f"needs {name}.npz in the folder of the data sets")
+    return folder / f"{name}.npz"
+
+
+def load_file(path: Path) -> Data:
+    """A file with a training and a test set, rows in random order."""
+    with np.load(path, allow_pickle=False) as file:
+        X, y = shuffled(file["X_train"], file["y_train"], seed=0)
+        # Some files are sorted by class, which no stream would be.
+        X_test, _ = shuffled(file["X_test"], file["y_test"], seed=1)
+    return Data(X, y, X_test)
+
+
+def load_digits() -> Data:
+    """scikit-learn's handwritten digits, which need no download."""
+    from sklearn.datasets import load_digits
+
+    X, y = load_digits(return_X_y=True)
+    return split(*shuffled(X, y, seed=0), n_train=1_500)
+
+
+def load_stream(name: str, folder: Path | None, n_rows: int) -> Labelled:
+    """The first rows of a stream, in the order they come."""
+    if name == SYNTHETIC:
+        return synthetic(n_rows, 10, n_classes=5)
+    with np.load(file_of(name, folder), allow_pickle=False) as file:
+        X, y = file["X"][:n_rows], file["y"][:n_rows]
+    return X.astype(np.float32), y.astype(np.int64)
+
+
+def synthetic(n_rows: int, n_features: int, n_classes: int, seed: int = 0) -> Labelled:
+    """Uniform features; the class is a stripe of the sum of two of them, one in five is random."""
+    rng = np.random.default_rng(seed)
+    X = rng.random((n_rows, n_features), dtype=np.float32)
+    y = np.minimum((X[:, 0] + X[:, 1]) / 2 * n_classes, n_classes - 1).astype(np.int64)
+    flipped = rng.random(n_rows) < 0.2
+    y[flipped] = rng.integers(n_classes, size=flipped.sum())
+    return X, y
+
+
+def shuffled(X: NDArray[Any], y: NDArray[Any], seed: int) -> Labelled:
+    """The rows in random order, C-contiguous."""
+    order = np.random.default_rng(seed).permutation(len(y))
+    return np.ascontiguousarray(X[order], np.float32), y[order].astype(np.int64)
+
+
+def split(X: NDArray[np.float32], y: NDArray[np.int64], n_train: int) -> Data:
+    """The first rows to train, the others to test."""
+    return Data(X[:n_train], y[:n_train], X[n_train:])

@@ -1,0 +1,21 @@
+"""Numbers as people read them."""
+
+from __future__ import annotations
+
+
+def number(value: float) -> str:
+    """Three digits, more only before the point."""
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
+
+
+def duration(seconds: float) -> str:
+    """Seconds in the unit that suits them."""
+    for factor, unit in ((1.0, "s"), (1e3, "ms")):
+        if seconds * factor >= 1:
+            return f"{number(seconds * factor)} {unit}"
+    return f"{number(seconds * 1e6)} µs"
+
+
+def megabytes(n_bytes: float) -> str:
+    """Bytes in millions."""
+    return f"{number(n_bytes / 1e6)} MB"

@@ -1,0 +1,290 @@
+"""How each kind of case is measured: from a case and the settings to rows of the table."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+
+from benchmarks.data import Data, load_stream
+from benchmarks.formats import duration, megabytes, number
+from benchmarks.memory import memory_of_learning
+from benchmarks.ours import core_forest, mondrian
+from benchmarks.peers import AMF, ARF, ERT_K, Peer
+from benchmarks.results import NotMeasuredError, Row
+from benchmarks.settings import Case, Measure, Settings
+from benchmarks.tasks import Task, fitting, row_by_row_ours, row_by_row_river
+from benchmarks.timing import Job, Pairs, alternate, seconds_of
+
+N_TREES_STREAM = 10
+PEAK_TARGET = 1.5
+
+
+def side_by_side(task: Task, peer: Peer, peer_task: Task | None = None) -> Measure:
+    """Ours and a peer at the same task, or each at its own."""
+
+    def measure(case: Case, settings: Settings) -> list[Row]:
+        data = settings.load(case.data)
+        n_trees, n_batches = settings.n_trees, settings.n_batches
+        pairs = alternate(
+            lambda seed: task(mondrian(n_trees, seed), data, n_batches),
+            lambda seed: (peer_task or task)(peer.new(n_trees, seed), data, n_batches),
+            case.runs(settings),
+        )
+        return [case.ratio_row(settings, pairs, peer.name)]
+
+    return measure
+
+
+def stream(case: Case, settings: Settings) -> list[Row]:
+    """All rows learned one by one, by one fit of ERT-k."""
+    data = settings.load(case.data)
+    labels, n_classes = data.labels, len(data.classes)
+
+    def ours(seed: int) -> Job:
+        forest = core_forest(settings.n_trees, data.X.shape[1], seed)
+        return lambda: forest.learn(data.X, labels, n_classes, n_threads=1, one_by_one=True)
+
+    pairs = alternate(
+        ours,
+        lambda seed: fitting(ERT_K.new(settings.n_trees, seed), data, 1),
+        case.runs(settings),
+    )
+    return [case.ratio_row(settings, pairs, "one ERT-k fit")]
+
+
+def two_threads(task: Task) -> Measure:
+    """One thread by two threads, both ours."""
+
+    def measure(case: Case, settings: Settings) -> list[Row]:
+        if (os.cpu_count() or 1) < 2:
+            raise NotMeasuredError("needs two processors")
+        data = settings.load(case.data)
+
+        def with_threads(n_jobs: int) -> Callable[[int], Job]:
+            n_trees, n_batches = settings.n_trees, settings.n_batches
+            return lambda seed: task(mondrian(n_trees, seed, n_jobs), data, n_batches)
+
+        pairs = alternate(with_threads(2), with_threads(1), case.runs(settings))
+        two, one = pairs.medians()
+        row = case.row(
+            settings,
+            ours=f"two threads {duration(two)}",
+            peer=f"one thread {duration(one)}",
+            values=pairs.times_faster(),
+            unit="×",
+            better="higher",
+            seconds=pairs.seconds(),
+        )
+        return [row]
+
+    return measure
+
+
+def one_sample(peer: Peer) -> Measure:
+    """Predict, then learn, row by row from Python: River by ours."""
+
+    def measure(case: Case, settings: Settings) -> list[Row]:
+        data = settings.load(case.data).head(settings.size(2_000, quick=300, least=20))
+        n_trees = settings.size(N_TREES_STREAM)
+        peer.new(n_trees, 0)  # if it is missing, say so before anything is timed
+        pairs = alternate(
+            lambda seed: row_by_row_ours(mondrian(n_trees, seed), data),
+            lambda seed: row_by_row_river(peer.new(n_trees, seed), data),
+            case.runs(settings),
+        )
+        ours, other = (seconds / (len(data.y) - 1) for seconds in pairs.medians())
+        row = case.row(
+            settings,
+            data=f"{case.data}, {len(data.y)} rows",
+            ours=f"{duration(ours)} per row",
+            peer=f"{peer.name} {duration(other)} per row",
+            values=pairs.times_faster(),
+            unit="×",
+            better="higher",
+            seconds=pairs.seconds(),
+        )
+        return [row]
+
+    return measure
+
+
+def learning_overhead(case: Case, settings: Settings) -> list[Row]:
+    """What a call of `learn_one` costs beyond the core's work: one tree, loop minus one call."""
+    data = settings.load(case.data)
+    rows, labels = list(data.X[1:]), data.y[1:].tolist()
+    core_labels, n_classes = data.labels, len(data.classes)
+
+    def loop(seed: int) -> Job:
+        forest = mondrian(1, seed)
+        forest.partial_fit(data.X[:1], data.y[:1], classes=data.classes)
+
+        def job() -> None:
+            for row, label in zip(rows, labels, strict=True):
+                forest.learn_one(row, label)
+
+        return job
+
+    def core(seed: int) -> Job:
+        forest = core_forest(1, data.X.shape[1], seed)
+        forest.learn(data.X[:1], core_labels[:1], n_classes, n_threads=1)
+        X, y = data.X[1:], core_labels[1:]
+        return lambda: forest.learn(X, y, n_classes, n_threads=1, one_by_one=True)
+
+    return [overhead_row(case, settings, alternate(loop, core, case.runs(settings)), len(rows))]
+
+
+def predicting_overhead(case: Case, settings: Settings) -> list[Row]:
+    """What a call of `predict_proba_one` costs beyond the core's work."""
+    data = settings.load(case.data)
+    rows = list(data.X_test)
+
+    def loop(seed: int) -> Job:
+        forest = mondrian(1, seed).fit(data.X, data.y)
+
+        def job() -> None:
+            for row in rows:
+                forest.predict_proba_one(row)
+
+        return job
+
+    def core(seed: int) -> Job:
+        forest = mondrian(1, seed).fit(data.X, data.y)._forest
+        return lambda: forest.predict(data.X_test, 1)
+
+    return [overhead_row(case, settings, alternate(loop, core, case.runs(settings)), len(rows))]
+
+
+def overhead_row(case: Case, settings: Settings, pairs: Pairs, n_rows: int) -> Row:
+    """Microseconds per row that the loop takes more than the core."""
+    loop, core = (seconds / n_rows for seconds in pairs.medians())
+    return case.row(
+        settings,
+        ours=f"{duration(loop)} per call",
+        peer=f"core {duration(core)} per row",
+        values=[1e6 * difference / n_rows for difference in pairs.differences()],
+        unit="µs",
+        seconds=pairs.seconds(),
+    )
+
+
+def long_stream(case: Case, settings: Settings) -> list[Row]:
+    """Cost per sample late in a stream by the cost early in it, both ours.
+
+    Pieces of one long stream are timed in turn with the same stretch of a new forest's youth.
+    """
+    runs = case.runs(settings)
+    late, early = settings.size(1_000_000, quick=100_000), settings.size(10_000)
+    width = settings.size(4_000)
+    n_trees = settings.size(N_TREES_STREAM)
+    start = late - runs * width // 2
+    X, y = load_stream(case.data, settings.folder, start + runs * width)
+    labels, n_classes = y.astype(np.int32), int(y.max()) + 1
+
+    def learning(forest: Any, begin: int, end: int) -> Job:
+        rows, classes = X[begin:end], labels[begin:end]
+        return lambda: forest.learn(rows, classes, n_classes, n_threads=1, one_by_one=True)
+
+    old = core_forest(n_trees, X.shape[1], 0)
+    learning(old, 0, start)()
+
+    def at_late(number: int) -> Job:
+        return learning(old, start + number * width, start + (number + 1) * width)
+
+    def at_early(number: int) -> Job:
+        young = core_forest(n_trees, X.shape[1], number)
+        learning(young, 0, early - width // 2)()
+        return learning(young, early - width // 2, early + width // 2)
+
+    pairs = alternate(at_late, at_early, runs)
+    after_many, after_few = (seconds / width for seconds in pairs.medians())
+    row = case.row(
+        settings,
+        ours=f"at {late:,}: {duration(after_many)} per sample",
+        peer=f"at {early:,}: {duration(after_few)}",
+        values=pairs.ratios(),
+        seconds=pairs.seconds(),
+    )
+    return [row]
+
+
+def batch_stream(case: Case, settings: Settings) -> Iterable[Row]:
+    """Samples per second in batches, each predicted before it is learned, by River's."""
+    n_rows, batch = settings.size(100_000, quick=20_000, least=40), settings.size(1_000, least=10)
+    X, y = load_stream(case.data, settings.folder, n_rows)
+    n_trees, n_river = settings.size(N_TREES_STREAM), settings.size(1_000, quick=200, least=20)
+    forest = mondrian(n_trees, 0).partial_fit(X[:batch], y[:batch])
+    n_right = 0
+
+    def job() -> None:
+        nonlocal n_right
+        for start in range(batch, n_rows, batch):
+            rows, classes = X[start : start + batch], y[start : start + batch]
+            n_right += int((forest.predict(rows) == classes).sum())
+            forest.partial_fit(rows, classes)
+
+    seconds = seconds_of(job)
+    rate, accuracy = (n_rows - batch) / seconds, n_right / (n_rows - batch)
+    head = Data(X[:n_river], y[:n_river], X[:0])
+    for peer in (AMF, ARF):
+        columns: dict[str, Any] = {
+            "case": f"{case.name} / {peer.name}",
+            "data": f"{case.data}, {n_rows:,} rows",
+            "ours": f"{rate:,.0f} samples/s, accuracy {accuracy:.3f}",
+            "unit": "×",
+            "better": "higher",
+        }
+        try:
+            river = seconds_of(row_by_row_river(peer.new(n_trees, 0), head))
+        except NotMeasuredError as error:
+            yield case.row(settings, **columns, note=f"not measured: {error}")
+            continue
+        river_rate = (n_river - 1) / river
+        yield case.row(
+            settings,
+            **columns,
+            peer=f"{peer.name} {river_rate:,.0f} samples/s (first {n_river} rows)",
+            values=[rate / river_rate],
+            seconds={"ours": [seconds], "peer": [river]},
+            details={"accuracy": accuracy},
+        )
+
+
+def memory(way: str) -> Measure:
+    """Bytes per sample and tree, and the peak while learning, in a process of its own."""
+
+    def measure(case: Case, settings: Settings) -> list[Row]:
+        n_parts = len(settings.load(case.data).y) * settings.n_trees
+        found = memory_of_learning(
+            data=case.data,
+            folder=str(settings.folder) if settings.folder else None,
+            scale=settings.scale,
+            way=way,
+            n_trees=settings.n_trees,
+            n_batches=settings.n_batches,
+        )
+        resident, peak, model = found["resident"], found["peak"], found["model"]
+        says = "" if model is None else f"; model {number(model / n_parts)} bytes by nbytes_"
+        rows = [
+            case.row(
+                settings,
+                ours=f"{megabytes(resident)}{says}",
+                values=[resident / n_parts],
+                unit="bytes",
+                details=found,
+            )
+        ]
+        if peak is not None and resident > 0:
+            row = case.row(
+                settings,
+                case=f"{case.name}, peak / resident",
+                ours=f"peak {megabytes(peak)}",
+                values=[peak / resident],
+                target=PEAK_TARGET,
+            )
+            rows.append(row)
+        return rows
+
+    return measure

@@ -1,0 +1,27 @@
+"""Memory of learning, asked of a fresh process; see `benchmarks._memory_child`."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from benchmarks.results import NotMeasuredError
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+def memory_of_learning(**task: Any) -> dict[str, Any]:
+    """Bytes resident after learning, at most meanwhile, and held by the model.
+
+    `task` has data, folder, scale, way ("fit" or "mini-batches"), n_trees and n_batches.
+    """
+    if not Path("/proc/self/status").exists() and find_spec("resource") is None:
+        raise NotMeasuredError("this system does not tell a process its memory")
+    command = [sys.executable, "-m", "benchmarks._memory_child", json.dumps(task)]
+    child = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True)
+    answer: dict[str, Any] = json.loads(child.stdout)
+    return answer

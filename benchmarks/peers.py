@@ -1,0 +1,37 @@
+"""What the forest is measured against. River is optional."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
+
+from benchmarks.results import NotMeasuredError
+
+
+@dataclass(frozen=True)
+class Peer:
+    """A model under its short name; `new` takes the number of trees and the seed."""
+
+    name: str
+    new: Callable[[int, int], Any]
+
+
+def river_forests() -> Any:
+    """River's module of forests."""
+    try:
+        from river import forest
+    except ImportError as error:
+        raise NotMeasuredError("needs river (pip install 'onlineforest[bench]')") from error
+    return forest
+
+
+ERT_K = Peer("ERT-k", lambda n, seed: ExtraTreesClassifier(n, n_jobs=1, random_state=seed))
+ERT_1 = Peer(
+    "ERT-1", lambda n, seed: ExtraTreesClassifier(n, max_features=1, n_jobs=1, random_state=seed)
+)
+RF = Peer("RF", lambda n, seed: RandomForestClassifier(n, n_jobs=1, random_state=seed))
+AMF = Peer("River AMF", lambda n, seed: river_forests().AMFClassifier(n_estimators=n, seed=seed))
+ARF = Peer("River ARF", lambda n, seed: river_forests().ARFClassifier(n_models=n, seed=seed))

@@ -1,0 +1,87 @@
+"""What a case is, and how much of it is measured. Knows no case."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from benchmarks.data import Data, load
+from benchmarks.formats import duration
+from benchmarks.results import Row
+from benchmarks.timing import Pairs
+
+N_TREES = 100
+N_BATCHES = 100
+
+load_once = lru_cache(maxsize=4)(load)
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How much is measured. `scale` multiplies all sizes, for tests."""
+
+    repeats: int
+    quick: bool = False
+    scale: float = 1.0
+    folder: Path | None = None
+
+    def load(self, name: str) -> Data:
+        """A data set at this scale."""
+        return load_once(name, self.folder, self.scale)
+
+    def size(self, full: int, quick: int | None = None, least: int = 2) -> int:
+        """A number of rows, trees or batches at this scale."""
+        size = quick if self.quick and quick is not None else full
+        return max(least, round(size * self.scale))
+
+    @property
+    def n_trees(self) -> int:
+        """Trees of a forest."""
+        return self.size(N_TREES)
+
+    @property
+    def n_batches(self) -> int:
+        """Mini-batches the training set comes in."""
+        return self.size(N_BATCHES)
+
+
+Measure = Callable[["Case", Settings], Iterable[Row]]
+
+
+@dataclass(frozen=True)
+class Case:
+    """A name, a data set and how to measure it."""
+
+    name: str
+    data: str
+    measure: Measure
+    target: float | None = None
+    # Targets are set for the full data sets, but for those that hold for any.
+    any_data: bool = False
+    # Peers that take minutes are run less often.
+    most_runs: int | None = None
+
+    def runs(self, settings: Settings) -> int:
+        """How many pairs of runs to make."""
+        return min(settings.repeats, self.most_runs or settings.repeats)
+
+    def row(self, settings: Settings, **columns: Any) -> Row:
+        """A row of this case, with its target where that applies."""
+        columns = {"case": self.name, "data": self.data, "target": self.target, **columns}
+        if not self.any_data and (settings.quick or settings.scale != 1):
+            columns["target"] = None
+        return Row(**columns)
+
+    def ratio_row(self, settings: Settings, pairs: Pairs, peer: str) -> Row:
+        """A row of seconds of ours by seconds of the peer."""
+        ours, other = pairs.medians()
+        return self.row(
+            settings,
+            ours=duration(ours),
+            peer=f"{peer} {duration(other)}",
+            values=pairs.ratios(),
+            seconds=pairs.seconds(),
+        )

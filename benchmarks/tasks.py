@@ -1,0 +1,85 @@
+"""What models are timed at. A function prepares a job and returns it: only the job is timed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+
+from benchmarks.data import Data
+from benchmarks.timing import Job
+
+# Model, data, number of batches -> job.
+Task = Callable[[Any, Data, int], Job]
+
+
+def fitting(model: Any, data: Data, n_batches: int) -> Job:  # noqa: ARG001
+    """Learn all rows at once."""
+    return lambda: model.fit(data.X, data.y)
+
+
+def mini_batches(model: Any, data: Data, n_batches: int) -> Job:
+    """Learn all rows, batch by batch."""
+
+    def job() -> None:
+        for start, end in pairwise(batch_edges(data, n_batches)):
+            classes = data.classes if start == 0 else None
+            model.partial_fit(data.X[start:end], data.y[start:end], classes=classes)
+
+    return job
+
+
+def retraining(model: Any, data: Data, n_batches: int) -> Job:
+    """Learn everything so far afresh at each batch, as a model without `partial_fit` has to."""
+
+    def job() -> None:
+        for end in batch_edges(data, n_batches)[1:]:
+            clone(model).fit(data.X[:end], data.y[:end])
+
+    return job
+
+
+def predicting(model: Any, data: Data, n_batches: int) -> Job:  # noqa: ARG001
+    """Predict the test set."""
+    model.fit(data.X, data.y)
+    return lambda: model.predict_proba(data.X_test)
+
+
+def batch_edges(data: Data, n_batches: int) -> list[int]:
+    """Where batches begin, and the end of the last."""
+    return [len(data.y) * number // n_batches for number in range(n_batches + 1)]
+
+
+def row_by_row_ours(forest: Any, data: Data) -> Job:
+    """Predict and learn each row but the first, which is learned before."""
+    forest.partial_fit(data.X[:1], data.y[:1], classes=data.classes)
+    rows, labels = list(data.X[1:]), data.y[1:].tolist()
+
+    def job() -> None:
+        for row, label in zip(rows, labels, strict=True):
+            forest.predict_proba_one(row)
+            forest.learn_one(row, label)
+
+    return job
+
+
+def row_by_row_river(model: Any, data: Data) -> Job:
+    """The same with a model of River, which takes dicts."""
+    rows, labels = river_rows(data.X), data.y.tolist()
+    model.learn_one(rows[0], labels[0])
+
+    def job() -> None:
+        for row, label in zip(rows[1:], labels[1:], strict=True):
+            model.predict_proba_one(row)
+            model.learn_one(row, label)
+
+    return job
+
+
+def river_rows(X: NDArray[np.float32]) -> list[dict[int, float]]:
+    """Rows as River takes them."""
+    return [dict(enumerate(row)) for row in X.tolist()]

@@ -1,0 +1,62 @@
+"""Clocks: two things timed in turn, so that a machine that slows down slows both."""
+
+from __future__ import annotations
+
+import gc
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from statistics import median
+
+Job = Callable[[], object]
+Prepare = Callable[[int], Job]
+
+
+@dataclass
+class Pairs:
+    """Seconds of two sides, run in turn; entry i of both belongs together."""
+
+    ours: list[float] = field(default_factory=list)
+    peer: list[float] = field(default_factory=list)
+
+    def ratios(self) -> list[float]:
+        """Ours by the peer's, pair by pair."""
+        return [ours / peer for ours, peer in zip(self.ours, self.peer, strict=True)]
+
+    def times_faster(self) -> list[float]:
+        """The peer's by ours, pair by pair."""
+        return [peer / ours for ours, peer in zip(self.ours, self.peer, strict=True)]
+
+    def differences(self) -> list[float]:
+        """Ours minus the peer's, pair by pair."""
+        return [ours - peer for ours, peer in zip(self.ours, self.peer, strict=True)]
+
+    def medians(self) -> tuple[float, float]:
+        """Median seconds of each side."""
+        return median(self.ours), median(self.peer)
+
+    def seconds(self) -> dict[str, list[float]]:
+        """Every run of both sides."""
+        return {"ours": self.ours, "peer": self.peer}
+
+
+def seconds_of(job: Job) -> float:
+    """Time of one call. What it returns is freed after the clock has stopped."""
+    gc.collect()
+    start = time.perf_counter()
+    result = job()
+    seconds = time.perf_counter() - start
+    del result
+    return seconds
+
+
+def alternate(ours: Prepare, peer: Prepare, repeats: int) -> Pairs:
+    """Time ours and the peer in turn.
+
+    `ours` and `peer` take the number of the round, do what is not to be timed, and return what is.
+    """
+    pairs = Pairs()
+    for number in range(repeats):
+        pairs.ours.append(seconds_of(ours(number)))
+        pairs.peer.append(seconds_of(peer(number)))
+    return pairs

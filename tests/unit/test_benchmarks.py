@@ -1,0 +1,223 @@
+from __future__ import annotations
+
+import json
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT))  # benchmarks is run from a checkout, never installed
+
+from benchmarks.__main__ import main
+from benchmarks.cases import full_cases, quick_cases
+from benchmarks.formats import duration, number
+from benchmarks.report import COLUMNS, Report, as_json, as_markdown, bar_ends, save_plot
+from benchmarks.results import NotMeasuredError, Row
+from benchmarks.settings import Case, Settings
+from benchmarks.timing import Pairs, alternate
+
+
+def report_of(*rows, complete=True):
+    return Report({"cores": 2, "river": None}, {"quick": False}, list(rows), complete)
+
+
+def cells_of(markdown):
+    """The cells of each row of the table, by column."""
+    lines = [line.split("|")[1:-1] for line in markdown.splitlines() if line.startswith("|")]
+    return [dict(zip(COLUMNS, map(str.strip, line))) for line in lines[2:]]
+
+
+def test_runs_alternate_and_the_figure_is_the_median_of_pairs(monkeypatch):
+    calls, now = [], [0.0]
+    seconds = {"ours": [1.0, 9.0, 2.0], "peer": [2.0, 3.0, 8.0]}
+    monkeypatch.setattr("benchmarks.timing.time.perf_counter", lambda: now[0])
+
+    def side(name):
+        def prepare(number):
+            calls.append(f"prepare {name}")
+            now[0] += 100.0  # preparing is not timed
+
+            def job():
+                calls.append(name)
+                now[0] += seconds[name][number]
+
+            return job
+
+        return prepare
+
+    pairs = alternate(side("ours"), side("peer"), repeats=3)
+    assert calls == ["prepare ours", "ours", "prepare peer", "peer"] * 3
+    assert pairs == Pairs(seconds["ours"], seconds["peer"])
+    assert pairs.ratios() == [0.5, 3.0, 0.25]
+    assert pairs.times_faster() == [2.0, 1 / 3, 4.0]
+    assert pairs.differences() == [-1.0, 6.0, -6.0]
+    assert pairs.medians() == (2.0, 3.0)
+    # The ratio of the medians would be 2/3.
+    assert Row("fit", "letter", values=pairs.ratios()).median == 0.5
+
+
+@pytest.mark.parametrize(
+    ("better", "value", "met", "sign"),
+    [
+        ("lower", 0.2, True, "≤"),
+        ("lower", 0.25, True, "≤"),
+        ("lower", 0.3, False, "≤"),
+        ("higher", 0.2, False, "≥"),
+        ("higher", 0.25, True, "≥"),
+        ("higher", 0.3, True, "≥"),
+    ],
+)
+def test_targets_are_compared_the_right_way_round(better, value, met, sign):
+    row = Row("fit", "letter", values=[value], better=better, target=0.25)
+    assert row.met is met
+    assert (bar_ends(row)[0] <= 1) is met
+    (cells,) = cells_of(as_markdown(report_of(row)))
+    assert cells["met"] == ("yes" if met else "NO")
+    assert cells["target"] == f"{sign} 0.25"
+
+
+def test_the_summary_names_what_was_missed():
+    met, missed = (Row("fit", data, values=[0.3], target=t) for data, t in (("a", 1), ("b", 0.1)))
+    text = as_markdown(report_of(met, missed, Row("fit", "c", values=[0.3])))
+    assert "1 of 2 targets met. Missed: fit (b)." in text
+    assert "Interrupted" not in text
+    assert "Interrupted" in as_markdown(report_of(met, complete=False))
+
+
+def test_markdown_and_json_agree():
+    rows = [
+        Row("fit", "letter", "1 s", "ERT-k 4 s", [0.2, 0.25, 0.4], target=0.2),
+        Row("one sample", "letter", values=[60.0], unit="×", better="higher", target=50.0),
+        Row("memory", "usps", values=[850.4], unit="bytes"),
+        Row("one sample", "usps", note="not measured: needs river"),
+    ]
+    report = report_of(*rows)
+    table, content = cells_of(as_markdown(report)), json.loads(as_json(report))
+    assert [cells["met"] for cells in table] == ["NO", "yes", "-", "-"]
+    assert [row["met"] for row in content["rows"]] == [False, True, None, None]
+    figures = [cells["ratio (median)"] for cells in table]
+    assert figures == ["0.25", "60×", "850 bytes", "not measured: needs river"]
+    assert [row["median"] for row in content["rows"]] == [0.25, 60.0, 850.4, None]
+    assert [cells["spread"] for cells in table] == ["0.2 – 0.4", "1 run", "1 run", "-"]
+    assert (content["rows"][0]["low"], content["rows"][0]["high"]) == (0.2, 0.4)
+    for cells, row in zip(table, content["rows"]):
+        assert (cells["case"], cells["data"]) == (row["case"], row["data"])
+
+
+def test_figures_below_zero_can_be_drawn(tmp_path):
+    path = tmp_path / "plot.png"
+    save_plot(report_of(Row("overhead", "letter", values=[-1.0, 0.0], target=5.0)), path)
+    assert path.read_bytes().startswith(b"\x89PNG")
+
+
+def test_numbers_as_people_read_them():
+    assert [number(v) for v in (0.01234, 1.5, 15000.4)] == ["0.0123", "1.5", "15,000"]
+    assert [duration(v) for v in (2.0, 0.0021, 0.0000034)] == ["2 s", "2.1 ms", "3.4 µs"]
+
+
+def test_targets_of_other_data_are_not_claimed():
+    bound = Case("fit", "letter", lambda case, settings: [], target=0.25)
+    anywhere = Case("overhead", "letter", lambda case, settings: [], target=5.0, any_data=True)
+    full, quick = Settings(repeats=5), Settings(repeats=5, quick=True)
+    assert (bound.row(full).target, bound.row(quick).target) == (0.25, None)
+    assert (anywhere.row(full).target, anywhere.row(quick).target) == (5.0, 5.0)
+    assert bound.row(Settings(repeats=5, scale=0.5)).target is None
+
+
+def run_quickly(folder, *more):
+    """Run the command at the smallest sizes; what it saved as JSON."""
+    scale = ["--quick", "--scale", "0.02", "--repeats", "1", "--out", str(folder)]
+    assert main([*scale, *more]) == 0
+    return json.loads((folder / "benchmarks.json").read_text(encoding="utf-8"))
+
+
+def test_the_command_measures_every_case(tmp_path, capsys):
+    content = run_quickly(tmp_path)
+    output = capsys.readouterr()
+    names = {f"benchmarks.{ending}" for ending in ("md", "json", "png")}
+    assert {path.name for path in tmp_path.iterdir()} == names
+    assert output.out == (tmp_path / "benchmarks.md").read_text(encoding="utf-8")
+    assert content["complete"]
+    has_river = find_spec("river") is not None
+    for case in quick_cases():
+        assert f"{case.name}, {case.data} … " in output.err
+        rows = [
+            row
+            for row in content["rows"]
+            if row["case"].startswith(case.name) and row["data"].startswith(case.data)
+        ]
+        assert rows, case.name
+        for row in rows:
+            assert bool(row["values"]) is (has_river or "River" not in row["case"])
+
+
+def test_without_river_its_rows_say_so(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "river", None)
+    content = run_quickly(tmp_path, "--only", "River", "--only", "batch stream")
+    names = [row["case"] for row in content["rows"]]
+    assert names == [
+        f"{case} / River {peer}"
+        for case in ("one sample", "batch stream")
+        for peer in ("AMF", "ARF")
+    ]
+    for row in content["rows"]:
+        assert not row["values"]
+        assert row["note"] == "not measured: needs river (pip install 'onlineforest[bench]')"
+
+
+def test_what_was_measured_before_an_interruption_is_reported(tmp_path, monkeypatch, capsys):
+    def interrupted(case, settings):
+        raise KeyboardInterrupt
+
+    cases = [
+        Case("first", "digits", lambda case, settings: [case.row(settings, values=[1.0])]),
+        Case("second", "digits", interrupted),
+    ]
+    monkeypatch.setattr("benchmarks.cases.quick_cases", lambda: cases)
+    assert main(["--quick", "--out", str(tmp_path)]) == 130
+    content = json.loads((tmp_path / "benchmarks.json").read_text(encoding="utf-8"))
+    assert [row["case"] for row in content["rows"]] == ["first"]
+    assert not content["complete"]
+    assert "interrupted" in capsys.readouterr().err
+
+
+def test_without_data_the_message_names_the_variable_and_the_way_out(monkeypatch, capsys):
+    monkeypatch.delenv("ONLINEFOREST_DATA", raising=False)
+    assert main([]) == 2
+    message = capsys.readouterr().err
+    assert "ONLINEFOREST_DATA" in message and "--quick" in message
+
+
+def test_a_data_set_that_is_not_there_has_a_row_that_says_so(tmp_path, monkeypatch):
+    monkeypatch.setenv("ONLINEFOREST_DATA", str(tmp_path))
+    assert main(["--only", "letter", "--only", "covtype", "--out", str(tmp_path)]) == 0
+    content = json.loads((tmp_path / "benchmarks.json").read_text(encoding="utf-8"))
+    assert len(content["rows"]) > 10
+    for row in content["rows"]:
+        assert row["note"].startswith("not measured: needs ")
+        assert row["note"].endswith(".npz in the folder of the data sets")
+
+
+def test_a_folder_that_cannot_be_written(tmp_path, capsys):
+    blocked = tmp_path / "file"
+    blocked.write_text("in the way")
+    assert main(["--quick", "--out", str(blocked / "sub")]) == 2
+    assert capsys.readouterr().err.startswith("cannot write to")
+
+
+def test_cases_can_be_listed_and_chosen(capsys):
+    assert main(["--list", "--only", "fit / ERT-k"]) == 0
+    listed = capsys.readouterr().out.splitlines()
+    assert listed == [f"fit / ERT-k, {data}" for data in ("letter", "satimages", "dna", "usps")]
+    with pytest.raises(SystemExit, match="2"):
+        main(["--only", "nothing of the kind"])
+    names = [(case.name, case.data) for case in full_cases()]
+    assert len(set(names)) == len(names)
+
+
+def test_no_plot_without_matplotlib(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    with pytest.raises(NotMeasuredError, match="needs matplotlib"):
+        save_plot(report_of(), tmp_path / "plot.png")
