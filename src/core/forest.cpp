@@ -29,8 +29,7 @@ constexpr std::size_t kBetweenStops = 256;  // points learned one by one before 
 // work. What is predicted does not depend on the pieces.
 std::size_t piece_size(std::size_t n_rows, std::size_t n_threads) {
   constexpr std::size_t fewest = 64, most = 8192;
-  const std::size_t n_pieces = n_threads > 1 ? 2 * n_threads : 1;
-  return std::clamp((n_rows + n_pieces - 1) / n_pieces, fewest, most);
+  return std::clamp((n_rows + n_threads - 1) / std::max<std::size_t>(n_threads, 1), fewest, most);
 }
 
 ForestOptions checked(ForestOptions options) {

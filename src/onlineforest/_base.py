@@ -18,7 +18,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from onlineforest._core import LabelForest
-from onlineforest._validation import check_feature_weights, check_rows
+from onlineforest._validation import check_feature_weights, check_rows, plain_rows
 
 
 class BaseMondrianForest(BaseEstimator):
@@ -117,9 +117,10 @@ class BaseMondrianForest(BaseEstimator):
 
     def _check_queries(self, X: ArrayLike) -> NDArray[np.float32]:
         """Rows to predict, rounded to float32 exactly as the stored ones were."""
-        check_is_fitted(self)
-        rows: NDArray[np.float32] = check_rows(self, X, reset=False)
-        return rows
+        if not hasattr(self, "_forest"):
+            check_is_fitted(self)  # raises
+        rows = plain_rows(self, X)
+        return check_rows(self, X, reset=False) if rows is None else rows
 
     def _n_threads(self) -> int:
         return int(min(effective_n_jobs(self.n_jobs), 1024))

@@ -18,6 +18,8 @@ from onlineforest._validation import (
     check_no_label_missing,
     check_row,
     check_rows,
+    plain_labels,
+    plain_rows,
     unchanged_on_error,
 )
 
@@ -396,6 +398,10 @@ class MondrianForestClassifier(ClassifierMixin, BaseMondrianForest):
     def _check_batch(
         self, X: ArrayLike, y: ArrayLike, *, reset: bool
     ) -> tuple[NDArray[np.float32], NDArray[Any]]:
+        if not reset:
+            rows, labels = plain_rows(self, X), plain_labels(y)
+            if rows is not None and labels is not None and len(rows) == len(labels):
+                return rows, labels
         check_no_label_missing(y)
         rows, labels = check_rows(self, X, y=y, reset=reset)
         return rows, check_labels(labels)

@@ -48,6 +48,33 @@ def check_rows(estimator: Any, X: Any, **options: Any) -> Any:
         return validate_data(estimator, X, dtype=np.float32, order="C", **options)
 
 
+def plain_rows(estimator: Any, X: Any) -> NDArray[np.float32] | None:
+    """The rows, if they are what most batches of a stream are: a plain array in good order.
+
+    None otherwise. Then `check_rows` has to look, which takes longer than learning a small batch,
+    or says what is wrong.
+    """
+    if (
+        type(X) is not np.ndarray
+        or X.dtype.char not in "fd"
+        or X.ndim != 2
+        or len(X) == 0
+        or X.shape[1] != estimator.n_features_in_
+        or hasattr(estimator, "feature_names_in_")
+    ):
+        return None
+    with np.errstate(over="ignore"):
+        rows = np.ascontiguousarray(X, dtype=np.float32)
+    return rows if np.isfinite(rows).all() else None
+
+
+def plain_labels(y: Any) -> NDArray[Any] | None:
+    """The labels, if they are a plain array of whole numbers, bools or strings; None otherwise."""
+    if type(y) is np.ndarray and y.ndim == 1 and y.dtype.kind in "iubU":
+        return y
+    return None
+
+
 def check_row(x: Any) -> NDArray[np.float32]:
     """One sample as the core wants it: a contiguous row of float32. The core looks for NaN."""
     array = np.asarray(x)
@@ -147,10 +174,10 @@ class ClassCodes:
             raise ValueError(
                 f"{name} has labels that are {theirs}, but this forest was fitted with {ours}."
             )
+        if self._knows(labels):
+            return self
         new = np.unique(labels)
         new = new[~np.isin(new, self.classes)]
-        if len(new) == 0:
-            return self
         classes = np.concatenate([self.classes, new])
         codes = np.concatenate([self.codes, np.arange(len(self), len(classes), dtype=np.int32)])
         order = np.argsort(classes)
@@ -160,6 +187,10 @@ class ClassCodes:
                 f"{self.classes.dtype} cannot be told apart."
             )
         return ClassCodes(classes[order], codes[order])
+
+    def _knows(self, labels: NDArray[Any]) -> bool:
+        places = np.searchsorted(self.classes, labels)
+        return bool(np.all(self.classes[np.minimum(places, len(self) - 1)] == labels))
 
     def code_of(self, label: Any) -> int | None:
         """The code of one label, None if it is not known or is no label at all."""
