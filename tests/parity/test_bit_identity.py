@@ -98,17 +98,29 @@ def test_clone_starts_empty():
 
 
 class SignalAfter:
-    """Sends this process an interrupt after a delay."""
+    """Sends this process an interrupt after a delay, and again should it get lost.
+
+    On a busy machine it may come before the core is at work, somewhere where Python drops it.
+    """
 
     def __init__(self, seconds):
-        self.timer = threading.Timer(seconds, signal.raise_signal, [signal.SIGINT])
-        # raise_signal reaches the thread that calls it; Python runs the handler in the main thread.
+        self.seconds = seconds
+        self.is_over = threading.Event()
+        self.thread = threading.Thread(target=self.send, daemon=True)
+
+    def send(self):
+        delay = self.seconds
+        while not self.is_over.wait(delay):
+            # Reaches the thread that calls it; Python runs the handler in the main thread.
+            signal.raise_signal(signal.SIGINT)
+            delay = 2.0
 
     def __enter__(self):
-        self.timer.start()
+        self.thread.start()
 
     def __exit__(self, *exc):
-        self.timer.cancel()
+        self.is_over.set()
+        self.thread.join()
 
 
 def big_data(n=60_000, d=20):
