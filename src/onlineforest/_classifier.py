@@ -323,11 +323,15 @@ class MondrianForestClassifier(ClassifierMixin, BaseMondrianForest):
         """Probabilities, and the classes they stand for."""
         if not hasattr(self, "_forest"):
             check_is_fitted(self)  # raises
+        codes = self._codes
         try:
-            return self._in_order_of_classes(lambda: self._forest.predict_one(x))
+            probabilities = self._forest.predict_one(x)
         except TypeError:
             row = check_row(x)
             return self._in_order_of_classes(lambda: self._forest.predict_one(row))
+        if codes.in_order and len(probabilities) == len(codes):
+            return probabilities, codes.classes
+        return self._in_order_of_classes(lambda: self._forest.predict_one(x))
 
     def _predict(self, X: ArrayLike) -> tuple[NDArray[np.float64], NDArray[Any]]:
         """Probabilities, and the classes their columns stand for."""
