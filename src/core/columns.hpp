@@ -69,8 +69,10 @@ struct Coordinates {
 // A copy of the first points feature by feature, and the box around them: for growing trees from all of them.
 class Columns {
  public:
-  template <class Value>
-  Columns(const PointStore<Value>& points, std::size_t n)
+  // Calls on_scan(n) after copying n numbers.
+  template <class Value, class OnScan = void (*)(std::size_t)>
+  Columns(
+      const PointStore<Value>& points, std::size_t n, OnScan on_scan = [](std::size_t) {})
       : n_(n), data_(n * points.n_features()), lower_(points.n_features()), upper_(points.n_features()) {
     const std::size_t n_features = points.n_features();
     constexpr std::size_t tile = 16;  // so that what is written stays in cache
@@ -79,10 +81,12 @@ class Columns {
       for (std::size_t d = 0; d < n_features; ++d) {
         for (std::size_t i = begin; i < end; ++i) data_[d * n + i] = points.row(static_cast<Slot>(i))[d];
       }
+      on_scan((end - begin) * n_features);
     }
     start_box(lower_.data(), upper_.data(), points.box(0), n_features);
     for (std::size_t i = 1; i < n; ++i) {
       include(lower_.data(), upper_.data(), points.box(static_cast<Slot>(i)), n_features);
+      on_scan(n_features);
     }
   }
 

@@ -21,7 +21,7 @@ std::size_t largest_set(std::size_t n_features) {
   return std::clamp<std::size_t>(most_numbers / n_features, 1, most_points);
 }
 
-// A set of fewer points than this part of the tree is learned point by point.
+// A set of fewer points than one in so many of the tree's is learned point by point.
 constexpr std::size_t kSmallSet = 8;
 constexpr std::size_t kBetweenStops = 256;  // points learned one by one before the next look at the stop signal
 
@@ -29,7 +29,8 @@ constexpr std::size_t kBetweenStops = 256;  // points learned one by one before 
 // work. What is predicted does not depend on the pieces.
 std::size_t piece_size(std::size_t n_rows, std::size_t n_threads) {
   constexpr std::size_t fewest = 64, most = 8192;
-  return std::clamp((n_rows + n_threads - 1) / std::max<std::size_t>(n_threads, 1), fewest, most);
+  const std::size_t n_pieces = std::max<std::size_t>(n_threads, 1);
+  return std::clamp((n_rows + n_pieces - 1) / n_pieces, fewest, most);
 }
 
 ForestOptions checked(ForestOptions options) {
@@ -88,15 +89,16 @@ void LabelForest::learn(std::span<const float> rows, std::span<const Label> labe
   StopSignal signal(requested);
   catch_up(n_threads, signal);  // what a stopped call left behind
   one_by_one_ = one_by_one;
-  for (std::size_t done = 0; done < labels.size() || done == 0;) {
+  std::size_t done = 0;
+  do {
     // The point that makes the measure due comes alone, so that it is refreshed where calls of one point would.
     std::size_t n = labels.size() - done;
     if (one_by_one) n = std::min(n, std::max<std::size_t>(schedule_.n_until_due(points_.size()) - 1, 1));
     points_.append(rows.subspan(done * options_.n_features, n * options_.n_features), labels.subspan(done, n));
     n_classes_ = n_classes;
     catch_up(n_threads, signal);
-    done += std::max<std::size_t>(n, 1);
-  }
+    done += n;
+  } while (done < labels.size());
 }
 
 void LabelForest::refresh_measure() {
@@ -122,7 +124,8 @@ void LabelForest::catch_up(std::size_t n_threads, StopSignal& signal) {
   if (points_.size() == 0 || std::ranges::none_of(trees_, is_behind)) return;
   std::optional<Columns> columns;
   if (std::ranges::any_of(trees_, [this](const LabelTree& tree) { return must_grow(tree); })) {
-    columns.emplace(points_, points_.size());
+    StopProbe stop(signal, true);
+    columns.emplace(points_, points_.size(), [&stop](std::size_t n) { stop.tick(n); });
   }
   parallel_for(trees_.size(), n_threads, signal, [&] {
     return [&, work = workspaces_.lend()](std::size_t i, StopProbe& stop) mutable {

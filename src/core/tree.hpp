@@ -109,7 +109,7 @@ class Tree {
     work.bounds.start(fresh.weights(), columns.box(), fresh.n_features());
     fresh.sample_blocks({kRoot, 0, columns.n_points(), 0.0, 0, kNoDimension, {}}, columns.coordinates(), points, work,
                         stop);
-    fresh.finish(points, work);
+    fresh.finish(points, work, stop);
     *this = std::move(fresh);
   }
 
@@ -201,7 +201,7 @@ class Tree {
         extend_block(task, points, work, stop);
       }
     }
-    finish(points, work);
+    finish(points, work, stop);
   }
 
   // Learns a few points one after the other. Their ways down are found side by side beforehand, for one alone waits
@@ -222,7 +222,7 @@ class Tree {
       work.order.assign(1, slot);
       start(work);
       changes[i] = extend_by_one({kRoot, 0, 1, 0.0, rng_.exponential()}, points, work, stop);
-      finish(points, work);
+      finish(points, work, stop);
     }
   }
 
@@ -234,15 +234,11 @@ class Tree {
 
   // What the end of a path is going to be asked for.
   [[gnu::always_inline]] inline void prefetch_end(const std::vector<NodeIndex>& path, const Points& points) const {
-    constexpr std::size_t last = 5, per_line = 16, most = 64;
-    const float* row = points.row(nodes_[path.back()].first_point);
-    prefetch(row);
-    prefetch(row + std::min(n_features(), per_line) - 1);
+    constexpr std::size_t last = 5, most = 64;
+    prefetch(points.row(nodes_[path.back()].first_point));
     for (std::size_t i = path.size() - std::min(path.size(), last); i < path.size(); ++i) {
       nodes_.prefetch_split_time(path[i]);
-      if (!nodes_.has_box(path[i])) continue;
-      const float* box = nodes_.stored_box(path[i]).lower;
-      for (std::size_t d = 0; d < std::min(2 * n_features(), most); d += per_line) prefetch(box + d);
+      nodes_.prefetch_box(path[i], most);
     }
   }
 
@@ -275,7 +271,7 @@ class Tree {
   }
 
   // Sets boxes and labels of new internal nodes from those of their children.
-  void finish(const Points& points, Workspace& work) {
+  void finish(const Points& points, Workspace& work, StopProbe& stop) {
     for (auto j = work.created.rbegin(); j != work.created.rend(); ++j) {
       const NodeIndex left = nodes_[*j].left, right = nodes_[*j].right();
       if (nodes_.has_box(*j)) {
@@ -283,6 +279,7 @@ class Tree {
         include(nodes_.lower(*j), nodes_.upper(*j), box(right, points, work.inner), n_features());
       }
       target_.combine(*j, left, right);
+      if (work.may_stop) stop.tick(n_features());
     }
   }
 
@@ -347,7 +344,7 @@ class Tree {
   void extend_block(const Task& task, const Points& points, Workspace& work, StopProbe& stop) {
     const NodeIndex j = task.node;
     const std::span<Slot> slots = slots_between(task.begin, task.end, work);
-    if (extend_paused_leaf(j, task, points, work, stop)) return;
+    if (extend_paused_leaf(task, points, work, stop)) return;
 
     const std::size_t n = n_features();
     const SmallBlock block = known_block(j, points, work.inner);
@@ -409,7 +406,7 @@ class Tree {
     grow_boxes_by_one(first, end, row, points, work);
     if (is_paused) {
       if (!path.empty()) birth_time = nodes_.split_time(path.back());
-      extend_paused_leaf(leaf, {leaf, task.begin, task.end, birth_time, clock}, points, work, stop);
+      extend_paused_leaf({leaf, task.begin, task.end, birth_time, clock}, points, work, stop);
     } else {
       add_to_leaf(leaf, points, std::span(&slot, 1));
       path.pop_back();
@@ -459,7 +456,8 @@ class Tree {
   }
 
   // Gives new points to a paused leaf, which may end its pause. False if the node is something else.
-  bool extend_paused_leaf(NodeIndex j, const Task& task, const Points& points, Workspace& work, StopProbe& stop) {
+  bool extend_paused_leaf(const Task& task, const Points& points, Workspace& work, StopProbe& stop) {
+    const NodeIndex j = task.node;
     if (!nodes_[j].is_leaf() || !target_.is_paused(j, nodes_[j].n_points)) return false;
     const std::span<const Slot> slots = slots_between(task.begin, task.end, work);
     if (target_.stays_paused(j, nodes_[j].n_points, points, slots)) {

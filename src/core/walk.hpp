@@ -83,7 +83,7 @@ class SetWalk {
       steps_.resize(now.depth);
       steps_.push_back({now.node, split_time - now.birth_time});
       const Node& node = nodes[now.node];
-      if (many) prefetch_box(nodes, now.node);
+      if (many) nodes.prefetch_box(now.node, 2 * n_features);  // needed when the rows have gone down to their leaves
       const std::span<Slot> set = std::span(order_).subspan(now.begin, now.end - now.begin);
       if (!node.is_leaf()) {
         if (set.size() == 1) {
@@ -123,14 +123,6 @@ class SetWalk {
     std::size_t depth;
     double birth_time;
   };
-
-  // It is looked at only when the rows have gone down to their leaves.
-  [[gnu::always_inline]] static void prefetch_box(const NodeStore& nodes, NodeIndex j) {
-    constexpr std::size_t per_line = 16;
-    if (!nodes.has_box(j)) return;
-    const float* box = nodes.stored_box(j).lower;
-    for (std::size_t d = 0; d < 2 * nodes.n_features(); d += per_line) prefetch(box + d);
-  }
 
   // Returns the first step at which the row is outside.
   template <class Target>

@@ -264,7 +264,7 @@ class MondrianForestClassifier(ClassifierMixin, BaseMondrianForest):
         self._check_parameters_unchanged()
         n_classes = len(self._codes)
         try:
-            self._forest.learn_one(x, code, n_classes)  # type: ignore[arg-type]
+            self._forest.learn_one(x, code, n_classes)
         except TypeError:
             self._forest.learn_one(check_row(x), code, n_classes)
         return self
