@@ -69,16 +69,8 @@ def two_threads(task: Task) -> Measure:
 
         pairs = alternate(with_threads(2), with_threads(1), case.runs(settings))
         two, one = pairs.medians()
-        row = case.row(
-            settings,
-            ours=f"two threads {duration(two)}",
-            peer=f"one thread {duration(one)}",
-            values=pairs.times_faster(),
-            unit="×",
-            better="higher",
-            seconds=pairs.seconds(),
-        )
-        return [row]
+        sides = {"ours": f"two threads {duration(two)}", "peer": f"one thread {duration(one)}"}
+        return [case.faster_row(settings, pairs, **sides)]
 
     return measure
 
@@ -96,15 +88,12 @@ def one_sample(peer: Peer) -> Measure:
             case.runs(settings),
         )
         ours, other = (seconds / (len(data.y) - 1) for seconds in pairs.medians())
-        row = case.row(
+        row = case.faster_row(
             settings,
+            pairs,
             data=f"{case.data}, {len(data.y)} rows",
             ours=f"{duration(ours)} per row",
             peer=f"{peer.name} {duration(other)} per row",
-            values=pairs.times_faster(),
-            unit="×",
-            better="higher",
-            seconds=pairs.seconds(),
         )
         return [row]
 

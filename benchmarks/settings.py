@@ -85,3 +85,14 @@ class Case:
             values=pairs.ratios(),
             seconds=pairs.seconds(),
         )
+
+    def faster_row(self, settings: Settings, pairs: Pairs, **columns: Any) -> Row:
+        """A row of how many times faster ours is."""
+        return self.row(
+            settings,
+            values=pairs.times_faster(),
+            unit="×",
+            better="higher",
+            seconds=pairs.seconds(),
+            **columns,
+        )

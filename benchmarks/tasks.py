@@ -17,7 +17,7 @@ from benchmarks.timing import Job
 Task = Callable[[Any, Data, int], Job]
 
 
-def fitting(model: Any, data: Data, n_batches: int) -> Job:  # noqa: ARG001
+def fitting(model: Any, data: Data, _n_batches: int) -> Job:
     """Learn all rows at once."""
     return lambda: model.fit(data.X, data.y)
 
@@ -43,7 +43,7 @@ def retraining(model: Any, data: Data, n_batches: int) -> Job:
     return job
 
 
-def predicting(model: Any, data: Data, n_batches: int) -> Job:  # noqa: ARG001
+def predicting(model: Any, data: Data, _n_batches: int) -> Job:
     """Predict the test set."""
     model.fit(data.X, data.y)
     return lambda: model.predict_proba(data.X_test)
