@@ -19,6 +19,9 @@ template <class T, std::size_t Dims>
 using InArray = nb::ndarray<const T, nb::ndim<Dims>, nb::c_contig, nb::device::cpu>;
 
 template <class T, std::size_t Dims>
+using InOutArray = nb::ndarray<T, nb::ndim<Dims>, nb::c_contig, nb::device::cpu>;
+
+template <class T, std::size_t Dims>
 using OutArray = nb::ndarray<nb::numpy, T, nb::ndim<Dims>>;
 
 template <class T, class... Args>

@@ -5,7 +5,7 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/unique_ptr.h>
 
-#include <cmath>
+#include <algorithm>
 #include <optional>
 #include <span>
 #include <stdexcept>
@@ -17,6 +17,7 @@
 #include "bind_state.hpp"
 #include "forest.hpp"
 #include "invariants.hpp"
+#include "one_row.hpp"
 #include "tree_arrays.hpp"
 
 namespace onlineforest::bindings {
@@ -41,14 +42,10 @@ auto without_gil(Work work) {
   }
 }
 
-std::string wrong_width(const char* name, std::size_t width, std::size_t wanted) {
-  return std::string(name) + " has " + std::to_string(width) + " features, but this forest has " +
-         std::to_string(wanted);
-}
-
 void require_width(const LabelForest& forest, const InArray<float, 2>& rows) {
   if (rows.shape(1) != forest.options().n_features) {
-    throw std::invalid_argument(wrong_width("X", rows.shape(1), forest.options().n_features));
+    throw std::invalid_argument("X has " + std::to_string(rows.shape(1)) + " features, but this forest has " +
+                                std::to_string(forest.options().n_features));
   }
 }
 
@@ -84,50 +81,18 @@ OutArray<double, 2> predict(const LabelForest& self, const InArray<float, 2>& ro
   return to_array(std::move(result), {rows.shape(0), n_classes});
 }
 
-// One row as the core wants it, from a float32 or float64 array of one dimension. Rounded and checked here, because one
-// row is done before NumPy would have looked at it. Anything else is a TypeError, for the caller to convert.
-class OneRow {
- public:
-  OneRow(const LabelForest& forest, nb::handle x) {
-    nb::ndarray<const float, nb::ndim<1>, nb::device::cpu> single;
-    nb::ndarray<const double, nb::ndim<1>, nb::device::cpu> wide;
-    if (nb::try_cast(x, single, false)) {
-      fill(forest, single);
-    } else if (nb::try_cast(x, wide, false)) {
-      fill(forest, wide);
-    } else {
-      throw nb::type_error("x must be an array of one dimension of float32 or float64");
-    }
-  }
-
-  std::span<const float> row() const { return row_; }
-
- private:
-  template <class Array>
-  void fill(const LabelForest& forest, const Array& x) {
-    const std::size_t n = forest.options().n_features;
-    if (x.shape(0) != n) throw std::invalid_argument(wrong_width("x", x.shape(0), n));
-    row_.resize(n);
-    for (std::size_t d = 0; d < n; ++d) {
-      row_[d] = static_cast<float>(x.data()[static_cast<std::ptrdiff_t>(d) * x.stride(0)]);
-      if (!std::isfinite(row_[d])) {
-        throw std::invalid_argument("x contains NaN, infinity or a value too large for float32, at feature " +
-                                    std::to_string(d));
-      }
-    }
-  }
-
-  std::vector<float> row_;
-};
-
 void learn_one(LabelForest& self, nb::handle x, Label label, std::int32_t n_classes) {
-  const OneRow one(self, x);
-  without_gil([&] { self.learn(one.row(), std::span(&label, 1), n_classes, 1, signal_arrived); });
+  const std::vector<float> row = one_row(x, self.options().n_features);
+  without_gil([&] { self.learn(row, std::span(&label, 1), n_classes, 1, signal_arrived); });
 }
 
-OutArray<double, 1> predict_one(const LabelForest& self, nb::handle x) {
-  const OneRow one(self, x);
-  return to_array(without_gil([&] { return self.predict(one.row(), 1, signal_arrived); }));
+// Puts the probabilities into `out`; false if it is not as long as there are classes.
+bool predict_one(const LabelForest& self, nb::handle x, const InOutArray<double, 1>& out) {
+  const std::vector<float> row = one_row(x, self.options().n_features);
+  const auto probabilities = without_gil([&] { return self.predict(row, 1, signal_arrived); });
+  if (probabilities.size() != out.size()) return false;
+  std::ranges::copy(probabilities, out.data());
+  return true;
 }
 
 OutArray<NodeIndex, 2> apply(const LabelForest& self, const InArray<float, 2>& rows, std::size_t n_threads) {
@@ -175,7 +140,7 @@ void bind_forest(nb::module_& module) {
            "one_by_one"_a = false)
       .def("predict", &predict, "rows"_a.noconvert(), "n_threads"_a = 1)
       .def("learn_one", &learn_one, "row"_a, "label"_a, "n_classes"_a)
-      .def("predict_one", &predict_one, "row"_a)
+      .def("predict_one", &predict_one, "row"_a, "out"_a.noconvert())
       .def("apply", &apply, "rows"_a.noconvert(), "n_threads"_a = 1)
       .def("tree", &tree, "index"_a)
       .def("check_invariants", [](const LabelForest& self) { without_gil([&] { check_invariants(self); }); })

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "parallel.hpp"
+#include "tree_sums.hpp"
 #include "walk.hpp"
 
 namespace onlineforest {
@@ -24,14 +25,7 @@ std::size_t largest_set(std::size_t n_features) {
 // A set of fewer points than one in so many of the tree's is learned point by point.
 constexpr std::size_t kSmallSet = 8;
 constexpr std::size_t kBetweenStops = 256;  // points learned one by one before the next look at the stop signal
-
-// Rows are predicted in pieces, tree by tree. Large pieces share the way down a tree, but the threads must have equal
-// work. What is predicted does not depend on the pieces.
-std::size_t piece_size(std::size_t n_rows, std::size_t n_threads) {
-  constexpr std::size_t fewest = 64, most = 8192;
-  const std::size_t n_pieces = std::max<std::size_t>(n_threads, 1);
-  return std::clamp((n_rows + n_pieces - 1) / n_pieces, fewest, most);
-}
+constexpr std::size_t kUsualDepth = 32;     // for a rough guess of the numbers that are touched
 
 ForestOptions checked(ForestOptions options) {
   const auto require = [](bool ok, const char* message) {
@@ -49,19 +43,6 @@ ForestOptions checked(ForestOptions options) {
     }
   }
   return options;
-}
-
-// Calls per_piece(begin, end, state, stop) for pieces of the rows, on several threads; each worker has its own state.
-template <class MakeState, class PerPiece>
-void for_each_piece(std::size_t n_rows, std::size_t n_threads, const LabelForest::StopRequested& requested,
-                    MakeState make_state, PerPiece per_piece) {
-  StopSignal signal(requested);
-  const std::size_t size = piece_size(n_rows, n_threads);
-  parallel_for((n_rows + size - 1) / size, n_threads, signal, [&] {
-    return [&, state = make_state()](std::size_t piece, StopProbe& stop) mutable {
-      per_piece(piece * size, std::min((piece + 1) * size, n_rows), state, stop);
-    };
-  });
 }
 
 }  // namespace
@@ -122,6 +103,12 @@ void LabelForest::catch_up(std::size_t n_threads, StopSignal& signal) {
     return tree.n_points() < points_.size() || tree.measure_pointer() != measure_;
   };
   if (points_.size() == 0 || std::ranges::none_of(trees_, is_behind)) return;
+  if (std::ranges::all_of(trees_, [this](const LabelTree& tree) {
+        return !must_grow(tree) && tree.n_points() + 1 == points_.size();
+      })) {
+    learn_last_point(n_threads, signal);
+    return;
+  }
   std::optional<Columns> columns;
   if (std::ranges::any_of(trees_, [this](const LabelTree& tree) { return must_grow(tree); })) {
     StopProbe stop(signal, true);
@@ -134,6 +121,25 @@ void LabelForest::catch_up(std::size_t n_threads, StopSignal& signal) {
   });
 }
 
+void LabelForest::learn_last_point(std::size_t n_threads, StopSignal& signal) {
+  const float* row = points_.row(static_cast<Slot>(points_.size() - 1));
+  const std::size_t n_groups = (trees_.size() + kSideBySide - 1) / kSideBySide;
+  parallel_for(n_groups, n_threads, signal, [&] {
+    return [&, loan = workspaces_.lend()](std::size_t group, StopProbe& stop) {
+      Workspace& work = *loan;
+      const std::size_t begin = group * kSideBySide, n = std::min(kSideBySide, trees_.size() - begin);
+      const std::span<LabelTree> trees = std::span(trees_).subspan(begin, n);
+      find_paths(trees, row, work.paths);
+      for (std::size_t i = 0; i < n; ++i) {
+        trees[i].target().reserve_classes(n_classes_);
+        trees[i].set_measure(measure_);
+        trees[i].extend_along(work.paths[i], points_, work, stop);
+        stop.tick(options_.n_features * kUsualDepth);
+      }
+    };
+  });
+}
+
 void LabelForest::catch_up_tree(LabelTree& tree, const Columns* columns, Workspace& work, StopProbe& stop) {
   tree.target().reserve_classes(n_classes_);
   if (must_grow(tree)) {
@@ -142,13 +148,13 @@ void LabelForest::catch_up_tree(LabelTree& tree, const Columns* columns, Workspa
   }
   tree.set_measure(measure_);
   while (tree.n_points() < points_.size()) {
-    stop.check();
     const std::size_t n_before = tree.n_points(), n_new = points_.size() - n_before;
     if (one_by_one_ || n_new < n_before / kSmallSet) {
       tree.extend_one_by_one(points_, n_before + std::min(n_new, kBetweenStops), work, stop);
     } else {
       tree.extend(points_, n_before + std::min(n_new, largest_set(options_.n_features)), work, stop);
     }
+    stop.tick((tree.n_points() - n_before) * options_.n_features * kUsualDepth);
   }
 }
 
@@ -158,27 +164,17 @@ std::vector<double> LabelForest::predict(std::span<const float> rows, std::size_
   const std::shared_lock lock(mutex_);
   const std::size_t n = n_rows(rows);
   const std::size_t k = static_cast<std::size_t>(n_classes_);
-  std::vector<double> result(n * k, 0.0);
   const auto n_grown = std::ranges::count_if(trees_, [](const LabelTree& tree) { return !tree.empty(); });
-  if (n_grown == 0) {
-    std::ranges::fill(result, 1.0 / static_cast<double>(k));
-    return result;
-  }
-  std::vector<double> evenly(n, 0.0);
-  for_each_piece(
-      n, n_threads, requested, [this] { return walks_.lend(); },
-      [&](std::size_t begin, std::size_t end, Pool<LabelWalk>::Loan& walk, StopProbe& stop) {
-        // A row's sum runs over the trees in their order, whatever the threads.
-        for (const LabelTree& tree : trees_) {
-          if (tree.empty()) continue;
-          (*walk).add_predictions(tree, points_, rows.data(), begin, end, k, result.data(), evenly.data(),
-                                  [&stop](std::size_t work) { stop.tick(work); });
-        }
-        for (std::size_t i = begin; i < end; ++i) {
-          const double to_each = evenly[i] / static_cast<double>(k);
-          for (double& p : std::span(result).subspan(i * k, k)) p = (p + to_each) / static_cast<double>(n_grown);
-        }
+  if (n_grown == 0) return std::vector<double>(n * k, 1.0 / static_cast<double>(k));
+  StopSignal signal(requested);
+  std::vector<double> result = sum_over_trees(
+      {n, trees_.size(), LabelWalk::width(n_classes_)}, n_threads, signal, [this] { return walks_.lend(); },
+      [&](std::size_t begin, std::size_t end, Piece piece, Pool<LabelWalk>::Loan& walk, double* sums, StopProbe& stop) {
+        (*walk).add_predictions(std::span(trees_).subspan(begin, end - begin), points_,
+                                rows.data() + piece.begin * options_.n_features, piece.size(), n_classes_, sums,
+                                [&stop](std::size_t work) { stop.tick(work); });
       });
+  LabelWalk::finish(result, n_classes_, static_cast<double>(n_grown));
   return result;
 }
 
@@ -188,17 +184,16 @@ std::vector<NodeIndex> LabelForest::apply(std::span<const float> rows, std::size
   const std::shared_lock lock(mutex_);
   const std::size_t n = n_rows(rows), m = trees_.size();
   std::vector<NodeIndex> result(n * m, kNoNode);
-  for_each_piece(
-      n, n_threads, requested, [] { return 0; },
-      [&](std::size_t begin, std::size_t end, int, StopProbe& stop) {
-        for (std::size_t t = 0; t < m; ++t) {
-          if (trees_[t].empty()) continue;
-          for (std::size_t i = begin; i < end; ++i) {
-            result[i * m + t] = find_leaf(trees_[t], rows.data() + i * options_.n_features);
-          }
-          stop.tick((end - begin) * 32);
-        }
-      });
+  StopSignal signal(requested);
+  parallel_for(m, n_threads, signal, [&] {
+    return [&](std::size_t t, StopProbe& stop) {
+      if (trees_[t].empty()) return;
+      for (std::size_t i = 0; i < n; ++i) {
+        result[i * m + t] = find_leaf(trees_[t], rows.data() + i * options_.n_features);
+        stop.tick(kUsualDepth);
+      }
+    };
+  });
   return result;
 }
 

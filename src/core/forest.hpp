@@ -90,6 +90,7 @@ class LabelForest {
   friend class Archive;
 
   void catch_up(std::size_t n_threads, StopSignal& signal);
+  void learn_last_point(std::size_t n_threads, StopSignal& signal);
   void catch_up_tree(LabelTree& tree, const Columns* columns, Workspace& work, StopProbe& stop);
   bool must_grow(const LabelTree& tree) const;
   void refresh_measure();

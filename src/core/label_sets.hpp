@@ -33,6 +33,8 @@ class LabelSets {
     if (n_classes > 64 && !wide_) widen();
   }
 
+  void expect_nodes(std::size_t n_nodes) { sets_.reserve(n_nodes); }
+
   void reserve_nodes(std::size_t n_nodes) {
     if (sets_.size() < n_nodes) resize_tightly(sets_, n_nodes, empty_set());
   }

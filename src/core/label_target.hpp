@@ -6,8 +6,8 @@
 // of its set.
 //
 // Another kind of target (regression) offers the same names to the tree:
-// Value, empty_copy, reserve_nodes, may_pause, is_paused, stays_paused, add_to_leaf, absorb, absorb_one, combine, move,
-// clear, nbytes.
+// Value, empty_copy, expect_nodes, reserve_nodes, may_pause, is_paused, stays_paused, add_to_leaf, absorb, absorb_one,
+// combine, move, clear, nbytes.
 #pragma once
 
 #include <cstdint>
@@ -36,6 +36,8 @@ class LabelTarget {
   }
 
   void reserve_classes(std::int32_t n_classes) { sets_.reserve_classes(n_classes); }
+
+  void expect_nodes(std::size_t n_nodes) { sets_.expect_nodes(n_nodes); }
 
   void reserve_nodes(std::size_t n_nodes) { sets_.reserve_nodes(n_nodes); }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdint>
 #include <span>
@@ -21,18 +22,47 @@ namespace onlineforest {
 // lie in one another, so each label is then visited once.
 class LabelWalk {
  public:
-  // Adds the tree's distribution at each row i of [begin, end) to row i of `probabilities`, n_classes wide, but for
-  // what is spread evenly over all classes: that is added to evenly[i].
-  // Calls on_row(work) after each with the numbers touched, roughly.
+  // A sum has a number per class, and one for what is spread evenly over all of them.
+  static std::size_t width(std::int32_t n_classes) { return static_cast<std::size_t>(n_classes) + 1; }
+
+  // Adds the distributions of the trees at the rows to `sums`, tree by tree. Calls on_row(work) after each row with the
+  // numbers touched, roughly.
   template <class OnRow>
-  void add_predictions(const Tree<LabelTarget>& tree, const PointStore<Label>& points, const float* rows,
-                       std::size_t begin, std::size_t end, std::size_t n_classes, double* probabilities, double* evenly,
-                       OnRow on_row) {
-    levels_.clear();
-    walk_.walk(tree, points, rows, begin, end, [&](const Way& way) {
-      evenly[way.row] += add(tree, way, std::span(probabilities + way.row * n_classes, n_classes));
-      on_row(way.steps.size() * points.n_features() + n_classes);
-    });
+  void add_predictions(std::span<const Tree<LabelTarget>> trees, const PointStore<Label>& points, const float* rows,
+                       std::size_t n_rows, std::int32_t n_classes, double* sums, OnRow on_row) {
+    const std::size_t k = static_cast<std::size_t>(n_classes);
+    const auto add_way_of = [&](const Tree<LabelTarget>& tree) {
+      levels_.clear();
+      return [&](const Way& way) {
+        double* const sum = sums + way.row * width(n_classes);
+        sum[k] += add(tree, way, std::span(sum, k));
+        on_row(way.steps.size() * points.n_features() + k);
+      };
+    };
+    if (n_rows == 1) {
+      for (std::size_t begin = 0; begin < trees.size(); begin += kSideBySide) {
+        const auto some = trees.subspan(begin, std::min(kSideBySide, trees.size() - begin));
+        find_paths(some, rows, paths_);
+        for (std::size_t i = 0; i < some.size(); ++i) {
+          if (!some[i].empty()) walk_.walk_along(paths_[i], some[i], points, rows, add_way_of(some[i]));
+        }
+      }
+    } else {
+      for (const Tree<LabelTarget>& tree : trees) {
+        if (!tree.empty()) walk_.walk(tree, points, rows, n_rows, add_way_of(tree));
+      }
+    }
+  }
+
+  // Turns sums over `n_trees` trees into mean probabilities, n_classes per row.
+  static void finish(std::vector<double>& sums, std::int32_t n_classes, double n_trees) {
+    const std::size_t k = static_cast<std::size_t>(n_classes), n_rows = sums.size() / width(n_classes);
+    for (std::size_t i = 0; i < n_rows; ++i) {
+      const double* const sum = sums.data() + i * width(n_classes);
+      const double to_each = sum[k] / static_cast<double>(k);
+      for (std::size_t c = 0; c < k; ++c) sums[i * k + c] = (sum[c] + to_each) / n_trees;
+    }
+    sums.resize(n_rows * k);
   }
 
  private:
@@ -141,6 +171,7 @@ class LabelWalk {
   }
 
   SetWalk walk_;
+  std::array<Path, kSideBySide> paths_;
   std::vector<Level> levels_;
 };
 

@@ -112,6 +112,12 @@ class NodeStore {
   std::size_t n_features() const { return n_features_; }
   std::size_t size() const { return nodes_.size(); }
 
+  // Takes memory for `n` nodes, should there be so many.
+  void expect(std::size_t n) {
+    nodes_.reserve(n);
+    split_times_.reserve(n);
+  }
+
   // Adds `n` leaves without points; returns the first.
   NodeIndex add(std::size_t n) {
     const std::size_t first = nodes_.size();

@@ -32,7 +32,7 @@ void parallel_for(std::size_t n, std::size_t n_threads, StopSignal& signal, Make
       auto worker = make_worker();
       for (std::size_t i = next++; i < n; i = next++) {
         worker(i, probe);
-        probe.check();
+        probe.heed();
       }
     } catch (...) {
       const std::lock_guard lock(mutex);

@@ -56,6 +56,11 @@ class StopProbe {
 
   void check() {
     if (may_poll_) signal_.poll();
+    heed();
+  }
+
+  // Does not ask, which takes a look at the clock; throws if another has, and is to stop.
+  void heed() const {
     if (signal_.stopped()) throw Interrupted();
   }
 

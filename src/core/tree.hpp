@@ -23,13 +23,12 @@
 #include "cut.hpp"
 #include "measure.hpp"
 #include "node_store.hpp"
+#include "paths.hpp"
 #include "point_store.hpp"
 #include "rng.hpp"
 #include "stop.hpp"
 
 namespace onlineforest {
-
-inline constexpr std::size_t kSideBySide = 8;  // ways down a tree that are found at once
 
 // Scratch memory of one worker, reused from tree to tree.
 struct Workspace {
@@ -54,13 +53,14 @@ struct Workspace {
   std::vector<Task> tasks;
   std::vector<Block> blocks;
   std::vector<NodeIndex> created;  // internal nodes whose box and labels are yet to be set, parents before children
-  std::vector<NodeIndex> path;
-  std::array<std::vector<NodeIndex>, kSideBySide> paths;
+  Path path;
+  std::array<Path, kSideBySide> paths;
   std::vector<double> rates;  // along the path
   NestedSeparation separation;
   BoxBuffer inner, outer;
   Bounds bounds;
-  bool may_stop = false;  // whether the work at hand may be thrown away half done
+  std::size_t n_nodes_expected = 0;  // of the next tree of a forest: a little more than the last one had
+  bool may_stop = false;             // whether the work at hand may be thrown away half done
 };
 
 template <class Target>
@@ -101,6 +101,9 @@ class Tree {
     Tree fresh(nodes_.n_features(), lifetime_, target_.empty_copy(), rng_);
     fresh.measure_ = std::move(measure);
     fresh.next_.assign(columns.n_points(), kNoSlot);
+    const std::size_t n_nodes = std::min(work.n_nodes_expected, 2 * columns.n_points());
+    fresh.nodes_.expect(n_nodes);
+    fresh.target_.expect_nodes(n_nodes);
     fresh.add_nodes(1);
     work.may_stop = true;
     work.order.resize(columns.n_points());
@@ -110,6 +113,7 @@ class Tree {
     fresh.sample_blocks({kRoot, 0, columns.n_points(), 0.0, 0, kNoDimension, {}}, columns.coordinates(), points, work,
                         stop);
     fresh.finish(points, work, stop);
+    work.n_nodes_expected = fresh.nodes_.size() + fresh.nodes_.size() / 32;
     *this = std::move(fresh);
   }
 
@@ -126,6 +130,16 @@ class Tree {
       while (n_points() < end) {
         learn_side_by_side(points, std::min(n_points() + kSideBySide, end), work, stop);
       }
+    });
+  }
+
+  // The same for one point more, whose path is known.
+  void extend_along(Path& path, const Points& points, Workspace& work, StopProbe& stop) {
+    extend_or_clear(work, [&] {
+      const Slot slot = static_cast<Slot>(n_points());
+      resize_tightly(next_, n_points() + 1, kNoSlot);
+      work.path.swap(path);
+      learn_one(slot, points, work, stop);
     });
   }
 
@@ -195,7 +209,7 @@ class Tree {
       work.tasks.pop_back();
       if (task.end - task.begin == 1) {
         work.path.clear();
-        find_path(task.node, points.row(work.order[task.begin]), work.path);
+        find_path(nodes_, task.node, points.row(work.order[task.begin]), work.path);
         extend_by_one(task, points, work, stop);
       } else {
         extend_block(task, points, work, stop);
@@ -209,7 +223,15 @@ class Tree {
   void learn_side_by_side(const Points& points, std::size_t end, Workspace& work, StopProbe& stop) {
     const std::size_t first = n_points(), n = end - first;
     resize_tightly(next_, end, kNoSlot);
-    find_paths(points, static_cast<Slot>(first), n, work);
+    std::array<Search, kSideBySide> searches;
+    for (std::size_t i = 0; i < n; ++i) {
+      work.paths[i].clear();
+      searches[i] = {&nodes_, points.row(static_cast<Slot>(first + i)), &work.paths[i]};
+    }
+    find_paths(std::span<const Search>(searches).first(n), [&](const Search& search) {
+      prefetch(points.row(nodes_[search.path->back()].first_point));
+      prefetch_end(nodes_, *search.path);
+    });
     std::array<Change, kSideBySide> changes;
     for (std::size_t i = 0; i < n; ++i) {
       const Slot slot = static_cast<Slot>(first + i);
@@ -217,57 +239,19 @@ class Tree {
       for (const Change& change : std::span(changes).first(i)) {
         if (change.depth >= work.path.size() || work.path[change.depth] != change.node) continue;
         work.path.resize(change.depth);
-        find_path(change.node, points.row(slot), work.path);
+        find_path(nodes_, change.node, points.row(slot), work.path);
       }
-      work.order.assign(1, slot);
-      start(work);
-      changes[i] = extend_by_one({kRoot, 0, 1, 0.0, rng_.exponential()}, points, work, stop);
-      finish(points, work, stop);
+      changes[i] = learn_one(slot, points, work, stop);
     }
   }
 
-  // Appends the nodes from j down to the leaf.
-  void find_path(NodeIndex j, const float* row, std::vector<NodeIndex>& path) const {
-    for (; !nodes_[j].is_leaf(); j = nodes_[j].child(row)) path.push_back(j);
-    path.push_back(j);
-  }
-
-  // What the end of a path is going to be asked for.
-  [[gnu::always_inline]] inline void prefetch_end(const std::vector<NodeIndex>& path, const Points& points) const {
-    constexpr std::size_t last = 5, most = 64;
-    prefetch(points.row(nodes_[path.back()].first_point));
-    for (std::size_t i = path.size() - std::min(path.size(), last); i < path.size(); ++i) {
-      nodes_.prefetch_split_time(path[i]);
-      nodes_.prefetch_box(path[i], most);
-    }
-  }
-
-  void find_paths(const Points& points, Slot first, std::size_t n, Workspace& work) const {
-    struct Walker {
-      NodeIndex node;
-      const float* row;
-      std::vector<NodeIndex>* path;
-    };
-    std::array<Walker, kSideBySide> walkers;
-    for (std::size_t i = 0; i < n; ++i) {
-      work.paths[i].clear();
-      walkers[i] = {kRoot, points.row(first + static_cast<Slot>(i)), &work.paths[i]};
-    }
-    while (n > 0) {
-      for (std::size_t i = 0; i < n;) {
-        Walker& walker = walkers[i];
-        walker.path->push_back(walker.node);
-        const Node& node = nodes_[walker.node];
-        if (node.is_leaf()) {
-          prefetch_end(*walker.path, points);
-          walker = walkers[--n];
-        } else {
-          walker.node = node.child(walker.row);
-          prefetch(&nodes_[walker.node]);
-          ++i;
-        }
-      }
-    }
+  // Learns one point, which takes `work.path`.
+  Change learn_one(Slot slot, const Points& points, Workspace& work, StopProbe& stop) {
+    work.order.assign(1, slot);
+    start(work);
+    const Change change = extend_by_one({kRoot, 0, 1, 0.0, rng_.exponential()}, points, work, stop);
+    finish(points, work, stop);
+    return change;
   }
 
   // Sets boxes and labels of new internal nodes from those of their children.

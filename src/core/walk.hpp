@@ -13,6 +13,7 @@
 
 #include "box.hpp"
 #include "node_store.hpp"
+#include "paths.hpp"
 #include "tree.hpp"
 
 namespace onlineforest {
@@ -50,7 +51,7 @@ struct Step {
 struct Way {
   std::size_t row;
   std::span<const Step> steps;
-  // eta_j(x) for the steps from `first_outside` on; all of them are positive, and the row is inside the boxes before.
+  // eta_j(x) per step, from `first_outside` on; all of them are positive, and the row is inside the boxes before.
   std::span<const double> separation_rates;
   std::size_t first_outside;
   std::size_t n_shared;  // so many steps from the root are those of the way before
@@ -60,22 +61,21 @@ struct Way {
 // worker, reused from tree to tree.
 class SetWalk {
  public:
-  // Calls on_way(way) once for each row in [begin, end), in an order of the tree's. The tree must not be empty.
+  // Calls on_way(way) once for each row, in an order of the tree's. The tree must not be empty.
   //
   // Boxes lie in one another along a way. So the rates are computed from the leaf up, and no more once a row is
   // inside a box: then it is inside of all above.
   template <class Target, class OnWay>
   void walk(const Tree<Target>& tree, const PointStore<typename Target::Value>& points, const float* rows,
-            std::size_t begin, std::size_t end, OnWay on_way) {
+            std::size_t n_rows, OnWay on_way) {
     const NodeStore& nodes = tree.nodes();
     const std::size_t n_features = nodes.n_features();
-    order_.resize(end - begin);
-    std::iota(order_.begin(), order_.end(), static_cast<Slot>(begin));
+    order_.resize(n_rows);
+    std::iota(order_.begin(), order_.end(), Slot{0});
     const Coordinates at{rows, n_features, 1};
     steps_.clear();
     pending_.clear();
     Pending now{kRoot, 0, order_.size(), 0, 0.0};
-    const bool many = order_.size() > 1;  // one row asks for few of the boxes on its way
     std::size_t n_shared = 0;
     for (;;) {
       const double split_time = nodes.split_time(now.node);
@@ -83,7 +83,7 @@ class SetWalk {
       steps_.resize(now.depth);
       steps_.push_back({now.node, split_time - now.birth_time});
       const Node& node = nodes[now.node];
-      if (many) nodes.prefetch_box(now.node, 2 * n_features);  // needed when the rows have gone down to their leaves
+      nodes.prefetch_box(now.node, 2 * n_features);  // needed when the rows have gone down to their leaves
       const std::span<Slot> set = std::span(order_).subspan(now.begin, now.end - now.begin);
       if (!node.is_leaf()) {
         if (set.size() == 1) {
@@ -103,17 +103,31 @@ class SetWalk {
         }
         continue;
       }
-      rates_.resize(std::max(rates_.size(), steps_.size()));
       for (const Slot row : set) {
         const std::size_t i = static_cast<std::size_t>(row);
-        const std::size_t first = find_rates(tree, points, rows + i * n_features);
-        on_way(Way{i, steps_, std::span(rates_).first(steps_.size()), first, n_shared});
+        const std::size_t first_outside = find_rates(tree, points, rows + i * n_features);
+        on_way(Way{i, steps_, rates_, first_outside, n_shared});
         n_shared = steps_.size();
       }
       if (pending_.empty()) return;
       now = pending_.back();
       pending_.pop_back();
     }
+  }
+
+  // The same for one row, whose path is known.
+  template <class Target, class OnWay>
+  void walk_along(const Path& path, const Tree<Target>& tree, const PointStore<typename Target::Value>& points,
+                  const float* row, OnWay on_way) {
+    steps_.clear();
+    double birth_time = 0.0;
+    for (const NodeIndex j : path) {
+      const double split_time = tree.nodes().split_time(j);
+      steps_.push_back({j, split_time - birth_time});
+      birth_time = split_time;
+    }
+    const std::size_t first_outside = find_rates(tree, points, row);
+    on_way(Way{0, steps_, rates_, first_outside, 0});
   }
 
  private:
@@ -127,6 +141,7 @@ class SetWalk {
   // Returns the first step at which the row is outside.
   template <class Target>
   std::size_t find_rates(const Tree<Target>& tree, const PointStore<typename Target::Value>& points, const float* row) {
+    if (rates_.size() < steps_.size()) rates_.resize(steps_.size());
     separation_.start(tree.measure().weights.data(), row, tree.nodes().n_features());
     std::size_t first = steps_.size();
     while (first > 0) {

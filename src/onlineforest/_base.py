@@ -149,8 +149,9 @@ class BaseMondrianForest(BaseEstimator):
         return forest, built_with
 
     def _check_parameters_unchanged(self) -> None:
+        now = self.__dict__
         for name, old in self._built_with.items():
-            new = getattr(self, name)
+            new = now[name]
             if new is not old and not np.array_equal(
                 np.asarray(old, object), np.asarray(new, object)
             ):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, Self
 
 import numpy as np
@@ -155,7 +154,7 @@ class MondrianForestClassifier(ClassifierMixin, BaseMondrianForest):
             rows, labels = self._check_batch(X, y, reset=True)
             codes = ClassCodes.of(labels)
             forest, built_with = self._new_forest(rows.shape[1])
-            forest.learn(rows, codes.encode(labels), len(codes), self._n_threads())
+            forest.learn(rows, codes.encode(labels), codes.n_classes, self._n_threads())
             self._forest, self._built_with, self._codes = forest, built_with, codes
         return self
 
@@ -197,7 +196,7 @@ class MondrianForestClassifier(ClassifierMixin, BaseMondrianForest):
             codes = self._codes_with(labels, classes)
             n_before = self._forest.n_points
             try:
-                self._forest.learn(rows, codes.encode(labels), len(codes), self._n_threads())
+                self._forest.learn(rows, codes.encode(labels), codes.n_classes, self._n_threads())
             finally:
                 # A call that is interrupted may have stored the batch already: then it counts.
                 if self._forest.n_points > n_before:
@@ -262,7 +261,7 @@ class MondrianForestClassifier(ClassifierMixin, BaseMondrianForest):
             self.partial_fit(check_row(x)[np.newaxis], [y])
             return self
         self._check_parameters_unchanged()
-        n_classes = len(self._codes)
+        n_classes = self._codes.n_classes
         try:
             self._forest.learn_one(x, code, n_classes)
         except TypeError:
@@ -323,34 +322,25 @@ class MondrianForestClassifier(ClassifierMixin, BaseMondrianForest):
         """Probabilities, and the classes they stand for."""
         if not hasattr(self, "_forest"):
             check_is_fitted(self)  # raises
-        codes = self._codes
-        try:
-            probabilities = self._forest.predict_one(x)
-        except TypeError:
-            row = check_row(x)
-            return self._in_order_of_classes(lambda: self._forest.predict_one(row))
-        if codes.in_order and len(probabilities) == len(codes):
-            return probabilities, codes.classes
-        return self._in_order_of_classes(lambda: self._forest.predict_one(x))
+        while True:
+            codes = self._codes
+            probabilities = np.empty(codes.n_classes)
+            try:
+                if self._forest.predict_one(x, probabilities):
+                    return codes.in_class_order(probabilities), codes.classes
+            except TypeError:
+                x = check_row(x)
+            # Or another thread learned a new class meanwhile: ask again.
 
     def _predict(self, X: ArrayLike) -> tuple[NDArray[np.float64], NDArray[Any]]:
         """Probabilities, and the classes their columns stand for."""
         rows, n_threads = self._check_queries(X), self._n_threads()
-        return self._in_order_of_classes(lambda: self._forest.predict(rows, n_threads))
-
-    def _in_order_of_classes(
-        self, predict: Callable[[], NDArray[np.float64]]
-    ) -> tuple[NDArray[np.float64], NDArray[Any]]:
-        """What the core predicts, the last axis put into the order of the classes; and these."""
         while True:
             codes = self._codes
-            probabilities = predict()
-            if probabilities.shape[-1] == len(codes):
-                break
-            # Meanwhile another thread learned a new class: ask again.
-        if not codes.in_order:
-            probabilities = probabilities[..., codes.codes]
-        return probabilities, codes.classes
+            probabilities = self._forest.predict(rows, n_threads)
+            if probabilities.shape[1] == codes.n_classes:
+                return codes.in_class_order(probabilities), codes.classes
+            # Another thread learned a new class meanwhile: ask again.
 
     def predict_log_proba(self, X: ArrayLike) -> NDArray[np.float64]:
         """Logarithm of the probability of each class.

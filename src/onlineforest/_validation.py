@@ -154,6 +154,7 @@ class ClassCodes:
     def __init__(self, classes: NDArray[Any], codes: NDArray[np.int32]) -> None:
         self.classes = classes
         self.codes = codes
+        self.n_classes = len(classes)
         # Whether code and place among the sorted classes are the same for all.
         self.in_order = bool(np.all(codes[1:] > codes[:-1]))
         self._code_of = dict(zip(classes.tolist(), codes.tolist(), strict=True))
@@ -163,9 +164,6 @@ class ClassCodes:
         """Codes for the distinct labels, in sorted order."""
         classes = np.unique(labels)
         return cls(classes, np.arange(len(classes), dtype=np.int32))
-
-    def __len__(self) -> int:
-        return len(self.classes)
 
     def extended(self, labels: NDArray[Any], name: str = "y") -> ClassCodes:
         """Codes that also cover `labels`; new classes are numbered on, in sorted order."""
@@ -179,7 +177,9 @@ class ClassCodes:
         new = np.unique(labels)
         new = new[~np.isin(new, self.classes)]
         classes = np.concatenate([self.classes, new])
-        codes = np.concatenate([self.codes, np.arange(len(self), len(classes), dtype=np.int32)])
+        codes = np.concatenate(
+            [self.codes, np.arange(self.n_classes, len(classes), dtype=np.int32)]
+        )
         order = np.argsort(classes)
         if np.any(classes[order][1:] == classes[order][:-1]):
             raise ValueError(
@@ -190,7 +190,7 @@ class ClassCodes:
 
     def _knows(self, labels: NDArray[Any]) -> bool:
         places = np.searchsorted(self.classes, labels)
-        return bool(np.all(self.classes[np.minimum(places, len(self) - 1)] == labels))
+        return bool(np.all(self.classes[np.minimum(places, self.n_classes - 1)] == labels))
 
     def code_of(self, label: Any) -> int | None:
         """The code of one label, None if it is not known or is no label at all."""
@@ -198,6 +198,10 @@ class ClassCodes:
             return self._code_of.get(label)
         except TypeError:  # not hashable
             return None
+
+    def in_class_order(self, values: NDArray[Any]) -> NDArray[Any]:
+        """Values per code, along the last axis, put into the order of the classes."""
+        return values if self.in_order else values[..., self.codes]
 
     def encode(self, labels: NDArray[Any]) -> NDArray[np.int32]:
         """The code of each label; all of them must be known."""

@@ -75,11 +75,12 @@ void test_two_points_by_hand() {
   // At a training point the leaf answers for sure, because its duration is infinite. Far away the point branches off
   // at once: uniform.
   const std::vector<float> rows{0.0f, 1e30f};
-  std::vector<double> p(4, 0.0), evenly(2, 0.0);
+  std::vector<double> p(2 * LabelWalk::width(2), 0.0);
   LabelWalk walk;
-  walk.add_predictions(tree, points, rows.data(), 0, 2, 2, p.data(), evenly.data(), [](std::size_t) {});
-  CHECK(p[0] == 1.0 && p[1] == 0.0 && evenly[0] == 0.0);
-  CHECK(std::abs(p[2] + evenly[1] / 2 - 0.5) < 1e-12 && std::abs(p[3] + evenly[1] / 2 - 0.5) < 1e-12);
+  walk.add_predictions(std::span(&tree, 1), points, rows.data(), 2, 2, p.data(), [](std::size_t) {});
+  LabelWalk::finish(p, 2, 1.0);
+  CHECK(p.size() == 4 && p[0] == 1.0 && p[1] == 0.0);
+  CHECK(std::abs(p[2] - 0.5) < 1e-12 && std::abs(p[3] - 0.5) < 1e-12);
   CHECK(find_leaf(tree, rows.data()) == root.left);
 }
 
@@ -98,7 +99,7 @@ void test_ways() {
   SetWalk walk;
   BoxBuffer buffer;
   std::size_t n_ways = 0, n_outside = 0;
-  walk.walk(tree, points, queries.rows().data(), 0, 100, [&](const Way& way) {
+  walk.walk(tree, points, queries.rows().data(), 100, [&](const Way& way) {
     ++n_ways;
     const float* row = queries.row(static_cast<Slot>(way.row));
     NodeIndex j = kRoot;

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from array import array
 
 import numpy as np
 import pandas as pd
@@ -40,6 +41,7 @@ BAD_ROWS = {
     "objects": (np.array([1, 2, 3, {}], dtype=object), TypeError, "must hold numbers"),
     "None": (None, ValueError, "one sample"),
     "a dict": ({"a": 1.0}, ValueError, "one sample"),
+    "text": (b"abcd", ValueError, "one sample"),
     "dates": (np.array(["2020-01-01"] * 4, "M8[D]"), TypeError, "must hold numbers"),
 }
 
@@ -91,6 +93,43 @@ def test_changed_parameters_are_named():
     with pytest.raises(ValueError, match="n_estimators was 3"):
         forest.learn_one(ROW, 0)
     assert forest.n_samples_seen_ == 1
+
+
+ROW_KINDS = {
+    **{
+        dtype: np.arange(4, dtype=dtype)
+        for dtype in (
+            "f2",
+            "f4",
+            "f8",
+            "i1",
+            "u1",
+            "i2",
+            "u2",
+            "i4",
+            "u4",
+            "i8",
+            "u8",
+            ">f8",
+            ">i4",
+        )
+    },
+    "list": [0, 1, 2, 3],
+    "array": array("i", [0, 1, 2, 3]),
+    "memoryview": memoryview(np.arange(4.0)),
+    "every other": np.arange(0, 4, 0.5)[::2],
+    "reversed": np.arange(4.0)[::-1][::-1],
+    "not aligned": np.frombuffer(b"." + np.arange(4.0).tobytes(), dtype=np.uint8)[1:].view("f8"),
+    "read-only": np.broadcast_to(np.arange(4.0), (2, 4))[1],
+    "series": pd.Series([0, 1, 2, 3]),
+}
+
+
+@pytest.mark.parametrize("kind", ROW_KINDS)
+def test_kinds_of_rows(kind, fitted):
+    assert np.array_equal(
+        fitted.predict_proba_one(ROW_KINDS[kind]), fitted.predict_proba_one(np.arange(4.0))
+    )
 
 
 def test_kinds_of_rows_and_labels():

@@ -59,6 +59,18 @@ def test_threads_do_not_matter(n_jobs, parameters):
     assert np.array_equal(one.apply(X), many.apply(X))
 
 
+def test_predictions_do_not_depend_on_threads_or_on_the_rows_beside():
+    """Threads take groups of trees and pieces of rows; neither is to be seen in the sums."""
+    forest = MondrianForestClassifier(n_estimators=37, random_state=0).fit(X[::2], Y[::2])
+    rows = X[1::2]
+    whole = forest.predict_proba(rows)
+    for n_jobs in (2, 3, 16):
+        forest.n_jobs = n_jobs
+        assert np.array_equal(forest.predict_proba(rows), whole)
+        assert np.array_equal(forest.predict_proba(rows[:70]), whole[:70])
+    assert np.array_equal([forest.predict_proba_one(row) for row in rows], whole)
+
+
 def test_a_seed_fixes_the_forest():
     forests = [
         MondrianForestClassifier(n_estimators=3, random_state=s).fit(X, Y) for s in (1, 1, 2)

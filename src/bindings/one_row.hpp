@@ -1,0 +1,92 @@
+// One row as the core wants it, from anything with a buffer of numbers. Rounded and checked here, because one row is
+// done before NumPy would have looked at it.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include <cmath>
+#include <cstddef>
+#include <cstring>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+namespace onlineforest::bindings {
+
+namespace nb = nanobind;
+
+// A view of another object's memory, of whatever layout.
+class Buffer {
+ public:
+  explicit Buffer(nb::handle object) {
+    if (PyBytes_Check(object.ptr()) || PyByteArray_Check(object.ptr())) return;  // text rather than numbers
+    is_there_ = PyObject_GetBuffer(object.ptr(), &view_, PyBUF_STRIDED_RO | PyBUF_FORMAT) == 0;
+    if (!is_there_) PyErr_Clear();
+  }
+  ~Buffer() {
+    if (is_there_) PyBuffer_Release(&view_);
+  }
+  Buffer(const Buffer&) = delete;
+  Buffer& operator=(const Buffer&) = delete;
+
+  // The type code of numbers in one dimension, in this machine's own layout; 0 if it holds anything else.
+  char code() const {
+    if (!is_there_ || view_.ndim != 1) return 0;
+    return view_.format != nullptr && std::strlen(view_.format) == 1 ? view_.format[0] : char{0};
+  }
+
+  std::size_t size() const { return static_cast<std::size_t>(view_.shape[0]); }
+
+  template <class T>
+  T at(std::size_t i) const {  // perhaps not aligned
+    T value;
+    std::memcpy(&value, static_cast<const char*>(view_.buf) + static_cast<Py_ssize_t>(i) * view_.strides[0], sizeof(T));
+    return value;
+  }
+
+ private:
+  Py_buffer view_;
+  bool is_there_ = false;
+};
+
+template <class T>
+std::vector<float> rounded_row(const Buffer& x, std::size_t n_features) {
+  if (x.size() != n_features) {
+    throw std::invalid_argument("x has " + std::to_string(x.size()) + " features, but this forest has " +
+                                std::to_string(n_features));
+  }
+  std::vector<float> row(n_features);
+  for (std::size_t d = 0; d < n_features; ++d) {
+    row[d] = static_cast<float>(x.at<T>(d));
+    if (!std::isfinite(row[d])) {
+      throw std::invalid_argument("x contains NaN, infinity or a value too large for float32, at feature " +
+                                  std::to_string(d));
+    }
+  }
+  return row;
+}
+
+// Raises a TypeError for what it does not understand: for the caller to convert.
+inline std::vector<float> one_row(nb::handle object, std::size_t n_features) {
+  const Buffer x(object);
+  switch (x.code()) {
+    case 'f':
+      return rounded_row<float>(x, n_features);
+    case 'd':
+      return rounded_row<double>(x, n_features);
+    case 'b':
+      return rounded_row<signed char>(x, n_features);
+    case 'B':
+      return rounded_row<unsigned char>(x, n_features);
+    case 'i':
+      return rounded_row<int>(x, n_features);
+    case 'l':
+      return rounded_row<long>(x, n_features);
+    case 'q':
+      return rounded_row<long long>(x, n_features);
+    default:
+      throw nb::type_error("x must be an array of numbers, of one dimension");
+  }
+}
+
+}  // namespace onlineforest::bindings
