@@ -10,15 +10,13 @@ reduced to columns 60 to 119. Exits with 1 if a figure is off.
 from __future__ import annotations
 
 import argparse
-import os
 import sys
-import time
 from dataclasses import dataclass
-from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 
+from experiments.common import data_folder, learn_in_batches, show_progress
 from onlineforest import MondrianForestClassifier
 
 
@@ -60,14 +58,10 @@ def run(X, y, X_test, y_test, seed: int, n_trees: int = 100, n_batches: int = 10
     """One seed: accuracy, mean depth over the trees, and seconds spent learning."""
     rng = np.random.default_rng(seed)
     order = rng.permutation(len(y))
-    size = len(y) // n_batches
-    edges = [*range(0, size * n_batches, size), len(y)]
-    forest = MondrianForestClassifier(n_trees, feature_weights=None, n_jobs=-1, random_state=seed)
-    start = time.perf_counter()
-    for begin, end in pairwise(edges):
-        batch = order[begin:end]
-        forest.partial_fit(X[batch], y[batch], classes=np.unique(y))
-    seconds = time.perf_counter() - start
+    forest = MondrianForestClassifier(
+        n_trees, feature_weights=None, leaf_discount=0.0, n_jobs=-1, random_state=seed
+    )
+    seconds = learn_in_batches(forest, X, y, order, n_batches)
     probabilities = forest.predict_proba(X_test)
     ties = probabilities == probabilities.max(axis=1, keepdims=True)
     guess = (ties * rng.random(ties.shape)).argmax(axis=1)  # ties are broken at random
@@ -80,12 +74,7 @@ def main() -> int:
     parser.add_argument("--seeds", type=int, help="default: 5, and 20 for dna")
     parser.add_argument("--data", nargs="*", choices=EXPECTED, default=list(EXPECTED))
     arguments = parser.parse_args()
-    folder = os.environ.get("ONLINEFOREST_DATA")
-    if not folder or not Path(folder).is_dir():
-        print(
-            "Set ONLINEFOREST_DATA to the folder of the data sets (usps.npz, …).", file=sys.stderr
-        )
-        return 2
+    folder = data_folder()
 
     print("100 trees, one pass in 100 mini-batches")
     print(
@@ -97,15 +86,13 @@ def main() -> int:
     all_ok = True
     for name in arguments.data:
         expected = EXPECTED[name]
-        data = load(Path(folder), expected)
+        data = load(folder, expected)
         results = []
         n_seeds = arguments.seeds or expected.seeds
         for seed in range(n_seeds):
-            if sys.stderr.isatty():
-                print(f"\r{name}, seed {seed + 1} of {n_seeds} …", end="", file=sys.stderr)
+            show_progress(f"{name}, seed {seed + 1} of {n_seeds} …")
             results.append(run(*data, seed))
-        if sys.stderr.isatty():
-            print("\r\033[K", end="", file=sys.stderr)
+        show_progress("")
         accuracies, depths, seconds = np.array(results).T
         low, high = expected.accuracy
         ok = low - expected.tolerance <= accuracies.mean() <= high + expected.tolerance

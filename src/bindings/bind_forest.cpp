@@ -51,15 +51,27 @@ void require_width(const LabelForest& forest, const InArray<float, 2>& rows) {
 
 void init_forest(LabelForest* self, std::size_t n_trees, std::size_t n_features, double lifetime, double discount,
                  std::int32_t min_samples_split, const std::string& weight_rule,
-                 const std::optional<InArray<double, 1>>& weights, std::uint64_t seed) {
-  ForestOptions options{n_trees, n_features, lifetime, discount, min_samples_split, WeightRule::kUnit, {}, seed};
+                 const std::optional<InArray<double, 1>>& weights, std::uint64_t seed,
+                 std::optional<double> leaf_discount) {
+  ForestOptions options{n_trees,
+                        n_features,
+                        lifetime,
+                        discount,
+                        min_samples_split,
+                        WeightRule::kUnit,
+                        {},
+                        seed,
+                        leaf_discount.value_or(0.0),
+                        !leaf_discount};
   if (weight_rule == "range") {
     options.weight_rule = WeightRule::kRange;
+  } else if (weight_rule == "learned") {
+    options.weight_rule = WeightRule::kLearned;
   } else if (weight_rule == "fixed") {
     options.weight_rule = WeightRule::kFixed;
     if (weights) options.weights = vector_of(*weights);
   } else if (weight_rule != "unit") {
-    throw std::invalid_argument("weight_rule must be 'unit', 'fixed' or 'range', got '" + weight_rule + "'");
+    throw std::invalid_argument("weight_rule must be 'unit', 'fixed', 'range' or 'learned', got '" + weight_rule + "'");
   }
   new (self) LabelForest(std::move(options));
 }
@@ -101,6 +113,14 @@ OutArray<NodeIndex, 2> apply(const LabelForest& self, const InArray<float, 2>& r
                   {rows.shape(0), self.options().n_trees});
 }
 
+void refresh(LabelForest& self, std::size_t n_threads) {
+  without_gil([&] { self.refresh(n_threads, signal_arrived); });
+}
+
+OutArray<double, 1> relevance(const LabelForest& self, std::size_t n_threads) {
+  return to_array(without_gil([&] { return self.relevance(n_threads, signal_arrived); }));
+}
+
 nb::dict tree(const LabelForest& self, std::size_t index) {
   TreeArrays arrays = without_gil([&] { return tree_arrays(self, index); });
   const std::size_t n = arrays.n_nodes;
@@ -135,13 +155,16 @@ void bind_forest(nb::module_& module) {
   module.attr("LARGEST_WEIGHT") = kLargestWeight;
   nb::class_<LabelForest>(module, "LabelForest", "A Mondrian forest over labels 0, 1, ... Rows are finite float32.")
       .def("__init__", &init_forest, "n_trees"_a, "n_features"_a, nb::kw_only(), "lifetime"_a, "discount"_a,
-           "min_samples_split"_a, "weight_rule"_a, "weights"_a.noconvert() = nb::none(), "seed"_a)
+           "min_samples_split"_a, "weight_rule"_a, "weights"_a.noconvert() = nb::none(), "seed"_a,
+           "leaf_discount"_a.none() = 0.0)
       .def("learn", &learn, "rows"_a.noconvert(), "labels"_a.noconvert(), "n_classes"_a, "n_threads"_a = 1,
            "one_by_one"_a = false)
       .def("predict", &predict, "rows"_a.noconvert(), "n_threads"_a = 1)
       .def("learn_one", &learn_one, "row"_a, "label"_a, "n_classes"_a)
       .def("predict_one", &predict_one, "row"_a, "out"_a.noconvert())
       .def("apply", &apply, "rows"_a.noconvert(), "n_threads"_a = 1)
+      .def("refresh", &refresh, "n_threads"_a = 1)
+      .def("relevance", &relevance, "n_threads"_a = 1)
       .def("tree", &tree, "index"_a)
       .def("check_invariants", [](const LabelForest& self) { without_gil([&] { check_invariants(self); }); })
       .def("get_state", &get_state)
@@ -156,7 +179,9 @@ void bind_forest(nb::module_& module) {
           [](const LabelForest& self) { return to_array(without_gil([&] { return self.measure().weights; })); },
           nb::rv_policy::move)
       .def_prop_ro("discount_rate",
-                   [](const LabelForest& self) { return without_gil([&] { return self.measure().discount_rate; }); });
+                   [](const LabelForest& self) { return without_gil([&] { return self.measure().discount_rate; }); })
+      .def_prop_ro("leaf_discount",
+                   [](const LabelForest& self) { return without_gil([&] { return self.measure().leaf_discount; }); });
 }
 
 }  // namespace onlineforest::bindings

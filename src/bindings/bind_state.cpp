@@ -33,6 +33,7 @@ nb::dict tree_to_dict(TreeState tree) {
   dict["rng"] = to_array(std::vector<std::uint64_t>(tree.rng.begin(), tree.rng.end()));
   dict["weights"] = to_array(std::move(tree.weights));
   dict["discount_rate"] = tree.discount_rate;
+  dict["leaf_discount"] = tree.leaf_discount;
   dict["left"] = to_array(std::move(tree.left));
   dict["right"] = to_array(std::move(tree.right));
   dict["split_dimension"] = to_array(std::move(tree.split_dimension));
@@ -49,6 +50,7 @@ TreeState tree_from_dict(const nb::dict& dict) {
   std::ranges::copy(rng, tree.rng.begin());
   tree.weights = vector_entry<double>(dict, "weights");
   tree.discount_rate = entry<double>(dict, "discount_rate");
+  tree.leaf_discount = entry<double>(dict, "leaf_discount");
   tree.left = vector_entry<NodeIndex>(dict, "left");
   tree.right = vector_entry<NodeIndex>(dict, "right");
   tree.split_dimension = vector_entry<std::int32_t>(dict, "split_dimension");
@@ -70,11 +72,14 @@ nb::dict state_to_dict(ForestState state) {
   dict["weight_rule"] = static_cast<int>(options.weight_rule);
   dict["given_weights"] = to_array(std::vector<double>(options.weights));
   dict["seed"] = options.seed;
+  dict["given_leaf_discount"] = options.leaf_discount;
+  dict["learns_leaf_discount"] = options.learns_leaf_discount;
   dict["n_classes"] = state.n_classes;
   dict["rows"] = to_array(std::move(state.rows));
   dict["labels"] = to_array(std::move(state.labels));
   dict["weights"] = to_array(std::move(state.weights));
   dict["discount_rate"] = state.discount_rate;
+  dict["leaf_discount"] = state.leaf_discount;
   dict["measure_computed_from"] = state.measure_computed_from;
   nb::list trees;
   for (TreeState& tree : state.trees) trees.append(tree_to_dict(std::move(tree)));
@@ -89,18 +94,20 @@ ForestState state_from_dict(const nb::dict& dict) {
   options.lifetime = entry<double>(dict, "lifetime");
   options.discount = entry<double>(dict, "discount");
   options.min_samples_split = entry<std::int32_t>(dict, "min_samples_split");
-  const int rule = entry<int>(dict, "weight_rule");
-  if (rule < 0 || rule > static_cast<int>(WeightRule::kRange)) {
+  options.weight_rule = static_cast<WeightRule>(entry<int>(dict, "weight_rule"));
+  if (!is_known(options.weight_rule)) {
     throw std::invalid_argument("not the state of a forest: 'weight_rule' is unknown");
   }
-  options.weight_rule = static_cast<WeightRule>(rule);
   options.weights = vector_entry<double>(dict, "given_weights");
   options.seed = entry<std::uint64_t>(dict, "seed");
+  options.leaf_discount = entry<double>(dict, "given_leaf_discount");
+  options.learns_leaf_discount = entry<bool>(dict, "learns_leaf_discount");
   state.n_classes = entry<std::int32_t>(dict, "n_classes");
   state.rows = vector_entry<float>(dict, "rows");
   state.labels = vector_entry<Label>(dict, "labels");
   state.weights = vector_entry<double>(dict, "weights");
   state.discount_rate = entry<double>(dict, "discount_rate");
+  state.leaf_discount = entry<double>(dict, "leaf_discount");
   state.measure_computed_from = entry<std::uint64_t>(dict, "measure_computed_from");
   for (nb::handle tree : entry<nb::list>(dict, "trees")) {
     nb::dict tree_dict;

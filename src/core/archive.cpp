@@ -15,11 +15,13 @@ void require(bool ok, const char* message) {
   if (!ok) throw std::invalid_argument(std::string("not the state of a forest: ") + message);
 }
 
-void require_weights(const std::vector<double>& weights, double discount_rate, std::size_t n_features) {
+void require_measure(const std::vector<double>& weights, double discount_rate, double leaf_discount,
+                     std::size_t n_features) {
   require(weights.size() == n_features, "there must be one weight per feature");
   require(std::ranges::all_of(weights, [](double w) { return w >= 0.0 && w <= kLargestWeight; }),
           "a weight is out of range");
   require(discount_rate >= 0.0 && std::isfinite(discount_rate), "the discount rate is out of range");
+  require(leaf_discount >= 0.0 && leaf_discount <= 1.0, "the leaf discount is out of range");
 }
 
 }  // namespace
@@ -34,6 +36,7 @@ ForestState Archive::save(const LabelForest& forest) {
     if (f.measure_) {
       state.weights = f.measure_->weights;
       state.discount_rate = f.measure_->discount_rate;
+      state.leaf_discount = f.measure_->leaf_discount;
     }
     state.measure_computed_from = f.schedule_.computed_from();
     for (const auto& tree : f.trees_) state.trees.push_back(save_tree(tree));
@@ -47,6 +50,7 @@ TreeState Archive::save_tree(const Tree<LabelTarget>& tree) {
   if (tree.measure_) {
     state.weights = tree.measure_->weights;
     state.discount_rate = tree.measure_->discount_rate;
+    state.leaf_discount = tree.measure_->leaf_discount;
   }
   const std::size_t n = tree.nodes_.size();
   state.left.reserve(n);
@@ -79,12 +83,13 @@ std::unique_ptr<LabelForest> Archive::restore(const ForestState& state) {
   if (state.labels.empty()) {
     require(state.weights.empty(), "there is a measure, but no points");
   } else {
-    require_weights(state.weights, state.discount_rate, n_features);
+    require_measure(state.weights, state.discount_rate, state.leaf_discount, n_features);
   }
 
   forest->points_.append(state.rows, state.labels);
   forest->n_classes_ = state.n_classes;
-  if (!state.labels.empty()) forest->measure_ = std::make_shared<const Measure>(state.weights, state.discount_rate);
+  if (!state.labels.empty())
+    forest->measure_ = std::make_shared<const Measure>(state.weights, state.discount_rate, state.leaf_discount);
   forest->schedule_.resume(state.measure_computed_from);
   for (std::size_t i = 0; i < state.trees.size(); ++i) restore_tree(state.trees[i], *forest, forest->trees_[i]);
   return forest;
@@ -104,9 +109,9 @@ void Archive::restore_tree(const TreeState& state, const LabelForest& forest, Tr
     require(n_points == 0, "an empty tree has points");
     return;
   }
-  require_weights(state.weights, state.discount_rate, n_features);
+  require_measure(state.weights, state.discount_rate, state.leaf_discount, n_features);
   require(n < 2 * n_points, "a tree has more nodes than its points allow");
-  const Measure measure{state.weights, state.discount_rate};
+  const Measure measure{state.weights, state.discount_rate, state.leaf_discount};
   // One object for all trees that share it, so that they are seen to.
   tree.measure_ =
       forest.measure_ && measure == *forest.measure_ ? forest.measure_ : std::make_shared<const Measure>(measure);

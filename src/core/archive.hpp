@@ -15,7 +15,7 @@ namespace onlineforest {
 struct TreeState {
   Rng::State rng{};
   std::vector<double> weights;
-  double discount_rate = 0.0;
+  double discount_rate = 0.0, leaf_discount = 0.0;
   // Per node. For a leaf (split_dimension -1), `left` is its first point and `right` the number of its points.
   std::vector<NodeIndex> left, right;
   std::vector<std::int32_t> split_dimension;
@@ -30,7 +30,7 @@ struct ForestState {
   std::vector<float> rows;
   std::vector<Label> labels;
   std::vector<double> weights;  // of the measure; none before anything is learned
-  double discount_rate = 0.0;
+  double discount_rate = 0.0, leaf_discount = 0.0;
   std::uint64_t measure_computed_from = 0;
   std::vector<TreeState> trees;
 };

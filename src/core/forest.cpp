@@ -7,7 +7,9 @@
 #include <stdexcept>
 #include <string>
 
+#include "learned.hpp"
 #include "parallel.hpp"
+#include "relevance.hpp"
 #include "tree_sums.hpp"
 #include "walk.hpp"
 
@@ -36,6 +38,8 @@ ForestOptions checked(ForestOptions options) {
   require(options.lifetime >= 0.0, "the lifetime must not be negative");
   require(options.discount >= 0.0 && std::isfinite(options.discount), "the discount must be finite, not negative");
   require(options.min_samples_split >= 2, "min_samples_split must be at least 2");
+  require(options.leaf_discount >= 0.0 && options.leaf_discount <= 1.0, "the leaf discount must lie in [0, 1]");
+  require(is_known(options.weight_rule), "the rule of weights is unknown");
   if (options.weight_rule == WeightRule::kFixed) {
     require(options.weights.size() == options.n_features, "there must be one weight per feature");
     for (const double w : options.weights) {
@@ -82,7 +86,7 @@ void LabelForest::learn(std::span<const float> rows, std::span<const Label> labe
   } while (done < labels.size());
 }
 
-void LabelForest::refresh_measure() {
+void LabelForest::refresh_measure(std::size_t n_threads, StopSignal& signal) {
   const std::size_t n = points_.size();
   if (!schedule_.is_due(n)) return;
   std::vector<float> lower(options_.n_features), upper(options_.n_features);
@@ -90,7 +94,40 @@ void LabelForest::refresh_measure() {
   for (std::size_t i = 1; i < n; ++i) {
     include(lower.data(), upper.data(), points_.box(static_cast<Slot>(i)), options_.n_features);
   }
-  schedule_.refresh(measure_, {lower.data(), upper.data()}, n);
+  Learned learned{{}, options_.leaf_discount};
+  if (options_.weight_rule == WeightRule::kLearned || options_.learns_leaf_discount) {
+    learned = learn_measure(points_, n_classes_, options_, n_threads, signal);
+  }
+  schedule_.refresh(measure_, {lower.data(), upper.data()}, learned, n);
+}
+
+void LabelForest::refresh(std::size_t n_threads, const StopRequested& requested) {
+  const ReentryGuard guard(this);
+  const std::unique_lock lock(mutex_);
+  schedule_.resume(0);
+  StopSignal signal(requested);
+  catch_up(n_threads, signal);
+}
+
+std::vector<double> LabelForest::relevance(std::size_t n_threads, const StopRequested& requested) const {
+  const ReentryGuard guard(this);
+  const std::shared_lock lock(mutex_);
+  if (points_.size() == 0) throw std::invalid_argument("no points have been learned");
+  StopSignal signal(requested);
+  StopProbe stop(signal, true);
+  const Columns columns(points_, points_.size(), [&stop](std::size_t n) { stop.tick(n); });
+  return measure_relevance(points_, columns, n_classes_, options_.seed, n_threads, signal);
+}
+
+void LabelForest::set_leaf_discount(double leaf_discount) {
+  const ReentryGuard guard(this);
+  const std::unique_lock lock(mutex_);
+  if (!measure_) return;
+  const MeasurePointer old = measure_;
+  measure_ = std::make_shared<const Measure>(old->weights, old->discount_rate, leaf_discount);
+  for (LabelTree& tree : trees_) {
+    if (tree.measure_pointer() == old) tree.set_measure(measure_);
+  }
 }
 
 bool LabelForest::must_grow(const LabelTree& tree) const {
@@ -98,7 +135,7 @@ bool LabelForest::must_grow(const LabelTree& tree) const {
 }
 
 void LabelForest::catch_up(std::size_t n_threads, StopSignal& signal) {
-  refresh_measure();
+  refresh_measure(n_threads, signal);
   const auto is_behind = [this](const LabelTree& tree) {
     return tree.n_points() < points_.size() || tree.measure_pointer() != measure_;
   };

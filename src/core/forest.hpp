@@ -30,10 +30,9 @@ struct ForestOptions {
   WeightRule weight_rule = WeightRule::kRange;
   std::vector<double> weights;  // for WeightRule::kFixed
   std::uint64_t seed = 0;
+  double leaf_discount = 0.0;
+  bool learns_leaf_discount = false;  // then `leaf_discount` is not used
 };
-
-// The largest weight a feature may have: beyond, the rate of a box could overflow.
-inline constexpr double kLargestWeight = 1e200;
 
 // All rows are row-major float32, finite; the caller checks.
 //
@@ -57,6 +56,15 @@ class LabelForest {
   // and a stop may find only the first of them stored.
   void learn(std::span<const float> rows, std::span<const Label> labels, std::int32_t n_classes, std::size_t n_threads,
              const StopRequested& requested = {}, bool one_by_one = false);
+
+  // Computes the measure anew from all points, whether it is due or not.
+  void refresh(std::size_t n_threads, const StopRequested& requested = {});
+
+  // How much each feature tells about the labels, see relevance.hpp; at least one point must have been learned.
+  std::vector<double> relevance(std::size_t n_threads, const StopRequested& requested = {}) const;
+
+  // Predicts with another discount at the leaves, until the measure is computed anew.
+  void set_leaf_discount(double leaf_discount);
 
   // The mean of the trees' distributions, n_rows x n_classes. Uniform before anything is learned.
   std::vector<double> predict(std::span<const float> rows, std::size_t n_threads,
@@ -93,7 +101,7 @@ class LabelForest {
   void learn_last_point(std::size_t n_threads, StopSignal& signal);
   void catch_up_tree(LabelTree& tree, const Columns* columns, Workspace& work, StopProbe& stop);
   bool must_grow(const LabelTree& tree) const;
-  void refresh_measure();
+  void refresh_measure(std::size_t n_threads, StopSignal& signal);
   std::size_t n_rows(std::span<const float> rows) const;
 
   ForestOptions options_;

@@ -69,7 +69,8 @@ class LabelWalk {
   // What the posterior mean of a step's node makes of a mass of 1.
   struct Level {
     bool is_known = false;
-    double discount;   // d_j
+    double decay;      // exp(-gamma Delta_j)
+    double discount;   // d_j: the same, but for leaves
     double n_labels;   // |S_j|
     double per_count;  // 1 / c_j
     double to_parent;  // d_j |S_j| / c_j
@@ -85,7 +86,8 @@ class LabelWalk {
       const Node& node = tree.nodes()[j];
       const LabelSets& sets = tree.target().sets();
       level.is_known = true;
-      level.discount = discount_of(tree.measure().discount_rate, way.steps[k].duration);
+      level.decay = discount_of(tree.measure().discount_rate, way.steps[k].duration);
+      level.discount = node.is_leaf() ? std::max(level.decay, tree.measure().leaf_discount) : level.decay;
       level.n_labels = sets.size(j);
       const double count = node.is_leaf() ? static_cast<double>(node.n_points)
                                           : level.n_labels + sets.size_common(node.left, node.right());
@@ -132,7 +134,7 @@ class LabelWalk {
       Level& here = level(tree, way, k);
       hazard += rate * way.steps[k].duration;
       const double left = std::exp(-hazard);
-      here.separated = Separated(rate, discount_rate, arrived, left, here.discount);
+      here.separated = Separated(rate, discount_rate, arrived, left, here.decay);
       arrived = left;
     }
     return arrived;

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from joblib import effective_n_jobs
@@ -29,7 +29,8 @@ class BaseMondrianForest(BaseEstimator):
         "lifetime": [Interval(Real, 0, None, closed="both")],
         "discount": [Interval(Real, 0, None, closed="left")],
         "min_samples_split": [Interval(Integral, 2, 2**31 - 1, closed="both")],
-        "feature_weights": [StrOptions({"range"}), "array-like", None],
+        "leaf_discount": [Interval(Real, 0, 1, closed="both"), StrOptions({"learned"})],
+        "feature_weights": [StrOptions({"range", "learned"}), "array-like", None],
         "n_jobs": [Integral, None],
         "random_state": ["random_state"],
     }
@@ -38,6 +39,7 @@ class BaseMondrianForest(BaseEstimator):
         "n_estimators",
         "lifetime",
         "discount",
+        "leaf_discount",
         "min_samples_split",
         "feature_weights",
     )
@@ -50,14 +52,16 @@ class BaseMondrianForest(BaseEstimator):
         *,
         lifetime: float = math.inf,
         discount: float = 10.0,
+        leaf_discount: float | str = "learned",
         min_samples_split: int = 2,
-        feature_weights: ArrayLike | str | None = "range",
+        feature_weights: ArrayLike | str | None = "learned",
         n_jobs: int | None = None,
         random_state: int | np.random.RandomState | None = None,
     ) -> None:
         self.n_estimators = n_estimators
         self.lifetime = lifetime
         self.discount = discount
+        self.leaf_discount = leaf_discount
         self.min_samples_split = min_samples_split
         self.feature_weights = feature_weights
         self.n_jobs = n_jobs
@@ -89,6 +93,48 @@ class BaseMondrianForest(BaseEstimator):
         """The discount per unit of time now: the paper's gamma."""
         check_is_fitted(self)
         return self._forest.discount_rate
+
+    @property
+    def leaf_discount_(self) -> float:
+        """The least discount of a leaf now."""
+        check_is_fitted(self)
+        return self._forest.leaf_discount
+
+    @property
+    def feature_importances_(self) -> NDArray[np.float64]:
+        """How much each feature tells about the target, shape (n_features,); the sum is 1.
+
+        Measured each time it is asked for, on the stored samples: see ``"learned"`` in
+        `feature_weights`. 0 where there is no evidence; all 0 if there is none at all.
+        """
+        check_is_fitted(self)
+        relevance = np.maximum(self._forest.relevance(self._n_threads()), 0.0)
+        total = relevance.sum()
+        return relevance / total if total > 0 else relevance
+
+    def refresh_weights(self) -> Self:
+        """Compute anew what is learned or follows the range of the data, whether due or not.
+
+        That is `feature_weights_`, `leaf_discount_` and `discount_rate_`. If the weights have
+        changed, all trees are grown afresh from the stored samples.
+
+        Returns
+        -------
+        object
+            The estimator itself.
+
+        Examples
+        --------
+        >>> from onlineforest import MondrianForestClassifier
+        >>> forest = MondrianForestClassifier(feature_weights="range", random_state=0)
+        >>> forest = forest.partial_fit([[0.0], [2.0]], [0, 1]).partial_fit([[4.0]], [1])
+        >>> forest.feature_weights_, forest.refresh_weights().feature_weights_
+        (array([0.5]), array([0.25]))
+        """
+        check_is_fitted(self)
+        self._check_parameters_unchanged()
+        self._forest.refresh(self._n_threads())
+        return self
 
     def apply(self, X: ArrayLike) -> NDArray[np.int32]:
         """The leaf each sample falls into, in each tree.
@@ -142,6 +188,7 @@ class BaseMondrianForest(BaseEstimator):
             weight_rule=rule,
             weights=weights,
             seed=int(seed),
+            leaf_discount=None if self.leaf_discount == "learned" else float(self.leaf_discount),
         )
         built_with = {name: getattr(self, name) for name in self._frozen_parameters}
         if weights is not None:

@@ -18,7 +18,7 @@ def forest_of(**parameters):
 
 def test_fit_with_range_equals_rescaling_to_the_unit_cube():
     low, high = X.min(axis=0), X.max(axis=0)
-    by_range = forest_of().fit(X, Y)
+    by_range = forest_of(feature_weights="range").fit(X, Y)
     assert np.array_equal(by_range.feature_weights_, 1 / (high - low))
     assert by_range.discount_rate_ == pytest.approx(10 * 4)
     rescaled = forest_of(feature_weights=None).fit((X - low) / (high - low), Y)
@@ -67,7 +67,7 @@ def test_discount_rate():
 def test_refresh_comes_when_as_many_samples_have_come_again():
     """Weights change at 1, 2, 4, 8, … samples, and only if the range grew by enough."""
     values = np.cumsum(np.arange(1.0, 34.0)).reshape(-1, 1)  # the range always grows
-    forest = forest_of()
+    forest = forest_of(feature_weights="range")
     changes = []
     for i, value in enumerate(values):
         before = forest.feature_weights_ if i else None

@@ -15,7 +15,10 @@ from support.statistics import check_mean, check_same_distribution, check_same_m
 # Parameters, and the number of classes of the data they are tried on.
 SETTINGS = {
     "paper": ({"feature_weights": None}, 3),
-    "range": ({}, 3),
+    "range": ({"feature_weights": "range"}, 3),
+    "learned": ({"feature_weights": "learned", "leaf_discount": "learned"}, 3),
+    "leaf discount": ({"leaf_discount": 0.4, "feature_weights": None}, 3),
+    "leaf discount, finite lifetime": ({"leaf_discount": 0.4, "lifetime": 3.0}, 3),
     "weights": ({"feature_weights": [1.0, 0.0, 2.5, 0.3]}, 3),
     "finite lifetime": ({"lifetime": 3.0, "feature_weights": None}, 3),
     "short lifetime": ({"lifetime": 0.2, "feature_weights": None}, 3),
@@ -25,6 +28,7 @@ SETTINGS = {
     "huge discount": ({"discount": 1e6}, 3),
     "many classes": ({"lifetime": 4.0}, 90),
 }
+PAPER = {"feature_weights": "range", "leaf_discount": 0.0}
 
 
 def make_data(n_classes):
@@ -45,7 +49,7 @@ def grown(request):
     """A forest learned in mixed sets, its data, and queries on, near and far from the data."""
     parameters, n_classes = SETTINGS[request.param]
     X, y = make_data(n_classes)
-    forest = MondrianForestClassifier(n_estimators=5, random_state=3, **parameters)
+    forest = MondrianForestClassifier(n_estimators=5, random_state=3, **{**PAPER, **parameters})
     for start, stop in ((0, 40), (40, 41), (41, 42), (42, 100), (100, 160)):
         forest.partial_fit(X[start:stop], y[start:stop], classes=np.arange(n_classes))
     forest._forest.check_invariants()
@@ -59,7 +63,11 @@ def grown(request):
 def reference_trees(forest):
     return [
         ReferenceTree.from_arrays(
-            tree, forest.lifetime, forest.discount_rate_, forest.feature_weights_
+            tree,
+            forest.lifetime,
+            forest.discount_rate_,
+            forest.feature_weights_,
+            forest.leaf_discount_,
         )
         for tree in forest.trees_
     ]
@@ -108,7 +116,16 @@ def test_boxes_equal_a_recount(grown):
             assert np.array_equal(points.max(axis=0), tree.upper[j])
 
 
-@pytest.mark.parametrize("setting", ["paper", "finite lifetime", "weights", "min_samples_split"])
+@pytest.mark.parametrize(
+    "setting",
+    [
+        "paper",
+        "finite lifetime",
+        "weights",
+        "min_samples_split",
+        "leaf discount, finite lifetime",
+    ],
+)
 def test_prediction_is_the_average_over_extensions(setting, n_trees):
     """Algorithm 8 integrates over every way the query point could extend the tree.
 
@@ -118,7 +135,7 @@ def test_prediction_is_the_average_over_extensions(setting, n_trees):
     """
     parameters, n_classes = SETTINGS[setting]
     X, y = make_data(n_classes)
-    forest = MondrianForestClassifier(n_estimators=1, random_state=8, **parameters).fit(X, y)
+    forest = MondrianForestClassifier(1, random_state=8, **{**PAPER, **parameters}).fit(X, y)
     (tree,) = reference_trees(forest)
     tree.rng = np.random.default_rng(9)
     queries = (np.array([X[20], X[20] + 0.3, X[30] - 0.1, X[0] + [0, 2, 0, 0]])).astype(np.float32)

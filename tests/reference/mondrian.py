@@ -41,8 +41,9 @@ class Node:
 class MondrianTree:
     """T, with the data it was grown from."""
 
-    def __init__(self, lam, K, gamma, w, min_samples_split=2, rng=None):
+    def __init__(self, lam, K, gamma, w, min_samples_split=2, rng=None, leaf_discount=0.0):
         self.lam, self.K, self.gamma = lam, K, gamma
+        self.leaf_discount = leaf_discount  # not in the paper
         self.w = np.asarray(w, dtype=float)
         self.min_samples_split = min_samples_split
         self.rng = rng
@@ -164,7 +165,10 @@ class MondrianTree:
         """G-bar of j by equation (6), the recursion of Algorithm 7."""
         if j is None:
             return np.full(self.K, 1 / self.K)
-        return self.smoothed(j.c, j.tab, self.discount(j.tau - j.tau_parent), j.parent)
+        d = self.discount(j.tau - j.tau_parent)
+        if j.is_leaf:
+            d = max(d, self.leaf_discount)
+        return self.smoothed(j.c, j.tab, d, j.parent)
 
     def smoothed(self, c, tab, d, parent):
         return (c - d * tab + d * tab.sum() * self.posterior_mean(parent)) / c.sum()
@@ -219,9 +223,9 @@ class MondrianTree:
     # ---- reading the library's trees -----------------------------------------------------------
 
     @classmethod
-    def from_arrays(cls, arrays, lam, gamma, w, rng=None):
+    def from_arrays(cls, arrays, lam, gamma, w, leaf_discount=0.0):
         """The same tree as an `onlineforest.MondrianTree`."""
-        tree = cls(lam, arrays.count.shape[1], gamma, w, rng=rng)
+        tree = cls(lam, arrays.count.shape[1], gamma, w, leaf_discount=leaf_discount)
         nodes = [Node() for _ in range(arrays.n_nodes)]
         for i, j in enumerate(nodes):
             j.parent = nodes[arrays.parent[i]] if arrays.parent[i] >= 0 else None

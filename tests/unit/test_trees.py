@@ -81,8 +81,9 @@ def test_a_sequence_of_trees(forest):
             trees[index]
 
 
-def test_a_prediction_can_be_computed_by_hand(forest):
+def test_a_prediction_can_be_computed_by_hand():
     """At a training point alone in its leaf the label is certain: the leaf's time is infinite."""
+    forest = MondrianForestClassifier(n_estimators=4, leaf_discount=0.0, random_state=0).fit(X, Y)
     leaves = forest.apply(X)
     mean = np.mean(
         [tree.count[leaf] / tree.count[leaf].sum() for tree, leaf in zip(forest.trees_, leaves[0])],

@@ -1,0 +1,59 @@
+"""What the experiments share: where the data are, one pass in mini-batches, scores, tables."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+
+
+def data_folder() -> Path:
+    """The folder of the data sets; says what to do and exits with 2 if there is none."""
+    folder = os.environ.get("ONLINEFOREST_DATA")
+    if not folder or not Path(folder).is_dir():
+        print(
+            "Set ONLINEFOREST_DATA to the folder of the data sets (usps.npz, …).", file=sys.stderr
+        )
+        raise SystemExit(2)
+    return Path(folder)
+
+
+def learn_in_batches(forest, X, y, order, n_batches: int = 100) -> float:
+    """One online pass over the rows in `order`; returns the seconds it took."""
+    n_batches = min(n_batches, len(order))
+    size = len(order) // n_batches
+    edges = [*range(0, size * n_batches, size), len(order)]
+    classes = np.unique(y)
+    start = time.perf_counter()
+    for begin, end in pairwise(edges):
+        batch = order[begin:end]
+        forest.partial_fit(X[batch], y[batch], classes=classes)
+    return time.perf_counter() - start
+
+
+def accuracy_and_log_loss(probabilities, classes, y) -> tuple[float, float]:
+    """Both from one matrix of probabilities; a probability of 0 counts as 1e-15."""
+    places = np.searchsorted(classes, y)
+    of_truth = probabilities[np.arange(len(y)), places]
+    accuracy = (probabilities.argmax(axis=1) == places).mean()
+    return float(accuracy), float(-np.log(np.maximum(of_truth, 1e-15)).mean())
+
+
+def show_progress(text: str) -> None:
+    """One line on a terminal, written over; nothing elsewhere."""
+    if sys.stderr.isatty():
+        print(f"\r\033[K{text}", end="", file=sys.stderr, flush=True)
+
+
+def print_header(*columns: str) -> None:
+    print(f"| {' | '.join(columns)} |")
+    print(f"|{'|'.join('---' for _ in columns)}|", flush=True)
+
+
+def print_row(*cells: str) -> None:
+    show_progress("")
+    print(f"| {' | '.join(cells)} |", flush=True)

@@ -1,0 +1,161 @@
+// How much each feature tells about the labels, measured on points. Knows nothing of Mondrian trees.
+//
+// Scouts are greedy trees: at each node a few features, drawn evenly, are tried with one random cut each, and the best
+// cut is taken, so that scouts come to places where features tell something only together. Every cut that was tried
+// counts for its feature, taken or not: what it takes off the impurity, less what a cut that knows nothing would take
+// off by chance. So a feature that tells nothing has a relevance of at most 0 in expectation.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <numeric>
+#include <span>
+#include <vector>
+
+#include "columns.hpp"
+#include "label_sets.hpp"
+#include "parallel.hpp"
+#include "point_store.hpp"
+#include "rng.hpp"
+#include "tree_sums.hpp"
+
+namespace onlineforest {
+
+// The Gini impurity of labels, times the number of points: n G = n - sum_k c_k^2 / n.
+class LabelImpurity {
+ public:
+  LabelImpurity(const PointStore<Label>& points, std::int32_t n_classes)
+      : points_(points),
+        counts_(static_cast<std::size_t>(n_classes), 0),
+        left_(static_cast<std::size_t>(n_classes), 0) {}
+
+  // Looks at a set of points; returns its impurity.
+  double start(std::span<const Slot> slots) {
+    squares_ = 0;
+    n_ = static_cast<double>(slots.size());
+    for (const Slot slot : slots) squares_ += 2 * counts_[label(slot)]++ + 1;
+    return n_ - static_cast<double>(squares_) / n_;
+  }
+
+  // Call before the next set, with the same points.
+  void finish(std::span<const Slot> slots) {
+    for (const Slot slot : slots) counts_[label(slot)] = 0;
+  }
+
+  // How much less the impurity of two parts is than that of the whole; neither is empty.
+  template <class IsLeft>
+  double gain(std::span<const Slot> slots, IsLeft is_left) {
+    std::int64_t n = 0, squares = 0, products = 0;
+    for (const Slot slot : slots) {
+      const std::size_t k = label(slot);
+      const std::int64_t one = is_left(slot) ? 1 : 0;
+      squares += one * (2 * left_[k] + 1);
+      products += one * counts_[k];
+      left_[k] += one;
+      n += one;
+    }
+    for (const Slot slot : slots) left_[label(slot)] = 0;
+    const double n_left = static_cast<double>(n);
+    const double right = static_cast<double>(squares_ - 2 * products + squares);  // sum of (c_k - left_k)^2
+    return static_cast<double>(squares) / n_left + right / (n_ - n_left) - static_cast<double>(squares_) / n_;
+  }
+
+ private:
+  std::size_t label(Slot slot) const { return static_cast<std::size_t>(points_.value(slot)); }
+
+  const PointStore<Label>& points_;
+  std::vector<std::int64_t> counts_, left_;
+  std::int64_t squares_ = 0;
+  double n_ = 0.0;
+};
+
+// Sends one scout through the points of `order`; adds to `relevance` what the features take off the impurity, per point
+// and as if every feature had been tried everywhere.
+template <class Impurity>
+void scout(Impurity& impurity, Coordinates at, std::span<Slot> order, Rng rng, std::span<double> relevance,
+           StopProbe& stop) {
+  struct Block {
+    std::size_t begin, end;
+  };
+  constexpr std::size_t fewest_points = 3;  // two points that differ tell nothing: any cut parts them
+  const std::size_t n_features = relevance.size();
+  const auto n_tried = static_cast<std::size_t>(std::ceil(std::cbrt(static_cast<double>(n_features * n_features))));
+  const double share = static_cast<double>(n_features) / static_cast<double>(n_tried * order.size());
+  std::vector<Slot> spare;
+  std::vector<Block> blocks{{0, order.size()}};
+  while (!blocks.empty()) {
+    const Block block = blocks.back();
+    blocks.pop_back();
+    const std::span<Slot> slots = order.subspan(block.begin, block.end - block.begin);
+    if (slots.size() < fewest_points) continue;
+    const double n = static_cast<double>(slots.size());
+    const double whole = impurity.start(slots);
+    const double by_chance = whole / (n - 1.0);
+    double best = -kInfinity;
+    std::size_t dimension = 0;
+    float location = 0.0f;
+    // A constant feature is no cut; a few more are drawn in its place.
+    for (std::size_t i = 0, n_cuts = 0; whole > 0.0 && i < 3 * n_tried && n_cuts < n_tried; ++i) {
+      const auto d = static_cast<std::size_t>(rng.uniform() * static_cast<double>(n_features));
+      const Coordinates::Range range = at.range(d, slots);
+      stop.tick(3 * slots.size());
+      if (!(range.lower < range.upper)) continue;
+      ++n_cuts;
+      const float cut = rng.location(range.lower, range.upper);
+      const double gain = at.with_feature(
+          d, [&](auto value) { return impurity.gain(slots, [&](Slot slot) { return value(slot) <= cut; }); });
+      relevance[d] += (gain - by_chance) * share;
+      if (gain > best) {
+        best = gain;
+        dimension = d;
+        location = cut;
+      }
+    }
+    impurity.finish(slots);
+    if (best == -kInfinity) continue;
+    const std::size_t middle = block.begin + at.partition(dimension, location, slots, spare);
+    blocks.push_back({middle, block.end});
+    blocks.push_back({block.begin, middle});
+  }
+}
+
+// Draws up to `n` of the slots [0, n_points), in random order.
+inline std::vector<Slot> draw_slots(std::size_t n_points, std::size_t n, Rng& rng) {
+  std::vector<Slot> slots(n_points);
+  std::iota(slots.begin(), slots.end(), Slot{0});
+  n = std::min(n, n_points);
+  for (std::size_t i = 0; i < n; ++i) {
+    std::swap(slots[i], slots[i + static_cast<std::size_t>(rng.uniform() * static_cast<double>(n_points - i))]);
+  }
+  slots.resize(n);
+  return slots;
+}
+
+// The relevance of each feature: the mean over scouts, each of which sees up to `most_points` of the points. Positive
+// where there is evidence.
+inline std::vector<double> measure_relevance(const PointStore<Label>& points, const Columns& columns,
+                                             std::int32_t n_classes, std::uint64_t seed, std::size_t n_threads,
+                                             StopSignal& signal) {
+  constexpr std::size_t n_scouts = 30, most_points = std::size_t{1} << 14;
+  const std::size_t n_features = points.n_features();
+  std::vector<double> relevance(n_features, 0.0);
+  InOrder<std::vector<double>> scouts;
+  parallel_for(n_scouts, n_threads, signal, [&] {
+    return [&, impurity = LabelImpurity(points, n_classes), found = std::vector<double>()](std::size_t i,
+                                                                                           StopProbe& stop) mutable {
+      Rng rng(seed, i);
+      std::vector<Slot> order = draw_slots(columns.n_points(), most_points, rng);
+      std::ranges::sort(order);  // neighbours in memory stay neighbours
+      found.assign(n_features, 0.0);
+      scout(impurity, columns.coordinates(), order, rng, found, stop);
+      scouts.hand_in(i, found, [&](std::size_t, const std::vector<double>& one) {
+        for (std::size_t d = 0; d < n_features; ++d) relevance[d] += one[d] / static_cast<double>(n_scouts);
+      });
+    };
+  });
+  return relevance;
+}
+
+}  // namespace onlineforest

@@ -1,0 +1,91 @@
+#include "relevance.hpp"
+
+#include <cmath>
+#include <vector>
+
+#include "check.hpp"
+
+using namespace onlineforest;
+
+namespace {
+
+PointStore<Label> random_points(std::size_t n, std::size_t n_features, std::int32_t n_classes) {
+  PointStore<Label> points(n_features);
+  Rng rng(1, 2);
+  for (std::size_t i = 0; i < n; ++i) {
+    std::vector<float> row(n_features);
+    for (float& x : row) x = static_cast<float>(rng.uniform());
+    const auto label = static_cast<Label>(rng.uniform() * n_classes);
+    points.append(row, std::span(&label, 1));
+  }
+  return points;
+}
+
+double impurity_of(const PointStore<Label>& points, const std::vector<Slot>& slots, std::int32_t n_classes) {
+  std::vector<double> counts(static_cast<std::size_t>(n_classes), 0.0);
+  for (const Slot slot : slots) counts[static_cast<std::size_t>(points.value(slot))] += 1.0;
+  double squares = 0.0;
+  for (const double c : counts) squares += c * c;
+  return slots.empty() ? 0.0 : static_cast<double>(slots.size()) - squares / static_cast<double>(slots.size());
+}
+
+// Gains are what impurities computed from scratch say.
+void test_gain() {
+  const auto points = random_points(60, 1, 4);
+  Rng rng(3, 4);
+  LabelImpurity impurity(points, 4);
+  for (int round = 0; round < 50; ++round) {
+    const std::vector<Slot> slots = draw_slots(60, 2 + static_cast<std::size_t>(rng.uniform() * 50), rng);
+    const float cut = points.row(slots[0])[0];
+    const auto is_left = [&](Slot slot) { return points.row(slot)[0] <= cut; };
+    std::vector<Slot> left, right;
+    for (const Slot slot : slots) (is_left(slot) ? left : right).push_back(slot);
+    if (right.empty()) continue;
+    const double whole = impurity.start(slots);
+    CHECK(std::abs(whole - impurity_of(points, slots, 4)) < 1e-12);
+    const double expected = whole - impurity_of(points, left, 4) - impurity_of(points, right, 4);
+    CHECK(std::abs(impurity.gain(slots, is_left) - expected) < 1e-12);
+    impurity.finish(slots);
+  }
+}
+
+// A cut that knows nothing gains n G / (n - 1) on average, whatever the sizes of its parts.
+void test_gain_by_chance() {
+  const auto points = random_points(9, 1, 3);
+  LabelImpurity impurity(points, 3);
+  Rng rng(5, 6);
+  for (const std::size_t n_left : {1, 3, 7}) {
+    double sum = 0.0, whole = 0.0;
+    const int n = 20'000;
+    for (int i = 0; i < n; ++i) {
+      std::vector<Slot> slots = draw_slots(9, 9, rng);
+      std::vector<bool> left(9, false);
+      for (std::size_t k = 0; k < n_left; ++k) left[static_cast<std::size_t>(slots[k])] = true;
+      whole = impurity.start(slots);
+      sum += impurity.gain(slots, [&](Slot slot) { return left[static_cast<std::size_t>(slot)]; });
+      impurity.finish(slots);
+    }
+    CHECK(std::abs(sum / n - whole / 8.0) < 0.02);
+  }
+}
+
+void test_draw_slots() {
+  Rng rng(7, 8);
+  std::vector<int> seen(10, 0);
+  for (int i = 0; i < 10'000; ++i) {
+    const std::vector<Slot> slots = draw_slots(10, 3, rng);
+    CHECK(slots.size() == 3 && slots[0] != slots[1] && slots[1] != slots[2] && slots[0] != slots[2]);
+    for (const Slot slot : slots) ++seen[static_cast<std::size_t>(slot)];
+  }
+  for (const int n : seen) CHECK(std::abs(n - 3000) < 250);
+  CHECK(draw_slots(4, 9, rng).size() == 4);
+}
+
+}  // namespace
+
+int main() {
+  test_gain();
+  test_gain_by_chance();
+  test_draw_slots();
+  return testing::finish();
+}
