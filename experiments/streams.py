@@ -13,7 +13,6 @@ import sys
 import time
 
 import numpy as np
-from river.forest import AMFClassifier, ARFClassifier
 
 from experiments.common import data_folder, print_header, print_row, show_progress
 from onlineforest import MondrianForestClassifier
@@ -52,8 +51,12 @@ class Ours:
 
 
 class Rivers:
-    def __init__(self, model):
-        self.model = model
+    """A forest of River's."""
+
+    def __init__(self, name, **parameters):
+        from river import forest
+
+        self.model = getattr(forest, name)(**parameters)
 
     def rows(self, X):
         return [dict(enumerate(row)) for row in X.tolist()]
@@ -70,8 +73,8 @@ MODELS = {
     "learned": lambda seed, classes: Ours(
         seed, classes, feature_weights="learned", leaf_discount="learned"
     ),
-    "River AMF": lambda seed, _: Rivers(AMFClassifier(n_estimators=N_TREES, seed=seed)),
-    "River ARF": lambda seed, _: Rivers(ARFClassifier(n_models=N_TREES, seed=seed)),
+    "River AMF": lambda seed, _: Rivers("AMFClassifier", n_estimators=N_TREES, seed=seed),
+    "River ARF": lambda seed, _: Rivers("ARFClassifier", n_models=N_TREES, seed=seed),
 }
 
 

@@ -20,7 +20,7 @@ constexpr std::size_t kTestedNumbers = std::size_t{1} << 22;  // points times cl
 // What is tried. The first of each is the usual choice, which another must beat clearly; but as long as few points are
 // tested, the last of the powers, which believes nothing.
 constexpr double kPowers[] = {2.0, 1.0, 0.0};
-constexpr double kLeafDiscounts[] = {0.3, 0.1, 0.6, 0.9};
+constexpr double kLeafDiscounts[] = {0.3, 0.03, 0.1, 0.6, 0.9};
 constexpr std::size_t kFewTested = 256;
 
 constexpr double kFloor = 0.01;             // of the cuts go evenly to all features, so that none is lost for good

@@ -49,8 +49,8 @@ class MondrianForestClassifier(ClassifierMixin, BaseMondrianForest):
         How much of the first sample of each label a leaf leaves to its parent's distribution, at
         least. 0 is the paper's rule: with an infinite lifetime a leaf of one label is then sure of
         it, which is too sure where samples repeat or features are discrete. ``"learned"`` chooses
-        among 0.1, 0.3, 0.6 and 0.9, when the weights are computed, by the log loss on samples left
-        out; 0.3 unless another is better by a standard error.
+        among 0.03, 0.1, 0.3, 0.6 and 0.9, when the weights are computed, by the log loss on samples
+        left out; 0.3 unless another is better by a standard error.
     min_samples_split : int, default=2
         A block with fewer samples is not cut (yet); nor is one whose labels are all equal.
     feature_weights : {"learned", "range"}, array-like of shape (n_features,) or None, \

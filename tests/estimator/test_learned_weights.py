@@ -197,7 +197,7 @@ def test_leaf_discount_answers_for_repeated_samples():
     train, test = slice(0, 300), slice(300, 1500)
     sure = forest_of(leaf_discount=0.0).fit(X[train], y[train])
     doubting = forest_of().fit(X[train], y[train])
-    assert sure.leaf_discount_ == 0.0 and doubting.leaf_discount_ >= 0.1
+    assert sure.leaf_discount_ == 0.0 and doubting.leaf_discount_ >= 0.03
     assert scores(doubting, X[test], y[test])[1] < 0.7 * scores(sure, X[test], y[test])[1]
 
 

@@ -22,6 +22,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 ONLINE_EQUALS_BATCH = "tests/statistical/test_online_equals_batch.py"
 REFERENCE = "tests/parity/test_reference.py"
+LEARNED_WEIGHTS = "tests/estimator/test_learned_weights.py"
 
 
 @dataclass(frozen=True)
@@ -127,6 +128,13 @@ MUTANTS = [
         "sets_.contains(leaf, label) && all_equal(points, more, label)",
         "sets_.contains(leaf, label)",
         ONLINE_EQUALS_BATCH,
+    ),
+    Mutant(
+        "relevance keeps what chance takes off",
+        "src/core/relevance.hpp",
+        "relevance[d] += (gain - by_chance) * share;",
+        "relevance[d] += gain * share;",
+        LEARNED_WEIGHTS,
     ),
 ]
 
