@@ -68,6 +68,16 @@ def test_scales_and_offsets_do_not_matter():
     assert np.array_equal(one.predict_proba(X), other.predict_proba(X * scale))
 
 
+def test_copies_of_a_feature_share_its_weight():
+    X, X_test = uniform(1500, 12), uniform(1000, 12, seed=1)
+    X[:, 1], X_test[:, 1] = X[:, 0], X_test[:, 0]
+    X[:, 2], X_test[:, 2] = 5 - 3 * X[:, 0], 5 - 3 * X_test[:, 0]
+    forest = forest_of().fit(X, X[:, 0] + X[:, 3] > 1)
+    assert shares(forest, X)[4:].max() < 0.05
+    assert shares(forest, X)[:4].min() > 0.5
+    assert forest.score(X_test, X_test[:, 0] + X_test[:, 3] > 1) > 0.95
+
+
 def test_a_feature_that_comes_to_matter_later():
     X = uniform(4000, 10)
     y = np.where(np.arange(4000) < 1000, X[:, 0] > 0.5, X[:, 1] > 0.5)
