@@ -80,15 +80,20 @@ std::unique_ptr<LabelForest> Archive::restore(const ForestState& state) {
   require(std::ranges::all_of(state.labels, [&](Label y) { return y >= 0 && y < state.n_classes; }),
           "a label is no class");
   require(state.measure_computed_from <= state.labels.size(), "the measure comes from more points than there are");
-  if (state.labels.empty()) {
-    require(state.weights.empty(), "there is a measure, but no points");
-  } else {
+  // A first call that was stopped while the measure was learned has stored points, but has no measure yet.
+  const bool has_measure = !state.weights.empty();
+  if (has_measure) {
+    require(!state.labels.empty(), "there is a measure, but no points");
     require_measure(state.weights, state.discount_rate, state.leaf_discount, n_features);
+  } else {
+    require(state.measure_computed_from == 0, "there must be one weight per feature");
+    require(std::ranges::all_of(state.trees, [](const TreeState& tree) { return tree.left.empty(); }),
+            "there must be one weight per feature");
   }
 
   forest->points_.append(state.rows, state.labels);
   forest->n_classes_ = state.n_classes;
-  if (!state.labels.empty())
+  if (has_measure)
     forest->measure_ = std::make_shared<const Measure>(state.weights, state.discount_rate, state.leaf_discount);
   forest->schedule_.resume(state.measure_computed_from);
   for (std::size_t i = 0; i < state.trees.size(); ++i) restore_tree(state.trees[i], *forest, forest->trees_[i]);

@@ -104,8 +104,9 @@ void LabelForest::refresh_measure(std::size_t n_threads, StopSignal& signal) {
 void LabelForest::refresh(std::size_t n_threads, const StopRequested& requested) {
   const ReentryGuard guard(this);
   const std::unique_lock lock(mutex_);
-  schedule_.resume(0);
   StopSignal signal(requested);
+  catch_up(n_threads, signal);  // what a stopped call left behind
+  schedule_.resume(0);
   catch_up(n_threads, signal);
 }
 
@@ -116,7 +117,7 @@ std::vector<double> LabelForest::relevance(std::size_t n_threads, const StopRequ
   StopSignal signal(requested);
   StopProbe stop(signal, true);
   const Columns columns(points_, points_.size(), [&stop](std::size_t n) { stop.tick(n); });
-  return measure_relevance(points_, columns, n_classes_, options_.seed, n_threads, signal);
+  return measure_relevance(points_, columns, n_classes_, ~options_.seed, n_threads, signal);
 }
 
 void LabelForest::set_leaf_discount(double leaf_discount) {

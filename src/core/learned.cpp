@@ -14,8 +14,9 @@ namespace {
 
 constexpr std::size_t kFewestPoints = 40;  // below, nothing is learned
 constexpr std::size_t kTrialPoints = 4096, kTrialTrees = 20;
-constexpr std::size_t kTestedOneIn = 4;                       // of the points of a trial
-constexpr std::size_t kTestedNumbers = std::size_t{1} << 22;  // points times classes
+constexpr std::size_t kTestedOneIn = 4;  // of the points of a trial
+constexpr std::size_t kTestedNumbers = std::size_t{1} << 22,
+                      kMostClasses = kTestedNumbers / 16;  // points times classes
 
 // What is tried. The first of each is the usual choice, which another must beat clearly; but as long as few points are
 // tested, the last of the powers, which believes nothing.
@@ -124,7 +125,7 @@ class Trial {
  private:
   // Fewer where there are very many classes, for predictions take memory and time for each.
   static std::size_t n_tested(std::size_t n, std::int32_t n_classes) {
-    return std::min(n / kTestedOneIn, std::max<std::size_t>(kTestedNumbers / static_cast<std::size_t>(n_classes), 10));
+    return std::min(n / kTestedOneIn, kTestedNumbers / static_cast<std::size_t>(n_classes));
   }
 
   LabelForest::StopRequested stop_requested() {
@@ -171,7 +172,7 @@ Learned learn_measure(const PointStore<Label>& points, std::int32_t n_classes, c
                       std::size_t n_threads, StopSignal& signal) {
   Learned learned{std::vector<double>(points.n_features(), 1.0),
                   options.learns_leaf_discount ? kLeafDiscounts[0] : options.leaf_discount};
-  if (points.size() < kFewestPoints) return learned;
+  if (points.size() < kFewestPoints || static_cast<std::size_t>(n_classes) > kMostClasses) return learned;
   const auto [power, leaf_discount] = Trial(points, n_classes, options, n_threads, signal).run();
   learned.leaf_discount = leaf_discount;
   if (power > 0.0) {

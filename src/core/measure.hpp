@@ -121,6 +121,7 @@ class MeasureSchedule {
       double change = 0.0, total = 0.0;
       for (std::size_t d = 0; d < n_features_; ++d) {
         const double range = length(data.lower[d], data.upper[d]);
+        if (old.weights[d] == 0.0 && fresh.weights[d] > 0.0) return true;  // it was constant
         change += std::abs(fresh.weights[d] - old.weights[d]) * range;
         total += fresh.weights[d] * range;
       }

@@ -74,22 +74,23 @@ class LabelImpurity {
 // Sends one scout through the points of `order`; adds to `relevance` what the features take off the impurity, per point
 // and as if every feature had been tried everywhere.
 template <class Impurity>
-void scout(Impurity& impurity, Coordinates at, std::span<Slot> order, Rng rng, std::span<double> relevance,
+void scout(Impurity& impurity, Coordinates at, std::span<Slot> order, Rng& rng, std::span<double> relevance,
            StopProbe& stop) {
   struct Block {
-    std::size_t begin, end;
+    std::size_t begin, end, depth;
   };
+  constexpr std::size_t most_depth = 40;    // cuts that part off a few points each, as of sparse data, could go on
   constexpr std::size_t fewest_points = 3;  // two points that differ tell nothing: any cut parts them
   const std::size_t n_features = relevance.size();
   const auto n_tried = static_cast<std::size_t>(std::ceil(std::cbrt(static_cast<double>(n_features * n_features))));
   const double share = static_cast<double>(n_features) / static_cast<double>(n_tried * order.size());
   std::vector<Slot> spare;
-  std::vector<Block> blocks{{0, order.size()}};
+  std::vector<Block> blocks{{0, order.size(), 0}};
   while (!blocks.empty()) {
     const Block block = blocks.back();
     blocks.pop_back();
     const std::span<Slot> slots = order.subspan(block.begin, block.end - block.begin);
-    if (slots.size() < fewest_points) continue;
+    if (slots.size() < fewest_points || block.depth == most_depth) continue;
     const double n = static_cast<double>(slots.size());
     const double whole = impurity.start(slots);
     const double by_chance = whole / (n - 1.0);
@@ -116,8 +117,8 @@ void scout(Impurity& impurity, Coordinates at, std::span<Slot> order, Rng rng, s
     impurity.finish(slots);
     if (best == -kInfinity) continue;
     const std::size_t middle = block.begin + at.partition(dimension, location, slots, spare);
-    blocks.push_back({middle, block.end});
-    blocks.push_back({block.begin, middle});
+    blocks.push_back({middle, block.end, block.depth + 1});
+    blocks.push_back({block.begin, middle, block.depth + 1});
   }
 }
 

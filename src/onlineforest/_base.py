@@ -116,7 +116,8 @@ class BaseMondrianForest(BaseEstimator):
         """Compute anew what is learned or follows the range of the data, whether due or not.
 
         That is `feature_weights_`, `leaf_discount_` and `discount_rate_`. If the weights have
-        changed, all trees are grown afresh from the stored samples.
+        changed by more than little (see `feature_weights`), all trees are grown afresh from the
+        stored samples; else the old weights stay.
 
         Returns
         -------

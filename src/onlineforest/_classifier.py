@@ -61,8 +61,8 @@ class MondrianForestClassifier(ClassifierMixin, BaseMondrianForest):
           the feature tells about the labels, as measured on the samples by thirty greedy trees; a
           trial on samples left out chooses the power, 0 among them. With less than 40 samples, or
           where no feature tells anything, the same as ``"range"``. Computed again when half as many
-          samples have come as it was computed from; if more than a tenth of the cuts would then
-          fall to other features, all trees are grown afresh from the stored samples.
+          samples have come as it was computed from; if more than a twentieth of the cuts would
+          then fall to other features, all trees are grown afresh from the stored samples.
         - ``"range"``: 1 over the range of the data seen, so that scales do not matter; 0 for a
           constant feature. With `fit`, the same as rescaling the training data to [0, 1]. With
           `partial_fit`, the weights stay as they are until the number of samples has doubled since

@@ -186,9 +186,11 @@ def test_a_signal_handler_cannot_use_the_forest_it_interrupts():
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2])
-def test_interrupted_partial_fit_is_finished_by_the_next(n_jobs):
+@pytest.mark.parametrize("weights", [{"feature_weights": None, "leaf_discount": 0.0}, {}], ids=str)
+def test_interrupted_partial_fit_is_finished_by_the_next(n_jobs, weights):
+    """In the middle of the trees, or, by default, of learning the weights."""
     big, labels = big_data()
-    parameters = {"n_estimators": 30, "random_state": 0, "feature_weights": None, "n_jobs": n_jobs}
+    parameters = {"n_estimators": 30, "random_state": 0, "n_jobs": n_jobs, **weights}
 
     def start():
         return MondrianForestClassifier(**parameters).partial_fit(big[:1000], labels[:1000])
