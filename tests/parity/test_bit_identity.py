@@ -185,12 +185,18 @@ def test_a_signal_handler_cannot_use_the_forest_it_interrupts():
     forest.predict(big[:1])
 
 
-@pytest.mark.parametrize("n_jobs", [1, 2])
-@pytest.mark.parametrize("weights", [{"feature_weights": None, "leaf_discount": 0.0}, {}], ids=str)
-def test_interrupted_partial_fit_is_finished_by_the_next(n_jobs, weights):
-    """In the middle of the trees, or, by default, of learning the weights."""
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {"n_jobs": 1, "feature_weights": None, "leaf_discount": 0.0},
+        {"n_jobs": 2, "feature_weights": None, "leaf_discount": 0.0},
+        {"n_jobs": 2},
+    ],
+    ids=["one thread", "two threads", "learning the weights"],
+)
+def test_interrupted_partial_fit_is_finished_by_the_next(parameters):
     big, labels = big_data()
-    parameters = {"n_estimators": 30, "random_state": 0, "n_jobs": n_jobs, **weights}
+    parameters = {"n_estimators": 30, "random_state": 0, **parameters}
 
     def start():
         return MondrianForestClassifier(**parameters).partial_fit(big[:1000], labels[:1000])
