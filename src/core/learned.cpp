@@ -14,9 +14,9 @@ namespace {
 
 constexpr std::size_t kFewestPoints = 40;  // below, nothing is learned
 constexpr std::size_t kTrialPoints = 4096, kTrialTrees = 20;
-constexpr std::size_t kTestedOneIn = 4;  // of the points of a trial
-constexpr std::size_t kTestedNumbers = std::size_t{1} << 22,
-                      kMostClasses = kTestedNumbers / 16;  // points times classes
+constexpr std::size_t kTestedOneIn = 4;                       // of the points of a trial
+constexpr std::size_t kTestedNumbers = std::size_t{1} << 22;  // at most: points tested times classes
+constexpr std::size_t kMostClasses = kTestedNumbers / 16;     // beyond, too few points could be tested
 
 // What is tried. The first of each is the usual choice, which another must beat clearly; but as long as few points are
 // tested, the last of the powers, which believes nothing.
@@ -36,7 +36,7 @@ std::vector<double> shares_of(std::span<const double> relevance, double power) {
   std::vector<double> shares(relevance.size(), 1.0);
   if (power == 0.0 || !(largest > 0.0)) return shares;
   for (std::size_t d = 0; d < shares.size(); ++d) shares[d] = std::pow(std::max(relevance[d], 0.0) / largest, power);
-  const double mean = std::reduce(shares.begin(), shares.end(), 0.0) / static_cast<double>(shares.size());
+  const double mean = std::accumulate(shares.begin(), shares.end(), 0.0) / static_cast<double>(shares.size());
   for (double& share : shares) share = (1.0 - kFloor) * share / mean + kFloor;
   return shares;
 }
@@ -45,7 +45,7 @@ std::vector<double> shares_of(std::span<const double> relevance, double power) {
 struct Losses {
   std::vector<double> each;
 
-  double mean() const { return std::reduce(each.begin(), each.end(), 0.0) / static_cast<double>(each.size()); }
+  double mean() const { return std::accumulate(each.begin(), each.end(), 0.0) / static_cast<double>(each.size()); }
 
   // Less by more than a standard error of the difference.
   bool clearly_less_than(const Losses& other) const {

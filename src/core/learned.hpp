@@ -8,7 +8,7 @@
 
 namespace onlineforest {
 
-// A function of the points, the options and the number of points alone; the threads do not matter.
+// A function of the points and the options alone; the threads do not matter.
 Learned learn_measure(const PointStore<Label>& points, std::int32_t n_classes, const ForestOptions& options,
                       std::size_t n_threads, StopSignal& signal);
 
