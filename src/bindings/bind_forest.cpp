@@ -1,4 +1,4 @@
-// Binds LabelForest. The GIL is released around every call into the core; a call that is stopped by a signal raises
+// Binds the forests. The GIL is released around every call into the core; a call that is stopped by a signal raises
 // what the signal's Python handler raised.
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/optional.h>
@@ -15,8 +15,9 @@
 #include "archive.hpp"
 #include "arrays.hpp"
 #include "bind_state.hpp"
-#include "forest.hpp"
+#include "gaussian_forest.hpp"
 #include "invariants.hpp"
+#include "label_forest.hpp"
 #include "one_row.hpp"
 #include "tree_arrays.hpp"
 
@@ -42,47 +43,54 @@ auto without_gil(Work work) {
   }
 }
 
-void require_width(const LabelForest& forest, const InArray<float, 2>& rows) {
+template <class Forest>
+void require_width(const Forest& forest, const InArray<float, 2>& rows) {
   if (rows.shape(1) != forest.options().n_features) {
     throw std::invalid_argument("X has " + std::to_string(rows.shape(1)) + " features, but this forest has " +
                                 std::to_string(forest.options().n_features));
   }
 }
 
-void init_forest(LabelForest* self, std::size_t n_trees, std::size_t n_features, double lifetime, double discount,
-                 std::int32_t min_samples_split, const std::string& weight_rule,
-                 const std::optional<InArray<double, 1>>& weights, std::uint64_t seed,
-                 std::optional<double> leaf_discount) {
-  ForestOptions options{n_trees,
-                        n_features,
-                        lifetime,
-                        discount,
-                        min_samples_split,
-                        WeightRule::kUnit,
-                        {},
-                        seed,
-                        leaf_discount.value_or(0.0),
-                        !leaf_discount};
-  if (weight_rule == "range") {
-    options.weight_rule = WeightRule::kRange;
-  } else if (weight_rule == "learned") {
-    options.weight_rule = WeightRule::kLearned;
-  } else if (weight_rule == "fixed") {
-    options.weight_rule = WeightRule::kFixed;
-    if (weights) options.weights = vector_of(*weights);
-  } else if (weight_rule != "unit") {
-    throw std::invalid_argument("weight_rule must be 'unit', 'fixed', 'range' or 'learned', got '" + weight_rule + "'");
-  }
-  new (self) LabelForest(std::move(options));
+WeightRule weight_rule_of(const std::string& name) {
+  if (name == "unit") return WeightRule::kUnit;
+  if (name == "fixed") return WeightRule::kFixed;
+  if (name == "range") return WeightRule::kRange;
+  if (name == "learned") return WeightRule::kLearned;
+  throw std::invalid_argument("weight_rule must be 'unit', 'fixed', 'range' or 'learned', got '" + name + "'");
 }
 
-void learn(LabelForest& self, const InArray<float, 2>& rows, const InArray<Label, 1>& labels, std::int32_t n_classes,
-           std::size_t n_threads, bool one_by_one) {
+void init_label_forest(LabelForest* self, std::size_t n_trees, std::size_t n_features, double lifetime, double discount,
+                       std::int32_t min_samples_split, const std::string& weight_rule,
+                       const std::optional<InArray<double, 1>>& weights, std::uint64_t seed,
+                       std::optional<double> leaf_discount) {
+  new (self) LabelForest({{n_trees, n_features, lifetime, discount, min_samples_split, weight_rule_of(weight_rule),
+                           weights ? vector_of(*weights) : std::vector<double>(), seed},
+                          leaf_discount.value_or(0.0),
+                          !leaf_discount});
+}
+
+void init_gaussian_forest(GaussianForest* self, std::size_t n_trees, std::size_t n_features, double lifetime,
+                          std::optional<double> discount, std::int32_t min_samples_split,
+                          const std::string& weight_rule, const std::optional<InArray<double, 1>>& weights,
+                          std::uint64_t seed, std::optional<double> noise, bool trend, bool calibrate) {
+  GaussianOptions options{{n_trees, n_features, lifetime, 0.0, min_samples_split, weight_rule_of(weight_rule),
+                           weights ? vector_of(*weights) : std::vector<double>(), seed}};
+  options.discount = discount.value_or(options.discount);
+  options.learns_discount = !discount;
+  options.noise = noise.value_or(options.noise);
+  options.learns_noise = !noise;
+  options.has_trend = trend;
+  options.calibrates = calibrate;
+  new (self) GaussianForest(std::move(options));
+}
+
+void learn_labels(LabelForest& self, const InArray<float, 2>& rows, const InArray<Label, 1>& labels,
+                  std::int32_t n_classes, std::size_t n_threads, bool one_by_one) {
   require_width(self, rows);
   without_gil([&] { self.learn(span_of(rows), span_of(labels), n_classes, n_threads, signal_arrived, one_by_one); });
 }
 
-OutArray<double, 2> predict(const LabelForest& self, const InArray<float, 2>& rows, std::size_t n_threads) {
+OutArray<double, 2> predict_labels(const LabelForest& self, const InArray<float, 2>& rows, std::size_t n_threads) {
   require_width(self, rows);
   std::size_t n_classes = 0;
   auto result = without_gil([&] {
@@ -93,13 +101,13 @@ OutArray<double, 2> predict(const LabelForest& self, const InArray<float, 2>& ro
   return to_array(std::move(result), {rows.shape(0), n_classes});
 }
 
-void learn_one(LabelForest& self, nb::handle x, Label label, std::int32_t n_classes) {
+void learn_one_label(LabelForest& self, nb::handle x, Label label, std::int32_t n_classes) {
   const std::vector<float> row = one_row(x, self.options().n_features);
   without_gil([&] { self.learn(row, std::span(&label, 1), n_classes, 1, signal_arrived); });
 }
 
 // Puts the probabilities into `out`; false if it is not as long as there are classes.
-bool predict_one(const LabelForest& self, nb::handle x, const InOutArray<double, 1>& out) {
+bool predict_one_label(const LabelForest& self, nb::handle x, const InOutArray<double, 1>& out) {
   const std::vector<float> row = one_row(x, self.options().n_features);
   const auto probabilities = without_gil([&] { return self.predict(row, 1, signal_arrived); });
   if (probabilities.size() != out.size()) return false;
@@ -107,25 +115,77 @@ bool predict_one(const LabelForest& self, nb::handle x, const InOutArray<double,
   return true;
 }
 
-OutArray<NodeIndex, 2> apply(const LabelForest& self, const InArray<float, 2>& rows, std::size_t n_threads) {
+void learn_values(GaussianForest& self, const InArray<float, 2>& rows, const InArray<double, 1>& values,
+                  std::size_t n_threads, bool one_by_one) {
+  require_width(self, rows);
+  without_gil([&] { self.learn(span_of(rows), span_of(values), n_threads, signal_arrived, one_by_one); });
+}
+
+OutArray<double, 2> predict_values(const GaussianForest& self, const InArray<float, 2>& rows, std::size_t n_threads) {
+  require_width(self, rows);
+  return to_array(without_gil([&] { return self.predict(span_of(rows), n_threads, signal_arrived); }),
+                  {rows.shape(0), 2});
+}
+
+void learn_one_value(GaussianForest& self, nb::handle x, double value) {
+  const std::vector<float> row = one_row(x, self.options().n_features);
+  without_gil([&] { self.learn(row, std::span(&value, 1), 1, signal_arrived); });
+}
+
+nb::tuple predict_one_value(const GaussianForest& self, nb::handle x) {
+  const std::vector<float> row = one_row(x, self.options().n_features);
+  const auto moments = without_gil([&] { return self.predict(row, 1, signal_arrived); });
+  return nb::make_tuple(moments[0], moments[1]);
+}
+
+OutArray<double, 2> quantiles(const GaussianForest& self, const InArray<float, 2>& rows,
+                              const InArray<double, 1>& levels, std::size_t n_threads) {
+  require_width(self, rows);
+  return to_array(
+      without_gil([&] { return self.quantiles(span_of(rows), span_of(levels), n_threads, signal_arrived); }),
+      {rows.shape(0), levels.shape(0)});
+}
+
+OutArray<double, 1> log_density(const GaussianForest& self, const InArray<float, 2>& rows,
+                                const InArray<double, 1>& values, std::size_t n_threads) {
+  require_width(self, rows);
+  return to_array(
+      without_gil([&] { return self.log_density(span_of(rows), span_of(values), n_threads, signal_arrived); }));
+}
+
+// What is expected at rows before looking at the points near them.
+OutArray<double, 1> trend(const GaussianForest& self, const InArray<float, 2>& rows) {
+  require_width(self, rows);
+  const Trend trend = without_gil([&] { return self.measure().prior.trend; });
+  std::vector<double> result;
+  for (std::size_t i = 0; i < rows.shape(0); ++i) result.push_back(trend.at(rows.data() + i * rows.shape(1)));
+  return to_array(std::move(result));
+}
+
+OutArray<double, 2> predict_left_out(const GaussianForest& self, const InArray<Slot, 1>& slots, std::size_t n_threads) {
+  return to_array(without_gil([&] { return self.predict_left_out(span_of(slots), n_threads, signal_arrived); }),
+                  {slots.shape(0), 2});
+}
+
+template <class Forest>
+OutArray<NodeIndex, 2> apply(const Forest& self, const InArray<float, 2>& rows, std::size_t n_threads) {
   require_width(self, rows);
   return to_array(without_gil([&] { return self.apply(span_of(rows), n_threads, signal_arrived); }),
                   {rows.shape(0), self.options().n_trees});
 }
 
-void refresh(LabelForest& self, std::size_t n_threads) {
+template <class Forest>
+void refresh(Forest& self, std::size_t n_threads) {
   without_gil([&] { self.refresh(n_threads, signal_arrived); });
 }
 
-OutArray<double, 1> relevance(const LabelForest& self, std::size_t n_threads) {
+template <class Forest>
+OutArray<double, 1> relevance(const Forest& self, std::size_t n_threads) {
   return to_array(without_gil([&] { return self.relevance(n_threads, signal_arrived); }));
 }
 
-nb::dict tree(const LabelForest& self, std::size_t index) {
-  TreeArrays arrays = without_gil([&] { return tree_arrays(self, index); });
+nb::dict common_arrays(TreeArrays& arrays, std::size_t n_features) {
   const std::size_t n = arrays.n_nodes;
-  const std::size_t n_features = self.options().n_features;
-  const std::size_t n_classes = arrays.n_classes;
   nb::dict dict;
   dict["parent"] = to_array(std::move(arrays.parent));
   dict["left"] = to_array(std::move(arrays.left));
@@ -135,53 +195,95 @@ nb::dict tree(const LabelForest& self, std::size_t index) {
   dict["split_time"] = to_array(std::move(arrays.split_time));
   dict["lower"] = to_array(std::move(arrays.lower), {n, n_features});
   dict["upper"] = to_array(std::move(arrays.upper), {n, n_features});
-  dict["count"] = to_array(std::move(arrays.count), {n, n_classes});
-  dict["labels"] = to_array(std::move(arrays.labels), {n, n_classes});
+  dict["n_points"] = to_array(std::move(arrays.n_points));
   return dict;
 }
 
-nb::dict get_state(const LabelForest& self) {
-  return state_to_dict(without_gil([&] { return Archive::save(self); }));
+nb::dict tree_of_labels(const LabelForest& self, std::size_t index) {
+  LabelTreeArrays arrays = without_gil([&] { return tree_arrays(self, index); });
+  nb::dict dict = common_arrays(arrays, self.options().n_features);
+  dict["count"] = to_array(std::move(arrays.count), {arrays.n_nodes, arrays.n_classes});
+  dict["labels"] = to_array(std::move(arrays.labels), {arrays.n_nodes, arrays.n_classes});
+  return dict;
 }
 
-std::unique_ptr<LabelForest> from_state(const nb::dict& dict) {
-  const ForestState state = state_from_dict(dict);
-  return without_gil([&] { return Archive::restore(state); });
+nb::dict tree_of_values(const GaussianForest& self, std::size_t index) {
+  GaussianTreeArrays arrays = without_gil([&] { return tree_arrays(self, index); });
+  nb::dict dict = common_arrays(arrays, self.options().n_features);
+  dict["mean"] = to_array(std::move(arrays.mean));
+  dict["variance"] = to_array(std::move(arrays.variance));
+  return dict;
+}
+
+// What all forests have.
+template <class Forest>
+nb::class_<Forest> bind_common(nb::module_& module, const char* name, const char* doc) {
+  nb::class_<Forest> forest(module, name, doc);
+  forest.def("apply", &apply<Forest>, "rows"_a.noconvert(), "n_threads"_a = 1)
+      .def("refresh", &refresh<Forest>, "n_threads"_a = 1)
+      .def("relevance", &relevance<Forest>, "n_threads"_a = 1)
+      .def("check_invariants", [](const Forest& self) { without_gil([&] { check_invariants(self); }); })
+      .def("get_state",
+           [](const Forest& self) { return state_to_dict(without_gil([&] { return Archive<Forest>::save(self); })); })
+      .def_static(
+          "from_state",
+          [](const nb::dict& dict) {
+            const auto state = state_from_dict<Forest>(dict);
+            return without_gil([&] { return Archive<Forest>::restore(state); });
+          },
+          "state"_a)
+      .def_prop_ro("n_trees", [](const Forest& self) { return self.options().n_trees; })
+      .def_prop_ro("n_features", [](const Forest& self) { return self.options().n_features; })
+      .def_prop_ro("n_points", [](const Forest& self) { return without_gil([&] { return self.n_points(); }); })
+      .def_prop_ro("nbytes", [](const Forest& self) { return without_gil([&] { return self.nbytes(); }); })
+      .def_prop_ro(
+          "feature_weights",
+          [](const Forest& self) { return to_array(without_gil([&] { return self.measure().weights; })); },
+          nb::rv_policy::move)
+      .def_prop_ro("discount_rate",
+                   [](const Forest& self) { return without_gil([&] { return self.measure().discount_rate; }); });
+  return forest;
 }
 
 }  // namespace
 
-void bind_forest(nb::module_& module) {
+void bind_forests(nb::module_& module) {
   module.attr("LARGEST_WEIGHT") = kLargestWeight;
-  nb::class_<LabelForest>(module, "LabelForest", "A Mondrian forest over labels 0, 1, ... Rows are finite float32.")
-      .def("__init__", &init_forest, "n_trees"_a, "n_features"_a, nb::kw_only(), "lifetime"_a, "discount"_a,
+  module.attr("LARGEST_VALUE") = kLargestValue;
+  bind_common<LabelForest>(module, "LabelForest", "A Mondrian forest over labels 0, 1, ... Rows are finite float32.")
+      .def("__init__", &init_label_forest, "n_trees"_a, "n_features"_a, nb::kw_only(), "lifetime"_a, "discount"_a,
            "min_samples_split"_a, "weight_rule"_a, "weights"_a.noconvert() = nb::none(), "seed"_a,
            "leaf_discount"_a.none() = 0.0)
-      .def("learn", &learn, "rows"_a.noconvert(), "labels"_a.noconvert(), "n_classes"_a, "n_threads"_a = 1,
+      .def("learn", &learn_labels, "rows"_a.noconvert(), "labels"_a.noconvert(), "n_classes"_a, "n_threads"_a = 1,
            "one_by_one"_a = false)
-      .def("predict", &predict, "rows"_a.noconvert(), "n_threads"_a = 1)
-      .def("learn_one", &learn_one, "row"_a, "label"_a, "n_classes"_a)
-      .def("predict_one", &predict_one, "row"_a, "out"_a.noconvert())
-      .def("apply", &apply, "rows"_a.noconvert(), "n_threads"_a = 1)
-      .def("refresh", &refresh, "n_threads"_a = 1)
-      .def("relevance", &relevance, "n_threads"_a = 1)
-      .def("tree", &tree, "index"_a)
-      .def("check_invariants", [](const LabelForest& self) { without_gil([&] { check_invariants(self); }); })
-      .def("get_state", &get_state)
-      .def_static("from_state", &from_state, "state"_a)
-      .def_prop_ro("n_trees", [](const LabelForest& self) { return self.options().n_trees; })
-      .def_prop_ro("n_features", [](const LabelForest& self) { return self.options().n_features; })
-      .def_prop_ro("n_points", [](const LabelForest& self) { return without_gil([&] { return self.n_points(); }); })
-      .def_prop_ro("nbytes", [](const LabelForest& self) { return without_gil([&] { return self.nbytes(); }); })
+      .def("predict", &predict_labels, "rows"_a.noconvert(), "n_threads"_a = 1)
+      .def("learn_one", &learn_one_label, "row"_a, "label"_a, "n_classes"_a)
+      .def("predict_one", &predict_one_label, "row"_a, "out"_a.noconvert())
+      .def("tree", &tree_of_labels, "index"_a)
       .def_prop_ro("n_classes", [](const LabelForest& self) { return without_gil([&] { return self.n_classes(); }); })
-      .def_prop_ro(
-          "feature_weights",
-          [](const LabelForest& self) { return to_array(without_gil([&] { return self.measure().weights; })); },
-          nb::rv_policy::move)
-      .def_prop_ro("discount_rate",
-                   [](const LabelForest& self) { return without_gil([&] { return self.measure().discount_rate; }); })
-      .def_prop_ro("leaf_discount",
-                   [](const LabelForest& self) { return without_gil([&] { return self.measure().leaf_discount; }); });
+      .def_prop_ro("leaf_discount", [](const LabelForest& self) {
+        return without_gil([&] { return self.measure().prior.leaf_discount; });
+      });
+  bind_common<GaussianForest>(module, "GaussianForest", "A Mondrian forest over numbers. Rows are finite float32.")
+      .def("__init__", &init_gaussian_forest, "n_trees"_a, "n_features"_a, nb::kw_only(), "lifetime"_a,
+           "discount"_a.none(), "min_samples_split"_a, "weight_rule"_a, "weights"_a.noconvert() = nb::none(), "seed"_a,
+           "noise"_a.none(), "trend"_a, "calibrate"_a)
+      .def("learn", &learn_values, "rows"_a.noconvert(), "values"_a.noconvert(), "n_threads"_a = 1,
+           "one_by_one"_a = false)
+      .def("predict", &predict_values, "rows"_a.noconvert(), "n_threads"_a = 1)
+      .def("learn_one", &learn_one_value, "row"_a, "value"_a)
+      .def("predict_one", &predict_one_value, "row"_a)
+      .def("quantiles", &quantiles, "rows"_a.noconvert(), "levels"_a.noconvert(), "n_threads"_a = 1)
+      .def("log_density", &log_density, "rows"_a.noconvert(), "values"_a.noconvert(), "n_threads"_a = 1)
+      .def("predict_left_out", &predict_left_out, "slots"_a.noconvert(), "n_threads"_a = 1)
+      .def("tree", &tree_of_values, "index"_a)
+      .def_prop_ro("noise",
+                   [](const GaussianForest& self) { return without_gil([&] { return self.measure().prior.noise; }); })
+      .def_prop_ro("scale",
+                   [](const GaussianForest& self) { return without_gil([&] { return self.measure().prior.scale; }); })
+      .def("trend", &trend, "rows"_a.noconvert())
+      .def_prop_ro("calibration_scale",
+                   [](const GaussianForest& self) { return without_gil([&] { return self.calibration().scale; }); });
 }
 
 }  // namespace onlineforest::bindings

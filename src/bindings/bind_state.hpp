@@ -7,9 +7,11 @@
 
 namespace onlineforest::bindings {
 
-nanobind::dict state_to_dict(ForestState state);
+template <class Forest>
+nanobind::dict state_to_dict(ForestState<Forest> state);
 
-// Throws ValueError if an entry is missing or of another type.
-ForestState state_from_dict(const nanobind::dict& dict);
+// Throws std::invalid_argument that names the entry that is missing or of another type.
+template <class Forest>
+ForestState<Forest> state_from_dict(const nanobind::dict& dict);
 
 }  // namespace onlineforest::bindings

@@ -2,7 +2,7 @@
 #include <nanobind/nanobind.h>
 
 namespace onlineforest::bindings {
-void bind_forest(nanobind::module_& module);
+void bind_forests(nanobind::module_& module);
 }
 
 NB_MODULE(_core, module) {
@@ -11,5 +11,5 @@ NB_MODULE(_core, module) {
   nanobind::set_leak_warnings(false);
 #endif
   module.doc() = "The compiled core of onlineforest. Private: use the estimators.";
-  onlineforest::bindings::bind_forest(module);
+  onlineforest::bindings::bind_forests(module);
 }

@@ -15,43 +15,83 @@ void require(bool ok, const char* message) {
   if (!ok) throw std::invalid_argument(std::string("not the state of a forest: ") + message);
 }
 
-void require_measure(const std::vector<double>& weights, double discount_rate, double leaf_discount,
-                     std::size_t n_features) {
-  require(weights.size() == n_features, "there must be one weight per feature");
-  require(std::ranges::all_of(weights, [](double w) { return w >= 0.0 && w <= kLargestWeight; }),
+void require_prior(const LabelPrior& prior, std::size_t) {
+  require(prior.leaf_discount >= 0.0 && prior.leaf_discount <= 1.0, "the leaf discount is out of range");
+}
+
+void require_prior(const GaussianPrior& prior, std::size_t n_features) {
+  constexpr double largest = 1e10 * kLargestValue;  // of what is computed from values
+  const auto is_sound = [](double x) { return std::abs(x) <= largest; };
+  const Trend& trend = prior.trend;
+  require(prior.noise > 0.0 && prior.noise <= 1.0, "the noise is out of range");
+  require(prior.scale >= 0.0 && is_sound(prior.scale), "the scale of the values is out of range");
+  require(is_sound(trend.intercept), "the trend is no number");
+  require(prior.trend_variance >= 0.0 && prior.trend_variance <= kLargestTrendVariance,
+          "the trend's variance is out of range");
+  require(trend.is_constant() || trend.ends.size() == n_features, "the trend is one of other features");
+  require(trend.heights.size() == trend.knots.size(), "the trend has knots without height");
+  std::int32_t begin = 0;
+  for (const std::int32_t end : trend.ends) {
+    require(end >= begin && static_cast<std::size_t>(end) <= trend.knots.size(), "the knots of the trend are tangled");
+    for (std::int32_t k = begin; k < end; ++k) {
+      const std::size_t i = static_cast<std::size_t>(k);
+      require(std::isfinite(trend.knots[i]) && is_sound(trend.heights[i]), "the trend is no number");
+      require(k == begin || trend.knots[i - 1] < trend.knots[i], "the knots of the trend do not increase");
+    }
+    begin = end;
+  }
+  require(static_cast<std::size_t>(begin) == trend.knots.size(), "the knots of the trend are tangled");
+}
+
+template <class Prior>
+void require_measure(const MeasureState<Prior>& measure, std::size_t n_features) {
+  require(measure.weights.size() == n_features, "there must be one weight per feature");
+  require(std::ranges::all_of(measure.weights, [](double w) { return w >= 0.0 && w <= kLargestWeight; }),
           "a weight is out of range");
-  require(discount_rate >= 0.0 && std::isfinite(discount_rate), "the discount rate is out of range");
-  require(leaf_discount >= 0.0 && leaf_discount <= 1.0, "the leaf discount is out of range");
+  require(measure.discount_rate >= 0.0 && std::isfinite(measure.discount_rate), "the discount rate is out of range");
+  require_prior(measure.prior, n_features);
+}
+
+// What a tree's own prior expects, which is that of all unless a call was stopped.
+void expect(const LabelPrior&, PointStore<Label>&) {}
+
+void expect(const GaussianPrior& prior, PointStore<double>& points) {
+  points.set_expected(0, [&prior](const float* row) { return prior.trend.at(row); });
+}
+
+template <class Prior>
+MeasureState<Prior> save_measure(const MeasurePointer<Prior>& measure) {
+  if (!measure) return {};
+  return {measure->weights, measure->discount_rate, measure->prior};
+}
+
+template <class Prior>
+MeasureWith<Prior> measure_from(const MeasureState<Prior>& state) {
+  return {state.weights, state.discount_rate, state.prior};
 }
 
 }  // namespace
 
-ForestState Archive::save(const LabelForest& forest) {
-  return forest.read([](const LabelForest& f) {
-    ForestState state;
-    state.options = f.options();
-    state.n_classes = f.n_classes_;
-    state.rows.assign(f.points_.rows().begin(), f.points_.rows().end());
-    state.labels.assign(f.points_.values().begin(), f.points_.values().end());
-    if (f.measure_) {
-      state.weights = f.measure_->weights;
-      state.discount_rate = f.measure_->discount_rate;
-      state.leaf_discount = f.measure_->leaf_discount;
-    }
-    state.measure_computed_from = f.schedule_.computed_from();
-    for (const auto& tree : f.trees_) state.trees.push_back(save_tree(tree));
+template <class Forest>
+ForestState<Forest> Archive<Forest>::save(const Forest& forest) {
+  return forest.read([&forest](const auto&) {
+    State state;
+    state.options = forest.options();
+    state.extra = forest.extra();
+    state.rows.assign(forest.points_.rows().begin(), forest.points_.rows().end());
+    state.values.assign(forest.points_.values().begin(), forest.points_.values().end());
+    state.measure = save_measure(forest.measure_);
+    state.measure_computed_from = forest.schedule_.computed_from();
+    for (const auto& tree : forest.trees_) state.trees.push_back(save_tree(tree));
     return state;
   });
 }
 
-TreeState Archive::save_tree(const Tree<LabelTarget>& tree) {
-  TreeState state;
+template <class Forest>
+TreeState<typename Forest::Prior> Archive<Forest>::save_tree(const TargetTree& tree) {
+  TreeState<Prior> state;
   state.rng = tree.rng_.state();
-  if (tree.measure_) {
-    state.weights = tree.measure_->weights;
-    state.discount_rate = tree.measure_->discount_rate;
-    state.leaf_discount = tree.measure_->leaf_discount;
-  }
+  state.measure = save_measure(tree.measure_);
   const std::size_t n = tree.nodes_.size();
   state.left.reserve(n);
   state.right.reserve(n);
@@ -70,38 +110,41 @@ TreeState Archive::save_tree(const Tree<LabelTarget>& tree) {
   return state;
 }
 
-std::unique_ptr<LabelForest> Archive::restore(const ForestState& state) {
+template <class Forest>
+std::unique_ptr<Forest> Archive<Forest>::restore(const State& state) {
   require(state.trees.size() == state.options.n_trees, "the number of trees is wrong");
-  auto forest = std::make_unique<LabelForest>(state.options);
+  auto forest = std::make_unique<Forest>(state.options);
   const std::size_t n_features = state.options.n_features;
-  require(state.rows.size() == state.labels.size() * n_features, "rows and labels differ in number");
+  require(state.rows.size() == state.values.size() * n_features, "rows and values differ in number");
   require(std::ranges::all_of(state.rows, [](float x) { return std::isfinite(x); }), "a point is not finite");
-  require(state.n_classes >= 0, "the number of classes is negative");
-  require(std::ranges::all_of(state.labels, [&](Label y) { return y >= 0 && y < state.n_classes; }),
-          "a label is no class");
-  require(state.measure_computed_from <= state.labels.size(), "the measure comes from more points than there are");
+  require(state.measure_computed_from <= state.values.size(), "the measure comes from more points than there are");
   // A first call that was stopped while the measure was learned has stored points, but has no measure yet.
-  const bool has_measure = !state.weights.empty();
+  const bool has_measure = !state.measure.weights.empty();
   if (has_measure) {
-    require(!state.labels.empty(), "there is a measure, but no points");
-    require_measure(state.weights, state.discount_rate, state.leaf_discount, n_features);
+    require(!state.values.empty(), "there is a measure, but no points");
+    require_measure(state.measure, n_features);
   } else {
     require(state.measure_computed_from == 0, "there must be one weight per feature");
-    require(std::ranges::all_of(state.trees, [](const TreeState& tree) { return tree.left.empty(); }),
+    require(std::ranges::all_of(state.trees, [](const TreeState<Prior>& tree) { return tree.left.empty(); }),
             "there must be one weight per feature");
   }
 
-  forest->points_.append(state.rows, state.labels);
-  forest->n_classes_ = state.n_classes;
-  if (has_measure)
-    forest->measure_ = std::make_shared<const Measure>(state.weights, state.discount_rate, state.leaf_discount);
+  forest->points_.append(state.rows, state.values);
+  try {
+    forest->restore(state.extra);
+  } catch (const std::invalid_argument& error) {
+    require(false, error.what());
+  }
+  if (has_measure) forest->measure_ = std::make_shared<const MeasureWith<Prior>>(measure_from(state.measure));
   forest->schedule_.resume(state.measure_computed_from);
   for (std::size_t i = 0; i < state.trees.size(); ++i) restore_tree(state.trees[i], *forest, forest->trees_[i]);
+  if (has_measure) forest->set_expected(0);
   return forest;
 }
 
-void Archive::restore_tree(const TreeState& state, const LabelForest& forest, Tree<LabelTarget>& tree) {
-  const PointStore<Label>& points = forest.points_;
+template <class Forest>
+void Archive<Forest>::restore_tree(const TreeState<Prior>& state, Forest& forest, TargetTree& tree) {
+  const auto& points = forest.points_;
   const std::size_t n_features = points.n_features();
   const std::size_t n = state.left.size(), n_points = state.next_point.size();
   require(std::ranges::any_of(state.rng, [](std::uint64_t word) { return word != 0; }), "a random state is all zero");
@@ -114,13 +157,16 @@ void Archive::restore_tree(const TreeState& state, const LabelForest& forest, Tr
     require(n_points == 0, "an empty tree has points");
     return;
   }
-  require_measure(state.weights, state.discount_rate, state.leaf_discount, n_features);
+  require_measure(state.measure, n_features);
   require(n < 2 * n_points, "a tree has more nodes than its points allow");
-  const Measure measure{state.weights, state.discount_rate, state.leaf_discount};
+  MeasureWith<Prior> measure = measure_from(state.measure);
   // One object for all trees that share it, so that they are seen to.
-  tree.measure_ =
-      forest.measure_ && measure == *forest.measure_ ? forest.measure_ : std::make_shared<const Measure>(measure);
-  tree.target_.reserve_classes(forest.n_classes_);
+  tree.measure_ = forest.measure_ && measure == *forest.measure_
+                      ? forest.measure_
+                      : std::make_shared<const MeasureWith<Prior>>(std::move(measure));
+  tree.target_.set_measure(*tree.measure_);
+  forest.prepare(tree.target_);
+  expect(tree.measure_->prior, forest.points_);
   tree.next_ = state.next_point;
 
   const auto is_node = [n](NodeIndex j) { return j >= 0 && static_cast<std::size_t>(j) < n; };
@@ -128,7 +174,7 @@ void Archive::restore_tree(const TreeState& state, const LabelForest& forest, Tr
   tree.add_nodes(n);
   for (std::size_t i = 0; i < n; ++i) {
     Node& node = tree.nodes_[static_cast<NodeIndex>(i)];
-    tree.nodes_.split_time(static_cast<NodeIndex>(i)) = state.split_time[i];
+    tree.set_split_time(static_cast<NodeIndex>(i), state.split_time[i]);
     require(!std::isnan(state.split_time[i]) && std::isfinite(state.split_location[i]),
             "a time or location is no number");
     node.split_dimension = state.split_dimension[i];
@@ -157,7 +203,7 @@ void Archive::restore_tree(const TreeState& state, const LabelForest& forest, Tr
   }
   require(order.size() == n, "a node is not reached from the root");
 
-  // Children before parents: labels, and the boxes of those that have more than a few points.
+  // Children before parents: the values, and the boxes of those that have more than a few points.
   std::size_t n_placed = 0;
   std::vector<std::int32_t> n_below(n);
   BoxBuffer buffer;
@@ -167,7 +213,7 @@ void Archive::restore_tree(const TreeState& state, const LabelForest& forest, Tr
     if (node.is_leaf()) {
       for (Slot slot = node.first_point; slot != kNoSlot; slot = tree.next_point(slot)) {
         require(is_point(slot) && n_placed++ < n_points, "the point lists of the leaves are tangled");
-        tree.target_.add_to_leaf(*j, node.n_points++, points, std::span(&slot, 1));
+        tree.target_.add_to_leaf(*j, node.n_points++, node.first_point, points, std::span(&slot, 1));
       }
       n_here = node.n_points;
       require(n_here == state.right[static_cast<std::size_t>(*j)], "the count of a leaf is wrong");
@@ -196,5 +242,8 @@ void Archive::restore_tree(const TreeState& state, const LabelForest& forest, Tr
     require(false, error.what());
   }
 }
+
+template class Archive<LabelForest>;
+template class Archive<GaussianForest>;
 
 }  // namespace onlineforest

@@ -91,6 +91,7 @@ class Columns {
   }
 
   std::size_t n_points() const { return n_; }
+  std::size_t n_features() const { return lower_.size(); }
   Coordinates coordinates() const { return {data_.data(), 1, n_}; }
   BoxView box() const { return {lower_.data(), upper_.data()}; }
 

@@ -1,5 +1,5 @@
 // A forest: one store of points, many trees that learn it independently, one measure for all.
-// Knows nothing of Python, files or the meaning of labels.
+// Knows nothing of Python, files or the meaning of values; a forest of a kind of target is a file of its own.
 #pragma once
 
 #include <cstddef>
@@ -10,9 +10,8 @@
 #include <vector>
 
 #include "columns.hpp"
-#include "label_target.hpp"
-#include "label_walk.hpp"
 #include "measure.hpp"
+#include "options.hpp"
 #include "point_store.hpp"
 #include "pool.hpp"
 #include "reentry.hpp"
@@ -21,64 +20,41 @@
 
 namespace onlineforest {
 
-struct ForestOptions {
-  std::size_t n_trees = 100;
-  std::size_t n_features = 1;
-  double lifetime = kInfinity;
-  double discount = 10.0;
-  std::int32_t min_samples_split = 2;
-  WeightRule weight_rule = WeightRule::kRange;
-  std::vector<double> weights;  // for WeightRule::kFixed
-  std::uint64_t seed = 0;
-  double leaf_discount = 0.0;
-  bool learns_leaf_discount = false;  // then `leaf_discount` is not used
-};
+using StopRequested = std::function<bool()>;
 
 // All rows are row-major float32, finite; the caller checks.
 //
-// Any number of threads may call the const functions at once; learn() waits for them and they for it. A callback
+// Any number of threads may call the const functions at once; whoever learns waits for them and they for it. A callback
 // (StopRequested) cannot call back into the forest: std::runtime_error.
-class LabelForest {
+template <class TargetType, class OptionsType>
+class Forest {
  public:
-  using LabelTree = Tree<LabelTarget>;
-  using StopRequested = std::function<bool()>;
+  using Target = TargetType;
+  using Options = OptionsType;
+  using Value = typename Target::Value;
+  using Prior = typename Target::Prior;
+  using Points = PointStore<Value>;
+  using TargetTree = Tree<Target>;
+  using TargetMeasure = MeasureWith<Prior>;
 
-  // Throws std::invalid_argument for options that make no forest.
-  explicit LabelForest(ForestOptions options);
-
-  // Learns points with labels in [0, n_classes). Either the call is rejected with an exception and nothing has
-  // changed, or the points are stored. If then stopped (Interrupted), each tree holds the first so many of the
-  // points, and the next call first brings all trees up to date. It ends where it would have ended without the
-  // stop, but for trees that were emptied (see Tree::extend): those are grown afresh. A stop while bringing trees
-  // up to date comes before the new points are stored.
-  //
-  // The points of a call are one set; or many, if `one_by_one`: then all is as if each had come in a call of its own,
-  // and a stop may find only the first of them stored.
-  void learn(std::span<const float> rows, std::span<const Label> labels, std::int32_t n_classes, std::size_t n_threads,
-             const StopRequested& requested = {}, bool one_by_one = false);
+  Forest(const Forest&) = delete;
+  Forest& operator=(const Forest&) = delete;
+  virtual ~Forest() = default;
 
   // Computes the measure anew from all points, whether it is due or not.
   void refresh(std::size_t n_threads, const StopRequested& requested = {});
 
-  // How much each feature tells about the labels, see relevance.hpp; at least one point must have been learned.
+  // How much each feature tells about the values, see relevance.hpp; at least one point must have been learned.
   std::vector<double> relevance(std::size_t n_threads, const StopRequested& requested = {}) const;
-
-  // Predicts with another discount at the leaves, until the measure is computed anew.
-  void set_leaf_discount(double leaf_discount);
-
-  // The mean of the trees' distributions, n_rows x n_classes. Uniform before anything is learned.
-  std::vector<double> predict(std::span<const float> rows, std::size_t n_threads,
-                              const StopRequested& requested = {}) const;
 
   // The leaf of each tree, n_rows x n_trees.
   std::vector<NodeIndex> apply(std::span<const float> rows, std::size_t n_threads,
                                const StopRequested& requested = {}) const;
 
-  const ForestOptions& options() const { return options_; }
+  const Options& options() const { return options_; }
   std::size_t n_points() const;
-  std::int32_t n_classes() const;
-  Measure measure() const;     // without weights before anything is learned
-  std::size_t nbytes() const;  // what the model takes in memory, without scratch
+  TargetMeasure measure() const;  // without weights before anything is learned
+  std::size_t nbytes() const;     // what the model takes in memory, without scratch
 
   // Calls f(*this) while no one learns; what f reads through the accessors below is then consistent.
   template <class F>
@@ -89,31 +65,63 @@ class LabelForest {
   }
 
   // Only inside read().
-  const PointStore<Label>& points() const { return points_; }
-  const std::vector<LabelTree>& trees() const { return trees_; }
-  const MeasureSchedule& schedule() const { return schedule_; }
-  std::int32_t current_n_classes() const { return n_classes_; }
+  const Points& points() const { return points_; }
+  const std::vector<TargetTree>& trees() const { return trees_; }
 
- private:
-  friend class Archive;
+ protected:
+  // Throws std::invalid_argument for options that make no forest.
+  explicit Forest(Options options);
 
-  void catch_up(std::size_t n_threads, StopSignal& signal);
-  void learn_last_point(std::size_t n_threads, StopSignal& signal);
-  void catch_up_tree(LabelTree& tree, const Columns* columns, Workspace& work, StopProbe& stop);
-  bool must_grow(const LabelTree& tree) const;
-  void refresh_measure(std::size_t n_threads, StopSignal& signal);
+  // Learns points whose values are sound; the caller holds the lock. Either the call is rejected with an exception and
+  // nothing has changed, or the points are stored, and on_stored() was called. If then stopped (Interrupted), each tree
+  // holds the first so many of the points, and the next call first brings all trees up to date. It ends where it would
+  // have ended without the stop, but for trees that were emptied (see Tree::extend): those are grown afresh. A stop
+  // while bringing trees up to date comes before the new points are stored.
+  //
+  // The points of a call are one set; or many, if `one_by_one`: then all is as if each had come in a call of its own,
+  // and a stop may find only the first of them stored.
+  void learn_values(std::span<const float> rows, std::span<const Value> values, std::size_t n_threads,
+                    const StopRequested& requested, bool one_by_one, const std::function<void()>& on_stored);
+
+  // What the points tell about the measure. A function of the points and the options alone.
+  virtual Learned<Prior> learn_measure(std::size_t n_threads, StopSignal& signal) const = 0;
+  virtual std::vector<double> relevance_of_features(const Columns& columns, std::uint64_t seed, std::size_t n_threads,
+                                                    StopSignal& signal) const = 0;
+  // Called before a tree learns.
+  virtual void prepare(Target&) const {}
+  // Called when the points from `first` on are new, or the measure is.
+  virtual void set_expected(std::size_t) {}
+  // Called when all trees are up to date.
+  virtual void settle(std::size_t, StopSignal&) {}
+  // How many of the values, if there were to come more, until the measure cannot wait for its time; more than there are
+  // if it can.
+  virtual std::size_t n_until_outdated(std::span<const Value> values) const { return values.size() + 1; }
+
+  // Predicts with another measure of the same weights, until it is computed anew.
+  void set_measure(TargetMeasure measure);
+
   std::size_t n_rows(std::span<const float> rows) const;
 
-  ForestOptions options_;
-  PointStore<Label> points_;
-  std::int32_t n_classes_ = 0;
+  Options options_;
+  Points points_;
   MeasureSchedule schedule_;
-  MeasurePointer measure_;
-  std::vector<LabelTree> trees_;
+  MeasurePointer<Prior> measure_;
+  std::vector<TargetTree> trees_;
+  mutable std::shared_mutex mutex_;
+
+ private:
+  template <class ForestType>
+  friend class Archive;
+
+  void bring_up_to_date(std::size_t n_threads, StopSignal& signal);
+  void catch_up(std::size_t n_threads, StopSignal& signal);
+  void learn_last_point(std::size_t n_threads, StopSignal& signal);
+  void catch_up_tree(TargetTree& tree, const Columns* columns, Workspace& work, StopProbe& stop);
+  bool must_grow(const TargetTree& tree) const;
+  void refresh_measure(std::size_t n_threads, StopSignal& signal);
+
   bool one_by_one_ = false;  // how the points of the last call are learned
   Pool<Workspace> workspaces_;
-  mutable Pool<LabelWalk> walks_;
-  mutable std::shared_mutex mutex_;
 };
 
 }  // namespace onlineforest

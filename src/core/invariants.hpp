@@ -1,15 +1,19 @@
 // What must be true of every forest after every call, checked from scratch.
 #pragma once
 
-#include "forest.hpp"
+#include "gaussian_forest.hpp"
+#include "label_forest.hpp"
 
 namespace onlineforest {
 
-// Throws std::logic_error that names the first thing found wrong: links, times, cuts, boxes, label sets, counts,
-// point lists, pausing. Costs about as much as reading the forest once.
-void check_invariants(const LabelForest& forest);
+// Throws std::logic_error that names the first thing found wrong: links, times, cuts, boxes, what is kept of the
+// values, point lists, pausing. Costs about as much as reading the forest once.
+template <class Forest>
+void check_invariants(const Forest& forest);
 
 // The same for one tree that holds the first tree.n_points() of the points.
-void check_invariants(const Tree<LabelTarget>& tree, const PointStore<Label>& points, std::int32_t min_samples_split);
+template <class Target>
+void check_invariants(const Tree<Target>& tree, const PointStore<typename Target::Value>& points,
+                      std::int32_t min_samples_split);
 
 }  // namespace onlineforest

@@ -5,9 +5,9 @@
 // only leaves have counts: a leaf of one label its number of points, a mixed leaf a block of counts, in the order
 // of its set.
 //
-// Another kind of target (regression) offers the same names to the tree:
-// Value, empty_copy, expect_nodes, reserve_nodes, may_pause, is_paused, stays_paused, add_to_leaf, absorb, absorb_one,
-// combine, move, clear, nbytes.
+// What every kind of target offers to the tree: Value, Prior, kFromChildren, empty_copy, set_measure, set_time,
+// expect_nodes, reserve_nodes, may_pause, is_paused, stays_paused, add_to_leaf, combine, move, clear, nbytes; and
+// absorb, absorb_one unless kFromChildren.
 #pragma once
 
 #include <cstdint>
@@ -16,15 +16,27 @@
 
 #include "block_arena.hpp"
 #include "label_sets.hpp"
+#include "measure.hpp"
 #include "point_store.hpp"
 
 namespace onlineforest {
 
+struct LabelPrior {
+  double leaf_discount = 0.0;  // the least d_j of a leaf
+
+  bool operator==(const LabelPrior&) const = default;
+};
+
 class LabelTarget {
  public:
   using Value = Label;
+  using Prior = LabelPrior;
   using Points = PointStore<Value>;
   using Slots = std::span<const Slot>;
+
+  // Whether one more value below an internal node makes it to be set anew from its children. Not here: values pass
+  // through from above.
+  static constexpr bool kFromChildren = false;
 
   explicit LabelTarget(std::int32_t min_samples_split) : min_samples_split_(min_samples_split) {}
 
@@ -34,6 +46,10 @@ class LabelTarget {
     copy.sets_ = sets_.empty_copy();
     return copy;
   }
+
+  // What is kept depends on neither.
+  void set_measure(const MeasureWith<LabelPrior>&) {}
+  void set_time(NodeIndex, double) {}
 
   void reserve_classes(std::int32_t n_classes) { sets_.reserve_classes(n_classes); }
 
@@ -53,14 +69,14 @@ class LabelTarget {
   }
 
   // Whether a paused leaf may stay so when it receives more points.
-  bool stays_paused(NodeIndex leaf, std::int32_t n_points, const Points& points, Slots more) const {
-    if (is_small(static_cast<std::size_t>(n_points) + more.size())) return true;
+  bool stays_paused(NodeIndex leaf, const Node& node, const Points& points, Slots more) const {
+    if (is_small(static_cast<std::size_t>(node.n_points) + more.size())) return true;
     const Label label = points.value(more.front());
     return sets_.size(leaf) == 1 && sets_.contains(leaf, label) && all_equal(points, more, label);
   }
 
-  // Adds points to a leaf that holds `n_points` (0: a new one).
-  void add_to_leaf(NodeIndex leaf, std::int32_t n_points, const Points& points, Slots slots) {
+  // Adds points to a leaf that holds `n_points` (0: a new one), one of which is given.
+  void add_to_leaf(NodeIndex leaf, std::int32_t n_points, Slot, const Points& points, Slots slots) {
     for (const Slot slot : slots) add_one(leaf, n_points++, points.value(slot));
   }
 

@@ -31,27 +31,14 @@ class LabelWalk {
   void add_predictions(std::span<const Tree<LabelTarget>> trees, const PointStore<Label>& points, const float* rows,
                        std::size_t n_rows, std::int32_t n_classes, double* sums, OnRow on_row) {
     const std::size_t k = static_cast<std::size_t>(n_classes);
-    const auto add_way_of = [&](const Tree<LabelTarget>& tree) {
+    walk_.walk_trees(trees, points, rows, n_rows, [&](const Tree<LabelTarget>& tree) {
       levels_.clear();
       return [&](const Way& way) {
         double* const sum = sums + way.row * width(n_classes);
         sum[k] += add(tree, way, std::span(sum, k));
         on_row(way.steps.size() * points.n_features() + k);
       };
-    };
-    if (n_rows == 1) {
-      for (std::size_t begin = 0; begin < trees.size(); begin += kSideBySide) {
-        const auto some = trees.subspan(begin, std::min(kSideBySide, trees.size() - begin));
-        find_paths(some, rows, paths_);
-        for (std::size_t i = 0; i < some.size(); ++i) {
-          if (!some[i].empty()) walk_.walk_along(paths_[i], some[i], points, rows, add_way_of(some[i]));
-        }
-      }
-    } else {
-      for (const Tree<LabelTarget>& tree : trees) {
-        if (!tree.empty()) walk_.walk(tree, points, rows, n_rows, add_way_of(tree));
-      }
-    }
+    });
   }
 
   // Turns sums over `n_trees` trees into mean probabilities, n_classes per row.
@@ -87,7 +74,7 @@ class LabelWalk {
       const LabelSets& sets = tree.target().sets();
       level.is_known = true;
       level.decay = discount_of(tree.measure().discount_rate, way.steps[k].duration);
-      level.discount = node.is_leaf() ? std::max(level.decay, tree.measure().leaf_discount) : level.decay;
+      level.discount = node.is_leaf() ? std::max(level.decay, tree.measure().prior.leaf_discount) : level.decay;
       level.n_labels = sets.size(j);
       const double count = node.is_leaf() ? static_cast<double>(node.n_points)
                                           : level.n_labels + sets.size_common(node.left, node.right());
@@ -173,7 +160,6 @@ class LabelWalk {
   }
 
   SetWalk walk_;
-  std::array<Path, kSideBySide> paths_;
   std::vector<Level> levels_;
 };
 

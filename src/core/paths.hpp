@@ -19,6 +19,18 @@ inline void find_path(const NodeStore& nodes, NodeIndex j, const float* row, Pat
   path.push_back(j);
 }
 
+// All nodes of a tree that is not empty, each parent before its children.
+inline std::vector<NodeIndex> parents_first(const NodeStore& nodes) {
+  std::vector<NodeIndex> order{kRoot};
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    const Node& node = nodes[order[i]];
+    if (node.is_leaf()) continue;
+    order.push_back(node.left);
+    order.push_back(node.right());
+  }
+  return order;
+}
+
 // A path to be found: of a row down a tree that is not empty.
 struct Search {
   const NodeStore* nodes;

@@ -16,7 +16,7 @@ namespace onlineforest {
 using Slot = std::int32_t;  // where a point is kept
 inline constexpr Slot kNoSlot = -1;
 
-// Layout: row-major float32 rows, one after the other, and beside them one value (label or target) per point.
+// Layout: row-major float32 rows, one after the other, and beside them one value (label or number) per point.
 template <class Value>
 class PointStore {
  public:
@@ -29,10 +29,23 @@ class PointStore {
   BoxView box(Slot slot) const { return {row(slot), row(slot)}; }
   Value value(Slot slot) const { return values_[static_cast<std::size_t>(slot)]; }
 
+  // What a prior expects of the value, once it was set.
+  double expected(Slot slot) const { return expected_[static_cast<std::size_t>(slot)]; }
+
+  // Sets what is expected of the points from `first` on: at(row).
+  template <class At>
+  void set_expected(std::size_t first, At at) {
+    expected_.resize(size());
+    for (std::size_t i = first; i < size(); ++i) expected_[i] = at(row(static_cast<Slot>(i)));
+  }
+
   std::span<const float> rows() const { return rows_; }
   std::span<const Value> values() const { return values_; }
 
-  std::size_t nbytes() const { return rows_.capacity() * sizeof(float) + values_.capacity() * sizeof(Value); }
+  std::size_t nbytes() const {
+    return rows_.capacity() * sizeof(float) + values_.capacity() * sizeof(Value) +
+           expected_.capacity() * sizeof(double);
+  }
 
   // Copies the rows in; if this throws, nothing has changed.
   void append(std::span<const float> rows, std::span<const Value> values) {
@@ -56,6 +69,7 @@ class PointStore {
   std::size_t n_features_;
   std::vector<float> rows_;
   std::vector<Value> values_;
+  std::vector<double> expected_;  // only where there is a prior that expects something
 };
 
 }  // namespace onlineforest

@@ -1,4 +1,4 @@
-// How much each feature tells about the labels, measured on points. Knows nothing of Mondrian trees.
+// How much each feature tells about the values, labels or numbers, measured on points. Knows nothing of Mondrian trees.
 //
 // Scouts are greedy trees: at each node a few features, drawn evenly, are tried with one random cut each, and the best
 // cut is taken, so that scouts come to places where features tell something only together. Every cut that was tried
@@ -26,8 +26,9 @@ namespace onlineforest {
 // The Gini impurity of labels, times the number of points: n G = n - sum_k c_k^2 / n.
 class LabelImpurity {
  public:
-  LabelImpurity(const PointStore<Label>& points, std::int32_t n_classes)
-      : points_(points),
+  // The label of each slot.
+  LabelImpurity(std::span<const Label> labels, std::int32_t n_classes)
+      : labels_(labels),
         counts_(static_cast<std::size_t>(n_classes), 0),
         left_(static_cast<std::size_t>(n_classes), 0) {}
 
@@ -63,12 +64,48 @@ class LabelImpurity {
   }
 
  private:
-  std::size_t label(Slot slot) const { return static_cast<std::size_t>(points_.value(slot)); }
+  std::size_t label(Slot slot) const { return static_cast<std::size_t>(labels_[static_cast<std::size_t>(slot)]); }
 
-  const PointStore<Label>& points_;
+  std::span<const Label> labels_;
   std::vector<std::int64_t> counts_, left_;
   std::int64_t squares_ = 0;
   double n_ = 0.0;
+};
+
+// The variance of numbers, times the number of points: sum y^2 - (sum y)^2 / n.
+class VarianceImpurity {
+ public:
+  // The value of each slot; of about unit size, around 0.
+  explicit VarianceImpurity(std::span<const double> values) : values_(values) {}
+
+  double start(std::span<const Slot> slots) {
+    n_ = static_cast<double>(slots.size());
+    mean_ = 0.0;
+    for (const Slot slot : slots) mean_ += value(slot);
+    mean_ /= n_;
+    double squares = 0.0;
+    for (const Slot slot : slots) squares += (value(slot) - mean_) * (value(slot) - mean_);
+    return squares;
+  }
+
+  void finish(std::span<const Slot>) {}
+
+  template <class IsLeft>
+  double gain(std::span<const Slot> slots, IsLeft is_left) {
+    double n = 0.0, sum = 0.0;
+    for (const Slot slot : slots) {
+      const double one = is_left(slot) ? 1.0 : 0.0;
+      n += one;
+      sum += one * (value(slot) - mean_);
+    }
+    return sum * sum / n + sum * sum / (n_ - n);  // the sum on the right is the same but for its sign
+  }
+
+ private:
+  double value(Slot slot) const { return values_[static_cast<std::size_t>(slot)]; }
+
+  std::span<const double> values_;
+  double n_ = 0.0, mean_ = 0.0;
 };
 
 // Sends one scout through the points of `order`; adds to `relevance` what the features take off the impurity, per point
@@ -135,17 +172,16 @@ inline std::vector<Slot> draw_slots(std::size_t n_points, std::size_t n, Rng& rn
 }
 
 // The relevance of each feature: the mean over scouts, each of which sees up to `most_points` of the points. Positive
-// where there is evidence.
-inline std::vector<double> measure_relevance(const PointStore<Label>& points, const Columns& columns,
-                                             std::int32_t n_classes, std::uint64_t seed, std::size_t n_threads,
-                                             StopSignal& signal) {
+// where there is evidence. Calls make_impurity() once per thread.
+template <class MakeImpurity>
+std::vector<double> measure_relevance(const Columns& columns, std::uint64_t seed, std::size_t n_threads,
+                                      StopSignal& signal, MakeImpurity make_impurity) {
   constexpr std::size_t n_scouts = 30, most_points = std::size_t{1} << 14;
-  const std::size_t n_features = points.n_features();
+  const std::size_t n_features = columns.n_features();
   std::vector<double> relevance(n_features, 0.0);
   InOrder<std::vector<double>> scouts;
   parallel_for(n_scouts, n_threads, signal, [&] {
-    return [&, impurity = LabelImpurity(points, n_classes), found = std::vector<double>()](std::size_t i,
-                                                                                           StopProbe& stop) mutable {
+    return [&, impurity = make_impurity(), found = std::vector<double>()](std::size_t i, StopProbe& stop) mutable {
       Rng rng(seed, i);
       std::vector<Slot> order = draw_slots(columns.n_points(), most_points, rng);
       std::ranges::sort(order);  // neighbours in memory stay neighbours

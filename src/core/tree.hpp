@@ -48,11 +48,16 @@ struct Workspace {
     std::size_t dimension;
     Coordinates::Range range;
   };
+  // An internal node that is yet to be set from its children; its box too, if it is new.
+  struct Unset {
+    NodeIndex node;
+    bool is_new;
+  };
 
   std::vector<Slot> order, spare;
+  std::vector<Unset> unset;  // parents before children
   std::vector<Task> tasks;
   std::vector<Block> blocks;
-  std::vector<NodeIndex> created;  // internal nodes whose box and labels are yet to be set, parents before children
   Path path;
   std::array<Path, kSideBySide> paths;
   std::vector<double> rates;  // along the path
@@ -68,6 +73,8 @@ class Tree {
  public:
   using Value = typename Target::Value;
   using Points = PointStore<Value>;
+  using TargetMeasure = MeasureWith<typename Target::Prior>;
+  using TargetMeasurePointer = MeasurePointer<typename Target::Prior>;
 
   Tree(std::size_t n_features, double lifetime, Target target, Rng rng)
       : lifetime_(lifetime), nodes_(n_features), target_(std::move(target)), rng_(rng) {}
@@ -76,8 +83,8 @@ class Tree {
   double lifetime() const { return lifetime_; }
   const NodeStore& nodes() const { return nodes_; }
   const Target& target() const { return target_; }
-  const Measure& measure() const { return *measure_; }
-  const MeasurePointer& measure_pointer() const { return measure_; }
+  const TargetMeasure& measure() const { return *measure_; }
+  const TargetMeasurePointer& measure_pointer() const { return measure_; }
   const Rng& rng() const { return rng_; }
 
   // The tree holds the points of the slots [0, n_points).
@@ -94,12 +101,19 @@ class Tree {
   Target& target() { return target_; }
 
   // A measure of the same weights: the cuts stay what they are.
-  void set_measure(MeasurePointer measure) { measure_ = std::move(measure); }
+  void set_measure(TargetMeasurePointer measure, const Points& points) {
+    if (measure_ == measure) return;
+    measure_ = std::move(measure);
+    target_.set_measure(*measure_);
+    if constexpr (Target::kFromChildren) set_target(points);
+  }
 
   // Grows the tree afresh from the points of `columns`. If stopped, the tree is as it was.
-  void grow(const Points& points, const Columns& columns, MeasurePointer measure, Workspace& work, StopProbe& stop) {
+  void grow(const Points& points, const Columns& columns, TargetMeasurePointer measure, Workspace& work,
+            StopProbe& stop) {
     Tree fresh(nodes_.n_features(), lifetime_, target_.empty_copy(), rng_);
     fresh.measure_ = std::move(measure);
+    fresh.target_.set_measure(*fresh.measure_);
     fresh.next_.assign(columns.n_points(), kNoSlot);
     const std::size_t n_nodes = std::min(work.n_nodes_expected, 2 * columns.n_points());
     fresh.nodes_.expect(n_nodes);
@@ -146,6 +160,7 @@ class Tree {
   std::size_t nbytes() const { return nodes_.nbytes() + target_.nbytes() + next_.capacity() * sizeof(Slot); }
 
  private:
+  template <class Forest>
   friend class Archive;
 
   using Task = Workspace::Task;
@@ -181,7 +196,7 @@ class Tree {
   static void start(Workspace& work) {
     work.tasks.clear();
     work.blocks.clear();
-    work.created.clear();
+    work.unset.clear();
   }
 
   template <class Learn>
@@ -254,16 +269,36 @@ class Tree {
     return change;
   }
 
-  // Sets boxes and labels of new internal nodes from those of their children.
+  // Sets internal nodes from their children.
   void finish(const Points& points, Workspace& work, StopProbe& stop) {
-    for (auto j = work.created.rbegin(); j != work.created.rend(); ++j) {
-      const NodeIndex left = nodes_[*j].left, right = nodes_[*j].right();
-      if (nodes_.has_box(*j)) {
-        start_box(nodes_.lower(*j), nodes_.upper(*j), box(left, points, work.inner), n_features());
-        include(nodes_.lower(*j), nodes_.upper(*j), box(right, points, work.inner), n_features());
+    for (auto unset = work.unset.rbegin(); unset != work.unset.rend(); ++unset) {
+      const NodeIndex j = unset->node;
+      if (unset->is_new && nodes_.has_box(j)) {
+        start_box(nodes_.lower(j), nodes_.upper(j), box(nodes_[j].left, points, work.inner), n_features());
+        include(nodes_.lower(j), nodes_.upper(j), box(nodes_[j].right(), points, work.inner), n_features());
       }
-      target_.combine(*j, left, right);
+      combine(j);
       if (work.may_stop) stop.tick(n_features());
+    }
+  }
+
+  void combine(NodeIndex j) { target_.combine(j, nodes_[j].left, nodes_[j].right()); }
+
+  // Sets what the target keeps of each node anew.
+  void set_target(const Points& points) {
+    if (empty()) return;
+    const std::vector<NodeIndex> order = parents_first(nodes_);
+    for (auto j = order.rbegin(); j != order.rend(); ++j) {
+      target_.set_time(*j, nodes_.split_time(*j));
+      if (!nodes_[*j].is_leaf()) {
+        combine(*j);
+        continue;
+      }
+      target_.clear(*j);
+      std::int32_t n = 0;
+      for (Slot slot = nodes_[*j].first_point; slot != kNoSlot; slot = next_point(slot)) {
+        target_.add_to_leaf(*j, n++, nodes_[*j].first_point, points, std::span(&slot, 1));
+      }
     }
   }
 
@@ -301,7 +336,7 @@ class Tree {
       }
       const NodeIndex left = split(block.node, cut);
       if (slots.size() > kFewPoints) nodes_.add_box(block.node);
-      work.created.push_back(block.node);
+      work.unset.push_back({block.node, true});
       const std::size_t d = cut.dimension;
       const std::size_t middle = block.begin + at.partition(d, cut.location, slots, work.spare);
       const Bounds::Mark mark = work.bounds.mark();
@@ -348,7 +383,11 @@ class Tree {
       add_to_leaf(j, points, slots);
       return;
     }
-    target_.absorb(j, points, slots);
+    if constexpr (Target::kFromChildren) {
+      work.unset.push_back({j, false});
+    } else {
+      target_.absorb(j, points, slots);
+    }
     const Node node = nodes_[j];
     const std::size_t d = static_cast<std::size_t>(node.split_dimension);
     const std::size_t middle =
@@ -381,7 +420,7 @@ class Tree {
       if (time < split_time) {
         grow_boxes_by_one(first, end, row, points, work);
         cut_above_by_one(path[end], time, rate, slot, points, work);
-        absorb_one(end, points.value(slot), work);
+        set_passed(end, points.value(slot), work);
         return {end, path[end]};
       }
       clock = run_down(clock, rate, split_time - birth_time);
@@ -390,12 +429,17 @@ class Tree {
     grow_boxes_by_one(first, end, row, points, work);
     if (is_paused) {
       if (!path.empty()) birth_time = nodes_.split_time(path.back());
+      if constexpr (Target::kFromChildren) {  // the children of the leaf to be are not set before the end
+        for (const NodeIndex j : path) work.unset.push_back({j, false});
+      } else {
+        set_passed(path.size(), points.value(slot), work);
+      }
       extend_paused_leaf({leaf, task.begin, task.end, birth_time, clock}, points, work, stop);
     } else {
       add_to_leaf(leaf, points, std::span(&slot, 1));
       path.pop_back();
+      set_passed(path.size(), points.value(slot), work);
     }
-    absorb_one(path.size(), points.value(slot), work);
     return {path.size(), leaf};  // perhaps
   }
 
@@ -430,9 +474,13 @@ class Tree {
     }
   }
 
-  // Whoever holds the label has it from below, and so do all above.
-  void absorb_one(std::size_t end, const Value& value, Workspace& work) {
-    while (end > 0 && target_.absorb_one(work.path[end - 1], value)) --end;
+  // Tells the target of one more value below the nodes [0, end) of the path.
+  void set_passed(std::size_t end, const Value& value, Workspace& work) {
+    if constexpr (Target::kFromChildren) {
+      for (; end > 0; --end) combine(work.path[end - 1]);
+    } else {
+      while (end > 0 && target_.absorb_one(work.path[end - 1], value)) --end;
+    }
   }
 
   static double run_down(double clock, double rate, double duration) {
@@ -444,7 +492,7 @@ class Tree {
     const NodeIndex j = task.node;
     if (!nodes_[j].is_leaf() || !target_.is_paused(j, nodes_[j].n_points)) return false;
     const std::span<const Slot> slots = slots_between(task.begin, task.end, work);
-    if (target_.stays_paused(j, nodes_[j].n_points, points, slots)) {
+    if (target_.stays_paused(j, nodes_[j], points, slots)) {
       add_to_leaf(j, points, slots);
       if (nodes_.has_box(j)) {
         include_points(nodes_.lower(j), nodes_.upper(j), points, slots, work, stop);
@@ -508,7 +556,7 @@ class Tree {
     const auto [near, far] = lift(task.node, cut);
     const std::span<Slot> slots = slots_between(task.begin, task.end, work);
     if (block.n_points + static_cast<std::int32_t>(slots.size()) > kFewPoints) nodes_.add_box(task.node);
-    work.created.push_back(task.node);
+    work.unset.push_back({task.node, true});
 
     const std::size_t middle =
         task.begin + Coordinates::of(points).partition(cut.dimension, cut.location, slots, work.spare);
@@ -529,7 +577,7 @@ class Tree {
       start_box(nodes_.lower(j), nodes_.upper(j), block.box, n_features());
       include(nodes_.lower(j), nodes_.upper(j), points.box(slot), n_features());
     }
-    target_.combine(j, nodes_[j].left, nodes_[j].right());
+    combine(j);
   }
 
   struct Children {
@@ -561,7 +609,12 @@ class Tree {
     node.left = left;
     node.split_dimension = static_cast<std::int32_t>(cut.dimension);
     node.split_location = cut.location;
-    nodes_.split_time(j) = cut.time;
+    set_split_time(j, cut.time);
+  }
+
+  void set_split_time(NodeIndex j, double time) {
+    nodes_.split_time(j) = time;
+    target_.set_time(j, time);
   }
 
   void start_leaf(NodeIndex j) {
@@ -569,7 +622,7 @@ class Tree {
     leaf.first_point = kNoSlot;
     leaf.split_dimension = Node::kLeaf;
     leaf.n_points = 0;
-    nodes_.split_time(j) = lifetime_;
+    set_split_time(j, lifetime_);
   }
 
   void start_leaf(NodeIndex j, const Points& points, std::span<const Slot> slots, Workspace& work, StopProbe& stop) {
@@ -592,7 +645,7 @@ class Tree {
   // Puts the points into the list of the leaf. Its box is another matter.
   void add_to_leaf(NodeIndex j, const Points& points, std::span<const Slot> slots) {
     Node& leaf = nodes_[j];
-    target_.add_to_leaf(j, leaf.n_points, points, slots);
+    target_.add_to_leaf(j, leaf.n_points, leaf.first_point, points, slots);
     for (const Slot slot : slots) {
       next_[static_cast<std::size_t>(slot)] = leaf.first_point;
       leaf.first_point = slot;
@@ -618,7 +671,7 @@ class Tree {
   double lifetime_;
   NodeStore nodes_;
   Target target_;
-  MeasurePointer measure_;
+  TargetMeasurePointer measure_;
   Rng rng_;
   std::vector<Slot> next_;  // per slot: the next point of the same leaf
 };

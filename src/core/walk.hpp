@@ -61,6 +61,26 @@ struct Way {
 // worker, reused from tree to tree.
 class SetWalk {
  public:
+  // Calls on_tree(tree) for each tree that is not empty, in their order, and what it returns as on_way(way) once for
+  // each row. A single row goes down several trees side by side.
+  template <class Target, class OnTree>
+  void walk_trees(std::span<const Tree<Target>> trees, const PointStore<typename Target::Value>& points,
+                  const float* rows, std::size_t n_rows, OnTree on_tree) {
+    if (n_rows == 1) {
+      for (std::size_t begin = 0; begin < trees.size(); begin += kSideBySide) {
+        const auto some = trees.subspan(begin, std::min(kSideBySide, trees.size() - begin));
+        find_paths(some, rows, paths_);
+        for (std::size_t i = 0; i < some.size(); ++i) {
+          if (!some[i].empty()) walk_along(paths_[i], some[i], points, rows, on_tree(some[i]));
+        }
+      }
+    } else {
+      for (const Tree<Target>& tree : trees) {
+        if (!tree.empty()) walk(tree, points, rows, n_rows, on_tree(tree));
+      }
+    }
+  }
+
   // Calls on_way(way) once for each row, in an order of the tree's. The tree must not be empty.
   //
   // Boxes lie in one another along a way. So the rates are computed from the leaf up, and no more once a row is
@@ -154,6 +174,7 @@ class SetWalk {
     return first;
   }
 
+  std::array<Path, kSideBySide> paths_;
   std::vector<Slot> order_, spare_;
   std::vector<Pending> pending_;
   std::vector<Step> steps_;

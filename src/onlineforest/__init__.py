@@ -3,8 +3,16 @@
 from importlib.metadata import version
 
 from onlineforest._classifier import MondrianForestClassifier
-from onlineforest._trees import MondrianTree
+from onlineforest._regressor import MondrianForestRegressor
+from onlineforest._trees import ClassificationTree, MondrianTree, RegressionTree
 
-__all__ = ["MondrianForestClassifier", "MondrianTree", "__version__"]
+__all__ = [
+    "ClassificationTree",
+    "MondrianForestClassifier",
+    "MondrianForestRegressor",
+    "MondrianTree",
+    "RegressionTree",
+    "__version__",
+]
 
 __version__ = version("onlineforest")

@@ -5,7 +5,8 @@ Knows nothing of what y is; subclasses say how it becomes what the core learns.
 
 from __future__ import annotations
 
-import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
@@ -17,55 +18,65 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from onlineforest._core import LabelForest
-from onlineforest._validation import check_feature_weights, check_rows, plain_rows
+from onlineforest._core import GaussianForest, LabelForest
+from onlineforest._validation import (
+    check_feature_weights,
+    check_rows,
+    plain_rows,
+    unchanged_on_error,
+)
+
+CoreForest = LabelForest | GaussianForest
+
+
+@dataclass(frozen=True)
+class Lesson:
+    """What the core is to learn of a batch besides its rows, and what is known once it has."""
+
+    values: tuple[Any, ...]
+    known: Mapping[str, Any] = field(default_factory=dict)  # attributes of the estimator
 
 
 class BaseMondrianForest(BaseEstimator):
-    """Base of the estimators; see `MondrianForestClassifier` for the parameters."""
+    """Base of the estimators; see those for the parameters.
+
+    A subclass says which core forest it is (`_core_forest`), with which options of its own
+    (`_own_options`), and how X and y become what the core learns (`_check_batch`, `_lesson`).
+    """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_estimators": [Interval(Integral, 1, 2**31 - 1, closed="both")],
         "lifetime": [Interval(Real, 0, None, closed="both")],
-        "discount": [Interval(Real, 0, None, closed="left")],
         "min_samples_split": [Interval(Integral, 2, 2**31 - 1, closed="both")],
-        "leaf_discount": [Interval(Real, 0, 1, closed="both"), StrOptions({"learned"})],
         "feature_weights": [StrOptions({"range", "learned"}), "array-like", None],
         "n_jobs": [Integral, None],
         "random_state": ["random_state"],
     }
-    # What a forest is built with; changing one of these needs a new forest.
-    _frozen_parameters = (
-        "n_estimators",
-        "lifetime",
-        "discount",
-        "leaf_discount",
-        "min_samples_split",
-        "feature_weights",
-    )
+    # Changing another parameter needs a new forest.
+    _free_parameters = ("n_jobs", "random_state")
+    _core_forest: type[Any]
 
-    _forest: LabelForest
+    _forest: Any
+    n_estimators: int
+    lifetime: float
+    min_samples_split: int
+    feature_weights: ArrayLike | str | None
+    n_jobs: int | None
+    random_state: int | np.random.RandomState | None
 
-    def __init__(
-        self,
-        n_estimators: int = 100,
-        *,
-        lifetime: float = math.inf,
-        discount: float = 10.0,
-        leaf_discount: float | str = "learned",
-        min_samples_split: int = 2,
-        feature_weights: ArrayLike | str | None = "learned",
-        n_jobs: int | None = None,
-        random_state: int | np.random.RandomState | None = None,
-    ) -> None:
-        self.n_estimators = n_estimators
-        self.lifetime = lifetime
-        self.discount = discount
-        self.leaf_discount = leaf_discount
-        self.min_samples_split = min_samples_split
-        self.feature_weights = feature_weights
-        self.n_jobs = n_jobs
-        self.random_state = random_state
+    def _own_options(self) -> dict[str, Any]:
+        """Options of the core forest that only this kind of forest has."""
+        raise NotImplementedError
+
+    def _check_batch(
+        self, X: ArrayLike, y: ArrayLike, *, reset: bool
+    ) -> tuple[NDArray[np.float32], NDArray[Any]]:
+        """Rows and targets as they should be, or an error."""
+        raise NotImplementedError
+
+    def _lesson(self, target: NDArray[Any], *, starts: bool, **options: Any) -> Lesson:
+        """What to learn of the targets of a batch, which may be the first of a forest."""
+        raise NotImplementedError
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_forest")
@@ -74,31 +85,26 @@ class BaseMondrianForest(BaseEstimator):
     def n_samples_seen_(self) -> int:
         """Number of samples learned since the last `fit`, or ever."""
         check_is_fitted(self)
-        return self._forest.n_points
+        return int(self._forest.n_points)
 
     @property
     def nbytes_(self) -> int:
         """What the forest takes in memory, the samples it keeps included, in bytes."""
         check_is_fitted(self)
-        return self._forest.nbytes
+        return int(self._forest.nbytes)
 
     @property
     def feature_weights_(self) -> NDArray[np.float64]:
         """The weight of each feature now, shape (n_features,)."""
         check_is_fitted(self)
-        return self._forest.feature_weights
+        weights: NDArray[np.float64] = self._forest.feature_weights
+        return weights
 
     @property
     def discount_rate_(self) -> float:
         """The discount per unit of time now: the paper's gamma."""
         check_is_fitted(self)
-        return self._forest.discount_rate
-
-    @property
-    def leaf_discount_(self) -> float:
-        """The least discount of a leaf now."""
-        check_is_fitted(self)
-        return self._forest.leaf_discount
+        return float(self._forest.discount_rate)
 
     @property
     def feature_importances_(self) -> NDArray[np.float64]:
@@ -108,16 +114,16 @@ class BaseMondrianForest(BaseEstimator):
         `feature_weights`. 0 where there is no evidence; all 0 if there is none at all.
         """
         check_is_fitted(self)
-        relevance = np.maximum(self._forest.relevance(self._n_threads()), 0.0)
+        relevance: NDArray[np.float64] = np.maximum(self._forest.relevance(self._n_threads()), 0.0)
         total = relevance.sum()
         return relevance / total if total > 0 else relevance
 
     def refresh_weights(self) -> Self:
         """Compute anew what is learned or follows the range of the data, whether due or not.
 
-        That is `feature_weights_`, `leaf_discount_` and `discount_rate_`. If the weights have
-        changed by more than little (see `feature_weights`), all trees are grown afresh from the
-        stored samples; else the old weights stay.
+        That is `feature_weights_`, `discount_rate_` and what else the estimator learns about the
+        data as a whole. If the weights have changed by more than little (see `feature_weights`),
+        all trees are grown afresh from the stored samples; else the old weights stay.
 
         Returns
         -------
@@ -160,7 +166,41 @@ class BaseMondrianForest(BaseEstimator):
                [2, 2]], dtype=int32)
         """
         rows = self._check_queries(X)
-        return self._forest.apply(rows, self._n_threads())
+        leaves: NDArray[np.int32] = self._forest.apply(rows, self._n_threads())
+        return leaves
+
+    def _learn_afresh(self, X: ArrayLike, y: ArrayLike) -> None:
+        """What `fit` does."""
+        with unchanged_on_error(self):
+            rows, target = self._check_batch(X, y, reset=True)
+            lesson = self._lesson(target, starts=True)
+            forest, built_with = self._new_forest(rows.shape[1])
+            forest.learn(rows, *lesson.values, self._n_threads())
+            self._forest, self._built_with = forest, built_with
+            self._note(lesson)
+
+    def _learn_more(self, X: ArrayLike, y: ArrayLike, **options: Any) -> None:
+        """What `partial_fit` does."""
+        starts = not hasattr(self, "_forest")
+        with unchanged_on_error(self) as keep_changes:
+            if not starts:
+                self._check_parameters_unchanged()
+            rows, target = self._check_batch(X, y, reset=starts)
+            if starts:
+                self._forest, self._built_with = self._new_forest(rows.shape[1])
+            lesson = self._lesson(target, starts=starts, **options)
+            n_before = self._forest.n_points
+            try:
+                self._forest.learn(rows, *lesson.values, self._n_threads())
+            finally:
+                # A call that is interrupted may have stored the batch already: then it counts.
+                if self._forest.n_points > n_before:
+                    self._note(lesson)
+                    keep_changes()
+
+    def _note(self, lesson: Lesson) -> None:
+        for name, value in lesson.known.items():
+            setattr(self, name, value)
 
     def _check_queries(self, X: ArrayLike) -> NDArray[np.float32]:
         """Rows to predict, rounded to float32 exactly as the stored ones were."""
@@ -172,7 +212,7 @@ class BaseMondrianForest(BaseEstimator):
     def _n_threads(self) -> int:
         return int(min(effective_n_jobs(self.n_jobs), 1024))
 
-    def _new_forest(self, n_features: int) -> tuple[LabelForest, dict[str, Any]]:
+    def _new_forest(self, n_features: int) -> tuple[Any, dict[str, Any]]:
         """An empty core forest of this estimator's parameters, and those parameters."""
         rule, weights = "unit", None
         if isinstance(self.feature_weights, str):
@@ -180,18 +220,21 @@ class BaseMondrianForest(BaseEstimator):
         elif self.feature_weights is not None:
             rule, weights = "fixed", check_feature_weights(self.feature_weights, n_features)
         seed = check_random_state(self.random_state).randint(np.iinfo(np.int64).max, dtype=np.int64)
-        forest = LabelForest(
+        forest = self._core_forest(
             int(self.n_estimators),
             n_features,
             lifetime=float(self.lifetime),
-            discount=float(self.discount),
             min_samples_split=int(self.min_samples_split),
             weight_rule=rule,
             weights=weights,
             seed=int(seed),
-            leaf_discount=None if self.leaf_discount == "learned" else float(self.leaf_discount),
+            **self._own_options(),
         )
-        built_with = {name: getattr(self, name) for name in self._frozen_parameters}
+        built_with = {
+            name: value
+            for name, value in self.get_params(deep=False).items()
+            if name not in self._free_parameters
+        }
         if weights is not None:
             built_with["feature_weights"] = weights
         return forest, built_with
@@ -216,5 +259,5 @@ class BaseMondrianForest(BaseEstimator):
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         if "_forest" in state:
-            state = {**state, "_forest": LabelForest.from_state(state["_forest"])}
+            state = {**state, "_forest": self._core_forest.from_state(state["_forest"])}
         super().__setstate__(state)

@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+import math
+from numbers import Real
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin, _fit_context
+from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from onlineforest._base import BaseMondrianForest
-from onlineforest._trees import TreeSequence
+from onlineforest._base import BaseMondrianForest, Lesson
+from onlineforest._core import LabelForest
+from onlineforest._trees import ClassificationTree, TreeSequence
 from onlineforest._validation import (
     ClassCodes,
     check_labels,
     check_no_label_missing,
     check_row,
     check_rows,
+    codes_with,
     plain_labels,
     plain_rows,
-    unchanged_on_error,
 )
 
 
@@ -131,7 +135,49 @@ class MondrianForestClassifier(ClassifierMixin, BaseMondrianForest):
     True
     """
 
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **BaseMondrianForest._parameter_constraints,
+        "discount": [Interval(Real, 0, None, closed="left")],
+        "leaf_discount": [Interval(Real, 0, 1, closed="both"), StrOptions({"learned"})],
+    }
+    _core_forest = LabelForest
+
+    _forest: LabelForest
     _codes: ClassCodes
+
+    def __init__(
+        self,
+        n_estimators: int = 100,
+        *,
+        lifetime: float = math.inf,
+        discount: float = 10.0,
+        leaf_discount: float | str = "learned",
+        min_samples_split: int = 2,
+        feature_weights: ArrayLike | str | None = "learned",
+        n_jobs: int | None = None,
+        random_state: int | np.random.RandomState | None = None,
+    ) -> None:
+        self.n_estimators = n_estimators
+        self.lifetime = lifetime
+        self.discount = discount
+        self.leaf_discount = leaf_discount
+        self.min_samples_split = min_samples_split
+        self.feature_weights = feature_weights
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    def _own_options(self) -> dict[str, Any]:
+        learned = self.leaf_discount == "learned"
+        return {
+            "discount": float(self.discount),
+            "leaf_discount": None if learned else float(self.leaf_discount),
+        }
+
+    @property
+    def leaf_discount_(self) -> float:
+        """The least discount of a leaf now."""
+        check_is_fitted(self)
+        return self._forest.leaf_discount
 
     @property
     def classes_(self) -> NDArray[Any]:
@@ -140,10 +186,18 @@ class MondrianForestClassifier(ClassifierMixin, BaseMondrianForest):
         return self._codes.classes
 
     @property
-    def trees_(self) -> TreeSequence:
+    def trees_(self) -> TreeSequence[ClassificationTree]:
         """The trees, as read-only arrays."""
         check_is_fitted(self)
-        return TreeSequence(lambda: (self._forest, self._codes.codes))
+
+        def tree(index: int) -> ClassificationTree:
+            arrays, columns = self._forest.tree(index), self._codes.codes
+            for name in ("count", "labels"):
+                arrays[name] = np.ascontiguousarray(arrays[name][:, columns])
+            arrays["labels"] = arrays["labels"].view(np.bool_)
+            return ClassificationTree(**arrays)
+
+        return TreeSequence(lambda: self._forest.n_trees, tree)
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
@@ -168,12 +222,7 @@ class MondrianForestClassifier(ClassifierMixin, BaseMondrianForest):
         >>> forest.fit([[0.0], [1.0]], ["no", "yes"]).predict([[0.9]])
         array(['yes'], dtype='<U3')
         """
-        with unchanged_on_error(self):
-            rows, labels = self._check_batch(X, y, reset=True)
-            codes = ClassCodes.of(labels)
-            forest, built_with = self._new_forest(rows.shape[1])
-            forest.learn(rows, codes.encode(labels), codes.n_classes, self._n_threads())
-            self._forest, self._built_with, self._codes = forest, built_with, codes
+        self._learn_afresh(X, y)
         return self
 
     @_fit_context(prefer_skip_nested_validation=True)
@@ -204,22 +253,7 @@ class MondrianForestClassifier(ClassifierMixin, BaseMondrianForest):
         >>> forest.partial_fit([[9.0]], ["maybe"]).classes_
         array(['maybe', 'no', 'yes'], dtype='<U5')
         """
-        starts = not hasattr(self, "_forest")
-        with unchanged_on_error(self) as keep_changes:
-            if not starts:
-                self._check_parameters_unchanged()
-            rows, labels = self._check_batch(X, y, reset=starts)
-            if starts:
-                self._forest, self._built_with = self._new_forest(rows.shape[1])
-            codes = self._codes_with(labels, classes)
-            n_before = self._forest.n_points
-            try:
-                self._forest.learn(rows, codes.encode(labels), codes.n_classes, self._n_threads())
-            finally:
-                # A call that is interrupted may have stored the batch already: then it counts.
-                if self._forest.n_points > n_before:
-                    self._codes = codes
-                    keep_changes()
+        self._learn_more(X, y, classes=classes)
         return self
 
     def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:
@@ -418,25 +452,6 @@ class MondrianForestClassifier(ClassifierMixin, BaseMondrianForest):
         rows, labels = check_rows(self, X, y=y, reset=reset)
         return rows, check_labels(labels)
 
-    def _codes_with(self, labels: NDArray[Any], classes: ArrayLike | None) -> ClassCodes:
-        """The codes after learning `labels` and hearing of `classes`."""
-        known = getattr(self, "_codes", None)
-        if classes is not None:
-            array = np.asarray(classes)
-            if array.ndim != 1:
-                raise ValueError(
-                    f"classes should be a 1d array, got an array of shape {array.shape} instead."
-                )
-            check_no_label_missing(array, "classes")
-            declared = check_labels(array, "classes")
-            if known is None:
-                known = ClassCodes.of(declared)
-            else:
-                known = known.extended(declared, "classes")
-            unknown = np.setdiff1d(labels, known.classes)
-            if len(unknown):
-                raise ValueError(
-                    f"The target label(s) {unknown} in y do not exist in the classes "
-                    f"{known.classes} that were declared or seen before."
-                )
-        return ClassCodes.of(labels) if known is None else known.extended(labels)
+    def _lesson(self, target: NDArray[Any], *, starts: bool, **options: Any) -> Lesson:
+        codes = codes_with(None if starts else self._codes, target, options.get("classes"))
+        return Lesson((codes.encode(target), codes.n_classes), {"_codes": codes})

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, overload
+from dataclasses import dataclass, fields
+from typing import Generic, TypeVar, overload
 
 import numpy as np
 from numpy.typing import NDArray
-
-if TYPE_CHECKING:
-    from onlineforest._core import LabelForest
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -34,11 +31,12 @@ class MondrianTree:
         When it is cut (tau); the lifetime for a leaf. Never earlier than the parent's.
     lower, upper : ndarray of shape (n_nodes, n_features), float32
         The box around the node's training points (l, u).
-    count : ndarray of shape (n_nodes, n_classes), int32
-        At a leaf, the number of its points per class; at an internal node, how many of its two
-        children hold the class (c). Columns are in the order of the forest's ``classes_``.
-    labels : ndarray of shape (n_nodes, n_classes), bool
-        Whether the class occurs below the node (tab).
+    n_points : ndarray of shape (n_nodes,), int32
+        Number of training points below the node.
+
+    See Also
+    --------
+    ClassificationTree, RegressionTree : what the trees of the estimators have besides.
 
     Examples
     --------
@@ -47,8 +45,6 @@ class MondrianTree:
     >>> tree = forest.fit([[0.0], [1.0], [5.0]], ["a", "a", "b"]).trees_[0]
     >>> tree.n_nodes, tree.split_dimension[tree.root]
     (3, np.int32(0))
-    >>> tree.labels[tree.root]
-    array([ True,  True])
     >>> tree.lower[tree.root], tree.upper[tree.root]
     (array([0.], dtype=float32), array([5.], dtype=float32))
     """
@@ -61,11 +57,15 @@ class MondrianTree:
     split_time: NDArray[np.float64]
     lower: NDArray[np.float32]
     upper: NDArray[np.float32]
-    count: NDArray[np.int32]
-    labels: NDArray[np.bool_]
+    n_points: NDArray[np.int32]
+
+    def __post_init__(self) -> None:
+        for array in fields(self):
+            getattr(self, array.name).flags.writeable = False
 
     def __repr__(self) -> str:
-        return f"MondrianTree(n_nodes={self.n_nodes}, n_leaves={int(self.is_leaf.sum())})"
+        name, n_leaves = type(self).__name__, int(self.is_leaf.sum())
+        return f"{name}(n_nodes={self.n_nodes}, n_leaves={n_leaves})"
 
     @property
     def n_nodes(self) -> int:
@@ -100,44 +100,90 @@ class MondrianTree:
 
         NaN for a tree of no points.
         """
-        n_points = np.where(self.is_leaf, self.count.sum(axis=1), 0)
+        n_points = np.where(self.is_leaf, self.n_points, 0)
         total = n_points.sum()
         return float((self.depth * n_points).sum() / total) if total else math.nan
 
 
-class TreeSequence(Sequence[MondrianTree]):
+@dataclass(frozen=True, eq=False, repr=False)
+class ClassificationTree(MondrianTree):
+    """A tree of a classifier: what `MondrianTree` has, and labels.
+
+    Attributes
+    ----------
+    count : ndarray of shape (n_nodes, n_classes), int32
+        At a leaf, the number of its points per class; at an internal node, how many of its two
+        children hold the class (c). Columns are in the order of the forest's ``classes_``.
+    labels : ndarray of shape (n_nodes, n_classes), bool
+        Whether the class occurs below the node (tab).
+
+    Examples
+    --------
+    >>> from onlineforest import MondrianForestClassifier
+    >>> forest = MondrianForestClassifier(n_estimators=1, random_state=0)
+    >>> tree = forest.fit([[0.0], [1.0], [5.0]], ["a", "a", "b"]).trees_[0]
+    >>> tree.labels[tree.root]
+    array([ True,  True])
+    """
+
+    count: NDArray[np.int32]
+    labels: NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class RegressionTree(MondrianTree):
+    """A tree of a regressor: what `MondrianTree` has, and beliefs.
+
+    Attributes
+    ----------
+    mean, variance : ndarray of shape (n_nodes,), float64
+        What the values below a node, and they alone, tell about its mean: a normal of this mean
+        and variance. In units of the prior: of what the trend leaves of y.
+
+    Examples
+    --------
+    >>> from onlineforest import MondrianForestRegressor
+    >>> forest = MondrianForestRegressor(n_estimators=1, random_state=0)
+    >>> tree = forest.fit([[0.0], [1.0], [5.0]], [1.0, 1.0, 4.0]).trees_[0]
+    >>> tree.mean[tree.is_leaf].round(2)
+    array([-0.71,  1.41])
+    """
+
+    mean: NDArray[np.float64]
+    variance: NDArray[np.float64]
+
+
+Tree = TypeVar("Tree", bound=MondrianTree)
+
+
+class TreeSequence(Sequence[Tree], Generic[Tree]):
     """The trees of a forest as it is now, each copied out when asked for (all may be large).
 
     Parameters
     ----------
-    source : callable
-        Returns the forest, and its column for each of the sorted classes.
+    count : callable
+        Returns the number of trees.
+    tree : callable
+        Returns the tree of an index.
     """
 
-    def __init__(self, source: Callable[[], tuple[LabelForest, NDArray[np.int32]]]) -> None:
-        self._source = source
+    def __init__(self, count: Callable[[], int], tree: Callable[[int], Tree]) -> None:
+        self._count, self._tree = count, tree
 
     def __len__(self) -> int:
-        return self._source()[0].n_trees
+        return self._count()
 
     def __repr__(self) -> str:
         return f"<{len(self)} Mondrian trees>"
 
     @overload
-    def __getitem__(self, index: int) -> MondrianTree: ...
+    def __getitem__(self, index: int) -> Tree: ...
     @overload
-    def __getitem__(self, index: slice) -> list[MondrianTree]: ...
-    def __getitem__(self, index: int | slice) -> MondrianTree | list[MondrianTree]:
+    def __getitem__(self, index: slice) -> list[Tree]: ...
+    def __getitem__(self, index: int | slice) -> Tree | list[Tree]:
         if isinstance(index, slice):
             return [self[i] for i in range(*index.indices(len(self)))]
-        forest, columns = self._source()
-        if not -forest.n_trees <= index < forest.n_trees:
-            raise IndexError(f"There are {forest.n_trees} trees; there is none of index {index}.")
-        index %= forest.n_trees
-        arrays: dict[str, NDArray[Any]] = forest.tree(index)
-        for name in ("count", "labels"):
-            arrays[name] = np.ascontiguousarray(arrays[name][:, columns])
-        arrays["labels"] = arrays["labels"].view(np.bool_)
-        for array in arrays.values():
-            array.flags.writeable = False
-        return MondrianTree(**arrays)
+        n_trees = len(self)
+        if not -n_trees <= index < n_trees:
+            raise IndexError(f"There are {n_trees} trees; there is none of index {index}.")
+        return self._tree(index % n_trees)

@@ -15,7 +15,7 @@ from sklearn.utils import check_array, column_or_1d
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import validate_data
 
-from onlineforest._core import LARGEST_WEIGHT
+from onlineforest._core import LARGEST_VALUE, LARGEST_WEIGHT
 
 
 @contextmanager
@@ -129,6 +129,40 @@ def check_labels(y: Any, name: str = "y") -> NDArray[Any]:
     return labels
 
 
+def check_values(y: Any) -> NDArray[np.float64]:
+    """A one-dimensional array of numbers small enough to be squared."""
+    values = np.asarray(y)
+    if values.ndim == 2 and values.shape[1] > 1:
+        raise ValueError(
+            f"y must be one number per sample, but has shape {values.shape}. For several targets, "
+            "wrap the forest in sklearn.multioutput.MultiOutputRegressor."
+        )
+    values = np.ascontiguousarray(column_or_1d(y, warn=True), dtype=np.float64)
+    largest = np.abs(values).max(initial=0.0)
+    if not largest <= LARGEST_VALUE:
+        raise ValueError(
+            f"y must be finite and lie between -{LARGEST_VALUE:g} and {LARGEST_VALUE:g}. "
+            f"Got a value of size {largest:g}."
+        )
+    return values
+
+
+def plain_values(y: Any) -> NDArray[np.float64] | None:
+    """The numbers, if they are a plain array of float64 in good order; None otherwise."""
+    if type(y) is not np.ndarray or y.ndim != 1 or y.dtype.char != "d" or len(y) == 0:
+        return None
+    values = np.ascontiguousarray(y)
+    return values if np.abs(values).max() <= LARGEST_VALUE else None
+
+
+def check_levels(q: ArrayLike, name: str = "q") -> NDArray[np.float64]:
+    """Levels of quantiles: a number or a 1d array of numbers between 0 and 1, both excluded."""
+    levels = np.atleast_1d(np.asarray(q, dtype=np.float64))
+    if levels.ndim != 1 or len(levels) == 0 or not np.all((levels > 0) & (levels < 1)):
+        raise ValueError(f"{name} must lie between 0 and 1, both excluded. Got {q!r} instead.")
+    return np.ascontiguousarray(levels)
+
+
 def _is_missing(label: object) -> bool:
     try:
         return label is None or bool(label != label)
@@ -206,3 +240,25 @@ class ClassCodes:
     def encode(self, labels: NDArray[Any]) -> NDArray[np.int32]:
         """The code of each label; all of them must be known."""
         return self.codes[np.searchsorted(self.classes, labels)]
+
+
+def codes_with(
+    known: ClassCodes | None, labels: NDArray[Any], classes: ArrayLike | None
+) -> ClassCodes:
+    """The codes known after learning `labels` and hearing of `classes`."""
+    if classes is not None:
+        array = np.asarray(classes)
+        if array.ndim != 1:
+            raise ValueError(
+                f"classes should be a 1d array, got an array of shape {array.shape} instead."
+            )
+        check_no_label_missing(array, "classes")
+        declared = check_labels(array, "classes")
+        known = ClassCodes.of(declared) if known is None else known.extended(declared, "classes")
+        unknown = np.setdiff1d(labels, known.classes)
+        if len(unknown):
+            raise ValueError(
+                f"The target label(s) {unknown} in y do not exist in the classes "
+                f"{known.classes} that were declared or seen before."
+            )
+    return ClassCodes.of(labels) if known is None else known.extended(labels)

@@ -1,46 +1,63 @@
-#include "forest.hpp"
-
+// What is true of all kinds of forest, and what of each.
+#include <cmath>
 #include <vector>
 
 #include "archive.hpp"
 #include "check.hpp"
+#include "gaussian_forest.hpp"
 #include "invariants.hpp"
+#include "label_forest.hpp"
 #include "tree_arrays.hpp"
 
 using namespace onlineforest;
 
 namespace {
 
+template <class Value>
 struct Data {
   std::vector<float> rows;
-  std::vector<Label> labels;
+  std::vector<Value> values;
 };
 
-Data random_data(std::size_t n, std::size_t n_features, std::int32_t n_classes, std::uint64_t seed) {
+template <class Value>
+Data<Value> random_data(std::size_t n, std::size_t n_features, double most, std::uint64_t seed) {
   Rng rng(seed, 0);
-  Data data;
+  Data<Value> data;
   for (std::size_t i = 0; i < n * n_features; ++i) data.rows.push_back(static_cast<float>(rng.uniform()));
-  for (std::size_t i = 0; i < n; ++i) data.labels.push_back(static_cast<Label>(rng.uniform() * n_classes));
+  for (std::size_t i = 0; i < n; ++i) data.values.push_back(static_cast<Value>(rng.uniform() * most));
   return data;
 }
 
-ForestOptions options_for(std::size_t n_features) {
-  ForestOptions options;
+template <class Forest>
+typename Forest::Options options_for(std::size_t n_features) {
+  typename Forest::Options options;
   options.n_trees = 7;
   options.n_features = n_features;
   return options;
 }
 
+constexpr std::int32_t kClasses = 100;
+
+void learn(LabelForest& forest, const Data<Label>& data, std::size_t n_threads) {
+  forest.learn(data.rows, data.values, std::max(forest.n_classes(), kClasses), n_threads);
+}
+
+void learn(GaussianForest& forest, const Data<double>& data, std::size_t n_threads) {
+  forest.learn(data.rows, data.values, n_threads);
+}
+
+template <class Forest>
 void test_threads_and_resuming_change_nothing() {
-  const Data first = random_data(200, 3, 100, 1), second = random_data(333, 3, 100, 2);
-  LabelForest one(options_for(3)), many(options_for(3));
-  one.learn(first.rows, first.labels, 100, 1);
-  many.learn(first.rows, first.labels, 100, 4);
-  const auto resumed = Archive::restore(Archive::save(many));
-  one.learn(second.rows, second.labels, 100, 1);
-  many.learn(second.rows, second.labels, 100, 3);
-  resumed->learn(second.rows, second.labels, 100, 2);
-  for (const LabelForest* forest : {&one, &many, resumed.get()}) check_invariants(*forest);
+  const auto first = random_data<typename Forest::Value>(200, 3, kClasses, 1);
+  const auto second = random_data<typename Forest::Value>(333, 3, kClasses, 2);
+  Forest one(options_for<Forest>(3)), many(options_for<Forest>(3));
+  learn(one, first, 1);
+  learn(many, first, 4);
+  const auto resumed = Archive<Forest>::restore(Archive<Forest>::save(many));
+  learn(one, second, 1);
+  learn(many, second, 3);
+  learn(*resumed, second, 2);
+  for (const Forest* forest : {&one, &many, resumed.get()}) check_invariants(*forest);
   const auto expected = one.predict(first.rows, 1);
   CHECK(many.predict(first.rows, 3) == expected);
   CHECK(resumed->predict(first.rows, 2) == expected);
@@ -48,9 +65,9 @@ void test_threads_and_resuming_change_nothing() {
 }
 
 void test_rejected_calls_change_nothing() {
-  const Data data = random_data(50, 2, 3, 1);
-  LabelForest forest(options_for(2));
-  forest.learn(data.rows, data.labels, 3, 1);
+  const auto data = random_data<Label>(50, 2, 3, 1);
+  LabelForest forest(options_for<LabelForest>(2));
+  forest.learn(data.rows, data.values, 3, 1);
   const auto before = forest.predict(data.rows, 1);
   const std::vector<float> row{0.5f, 0.5f}, short_row{0.5f};
   const std::vector<Label> label{2}, negative{-1}, too_large{3};
@@ -63,11 +80,35 @@ void test_rejected_calls_change_nothing() {
   CHECK(forest.predict(data.rows, 1) == before && forest.n_points() == 50);
 }
 
+void test_rejected_numbers_change_nothing() {
+  const auto data = random_data<double>(50, 2, 3, 1);
+  GaussianForest forest(options_for<GaussianForest>(2));
+  CHECK_THROWS(forest.predict(data.rows, 1), std::invalid_argument);  // nothing is known
+  forest.learn(data.rows, data.values, 1);
+  const auto before = forest.predict(data.rows, 1);
+  const std::vector<float> row{0.5f, 0.5f}, short_row{0.5f};
+  const std::vector<double> value{2.0}, two{1.0, 2.0};
+  CHECK_THROWS(forest.learn(short_row, value, 1), std::invalid_argument);
+  CHECK_THROWS(forest.learn(row, two, 1), std::invalid_argument);
+  for (const double bad : {std::nan(""), kInfinity, -kInfinity, 1e151}) {
+    CHECK_THROWS(forest.learn(row, std::vector<double>{bad}, 1), std::invalid_argument);
+  }
+  for (const double bad : {std::nan(""), 0.0, 1.0, -0.5}) {
+    CHECK_THROWS(forest.quantiles(row, std::vector<double>{bad}, 1), std::invalid_argument);
+  }
+  CHECK_THROWS(forest.log_density(row, two, 1), std::invalid_argument);
+  CHECK_THROWS(forest.predict_left_out(std::vector<Slot>{50}, 1), std::invalid_argument);
+  CHECK_THROWS(forest.predict_left_out(std::vector<Slot>{-1}, 1), std::invalid_argument);
+  CHECK_THROWS(tree_arrays(forest, 7), std::out_of_range);
+  CHECK(forest.predict(data.rows, 1) == before && forest.n_points() == 50);
+}
+
+template <class Forest>
 void test_options_are_checked() {
   const auto rejected = [](auto change) {
-    ForestOptions options = options_for(2);
+    auto options = options_for<Forest>(2);
     change(options);
-    CHECK_THROWS(LabelForest(options), std::invalid_argument);
+    CHECK_THROWS(Forest(options), std::invalid_argument);
   };
   rejected([](ForestOptions& o) { o.n_trees = 0; });
   rejected([](ForestOptions& o) { o.n_features = 0; });
@@ -79,30 +120,35 @@ void test_options_are_checked() {
 }
 
 void test_an_empty_forest_predicts_nothing_yet() {
-  LabelForest forest(options_for(2));
+  LabelForest forest(options_for<LabelForest>(2));
   forest.learn({}, {}, 4, 1);
   CHECK(forest.predict(std::vector<float>{1.0f, 2.0f}, 1) == std::vector<double>(4, 0.25));
-  check_invariants(*Archive::restore(Archive::save(forest)));
+  check_invariants(*Archive<LabelForest>::restore(Archive<LabelForest>::save(forest)));
+  GaussianForest of_numbers(options_for<GaussianForest>(2));
+  of_numbers.learn({}, {}, 1);
+  check_invariants(*Archive<GaussianForest>::restore(Archive<GaussianForest>::save(of_numbers)));
 }
 
 // Every single-entry change of a state either gives an error or a forest that keeps the invariants.
-void test_damaged_states() {
-  const Data data = random_data(30, 2, 3, 5);
-  ForestOptions options = options_for(2);
+template <class Forest, class DamageValue, class DamageMore>
+void test_damaged_states(DamageValue damage_value, DamageMore damage_more) {
+  using State = ForestState<Forest>;
+  using Tree = TreeState<typename Forest::Prior>;
+  auto options = options_for<Forest>(2);
   options.n_trees = 1;
-  LabelForest forest(options);
-  forest.learn(data.rows, data.labels, 3, 1);
-  const ForestState good = Archive::save(forest);
+  Forest forest(options);
+  learn(forest, random_data<typename Forest::Value>(30, 2, 3, 5), 1);
+  const State good = Archive<Forest>::save(forest);
   int n_rejected = 0, n_tried = 0;
-  const auto attempt = [&](const ForestState& state) {
+  const auto attempt = [&](const State& state) {
     ++n_tried;
     try {
       // What is accepted must be of use.
-      const auto restored = Archive::restore(state);
-      const Data more = random_data(5, 2, restored->n_classes(), 9);
-      restored->learn(more.rows, more.labels, restored->n_classes(), 1);
+      const auto restored = Archive<Forest>::restore(state);
+      const auto more = random_data<typename Forest::Value>(5, 2, 3, 9);
+      learn(*restored, more, 1);
       check_invariants(*restored);
-      for (const double p : restored->predict(more.rows, 1)) CHECK(p >= 0.0 && p <= 1.0);
+      for (const double p : restored->predict(more.rows, 1)) CHECK(std::isfinite(p));
     } catch (const std::invalid_argument&) {
       ++n_rejected;
     }
@@ -110,14 +156,14 @@ void test_damaged_states() {
   const std::vector<std::int32_t> odd{-2, -1, 0, 1, 5, 29, 30, 1'000'000, -1'000'000};
   for (std::size_t i = 0; i < good.trees[0].left.size(); ++i) {
     for (const std::int32_t value : odd) {
-      for (auto member : {&TreeState::left, &TreeState::right, &TreeState::split_dimension}) {
-        ForestState state = good;
+      for (auto member : {&Tree::left, &Tree::right, &Tree::split_dimension}) {
+        State state = good;
         (state.trees[0].*member)[i] = value;
         attempt(state);
       }
     }
     for (const double value : {-1.0, 0.0, 1e9, std::nan(""), kInfinity}) {
-      ForestState state = good;
+      State state = good;
       state.trees[0].split_time[i] = value;
       attempt(state);
       state = good;
@@ -127,66 +173,117 @@ void test_damaged_states() {
   }
   for (std::size_t i = 0; i < 30; ++i) {
     for (const std::int32_t value : odd) {
-      ForestState state = good;
+      State state = good;
       state.trees[0].next_point[i] = value;
       attempt(state);
       state = good;
-      state.labels[i] = value;
+      damage_value(state.values[i], value);
       attempt(state);
     }
   }
-  for (const std::int32_t value : odd) {
-    ForestState state = good;
-    state.n_classes = value;
-    attempt(state);
-  }
+  for (State& state : damage_more(good)) attempt(state);
   for (const double value : {-1.0, 0.0, 1e-300, 1e100, 1e250, std::nan(""), kInfinity}) {
-    ForestState state = good;
-    state.trees[0].weights[1] = value;
+    State state = good;
+    state.trees[0].measure.weights[1] = value;
     attempt(state);
     state = good;
-    state.weights[0] = value;
+    state.measure.weights[0] = value;
     attempt(state);
     state = good;
-    state.trees[0].discount_rate = value;
+    state.trees[0].measure.discount_rate = value;
     attempt(state);
     state = good;
-    state.discount_rate = value;
+    state.measure.discount_rate = value;
     attempt(state);
     state = good;
     state.options.lifetime = value;
     attempt(state);
   }
   for (const std::uint64_t value : {0, 1, 29, 31}) {
-    ForestState state = good;
+    State state = good;
     state.measure_computed_from = value;
     attempt(state);
   }
   CHECK(n_rejected > n_tried / 2);
-  ForestState state = good;
+  State state = good;
   state.trees[0].left.pop_back();
-  CHECK_THROWS(Archive::restore(state), std::invalid_argument);
+  CHECK_THROWS(Archive<Forest>::restore(state), std::invalid_argument);
   state = good;
   state.rows[3] = std::nanf("");
-  CHECK_THROWS(Archive::restore(state), std::invalid_argument);
+  CHECK_THROWS(Archive<Forest>::restore(state), std::invalid_argument);
   state = good;
   state.trees.clear();
-  CHECK_THROWS(Archive::restore(state), std::invalid_argument);
+  CHECK_THROWS(Archive<Forest>::restore(state), std::invalid_argument);
   state = good;
-  state.trees[0].weights.clear();
-  CHECK_THROWS(Archive::restore(state), std::invalid_argument);
+  state.trees[0].measure.weights.clear();
+  CHECK_THROWS(Archive<Forest>::restore(state), std::invalid_argument);
   state = good;
   state.trees[0].rng = {};
-  CHECK_THROWS(Archive::restore(state), std::invalid_argument);
+  CHECK_THROWS(Archive<Forest>::restore(state), std::invalid_argument);
+}
+
+void test_damaged_states_of_labels() {
+  test_damaged_states<LabelForest>([](Label& label, std::int32_t odd) { label = odd; },
+                                   [](const ForestState<LabelForest>& good) {
+                                     std::vector<ForestState<LabelForest>> states;
+                                     for (const std::int32_t odd : {-1, 0, 1, 2, 1'000'000}) {
+                                       states.push_back(good);
+                                       states.back().extra.n_classes = odd;
+                                     }
+                                     return states;
+                                   });
+}
+
+void test_damaged_states_of_numbers() {
+  using State = ForestState<GaussianForest>;
+  test_damaged_states<GaussianForest>(
+      [](double& value, std::int32_t odd) { value = odd < 0    ? std::nan("")
+                                                    : odd == 0 ? 1e200
+                                                               : value; },
+      [](const State& good) {
+        std::vector<State> states;
+        const auto damage = [&](auto change) {
+          states.push_back(good);
+          change(states.back());
+        };
+        for (const double odd : {-1.0, 0.0, 2.0, 1e300, std::nan(""), kInfinity}) {
+          damage([&](State& s) { s.measure.prior.noise = odd; });
+          damage([&](State& s) { s.trees[0].measure.prior.noise = odd; });
+          damage([&](State& s) { s.measure.prior.trend_variance = odd; });
+          damage([&](State& s) { s.measure.prior.scale = odd; });
+          damage([&](State& s) { s.measure.prior.trend.intercept = odd; });
+          damage([&](State& s) { s.extra.calibration.scale = odd; });
+          damage([&](State& s) { s.extra.calibration.noise = odd; });
+          damage([&](State& s) { s.extra.calibration.levels = {odd}; });
+          damage(
+              [&](State& s) { s.measure.prior.trend = {odd, {2, 4}, {0.0f, 1.0f, 0.0f, 1.0f}, {0.0, 1.0, 0.0, 1.0}}; });
+          damage([&](State& s) { s.measure.prior.trend = {0.0, {2, 2}, {0.0f, 1.0f}, {0.0, odd}}; });
+        }
+        // Trends that are none.
+        damage([&](State& s) { s.measure.prior.trend = {0.0, {2}, {0.0f, 1.0f}, {0.0, 1.0}}; });
+        damage([&](State& s) { s.measure.prior.trend = {0.0, {2, 1}, {0.0f, 1.0f}, {0.0, 1.0}}; });
+        damage([&](State& s) { s.measure.prior.trend = {0.0, {0, 9}, {0.0f, 1.0f}, {0.0, 1.0}}; });
+        damage([&](State& s) { s.measure.prior.trend = {0.0, {-1, 2}, {0.0f, 1.0f}, {0.0, 1.0}}; });
+        damage([&](State& s) { s.measure.prior.trend = {0.0, {0, 2}, {1.0f, 1.0f}, {0.0, 1.0}}; });
+        damage([&](State& s) { s.measure.prior.trend = {0.0, {0, 1}, {1.0f, 2.0f}, {0.0, 1.0}}; });
+        damage([&](State& s) { s.measure.prior.trend = {0.0, {0, 2}, {0.0f, 1.0f}, {0.0}}; });
+        damage([&](State& s) { s.extra.calibration.levels = {0.5, 0.2}; });
+        damage([&](State& s) { s.extra.calibrated_from = 31; });
+        return states;
+      });
 }
 
 }  // namespace
 
 int main() {
-  test_threads_and_resuming_change_nothing();
+  test_threads_and_resuming_change_nothing<LabelForest>();
+  test_threads_and_resuming_change_nothing<GaussianForest>();
   test_rejected_calls_change_nothing();
-  test_options_are_checked();
+  test_rejected_numbers_change_nothing();
+  test_options_are_checked<LabelForest>();
+  test_options_are_checked<GaussianForest>();
   test_an_empty_forest_predicts_nothing_yet();
-  test_damaged_states();
+  test_damaged_states_of_labels();
+  test_damaged_states_of_numbers();
   return testing::finish();
 }

@@ -26,9 +26,9 @@ void test_counts_of_a_leaf(std::int32_t n_classes) {
   LabelTarget target(2);
   target.reserve_classes(n_classes);
   target.reserve_nodes(1);
-  target.add_to_leaf(0, 0, points, std::span(slots).first(2));
+  target.add_to_leaf(0, 0, kNoSlot, points, std::span(slots).first(2));
   CHECK((counts(target, 2) == std::map<Label, std::uint32_t>{{5, 2}}));
-  target.add_to_leaf(0, 2, points, std::span(slots).subspan(2));
+  target.add_to_leaf(0, 2, slots[0], points, std::span(slots).subspan(2));
   CHECK((counts(target, 6) == std::map<Label, std::uint32_t>{{2, 2}, {5, 3}, {9, 1}}));
   target.clear(0);
   CHECK(counts(target, 0).empty());
@@ -46,11 +46,13 @@ void test_pausing() {
 
   LabelTarget target(2);
   target.reserve_nodes(1);
-  target.add_to_leaf(0, 0, points, pure);
+  target.add_to_leaf(0, 0, kNoSlot, points, pure);
   CHECK(target.is_paused(0, 3));
-  CHECK(target.stays_paused(0, 3, points, pure));
-  CHECK(!target.stays_paused(0, 3, points, single));
-  CHECK(!target.stays_paused(0, 3, points, all));
+  Node leaf;
+  leaf.n_points = 3;
+  CHECK(target.stays_paused(0, leaf, points, pure));
+  CHECK(!target.stays_paused(0, leaf, points, single));
+  CHECK(!target.stays_paused(0, leaf, points, all));
 }
 
 }  // namespace

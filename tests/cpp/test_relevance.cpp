@@ -33,7 +33,7 @@ double impurity_of(const PointStore<Label>& points, const std::vector<Slot>& slo
 void test_gain() {
   const auto points = random_points(60, 1, 4);
   Rng rng(3, 4);
-  LabelImpurity impurity(points, 4);
+  LabelImpurity impurity(points.values(), 4);
   for (int round = 0; round < 50; ++round) {
     const std::vector<Slot> slots = draw_slots(60, 2 + static_cast<std::size_t>(rng.uniform() * 50), rng);
     const float cut = points.row(slots[0])[0];
@@ -52,7 +52,7 @@ void test_gain() {
 // A cut that knows nothing gains n G / (n - 1) on average, whatever the sizes of its parts.
 void test_gain_by_chance() {
   const auto points = random_points(9, 1, 3);
-  LabelImpurity impurity(points, 3);
+  LabelImpurity impurity(points.values(), 3);
   Rng rng(5, 6);
   for (const std::size_t n_left : {1, 3, 7}) {
     double sum = 0.0, whole = 0.0;

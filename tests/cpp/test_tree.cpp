@@ -21,8 +21,8 @@ LabelTree new_tree(std::size_t n_features, double lifetime = kInfinity, std::uin
   return LabelTree(n_features, lifetime, LabelTarget(2), Rng(seed, 0));
 }
 
-MeasurePointer measure_of(std::vector<double> weights, double discount_rate) {
-  return std::make_shared<const Measure>(std::move(weights), discount_rate, 0.0);
+MeasurePointer<LabelPrior> measure_of(std::vector<double> weights, double discount_rate) {
+  return std::make_shared<const MeasureWith<LabelPrior>>(std::move(weights), discount_rate, LabelPrior{0.0});
 }
 
 PointStore<Label> random_points(std::size_t n, std::size_t n_features, std::int32_t n_classes) {

@@ -1,0 +1,516 @@
+#include "gaussian_forest.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <mutex>
+#include <numeric>
+#include <stdexcept>
+
+#include "mixture.hpp"
+#include "relevance.hpp"
+#include "tree_sums.hpp"
+#include "trial.hpp"
+
+namespace onlineforest {
+
+namespace {
+
+// Where the search for the discount and the noise begins, and how far it goes.
+constexpr double kDiscounts[] = {0.0007, 0.002, 0.006, 0.02, 0.06, 0.18, 0.5};
+constexpr double kNoises[] = {0.0004, 0.002, 0.01, 0.05, 0.25, 0.8};
+constexpr std::size_t kUsualDiscount = 3, kUsualNoise = 2;
+
+constexpr std::size_t kTrendPoints = 8192;        // at most, for a trend
+constexpr std::size_t kMostKnots = 16;            // of a trend, per feature
+constexpr std::size_t kTrendColumns = 256;        // fewer knots where there are many features
+constexpr std::size_t kCalibrationPoints = 1000;  // at most
+constexpr double kExtremeLevel = 1e-12;           // no law is asked for a quantile beyond
+
+// Random numbers apart from those of the trees and the trial.
+constexpr std::uint64_t kSeedOfTrend = 0x7472'656e'6400'0000u, kSeedOfCalibration = 0x6361'6c69'6272'6174u;
+
+struct GaussianTuning {
+  double discount, noise;
+};
+
+// A trial of forests over numbers: what is tuned is the discount and the noise, by the squared error.
+class GaussianSubject {
+ public:
+  using Forest = GaussianForest;
+  using Tuning = GaussianTuning;
+
+  GaussianSubject(const GaussianOptions& options, const Trend& trend)
+      : given_{options.discount, options.noise},
+        discounts_(kDiscounts),
+        noises_(kNoises),
+        usual_discount_(kUsualDiscount),
+        usual_noise_(kUsualNoise),
+        trend_(trend) {
+    if (!options.learns_discount) {
+      discounts_ = std::span(&given_.discount, 1);
+      usual_discount_ = 0;
+    }
+    if (!options.learns_noise) {
+      noises_ = std::span(&given_.noise, 1);
+      usual_noise_ = 0;
+    }
+  }
+
+  GaussianSubject(const GaussianSubject&) = delete;
+
+  GaussianTuning usual() const { return {discounts_[usual_discount_], noises_[usual_noise_]}; }
+
+  std::size_t most_tested() const { return kTrialPoints; }
+
+  // Forests of the trial learn what the trend leaves.
+  GaussianOptions fixed(GaussianOptions options) const {
+    options.learns_discount = options.learns_noise = options.has_trend = options.calibrates = false;
+    options.discount = usual().discount;
+    options.noise = usual().noise;
+    return options;
+  }
+
+  std::vector<double> relevance(const PointStore<double>& points, const Columns& columns, std::uint64_t seed,
+                                std::size_t n_threads, StopSignal& signal) const {
+    std::vector<double> values = without_trend(points);
+    double largest = 0.0;
+    for (const double value : values) largest = std::max(largest, std::abs(value));
+    if (largest > 0.0) {
+      for (double& value : values) value /= largest;  // so that no square overflows
+    }
+    return measure_relevance(columns, seed, n_threads, signal, [&] { return VarianceImpurity(values); });
+  }
+
+  void learn(GaussianForest& forest, const PointStore<double>& points, std::size_t n_threads,
+             const StopRequested& requested) const {
+    forest.learn(points.rows(), without_trend(points), n_threads, requested);
+  }
+
+  Losses losses(GaussianForest& forest, const PointStore<double>& tested, const GaussianTuning& tuning,
+                std::size_t n_threads, const StopRequested& requested) const {
+    forest.set_tuning(tuning.discount, tuning.noise);
+    const std::vector<double> predicted = forest.predict(tested.rows(), n_threads, requested);
+    const std::vector<double> values = without_trend(tested);
+    Losses losses;
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      const double error = values[i] - predicted[2 * i];
+      losses.each.push_back(error * error);
+    }
+    return losses;
+  }
+
+  template <class Evaluate>
+  Tuned<GaussianTuning> start(Evaluate evaluate) const {
+    const double noise = noises_[usual_noise_];
+    const auto with = [&](double discount) { return GaussianTuning{discount, noise}; };
+    return climb(discounts_, usual_discount_, {usual(), evaluate(usual())}, with, evaluate);
+  }
+
+  template <class Evaluate>
+  GaussianTuning finish(const Tuned<GaussianTuning>& start, Evaluate evaluate) const {
+    const auto with = [&](double noise) { return GaussianTuning{start.tuning.discount, noise}; };
+    return climb(noises_, usual_noise_, start, with, evaluate).tuning;
+  }
+
+ private:
+  std::vector<double> without_trend(const PointStore<double>& points) const {
+    std::vector<double> values;
+    for (std::size_t i = 0; i < points.size(); ++i) {
+      const Slot slot = static_cast<Slot>(i);
+      values.push_back(points.value(slot) - trend_.at(points.row(slot)));
+    }
+    return values;
+  }
+
+  // Goes along the ladder from the usual step, as long as the loss gets less.
+  template <class With, class Evaluate>
+  static Tuned<GaussianTuning> climb(std::span<const double> ladder, std::size_t usual, Tuned<GaussianTuning> best,
+                                     With with, Evaluate evaluate) {
+    for (const std::ptrdiff_t step : {1, -1}) {
+      const double before = best.losses.mean();
+      for (std::ptrdiff_t i = static_cast<std::ptrdiff_t>(usual) + step;
+           i >= 0 && i < static_cast<std::ptrdiff_t>(ladder.size()); i += step) {
+        const GaussianTuning tuning = with(ladder[static_cast<std::size_t>(i)]);
+        Losses losses = evaluate(tuning);
+        if (!(losses.mean() < best.losses.mean())) break;
+        best = {tuning, std::move(losses)};
+      }
+      if (best.losses.mean() < before) break;
+    }
+    return best;
+  }
+
+  GaussianTuning given_;
+  std::span<const double> discounts_, noises_;
+  std::size_t usual_discount_, usual_noise_;
+  const Trend& trend_;
+};
+
+// How many knots a trend should have per feature: as many as predict points left out clearly better than fewer.
+std::size_t best_knots(const PointStore<double>& points, std::uint64_t seed, StopProbe& stop) {
+  Rng rng(seed ^ kSeedOfTrend, points.size());
+  const Split split(points.size(), kTrialPoints, rng);
+  const auto losses_with = [&](std::size_t n_knots) {
+    const Trend trend = fit_trend(points, split.learned(), n_knots, stop);
+    Losses losses;
+    for (const Slot slot : split.tested()) {
+      const double error = points.value(slot) - trend.at(points.row(slot));
+      losses.each.push_back(error * error);
+    }
+    return losses;
+  };
+  std::size_t best = 1;
+  Losses least = losses_with(best);
+  for (const std::size_t n_knots : {std::size_t{2}, std::min(kMostKnots, kTrendColumns / points.n_features())}) {
+    if (n_knots <= best) continue;
+    Losses losses = losses_with(n_knots);
+    if (!losses.clearly_less_than(least)) continue;
+    best = n_knots;
+    least = std::move(losses);
+  }
+  return best;
+}
+
+// The scale and the noise under which errors of normals of these variances would be most likely.
+Calibration most_likely(std::span<const double> errors, std::span<const double> variances) {
+  constexpr double noises[] = {0.0,  0.0001, 0.0003, 0.001, 0.003, 0.006, 0.01, 0.02,
+                               0.03, 0.06,   0.1,    0.2,   0.3,   0.6,   1.0};
+  const double n = static_cast<double>(errors.size());
+  Calibration best;
+  double least = kInfinity;
+  for (const double noise : noises) {
+    double squares = 0.0, logarithms = 0.0;
+    for (std::size_t i = 0; i < errors.size(); ++i) {
+      squares += errors[i] * errors[i] / (variances[i] + noise);
+      logarithms += std::log(variances[i] + noise);
+    }
+    if (!(squares > 0.0)) continue;
+    const double loss = logarithms + n * std::log(squares / n);
+    if (!(loss < least)) continue;
+    least = loss;
+    best = {std::sqrt(squares / n), noise, {}};
+  }
+  return best;
+}
+
+}  // namespace
+
+double Calibration::level(double q) const {
+  if (levels.empty()) return q;
+  // A straight line between the levels: of n, the i-th has a share i / (n + 1) below it. And from 0 to 1.
+  const double place = q * static_cast<double>(levels.size() + 1);
+  const std::size_t below = std::min(static_cast<std::size_t>(place), levels.size());
+  const double low = below == 0 ? 0.0 : levels[below - 1], high = below == levels.size() ? 1.0 : levels[below];
+  return std::clamp(low + (place - static_cast<double>(below)) * (high - low), kExtremeLevel, 1.0 - kExtremeLevel);
+}
+
+void GaussianForest::learn(std::span<const float> rows, std::span<const double> values, std::size_t n_threads,
+                           const StopRequested& requested, bool one_by_one) {
+  const ReentryGuard guard(this);
+  const std::unique_lock lock(mutex_);
+  if (n_rows(rows) != values.size()) throw std::invalid_argument("rows and values differ in number");
+  for (const double value : values) {
+    if (!(std::abs(value) <= kLargestValue)) throw std::invalid_argument("a value lies outside [-1e150, 1e150]");
+  }
+  learn_values(rows, values, n_threads, requested, one_by_one, [] {});
+}
+
+// All values so far are the same, and now there is another.
+std::size_t GaussianForest::n_until_outdated(std::span<const double> values) const {
+  if (!measure_ || measure_->prior.scale > 0.0) return values.size() + 1;
+  const auto other = std::ranges::find_if(values, [this](double y) { return y != measure_->prior.trend.intercept; });
+  return static_cast<std::size_t>(other - values.begin()) + 1;
+}
+
+Learned<GaussianPrior> GaussianForest::learn_measure(std::size_t n_threads, StopSignal& signal) const {
+  StopProbe stop(signal, true);
+  Rng rng(options_.seed ^ kSeedOfTrend, ~points_.size());
+  const std::vector<Slot> slots = draw_slots(points_.size(), kTrendPoints, rng);
+  const bool has_enough = points_.size() >= kFewestPoints;
+  const std::size_t n_knots = options_.has_trend && has_enough ? best_knots(points_, options_.seed, stop) : 1;
+  Trend trend = fit_trend(points_, slots, n_knots, stop);
+  double scale = deviation_from(trend, points_, slots);
+  if (!(scale > 0.0) && !trend.is_constant()) {  // something must be left for the trees to tell
+    trend = fit_trend(points_, slots, 1, stop);
+    scale = deviation_from(trend, points_, slots);
+  }
+  const double apart = scale > 0.0 ? deviation_of(trend, points_, slots) / scale : 0.0;
+
+  const GaussianSubject subject(options_, trend);
+  Learned<GaussianPrior> learned{std::vector<double>(options_.n_features, 1.0),
+                                 subject.usual().discount,
+                                 {trend, scale, subject.usual().noise, std::min(apart * apart, kLargestTrendVariance)}};
+  const bool learns_weights = options_.weight_rule == WeightRule::kLearned;
+  if (!has_enough || !(scale > 0.0)) return learned;
+  if (!learns_weights && !options_.learns_discount && !options_.learns_noise) return learned;
+  const auto result = Trial(subject, points_, options_, n_threads, signal).run();
+  learned.discount = result.tuning.discount;
+  learned.prior.noise = result.tuning.noise;
+  learned.shares = learned_shares(subject, points_, result.power, options_.seed, n_threads, signal);
+  return learned;
+}
+
+std::vector<double> GaussianForest::relevance_of_features(const Columns& columns, std::uint64_t seed,
+                                                          std::size_t n_threads, StopSignal& signal) const {
+  const Trend constant = prior_without_measure().trend;
+  return GaussianSubject(options_, constant).relevance(points_, columns, seed, n_threads, signal);
+}
+
+void GaussianForest::set_tuning(double discount, double noise) {
+  const ReentryGuard guard(this);
+  const std::unique_lock lock(mutex_);
+  if (!measure_) return;
+  TargetMeasure measure = *measure_;
+  if (options_.discount > 0.0) measure.discount_rate *= discount / options_.discount;
+  measure.prior.noise = noise;
+  options_.discount = discount;
+  options_.noise = noise;
+  set_measure(std::move(measure));
+}
+
+GaussianPrior GaussianForest::prior_without_measure() const {
+  if (points_.size() == 0) throw std::invalid_argument("no points have been learned");
+  std::vector<Slot> slots(points_.size());
+  std::iota(slots.begin(), slots.end(), Slot{0});
+  StopSignal signal({});
+  StopProbe stop(signal, false);
+  Trend trend = fit_trend(points_, slots, 1, stop);
+  const double scale = deviation_from(trend, points_, slots);
+  return {std::move(trend), scale, 1.0};
+}
+
+void GaussianForest::set_expected(std::size_t first) {
+  points_.set_expected(first, [this](const float* row) { return measure_->prior.trend.at(row); });
+}
+
+namespace {
+
+// What turns the units of a tree's prior at a row into those of the forest's. They are the same unless a call was
+// stopped.
+struct Units {
+  double factor = 1.0, shift = 0.0;
+
+  Units(const GaussianPrior& from, const GaussianPrior& to, const float* row) {
+    if (&from == &to || from == to || !(to.scale > 0.0)) return;
+    factor = from.scale / to.scale;
+    shift = (from.trend.at(row) - to.trend.at(row)) / to.scale;
+  }
+
+  Component operator()(const Component& c) const {
+    return {c.mass, shift + factor * c.mean, factor * factor * c.variance};
+  }
+};
+
+}  // namespace
+
+std::vector<double> GaussianForest::predict(std::span<const float> rows, std::size_t n_threads,
+                                            const StopRequested& requested) const {
+  const ReentryGuard guard(this);
+  const std::shared_lock lock(mutex_);
+  const std::size_t n = n_rows(rows), n_features = options_.n_features;
+  const GaussianPrior own = measure_ ? GaussianPrior() : prior_without_measure();
+  const GaussianPrior& to = measure_ ? measure_->prior : own;
+  const auto n_grown = std::ranges::count_if(trees_, [](const TargetTree& tree) { return !tree.empty(); });
+  StopSignal signal(requested);
+  // Sums of means and of squares.
+  std::vector<double> result = sum_over_trees(
+      {n, trees_.size(), 2}, n_threads, signal, [this] { return walks_.lend(); },
+      [&](std::size_t begin, std::size_t end, Piece piece, Pool<GaussianWalk>::Loan& walk, double* sums,
+          StopProbe& stop) {
+        const float* some = rows.data() + piece.begin * n_features;
+        (*walk).walk(std::span(trees_).subspan(begin, end - begin), points_, some, piece.size(),
+                     [&](std::size_t row, const TargetTree& tree, std::span<const Component> components) {
+                       const Units units(tree.measure().prior, to, some + row * n_features);
+                       for (const Component& component : components) {
+                         const Component c = units(component);
+                         sums[2 * row] += c.mass * c.mean;
+                         sums[2 * row + 1] += c.mass * (c.variance + c.mean * c.mean);
+                       }
+                       stop.tick(components.size() * n_features);
+                     });
+      });
+  for (std::size_t i = 0; i < n; ++i) {
+    double mean = 0.0, variance = 1.0;
+    if (n_grown > 0) {
+      mean = result[2 * i] / static_cast<double>(n_grown);
+      variance = std::max(result[2 * i + 1] / static_cast<double>(n_grown) - mean * mean, 0.0);
+    }
+    variance += calibration_.noise;
+    result[2 * i] = to.trend.at(rows.data() + i * n_features) + to.scale * mean;
+    result[2 * i + 1] = to.scale * calibration_.scale * std::sqrt(variance);
+  }
+  return result;
+}
+
+// Calls find(row, mixture, prior) for each row, with the law of the forest in units of its prior.
+template <class Find>
+void GaussianForest::with_mixtures(std::span<const float> rows, std::size_t n_threads, const StopRequested& requested,
+                                   Find find) const {
+  constexpr std::size_t n_together = 64;
+  const ReentryGuard guard(this);
+  const std::shared_lock lock(mutex_);
+  const std::size_t n = n_rows(rows), n_features = options_.n_features;
+  const GaussianPrior own = measure_ ? GaussianPrior() : prior_without_measure();
+  const GaussianPrior& to = measure_ ? measure_->prior : own;
+  StopSignal signal(requested);
+  parallel_for((n + n_together - 1) / n_together, n_threads, signal, [&] {
+    return [&, walk = walks_.lend(), laws = std::vector<std::vector<Component>>(n_together)](std::size_t piece,
+                                                                                             StopProbe& stop) mutable {
+      const std::size_t begin = piece * n_together, n_here = std::min(n_together, n - begin);
+      const float* some = rows.data() + begin * n_features;
+      for (auto& law : laws) law.clear();
+      (*walk).walk(std::span<const TargetTree>(trees_), points_, some, n_here,
+                   [&](std::size_t row, const TargetTree& tree, std::span<const Component> components) {
+                     const Units units(tree.measure().prior, to, some + row * n_features);
+                     for (const Component& component : components) {
+                       laws[row].push_back(calibration_.with_noise(units(component)));
+                     }
+                     stop.tick(components.size() * n_features);
+                   });
+      for (std::size_t i = 0; i < n_here; ++i) {
+        if (laws[i].empty()) laws[i].push_back({1.0, 0.0, 1.0});  // no tree is grown
+        find(begin + i, Mixture(laws[i]), to);
+        stop.tick(laws[i].size() * 64);
+      }
+    };
+  });
+}
+
+std::vector<double> GaussianForest::quantiles(std::span<const float> rows, std::span<const double> levels,
+                                              std::size_t n_threads, const StopRequested& requested) const {
+  for (const double level : levels) {
+    if (!(level > 0.0 && level < 1.0)) throw std::invalid_argument("levels must lie between 0 and 1");
+  }
+  std::vector<double> result(n_rows(rows) * levels.size());
+  with_mixtures(rows, n_threads, requested, [&](std::size_t i, const Mixture& law, const GaussianPrior& prior) {
+    const double mean = law.moments().mean, trend = prior.trend.at(rows.data() + i * options_.n_features);
+    for (std::size_t k = 0; k < levels.size(); ++k) {
+      const double quantile = prior.scale > 0.0 ? law.quantile(calibration_.level(levels[k])) : mean;
+      result[i * levels.size() + k] = trend + prior.scale * (mean + calibration_.scale * (quantile - mean));
+    }
+  });
+  return result;
+}
+
+std::vector<double> GaussianForest::log_density(std::span<const float> rows, std::span<const double> values,
+                                                std::size_t n_threads, const StopRequested& requested) const {
+  if (n_rows(rows) != values.size()) throw std::invalid_argument("rows and values differ in number");
+  std::vector<double> result(values.size());
+  with_mixtures(rows, n_threads, requested, [&](std::size_t i, const Mixture& law, const GaussianPrior& prior) {
+    const double trend = prior.trend.at(rows.data() + i * options_.n_features);
+    if (!(prior.scale > 0.0)) {  // all values seen are the same
+      result[i] = values[i] == trend ? kInfinity : -kInfinity;
+      return;
+    }
+    const double mean = law.moments().mean, unit = prior.scale * calibration_.scale;
+    const double x = mean + ((values[i] - trend) / prior.scale - mean) / calibration_.scale;
+    result[i] = law.log_density(x) - std::log(unit);
+  });
+  return result;
+}
+
+// Calls find(i, mixture) for each slot, with the law of the forest without that point.
+template <class Find>
+void GaussianForest::with_mixtures_left_out(std::span<const Slot> slots, std::size_t n_threads, StopSignal& signal,
+                                            Find find) const {
+  constexpr std::size_t n_together = 16;
+  parallel_for((slots.size() + n_together - 1) / n_together, n_threads, signal, [&] {
+    return [&, walk = walks_.lend(), laws = std::vector<std::vector<Component>>(n_together)](std::size_t piece,
+                                                                                             StopProbe& stop) mutable {
+      const std::size_t begin = piece * n_together, n_here = std::min(n_together, slots.size() - begin);
+      for (auto& law : laws) law.clear();
+      for (const TargetTree& tree : trees_) {  // a tree stays in cache for some points
+        for (std::size_t i = 0; i < n_here; ++i) {
+          const auto components = (*walk).without(tree, points_, slots[begin + i]);
+          laws[i].insert(laws[i].end(), components.begin(), components.end());
+          stop.tick(components.size() * options_.n_features);
+        }
+      }
+      for (std::size_t i = 0; i < n_here; ++i) find(begin + i, Mixture(laws[i]));
+    };
+  });
+}
+
+std::vector<double> GaussianForest::predict_left_out(std::span<const Slot> slots, std::size_t n_threads,
+                                                     const StopRequested& requested) const {
+  const ReentryGuard guard(this);
+  const std::shared_lock lock(mutex_);
+  for (const Slot slot : slots) {
+    if (slot < 0 || static_cast<std::size_t>(slot) >= points_.size()) throw std::invalid_argument("no such point");
+  }
+  for (const TargetTree& tree : trees_) {
+    if (tree.n_points() < points_.size() || tree.measure_pointer() != measure_) {
+      throw std::invalid_argument("a tree is not up to date");
+    }
+  }
+  StopSignal signal(requested);
+  const GaussianPrior& to = measure_->prior;
+  std::vector<double> result(2 * slots.size());
+  with_mixtures_left_out(slots, n_threads, signal, [&](std::size_t i, const Mixture& law) {
+    result[2 * i] = to.trend.at(points_.row(slots[i])) + to.scale * law.moments().mean;
+    result[2 * i + 1] = to.scale * std::sqrt(law.moments().variance);
+  });
+  return result;
+}
+
+void GaussianForest::settle(std::size_t n_threads, StopSignal& signal) {
+  if (calibrated_from_ == schedule_.computed_from()) return;
+  calibrate(n_threads, signal);
+  calibrated_from_ = schedule_.computed_from();
+}
+
+void GaussianForest::calibrate(std::size_t n_threads, StopSignal& signal) {
+  const GaussianPrior& prior = measure_->prior;
+  if (points_.size() < kFewestPoints || !(prior.scale > 0.0) || !options_.calibrates) {
+    calibration_ = {};
+    return;
+  }
+  Rng rng(options_.seed ^ kSeedOfCalibration, points_.size());
+  const std::vector<Slot> slots = draw_slots(points_.size(), kCalibrationPoints, rng);
+  std::vector<double> errors(slots.size()), variances(slots.size());
+  std::vector<std::vector<Component>> laws(slots.size());
+  with_mixtures_left_out(slots, n_threads, signal, [&](std::size_t i, const Mixture& law) {
+    errors[i] = prior.residual(points_.value(slots[i]), points_.expected(slots[i])) - law.moments().mean;
+    variances[i] = law.moments().variance;
+    laws[i].assign(law.components().begin(), law.components().end());
+  });
+  Calibration fresh = most_likely(errors, variances);
+  fresh.levels.resize(slots.size());
+  parallel_for(slots.size(), n_threads, signal, [&] {
+    return [&](std::size_t i, StopProbe& stop) {
+      for (Component& component : laws[i]) component = fresh.with_noise(component);
+      const Mixture law(laws[i]);
+      fresh.levels[i] = law.distribution(law.moments().mean + errors[i] / fresh.scale);
+      stop.tick(laws[i].size() * 64);
+    };
+  });
+  std::ranges::sort(fresh.levels);
+  calibration_ = std::move(fresh);
+}
+
+void GaussianForest::restore(const Extra& extra) {
+  const auto require = [](bool ok, const char* message) {
+    if (!ok) throw std::invalid_argument(message);
+  };
+  require(std::ranges::all_of(points_.values(), [](double y) { return std::abs(y) <= kLargestValue; }),
+          "a value is out of range");
+  constexpr double largest = 1e100;
+  require(extra.calibration.noise >= 0.0 && extra.calibration.noise <= largest,
+          "the noise of the calibration is out of range");
+  require(extra.calibration.scale > 0.0 && extra.calibration.scale <= largest,
+          "the scale of the calibration is out of range");
+  require(std::ranges::all_of(extra.calibration.levels, [](double u) { return u >= 0.0 && u <= 1.0; }),
+          "a level of the calibration is out of range");
+  require(std::ranges::is_sorted(extra.calibration.levels), "the levels of the calibration are not sorted");
+  require(extra.calibrated_from <= points_.size(), "the calibration comes from more points than there are");
+  calibration_ = extra.calibration;
+  calibrated_from_ = extra.calibrated_from;
+}
+
+Calibration GaussianForest::calibration() const {
+  const ReentryGuard guard(this);
+  const std::shared_lock lock(mutex_);
+  return calibration_;
+}
+
+}  // namespace onlineforest

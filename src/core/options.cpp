@@ -1,0 +1,41 @@
+#include "options.hpp"
+
+#include <cmath>
+#include <stdexcept>
+
+namespace onlineforest {
+
+namespace {
+
+void require(bool ok, const char* message) {
+  if (!ok) throw std::invalid_argument(message);
+}
+
+}  // namespace
+
+void check_options(const ForestOptions& options) {
+  require(options.n_trees > 0, "a forest needs at least one tree");
+  require(options.n_features > 0, "a forest needs at least one feature");
+  require(options.lifetime >= 0.0, "the lifetime must not be negative");
+  require(options.discount >= 0.0 && std::isfinite(options.discount), "the discount must be finite, not negative");
+  require(options.min_samples_split >= 2, "min_samples_split must be at least 2");
+  require(is_known(options.weight_rule), "the rule of weights is unknown");
+  if (options.weight_rule == WeightRule::kFixed) {
+    require(options.weights.size() == options.n_features, "there must be one weight per feature");
+    for (const double w : options.weights) {
+      require(w >= 0.0 && w <= kLargestWeight, "weights must lie between 0 and 1e200");
+    }
+  }
+}
+
+void check_options(const LabelOptions& options) {
+  check_options(static_cast<const ForestOptions&>(options));
+  require(options.leaf_discount >= 0.0 && options.leaf_discount <= 1.0, "the leaf discount must lie in [0, 1]");
+}
+
+void check_options(const GaussianOptions& options) {
+  check_options(static_cast<const ForestOptions&>(options));
+  require(options.noise > 0.0 && options.noise <= 1.0, "the noise must lie in (0, 1]");
+}
+
+}  // namespace onlineforest

@@ -1,0 +1,42 @@
+// What a forest is built with.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "measure.hpp"
+#include "rng.hpp"
+
+namespace onlineforest {
+
+struct ForestOptions {
+  std::size_t n_trees = 100;
+  std::size_t n_features = 1;
+  double lifetime = kInfinity;
+  double discount = 10.0;
+  std::int32_t min_samples_split = 2;
+  WeightRule weight_rule = WeightRule::kRange;
+  std::vector<double> weights;  // for WeightRule::kFixed
+  std::uint64_t seed = 0;
+};
+
+struct LabelOptions : ForestOptions {
+  double leaf_discount = 0.0;
+  bool learns_leaf_discount = false;  // then `leaf_discount` is not used
+};
+
+struct GaussianOptions : ForestOptions {
+  double noise = 0.01;
+  // Then what was given is not used.
+  bool learns_discount = false, learns_noise = false;
+  bool has_trend = false;   // a linear one, if it tells something
+  bool calibrates = false;  // from points left out
+};
+
+// Throws std::invalid_argument for options that make no forest.
+void check_options(const ForestOptions& options);
+void check_options(const LabelOptions& options);
+void check_options(const GaussianOptions& options);
+
+}  // namespace onlineforest

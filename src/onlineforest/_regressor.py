@@ -1,0 +1,472 @@
+"""The Mondrian forest regressor."""
+
+from __future__ import annotations
+
+import math
+from numbers import Real
+from typing import Any, ClassVar, Literal, Self, overload
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import RegressorMixin, _fit_context
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted
+
+from onlineforest._base import BaseMondrianForest, Lesson
+from onlineforest._core import GaussianForest
+from onlineforest._trees import RegressionTree, TreeSequence
+from onlineforest._validation import (
+    check_levels,
+    check_row,
+    check_rows,
+    check_values,
+    plain_rows,
+    plain_values,
+)
+
+Floats = NDArray[np.float64]
+
+
+class MondrianForestRegressor(RegressorMixin, BaseMondrianForest):
+    """A random forest regressor that learns online and knows how sure it is.
+
+    The Mondrian forest of Lakshminarayanan, Roy and Teh [1]_ for numbers [2]_. Samples can come all
+    at once (`fit`), in batches or one at a time (`partial_fit`), in any order: given what is
+    learned about the data as a whole (below), the forest has the same distribution. Every tree
+    holds a Gaussian model of y whose posterior is exact; its prediction is a mixture of normals,
+    and so is the forest's. Far from everything seen, predictions go back to the trend and get
+    wide.
+
+    What is learned about the data as a whole: the weights of the features, the trend, the noise,
+    the discount and the calibration. All of them are computed again when half as many samples have
+    come as they were computed from.
+
+    Parameters
+    ----------
+    n_estimators : int, default=100
+        Number of trees.
+    lifetime : float, default=inf
+        Time at which trees stop being cut. Smaller is coarser.
+    discount : float or "learned", default="learned"
+        How fast a node's mean is tied to its parent's: of the prior variance, the share
+        ``exp(-discount_rate_ * t)`` comes after time t. The rate is `discount` times the sum over
+        features of weight times range. Larger is smoother. ``"learned"`` climbs a ladder from 0.02
+        by the squared error on samples left out.
+    noise : float in (0, 1] or "learned", default="learned"
+        The share of the variance of y around its trend that no tree is to explain. ``"learned"``
+        as above, from 0.01.
+    trend : {"additive", None}, default="additive"
+        What is expected of y before looking at samples nearby. ``"additive"``: a sum of functions
+        of one feature each, straight between up to 16 knots, fitted by least squares; or linear, or
+        the mean, if on samples left out the former are not clearly better. Outside the range of
+        the data the trend stays as it was at the border. None: the mean.
+    calibrate : bool, default=True
+        Whether predictions are corrected so that they hold: see Notes.
+    min_samples_split : int, default=2
+        A block with fewer samples is not cut (yet); nor is one whose values of y are all equal.
+    feature_weights : {"learned", "range"}, array-like of shape (n_features,) or None, \
+            default="learned"
+        What each feature weighs in the rate of cuts.
+
+        - ``"learned"``: a share over the range. The share is a power, usually the square, of what
+          the feature tells about y beyond the trend, as measured on the samples by thirty greedy
+          trees; a trial on samples left out chooses the power, 0 among them. With less than 40
+          samples, or where no feature tells anything, the same as ``"range"``.
+        - ``"range"``: 1 over the range of the data seen; 0 for a constant feature.
+        - array-like: fixed weights. 0 leaves a feature out.
+        - None: all 1.
+
+        If the new weights differ by more than little, all trees are grown afresh from the stored
+        samples.
+    n_jobs : int or None, default=None
+        Number of threads, over the trees. None is 1, -1 all processors. The result does not depend
+        on it, to the last bit.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the trees; an int gives the same forest each time.
+
+    Attributes
+    ----------
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features, where X had string column names.
+    n_samples_seen_ : int
+        Number of samples learned.
+    feature_weights_ : ndarray of shape (n_features_in_,)
+        The weights now.
+    feature_importances_ : ndarray of shape (n_features_in_,)
+        How much each feature tells about y; measured when asked for, in all modes.
+    discount_rate_ : float
+        The discount rate now.
+    noise_ : float
+        The noise now.
+    nbytes_ : int
+        What the forest takes in memory, the samples it keeps included, in bytes.
+    trees_ : sequence of RegressionTree
+        The trees, as read-only arrays.
+
+    Notes
+    -----
+    **Calibration.** With at least 40 samples, up to 1000 of them are predicted by the forest as it
+    would be without them: exactly, tree by tree, which for Mondrian trees takes no longer than a
+    prediction. From their errors come a scale and a noise of maximum likelihood, by which all
+    predicted laws are corrected, and the level at which each of them lay in its corrected law. The
+    quantile of level q is then the level below which a share q of those lay. If samples are
+    exchangeable (as independent draws from one source are), a new sample is like those left out but
+    for the one sample more its forest has seen, and for the measures that were computed with them;
+    so an interval of coverage 0.9 holds about nine in ten new values, on average over new samples.
+    It says nothing about each place by itself, nor about a world that changes.
+
+    y is kept as float64, X as float32: see `MondrianForestClassifier`, also for what happens when
+    `partial_fit` is interrupted.
+
+    References
+    ----------
+    .. [1] B. Lakshminarayanan, D. M. Roy, Y. W. Teh: Mondrian Forests: Efficient Online Random
+       Forests. Advances in Neural Information Processing Systems 27, 2014.
+    .. [2] B. Lakshminarayanan, D. M. Roy, Y. W. Teh: Mondrian Forests for Large-Scale Regression
+       when Uncertainty Matters. AISTATS 2016.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from onlineforest import MondrianForestRegressor
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> forest = MondrianForestRegressor(n_estimators=20, random_state=0)
+    >>> for start in range(0, 400, 50):
+    ...     forest = forest.partial_fit(X[start : start + 50], y[start : start + 50])
+    >>> forest.n_samples_seen_
+    400
+    >>> interval = forest.predict_interval(X[400:], coverage=0.9)
+    >>> inside = (interval[:, 0] <= y[400:]) & (y[400:] <= interval[:, 1])
+    >>> 0.75 < inside.mean() < 1.0
+    np.True_
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **BaseMondrianForest._parameter_constraints,
+        "discount": [Interval(Real, 0, None, closed="left"), StrOptions({"learned"})],
+        "noise": [Interval(Real, 0, 1, closed="right"), StrOptions({"learned"})],
+        "trend": [StrOptions({"additive"}), None],
+        "calibrate": ["boolean"],
+    }
+    _core_forest = GaussianForest
+
+    _forest: GaussianForest
+
+    def __init__(
+        self,
+        n_estimators: int = 100,
+        *,
+        lifetime: float = math.inf,
+        discount: float | str = "learned",
+        noise: float | str = "learned",
+        trend: str | None = "additive",
+        calibrate: bool = True,
+        min_samples_split: int = 2,
+        feature_weights: ArrayLike | str | None = "learned",
+        n_jobs: int | None = None,
+        random_state: int | np.random.RandomState | None = None,
+    ) -> None:
+        self.n_estimators = n_estimators
+        self.lifetime = lifetime
+        self.discount = discount
+        self.noise = noise
+        self.trend = trend
+        self.calibrate = calibrate
+        self.min_samples_split = min_samples_split
+        self.feature_weights = feature_weights
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    def _own_options(self) -> dict[str, Any]:
+        return {
+            "discount": None if self.discount == "learned" else float(self.discount),
+            "noise": None if self.noise == "learned" else float(self.noise),
+            "trend": self.trend is not None,
+            "calibrate": bool(self.calibrate),
+        }
+
+    @property
+    def noise_(self) -> float:
+        """The share of the variance around the trend that is noise, now."""
+        check_is_fitted(self)
+        return self._forest.noise
+
+    @property
+    def trees_(self) -> TreeSequence[RegressionTree]:
+        """The trees, as read-only arrays."""
+        check_is_fitted(self)
+        return TreeSequence(
+            lambda: self._forest.n_trees, lambda index: RegressionTree(**self._forest.tree(index))
+        )
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
+        """Learn a forest from these samples alone.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            The samples.
+        y : array-like of shape (n_samples,)
+            Their values.
+
+        Returns
+        -------
+        MondrianForestRegressor
+            The estimator itself.
+
+        Examples
+        --------
+        >>> from onlineforest import MondrianForestRegressor
+        >>> forest = MondrianForestRegressor(random_state=0)
+        >>> forest.fit([[0.0], [1.0]], [10.0, 20.0]).predict([[0.0], [1.0]]).round()
+        array([10., 20.])
+        """
+        self._learn_afresh(X, y)
+        return self
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def partial_fit(self, X: ArrayLike, y: ArrayLike) -> Self:
+        """Learn more samples; on a new estimator, the first ones.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            The samples.
+        y : array-like of shape (n_samples,)
+            Their values.
+
+        Returns
+        -------
+        MondrianForestRegressor
+            The estimator itself.
+
+        Examples
+        --------
+        >>> from onlineforest import MondrianForestRegressor
+        >>> forest = MondrianForestRegressor(random_state=0)
+        >>> forest = forest.partial_fit([[0.0], [1.0]], [10.0, 20.0])
+        >>> forest.partial_fit([[2.0]], [40.0]).n_samples_seen_
+        3
+        """
+        self._learn_more(X, y)
+        return self
+
+    @overload
+    def predict(self, X: ArrayLike, return_std: Literal[False] = False) -> Floats: ...
+    @overload
+    def predict(self, X: ArrayLike, return_std: Literal[True]) -> tuple[Floats, Floats]: ...
+    def predict(self, X: ArrayLike, return_std: bool = False) -> Floats | tuple[Floats, Floats]:
+        """The expected value.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            The samples.
+        return_std : bool, default=False
+            Whether to return the standard deviation of y, too.
+
+        Returns
+        -------
+        mean : ndarray of shape (n_samples,)
+            The mean of the predicted law.
+        std : ndarray of shape (n_samples,)
+            Its standard deviation, the spread between the trees included; only if `return_std`.
+
+        Examples
+        --------
+        >>> from onlineforest import MondrianForestRegressor
+        >>> forest = MondrianForestRegressor(random_state=0)
+        >>> forest = forest.fit([[0.0], [1.0], [2.0]], [0.0, 1.0, 5.0])
+        >>> mean, std = forest.predict([[2.0], [100.0]], return_std=True)
+        >>> std[0] < std[1]
+        np.True_
+        """
+        moments = self._forest_of_queries(X, "predict")
+        mean, std = np.ascontiguousarray(moments[:, 0]), np.ascontiguousarray(moments[:, 1])
+        return (mean, std) if return_std else mean
+
+    def predict_quantiles(self, X: ArrayLike, q: ArrayLike = (0.05, 0.5, 0.95)) -> Floats:
+        """Quantiles of the predicted law.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            The samples.
+        q : float or array-like of shape (n_quantiles,), default=(0.05, 0.5, 0.95)
+            The levels, between 0 and 1.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_quantiles), or (n_samples,) if q is a number
+            The values below which y lies with these probabilities.
+
+        Examples
+        --------
+        >>> from onlineforest import MondrianForestRegressor
+        >>> forest = MondrianForestRegressor(random_state=0)
+        >>> forest = forest.fit([[0.0], [1.0], [2.0]], [0.0, 1.0, 5.0])
+        >>> low, median, high = forest.predict_quantiles([[1.0]], q=[0.1, 0.5, 0.9])[0]
+        >>> low < median < high
+        np.True_
+        """
+        quantiles = self._forest_of_queries(X, "quantiles", check_levels(q))
+        return quantiles[:, 0] if np.ndim(q) == 0 else quantiles
+
+    def predict_interval(self, X: ArrayLike, coverage: float = 0.9) -> Floats:
+        """An interval that holds y with a given probability.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            The samples.
+        coverage : float, default=0.9
+            The probability, between 0 and 1.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, 2)
+            Lower and upper end: the quantiles of the levels ``(1 - coverage) / 2`` and
+            ``(1 + coverage) / 2``. What is promised of them is said in the class's Notes.
+
+        Examples
+        --------
+        >>> from onlineforest import MondrianForestRegressor
+        >>> forest = MondrianForestRegressor(random_state=0)
+        >>> forest = forest.fit([[0.0], [1.0], [2.0]], [0.0, 1.0, 5.0])
+        >>> forest.predict_interval([[1.0], [1.5]], coverage=0.5).shape
+        (2, 2)
+        """
+        if np.ndim(coverage) != 0:
+            raise ValueError(f"coverage must be one number. Got {coverage!r} instead.")
+        level = check_levels(coverage, "coverage")[0]
+        return self.predict_quantiles(X, [(1.0 - level) / 2.0, (1.0 + level) / 2.0])
+
+    def log_density(self, X: ArrayLike, y: ArrayLike) -> Floats:
+        """Logarithm of the predicted density of each value at its sample.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            The samples.
+        y : array-like of shape (n_samples,)
+            The values.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            ``log p(y | x)``. As long as all values learned are the same, it is infinite: positive
+            at that value, negative elsewhere.
+
+        Examples
+        --------
+        >>> from onlineforest import MondrianForestRegressor
+        >>> forest = MondrianForestRegressor(random_state=0)
+        >>> forest = forest.fit([[0.0], [1.0], [2.0]], [0.0, 1.0, 5.0])
+        >>> near, far = forest.log_density([[1.0], [1.0]], [1.0, 100.0])
+        >>> near > far
+        np.True_
+        """
+        values = check_values(y)
+        rows = self._check_queries(X)
+        if len(rows) != len(values):
+            raise ValueError(f"X has {len(rows)} samples, but y has {len(values)} values.")
+        return self._forest.log_density(rows, values, self._n_threads())
+
+    def learn_one(self, x: ArrayLike, y: float) -> Self:
+        """Learn one more sample: what `partial_fit` of one row does, without its overhead.
+
+        Parameters
+        ----------
+        x : array-like of shape (n_features,)
+            The sample. An array of float32 or float64 is quickest; names of features are not
+            looked at.
+        y : float
+            Its value.
+
+        Returns
+        -------
+        MondrianForestRegressor
+            The estimator itself.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from onlineforest import MondrianForestRegressor
+        >>> forest = MondrianForestRegressor(random_state=0)
+        >>> for x in range(5):
+        ...     forest = forest.learn_one(np.array([x]), 2.0 * x)
+        >>> forest.n_samples_seen_
+        5
+        """
+        if np.ndim(y) != 0:
+            raise ValueError(f"y must be one number. Got {y!r} instead.")
+        if not hasattr(self, "_forest"):
+            self.partial_fit(check_row(x)[np.newaxis], [y])
+            return self
+        self._check_parameters_unchanged()
+        value = float(check_values([y])[0]) if type(y) is not float else y
+        try:
+            self._forest.learn_one(x, value)
+        except TypeError:
+            self._forest.learn_one(check_row(x), value)
+        return self
+
+    @overload
+    def predict_one(self, x: ArrayLike, return_std: Literal[False] = False) -> float: ...
+    @overload
+    def predict_one(self, x: ArrayLike, return_std: Literal[True]) -> tuple[float, float]: ...
+    def predict_one(self, x: ArrayLike, return_std: bool = False) -> float | tuple[float, float]:
+        """The expected value of one sample: an entry of `predict`, with less overhead.
+
+        Parameters
+        ----------
+        x : array-like of shape (n_features,)
+            The sample. An array of float32 or float64 is quickest; names of features are not
+            looked at.
+        return_std : bool, default=False
+            Whether to return the standard deviation, too.
+
+        Returns
+        -------
+        mean : float
+            The mean of the predicted law.
+        std : float
+            Its standard deviation; only if `return_std`.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from onlineforest import MondrianForestRegressor
+        >>> forest = MondrianForestRegressor(random_state=0).fit([[0.0], [1.0]], [3.0, 7.0])
+        >>> round(forest.predict_one(np.array([1.0])))
+        7
+        """
+        if not hasattr(self, "_forest"):
+            check_is_fitted(self)  # raises
+        try:
+            mean, std = self._forest.predict_one(x)
+        except TypeError:
+            mean, std = self._forest.predict_one(check_row(x))
+        return (mean, std) if return_std else mean
+
+    def _forest_of_queries(self, X: ArrayLike, method: str, *arguments: Any) -> Floats:
+        """What a method of the core forest makes of the rows of X."""
+        rows = self._check_queries(X)
+        result: Floats = getattr(self._forest, method)(rows, *arguments, self._n_threads())
+        return result
+
+    def _check_batch(
+        self, X: ArrayLike, y: ArrayLike, *, reset: bool
+    ) -> tuple[NDArray[np.float32], NDArray[Any]]:
+        if not reset:
+            rows, values = plain_rows(self, X), plain_values(y)
+            if rows is not None and values is not None and len(rows) == len(values):
+                return rows, values
+        rows, target = check_rows(self, X, y=y, reset=reset, y_numeric=True, multi_output=True)
+        return rows, check_values(target)
+
+    def _lesson(self, target: NDArray[Any], **_: Any) -> Lesson:
+        return Lesson((target,))
