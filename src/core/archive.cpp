@@ -213,8 +213,9 @@ void Archive<Forest>::restore_tree(const TreeState<Prior>& state, Forest& forest
     if (node.is_leaf()) {
       for (Slot slot = node.first_point; slot != kNoSlot; slot = tree.next_point(slot)) {
         require(is_point(slot) && n_placed++ < n_points, "the point lists of the leaves are tangled");
-        tree.target_.add_to_leaf(*j, node.n_points++, node.first_point, points, std::span(&slot, 1));
+        ++node.n_points;
       }
+      tree.target_.add_to_leaf(*j, 0, kNoSlot, points, tree.points_of(*j));
       n_here = node.n_points;
       require(n_here == state.right[static_cast<std::size_t>(*j)], "the count of a leaf is wrong");
     } else {

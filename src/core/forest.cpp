@@ -60,7 +60,8 @@ void Forest<Target, Options>::learn_values(std::span<const float> rows, std::spa
     std::size_t n = values.size() - done;
     const std::size_t outdated = n_until_outdated(values.subspan(done));
     if (one_by_one) {
-      n = std::min({n, outdated, std::max<std::size_t>(schedule_.n_until_due(points_.size()) - 1, 1)});
+      const std::size_t due = std::min(schedule_.n_until_due(points_.size()), outdated);
+      n = std::min(n, std::max<std::size_t>(due - 1, 1));
     }
     points_.append(rows.subspan(done * options_.n_features, n * options_.n_features), values.subspan(done, n));
     on_stored();

@@ -22,7 +22,7 @@ constexpr std::size_t kUsualDiscount = 3, kUsualNoise = 2;
 
 constexpr std::size_t kTrendPoints = 8192;        // at most, for a trend
 constexpr std::size_t kMostKnots = 16;            // of a trend, per feature
-constexpr std::size_t kTrendColumns = 256;        // fewer knots where there are many features
+constexpr std::size_t kTrendColumns = 256;        // fewer knots where there are many features, none for more
 constexpr std::size_t kCalibrationPoints = 1000;  // at most
 constexpr double kExtremeLevel = 1e-12;           // no law is asked for a quantile beyond
 
@@ -161,8 +161,8 @@ std::size_t best_knots(const PointStore<double>& points, std::uint64_t seed, Sto
   };
   std::size_t best = 1;
   Losses least = losses_with(best);
-  for (const std::size_t n_knots : {std::size_t{2}, std::min(kMostKnots, kTrendColumns / points.n_features())}) {
-    if (n_knots <= best) continue;
+  for (const std::size_t n_knots : {std::size_t{2}, std::min(kMostKnots, 1 + kTrendColumns / points.n_features())}) {
+    if (n_knots <= best || points.n_features() > kTrendColumns) continue;
     Losses losses = losses_with(n_knots);
     if (!losses.clearly_less_than(least)) continue;
     best = n_knots;

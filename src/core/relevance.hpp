@@ -117,6 +117,7 @@ void scout(Impurity& impurity, Coordinates at, std::span<Slot> order, Rng& rng, 
     std::size_t begin, end, depth;
   };
   constexpr std::size_t most_depth = 40;    // cuts that part off a few points each, as of sparse data, could go on
+  constexpr double tie = 1e-10;             // rounding does not decide: units of the values do not matter
   constexpr std::size_t fewest_points = 3;  // two points that differ tell nothing: any cut parts them
   const std::size_t n_features = relevance.size();
   const auto n_tried = static_cast<std::size_t>(std::ceil(std::cbrt(static_cast<double>(n_features * n_features))));
@@ -131,7 +132,7 @@ void scout(Impurity& impurity, Coordinates at, std::span<Slot> order, Rng& rng, 
     const double n = static_cast<double>(slots.size());
     const double whole = impurity.start(slots);
     const double by_chance = whole / (n - 1.0);
-    double best = -kInfinity;
+    double best = -1.0;
     std::size_t dimension = 0;
     float location = 0.0f;
     // A constant feature is no cut; a few more are drawn in its place.
@@ -145,14 +146,14 @@ void scout(Impurity& impurity, Coordinates at, std::span<Slot> order, Rng& rng, 
       const double gain = at.with_feature(
           d, [&](auto value) { return impurity.gain(slots, [&](Slot slot) { return value(slot) <= cut; }); });
       relevance[d] += (gain - by_chance) * share;
-      if (gain > best) {
+      if (gain > best + tie * std::abs(best)) {
         best = gain;
         dimension = d;
         location = cut;
       }
     }
     impurity.finish(slots);
-    if (best == -kInfinity) continue;
+    if (best < 0.0) continue;
     const std::size_t middle = block.begin + at.partition(dimension, location, slots, spare);
     blocks.push_back({middle, block.end, block.depth + 1});
     blocks.push_back({block.begin, middle, block.depth + 1});

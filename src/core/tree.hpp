@@ -295,11 +295,16 @@ class Tree {
         continue;
       }
       target_.clear(*j);
-      std::int32_t n = 0;
-      for (Slot slot = nodes_[*j].first_point; slot != kNoSlot; slot = next_point(slot)) {
-        target_.add_to_leaf(*j, n++, nodes_[*j].first_point, points, std::span(&slot, 1));
-      }
+      target_.add_to_leaf(*j, 0, kNoSlot, points, points_of(*j));
     }
+  }
+
+  // The points of a leaf, the oldest first: so what is added up is the same as when they came, to the last bit.
+  std::vector<Slot> points_of(NodeIndex leaf) const {
+    std::vector<Slot> slots;
+    for (Slot slot = nodes_[leaf].first_point; slot != kNoSlot; slot = next_point(slot)) slots.push_back(slot);
+    std::ranges::reverse(slots);
+    return slots;
   }
 
   static std::span<Slot> slots_between(std::size_t begin, std::size_t end, Workspace& work) {

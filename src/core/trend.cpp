@@ -6,10 +6,8 @@ namespace onlineforest {
 
 namespace {
 
-constexpr double kRidge = 1e-3;             // per point, for columns of unit variance
-constexpr std::size_t kMostSteps = 50;      // of conjugate gradients
-constexpr double kSmallestResidual = 1e-6;  // relative
-constexpr double kSteepest = 1e6;           // what a feature may add, in standard deviations of the values
+constexpr double kRidge = 1e-3;    // per point, for columns of unit variance
+constexpr double kSteepest = 1e6;  // what a feature may add, in standard deviations of the values
 
 template <class F>
 double mean_of(std::span<const Slot> slots, F f) {
@@ -48,91 +46,86 @@ void add_knots(const PointStore<double>& points, std::span<const Slot> slots, st
   }
 }
 
-// The columns of a regression: for each feature a straight line and a bend at each knot between the first and the last;
-// shifted and scaled to mean 0 and variance 1.
+// The columns of a regression: for each feature a straight line and a bend at each knot between the first and the last.
 class Regressors {
  public:
-  Regressors(const PointStore<double>& points, std::span<const Slot> slots, const Trend& trend)
-      : n_(slots.size()), scales_(trend.knots.size(), 0.0) {
+  Regressors(const PointStore<double>& points, std::span<const Slot> slots, const Trend& trend) {
     std::size_t begin = 0;
     for (std::size_t d = 0; d < trend.ends.size(); ++d) {
       const std::size_t end = static_cast<std::size_t>(trend.ends[d]);
-      for (std::size_t k = begin; k + 1 < end; ++k) add(points, slots, d, trend.knots[k], k);
+      for (std::size_t k = begin; k + 1 < end; ++k) {
+        const auto value = [&](Slot slot) { return bent(trend.knots[k], points.row(slot)[d]); };
+        const double mean = mean_of(slots, value), size = deviation(slots, mean, value);
+        if (size > 0.0) columns_.push_back({k, d, trend.knots[k], mean, 1.0 / size});
+      }
       begin = end;
     }
   }
 
-  std::size_t n_points() const { return n_; }
-  std::size_t size() const { return of_knot_.size(); }
-  std::size_t knot(std::size_t i) const { return of_knot_[i]; }       // where the column bends
-  double scale(std::size_t i) const { return scales_[of_knot_[i]]; }  // from the feature to the column
+  std::size_t size() const { return columns_.size(); }
+  std::size_t knot(std::size_t i) const { return columns_[i].knot; }  // where the column bends
+  double scale(std::size_t i) const { return columns_[i].scale; }     // from the feature to the column
 
-  // X b and X' r.
-  void times(const std::vector<double>& b, std::vector<double>& result) const {
-    std::ranges::fill(result, 0.0);
+  // One point, each column shifted and scaled to mean 0 and variance 1.
+  void set_row(const float* row, std::vector<double>& values) const {
     for (std::size_t i = 0; i < size(); ++i) {
-      const double* column = data_.data() + i * n_;
-      for (std::size_t k = 0; k < n_; ++k) result[k] += column[k] * b[i];
-    }
-  }
-  void transposed_times(const std::vector<double>& r, std::vector<double>& result) const {
-    for (std::size_t i = 0; i < size(); ++i) {
-      const double* column = data_.data() + i * n_;
-      double even = 0.0, odd = 0.0;  // two chains, for each step of one waits for the last
-      for (std::size_t k = 0; k + 1 < n_; k += 2) {
-        even += column[k] * r[k];
-        odd += column[k + 1] * r[k + 1];
-      }
-      result[i] = even + odd + (n_ % 2 == 1 ? column[n_ - 1] * r[n_ - 1] : 0.0);
+      const Column& column = columns_[i];
+      values[i] = (bent(column.at, row[column.feature]) - column.mean) * column.scale;
     }
   }
 
  private:
-  void add(const PointStore<double>& points, std::span<const Slot> slots, std::size_t d, float bend, std::size_t knot) {
-    const auto value = [&](Slot slot) { return std::max(length(bend, points.row(slot)[d]), 0.0); };
-    const double mean = mean_of(slots, value), size = deviation(slots, mean, value);
-    if (!(size > 0.0)) return;
-    scales_[knot] = 1.0 / size;
-    of_knot_.push_back(knot);
-    for (const Slot slot : slots) data_.push_back((value(slot) - mean) / size);
-  }
+  struct Column {
+    std::size_t knot, feature;
+    float at;
+    double mean, scale;
+  };
 
-  std::size_t n_;
-  std::vector<double> data_;
-  std::vector<double> scales_;        // per knot
-  std::vector<std::size_t> of_knot_;  // per column
+  static double bent(float knot, float x) { return std::max(length(knot, x), 0.0); }
+
+  std::vector<Column> columns_;
 };
 
-double dot(const std::vector<double>& a, const std::vector<double>& b) {
-  double sum = 0.0;
-  for (std::size_t i = 0; i < a.size(); ++i) sum += a[i] * b[i];
-  return sum;
+// Solves A b = c in place of c; A is symmetric and positive definite, of which the lower triangle is given and lost.
+void solve(std::vector<double>& a, std::vector<double>& c) {
+  const std::size_t n = c.size();
+  for (std::size_t i = 0; i < n; ++i) {  // Cholesky: A = L L'
+    double* row = a.data() + i * n;
+    for (std::size_t j = 0; j <= i; ++j) {
+      const double* other = a.data() + j * n;
+      double sum = row[j];
+      for (std::size_t k = 0; k < j; ++k) sum -= row[k] * other[k];
+      row[j] = i == j ? std::sqrt(sum) : sum / other[j];
+    }
+  }
+  for (std::size_t i = 0; i < n; ++i) {
+    for (std::size_t k = 0; k < i; ++k) c[i] -= a[i * n + k] * c[k];
+    c[i] /= a[i * n + i];
+  }
+  for (std::size_t i = n; i-- > 0;) {
+    for (std::size_t k = i + 1; k < n; ++k) c[i] -= a[k * n + i] * c[k];
+    c[i] /= a[i * n + i];
+  }
 }
 
-// Solves (X'X + ridge) b = X'y by conjugate gradients: a few sweeps over X, however many columns. To stop before the
-// end is a kind of ridge, too.
-std::vector<double> solve(const Regressors& x, const std::vector<double>& y, StopProbe& stop) {
-  const std::size_t n = x.n_points(), k = x.size();
-  const double ridge = kRidge * static_cast<double>(n);
-  std::vector<double> b(k, 0.0), residual(k), direction, image(k), through(n);
-  x.transposed_times(y, residual);
-  direction = residual;
-  double size = dot(residual, residual);
-  const double enough = kSmallestResidual * kSmallestResidual * size;
-  for (std::size_t step = 0; step < kMostSteps && size > enough; ++step) {
-    x.times(direction, through);
-    x.transposed_times(through, image);
-    for (std::size_t i = 0; i < k; ++i) image[i] += ridge * direction[i];
-    const double length = size / dot(direction, image);
-    for (std::size_t i = 0; i < k; ++i) {
-      b[i] += length * direction[i];
-      residual[i] -= length * image[i];
+// The coefficients of least squares, with ridge.
+template <class Value>
+std::vector<double> fit(const Regressors& x, const PointStore<double>& points, std::span<const Slot> slots, Value value,
+                        StopProbe& stop) {
+  const std::size_t n = x.size();
+  std::vector<double> products(n * n, 0.0), b(n, 0.0), row(n);
+  for (const Slot slot : slots) {
+    x.set_row(points.row(slot), row);
+    const double y = value(slot);
+    for (std::size_t i = 0; i < n; ++i) {
+      double* to = products.data() + i * n;
+      for (std::size_t j = 0; j <= i; ++j) to[j] += row[i] * row[j];
+      b[i] += row[i] * y;
     }
-    const double next = dot(residual, residual);
-    for (std::size_t i = 0; i < k; ++i) direction[i] = residual[i] + next / size * direction[i];
-    size = next;
-    stop.tick(4 * n * k);
+    stop.tick(n * n / 2);
   }
+  for (std::size_t i = 0; i < n; ++i) products[i * n + i] += kRidge * static_cast<double>(slots.size());
+  solve(products, b);
   return b;
 }
 
@@ -154,10 +147,8 @@ Trend fit_trend(const PointStore<double>& points, std::span<const Slot> slots, s
   }
   const Regressors columns(points, slots, trend);
   if (columns.size() == 0) return constant;
-  std::vector<double> y;
-  y.reserve(slots.size());
-  for (const Slot slot : slots) y.push_back((points.value(slot) - trend.intercept) / size);
-  const std::vector<double> b = solve(columns, y, stop);
+  const std::vector<double> b =
+      fit(columns, points, slots, [&](Slot slot) { return (points.value(slot) - constant.intercept) / size; }, stop);
 
   // Bends, one after the other, make heights.
   std::vector<double> bends(trend.knots.size(), 0.0);

@@ -14,8 +14,9 @@ import pytest
 from sklearn.base import clone
 from sklearn.datasets import load_digits
 
-from onlineforest import MondrianForestClassifier
-from support.core import core_forest, learn
+from onlineforest import MondrianForestClassifier, MondrianForestRegressor
+from support.core import core_forest, gaussian_forest, learn
+from support.estimators import each_kind
 
 X, Y = load_digits(return_X_y=True)
 
@@ -49,26 +50,26 @@ def streamed(forest, start=0, stop=900):
 
 @pytest.mark.parametrize("n_jobs", [2, 3, -1])
 @pytest.mark.parametrize("parameters", [{}, {"lifetime": 2.0, "min_samples_split": 5}], ids=str)
-def test_threads_do_not_matter(n_jobs, parameters):
-    one = streamed(MondrianForestClassifier(n_estimators=11, random_state=0, **parameters))
-    many = streamed(
-        MondrianForestClassifier(n_estimators=11, random_state=0, n_jobs=n_jobs, **parameters)
-    )
+@each_kind
+def test_threads_do_not_matter(kind, n_jobs, parameters):
+    one = streamed(kind.estimator(n_estimators=11, random_state=0, **parameters))
+    many = streamed(kind.estimator(n_estimators=11, random_state=0, n_jobs=n_jobs, **parameters))
     assert_same_forest(one, many)
-    assert np.array_equal(one.predict_proba(X), many.predict_proba(X))
+    assert np.array_equal(kind.predict(one, X), kind.predict(many, X))
     assert np.array_equal(one.apply(X), many.apply(X))
 
 
-def test_predictions_do_not_depend_on_threads_or_on_the_rows_beside():
+@each_kind
+def test_predictions_do_not_depend_on_threads_or_on_the_rows_beside(kind):
     """Threads take groups of trees and pieces of rows; neither is to be seen in the sums."""
-    forest = MondrianForestClassifier(n_estimators=37, random_state=0).fit(X[::2], Y[::2])
+    forest = kind.estimator(n_estimators=37, random_state=0).fit(X[::2], Y[::2])
     rows = X[1::2]
-    whole = forest.predict_proba(rows)
+    whole = kind.predict(forest, rows)
     for n_jobs in (2, 3, 16):
         forest.n_jobs = n_jobs
-        assert np.array_equal(forest.predict_proba(rows), whole)
-        assert np.array_equal(forest.predict_proba(rows[:70]), whole[:70])
-    assert np.array_equal([forest.predict_proba_one(row) for row in rows], whole)
+        assert np.array_equal(kind.predict(forest, rows), whole)
+        assert np.array_equal(kind.predict(forest, rows[:70]), whole[:70])
+    assert np.array_equal([kind.predict_one(forest, row) for row in rows], whole)
 
 
 def test_a_seed_fixes_the_forest():
@@ -92,14 +93,16 @@ def test_trees_of_a_forest_differ():
     [lambda f: pickle.loads(pickle.dumps(f)), copy.deepcopy, copy.copy],
     ids=["pickle", "deepcopy", "copy"],
 )
-def test_resume_equals_never_having_stopped(copied):
-    through = streamed(MondrianForestClassifier(n_estimators=5, random_state=0))
-    first_half = streamed(MondrianForestClassifier(n_estimators=5, random_state=0), stop=300)
+@each_kind
+def test_resume_equals_never_having_stopped(kind, copied):
+    through = streamed(kind.estimator(n_estimators=5, random_state=0))
+    first_half = streamed(kind.estimator(n_estimators=5, random_state=0), stop=300)
     resumed = copied(first_half)
-    before = first_half.predict_proba(X)
+    before = kind.predict(first_half, X)
+    assert np.array_equal(kind.predict(resumed, X), before)
     assert_same_forest(first_half, resumed)
     assert_same_forest(through, streamed(resumed, start=300))
-    assert np.array_equal(before, first_half.predict_proba(X)), "the copy shares state"
+    assert np.array_equal(before, kind.predict(first_half, X)), "the copy shares state"
 
 
 def test_clone_starts_empty():
@@ -141,17 +144,18 @@ def big_data(n=60_000, d=20):
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2])
-def test_interrupted_fit_answers_and_leaves_the_forest_as_it_was(n_jobs):
+@each_kind
+def test_interrupted_fit_answers_and_leaves_the_forest_as_it_was(kind, n_jobs):
     big, labels = big_data()
-    forest = MondrianForestClassifier(n_estimators=2000, random_state=0, n_jobs=n_jobs)
+    forest = kind.estimator(n_estimators=2000, random_state=0, n_jobs=n_jobs)
     forest.set_params(n_estimators=5).fit(X[:, :20], Y)
-    before = forest.predict_proba(X[:50, :20])
+    before = kind.predict(forest, X[:50, :20])
     forest.set_params(n_estimators=2000)
     start = time.monotonic()
     with SignalAfter(0.3), pytest.raises(KeyboardInterrupt):
         forest.fit(big, labels)
     assert time.monotonic() - start < 1.3, "the interrupt was answered late"
-    assert np.array_equal(before, forest.predict_proba(X[:50, :20]))
+    assert np.array_equal(before, kind.predict(forest, X[:50, :20]))
     forest._forest.check_invariants()
 
 
@@ -186,20 +190,19 @@ def test_a_signal_handler_cannot_use_the_forest_it_interrupts():
 
 
 @pytest.mark.parametrize(
-    "parameters",
-    [
-        {"n_jobs": 1, "feature_weights": None, "leaf_discount": 0.0},
-        {"n_jobs": 2, "feature_weights": None, "leaf_discount": 0.0},
-        {"n_jobs": 2},
-    ],
+    ("n_jobs", "learns"),
+    [(1, False), (2, False), (2, True)],
     ids=["one thread", "two threads", "learning the weights"],
 )
-def test_interrupted_partial_fit_is_finished_by_the_next(parameters):
+@each_kind
+def test_interrupted_partial_fit_is_finished_by_the_next(kind, n_jobs, learns):
     big, labels = big_data()
-    parameters = {"n_estimators": 30, "random_state": 0, **parameters}
+    parameters = {"n_estimators": 30, "random_state": 0, "n_jobs": n_jobs}
+    if not learns:
+        parameters |= kind.unlearned
 
     def start():
-        return MondrianForestClassifier(**parameters).partial_fit(big[:1000], labels[:1000])
+        return kind.estimator(**parameters).partial_fit(big[:1000], labels[:1000])
 
     forest = start()
     with SignalAfter(0.2), pytest.raises(KeyboardInterrupt):
@@ -209,7 +212,9 @@ def test_interrupted_partial_fit_is_finished_by_the_next(parameters):
     assert min(sizes) < len(labels) - 1, "not interrupted: nothing tested"
     forest._forest.check_invariants()
     assert forest.n_samples_seen_ == len(labels) - 1
-    assert np.allclose(forest.predict_proba(big[:100]).sum(axis=1), 1)
+    assert np.isfinite(kind.predict(forest, big[:100])).all()
+    saved = copy.deepcopy(forest)
+    assert np.array_equal(kind.predict(saved, big[:100]), kind.predict(forest, big[:100]))
 
     forest.partial_fit(big[-1:], labels[-1:])
     undisturbed = start()
@@ -290,6 +295,21 @@ def test_learning_and_predicting_from_several_python_threads():
     forest.check_invariants()
 
 
+def test_numbers_one_by_one_in_one_call_are_numbers_in_calls_of_their_own():
+    """Across refreshes; and values that are all the same at first, which no prior can do with."""
+    options = {"weights": "range", "trend": True, "calibrate": True, "noise": None}
+    one_call, many_calls = (gaussian_forest(4, 64, **options) for _ in range(2))
+    rows, values = X[:300].astype(np.float32), np.maximum(Y[:300] - 5.0, 0.0)
+    values[:30] = 0.0
+    for forest in (one_call, many_calls):
+        forest.learn(rows[:7], values[:7])
+    one_call.learn(rows[7:], values[7:], 2, one_by_one=True)
+    for i in range(7, 300):
+        many_calls.learn(rows[i : i + 1], values[i : i + 1])
+    one_call.check_invariants()
+    assert_same(one_call.get_state(), many_calls.get_state())
+
+
 def test_rows_one_by_one_in_one_call_are_rows_in_calls_of_their_own():
     """Across refreshes of the weights, new classes and a forest that has learned before."""
     one_call, many_calls = (core_forest(4, 64, weights="range") for _ in range(2))
@@ -321,3 +341,16 @@ def test_learn_one_is_partial_fit_of_one_row():
     assert [rows.predict_one(x) for x in X[200:250]] == many.predict(X[200:250]).tolist()
     strided = np.repeat(X[200], 3)[::3]
     assert np.array_equal(rows.predict_proba_one(strided), expected[0])
+
+
+def test_learn_one_number_is_partial_fit_of_one_row():
+    rows, many = (MondrianForestRegressor(n_estimators=3, random_state=0) for _ in range(2))
+    for i, (x, y) in enumerate(zip(X[:200], Y[:200])):
+        rows.learn_one(x, float(y) if i % 2 else y)
+        many.partial_fit(x[np.newaxis], [y])
+    assert_same_forest(rows, many)
+    expected = np.column_stack(many.predict(X[200:250], return_std=True))
+    for convert in (np.asarray, np.float32, list, tuple):
+        one = np.array([rows.predict_one(convert(x), return_std=True) for x in X[200:250]])
+        assert np.array_equal(one, expected)
+    assert rows.predict_one(X[200]) == expected[0, 0]

@@ -10,35 +10,38 @@ import numpy as np
 from onlineforest import _core
 
 
-def core_forest(
-    n_trees,
-    n_features,
-    *,
-    lifetime=math.inf,
-    discount=10.0,
-    min_samples_split=2,
-    weights=None,
-    seed=0,
-):
-    """An empty forest. `weights`: None, "range" or an array."""
+def core_forest(n_trees, n_features, **options):
+    """An empty forest over labels. `weights`: None, "range" or an array."""
+    return _built(_core.LabelForest, n_trees, n_features, {"discount": 10.0, **options})
+
+
+def gaussian_forest(n_trees, n_features, **options):
+    """An empty forest over numbers that learns nothing about the data as a whole."""
+    plain = {"discount": 0.1, "noise": 0.1, "trend": False, "calibrate": False}
+    return _built(_core.GaussianForest, n_trees, n_features, {**plain, **options})
+
+
+def _built(kind, n_trees, n_features, options):
+    weights = options.pop("weights", None)
     rule = "unit" if weights is None else weights if isinstance(weights, str) else "fixed"
-    return _core.LabelForest(
+    return kind(
         n_trees,
         n_features,
-        lifetime=lifetime,
-        discount=discount,
-        min_samples_split=min_samples_split,
         weight_rule=rule,
         weights=np.asarray(weights, dtype=float) if rule == "fixed" else None,
-        seed=seed,
+        **{"lifetime": math.inf, "min_samples_split": 2, "seed": 0, **options},
     )
 
 
 def learn(forest, X, y, n_classes=None, n_threads=2):
     """Learn rows of any type as the core wants them."""
+    X = np.ascontiguousarray(X, dtype=np.float32)
+    if isinstance(forest, _core.GaussianForest):
+        forest.learn(X, np.ascontiguousarray(y, dtype=np.float64), n_threads)
+        return forest
     y = np.ascontiguousarray(y, dtype=np.int32)
     n_classes = max(forest.n_classes, int(y.max()) + 1) if n_classes is None else n_classes
-    forest.learn(np.ascontiguousarray(X, dtype=np.float32), y, n_classes, n_threads)
+    forest.learn(X, y, n_classes, n_threads)
     return forest
 
 

@@ -1,0 +1,49 @@
+"""The kinds of estimator, for tests of what is true of all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+
+from onlineforest import MondrianForestClassifier, MondrianForestRegressor
+
+
+@dataclass(frozen=True)
+class Kind:
+    """An estimator, all it predicts for rows as one array, and the same for one row."""
+
+    estimator: Callable[..., Any]
+    predict: Callable[[Any, np.ndarray], np.ndarray]
+    predict_one: Callable[[Any, np.ndarray], np.ndarray]
+    unlearned: dict[str, Any]  # parameters with which nothing is learned about the data as a whole
+
+
+def _moments(forest, X):
+    return np.column_stack(forest.predict(X, return_std=True))
+
+
+KINDS = {
+    "classifier": Kind(
+        MondrianForestClassifier,
+        lambda forest, X: forest.predict_proba(X),
+        lambda forest, x: forest.predict_proba_one(x),
+        {"feature_weights": None, "leaf_discount": 0.0},
+    ),
+    "regressor": Kind(
+        MondrianForestRegressor,
+        _moments,
+        lambda forest, x: np.array(forest.predict_one(x, return_std=True)),
+        {
+            "feature_weights": None,
+            "discount": 0.02,
+            "noise": 0.01,
+            "trend": None,
+            "calibrate": False,
+        },
+    ),
+}
+each_kind = pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS.keys())
