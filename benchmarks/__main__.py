@@ -154,12 +154,13 @@ def measure(case: Case, settings: Settings) -> list[Row]:
 def warm_up() -> None:
     """Let every library do once what it does only once, and spare the collector what it made."""
     from benchmarks.data import DIGITS, load
-    from benchmarks.ours import mondrian
-    from benchmarks.peers import ERT_1, ERT_K, RF
+    from benchmarks.ours import mondrian, regressor
+    from benchmarks.peers import ERT, ERT_1, ERT_K, RF
 
     data = load(DIGITS, None).head(50)
-    for model in (mondrian(2, 0), ERT_K.new(2, 0), ERT_1.new(2, 0), RF.new(2, 0)):
-        model.fit(data.X, data.y).predict_proba(data.X_test)
+    peers = [peer.new(2, 0) for peer in (ERT_K, ERT_1, RF, ERT)]
+    for model in (mondrian(2, 0), regressor(2, 0), *peers):
+        model.fit(data.X, data.y).predict(data.X_test)
     gc.freeze()
 
 

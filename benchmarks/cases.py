@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from benchmarks.data import COVTYPE, DIGITS, SYNTHETIC
+from benchmarks.data import COVTYPE, DIGITS, REGRESSION, SYNTHETIC, SYNTHETIC_REGRESSION
 from benchmarks.measures import (
     batch_stream,
     learning_overhead,
@@ -19,9 +19,10 @@ from benchmarks.measures import (
     stream,
     two_threads,
 )
-from benchmarks.peers import AMF, ARF, ERT_1, ERT_K, RF
+from benchmarks.ours import plain_regressor, regressor
+from benchmarks.peers import AMF, ARF, ERT, ERT_1, ERT_K, RF
 from benchmarks.settings import Case, Measure
-from benchmarks.tasks import fitting, mini_batches, predicting, retraining
+from benchmarks.tasks import fitting, mini_batches, predicting, predicting_numbers, retraining
 
 
 def compared(names: Iterable[str], targets: dict[str, dict[str, float]]) -> list[Case]:
@@ -71,6 +72,20 @@ def memory_cases(targets: dict[str, float | None]) -> list[Case]:
     ]
 
 
+def regression_cases(names: Iterable[str]) -> list[Case]:
+    """Numbers learned: the forest as it comes, and plain, growing trees and no more."""
+    return [
+        Case(f"regression, {way} / ERT", data, side_by_side(task, ERT, ours=forest), target)
+        for way, task, forest, target in (
+            ("fit", fitting, regressor, 0.5),
+            ("plain fit", fitting, plain_regressor, 0.5),
+            ("predict", predicting_numbers, regressor, 3.0),
+            ("plain predict", predicting_numbers, plain_regressor, 3.0),
+        )
+        for data in names
+    ]
+
+
 def full_cases() -> list[Case]:
     """The cases on the paper's data sets."""
     targets = {
@@ -84,6 +99,7 @@ def full_cases() -> list[Case]:
         *on_one("letter"),
         Case("covtype stream", COVTYPE, batch_stream),
         *memory_cases({"letter": 100.0, "usps": 900.0}),
+        *regression_cases(REGRESSION),
     ]
 
 
@@ -95,4 +111,5 @@ def quick_cases() -> list[Case]:
         *on_one(DIGITS),
         Case("batch stream", SYNTHETIC, batch_stream),
         *memory_cases({DIGITS: None}),
+        *regression_cases([SYNTHETIC_REGRESSION]),
     ]

@@ -1,4 +1,4 @@
-"""The data sets: the paper's from a folder, scikit-learn's digits, and a synthetic stream."""
+"""The data sets: those of a folder, scikit-learn's digits, and synthetic ones."""
 
 from __future__ import annotations
 
@@ -15,14 +15,19 @@ from benchmarks.results import NotMeasuredError
 Labelled = tuple[NDArray[np.float32], NDArray[np.int64]]
 
 DIGITS, SYNTHETIC, COVTYPE = "digits", "synthetic", "covtype"
+REGRESSION = ("kin8nm", "power_plant", "concrete", "california")
+SYNTHETIC_REGRESSION = "synthetic regression"
 
 
 @dataclass(frozen=True)
 class Data:
-    """Rows as float32, so that neither side has to convert them, and classes from 0 up."""
+    """Rows as float32, so that neither side has to convert them.
+
+    y holds classes from 0 up, or numbers as float64 if they are what is learned.
+    """
 
     X: NDArray[np.float32]
-    y: NDArray[np.int64]
+    y: NDArray[Any]
     X_test: NDArray[np.float32]
 
     @property
@@ -37,16 +42,22 @@ class Data:
 
     def head(self, n_rows: int) -> Data:
         """The first training rows, with classes numbered without gaps again."""
-        y = np.unique(self.y[:n_rows], return_inverse=True)[1]
+        y = self.y[:n_rows]
+        if y.dtype == np.int64:
+            y = np.unique(y, return_inverse=True)[1]
         return Data(self.X[:n_rows], y, self.X_test[:n_rows])
 
 
 def load(name: str, folder: Path | None, scale: float = 1.0) -> Data:
-    """A data set by name; `folder` is needed for those of the paper."""
+    """A data set by name; `folder` is needed for those that are files."""
     if name == DIGITS:
         data = load_digits()
     elif name == SYNTHETIC:
         data = split(*synthetic(4_000, 20, n_classes=10), n_train=3_000)
+    elif name == SYNTHETIC_REGRESSION:
+        data = synthetic_regression()
+    elif name in REGRESSION:
+        data = load_regression(file_of(name, folder))
     else:
         data = load_file(file_of(name, folder))
     return data.head(max(20, round(scale * len(data.y)))) if scale != 1 else data
@@ -66,6 +77,13 @@ def load_file(path: Path) -> Data:
         # Some files are sorted by class, which no stream would be.
         X_test, _ = shuffled(file["X_test"], file["y_test"], seed=1)
     return Data(X, y, X_test)
+
+
+def load_regression(path: Path) -> Data:
+    """A file of rows and numbers, a random tenth of them to test."""
+    with np.load(path, allow_pickle=False) as file:
+        X, y = shuffled(file["X"], file["y"], seed=0, dtype=np.float64)
+    return split(X, y, n_train=len(y) - len(y) // 10)
 
 
 def load_digits() -> Data:
@@ -95,12 +113,22 @@ def synthetic(n_rows: int, n_features: int, n_classes: int, seed: int = 0) -> La
     return X, y
 
 
-def shuffled(X: NDArray[Any], y: NDArray[Any], seed: int) -> Labelled:
+def synthetic_regression() -> Data:
+    """Uniform features; a sum and a product of two each, and noise."""
+    rng = np.random.default_rng(0)
+    X = rng.random((2_200, 8), dtype=np.float32)
+    y = X[:, 0] + X[:, 1] + 4 * X[:, 2] * X[:, 3] + rng.normal(scale=0.2, size=len(X))
+    return split(X, y, n_train=2_000)
+
+
+def shuffled(
+    X: NDArray[Any], y: NDArray[Any], seed: int, dtype: type = np.int64
+) -> tuple[NDArray[np.float32], NDArray[Any]]:
     """The rows in random order, C-contiguous."""
     order = np.random.default_rng(seed).permutation(len(y))
-    return np.ascontiguousarray(X[order], np.float32), y[order].astype(np.int64)
+    return np.ascontiguousarray(X[order], np.float32), y[order].astype(dtype)
 
 
-def split(X: NDArray[np.float32], y: NDArray[np.int64], n_train: int) -> Data:
+def split(X: NDArray[np.float32], y: NDArray[Any], n_train: int) -> Data:
     """The first rows to train, the others to test."""
     return Data(X[:n_train], y[:n_train], X[n_train:])

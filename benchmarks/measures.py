@@ -22,14 +22,19 @@ N_TREES_STREAM = 10
 PEAK_TARGET = 1.5
 
 
-def side_by_side(task: Task, peer: Peer, peer_task: Task | None = None) -> Measure:
+def side_by_side(
+    task: Task,
+    peer: Peer,
+    peer_task: Task | None = None,
+    ours: Callable[[int, int], Any] = mondrian,
+) -> Measure:
     """Ours and a peer at the same task, or each at its own."""
 
     def measure(case: Case, settings: Settings) -> list[Row]:
         data = settings.load(case.data)
         n_trees, n_batches = settings.n_trees, settings.n_batches
         pairs = alternate(
-            lambda seed: task(mondrian(n_trees, seed), data, n_batches),
+            lambda seed: task(ours(n_trees, seed), data, n_batches),
             lambda seed: (peer_task or task)(peer.new(n_trees, seed), data, n_batches),
             case.runs(settings),
         )

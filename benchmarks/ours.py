@@ -1,16 +1,34 @@
-"""The forest measured. Imports no peers: they would count in the memory of a fresh process."""
+"""The forests measured. Imports no peers: they would count in the memory of a fresh process."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from onlineforest import MondrianForestClassifier
+from onlineforest import MondrianForestClassifier, MondrianForestRegressor
 
 
 def mondrian(n_trees: int, seed: int, n_jobs: int = 1) -> MondrianForestClassifier:
     """The forest measured: the paper's model with weights by range, all else at its default."""
     return MondrianForestClassifier(
         n_trees, feature_weights="range", leaf_discount=0.0, n_jobs=n_jobs, random_state=seed
+    )
+
+
+def regressor(n_trees: int, seed: int, **parameters: Any) -> MondrianForestRegressor:
+    """The forest for numbers; without parameters, with all it learns by default."""
+    return MondrianForestRegressor(n_trees, n_jobs=1, random_state=seed, **parameters)
+
+
+def plain_regressor(n_trees: int, seed: int) -> MondrianForestRegressor:
+    """The same with nothing to learn but the trees, as a batch forest has."""
+    return regressor(
+        n_trees,
+        seed,
+        feature_weights="range",
+        discount=0.02,
+        noise=0.01,
+        trend=None,
+        calibrate=False,
     )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
+from sklearn.ensemble import ExtraTreesClassifier, ExtraTreesRegressor, RandomForestClassifier
 
 from benchmarks.results import NotMeasuredError
 
@@ -32,6 +32,7 @@ ERT_K = Peer("ERT-k", lambda n, seed: ExtraTreesClassifier(n, n_jobs=1, random_s
 ERT_1 = Peer(
     "ERT-1", lambda n, seed: ExtraTreesClassifier(n, max_features=1, n_jobs=1, random_state=seed)
 )
+ERT = Peer("ERT", lambda n, seed: ExtraTreesRegressor(n, n_jobs=1, random_state=seed))
 RF = Peer("RF", lambda n, seed: RandomForestClassifier(n, n_jobs=1, random_state=seed))
 AMF = Peer("River AMF", lambda n, seed: river_forests().AMFClassifier(n_estimators=n, seed=seed))
 ARF = Peer("River ARF", lambda n, seed: river_forests().ARFClassifier(n_models=n, seed=seed))

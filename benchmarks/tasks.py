@@ -49,6 +49,12 @@ def predicting(model: Any, data: Data, _n_batches: int) -> Job:
     return lambda: model.predict_proba(data.X_test)
 
 
+def predicting_numbers(model: Any, data: Data, _n_batches: int) -> Job:
+    """Predict the test set where numbers are learned."""
+    model.fit(data.X, data.y)
+    return lambda: model.predict(data.X_test)
+
+
 def batch_edges(data: Data, n_batches: int) -> list[int]:
     """Where batches begin, and the end of the last."""
     return [len(data.y) * number // n_batches for number in range(n_batches + 1)]

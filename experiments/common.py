@@ -1,4 +1,4 @@
-"""What the experiments share: where the data are, one pass in mini-batches, scores, tables."""
+"""What the experiments share: the data, one pass in mini-batches, scores, tables."""
 
 from __future__ import annotations
 
@@ -22,6 +22,24 @@ def data_folder() -> Path:
     return Path(folder)
 
 
+def load(name: str, *keys: str) -> tuple[np.ndarray, ...]:
+    """Arrays of a data set's file."""
+    with np.load(data_folder() / f"{name}.npz", allow_pickle=False) as data:
+        return tuple(data[key] for key in keys)
+
+
+def split(X, y, rng, n_test: int):
+    """Rows to train and rows to test, both in random order."""
+    order = rng.permutation(len(y))
+    test, train = order[:n_test], order[n_test:]
+    return X[train], y[train], X[test], y[test]
+
+
+def river_rows(X) -> list[dict[int, float]]:
+    """Rows as River takes them."""
+    return [dict(enumerate(row)) for row in X.tolist()]
+
+
 def learn_in_batches(forest, X, y, order, n_batches: int = 100) -> float:
     """One online pass over the rows in `order`; returns the seconds it took."""
     n_batches = min(n_batches, len(order))
@@ -41,6 +59,11 @@ def accuracy_and_log_loss(probabilities, classes, y) -> tuple[float, float]:
     of_truth = probabilities[np.arange(len(y)), places]
     accuracy = (probabilities.argmax(axis=1) == places).mean()
     return float(accuracy), float(-np.log(np.maximum(of_truth, 1e-15)).mean())
+
+
+def mean_and_deviation(values, digits: int = 4) -> str:
+    """Over the seeds, as a cell of a table."""
+    return f"{np.mean(values):.{digits}f} ± {np.std(values):.{digits}f}"
 
 
 def show_progress(text: str) -> None:

@@ -19,11 +19,13 @@ from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wi
 
 from experiments.common import (
     accuracy_and_log_loss,
-    data_folder,
     learn_in_batches,
+    load,
+    mean_and_deviation,
     print_header,
     print_row,
     show_progress,
+    split,
 )
 from onlineforest import MondrianForestClassifier
 
@@ -50,44 +52,33 @@ TARGETS = {
 }
 
 
-def split(X, y, rng, n_test: int):
-    order = rng.permutation(len(y))
-    test, train = order[:n_test], order[n_test:]
-    return X[train], y[train], X[test], y[test]
-
-
 def file_data(name):
-    def load(_rng):
-        with np.load(data_folder() / f"{name}.npz", allow_pickle=False) as data:
-            return tuple(data[key] for key in ("X_train", "y_train", "X_test", "y_test"))
-
-    return load
+    return lambda _rng: load(name, "X_train", "y_train", "X_test", "y_test")
 
 
 def stream_data(name, n: int, n_test: int):
-    def load(rng):
-        with np.load(data_folder() / f"{name}.npz", allow_pickle=False) as data:
-            X, y = data["X"], data["y"]
+    def some_rows(rng):
+        X, y = load(name, "X", "y")
         some = rng.choice(len(y), min(n, len(y)), replace=False)
         return split(X[some], y[some], rng, n_test)
 
-    return load
+    return some_rows
 
 
 def bundled(load_data):
-    def load(rng):
+    def two_thirds(rng):
         X, y = load_data(return_X_y=True)
         return split(X, y, rng, len(y) // 3)
 
-    return load
+    return two_thirds
 
 
 def generated(label, n: int = 5_000, n_test: int = 2_000, n_features: int = 20):
-    def load(rng):
+    def draw(rng):
         X = rng.random((n + n_test, n_features))
         return split(X, label(X, rng), rng, n_test)
 
-    return load
+    return draw
 
 
 def xor(X, _rng):
@@ -175,11 +166,7 @@ def main() -> int:
             wanted = "log loss within 1 %"
             ok = means["learned"][1] <= 1.01 * means["paper"][1]
         all_ok &= bool(ok)
-        cells = [
-            f"{means[model][k]:.4f} ± {scores[model][:, k].std():.4f}"
-            for model in MODELS
-            for k in (0, 1)
-        ]
+        cells = [mean_and_deviation(scores[model][:, k]) for model in MODELS for k in (0, 1)]
         print_row(name, *cells, wanted, f"{ratio:.2f}", "yes" if ok else "NO")
     return 0 if all_ok else 1
 

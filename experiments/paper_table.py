@@ -16,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
-from experiments.common import data_folder, learn_in_batches, show_progress
+from experiments.common import data_folder, learn_in_batches, mean_and_deviation, show_progress
 from onlineforest import MondrianForestClassifier
 
 
@@ -104,7 +104,7 @@ def main() -> int:
         wanted = f"{low:.3f}–{high:.3f} ± {expected.tolerance}"
         print(
             f"| {name:9} | {depths.mean():5.2f} | {paper:10} | "
-            f"{accuracies.mean():.4f} ± {accuracies.std():.4f} | {wanted:19} | "
+            f"{mean_and_deviation(accuracies)} | {wanted:19} | "
             f"{seconds.mean():7.1f} | {'yes' if ok else 'NO':3} |",
             flush=True,
         )

@@ -14,7 +14,7 @@ import time
 
 import numpy as np
 
-from experiments.common import data_folder, print_header, print_row, show_progress
+from experiments.common import load, print_header, print_row, river_rows, show_progress
 from onlineforest import MondrianForestClassifier
 
 N_TREES = 10
@@ -59,7 +59,7 @@ class Rivers:
         self.model = getattr(forest, name)(**parameters)
 
     def rows(self, X):
-        return [dict(enumerate(row)) for row in X.tolist()]
+        return river_rows(X)
 
     def predict(self, row):
         return self.model.predict_proba_one(row)
@@ -106,8 +106,7 @@ def main() -> int:
     arguments = parser.parse_args()
     print_header("stream", "samples", "model", "accuracy", "log loss", "per sample")
     for name in arguments.data:
-        with np.load(data_folder() / f"{STREAMS[name]}.npz", allow_pickle=False) as data:
-            X, y = data["X"][: arguments.limit], data["y"][: arguments.limit]
+        X, y = (array[: arguments.limit] for array in load(STREAMS[name], "X", "y"))
         for model in arguments.models:
             results = [
                 run(MODELS[model](seed, np.unique(y)), X, y) for seed in range(arguments.seeds)

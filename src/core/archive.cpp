@@ -206,6 +206,7 @@ void Archive<Forest>::restore_tree(const TreeState<Prior>& state, Forest& forest
   // Children before parents: the values, and the boxes of those that have more than a few points.
   std::size_t n_placed = 0;
   std::vector<std::int32_t> n_below(n);
+  std::vector<Slot> slots;
   BoxBuffer buffer;
   for (auto j = order.rbegin(); j != order.rend(); ++j) {
     Node& node = tree.nodes_[*j];
@@ -215,7 +216,8 @@ void Archive<Forest>::restore_tree(const TreeState<Prior>& state, Forest& forest
         require(is_point(slot) && n_placed++ < n_points, "the point lists of the leaves are tangled");
         ++node.n_points;
       }
-      tree.target_.add_to_leaf(*j, 0, kNoSlot, points, tree.points_of(*j));
+      tree.find_points(*j, slots);
+      tree.target_.add_to_leaf(*j, 0, kNoSlot, points, slots);
       n_here = node.n_points;
       require(n_here == state.right[static_cast<std::size_t>(*j)], "the count of a leaf is wrong");
     } else {

@@ -20,11 +20,12 @@ constexpr double kDiscounts[] = {0.0007, 0.002, 0.006, 0.02, 0.06, 0.18, 0.5};
 constexpr double kNoises[] = {0.0004, 0.002, 0.01, 0.05, 0.25, 0.8};
 constexpr std::size_t kUsualDiscount = 3, kUsualNoise = 2;
 
-constexpr std::size_t kTrendPoints = 8192;        // at most, for a trend
-constexpr std::size_t kMostKnots = 16;            // of a trend, per feature
-constexpr std::size_t kTrendColumns = 256;        // fewer knots where there are many features, none for more
-constexpr std::size_t kCalibrationPoints = 1000;  // at most
-constexpr double kExtremeLevel = 1e-12;           // no law is asked for a quantile beyond
+constexpr std::size_t kTrendPoints = 4096;  // at most, for a trend
+constexpr std::size_t kMostKnots = 16;      // of a trend, per feature
+constexpr std::size_t kTrendColumns = 256;  // fewer knots where there are many features, none for more
+constexpr std::size_t kMostTested = 512;    // points of a trial
+constexpr std::size_t kFewestLeftOut = 256, kMostLeftOut = 1000, kLeftOutOneIn = 20;  // for a calibration
+constexpr double kExtremeLevel = 1e-12;  // no law is asked for a quantile beyond
 
 // Random numbers apart from those of the trees and the trial.
 constexpr std::uint64_t kSeedOfTrend = 0x7472'656e'6400'0000u, kSeedOfCalibration = 0x6361'6c69'6272'6174u;
@@ -39,13 +40,13 @@ class GaussianSubject {
   using Forest = GaussianForest;
   using Tuning = GaussianTuning;
 
-  GaussianSubject(const GaussianOptions& options, const Trend& trend)
+  GaussianSubject(const GaussianOptions& options, const GaussianPrior& prior)
       : given_{options.discount, options.noise},
         discounts_(kDiscounts),
         noises_(kNoises),
         usual_discount_(kUsualDiscount),
         usual_noise_(kUsualNoise),
-        trend_(trend) {
+        prior_(prior) {
     if (!options.learns_discount) {
       discounts_ = std::span(&given_.discount, 1);
       usual_discount_ = 0;
@@ -60,7 +61,7 @@ class GaussianSubject {
 
   GaussianTuning usual() const { return {discounts_[usual_discount_], noises_[usual_noise_]}; }
 
-  std::size_t most_tested() const { return kTrialPoints; }
+  std::size_t most_tested() const { return kMostTested; }
 
   // Forests of the trial learn what the trend leaves.
   GaussianOptions fixed(GaussianOptions options) const {
@@ -72,25 +73,20 @@ class GaussianSubject {
 
   std::vector<double> relevance(const PointStore<double>& points, const Columns& columns, std::uint64_t seed,
                                 std::size_t n_threads, StopSignal& signal) const {
-    std::vector<double> values = without_trend(points);
-    double largest = 0.0;
-    for (const double value : values) largest = std::max(largest, std::abs(value));
-    if (largest > 0.0) {
-      for (double& value : values) value /= largest;  // so that no square overflows
-    }
+    const std::vector<double> values = residuals(points);
     return measure_relevance(columns, seed, n_threads, signal, [&] { return VarianceImpurity(values); });
   }
 
   void learn(GaussianForest& forest, const PointStore<double>& points, std::size_t n_threads,
              const StopRequested& requested) const {
-    forest.learn(points.rows(), without_trend(points), n_threads, requested);
+    forest.learn(points.rows(), residuals(points), n_threads, requested);
   }
 
   Losses losses(GaussianForest& forest, const PointStore<double>& tested, const GaussianTuning& tuning,
                 std::size_t n_threads, const StopRequested& requested) const {
     forest.set_tuning(tuning.discount, tuning.noise);
     const std::vector<double> predicted = forest.predict(tested.rows(), n_threads, requested);
-    const std::vector<double> values = without_trend(tested);
+    const std::vector<double> values = residuals(tested);
     Losses losses;
     for (std::size_t i = 0; i < values.size(); ++i) {
       const double error = values[i] - predicted[2 * i];
@@ -99,11 +95,13 @@ class GaussianSubject {
     return losses;
   }
 
+  // The search begins where the one for another power ended.
   template <class Evaluate>
-  Tuned<GaussianTuning> start(Evaluate evaluate) const {
-    const double noise = noises_[usual_noise_];
-    const auto with = [&](double discount) { return GaussianTuning{discount, noise}; };
-    return climb(discounts_, usual_discount_, {usual(), evaluate(usual())}, with, evaluate);
+  Tuned<GaussianTuning> start(const Tuned<GaussianTuning>* other, Evaluate evaluate) const {
+    const GaussianTuning first = other == nullptr ? usual() : other->tuning;
+    const auto with = [&](double discount) { return GaussianTuning{discount, first.noise}; };
+    const auto step = std::ranges::find(discounts_, first.discount) - discounts_.begin();
+    return climb(discounts_, static_cast<std::size_t>(step), {first, evaluate(first)}, with, evaluate);
   }
 
   template <class Evaluate>
@@ -113,22 +111,23 @@ class GaussianSubject {
   }
 
  private:
-  std::vector<double> without_trend(const PointStore<double>& points) const {
+  std::vector<double> residuals(const PointStore<double>& points) const {
     std::vector<double> values;
+    values.reserve(points.size());
     for (std::size_t i = 0; i < points.size(); ++i) {
       const Slot slot = static_cast<Slot>(i);
-      values.push_back(points.value(slot) - trend_.at(points.row(slot)));
+      values.push_back(prior_.residual(points.value(slot), prior_.trend.at(points.row(slot))));
     }
     return values;
   }
 
-  // Goes along the ladder from the usual step, as long as the loss gets less.
+  // Goes along the ladder from a step, as long as the loss gets less.
   template <class With, class Evaluate>
-  static Tuned<GaussianTuning> climb(std::span<const double> ladder, std::size_t usual, Tuned<GaussianTuning> best,
+  static Tuned<GaussianTuning> climb(std::span<const double> ladder, std::size_t from, Tuned<GaussianTuning> best,
                                      With with, Evaluate evaluate) {
     for (const std::ptrdiff_t step : {1, -1}) {
       const double before = best.losses.mean();
-      for (std::ptrdiff_t i = static_cast<std::ptrdiff_t>(usual) + step;
+      for (std::ptrdiff_t i = static_cast<std::ptrdiff_t>(from) + step;
            i >= 0 && i < static_cast<std::ptrdiff_t>(ladder.size()); i += step) {
         const GaussianTuning tuning = with(ladder[static_cast<std::size_t>(i)]);
         Losses losses = evaluate(tuning);
@@ -143,7 +142,7 @@ class GaussianSubject {
   GaussianTuning given_;
   std::span<const double> discounts_, noises_;
   std::size_t usual_discount_, usual_noise_;
-  const Trend& trend_;
+  const GaussianPrior& prior_;  // its trend and scale
 };
 
 // How many knots a trend should have per feature: as many as predict points left out clearly better than fewer.
@@ -159,9 +158,11 @@ std::size_t best_knots(const PointStore<double>& points, std::uint64_t seed, Sto
     }
     return losses;
   };
+  // A curve over a single feature is for the trees to find: they know where it is not known.
+  const std::size_t most = points.n_features() == 1 ? 2 : std::min(kMostKnots, 1 + kTrendColumns / points.n_features());
   std::size_t best = 1;
   Losses least = losses_with(best);
-  for (const std::size_t n_knots : {std::size_t{2}, std::min(kMostKnots, 1 + kTrendColumns / points.n_features())}) {
+  for (const std::size_t n_knots : {std::size_t{2}, most}) {
     if (n_knots <= best || points.n_features() > kTrendColumns) continue;
     Losses losses = losses_with(n_knots);
     if (!losses.clearly_less_than(least)) continue;
@@ -235,11 +236,11 @@ Learned<GaussianPrior> GaussianForest::learn_measure(std::size_t n_threads, Stop
     scale = deviation_from(trend, points_, slots);
   }
   const double apart = scale > 0.0 ? deviation_of(trend, points_, slots) / scale : 0.0;
+  const GaussianPrior prior{std::move(trend), scale, 1.0, std::min(apart * apart, kLargestTrendVariance)};
 
-  const GaussianSubject subject(options_, trend);
-  Learned<GaussianPrior> learned{std::vector<double>(options_.n_features, 1.0),
-                                 subject.usual().discount,
-                                 {trend, scale, subject.usual().noise, std::min(apart * apart, kLargestTrendVariance)}};
+  const GaussianSubject subject(options_, prior);
+  Learned<GaussianPrior> learned{std::vector<double>(options_.n_features, 1.0), subject.usual().discount, prior};
+  learned.prior.noise = subject.usual().noise;
   const bool learns_weights = options_.weight_rule == WeightRule::kLearned;
   if (!has_enough || !(scale > 0.0)) return learned;
   if (!learns_weights && !options_.learns_discount && !options_.learns_noise) return learned;
@@ -252,8 +253,8 @@ Learned<GaussianPrior> GaussianForest::learn_measure(std::size_t n_threads, Stop
 
 std::vector<double> GaussianForest::relevance_of_features(const Columns& columns, std::uint64_t seed,
                                                           std::size_t n_threads, StopSignal& signal) const {
-  const Trend constant = prior_without_measure().trend;
-  return GaussianSubject(options_, constant).relevance(points_, columns, seed, n_threads, signal);
+  const GaussianPrior prior = prior_without_measure();
+  return GaussianSubject(options_, prior).relevance(points_, columns, seed, n_threads, signal);
 }
 
 void GaussianForest::set_tuning(double discount, double noise) {
@@ -413,18 +414,18 @@ std::vector<double> GaussianForest::log_density(std::span<const float> rows, std
 template <class Find>
 void GaussianForest::with_mixtures_left_out(std::span<const Slot> slots, std::size_t n_threads, StopSignal& signal,
                                             Find find) const {
-  constexpr std::size_t n_together = 16;
+  constexpr std::size_t n_together = 256;
   parallel_for((slots.size() + n_together - 1) / n_together, n_threads, signal, [&] {
     return [&, walk = walks_.lend(), laws = std::vector<std::vector<Component>>(n_together)](std::size_t piece,
                                                                                              StopProbe& stop) mutable {
       const std::size_t begin = piece * n_together, n_here = std::min(n_together, slots.size() - begin);
       for (auto& law : laws) law.clear();
-      for (const TargetTree& tree : trees_) {  // a tree stays in cache for some points
-        for (std::size_t i = 0; i < n_here; ++i) {
-          const auto components = (*walk).without(tree, points_, slots[begin + i]);
-          laws[i].insert(laws[i].end(), components.begin(), components.end());
-          stop.tick(components.size() * options_.n_features);
-        }
+      for (const TargetTree& tree : trees_) {  // a tree stays in cache for many points
+        (*walk).leave_out(tree, points_, slots.subspan(begin, n_here),
+                          [&](std::size_t i, std::span<const Component> components) {
+                            laws[i].insert(laws[i].end(), components.begin(), components.end());
+                            stop.tick(components.size() * options_.n_features);
+                          });
       }
       for (std::size_t i = 0; i < n_here; ++i) find(begin + i, Mixture(laws[i]));
     };
@@ -466,7 +467,8 @@ void GaussianForest::calibrate(std::size_t n_threads, StopSignal& signal) {
     return;
   }
   Rng rng(options_.seed ^ kSeedOfCalibration, points_.size());
-  const std::vector<Slot> slots = draw_slots(points_.size(), kCalibrationPoints, rng);
+  const std::size_t n_left_out = std::clamp(points_.size() / kLeftOutOneIn, kFewestLeftOut, kMostLeftOut);
+  const std::vector<Slot> slots = draw_slots(points_.size(), n_left_out, rng);
   std::vector<double> errors(slots.size()), variances(slots.size());
   std::vector<std::vector<Component>> laws(slots.size());
   with_mixtures_left_out(slots, n_threads, signal, [&](std::size_t i, const Mixture& law) {

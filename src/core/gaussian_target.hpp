@@ -134,6 +134,8 @@ class GaussianTarget {
   // exp(-gamma t): how much of the prior variance is still to come at time t.
   double fade_at(double time) const { return discount_rate_ > 0.0 ? std::exp(-discount_rate_ * time) : 1.0; }
 
+  [[gnu::always_inline]] void prefetch_state(NodeIndex j) const { prefetch(&state(j)); }
+
   double fade(NodeIndex j) const { return state(j).fade; }  // at the split time
   const Belief& belief(NodeIndex j) const { return state(j).belief; }
 

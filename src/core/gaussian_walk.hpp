@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstddef>
 #include <span>
@@ -43,32 +44,26 @@ class GaussianWalk {
     });
   }
 
-  // The mixture of one tree at a point it has learned, as if it had not: exactly that of the tree restricted to all
-  // other points. The tree must hold it.
-  std::span<const Component> without(const GaussianTree& tree, const Points& points, Slot slot) {
-    find_places(tree, points.row(slot));
-    if (places_.empty()) {  // there are no other points
-      const GaussianTarget& target = tree.target();
-      const GaussianPrior& prior = tree.measure().prior;
-      const double ahead = prior.prior_variance() + prior.trend_variance;
-      components_.assign(1, {1.0, 0.0, ahead * (1.0 - target.fade(kRoot)) + prior.noise});
-      return components_;
+  // Calls on_slot(i, components) for each of the slots with the mixture of one tree at a point it has learned, as if it
+  // had not: exactly that of the tree restricted to all other points. The tree must hold them.
+  template <class OnSlot>
+  void leave_out(const GaussianTree& tree, const Points& points, std::span<const Slot> slots, OnSlot on_slot) {
+    std::array<Search, kSideBySide> searches;
+    for (std::size_t begin = 0; begin < slots.size(); begin += kSideBySide) {
+      const std::span<const Slot> some = slots.subspan(begin, std::min(kSideBySide, slots.size() - begin));
+      for (std::size_t i = 0; i < some.size(); ++i) {
+        paths_[i].clear();
+        searches[i] = {&tree.nodes(), points.row(some[i]), &paths_[i]};
+      }
+      find_paths(std::span<const Search>(searches).first(some.size()), [&](const Search& search) {
+        prefetch_end(tree.nodes(), *search.path);
+        for (const NodeIndex j : *search.path) tree.target().prefetch_state(j);
+      });
+      for (std::size_t i = 0; i < some.size(); ++i) {
+        find_components_without(tree, points, some[i], paths_[i]);
+        on_slot(begin + i, std::span<const Component>(components_));
+      }
     }
-    steps_.clear();
-    double birth_time = 0.0;
-    for (const Place& place : places_) {
-      const double split_time = tree.nodes().split_time(place.node);
-      steps_.push_back({place.node, split_time - birth_time});
-      birth_time = split_time;
-    }
-    set_beliefs(tree, points, slot);
-    levels_.clear();
-    for (std::size_t k = 0; k < places_.size(); ++k) {
-      add_level(tree.target(), places_[k].node, beliefs_[k], places_[k].other);
-    }
-    const std::size_t first_outside = find_rates(tree, points, slot);
-    find_components(tree, {0, steps_, rates_, first_outside, 0});
-    return components_;
   }
 
  private:
@@ -108,7 +103,6 @@ class GaussianWalk {
   void find_components(const GaussianTree& tree, const Way& way) {
     const GaussianPrior& prior = tree.measure().prior;
     const double variance = prior.prior_variance(), rate_of_fading = tree.measure().discount_rate;
-    const double ahead = variance + prior.trend_variance;  // the trend is trusted as far as points are near
     const double fade_at_end = tree.target().fade_at(tree.lifetime());
     components_.clear();
     double hazard = 0.0, arrived = 1.0;
@@ -135,7 +129,10 @@ class GaussianWalk {
           mean = level.above.mean + apart * w;
           bridge = whole * (w * (1.0 - w) - spread) + apart * apart * spread;
         }
-        components_.push_back({mass, mean, std::max(bridge, 0.0) + ahead * (fade - fade_at_end) + prior.noise});
+        // Beyond everything seen, the trend is no more than a guess.
+        const double of_trend = k == 0 ? prior.trend_variance : 0.0;
+        components_.push_back(
+            {mass, mean, std::max(bridge, 0.0) + variance * (fade - fade_at_end) + prior.noise + of_trend});
       }
       arrived = left;
     }
@@ -151,18 +148,41 @@ class GaussianWalk {
     bool held_it;           // the point was below, or at, this node
   };
 
+  void find_components_without(const GaussianTree& tree, const Points& points, Slot slot, const Path& path) {
+    find_places(tree, points.row(slot), path);
+    if (places_.empty()) {  // there are no other points
+      const GaussianTarget& target = tree.target();
+      const GaussianPrior& prior = tree.measure().prior;
+      const double variance = target.edge_variance(1.0, target.fade(kRoot)) + prior.noise + prior.trend_variance;
+      components_.assign(1, {1.0, 0.0, variance});
+      return;
+    }
+    steps_.clear();
+    double birth_time = 0.0;
+    for (const Place& place : places_) {
+      const double split_time = tree.nodes().split_time(place.node);
+      steps_.push_back({place.node, split_time - birth_time});
+      birth_time = split_time;
+    }
+    set_beliefs(tree, points, slot);
+    levels_.clear();
+    for (std::size_t k = 0; k < places_.size(); ++k) {
+      add_level(tree.target(), places_[k].node, beliefs_[k], places_[k].other);
+    }
+    const std::size_t first_outside = find_rates(tree, points, slot);
+    find_components(tree, {0, steps_, rates_, first_outside, 0});
+  }
+
   // If the point had its leaf for itself, the leaf's sibling takes the place of their parent, and the way goes on
   // there.
-  void find_places(const GaussianTree& tree, const float* row) {
+  void find_places(const GaussianTree& tree, const float* row, const Path& path) {
     const NodeStore& nodes = tree.nodes();
-    path_.clear();
-    find_path(nodes, kRoot, row, path_);
     places_.clear();
-    const bool is_alone = nodes[path_.back()].n_points == 1;
-    const std::size_t n_kept = path_.size() - (is_alone ? std::min<std::size_t>(path_.size(), 2) : 0);
-    const auto sibling = [&](std::size_t k) { return k == 0 ? kNoNode : sibling_of(nodes, path_[k - 1], path_[k]); };
-    for (std::size_t k = 0; k < n_kept; ++k) places_.push_back({path_[k], sibling(k), true});
-    if (n_kept == path_.size() || path_.size() == 1) return;
+    const bool is_alone = nodes[path.back()].n_points == 1;
+    const std::size_t n_kept = path.size() - (is_alone ? std::min<std::size_t>(path.size(), 2) : 0);
+    const auto sibling = [&](std::size_t k) { return k == 0 ? kNoNode : sibling_of(nodes, path[k - 1], path[k]); };
+    for (std::size_t k = 0; k < n_kept; ++k) places_.push_back({path[k], sibling(k), true});
+    if (n_kept == path.size() || path.size() == 1) return;
     NodeIndex j = sibling(n_kept + 1), other = sibling(n_kept);
     for (;;) {
       places_.push_back({j, other, false});
@@ -231,7 +251,7 @@ class GaussianWalk {
   std::vector<Level> levels_;
   std::vector<Component> components_;
   // Without a point.
-  Path path_;
+  std::array<Path, kSideBySide> paths_;
   std::vector<Place> places_;
   std::vector<Belief> beliefs_;
   std::vector<Step> steps_;

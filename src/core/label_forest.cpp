@@ -64,7 +64,7 @@ class LabelSubject {
   }
 
   template <class Evaluate>
-  Tuned<double> start(Evaluate evaluate) const {
+  Tuned<double> start(const Tuned<double>*, Evaluate evaluate) const {
     return {leaf_discounts_.front(), evaluate(leaf_discounts_.front())};
   }
 

@@ -288,6 +288,7 @@ class Tree {
   void set_target(const Points& points) {
     if (empty()) return;
     const std::vector<NodeIndex> order = parents_first(nodes_);
+    std::vector<Slot> slots;
     for (auto j = order.rbegin(); j != order.rend(); ++j) {
       target_.set_time(*j, nodes_.split_time(*j));
       if (!nodes_[*j].is_leaf()) {
@@ -295,16 +296,16 @@ class Tree {
         continue;
       }
       target_.clear(*j);
-      target_.add_to_leaf(*j, 0, kNoSlot, points, points_of(*j));
+      find_points(*j, slots);
+      target_.add_to_leaf(*j, 0, kNoSlot, points, slots);
     }
   }
 
   // The points of a leaf, the oldest first: so what is added up is the same as when they came, to the last bit.
-  std::vector<Slot> points_of(NodeIndex leaf) const {
-    std::vector<Slot> slots;
+  void find_points(NodeIndex leaf, std::vector<Slot>& slots) const {
+    slots.clear();
     for (Slot slot = nodes_[leaf].first_point; slot != kNoSlot; slot = next_point(slot)) slots.push_back(slot);
     std::ranges::reverse(slots);
-    return slots;
   }
 
   static std::span<Slot> slots_between(std::size_t begin, std::size_t end, Workspace& work) {

@@ -139,7 +139,7 @@ class Trial {
     for (const double power : powers_) {
       Forest& forest = forests.emplace_back(options_with(shares_of(relevance, power), columns.box()));
       subject_.learn(forest, learned_, n_threads_, stop_requested());
-      starts.push_back(subject_.start(evaluate(forest)));
+      starts.push_back(subject_.start(starts.empty() ? nullptr : &starts.front(), evaluate(forest)));
       of_powers.push_back(starts.back().losses);
     }
     const std::size_t best = best_of(of_powers, tested_.size() < kFewTested ? of_powers.size() - 1 : 0);

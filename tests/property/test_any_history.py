@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from onlineforest import MondrianForestClassifier
-from support.core import core_forest, learn
+from onlineforest import MondrianForestClassifier, MondrianForestRegressor
+from support.core import core_forest, gaussian_forest, learn
 
 N_FEATURES = 3
 
@@ -108,6 +108,65 @@ ForestHistory.TestCase.settings = settings(max_examples=60, stateful_step_count=
 test_any_history = ForestHistory.TestCase
 
 
+numbers = st.one_of(
+    st.sampled_from([0.0, 1.0, 1.0, -5e-324, 1e150, -1e150, 1e9, 1e9 + 1]),
+    st.integers(-2, 2).map(float),
+    st.floats(-1e150, 1e150),
+)
+
+
+class NumbersHistory(RuleBasedStateMachine):
+    """The same for a forest over numbers."""
+
+    @initialize(
+        options=parameters,
+        noise=st.sampled_from([None, 1e-6, 0.1, 1.0]),
+        trend=st.booleans(),
+        calibrate=st.booleans(),
+    )
+    def start(self, options, noise, trend, calibrate):
+        options = {**options, "noise": noise, "trend": trend, "calibrate": calibrate}
+        self.forest = gaussian_forest(3, N_FEATURES, **options)
+        self.values = []
+
+    @rule(X=rows(max_size=30), data=st.data(), one_by_one=st.booleans())
+    def learn_some(self, X, data, one_by_one):
+        y = data.draw(st.lists(numbers, min_size=len(X), max_size=len(X)), label="y")
+        self.forest.learn(X, np.array(y), 2, one_by_one=one_by_one)
+        self.values += y
+
+    @precondition(lambda self: self.values)
+    @rule(X=rows(), y=numbers)
+    def predict_some(self, X, y):
+        moments = self.forest.predict(X, 2)
+        assert np.isfinite(moments).all()
+        assert (moments[:, 1] >= 0).all()
+        quantiles = self.forest.quantiles(X, np.array([0.01, 0.5, 0.99]))
+        assert np.isfinite(quantiles).all()
+        assert (np.diff(quantiles, axis=1) >= 0).all()
+        assert not np.isnan(self.forest.log_density(X, np.full(len(X), y))).any()
+
+    @precondition(lambda self: self.values)
+    @rule(n=st.integers(1, 10))
+    def leave_some_out(self, n):
+        slots = np.arange(min(n, len(self.values)), dtype=np.int32)
+        assert np.isfinite(self.forest.predict_left_out(slots)).all()
+
+    @rule()
+    def save_and_load(self):
+        self.forest = type(self.forest).from_state(self.forest.get_state())
+
+    @invariant()
+    def all_is_well(self):
+        if hasattr(self, "forest"):
+            self.forest.check_invariants()
+            assert self.forest.n_points == len(self.values)
+
+
+NumbersHistory.TestCase.settings = settings(max_examples=60, stateful_step_count=10, deadline=None)
+test_any_history_of_numbers = NumbersHistory.TestCase
+
+
 @settings(max_examples=150, deadline=None)
 @given(X=rows(max_size=25), data=st.data(), options=parameters)
 def test_batch_and_one_by_one_hold_the_same_points(X, data, options):
@@ -156,3 +215,14 @@ def test_estimator_survives_anything_finite(X, seed):
     forest = pickle.loads(pickle.dumps(forest))
     assert forest.predict_proba(X).shape == (len(X), len(forest.classes_))
     assert set(forest.predict(X)) <= {"even", "odd"}
+
+
+@settings(max_examples=40, deadline=None)
+@given(X=rows(min_size=3, max_size=60), seed=st.integers(0, 2**31 - 1))
+def test_regressor_survives_anything_finite(X, seed):
+    y = X[:, 0].astype(float) + np.arange(len(X)) % 3
+    forest = MondrianForestRegressor(n_estimators=3, random_state=seed).partial_fit(X[:1], y[:1])
+    forest.partial_fit(X[1:], y[1:])
+    forest = pickle.loads(pickle.dumps(forest))
+    assert np.isfinite(forest.predict(X, return_std=True)).all()
+    assert np.isfinite(forest.predict_interval(X)).all()

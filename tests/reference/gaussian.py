@@ -76,11 +76,11 @@ class GaussianTree:
         weights = np.linalg.solve(covariance + self.noise * np.eye(len(j.N)), np.ones(len(j.N)))
         return weights @ self.y[j.N] / weights.sum(), 1 / weights.sum()
 
-    def law(self, shared, time=None):
+    def law(self, shared, is_beyond=False):
         """Mean and variance of the value at a query, or at several.
 
-        `shared[..., n]` is until when it shares its means with point n; `time` when it branches
-        off, if it does.
+        `shared[..., n]` is until when it shares its means with point n; `is_beyond` says that it
+        branches off above the root.
         """
         N = self.root.N
         if self.precision is None:
@@ -89,8 +89,8 @@ class GaussianTree:
         k = self.covariance(shared[..., N])
         weights = k @ self.precision
         own = self.covariance(self.lam) + self.noise
-        if time is not None:
-            own += self.trend_variance * (self.fade(time) - self.fade(self.lam))
+        if is_beyond:
+            own += self.trend_variance
         return weights @ self.y[N], own - (weights * k).sum(axis=-1)
 
     def shared(self, path, t):
@@ -119,7 +119,8 @@ class GaussianTree:
             if p > 0:
                 u, weights = quadrature(p)
                 t = j.tau_parent - np.log1p(-u) / eta
-                yield from zip(mass * weights, *self.law(self.shared(path, t), t))
+                laws = self.law(self.shared(path, t), j is self.root)
+                yield from zip(mass * weights, *laws)
             mass *= 1 - p
             if j.is_leaf:
                 yield mass, *self.law(self.shared(path, self.lam))
@@ -142,7 +143,7 @@ class GaussianTree:
             eta = self.eta(j, x)
             t = j.tau_parent + (rng.exponential(1 / eta) if eta > 0 else math.inf)
             if t < j.tau:
-                return self.law(self.shared(path, t), t)
+                return self.law(self.shared(path, t), j is self.root)
             if j.is_leaf:
                 return self.law(self.shared(path, self.lam))
             j = j.left if x[j.delta] <= j.xi else j.right

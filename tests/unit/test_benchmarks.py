@@ -5,6 +5,7 @@ import sys
 from importlib.util import find_spec
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -12,6 +13,7 @@ sys.path.insert(0, str(ROOT))  # benchmarks is run from a checkout, never instal
 
 from benchmarks.__main__ import main
 from benchmarks.cases import full_cases, quick_cases
+from benchmarks.data import SYNTHETIC, SYNTHETIC_REGRESSION, load
 from benchmarks.formats import duration, number
 from benchmarks.report import COLUMNS, Report, as_json, as_markdown, bar_ends, save_plot
 from benchmarks.results import NotMeasuredError, Row
@@ -167,6 +169,26 @@ def test_without_river_its_rows_say_so(tmp_path, monkeypatch):
         assert row["note"] == "not measured: needs river (pip install 'onlineforest[bench]')"
 
 
+def test_a_part_of_the_rows_keeps_numbers_and_numbers_classes_afresh():
+    whole, part = load(SYNTHETIC_REGRESSION, None), load(SYNTHETIC_REGRESSION, None, scale=0.02)
+    assert whole.y.dtype == np.float64
+    assert np.array_equal(part.y, whole.y[:40])
+    whole = load(SYNTHETIC, None)
+    some = whole.head(5)
+    classes = np.unique(whole.y[:5])
+    assert np.array_equal(classes[some.y], whole.y[:5])
+    assert np.array_equal(some.classes, np.arange(len(classes)))
+
+
+def test_regression_is_measured_on_a_tenth_of_a_file(tmp_path):
+    y = np.linspace(-1.0, 1.0, 50)
+    np.savez(tmp_path / "concrete.npz", X=np.stack([y, 2 * y], axis=1), y=y)
+    data = load("concrete", tmp_path)
+    assert (data.X.dtype, data.X.shape, data.X_test.shape) == (np.float32, (45, 2), (5, 2))
+    assert np.array_equal(data.X[:, 0], data.y.astype(np.float32))
+    assert np.array_equal(np.sort([*data.X[:, 0], *data.X_test[:, 0]]), y.astype(np.float32))
+
+
 def test_what_was_measured_before_an_interruption_is_reported(tmp_path, monkeypatch, capsys):
     def interrupted(case, settings):
         raise KeyboardInterrupt
@@ -192,7 +214,9 @@ def test_without_data_the_message_names_the_variable_and_the_way_out(monkeypatch
 
 def test_a_data_set_that_is_not_there_has_a_row_that_says_so(tmp_path, monkeypatch):
     monkeypatch.setenv("ONLINEFOREST_DATA", str(tmp_path))
-    assert main(["--only", "letter", "--only", "covtype", "--out", str(tmp_path)]) == 0
+    names = ("letter", "covtype", "kin8nm")
+    only = [argument for name in names for argument in ("--only", name)]
+    assert main([*only, "--out", str(tmp_path)]) == 0
     content = json.loads((tmp_path / "benchmarks.json").read_text(encoding="utf-8"))
     assert len(content["rows"]) > 10
     for row in content["rows"]:
@@ -211,6 +235,13 @@ def test_cases_can_be_listed_and_chosen(capsys):
     assert main(["--list", "--only", "fit / ERT-k"]) == 0
     listed = capsys.readouterr().out.splitlines()
     assert listed == [f"fit / ERT-k, {data}" for data in ("letter", "satimages", "dna", "usps")]
+    assert main(["--list", "--only", "regression"]) == 0
+    listed = capsys.readouterr().out.splitlines()
+    assert listed == [
+        f"regression, {way} / ERT, {data}"
+        for way in ("fit", "plain fit", "predict", "plain predict")
+        for data in ("kin8nm", "power_plant", "concrete", "california")
+    ]
     with pytest.raises(SystemExit, match="2"):
         main(["--only", "nothing of the kind"])
     names = [(case.name, case.data) for case in full_cases()]

@@ -11,6 +11,10 @@ import numpy as np
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT))  # experiments are run from a checkout, never installed
+
+from experiments import regression
+from experiments.regression import OURS, Prediction, score
 
 
 def run(module, *arguments, **environment):
@@ -35,9 +39,16 @@ def test_learned_weights_without_a_data_folder():
     assert all(row.count("|") == header.count("|") for row in rows)
 
 
-@pytest.mark.parametrize("module", ["learned_weights", "paper_table"])
-def test_a_missing_data_folder_is_named(module):
-    done = run(module, "--data", "dna")
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("learned_weights", "--data", "dna"),
+        ("paper_table", "--data", "dna"),
+        ("regression", "--only", "kin8nm"),
+    ],
+)
+def test_a_missing_data_folder_is_named(command):
+    done = run(*command)
     assert done.returncode == 2
     assert "ONLINEFOREST_DATA" in done.stderr
 
@@ -54,3 +65,114 @@ def test_streams_of_ours(tmp_path):
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert done.stdout.count("| bananas |") == 2
+
+
+def rows_of(table):
+    """The cells of each row of a table, by its first."""
+    lines = [line.strip("| ").split(" | ") for line in table.splitlines() if line.startswith("| ")]
+    return {first: cells for first, *cells in lines[1:]}
+
+
+def save_regression(folder, name="kin8nm"):
+    """A data set with standard splits under the name of a known one."""
+    rng = np.random.default_rng(0)
+    X = rng.random((200, 3))
+    y = X[:, 0] + rng.normal(size=len(X))
+    # Split s tests five rows of every 20, from row s on.
+    parts = (np.arange(len(X)) - np.arange(20)[:, np.newaxis]) % 20
+    np.savez(folder / f"{name}.npz", X=X, y=y, test_mask=parts < 5)
+
+
+def test_regression_runs_every_method_and_tells_of_a_missed_target(tmp_path):
+    save_regression(tmp_path)  # the noise alone is seven times what kin8nm's target allows
+    options = ["--only", "kin8nm", "--seeds", "2", "--trees", "3"]
+    done = run("regression", *options, ONLINEFOREST_DATA=str(tmp_path))
+    assert done.returncode == 1, done.stderr
+    assert "met: NO" in done.stdout
+    rows = rows_of(done.stdout)
+    assert list(rows) == list(regression.METHODS)
+    assert "-" not in rows[OURS]
+    for method in (regression.FOREST, "extra trees"):
+        assert rows[method][1:4] == ["-"] * 3
+    for method, cells in rows.items():
+        missing = "pip install 'onlineforest[bench]'" in cells[0]
+        assert missing or float(cells[0].split(" ± ")[0]) > 0.5, method
+
+
+def test_regression_without_the_extra_says_so(tmp_path, monkeypatch, capsys):
+    save_regression(tmp_path)
+    monkeypatch.setenv("ONLINEFOREST_DATA", str(tmp_path))
+    optional = {"quantile forest": "quantile_forest", "River AMF": "river"}
+    for package in optional.values():
+        monkeypatch.setitem(sys.modules, package, None)
+    regression.main(["--only", "kin8nm", "--seeds", "1", "--trees", "2"])
+    rows = rows_of(capsys.readouterr().out)
+    for method, package in optional.items():
+        assert f"needs {package}" in rows[method][0]
+        assert rows[method][1:] == ["-"] * 4
+
+
+def test_regression_scores_by_hand():
+    y = np.array([0.0, 1.0, 2.0, 4.0])
+    interval = np.array([[0.0, 1.0], [1.5, 2.0], [1.0, 2.0], [0.0, 3.5]])
+    log_density = np.log([0.5, 0.25, 0.5, 0.25])
+    mean = np.array([1.0, 0.0, 5.0, 9.0])
+    found = score(Prediction(3.0, mean, interval, log_density), y)
+    assert found.rmse == pytest.approx(3.0)  # the squares 1, 1, 9 and 25 have the mean 9
+    assert found.nlpd == pytest.approx(1.5 * np.log(2))
+    assert found.coverage == 0.5  # both ends belong to an interval
+    assert found.width == pytest.approx((1 + 0.5 + 1 + 3.5) / 4)
+    assert found.seconds == 3.0
+    silent = score(Prediction(3.0, y), y)
+    assert silent.rmse == 0.0
+    assert np.isnan([silent.nlpd, silent.coverage, silent.width]).all()
+
+
+def test_regression_seeds_take_their_split_and_all_methods_the_same(tmp_path, monkeypatch):
+    save_regression(tmp_path)
+    rng = np.random.default_rng(0)
+    np.savez(tmp_path / "california.npz", X=rng.random((30, 2)), y=np.arange(30.0))
+    monkeypatch.setenv("ONLINEFOREST_DATA", str(tmp_path))
+    with np.load(tmp_path / "kin8nm.npz") as file:
+        y, masks = file["y"], file["test_mask"]
+    for seed in (0, 3, 23):
+        _, train, _, test = regression.load_split("kin8nm", seed)
+        assert np.array_equal(test, y[masks[seed % 20]])
+        assert np.array_equal(np.sort([*train, *test]), np.sort(y))
+    first, again, other = (regression.load_split("california", seed) for seed in (0, 0, 1))
+    assert len(first[3]) == 3
+    assert np.array_equal(np.sort([*first[1], *first[3]]), np.arange(30.0))
+    assert np.array_equal(first[3], again[3])
+    assert not np.array_equal(first[3], other[3])
+
+
+@pytest.mark.parametrize(
+    ("name", "error", "n_outside", "status"),
+    [
+        ("kin8nm", 0.139, 5, 0),
+        ("kin8nm", 0.141, 5, 1),
+        ("kin8nm", 0.139, 0, 1),
+        ("kin8nm", 0.139, 10, 1),
+        ("concrete", 0.99, 5, 0),  # the random forest's error is 1
+        ("concrete", 1.01, 5, 1),
+    ],
+)
+def test_regression_status(name, error, n_outside, status, tmp_path, monkeypatch, capsys):
+    save_regression(tmp_path, name)
+    monkeypatch.setenv("ONLINEFOREST_DATA", str(tmp_path))
+
+    def known(error, n_outside):
+        def predict(data, *_):
+            *_, y = data
+            interval = np.stack([y - 1, y + 1], axis=1)
+            interval[:n_outside] += 3
+            return Prediction(1.0, y + error, interval)
+
+        return predict
+
+    methods = {OURS: known(error, n_outside), regression.FOREST: known(1.0, 0)}
+    monkeypatch.setattr(regression, "METHODS", methods)
+    assert regression.main(["--only", name, "--seeds", "2"]) == status
+    output = capsys.readouterr().out
+    assert f"met: {['yes', 'NO'][status]}" in output
+    assert rows_of(output)[OURS][0] == f"{error:.4f} ± 0.0000"
