@@ -61,7 +61,9 @@ class Archive {
   using Prior = typename Forest::Prior;
 
   static TreeState<Prior> save_tree(const TargetTree& tree);
-  static void restore_tree(const TreeState<Prior>& state, Forest& forest, TargetTree& tree);
+  // `expected` is the measure whose expectations the points have.
+  static void restore_tree(const TreeState<Prior>& state, Forest& forest, TargetTree& tree,
+                           MeasurePointer<Prior>& expected);
 };
 
 }  // namespace onlineforest

@@ -8,6 +8,7 @@
 
 #include "mixture.hpp"
 #include "relevance.hpp"
+#include "require.hpp"
 #include "tree_sums.hpp"
 #include "trial.hpp"
 
@@ -20,11 +21,13 @@ constexpr double kDiscounts[] = {0.0007, 0.002, 0.006, 0.02, 0.06, 0.18, 0.5};
 constexpr double kNoises[] = {0.0004, 0.002, 0.01, 0.05, 0.25, 0.8};
 constexpr std::size_t kUsualDiscount = 3, kUsualNoise = 2;
 
-constexpr std::size_t kTrendPoints = 4096;  // at most, for a trend
-constexpr std::size_t kMostKnots = 16;      // of a trend, per feature
-constexpr std::size_t kTrendColumns = 256;  // fewer knots where there are many features, none for more
-constexpr std::size_t kMostTested = 512;    // points of a trial
+constexpr std::size_t kTrendPoints = 4096;       // at most, for a trend
+constexpr std::size_t kKnots[] = {2, 4, 8, 16};  // of a trend, per feature
+constexpr std::size_t kPointsPerColumn = 6;      // at least; fewer knots where there are few points
+constexpr std::size_t kTrendColumns = 256;       // fewer knots where there are many features, none for more
+constexpr std::size_t kMostTested = 512;         // points of a trial
 constexpr std::size_t kFewestLeftOut = 256, kMostLeftOut = 1000, kLeftOutOneIn = 20;  // for a calibration
+constexpr double kLeastScale = 1e-6;                                                  // of a calibration
 constexpr double kExtremeLevel = 1e-12;  // no law is asked for a quantile beyond
 
 // Random numbers apart from those of the trees and the trial.
@@ -149,21 +152,24 @@ class GaussianSubject {
 std::size_t best_knots(const PointStore<double>& points, std::uint64_t seed, StopProbe& stop) {
   Rng rng(seed ^ kSeedOfTrend, points.size());
   const Split split(points.size(), kTrialPoints, rng);
+  const double unit = deviation_from(fit_trend(points, split.learned(), 1, stop), points, split.learned());
+  if (!(unit > 0.0)) return 1;
   const auto losses_with = [&](std::size_t n_knots) {
     const Trend trend = fit_trend(points, split.learned(), n_knots, stop);
     Losses losses;
     for (const Slot slot : split.tested()) {
-      const double error = points.value(slot) - trend.at(points.row(slot));
+      const double error = (points.value(slot) - trend.at(points.row(slot))) / unit;
       losses.each.push_back(error * error);
     }
     return losses;
   };
   // A curve over a single feature is for the trees to find: they know where it is not known.
-  const std::size_t most = points.n_features() == 1 ? 2 : std::min(kMostKnots, 1 + kTrendColumns / points.n_features());
+  const std::size_t n_columns = std::min(kTrendColumns, split.slots.size() / kPointsPerColumn);
+  const std::size_t most = points.n_features() == 1 ? 2 : 1 + n_columns / points.n_features();
   std::size_t best = 1;
   Losses least = losses_with(best);
-  for (const std::size_t n_knots : {std::size_t{2}, most}) {
-    if (n_knots <= best || points.n_features() > kTrendColumns) continue;
+  for (const std::size_t n_knots : kKnots) {
+    if (n_knots > most || n_columns < points.n_features()) break;
     Losses losses = losses_with(n_knots);
     if (!losses.clearly_less_than(least)) continue;
     best = n_knots;
@@ -172,26 +178,28 @@ std::size_t best_knots(const PointStore<double>& points, std::uint64_t seed, Sto
   return best;
 }
 
-// The scale and the noise under which errors of normals of these variances would be most likely.
+// The scale and the noise under which errors of normals of these variances would be most likely; the least of noises
+// that are about as likely.
 Calibration most_likely(std::span<const double> errors, std::span<const double> variances) {
   constexpr double noises[] = {0.0,  0.0001, 0.0003, 0.001, 0.003, 0.006, 0.01, 0.02,
                                0.03, 0.06,   0.1,    0.2,   0.3,   0.6,   1.0};
   const double n = static_cast<double>(errors.size());
-  Calibration best;
-  double least = kInfinity;
+  std::vector<Calibration> candidates;
+  std::vector<double> losses;
   for (const double noise : noises) {
     double squares = 0.0, logarithms = 0.0;
     for (std::size_t i = 0; i < errors.size(); ++i) {
       squares += errors[i] * errors[i] / (variances[i] + noise);
       logarithms += std::log(variances[i] + noise);
     }
-    if (!(squares > 0.0)) continue;
-    const double loss = logarithms + n * std::log(squares / n);
-    if (!(loss < least)) continue;
-    least = loss;
-    best = {std::sqrt(squares / n), noise, {}};
+    squares = std::max(squares, n * kLeastScale * kLeastScale);
+    candidates.push_back({std::sqrt(squares / n), noise, {}});
+    losses.push_back(logarithms + n * std::log(squares / n));
   }
-  return best;
+  // Where all variances are much the same, noise is as likely as scale; but noise would hide where they are not.
+  const double enough = std::ranges::min(losses) + 4.0;  // twice the logarithm of the likelihood
+  return candidates[static_cast<std::size_t>(std::ranges::find_if(losses, [&](double loss) { return loss <= enough; }) -
+                                             losses.begin())];
 }
 
 }  // namespace
@@ -216,24 +224,26 @@ void GaussianForest::learn(std::span<const float> rows, std::span<const double> 
   learn_values(rows, values, n_threads, requested, one_by_one, [] {});
 }
 
-// All values so far are the same, and now there is another.
+// One that the scale cannot take; with a scale of 0, any but the one that was learned.
 std::size_t GaussianForest::n_until_outdated(std::span<const double> values) const {
-  if (!measure_ || measure_->prior.scale > 0.0) return values.size() + 1;
-  const auto other = std::ranges::find_if(values, [this](double y) { return y != measure_->prior.trend.intercept; });
+  if (!measure_) return values.size() + 1;
+  const double middle = measure_->prior.trend.intercept, most = kLargestResidual * measure_->prior.scale;
+  const auto other = std::ranges::find_if(values, [&](double y) { return std::abs(y - middle) > most; });
   return static_cast<std::size_t>(other - values.begin()) + 1;
 }
 
 Learned<GaussianPrior> GaussianForest::learn_measure(std::size_t n_threads, StopSignal& signal) const {
   StopProbe stop(signal, true);
-  Rng rng(options_.seed ^ kSeedOfTrend, ~points_.size());
-  const std::vector<Slot> slots = draw_slots(points_.size(), kTrendPoints, rng);
+  const std::vector<Slot> slots = slots_of_trend();
   const bool has_enough = points_.size() >= kFewestPoints;
   const std::size_t n_knots = options_.has_trend && has_enough ? best_knots(points_, options_.seed, stop) : 1;
   Trend trend = fit_trend(points_, slots, n_knots, stop);
   double scale = deviation_from(trend, points_, slots);
-  if (!(scale > 0.0) && !trend.is_constant()) {  // something must be left for the trees to tell
-    trend = fit_trend(points_, slots, 1, stop);
-    scale = deviation_from(trend, points_, slots);
+  // Rare values may not have been drawn; and something must be left for the trees to tell.
+  if (!is_in_proportion(trend, scale) || (!(scale > 0.0) && !trend.is_constant())) {
+    const GaussianPrior of_all = prior_without_measure();
+    trend = of_all.trend;
+    scale = of_all.scale;
   }
   const double apart = scale > 0.0 ? deviation_of(trend, points_, slots) / scale : 0.0;
   const GaussianPrior prior{std::move(trend), scale, 1.0, std::min(apart * apart, kLargestTrendVariance)};
@@ -278,6 +288,19 @@ GaussianPrior GaussianForest::prior_without_measure() const {
   Trend trend = fit_trend(points_, slots, 1, stop);
   const double scale = deviation_from(trend, points_, slots);
   return {std::move(trend), scale, 1.0};
+}
+
+bool GaussianForest::is_in_proportion(const Trend& trend, double scale) const {
+  for (std::size_t i = 0; i < points_.size(); ++i) {
+    const Slot slot = static_cast<Slot>(i);
+    if (std::abs(points_.value(slot) - trend.at(points_.row(slot))) > kLargestResidual * scale) return false;
+  }
+  return true;
+}
+
+std::vector<Slot> GaussianForest::slots_of_trend() const {
+  Rng rng(options_.seed ^ kSeedOfTrend, ~points_.size());
+  return draw_slots(points_.size(), kTrendPoints, rng);
 }
 
 void GaussianForest::set_expected(std::size_t first) {
@@ -421,7 +444,7 @@ void GaussianForest::with_mixtures_left_out(std::span<const Slot> slots, std::si
       const std::size_t begin = piece * n_together, n_here = std::min(n_together, slots.size() - begin);
       for (auto& law : laws) law.clear();
       for (const TargetTree& tree : trees_) {  // a tree stays in cache for many points
-        (*walk).leave_out(tree, points_, slots.subspan(begin, n_here),
+        (*walk).leave_out(tree, points_, slots.subspan(begin, n_here), stop,
                           [&](std::size_t i, std::span<const Component> components) {
                             laws[i].insert(laws[i].end(), components.begin(), components.end());
                             stop.tick(components.size() * options_.n_features);
@@ -444,9 +467,10 @@ std::vector<double> GaussianForest::predict_left_out(std::span<const Slot> slots
       throw std::invalid_argument("a tree is not up to date");
     }
   }
+  std::vector<double> result(2 * slots.size());
+  if (!measure_) return result;  // no points, no slots
   StopSignal signal(requested);
   const GaussianPrior& to = measure_->prior;
-  std::vector<double> result(2 * slots.size());
   with_mixtures_left_out(slots, n_threads, signal, [&](std::size_t i, const Mixture& law) {
     result[2 * i] = to.trend.at(points_.row(slots[i])) + to.scale * law.moments().mean;
     result[2 * i + 1] = to.scale * std::sqrt(law.moments().variance);
@@ -469,10 +493,14 @@ void GaussianForest::calibrate(std::size_t n_threads, StopSignal& signal) {
   Rng rng(options_.seed ^ kSeedOfCalibration, points_.size());
   const std::size_t n_left_out = std::clamp(points_.size() / kLeftOutOneIn, kFewestLeftOut, kMostLeftOut);
   const std::vector<Slot> slots = draw_slots(points_.size(), n_left_out, rng);
+  StopProbe own_stop(signal, true);
+  const std::vector<double> of_trend = leverages(prior.trend, points_, slots_of_trend(), slots, own_stop);
   std::vector<double> errors(slots.size()), variances(slots.size());
   std::vector<std::vector<Component>> laws(slots.size());
   with_mixtures_left_out(slots, n_threads, signal, [&](std::size_t i, const Mixture& law) {
-    errors[i] = prior.residual(points_.value(slots[i]), points_.expected(slots[i])) - law.moments().mean;
+    // Trees leave the point out exactly, the trend by its leverage.
+    const double residual = prior.residual(points_.value(slots[i]), points_.expected(slots[i]));
+    errors[i] = residual / (1.0 - of_trend[i]) - law.moments().mean;
     variances[i] = law.moments().variance;
     laws[i].assign(law.components().begin(), law.components().end());
   });
@@ -491,15 +519,12 @@ void GaussianForest::calibrate(std::size_t n_threads, StopSignal& signal) {
 }
 
 void GaussianForest::restore(const Extra& extra) {
-  const auto require = [](bool ok, const char* message) {
-    if (!ok) throw std::invalid_argument(message);
-  };
   require(std::ranges::all_of(points_.values(), [](double y) { return std::abs(y) <= kLargestValue; }),
           "a value is out of range");
   constexpr double largest = 1e100;
   require(extra.calibration.noise >= 0.0 && extra.calibration.noise <= largest,
           "the noise of the calibration is out of range");
-  require(extra.calibration.scale > 0.0 && extra.calibration.scale <= largest,
+  require(extra.calibration.scale >= 1.0 / largest && extra.calibration.scale <= largest,
           "the scale of the calibration is out of range");
   require(std::ranges::all_of(extra.calibration.levels, [](double u) { return u >= 0.0 && u <= 1.0; }),
           "a level of the calibration is out of range");

@@ -74,7 +74,10 @@ class GaussianForest : public Forest<GaussianTarget, GaussianOptions> {
   Extra extra() const { return {calibration_, calibrated_from_}; }
   void restore(const Extra& extra);  // after the points; throws std::invalid_argument if it makes no sense
 
-  GaussianPrior prior_without_measure() const;  // what is to be said as long as there is none
+  // Whether no point lies too far from a trend for the scale.
+  bool is_in_proportion(const Trend& trend, double scale) const;
+  std::vector<Slot> slots_of_trend() const;     // the points a trend is fitted to
+  GaussianPrior prior_without_measure() const;  // a constant trend, and what it leaves
   void calibrate(std::size_t n_threads, StopSignal& signal);
   template <class Find>
   void with_mixtures_left_out(std::span<const Slot> slots, std::size_t n_threads, StopSignal& signal, Find find) const;

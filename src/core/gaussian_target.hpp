@@ -37,6 +37,7 @@ inline Belief combined(Belief a, Belief b) {
 // The largest size of a value: squares of it are numbers.
 inline constexpr double kLargestValue = 1e150;
 inline constexpr double kLargestTrendVariance = 1e20;
+inline constexpr double kLargestResidual = 1e50;  // of a value, in units of the scale; beyond, the scale is out of date
 
 struct GaussianPrior {
   Trend trend;

@@ -45,9 +45,11 @@ class GaussianWalk {
   }
 
   // Calls on_slot(i, components) for each of the slots with the mixture of one tree at a point it has learned, as if it
-  // had not: exactly that of the tree restricted to all other points. The tree must hold them.
+  // had not: exactly that of the tree restricted to all other points, but that a block which could then pause stays
+  // cut. The tree must hold them.
   template <class OnSlot>
-  void leave_out(const GaussianTree& tree, const Points& points, std::span<const Slot> slots, OnSlot on_slot) {
+  void leave_out(const GaussianTree& tree, const Points& points, std::span<const Slot> slots, StopProbe& stop,
+                 OnSlot on_slot) {
     std::array<Search, kSideBySide> searches;
     for (std::size_t begin = 0; begin < slots.size(); begin += kSideBySide) {
       const std::span<const Slot> some = slots.subspan(begin, std::min(kSideBySide, slots.size() - begin));
@@ -60,7 +62,7 @@ class GaussianWalk {
         for (const NodeIndex j : *search.path) tree.target().prefetch_state(j);
       });
       for (std::size_t i = 0; i < some.size(); ++i) {
-        find_components_without(tree, points, some[i], paths_[i]);
+        find_components_without(tree, points, some[i], paths_[i], stop);
         on_slot(begin + i, std::span<const Component>(components_));
       }
     }
@@ -148,7 +150,8 @@ class GaussianWalk {
     bool held_it;           // the point was below, or at, this node
   };
 
-  void find_components_without(const GaussianTree& tree, const Points& points, Slot slot, const Path& path) {
+  void find_components_without(const GaussianTree& tree, const Points& points, Slot slot, const Path& path,
+                               StopProbe& stop) {
     find_places(tree, points.row(slot), path);
     if (places_.empty()) {  // there are no other points
       const GaussianTarget& target = tree.target();
@@ -169,7 +172,7 @@ class GaussianWalk {
     for (std::size_t k = 0; k < places_.size(); ++k) {
       add_level(tree.target(), places_[k].node, beliefs_[k], places_[k].other);
     }
-    const std::size_t first_outside = find_rates(tree, points, slot);
+    const std::size_t first_outside = find_rates(tree, points, slot, stop);
     find_components(tree, {0, steps_, rates_, first_outside, 0});
   }
 
@@ -216,7 +219,7 @@ class GaussianWalk {
   }
 
   // The rates at which the point is cut off from the places; returns the first from where on they are positive.
-  std::size_t find_rates(const GaussianTree& tree, const Points& points, Slot slot) {
+  std::size_t find_rates(const GaussianTree& tree, const Points& points, Slot slot, StopProbe& stop) {
     const std::size_t n_features = tree.nodes().n_features();
     rates_.resize(places_.size());
     separation_.start(tree.measure().weights.data(), points.row(slot), n_features);
@@ -226,7 +229,7 @@ class GaussianWalk {
       if (!place.held_it) {
         box_.assign(tree.box(place.node, points, buffer_), n_features);
       } else if (tree.nodes()[place.node].is_leaf()) {
-        set_box_without(tree, points, place.node, slot);
+        set_box_without(tree, points, place.node, slot, stop);
       } else {
         include(box_.lower(), box_.upper(), tree.box(places_[first].other, points, buffer_), n_features);
       }
@@ -237,13 +240,25 @@ class GaussianWalk {
     return first;
   }
 
-  void set_box_without(const GaussianTree& tree, const Points& points, NodeIndex leaf, Slot slot) {
+  // The box of a leaf is another only if the point touches it.
+  void set_box_without(const GaussianTree& tree, const Points& points, NodeIndex leaf, Slot slot, StopProbe& stop) {
     const std::size_t n_features = tree.nodes().n_features();
+    if (tree.nodes().has_box(leaf)) {
+      const BoxView box = tree.nodes().stored_box(leaf);
+      const float* row = points.row(slot);
+      bool touches = false;
+      for (std::size_t d = 0; d < n_features; ++d) touches |= row[d] == box.lower[d] || row[d] == box.upper[d];
+      if (!touches) {
+        box_.assign(box, n_features);
+        return;
+      }
+    }
     Slot other = tree.nodes()[leaf].first_point;
     if (other == slot) other = tree.next_point(other);
     box_.assign(points.box(other), n_features);
     for (; other != kNoSlot; other = tree.next_point(other)) {
       if (other != slot) include(box_.lower(), box_.upper(), points.box(other), n_features);
+      stop.tick(n_features);
     }
   }
 

@@ -48,7 +48,7 @@ enum class WeightRule {
   kUnit,     // w = 1, gamma = discount x D
   kFixed,    // the user's weights; gamma follows the range of the data
   kRange,    // w_d = 1 / range of the data, 0 for a constant feature; gamma likewise
-  kLearned,  // w_d = share / range, the share learned from the labels
+  kLearned,  // w_d = share / range, the share learned from the values
 };
 
 inline bool is_known(WeightRule rule) { return rule >= WeightRule::kUnit && rule <= WeightRule::kLearned; }

@@ -54,23 +54,26 @@ class Mixture {
   double log_density(double x) const {
     double nearest = kInfinity;
     for (const Component& c : components_) nearest = std::min(nearest, exponent(c, x));
+    if (nearest == kInfinity) return -kInfinity;
     return std::log(sum_of_densities(x, nearest) / mass_) - nearest;
   }
 
   // Where the distribution function is `level`, in (0, 1).
   double quantile(double level) const {
     const double deviation = std::sqrt(moments_.variance);
+    if (!(deviation > 0.0)) return moments_.mean;
     double low = moments_.mean - deviation, high = moments_.mean + deviation;
     for (double step = deviation; distribution(low) > level; step *= 2.0) low -= step;
     for (double step = deviation; distribution(high) < level; step *= 2.0) high += step;
-    // Newton's method, kept between the two; halving where it would leave, or is slow.
+    // Newton's method, kept between the two; halving where it would leave, and now and then: it may go round in
+    // circles.
     double x = 0.5 * (low + high);
     for (int i = 0; i < kMostSteps && high - low > kTolerance * deviation; ++i) {
       const double excess = distribution(x) - level;
       (excess > 0.0 ? high : low) = x;
       const double next = x - excess / density(x);
       if (std::abs(next - x) <= 0.5 * kTolerance * deviation) return next;
-      x = next > low && next < high ? next : 0.5 * (low + high);
+      x = i % 3 != 2 && next > low && next < high ? next : 0.5 * (low + high);
     }
     return x;
   }

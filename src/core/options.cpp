@@ -1,17 +1,10 @@
 #include "options.hpp"
 
 #include <cmath>
-#include <stdexcept>
+
+#include "require.hpp"
 
 namespace onlineforest {
-
-namespace {
-
-void require(bool ok, const char* message) {
-  if (!ok) throw std::invalid_argument(message);
-}
-
-}  // namespace
 
 void check_options(const ForestOptions& options) {
   require(options.n_trees > 0, "a forest needs at least one tree");
@@ -35,7 +28,8 @@ void check_options(const LabelOptions& options) {
 
 void check_options(const GaussianOptions& options) {
   check_options(static_cast<const ForestOptions&>(options));
-  require(options.noise > 0.0 && options.noise <= 1.0, "the noise must lie in (0, 1]");
+  require(options.noise >= kLeastNoise && options.noise <= 1.0, "the noise must lie in [1e-9, 1]");
+  require(options.learns_discount || options.discount > 0.0, "the discount must be positive");
 }
 
 }  // namespace onlineforest

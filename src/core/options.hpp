@@ -26,11 +26,13 @@ struct LabelOptions : ForestOptions {
   bool learns_leaf_discount = false;  // then `leaf_discount` is not used
 };
 
+inline constexpr double kLeastNoise = 1e-9;
+
 struct GaussianOptions : ForestOptions {
   double noise = 0.01;
   // Then what was given is not used.
   bool learns_discount = false, learns_noise = false;
-  bool has_trend = false;   // a linear one, if it tells something
+  bool has_trend = false;   // an additive one, as far as it tells something
   bool calibrates = false;  // from points left out
 };
 

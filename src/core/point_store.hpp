@@ -7,6 +7,7 @@
 #include <span>
 #include <stdexcept>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "box.hpp"
@@ -29,13 +30,12 @@ class PointStore {
   BoxView box(Slot slot) const { return {row(slot), row(slot)}; }
   Value value(Slot slot) const { return values_[static_cast<std::size_t>(slot)]; }
 
-  // What a prior expects of the value, once it was set.
+  // What a prior expects of a number; 0 until it was set.
   double expected(Slot slot) const { return expected_[static_cast<std::size_t>(slot)]; }
 
-  // Sets what is expected of the points from `first` on: at(row).
+  // Sets what is expected of the points from `first` on: at(row). Takes no memory.
   template <class At>
   void set_expected(std::size_t first, At at) {
-    expected_.resize(size());
     for (std::size_t i = first; i < size(); ++i) expected_[i] = at(row(static_cast<Slot>(i)));
   }
 
@@ -57,11 +57,15 @@ class PointStore {
     }
     values_.reserve(grown(values_.capacity(), size() + values.size()));
     rows_.reserve(grown(rows_.capacity(), rows_.size() + rows.size()));
+    if constexpr (kIsNumber) expected_.reserve(values_.capacity());
     rows_.insert(rows_.end(), rows.begin(), rows.end());
     values_.insert(values_.end(), values.begin(), values.end());
+    if constexpr (kIsNumber) expected_.resize(size(), 0.0);
   }
 
  private:
+  static constexpr bool kIsNumber = std::is_floating_point_v<Value>;
+
   static std::size_t grown(std::size_t capacity, std::size_t needed) {
     return needed <= capacity ? capacity : std::max(needed, capacity + capacity / 4);
   }
@@ -69,7 +73,7 @@ class PointStore {
   std::size_t n_features_;
   std::vector<float> rows_;
   std::vector<Value> values_;
-  std::vector<double> expected_;  // only where there is a prior that expects something
+  std::vector<double> expected_;  // only of numbers
 };
 
 }  // namespace onlineforest

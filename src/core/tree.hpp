@@ -105,7 +105,14 @@ class Tree {
     if (measure_ == measure) return;
     measure_ = std::move(measure);
     target_.set_measure(*measure_);
-    if constexpr (Target::kFromChildren) set_target(points);
+    if constexpr (Target::kFromChildren) {
+      try {
+        set_target(points);
+      } catch (...) {  // out of memory: an empty tree is grown afresh
+        clear();
+        throw;
+      }
+    }
   }
 
   // Grows the tree afresh from the points of `columns`. If stopped, the tree is as it was.

@@ -6,7 +6,8 @@ namespace onlineforest {
 
 namespace {
 
-constexpr double kRidge = 1e-3;    // per point, for columns of unit variance
+constexpr double kRidge = 1e-3;  // per point, for columns of unit variance
+constexpr double kLargestLeverage = 0.95;
 constexpr double kSteepest = 1e6;  // what a feature may add, in standard deviations of the values
 
 template <class F>
@@ -86,46 +87,76 @@ class Regressors {
   std::vector<Column> columns_;
 };
 
-// Solves A b = c in place of c; A is symmetric and positive definite, of which the lower triangle is given and lost.
-void solve(std::vector<double>& a, std::vector<double>& c) {
-  const std::size_t n = c.size();
-  for (std::size_t i = 0; i < n; ++i) {  // Cholesky: A = L L'
-    double* row = a.data() + i * n;
-    for (std::size_t j = 0; j <= i; ++j) {
-      const double* other = a.data() + j * n;
-      double sum = row[j];
-      for (std::size_t k = 0; k < j; ++k) sum -= row[k] * other[k];
-      row[j] = i == j ? std::sqrt(sum) : sum / other[j];
+// X'X and a ridge, as a product L L' (Cholesky), for regressors X at some points.
+class NormalEquations {
+ public:
+  NormalEquations(const Regressors& x, const PointStore<double>& points, std::span<const Slot> slots, StopProbe& stop)
+      : x_(x), factor_(x.size() * x.size(), 0.0) {
+    const std::size_t n = x.size();
+    std::vector<double> row(n);
+    for (const Slot slot : slots) {
+      x.set_row(points.row(slot), row);
+      for (std::size_t i = 0; i < n; ++i) {
+        double* to = factor_.data() + i * n;
+        for (std::size_t j = 0; j <= i; ++j) to[j] += row[i] * row[j];
+      }
+      stop.tick(n * n / 2);
+    }
+    for (std::size_t i = 0; i < n; ++i) {
+      double* here = factor_.data() + i * n;
+      here[i] += kRidge * static_cast<double>(slots.size());
+      for (std::size_t j = 0; j <= i; ++j) {
+        const double* other = factor_.data() + j * n;
+        double sum = here[j];
+        for (std::size_t k = 0; k < j; ++k) sum -= here[k] * other[k];
+        here[j] = i == j ? std::sqrt(sum) : sum / other[j];
+      }
     }
   }
-  for (std::size_t i = 0; i < n; ++i) {
-    for (std::size_t k = 0; k < i; ++k) c[i] -= a[i * n + k] * c[k];
-    c[i] /= a[i * n + i];
+
+  // b with L L' b = c, in place of c.
+  void solve(std::vector<double>& c) const {
+    const std::size_t n = c.size();
+    solve_half(c);
+    for (std::size_t i = n; i-- > 0;) {
+      for (std::size_t k = i + 1; k < n; ++k) c[i] -= factor_[k * n + i] * c[k];
+      c[i] /= factor_[i * n + i];
+    }
   }
-  for (std::size_t i = n; i-- > 0;) {
-    for (std::size_t k = i + 1; k < n; ++k) c[i] -= a[k * n + i] * c[k];
-    c[i] /= a[i * n + i];
+
+  // x' (L L')^-1 x for the regressors x of a point: how much its value has to say about the fit there.
+  double leverage(const float* row, std::vector<double>& scratch) const {
+    scratch.resize(x_.size());
+    x_.set_row(row, scratch);
+    solve_half(scratch);
+    double sum = 0.0;
+    for (const double value : scratch) sum += value * value;
+    return sum;
   }
-}
+
+ private:
+  void solve_half(std::vector<double>& c) const {
+    const std::size_t n = c.size();
+    for (std::size_t i = 0; i < n; ++i) {
+      for (std::size_t k = 0; k < i; ++k) c[i] -= factor_[i * n + k] * c[k];
+      c[i] /= factor_[i * n + i];
+    }
+  }
+
+  const Regressors& x_;
+  std::vector<double> factor_;  // L, row by row
+};
 
 // The coefficients of least squares, with ridge.
 template <class Value>
 std::vector<double> fit(const Regressors& x, const PointStore<double>& points, std::span<const Slot> slots, Value value,
                         StopProbe& stop) {
-  const std::size_t n = x.size();
-  std::vector<double> products(n * n, 0.0), b(n, 0.0), row(n);
+  std::vector<double> b(x.size(), 0.0), row(x.size());
   for (const Slot slot : slots) {
     x.set_row(points.row(slot), row);
-    const double y = value(slot);
-    for (std::size_t i = 0; i < n; ++i) {
-      double* to = products.data() + i * n;
-      for (std::size_t j = 0; j <= i; ++j) to[j] += row[i] * row[j];
-      b[i] += row[i] * y;
-    }
-    stop.tick(n * n / 2);
+    for (std::size_t i = 0; i < b.size(); ++i) b[i] += row[i] * value(slot);
   }
-  for (std::size_t i = 0; i < n; ++i) products[i * n + i] += kRidge * static_cast<double>(slots.size());
-  solve(products, b);
+  NormalEquations(x, points, slots, stop).solve(b);
   return b;
 }
 
@@ -168,6 +199,24 @@ Trend fit_trend(const PointStore<double>& points, std::span<const Slot> slots, s
   const auto is_small = [&](double height) { return std::abs(height) <= kSteepest * size; };
   const bool is_sound = is_small(trend.intercept - constant.intercept) && std::ranges::all_of(trend.heights, is_small);
   return is_sound ? trend : constant;
+}
+
+std::vector<double> leverages(const Trend& trend, const PointStore<double>& points, std::span<const Slot> fitted,
+                              std::span<const Slot> slots, StopProbe& stop) {
+  std::vector<bool> was_fitted(points.size(), false);
+  for (const Slot slot : fitted) was_fitted[static_cast<std::size_t>(slot)] = true;
+  const Regressors columns(points, fitted, trend);
+  const NormalEquations equations(columns, points, fitted, stop);
+  std::vector<double> result, scratch;
+  for (const Slot slot : slots) {
+    double leverage = 0.0;
+    if (was_fitted[static_cast<std::size_t>(slot)]) {
+      leverage = 1.0 / static_cast<double>(fitted.size()) + equations.leverage(points.row(slot), scratch);
+    }
+    result.push_back(std::min(leverage, kLargestLeverage));
+    stop.tick(columns.size() * columns.size() / 2);
+  }
+  return result;
 }
 
 double deviation_from(const Trend& trend, const PointStore<double>& points, std::span<const Slot> slots) {

@@ -53,6 +53,11 @@ struct Trend {
 // points are; 2 make it linear, less constant. A little ridge is added, so that features that say the same do no harm.
 Trend fit_trend(const PointStore<double>& points, std::span<const Slot> slots, std::size_t most_knots, StopProbe& stop);
 
+// How much the value of each of some points has to say about a trend at that point, 0 to nearly 1; `fitted` are the
+// points the trend was fitted to. Without the point, the trend would be off by its residual / (1 - leverage).
+std::vector<double> leverages(const Trend& trend, const PointStore<double>& points, std::span<const Slot> fitted,
+                              std::span<const Slot> slots, StopProbe& stop);
+
 // The standard deviation of what a trend leaves.
 double deviation_from(const Trend& trend, const PointStore<double>& points, std::span<const Slot> slots);
 

@@ -110,8 +110,9 @@ class BaseMondrianForest(BaseEstimator):
     def feature_importances_(self) -> NDArray[np.float64]:
         """How much each feature tells about the target, shape (n_features,); the sum is 1.
 
-        Measured each time it is asked for, on the stored samples: see ``"learned"`` in
-        `feature_weights`. 0 where there is no evidence; all 0 if there is none at all.
+        Measured each time it is asked for, on the stored samples, as for ``"learned"`` in
+        `feature_weights`, but always of y itself, without a trend. 0 where there is no evidence;
+        all 0 if there is none at all.
         """
         check_is_fitted(self)
         relevance: NDArray[np.float64] = np.maximum(self._forest.relevance(self._n_threads()), 0.0)

@@ -39,7 +39,7 @@ class MondrianForestRegressor(RegressorMixin, BaseMondrianForest):
 
     What is learned about the data as a whole: the weights of the features, the trend, the noise,
     the discount and the calibration. All of them are computed again when half as many samples have
-    come as they were computed from.
+    come as they were computed from (as many, if the weights are not learned).
 
     Parameters
     ----------
@@ -52,14 +52,15 @@ class MondrianForestRegressor(RegressorMixin, BaseMondrianForest):
         ``exp(-discount_rate_ * t)`` comes after time t. The rate is `discount` times the sum over
         features of weight times range. Larger is smoother. ``"learned"`` climbs a ladder from 0.02
         by the squared error on samples left out.
-    noise : float in (0, 1] or "learned", default="learned"
+    noise : float in [1e-9, 1] or "learned", default="learned"
         The share of the variance of y around its trend that no tree is to explain. ``"learned"``
         as above, from 0.01.
     trend : {"additive", None}, default="additive"
         What is expected of y before looking at samples nearby. ``"additive"``: a sum of functions
-        of one feature each, straight between up to 16 knots, fitted by least squares; or linear, or
-        the mean, if on samples left out the former are not clearly better. Outside the range of
-        the data the trend stays as it was at the border. None: the mean.
+        of one feature each, straight between up to 16 knots, fitted by least squares; with fewer
+        knots, linear, or the mean, if on samples left out more is not clearly better; at most
+        linear for a single feature, the mean for more than 256. Outside the range of the data the
+        trend stays as it was at the border. None: the mean.
     calibrate : bool, default=True
         Whether predictions are corrected so that they hold: see Notes.
     min_samples_split : int, default=2
@@ -107,15 +108,17 @@ class MondrianForestRegressor(RegressorMixin, BaseMondrianForest):
 
     Notes
     -----
-    **Calibration.** With at least 40 samples, up to 1000 of them are predicted by the forest as it
-    would be without them: exactly, tree by tree, which for Mondrian trees takes no longer than a
-    prediction. From their errors come a scale and a noise of maximum likelihood, by which all
-    predicted laws are corrected, and the level at which each of them lay in its corrected law. The
-    quantile of level q is then the level below which a share q of those lay. If samples are
+    **Calibration.** With at least 40 samples, one in twenty of them, but 256 to 1000, are predicted
+    by the forest as it would be without them: exactly, tree by tree, which for Mondrian trees takes
+    no longer than a prediction. The trend, which was fitted to all, is corrected by its leverage.
+    From their errors come a scale and a noise of maximum likelihood, by which all predicted laws
+    are corrected, and the level at which each of them lay in its corrected law. The quantile of
+    level q is then taken at the level below which a share q of those lay. If samples are
     exchangeable (as independent draws from one source are), a new sample is like those left out but
-    for the one sample more its forest has seen, and for the measures that were computed with them;
-    so an interval of coverage 0.9 holds about nine in ten new values, on average over new samples.
-    It says nothing about each place by itself, nor about a world that changes.
+    for the one sample more its forest has seen, and for what was learned of the data as a whole
+    with them; so an interval of coverage 0.9 holds about nine in ten new values, on average over
+    new samples. It says nothing about each place by itself, nor about a world that changes.
+    `std` and `log_density` have the scale and the noise, but not the levels.
 
     y is kept as float64, X as float32: see `MondrianForestClassifier`, also for what happens when
     `partial_fit` is interrupted.
@@ -145,8 +148,8 @@ class MondrianForestRegressor(RegressorMixin, BaseMondrianForest):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **BaseMondrianForest._parameter_constraints,
-        "discount": [Interval(Real, 0, None, closed="left"), StrOptions({"learned"})],
-        "noise": [Interval(Real, 0, 1, closed="right"), StrOptions({"learned"})],
+        "discount": [Interval(Real, 0, None, closed="neither"), StrOptions({"learned"})],
+        "noise": [Interval(Real, 1e-9, 1, closed="both"), StrOptions({"learned"})],
         "trend": [StrOptions({"additive"}), None],
         "calibrate": ["boolean"],
     }
@@ -274,6 +277,7 @@ class MondrianForestRegressor(RegressorMixin, BaseMondrianForest):
             The mean of the predicted law.
         std : ndarray of shape (n_samples,)
             Its standard deviation, the spread between the trees included; only if `return_std`.
+            0 as long as all values learned are the same.
 
         Examples
         --------
@@ -312,6 +316,7 @@ class MondrianForestRegressor(RegressorMixin, BaseMondrianForest):
         >>> low < median < high
         np.True_
         """
+        check_is_fitted(self)
         quantiles = self._forest_of_queries(X, "quantiles", check_levels(q))
         return quantiles[:, 0] if np.ndim(q) == 0 else quantiles
 
@@ -342,7 +347,9 @@ class MondrianForestRegressor(RegressorMixin, BaseMondrianForest):
         if np.ndim(coverage) != 0:
             raise ValueError(f"coverage must be one number. Got {coverage!r} instead.")
         level = check_levels(coverage, "coverage")[0]
-        return self.predict_quantiles(X, [(1.0 - level) / 2.0, (1.0 + level) / 2.0])
+        return self.predict_quantiles(
+            X, [(1.0 - level) / 2.0, min((1.0 + level) / 2.0, np.nextafter(1.0, 0.0))]
+        )
 
     def log_density(self, X: ArrayLike, y: ArrayLike) -> Floats:
         """Logarithm of the predicted density of each value at its sample.
@@ -369,14 +376,17 @@ class MondrianForestRegressor(RegressorMixin, BaseMondrianForest):
         >>> near > far
         np.True_
         """
-        values = check_values(y)
         rows = self._check_queries(X)
+        values = check_values(y)
         if len(rows) != len(values):
             raise ValueError(f"X has {len(rows)} samples, but y has {len(values)} values.")
         return self._forest.log_density(rows, values, self._n_threads())
 
     def learn_one(self, x: ArrayLike, y: float) -> Self:
         """Learn one more sample: what `partial_fit` of one row does, without its overhead.
+
+        Now and then, ever more rarely, a call takes as long as `fit`: when what is learned about
+        the data as a whole is due again.
 
         Parameters
         ----------

@@ -49,10 +49,34 @@ void test_gain() {
   }
 }
 
+// The same for variances.
+void test_gain_of_variance() {
+  Rng rng(9, 10);
+  std::vector<double> values(40);
+  for (double& value : values) value = rng.uniform() - 0.5;
+  const auto squares_around_mean = [&](const std::vector<Slot>& slots) {
+    double mean = 0.0, squares = 0.0;
+    for (const Slot slot : slots) mean += values[static_cast<std::size_t>(slot)] / static_cast<double>(slots.size());
+    for (const Slot slot : slots) squares += std::pow(values[static_cast<std::size_t>(slot)] - mean, 2);
+    return squares;
+  };
+  VarianceImpurity impurity(values);
+  for (int round = 0; round < 20; ++round) {
+    const std::vector<Slot> slots = draw_slots(40, 5 + static_cast<std::size_t>(rng.uniform() * 30), rng);
+    const auto is_left = [](Slot slot) { return slot % 3 == 0; };
+    std::vector<Slot> left, right;
+    for (const Slot slot : slots) (is_left(slot) ? left : right).push_back(slot);
+    if (left.empty() || right.empty()) continue;
+    CHECK(std::abs(impurity.start(slots) - squares_around_mean(slots)) < 1e-12);
+    const double expected = squares_around_mean(slots) - squares_around_mean(left) - squares_around_mean(right);
+    CHECK(std::abs(impurity.gain(slots, is_left) - expected) < 1e-12);
+    impurity.finish(slots);
+  }
+}
+
 // A cut that knows nothing gains n G / (n - 1) on average, whatever the sizes of its parts.
-void test_gain_by_chance() {
-  const auto points = random_points(9, 1, 3);
-  LabelImpurity impurity(points.values(), 3);
+template <class Impurity>
+void test_gain_by_chance(Impurity impurity) {
   Rng rng(5, 6);
   for (const std::size_t n_left : {1, 3, 7}) {
     double sum = 0.0, whole = 0.0;
@@ -85,7 +109,11 @@ void test_draw_slots() {
 
 int main() {
   test_gain();
-  test_gain_by_chance();
+  test_gain_of_variance();
+  const auto points = random_points(9, 1, 3);
+  test_gain_by_chance(LabelImpurity(points.values(), 3));
+  const std::vector<double> values{0.1, -0.4, 0.5, 0.3, -0.2, 0.2, -0.5, 0.0, 0.4};
+  test_gain_by_chance(VarianceImpurity(values));
   test_draw_slots();
   return testing::finish();
 }

@@ -16,12 +16,15 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 ONLINE_EQUALS_BATCH = "tests/statistical/test_online_equals_batch.py"
 REFERENCE = "tests/parity/test_reference.py"
+GAUSSIAN = "tests/parity/test_gaussian.py"
 LEARNED_WEIGHTS = "tests/estimator/test_learned_weights.py"
 
 
@@ -136,89 +139,161 @@ MUTANTS = [
         "relevance[d] += gain * share;",
         LEARNED_WEIGHTS,
     ),
+    Mutant(
+        "a message goes up an edge without its variance",
+        "src/core/gaussian_target.hpp",
+        "return {below.mean, below.variance + edge_variance(fade_above, fade_below)};",
+        "return {below.mean, below.variance + 0.0 * edge_variance(fade_above, fade_below)};",
+        GAUSSIAN,
+    ),
+    Mutant(
+        "no bridge where a row branches off",
+        "src/core/gaussian_walk.hpp",
+        "mean = level.above.mean + apart * w;",
+        "mean = level.below.mean + 0.0 * apart;",
+        GAUSSIAN,
+    ),
+    Mutant(
+        "a set of points leaves the beliefs above it as they were",
+        "src/core/tree.hpp",
+        "      work.unset.push_back({j, false});\n    } else {",
+        "    } else {",
+        GAUSSIAN,
+    ),
+    Mutant(
+        "a point that is left out still speaks",
+        "src/core/gaussian_walk.hpp",
+        "      if (!held_it) {\n        beliefs_[k]",
+        "      if (!held_it || other != kNoNode) {\n        beliefs_[k]",
+        GAUSSIAN,
+    ),
+    Mutant(
+        "a point that is left out still stretches the boxes",
+        "src/core/gaussian_walk.hpp",
+        "tree.box(places_[first].other, points, buffer_)",
+        "tree.box(place.node, points, buffer_)",
+        GAUSSIAN,
+    ),
 ]
 
 
-def build(source: Path, build_dir: Path, package: Path) -> None:
-    """Compile the extension from `source` into `package`, a copy of the Python files."""
-    # Lightly optimised and in few pieces: most of the time goes into compiling, not into the tests.
-    options = [
-        "-DCMAKE_BUILD_TYPE=Release",
-        "-DCMAKE_CXX_FLAGS_RELEASE=-O1 -DNDEBUG",
-        "-DCMAKE_UNITY_BUILD=ON",
-        f"-DPython_EXECUTABLE={sys.executable}",
-    ]
-    run(["cmake", "-S", source, "-B", build_dir, "-G", "Ninja", *options])
-    run(["cmake", "--build", build_dir])
-    (extension,) = build_dir.glob("_core*.so")
-    shutil.copytree(ROOT / "src/onlineforest", package, dirs_exist_ok=True)
-    shutil.copy(extension, package)
+class Workshop:
+    """A copy of the sources, and where it is built. Each is used by one thread."""
+
+    def __init__(self, folder: Path) -> None:
+        self.source, self.build_dir = folder / "source", folder / "build"
+        self.package = folder / "python" / "onlineforest"
+        self.source.mkdir(parents=True)
+        shutil.copytree(ROOT / "src", self.source / "src")
+        shutil.copy(ROOT / "CMakeLists.txt", self.source)
+
+    def build(self) -> None:
+        """Compile the extension into the package, a copy of the Python files."""
+        # Lightly optimised and in one piece: most of the time goes into compiling, not into tests.
+        options = [
+            "-DCMAKE_BUILD_TYPE=Release",
+            "-DCMAKE_CXX_FLAGS_RELEASE=-O1 -DNDEBUG",
+            "-DCMAKE_UNITY_BUILD=ON",
+            "-DCMAKE_UNITY_BUILD_BATCH_SIZE=0",
+            f"-DPython_EXECUTABLE={sys.executable}",
+        ]
+        run(["cmake", "-S", self.source, "-B", self.build_dir, "-G", "Ninja", *options])
+        run(["cmake", "--build", self.build_dir])
+        (extension,) = self.build_dir.glob("_core*.so")
+        shutil.copytree(ROOT / "src/onlineforest", self.package, dirs_exist_ok=True)
+        shutil.copy(extension, self.package)
+
+    def check_imported(self) -> None:
+        """An editable install would hide the copy: then every mutant would seem to survive."""
+        command = [sys.executable, "-c", "import onlineforest._core as c; print(c.__file__)"]
+        environment = {**os.environ, "PYTHONPATH": str(self.package.parent)}
+        result = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
+        if not result.stdout.startswith(str(self.package)):
+            raise Broken(
+                f"The tests would import {result.stdout.strip()}, not the one in {self.package}."
+            )
+
+    def failure_of(self, tests: str) -> str | None:
+        """Run tests up to the first that fails; what pytest says of it, None if all pass."""
+        environment = {**os.environ, "PYTHONPATH": str(self.package.parent)}
+        options = ["-x", "-q", "-p", "no:cacheprovider", "--statistics-only"]
+        command = [sys.executable, "-m", "pytest", *options, tests]
+        result = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
+        if result.returncode == 0:
+            return None
+        lines = result.stdout.splitlines()
+        failures = [line for line in lines if line.startswith("FAILED")]
+        if not failures:
+            raise Broken(f"pytest could not run:\n{result.stdout}{result.stderr}")
+        reasons = [line for line in lines if line.startswith("E  ")]
+        return "\n".join(f"    {line[:160]}" for line in failures[:1] + reasons[:1])
+
+    def try_mutant(self, mutant: Mutant) -> bool:
+        """Whether a test noticed it."""
+        text = (ROOT / mutant.file).read_text()
+        if text.count(mutant.old) != 1:
+            print(f"{mutant.name}: the text to replace is not there exactly once", flush=True)
+            return False
+        place = self.source / mutant.file
+        place.write_text(text.replace(mutant.old, mutant.new))
+        self.build()
+        failure = self.failure_of(mutant.tests)
+        place.write_text(text)
+        print(
+            f"{mutant.name}: {'SURVIVED' if failure is None else 'found'}\n{failure or ''}",
+            flush=True,
+        )
+        return failure is not None
 
 
-def check_imported(package: Path) -> None:
-    """An editable install would hide the copy: then every mutant would seem to survive."""
-    environment = {**os.environ, "PYTHONPATH": str(package.parent)}
-    command = [sys.executable, "-c", "import onlineforest._core as c; print(c.__file__)"]
-    result = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
-    if not result.stdout.startswith(str(package)):
-        sys.exit(f"The tests would import {result.stdout.strip()}, not the mutant in {package}.")
+class Broken(Exception):
+    """The unbroken core, or what builds it, does not work: nothing can be said of mutants."""
 
 
-def run(command) -> None:
-    result = subprocess.run(command, capture_output=True, text=True)
+def run(command: list[object]) -> None:
+    """Run a command that must work."""
+    result = subprocess.run(list(map(str, command)), capture_output=True, text=True)
     if result.returncode:
-        sys.exit(f"{' '.join(map(str, command))} failed:\n{result.stdout}{result.stderr}")
-
-
-def tests_pass(package: Path, tests: str) -> bool:
-    """Run tests against a built package, up to the first failure."""
-    environment = {**os.environ, "PYTHONPATH": str(package.parent)}
-    options = ["-x", "-q", "-n", "2", "-p", "no:cacheprovider", "--statistics-only"]
-    command = [sys.executable, "-m", "pytest", *options, tests]
-    result = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
-    failures = [line for line in result.stdout.splitlines() if line.startswith("FAILED")]
-    if result.returncode and not failures:
-        sys.exit(f"pytest could not run:\n{result.stdout}{result.stderr}")
-    reasons = [line for line in result.stdout.splitlines() if line.startswith("E  ")]
-    for line in failures[:1] + reasons[:1]:
-        print(f"    {line[:160]}")
-    return result.returncode == 0
+        raise Broken(f"{' '.join(map(str, command))} failed:\n{result.stdout}{result.stderr}")
 
 
 def main() -> int:
+    """Try the mutants, one per processor at a time."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--only", help="part of the name of a mutant")
     arguments = parser.parse_args()
     chosen = [m for m in MUTANTS if not arguments.only or arguments.only in m.name]
-    survivors = []
-    with tempfile.TemporaryDirectory() as folder:
-        source, build_dir = Path(folder, "source"), Path(folder, "build")
-        package = Path(folder, "python", "onlineforest")
-        source.mkdir()
-        shutil.copytree(ROOT / "src", source / "src")
-        shutil.copy(ROOT / "CMakeLists.txt", source)
-        build(source, build_dir, package)
-        check_imported(package)
-        for tests in sorted({m.tests for m in chosen}):
-            if not tests_pass(package, tests):
-                print(f"unbroken core: {tests} fails")
-                return 1
-        print("unbroken core: passes", flush=True)
-        for mutant in chosen:
-            text = (ROOT / mutant.file).read_text()
-            if text.count(mutant.old) != 1:
-                print(f"{mutant.name}: the text to replace is not there exactly once")
-                survivors.append(mutant)
-                continue
-            (source / mutant.file).write_text(text.replace(mutant.old, mutant.new))
-            build(source, build_dir, package)
-            survived = tests_pass(package, mutant.tests)
-            print(f"{mutant.name}: {'SURVIVED' if survived else 'found'}", flush=True)
-            if survived:
-                survivors.append(mutant)
-            (source / mutant.file).write_text(text)
-    print(f"{len(chosen) - len(survivors)} of {len(chosen)} mutants found")
-    return 1 if survivors else 0
+    waiting = list(reversed(chosen))
+    tests = sorted({m.tests for m in chosen})
+    lock = threading.Lock()
+
+    def work(workshop: Workshop) -> int:
+        workshop.build()
+        workshop.check_imported()
+        while tests:
+            with lock:
+                name = tests.pop() if tests else None
+            failure = workshop.failure_of(name) if name else None
+            if failure is not None:
+                raise Broken(f"unbroken core: {name} fails\n{failure}")
+        n_found = 0
+        while waiting:
+            with lock:
+                mutant = waiting.pop() if waiting else None
+            n_found += mutant is not None and workshop.try_mutant(mutant)
+        return n_found
+
+    n_workers = min(os.cpu_count() or 1, 4, len(chosen))
+    with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(n_workers) as pool:
+        workshops = [Workshop(Path(folder, str(i))) for i in range(n_workers)]
+        try:
+            n_found = sum(pool.map(work, workshops))
+        except Broken as error:
+            waiting.clear()
+            print(error)
+            return 1
+    print(f"{n_found} of {len(chosen)} mutants found")
+    return 0 if n_found == len(chosen) else 1
 
 
 if __name__ == "__main__":

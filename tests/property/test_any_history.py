@@ -126,6 +126,7 @@ class NumbersHistory(RuleBasedStateMachine):
     )
     def start(self, options, noise, trend, calibrate):
         options = {**options, "noise": noise, "trend": trend, "calibrate": calibrate}
+        options["discount"] = options["discount"] or None  # 0 would tie all means to the trend
         self.forest = gaussian_forest(3, N_FEATURES, **options)
         self.values = []
 

@@ -1,9 +1,10 @@
-"""Examples in docstrings and in the README run; commands agree with what is checked elsewhere."""
+"""Examples in docstrings and documents run; commands and captions agree with what is checked."""
 
 from __future__ import annotations
 
 import doctest
 import importlib
+import importlib.util
 import inspect
 import pkgutil
 import re
@@ -15,6 +16,7 @@ import onlineforest
 
 ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text()
+REGRESSION = (ROOT / "docs/regression.md").read_text()
 MODULES = [name for _, name, _ in pkgutil.iter_modules(onlineforest.__path__)]
 
 
@@ -36,13 +38,56 @@ def test_every_public_name_has_an_example():
                 assert ">>> " in inspect.getdoc(method), f"{name}.{method_name}"
 
 
-def test_the_readme_examples_run(capsys):
+def run_examples(text, name):
+    """Runs the blocks of Python in a document one after the other; returns what they defined."""
     names = {}
-    for code in re.findall(r"```python\n(.*?)```", README, re.DOTALL):
-        exec(compile(code, "README.md", "exec"), names)
-    assert names["later"].n_samples_seen_ == len(names["y"])
+    for code in re.findall(r"```python\n(.*?)```", text, re.DOTALL):
+        exec(compile(code, name, "exec"), names)
+    return names
+
+
+def test_the_readme_examples_run(capsys):
+    names = run_examples(README, "README.md")
+    assert names["later"].n_samples_seen_ == 1797  # all digits
     accuracy = float(capsys.readouterr().out.split()[0])
     assert accuracy > 0.9
+
+
+def test_the_examples_of_regression_run(capsys):
+    names = run_examples(REGRESSION, "regression.md")
+    assert names["forest"].n_samples_seen_ == 2100 and names["plain"].n_samples_seen_ == 2000
+    inside, near, far = map(float, capsys.readouterr().out.split())
+    assert 0.8 < inside < 0.97  # of 500 samples: 0.9, or a little less, with standard error 0.013
+    assert far > 1.5 * near
+
+
+@pytest.fixture(scope="module")
+def gap():
+    """The script that draws the picture of a gap."""
+    spec = importlib.util.spec_from_file_location("gap", ROOT / "docs/make_gap_picture.py")
+    script = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(script)
+    return script
+
+
+def test_the_picture_of_a_gap_is_as_its_caption_says(gap):
+    caption = re.search(r"^\*200 samples.*?\*$", REGRESSION, re.DOTALL | re.MULTILINE).group()
+    X, y = gap.draw_samples()
+    assert len(X) == 200
+    widths = [gap.mean_widths(gap.learn(name, X, y)) for name in gap.FORESTS]
+    said = [float(number) for number in re.findall(r"\d\.\d\d", caption)]
+    measured = [width for of_forest in widths for width in of_forest.values()]
+    assert said == pytest.approx(measured, rel=0.05)
+    for of_forest, factor in zip(widths, (2, 5)):
+        among, within, beyond = of_forest.values()
+        assert min(within, beyond) > factor * among
+
+
+@pytest.mark.parametrize("seed", range(1, 6))
+def test_the_gap_is_seen_whatever_the_seeds(gap, seed):
+    X, y = gap.draw_samples(seed)
+    among, within, beyond = gap.mean_widths(gap.learn("Default parameters", X, y, seed)).values()
+    assert min(within, beyond) > 2 * among  # 36 others: 2.3 and more
 
 
 def test_the_readme_table_names_the_parameters_and_their_defaults():
