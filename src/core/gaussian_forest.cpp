@@ -6,6 +6,7 @@
 #include <numeric>
 #include <stdexcept>
 
+#include "gaussian_subject.hpp"
 #include "mixture.hpp"
 #include "relevance.hpp"
 #include "require.hpp"
@@ -16,137 +17,14 @@ namespace onlineforest {
 
 namespace {
 
-// Where the search for the discount and the noise begins, and how far it goes.
-constexpr double kDiscounts[] = {0.0007, 0.002, 0.006, 0.02, 0.06, 0.18, 0.5};
-constexpr double kNoises[] = {0.0004, 0.002, 0.01, 0.05, 0.25, 0.8};
-constexpr std::size_t kUsualDiscount = 3, kUsualNoise = 2;
-
 constexpr std::size_t kTrendPoints = 4096;       // at most, for a trend
 constexpr std::size_t kKnots[] = {2, 4, 8, 16};  // of a trend, per feature
 constexpr std::size_t kPointsPerColumn = 6;      // at least; fewer knots where there are few points
 constexpr std::size_t kTrendColumns = 256;       // fewer knots where there are many features, none for more
-constexpr std::size_t kMostTested = 512;         // points of a trial
 constexpr std::size_t kFewestLeftOut = 256, kMostLeftOut = 1000, kLeftOutOneIn = 20;  // for a calibration
-constexpr double kLeastScale = 1e-6;                                                  // of a calibration
-constexpr double kExtremeLevel = 1e-12;  // no law is asked for a quantile beyond
 
 // Random numbers apart from those of the trees and the trial.
 constexpr std::uint64_t kSeedOfTrend = 0x7472'656e'6400'0000u, kSeedOfCalibration = 0x6361'6c69'6272'6174u;
-
-struct GaussianTuning {
-  double discount, noise;
-};
-
-// A trial of forests over numbers: what is tuned is the discount and the noise, by the squared error.
-class GaussianSubject {
- public:
-  using Forest = GaussianForest;
-  using Tuning = GaussianTuning;
-
-  GaussianSubject(const GaussianOptions& options, const GaussianPrior& prior)
-      : given_{options.discount, options.noise},
-        discounts_(kDiscounts),
-        noises_(kNoises),
-        usual_discount_(kUsualDiscount),
-        usual_noise_(kUsualNoise),
-        prior_(prior) {
-    if (!options.learns_discount) {
-      discounts_ = std::span(&given_.discount, 1);
-      usual_discount_ = 0;
-    }
-    if (!options.learns_noise) {
-      noises_ = std::span(&given_.noise, 1);
-      usual_noise_ = 0;
-    }
-  }
-
-  GaussianSubject(const GaussianSubject&) = delete;
-
-  GaussianTuning usual() const { return {discounts_[usual_discount_], noises_[usual_noise_]}; }
-
-  std::size_t most_tested() const { return kMostTested; }
-
-  // Forests of the trial learn what the trend leaves.
-  GaussianOptions fixed(GaussianOptions options) const {
-    options.learns_discount = options.learns_noise = options.has_trend = options.calibrates = false;
-    options.discount = usual().discount;
-    options.noise = usual().noise;
-    return options;
-  }
-
-  std::vector<double> relevance(const PointStore<double>& points, const Columns& columns, std::uint64_t seed,
-                                std::size_t n_threads, StopSignal& signal) const {
-    const std::vector<double> values = residuals(points);
-    return measure_relevance(columns, seed, n_threads, signal, [&] { return VarianceImpurity(values); });
-  }
-
-  void learn(GaussianForest& forest, const PointStore<double>& points, std::size_t n_threads,
-             const StopRequested& requested) const {
-    forest.learn(points.rows(), residuals(points), n_threads, requested);
-  }
-
-  Losses losses(GaussianForest& forest, const PointStore<double>& tested, const GaussianTuning& tuning,
-                std::size_t n_threads, const StopRequested& requested) const {
-    forest.set_tuning(tuning.discount, tuning.noise);
-    const std::vector<double> predicted = forest.predict(tested.rows(), n_threads, requested);
-    const std::vector<double> values = residuals(tested);
-    Losses losses;
-    for (std::size_t i = 0; i < values.size(); ++i) {
-      const double error = values[i] - predicted[2 * i];
-      losses.each.push_back(error * error);
-    }
-    return losses;
-  }
-
-  // The search begins where the one for another power ended.
-  template <class Evaluate>
-  Tuned<GaussianTuning> start(const Tuned<GaussianTuning>* other, Evaluate evaluate) const {
-    const GaussianTuning first = other == nullptr ? usual() : other->tuning;
-    const auto with = [&](double discount) { return GaussianTuning{discount, first.noise}; };
-    const auto step = std::ranges::find(discounts_, first.discount) - discounts_.begin();
-    return climb(discounts_, static_cast<std::size_t>(step), {first, evaluate(first)}, with, evaluate);
-  }
-
-  template <class Evaluate>
-  GaussianTuning finish(const Tuned<GaussianTuning>& start, Evaluate evaluate) const {
-    const auto with = [&](double noise) { return GaussianTuning{start.tuning.discount, noise}; };
-    return climb(noises_, usual_noise_, start, with, evaluate).tuning;
-  }
-
- private:
-  std::vector<double> residuals(const PointStore<double>& points) const {
-    std::vector<double> values;
-    values.reserve(points.size());
-    for (std::size_t i = 0; i < points.size(); ++i) {
-      const Slot slot = static_cast<Slot>(i);
-      values.push_back(prior_.residual(points.value(slot), prior_.trend.at(points.row(slot))));
-    }
-    return values;
-  }
-
-  // Goes along the ladder from a step, as long as the loss gets less.
-  template <class With, class Evaluate>
-  static Tuned<GaussianTuning> climb(std::span<const double> ladder, std::size_t from, Tuned<GaussianTuning> best,
-                                     With with, Evaluate evaluate) {
-    for (const std::ptrdiff_t step : {1, -1}) {
-      const double before = best.losses.mean();
-      for (std::ptrdiff_t i = static_cast<std::ptrdiff_t>(from) + step;
-           i >= 0 && i < static_cast<std::ptrdiff_t>(ladder.size()); i += step) {
-        const GaussianTuning tuning = with(ladder[static_cast<std::size_t>(i)]);
-        Losses losses = evaluate(tuning);
-        if (!(losses.mean() < best.losses.mean())) break;
-        best = {tuning, std::move(losses)};
-      }
-      if (best.losses.mean() < before) break;
-    }
-    return best;
-  }
-
-  GaussianTuning given_;
-  std::span<const double> discounts_, noises_;
-  std::size_t usual_discount_, usual_noise_;
-  const GaussianPrior& prior_;  // its trend and scale
-};
 
 // How many knots a trend should have per feature: as many as predict points left out clearly better than fewer.
 std::size_t best_knots(const PointStore<double>& points, std::uint64_t seed, StopProbe& stop) {
@@ -178,40 +56,7 @@ std::size_t best_knots(const PointStore<double>& points, std::uint64_t seed, Sto
   return best;
 }
 
-// The scale and the noise under which errors of normals of these variances would be most likely; the least of noises
-// that are about as likely.
-Calibration most_likely(std::span<const double> errors, std::span<const double> variances) {
-  constexpr double noises[] = {0.0,  0.0001, 0.0003, 0.001, 0.003, 0.006, 0.01, 0.02,
-                               0.03, 0.06,   0.1,    0.2,   0.3,   0.6,   1.0};
-  const double n = static_cast<double>(errors.size());
-  std::vector<Calibration> candidates;
-  std::vector<double> losses;
-  for (const double noise : noises) {
-    double squares = 0.0, logarithms = 0.0;
-    for (std::size_t i = 0; i < errors.size(); ++i) {
-      squares += errors[i] * errors[i] / (variances[i] + noise);
-      logarithms += std::log(variances[i] + noise);
-    }
-    squares = std::max(squares, n * kLeastScale * kLeastScale);
-    candidates.push_back({std::sqrt(squares / n), noise, {}});
-    losses.push_back(logarithms + n * std::log(squares / n));
-  }
-  // Where all variances are much the same, noise is as likely as scale; but noise would hide where they are not.
-  const double enough = std::ranges::min(losses) + 4.0;  // twice the logarithm of the likelihood
-  return candidates[static_cast<std::size_t>(std::ranges::find_if(losses, [&](double loss) { return loss <= enough; }) -
-                                             losses.begin())];
-}
-
 }  // namespace
-
-double Calibration::level(double q) const {
-  if (levels.empty()) return q;
-  // A straight line between the levels: of n, the i-th has a share i / (n + 1) below it. And from 0 to 1.
-  const double place = q * static_cast<double>(levels.size() + 1);
-  const std::size_t below = std::min(static_cast<std::size_t>(place), levels.size());
-  const double low = below == 0 ? 0.0 : levels[below - 1], high = below == levels.size() ? 1.0 : levels[below];
-  return std::clamp(low + (place - static_cast<double>(below)) * (high - low), kExtremeLevel, 1.0 - kExtremeLevel);
-}
 
 void GaussianForest::learn(std::span<const float> rows, std::span<const double> values, std::size_t n_threads,
                            const StopRequested& requested, bool one_by_one) {
@@ -240,7 +85,7 @@ Learned<GaussianPrior> GaussianForest::learn_measure(std::size_t n_threads, Stop
   Trend trend = fit_trend(points_, slots, n_knots, stop);
   double scale = deviation_from(trend, points_, slots);
   // Rare values may not have been drawn; and something must be left for the trees to tell.
-  if (!is_in_proportion(trend, scale) || (!(scale > 0.0) && !trend.is_constant())) {
+  if (!is_in_proportion(trend, scale, stop) || (!(scale > 0.0) && !trend.is_constant())) {
     const GaussianPrior of_all = prior_without_measure();
     trend = of_all.trend;
     scale = of_all.scale;
@@ -290,10 +135,11 @@ GaussianPrior GaussianForest::prior_without_measure() const {
   return {std::move(trend), scale, 1.0};
 }
 
-bool GaussianForest::is_in_proportion(const Trend& trend, double scale) const {
+bool GaussianForest::is_in_proportion(const Trend& trend, double scale, StopProbe& stop) const {
   for (std::size_t i = 0; i < points_.size(); ++i) {
     const Slot slot = static_cast<Slot>(i);
     if (std::abs(points_.value(slot) - trend.at(points_.row(slot))) > kLargestResidual * scale) return false;
+    stop.tick(4 * options_.n_features);
   }
   return true;
 }

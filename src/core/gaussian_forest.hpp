@@ -6,23 +6,12 @@
 #include <span>
 #include <vector>
 
+#include "calibration.hpp"
 #include "forest.hpp"
 #include "gaussian_target.hpp"
 #include "gaussian_walk.hpp"
 
 namespace onlineforest {
-
-// How predictions are corrected, from points that were left out. As it stands, they are not.
-struct Calibration {
-  double scale = 1.0;          // a law is stretched around its mean by this factor,
-  double noise = 0.0;          // after this variance was added, in units of the prior
-  std::vector<double> levels;  // where the values left out lay in their corrected laws, 0 to 1, sorted
-
-  Component with_noise(const Component& c) const { return {c.mass, c.mean, c.variance + noise}; }
-
-  // The level of the stretched law below which a share q of the values lies.
-  double level(double q) const;
-};
 
 class GaussianForest : public Forest<GaussianTarget, GaussianOptions> {
  public:
@@ -75,7 +64,7 @@ class GaussianForest : public Forest<GaussianTarget, GaussianOptions> {
   void restore(const Extra& extra);  // after the points; throws std::invalid_argument if it makes no sense
 
   // Whether no point lies too far from a trend for the scale.
-  bool is_in_proportion(const Trend& trend, double scale) const;
+  bool is_in_proportion(const Trend& trend, double scale, StopProbe& stop) const;
   std::vector<Slot> slots_of_trend() const;     // the points a trend is fitted to
   GaussianPrior prior_without_measure() const;  // a constant trend, and what it leaves
   void calibrate(std::size_t n_threads, StopSignal& signal);

@@ -3,8 +3,8 @@
 #include <cmath>
 #include <vector>
 
+#include "calibration.hpp"
 #include "check.hpp"
-#include "gaussian_forest.hpp"
 
 using namespace onlineforest;
 
