@@ -9,6 +9,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
+from sklearn.base import is_classifier
 
 
 def data_folder() -> Path:
@@ -45,11 +46,11 @@ def learn_in_batches(forest, X, y, order, n_batches: int = 100) -> float:
     n_batches = min(n_batches, len(order))
     size = len(order) // n_batches
     edges = [*range(0, size * n_batches, size), len(order)]
-    classes = np.unique(y)
+    known = {"classes": np.unique(y)} if is_classifier(forest) else {}
     start = time.perf_counter()
     for begin, end in pairwise(edges):
         batch = order[begin:end]
-        forest.partial_fit(X[batch], y[batch], classes=classes)
+        forest.partial_fit(X[batch], y[batch], **known)
     return time.perf_counter() - start
 
 

@@ -216,7 +216,7 @@ class Workshop:
     def failure_of(self, tests: str) -> str | None:
         """Run tests up to the first that fails; what pytest says of it, None if all pass."""
         environment = {**os.environ, "PYTHONPATH": str(self.package.parent)}
-        options = ["-x", "-q", "-p", "no:cacheprovider", "--statistics-only"]
+        options = ["-x", "-q", "-n", "0", "-p", "no:cacheprovider", "--statistics-only"]
         command = [sys.executable, "-m", "pytest", *options, tests]
         result = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
         if result.returncode == 0:
