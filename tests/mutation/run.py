@@ -5,7 +5,8 @@
 Each mutant is a copy of the sources with one piece of text replaced. It is built like the real
 thing and given to the tests named with it; one of them must fail, without the help of the
 invariant checker, which would see some of the mutants at once. The unbroken copy comes first and
-must pass, so that a mutant does not "fail" because nothing works.
+must pass some of the tests, so that a mutant does not "fail" because nothing works here; that it
+passes all of them is what they are run for elsewhere.
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ class Mutant:
     old: str
     new: str
     tests: str
+    only: str = ""  # part of the names of the tests that look where it is; all of them if empty
 
 
 MUTANTS = [
@@ -68,6 +70,7 @@ MUTANTS = [
         "    if (n_points <= kFewPoints) return;\n    nodes_.add_box(j);",
         "    if (n_points <= kFewPoints || nodes_.has_box(j)) return;\n    nodes_.add_box(j);",
         ONLINE_EQUALS_BATCH,
+        only="cloud",
     ),
     Mutant(
         "a box is not grown by one point",
@@ -75,6 +78,7 @@ MUTANTS = [
         "      include(nodes_.lower(j), nodes_.upper(j), {row, row}, n_features());\n    }\n  }",
         "    }\n  }",
         ONLINE_EQUALS_BATCH,
+        only="cloud",
     ),
     Mutant(
         "the near child is born at its grandparent's time",
@@ -103,6 +107,7 @@ MUTANTS = [
         "if (range.lower <= location && location < range.upper) {",
         "if (range.lower <= location && range.lower < range.upper) {",
         ONLINE_EQUALS_BATCH,
+        only="wide",
     ),
     Mutant(
         "a right child goes on with the bounds of the left",
@@ -110,6 +115,7 @@ MUTANTS = [
         "          work.bounds.rewind(block.mark);\n",
         "",
         ONLINE_EQUALS_BATCH,
+        only="wide",
     ),
     Mutant(
         "the posterior counts labels both children hold once",
@@ -213,11 +219,11 @@ class Workshop:
                 f"The tests would import {result.stdout.strip()}, not the one in {self.package}."
             )
 
-    def failure_of(self, tests: str) -> str | None:
+    def failure_of(self, tests: str, only: str = "") -> str | None:
         """Run tests up to the first that fails; what pytest says of it, None if all pass."""
         environment = {**os.environ, "PYTHONPATH": str(self.package.parent)}
         options = ["-x", "-q", "-n", "0", "-p", "no:cacheprovider", "--statistics-only"]
-        command = [sys.executable, "-m", "pytest", *options, tests]
+        command = [sys.executable, "-m", "pytest", *options, "-k", only, tests]
         result = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
         if result.returncode == 0:
             return None
@@ -237,7 +243,7 @@ class Workshop:
         place = self.source / mutant.file
         place.write_text(text.replace(mutant.old, mutant.new))
         self.build()
-        failure = self.failure_of(mutant.tests)
+        failure = self.failure_of(mutant.tests, mutant.only)
         place.write_text(text)
         print(
             f"{mutant.name}: {'SURVIVED' if failure is None else 'found'}\n{failure or ''}",
@@ -264,18 +270,14 @@ def main() -> int:
     arguments = parser.parse_args()
     chosen = [m for m in MUTANTS if not arguments.only or arguments.only in m.name]
     waiting = list(reversed(chosen))
-    tests = sorted({m.tests for m in chosen})
     lock = threading.Lock()
 
     def work(workshop: Workshop) -> int:
         workshop.build()
         workshop.check_imported()
-        while tests:
-            with lock:
-                name = tests.pop() if tests else None
-            failure = workshop.failure_of(name) if name else None
-            if failure is not None:
-                raise Broken(f"unbroken core: {name} fails\n{failure}")
+        failure = workshop.failure_of(REFERENCE, only="recount")
+        if failure is not None:
+            raise Broken(f"unbroken core: {REFERENCE} fails\n{failure}")
         n_found = 0
         while waiting:
             with lock:

@@ -192,7 +192,7 @@ def test_a_signal_handler_cannot_use_the_forest_it_interrupts():
 @pytest.mark.parametrize(
     ("n_jobs", "learns"),
     [(1, False), (2, False), (2, True)],
-    ids=["one thread", "two threads", "learning the weights"],
+    ids=["one_thread", "two_threads", "learning"],
 )
 @each_kind
 def test_interrupted_partial_fit_is_finished_by_the_next(kind, n_jobs, learns):
