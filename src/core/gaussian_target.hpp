@@ -42,7 +42,7 @@ inline constexpr double kLargestResidual = 1e50;  // of a value, in units of the
 struct GaussianPrior {
   Trend trend;
   double scale = 0.0;           // standard deviation of what the trend leaves; 0 if nothing
-  double noise = 1.0;           // variance of a value around the mean of its leaf, in units of scale^2; (0, 1]
+  double noise = 1.0;           // variance of a value around the mean of its leaf, in units of scale^2; up to 1
   double trend_variance = 0.0;  // of the trend itself over the points, in units of scale^2
 
   double prior_variance() const { return 1.0 - noise; }
