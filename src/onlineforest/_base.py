@@ -18,15 +18,12 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from onlineforest._core import GaussianForest, LabelForest
 from onlineforest._validation import (
     check_feature_weights,
     check_rows,
     plain_rows,
     unchanged_on_error,
 )
-
-CoreForest = LabelForest | GaussianForest
 
 
 @dataclass(frozen=True)
