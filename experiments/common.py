@@ -41,11 +41,16 @@ def river_rows(X) -> list[dict[int, float]]:
     return [dict(enumerate(row)) for row in X.tolist()]
 
 
+def batch_edges(n_rows: int, n_batches: int) -> list[int]:
+    """Where mini-batches of equal size begin and end; the last takes the remainder."""
+    n_batches = min(n_batches, n_rows)
+    size = n_rows // n_batches
+    return [*range(0, size * n_batches, size), n_rows]
+
+
 def learn_in_batches(forest, X, y, order, n_batches: int = 100) -> float:
     """One online pass over the rows in `order`; returns the seconds it took."""
-    n_batches = min(n_batches, len(order))
-    size = len(order) // n_batches
-    edges = [*range(0, size * n_batches, size), len(order)]
+    edges = batch_edges(len(order), n_batches)
     known = {"classes": np.unique(y)} if is_classifier(forest) else {}
     start = time.perf_counter()
     for begin, end in pairwise(edges):

@@ -1,0 +1,1 @@
+"""Other online forests that the experiments compare with."""
