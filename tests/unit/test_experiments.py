@@ -47,8 +47,10 @@ def test_learned_weights_without_a_data_folder():
         ("regression", "--only", "kin8nm"),
     ],
 )
-def test_a_missing_data_folder_is_named(command):
-    done = run(*command)
+def test_a_missing_data_folder_is_named(command, tmp_path):
+    # Nothing can be fetched either, and nothing was before.
+    nowhere = {"https_proxy": "http://127.0.0.1:9", "SCIKIT_LEARN_DATA": str(tmp_path)}
+    done = run(*command, **nowhere)
     assert done.returncode == 2
     assert "ONLINEFOREST_DATA" in done.stderr
 

@@ -1,0 +1,131 @@
+"""Reproduce the paper: every figure and table, with its competitors, in one command.
+
+    python -m experiments.paper --quick                             # some minutes, nothing to fetch
+    ONLINEFOREST_DATA=/path/to/data python -m experiments.paper     # the whole
+
+Results are kept in the output folder as they come: a run that was interrupted goes on where it
+stopped when the command is given again. Without the folder of data they are fetched from OpenML.
+Needs the extra `experiments`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shlex
+import shutil
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from experiments.paper.data import NAMES, DataError
+from experiments.paper.methods import EXTRA, METHODS
+from experiments.paper.records import Store
+from experiments.paper.runner import TaskError, clock, run_all
+from experiments.paper.tasks import FULL, QUICK, tasks_of
+from onlineforest._extras import MissingExtraError, require
+
+
+def parse(argv: Sequence[str] | None) -> argparse.Namespace:
+    """The arguments, checked."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--quick", action="store_true", help="a small run on scikit-learn's digits")
+    parser.add_argument(
+        "--output", type=Path, metavar="FOLDER", help="default: paper-results, quick: paper-quick"
+    )
+    parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="processes")
+    parser.add_argument("--seeds", type=int, help="how many; default 5, quick 2")
+    parser.add_argument("--data", nargs="+", choices=NAMES, help="default: all of the paper's")
+    parser.add_argument("--methods", nargs="+", choices=METHODS, help="default: all")
+    parser.add_argument(
+        "--docs",
+        type=Path,
+        metavar="FOLDER",
+        help="also write paper.md and its pictures there; only of a whole run",
+    )
+    arguments = parser.parse_args(argv)
+    partial = arguments.quick or arguments.seeds or arguments.data or arguments.methods
+    if arguments.docs and partial:
+        parser.error("--docs is for a whole run: without --quick, --seeds, --data and --methods.")
+    if arguments.jobs < 1:
+        parser.error(f"--jobs must be at least 1. Got {arguments.jobs} instead.")
+    if arguments.seeds is not None and arguments.seeds < 1:
+        parser.error(f"--seeds must be at least 1. Got {arguments.seeds} instead.")
+    return arguments
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    arguments = parse(argv)
+    try:
+        for package in ("matplotlib", "numba", "rich", "river"):
+            require(package, EXTRA)
+        return reproduce(arguments)
+    except (DataError, MissingExtraError) as error:
+        print(error, file=sys.stderr)
+        return 2
+    except TaskError as error:
+        print(error, file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("Interrupted. The same command goes on from here.", file=sys.stderr)
+        return 130
+
+
+def reproduce(arguments: argparse.Namespace) -> int:
+    """Run what is not done yet and write the report."""
+    from experiments.paper.report import About, build, to_html, to_markdown
+
+    settings = QUICK if arguments.quick else FULL
+    changes = {
+        "data": tuple(arguments.data) if arguments.data else None,
+        "methods": tuple(arguments.methods) if arguments.methods else None,
+        "n_seeds": arguments.seeds,
+    }
+    settings = replace(settings, **{k: v for k, v in changes.items() if v is not None})
+    output = arguments.output or Path("paper-quick" if arguments.quick else "paper-results")
+    tasks = list(tasks_of(settings))
+    start = time.monotonic()
+    outcomes = run_all(tasks, Store(output / "cache"), arguments.jobs)
+    print(f"{len(tasks)} tasks, {clock(time.monotonic() - start)} minutes")
+
+    records = [record for outcome in outcomes for record in outcome.records]
+    about = About(settings, command_of(arguments), [outcome.about for outcome in outcomes])
+    report = build(records, about, output / "figures")
+    page = output / "report.html"
+    page.write_text(to_html(report.sections, output / "figures"), encoding="utf-8")
+    if arguments.docs:
+        pictures = arguments.docs / "paper"
+        shutil.rmtree(pictures, ignore_errors=True)
+        pictures.mkdir(parents=True)
+        for name in report.pictures:
+            shutil.copy(output / "figures" / f"{name}.svg", pictures)
+        text = to_markdown(report.sections, "paper")
+        (arguments.docs / "paper.md").write_text(text, encoding="utf-8")
+    for claim in report.claims:
+        answer = "holds" if claim.holds else "DOES NOT HOLD"
+        print(f"\n[{answer}] {claim.says} ({claim.source})\n  {claim.measured}")
+        if claim.why:
+            print(f"  {claim.why}")
+    print(f"\nThe report: {page}")
+    return 0
+
+
+def command_of(arguments: argparse.Namespace) -> str:
+    """The command, as far as it changes what is found."""
+    words = ["python", "-m", "experiments.paper"]
+    if arguments.quick:
+        words.append("--quick")
+    if arguments.seeds:
+        words += ["--seeds", str(arguments.seeds)]
+    for name in ("data", "methods"):
+        if values := getattr(arguments, name):
+            words += [f"--{name}", *values]
+    return shlex.join(words)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

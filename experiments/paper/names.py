@@ -1,0 +1,17 @@
+"""Names of the methods, as figures and tables show them."""
+
+from __future__ import annotations
+
+MF = "MF"  # the paper's model
+LEARNED = "MF learned"  # weights of the features and discount learned: the library's default
+AT_ONCE = "MF at once"  # the paper's model, trained on all data in one go
+BREIMAN, ERT_K, ERT_1 = "Breiman-RF", "ERT-k", "ERT-1"
+SAFFARI = "ORF-Saffari"  # with the values of its article, as in the paper
+SAFFARI_TUNED = "ORF-Saffari, tuned"  # with the published values that suit it best
+DENIL, DYNAMIC_TREES = "ORF-Denil", "dynamic trees"
+FEW_TREES = 10  # River is slow
+MF_10, LEARNED_10, AMF_10, ARF_10 = (
+    f"{name}, {FEW_TREES} trees" for name in (MF, LEARNED, "River AMF", "River ARF")
+)
+
+RETRAINED = (BREIMAN, ERT_K, ERT_1)  # on every prefix of the data
