@@ -14,6 +14,7 @@ import argparse
 import os
 import shlex
 import shutil
+import signal
 import sys
 import time
 from collections.abc import Sequence
@@ -128,4 +129,5 @@ def command_of(arguments: argparse.Namespace) -> str:
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that no process is left behind
     sys.exit(main())

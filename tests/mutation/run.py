@@ -208,6 +208,10 @@ class Workshop:
         (extension,) = self.build_dir.glob("_core*.so")
         shutil.copytree(ROOT / "src/onlineforest", self.package, dirs_exist_ok=True)
         shutil.copy(extension, self.package)
+        # Nothing need be installed: this is all the package asks of its metadata.
+        metadata = self.package.parent / "onlineforest-0.dist-info" / "METADATA"
+        metadata.parent.mkdir(exist_ok=True)
+        metadata.write_text("Metadata-Version: 2.1\nName: onlineforest\nVersion: 0\n")
 
     def check_imported(self) -> None:
         """An editable install would hide the copy: then every mutant would seem to survive."""
