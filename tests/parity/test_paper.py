@@ -33,4 +33,4 @@ def test_depth_and_accuracy(name):
 def test_missing_data_is_named():
     result = run_table(folder="/nowhere/at/all")
     assert result.returncode == 2
-    assert "Set ONLINEFOREST_DATA to the folder of the data sets" in result.stderr
+    assert "There is no usps.npz in the folder ONLINEFOREST_DATA names" in result.stderr
