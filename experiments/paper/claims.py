@@ -458,32 +458,25 @@ def learned_weights(race: Race) -> Iterator[Claim]:
         )
 
 
-def log_losses(race: Race) -> Iterator[Claim]:
-    parts = []
-    for data in each(race, race.data, [LEARNED, MF]):
-        others = [name for name in RETRAINED if race.has(data, name)]
-        found = {name: race.get(data, name).log_loss[-1] for name in (LEARNED, MF, *others)}
-        text = ", ".join(f"{name} {value:.3f}" for name, value in found.items())
-        parts.append((f"{data}: {text}", found[LEARNED] < found[MF]))
-    yield from claim(
-        "past the paper",
-        "learned weights and discount lower the log loss of the paper's model",
-        parts,
-    )
-
-
-def calibration(race: Race) -> Iterator[Claim]:
-    parts = []
-    for data in each(race, race.data, [LEARNED, MF]):
-        names = (LEARNED, MF, *(name for name in (BREIMAN, ERT_K) if race.has(data, name)))
-        found = {name: calibration_error(reliability(race.records, data, name)) for name in names}
-        text = ", ".join(f"{name} {value:.3f}" for name, value in found.items())
-        parts.append((f"{data}: {text}", found[LEARNED] < found[MF]))
-    yield from claim(
-        "past the paper",
-        "learned weights and discount lower the expected calibration error of the paper's model",
-        parts,
-    )
+def better_probabilities(race: Race) -> Iterator[Claim]:
+    measures = {
+        "log loss": lambda data, name: race.get(data, name).log_loss[-1],
+        "expected calibration error": lambda data, name: calibration_error(
+            reliability(race.records, data, name)
+        ),
+    }
+    for what, measure in measures.items():
+        parts = []
+        for data in each(race, race.data, [LEARNED, MF]):
+            names = [n for n in (LEARNED, MF, *RETRAINED) if race.has(data, n)]
+            found = {name: measure(data, name) for name in names}
+            text = ", ".join(f"{name} {value:.3f}" for name, value in found.items())
+            parts.append((f"{data}: {text}", found[LEARNED] < found[MF]))
+        yield from claim(
+            "past the paper",
+            f"learned weights and discount lower the {what} of the paper's model",
+            parts,
+        )
 
 
 def beside_scikit_learn(race: Race) -> Iterator[Claim]:
@@ -543,8 +536,7 @@ CHECKS: tuple[Check, ...] = (
     depths,
     costs,
     learned_weights,
-    log_losses,
-    calibration,
+    better_probabilities,
     beside_scikit_learn,
     beside_river,
 )
