@@ -48,6 +48,16 @@ class BlockArena {
     return target;
   }
 
+  // Takes one entry out of a block of `size` entries, at least two; returns where the block is now.
+  Offset erase(Offset offset, std::uint32_t size, std::uint32_t position) {
+    std::copy(data(offset) + position + 1, data(offset) + size, data(offset) + position);
+    if (size_class(size - 1) == size_class(size)) return offset;
+    const Offset target = allocate(size - 1);
+    std::copy_n(data(offset), size - 1, data(target));
+    release(offset, size);
+    return target;
+  }
+
   std::size_t nbytes() const {
     std::size_t n = entries_.capacity();
     for (const std::vector<Offset>& free : free_) n += free.capacity();

@@ -68,6 +68,14 @@ inline void include(float* lower, float* upper, BoxView other, std::size_t n_fea
   }
 }
 
+// Whether a row of the box lies on one of its bounds, so that the box may be smaller without it.
+inline bool touches(BoxView box, const float* row, std::size_t n_features) {
+  for (std::size_t d = 0; d < n_features; ++d) {
+    if (row[d] == box.lower[d] || row[d] == box.upper[d]) return true;
+  }
+  return false;
+}
+
 // Room for a box.
 class BoxBuffer {
  public:

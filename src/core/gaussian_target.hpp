@@ -91,6 +91,8 @@ class GaussianTarget {
     return is_small(slots.size()) || all_equal(points, slots, points.value(slots.front()));
   }
 
+  bool is_small(std::size_t n) const { return n < static_cast<std::size_t>(min_samples_split_); }
+
   bool is_paused(NodeIndex leaf, std::int32_t n_points) const {
     return is_small(static_cast<std::size_t>(n_points)) || !state(leaf).is_mixed;
   }
@@ -117,9 +119,26 @@ class GaussianTarget {
     s.belief.variance = prior_->noise / n_points;
   }
 
+  // Takes a point out of a leaf, in which `slots` stay: at least one. Set anew from them, for what is taken out of a
+  // mean leaves its error behind.
+  void remove_from_leaf(NodeIndex leaf, const Points& points, double, Slots slots) {
+    clear(leaf);
+    add_to_leaf(leaf, 0, kNoSlot, points, slots);
+  }
+
+  bool is_mixed(NodeIndex leaf) const { return state(leaf).is_mixed; }
+
+  void truncate(std::size_t n_nodes) { states_.resize(n_nodes); }
+
   // Sets an internal node from its children.
   void combine(NodeIndex j, NodeIndex left, NodeIndex right) {
     state(j).belief = combined(message(left, state(j).fade), message(right, state(j).fade));
+  }
+
+  // The same when a child has lost a point, which always makes a difference.
+  bool remove_one(NodeIndex j, NodeIndex left, NodeIndex right, double) {
+    combine(j, left, right);
+    return true;
   }
 
   void clear(NodeIndex leaf) {
@@ -155,8 +174,6 @@ class GaussianTarget {
     double fade = 0.0;
     bool is_mixed = false;  // a leaf that holds different values
   };
-
-  bool is_small(std::size_t n) const { return n < static_cast<std::size_t>(min_samples_split_); }
 
   static bool all_equal(const Points& points, Slots slots, double value) {
     for (const Slot slot : slots) {

@@ -78,6 +78,24 @@ class LabelSets {
     ++entry.size;
   }
 
+  // Takes a label out of a set that holds it.
+  void erase(NodeIndex j, Label label) {
+    if (!wide_) {
+      set(j).mask &= ~bit(label);
+      return;
+    }
+    const std::uint32_t position = rank(j, label);
+    List& entry = set(j).list;
+    if (entry.size == 2) {
+      const std::uint32_t block = entry.data;
+      entry.data = arena_.data(block)[1 - position];
+      arena_.release(block, 2);
+    } else if (entry.size > 2) {
+      entry.data = arena_.erase(entry.data, entry.size, position);
+    }
+    --entry.size;
+  }
+
   void clear(NodeIndex j) {
     if (wide_ && set(j).list.size > 1) arena_.release(set(j).list.data, set(j).list.size);
     set(j) = empty_set();
@@ -88,6 +106,9 @@ class LabelSets {
     set(to) = set(from);
     set(from) = empty_set();
   }
+
+  // Takes the last nodes away, whose sets are empty.
+  void truncate(std::size_t n_nodes) { sets_.resize(n_nodes, empty_set()); }
 
   std::size_t nbytes() const { return sets_.capacity() * sizeof(Set) + arena_.nbytes(); }
 

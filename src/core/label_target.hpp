@@ -6,8 +6,8 @@
 // of its set.
 //
 // What every kind of target offers to the tree: Value, Prior, kFromChildren, empty_copy, set_measure, set_time,
-// expect_nodes, reserve_nodes, may_pause, is_paused, stays_paused, add_to_leaf, combine, move, clear, nbytes; and
-// absorb, absorb_one unless kFromChildren.
+// expect_nodes, reserve_nodes, truncate, may_pause, is_paused, stays_paused, is_small, is_mixed, add_to_leaf,
+// remove_from_leaf, remove_one, combine, move, clear, nbytes; and absorb, absorb_one unless kFromChildren.
 #pragma once
 
 #include <cstdint>
@@ -64,6 +64,8 @@ class LabelTarget {
     return is_small(slots.size()) || all_equal(points, slots, points.value(slots.front()));
   }
 
+  bool is_small(std::size_t n) const { return n < static_cast<std::size_t>(min_samples_split_); }
+
   bool is_paused(NodeIndex leaf, std::int32_t n_points) const {
     return is_small(static_cast<std::size_t>(n_points)) || sets_.size(leaf) == 1;
   }
@@ -80,6 +82,30 @@ class LabelTarget {
     for (const Slot slot : slots) add_one(leaf, n_points++, points.value(slot));
   }
 
+  // Takes a point out of a leaf; `slots` stay, at least one.
+  void remove_from_leaf(NodeIndex leaf, const Points&, Label label, Slots) {
+    const BlockArena::Offset old = counts(leaf);
+    if (old == kNoCounts) return;  // all are of this label
+    const std::uint32_t position = sets_.rank(leaf, label), size = sets_.size(leaf);
+    if (--arena_.data(old)[position] > 0) return;
+    if (size == 2) {  // no longer mixed
+      arena_.release(old, 2);
+      set_counts(leaf, kNoCounts);
+    } else {
+      set_counts(leaf, arena_.erase(old, size, position));
+    }
+    sets_.erase(leaf, label);
+  }
+
+  // Whether a leaf holds different values.
+  bool is_mixed(NodeIndex leaf) const { return sets_.size(leaf) > 1; }
+
+  // Takes the last nodes away, which hold nothing.
+  void truncate(std::size_t n_nodes) {
+    sets_.truncate(n_nodes);
+    if (counts_.size() > n_nodes) counts_.resize(n_nodes);
+  }
+
   // Adds the labels of points that pass through an internal node.
   void absorb(NodeIndex j, const Points& points, Slots slots) {
     for (const Slot slot : slots) absorb_one(j, points.value(slot));
@@ -94,6 +120,14 @@ class LabelTarget {
 
   // Sets an internal node from its children.
   void combine(NodeIndex j, NodeIndex left, NodeIndex right) { sets_.assign_union(j, left, right); }
+
+  // Sets an internal node from its children, one of which has lost a point of this label; false if it still holds the
+  // label.
+  bool remove_one(NodeIndex j, NodeIndex left, NodeIndex right, Label label) {
+    if (sets_.contains(left, label) || sets_.contains(right, label)) return false;
+    sets_.erase(j, label);
+    return true;
+  }
 
   // Forgets what a leaf holds.
   void clear(NodeIndex leaf) {
@@ -126,8 +160,6 @@ class LabelTarget {
 
  private:
   static constexpr BlockArena::Offset kNoCounts = ~BlockArena::Offset{0};
-
-  bool is_small(std::size_t n) const { return n < static_cast<std::size_t>(min_samples_split_); }
 
   static bool all_equal(const Points& points, Slots slots, Label label) {
     for (const Slot slot : slots) {

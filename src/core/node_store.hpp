@@ -72,10 +72,21 @@ class BoxStore {
         shift_(std::bit_width(std::clamp<std::size_t>(kPageNumbers / (2 * n_features), 1, 256)) - 1) {}
 
   BoxIndex add() {
+    if (!free_.empty()) {
+      const BoxIndex i = free_.back();
+      free_.pop_back();
+      return i;
+    }
     if ((n_boxes_ >> shift_) == pages_.size()) {
       pages_.push_back(std::make_unique_for_overwrite<float[]>((std::size_t{2} << shift_) * n_features_));
     }
     return static_cast<BoxIndex>(n_boxes_++);
+  }
+
+  // Takes a box back. Its numbers are overwritten, for they may be those of a point that is to be forgotten.
+  void release(BoxIndex i) {
+    free_.push_back(i);
+    std::fill_n(lower(i), 2 * n_features_, 0.0f);
   }
 
   float* lower(BoxIndex i) { return pages_[page(i)].get() + place(i); }
@@ -86,7 +97,8 @@ class BoxStore {
   }
 
   std::size_t nbytes() const {
-    return pages_.capacity() * sizeof(pages_[0]) + pages_.size() * (sizeof(float) << shift_) * 2 * n_features_;
+    return pages_.capacity() * sizeof(pages_[0]) + free_.capacity() * sizeof(free_[0]) +
+           pages_.size() * (sizeof(float) << shift_) * 2 * n_features_;
   }
 
  private:
@@ -101,6 +113,7 @@ class BoxStore {
   int shift_;
   std::size_t n_boxes_ = 0;
   std::vector<std::unique_ptr<float[]>> pages_;
+  std::vector<BoxIndex> free_;
 };
 
 // The root is node 0, and the tree is empty when there is none. Adding nodes may move them: hold indices, not
@@ -126,6 +139,12 @@ class NodeStore {
     return static_cast<NodeIndex>(first);
   }
 
+  // Takes the last two nodes away; what they held must have been moved.
+  void remove_last_two() {
+    nodes_.resize(nodes_.size() - 2);
+    split_times_.resize(split_times_.size() - 2);
+  }
+
   Node& operator[](NodeIndex j) { return nodes_[static_cast<std::size_t>(j)]; }
   const Node& operator[](NodeIndex j) const { return nodes_[static_cast<std::size_t>(j)]; }
 
@@ -140,6 +159,11 @@ class NodeStore {
   bool has_box(NodeIndex j) const { return (*this)[j].box != kNoBox; }
   void add_box(NodeIndex j) {
     if (!has_box(j)) (*this)[j].box = boxes_.add();
+  }
+  void release_box(NodeIndex j) {
+    if (!has_box(j)) return;
+    boxes_.release((*this)[j].box);
+    (*this)[j].box = kNoBox;
   }
   // Asks for the first `most` numbers of a node's box, if it has one.
   [[gnu::always_inline]] void prefetch_box(NodeIndex j, std::size_t most) const {

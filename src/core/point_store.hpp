@@ -1,6 +1,7 @@
 // The points learned so far, kept once for all trees of a forest. Knows nothing of trees.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -16,6 +17,27 @@ namespace onlineforest {
 
 using Slot = std::int32_t;  // where a point is kept
 inline constexpr Slot kNoSlot = -1;
+
+// A point that gets another slot.
+struct Move {
+  Slot from, to;
+};
+
+// How the points of `n` slots close ranks when some of them, in decreasing order, are gone: the last take their place.
+inline std::vector<Move> moves_after(std::span<const Slot> gone, std::size_t n) {
+  std::vector<Move> moves;
+  Slot last = static_cast<Slot>(n) - 1;
+  std::size_t next = 0;  // of those gone, the largest that is not behind the last yet
+  for (std::size_t i = gone.size(); i > next; --i) {
+    while (next < i && gone[next] == last) {
+      ++next;
+      --last;
+    }
+    if (next == i) break;
+    moves.push_back({last--, gone[i - 1]});
+  }
+  return moves;
+}
 
 // Layout: row-major float32 rows, one after the other, and beside them one value (label or number) per point.
 template <class Value>
@@ -61,6 +83,22 @@ class PointStore {
     rows_.insert(rows_.end(), rows.begin(), rows.end());
     values_.insert(values_.end(), values.begin(), values.end());
     if constexpr (kIsNumber) expected_.resize(size(), 0.0);
+  }
+
+  // Takes points away; others get their slots, as in `moves`.
+  void remove(std::span<const Slot> slots, std::span<const Move> moves) {
+    for (const Move& move : moves) {
+      const auto from = static_cast<std::ptrdiff_t>(move.from), to = static_cast<std::ptrdiff_t>(move.to);
+      const auto n = static_cast<std::ptrdiff_t>(n_features_);
+      std::copy_n(rows_.begin() + from * n, n, rows_.begin() + to * n);
+      values_[static_cast<std::size_t>(to)] = values_[static_cast<std::size_t>(from)];
+      if constexpr (kIsNumber) expected_[static_cast<std::size_t>(to)] = expected_[static_cast<std::size_t>(from)];
+    }
+    const std::size_t n_left = size() - slots.size();
+    std::fill(rows_.begin() + static_cast<std::ptrdiff_t>(n_left * n_features_), rows_.end(), 0.0f);
+    rows_.resize(n_left * n_features_);
+    values_.resize(n_left);
+    if constexpr (kIsNumber) expected_.resize(n_left);
   }
 
  private:

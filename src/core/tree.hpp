@@ -1,4 +1,5 @@
-// One Mondrian tree: sampled from a set of points at once, and extended by further sets, with the same law.
+// One Mondrian tree: sampled from a set of points at once, extended by further sets, and restricted to fewer points,
+// with the same law.
 // Knows nothing of forests, threads or predictions; `Target` says what is kept about labels and when to pause.
 //
 // The paper's four growing algorithms (batch and online, each with and without pausing) are one recursion on a set
@@ -164,6 +165,18 @@ class Tree {
     });
   }
 
+  // Forgets points; the last of the others take their slots, as in `moves`. What is left has the law of a tree that
+  // never saw them, if they were chosen without looking at the tree: a Mondrian tree restricted to fewer points is one
+  // on those points. The store must still hold everything where it was.
+  void forget(std::span<const Slot> slots, std::span<const Move> moves, const Points& points, Workspace& work) {
+    for (const Slot slot : slots) {
+      forget_one(slot, points, work);
+      if (empty()) return;
+    }
+    for (const Move& move : moves) relabel(move, points);
+    next_.resize(next_.size() - slots.size());
+  }
+
   std::size_t nbytes() const { return nodes_.nbytes() + target_.nbytes() + next_.capacity() * sizeof(Slot); }
 
  private:
@@ -274,6 +287,166 @@ class Tree {
     const Change change = extend_by_one({kRoot, 0, 1, 0.0, rng_.exponential()}, points, work, stop);
     finish(points, work, stop);
     return change;
+  }
+
+  // Takes a point out of its leaf, and sees to the nodes above.
+  void forget_one(Slot slot, const Points& points, Workspace& work) {
+    const float* row = points.row(slot);
+    Path& path = work.path;
+    path.clear();
+    find_path(nodes_, kRoot, row, path);
+    const NodeIndex leaf = path.back();
+    unlink(leaf, slot);
+    if (nodes_[leaf].n_points > 0) {
+      find_points(leaf, work.spare);
+      target_.remove_from_leaf(leaf, points, points.value(slot), work.spare);
+      shrink_leaf_box(leaf, row, points);
+    } else if (leaf == kRoot) {
+      clear();
+      return;
+    } else {
+      path.pop_back();
+      replace_by_child(path.back(), leaf == nodes_[path.back()].left ? leaf + 1 : leaf - 1, points, work);
+    }
+    while (path.size() > 1 && may_join(path[path.size() - 2], points)) {
+      path.pop_back();
+      join(path.back(), points, work);
+    }
+    path.pop_back();  // it is as it must be
+    set_shrunk(row, points.value(slot), points, work);
+  }
+
+  // Takes a slot out of the list of a leaf.
+  void unlink(NodeIndex leaf, Slot slot) {
+    Slot* link = &nodes_[leaf].first_point;
+    while (*link != slot) link = &next_[static_cast<std::size_t>(*link)];
+    *link = next_point(slot);
+    --nodes_[leaf].n_points;
+  }
+
+  // Puts the point of one slot into another.
+  void relabel(const Move& move, const Points& points) {
+    NodeIndex leaf = kRoot;
+    while (!nodes_[leaf].is_leaf()) leaf = nodes_[leaf].child(points.row(move.from));
+    Slot* link = &nodes_[leaf].first_point;
+    while (*link != move.from) link = &next_[static_cast<std::size_t>(*link)];
+    *link = move.to;
+    next_[static_cast<std::size_t>(move.to)] = next_point(move.from);
+  }
+
+  // Node j, which has lost its other child, becomes what its child is: born when j was, not when it was cut.
+  void replace_by_child(NodeIndex j, NodeIndex child, const Points& points, Workspace& work) {
+    const NodeIndex pair = nodes_[j].left;
+    target_.clear(pair + (child == pair));
+    target_.clear(j);
+    nodes_.release_box(j);
+    nodes_[j] = nodes_[child];
+    nodes_.split_time(j) = nodes_.split_time(child);
+    target_.move(child, j);
+    remove_pair(pair, points, work);
+  }
+
+  // Whether a node's children are leaves whose points together may pause. If they may, each may alone: so it is enough
+  // to look at leaves.
+  bool may_join(NodeIndex j, const Points& points) const {
+    const Node &left = nodes_[nodes_[j].left], &right = nodes_[nodes_[j].right()];
+    if (!left.is_leaf() || !right.is_leaf()) return false;
+    if (target_.is_small(static_cast<std::size_t>(left.n_points) + static_cast<std::size_t>(right.n_points)))
+      return true;
+    return !target_.is_mixed(nodes_[j].left) && !target_.is_mixed(nodes_[j].right()) &&
+           points.value(left.first_point) == points.value(right.first_point);
+  }
+
+  // Makes two leaves one, where their parent was: a paused block has not been cut yet.
+  void join(NodeIndex j, const Points& points, Workspace& work) {
+    const NodeIndex pair = nodes_[j].left;
+    std::vector<Slot>& slots = work.order;
+    slots.clear();
+    for (const NodeIndex child : {pair, pair + 1}) {
+      find_points(child, work.spare);
+      slots.insert(slots.end(), work.spare.begin(), work.spare.end());
+      target_.clear(child);
+      nodes_.release_box(child);
+    }
+    target_.clear(j);
+    nodes_.release_box(j);
+    start_leaf(j);
+    add_to_leaf(j, points, slots);
+    if (slots.size() > kFewPoints) set_box_of_leaf(j, points);
+    remove_pair(pair, points, work);
+  }
+
+  // Takes two nodes away, that hold nothing; the last two take their place.
+  void remove_pair(NodeIndex pair, const Points& points, Workspace& work) {
+    const NodeIndex last = static_cast<NodeIndex>(nodes_.size()) - 2;
+    if (pair != last) {
+      NodeIndex below = last;
+      while (!nodes_[below].is_leaf()) below = nodes_[below].left;
+      const float* row = points.row(nodes_[below].first_point);
+      NodeIndex parent = kRoot;
+      while (nodes_[parent].left != last || nodes_[parent].is_leaf()) parent = nodes_[parent].child(row);
+      nodes_[parent].left = pair;
+      for (const NodeIndex i : {0, 1}) {
+        nodes_[pair + i] = nodes_[last + i];
+        nodes_.split_time(pair + i) = nodes_.split_time(last + i);
+        target_.move(last + i, pair + i);
+        std::ranges::replace(work.path, last + i, pair + i);
+      }
+    }
+    nodes_.remove_last_two();
+    target_.truncate(nodes_.size());
+  }
+
+  void set_box_of_leaf(NodeIndex j, const Points& points) {
+    nodes_.add_box(j);
+    Slot slot = nodes_[j].first_point;
+    start_box(nodes_.lower(j), nodes_.upper(j), points.box(slot), n_features());
+    while ((slot = next_point(slot)) != kNoSlot) {
+      include(nodes_.lower(j), nodes_.upper(j), points.box(slot), n_features());
+    }
+  }
+
+  void shrink_leaf_box(NodeIndex leaf, const float* row, const Points& points) {
+    if (nodes_[leaf].n_points <= kFewPoints) {
+      nodes_.release_box(leaf);
+    } else if (touches(nodes_.stored_box(leaf), row, n_features())) {
+      set_box_of_leaf(leaf, points);
+    }
+  }
+
+  // Sets the nodes of the path, which have lost a point of this row and value, from their children.
+  void set_shrunk(const float* row, const Value& value, const Points& points, Workspace& work) {
+    bool may_touch = true, may_be_few = true, is_told = false;
+    for (auto j = work.path.rbegin(); j != work.path.rend() && (may_touch || !is_told); ++j) {
+      if (may_be_few && nodes_.has_box(*j)) {
+        may_be_few = has_few_points(*j);
+        if (may_be_few) nodes_.release_box(*j);
+      }
+      may_touch = may_touch && (!nodes_.has_box(*j) || touches(nodes_.stored_box(*j), row, n_features()));
+      if (may_touch && nodes_.has_box(*j)) {
+        start_box(nodes_.lower(*j), nodes_.upper(*j), box(nodes_[*j].left, points, work.inner), n_features());
+        include(nodes_.lower(*j), nodes_.upper(*j), box(nodes_[*j].right(), points, work.inner), n_features());
+      }
+      if (!is_told) is_told = !target_.remove_one(*j, nodes_[*j].left, nodes_[*j].right(), value);
+    }
+  }
+
+  bool has_few_points(NodeIndex j) const {
+    std::array<NodeIndex, kFewPoints + 1> pending;
+    std::size_t n_pending = 0;
+    for (std::int32_t n = 0;;) {
+      const Node& node = nodes_[j];
+      if (!node.is_leaf()) {
+        if (n_pending == kFewPoints) return false;
+        pending[n_pending++] = node.right();
+        j = node.left;
+        continue;
+      }
+      n += node.n_points;
+      if (n + static_cast<std::int32_t>(n_pending) > kFewPoints) return false;
+      if (n_pending == 0) return true;
+      j = pending[--n_pending];
+    }
   }
 
   // Sets internal nodes from their children.

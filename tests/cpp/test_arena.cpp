@@ -19,6 +19,14 @@ int main() {
       expected.insert(expected.begin() + position, i);
       CHECK(std::equal(expected.begin(), expected.end(), arena.data(block)));
     }
+    // And back again.
+    while (expected.size() > 1) {
+      const std::uint32_t size = static_cast<std::uint32_t>(expected.size());
+      const std::uint32_t position = place == 0 ? 0 : place == 1 ? size - 1 : size / 2;
+      block = arena.erase(block, size, position);
+      expected.erase(expected.begin() + position);
+      CHECK(std::equal(expected.begin(), expected.end(), arena.data(block)));
+    }
   }
   // A released block is used again.
   const BlockArena::Offset block = arena.allocate(5);

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <iterator>
 #include <set>
 #include <vector>
 
@@ -39,6 +40,10 @@ void test_against_std_set(std::int32_t n_classes, std::int32_t widen_to) {
       both.insert(expected[b].begin(), expected[b].end());
       sets.assign_union(node, static_cast<NodeIndex>(a), static_cast<NodeIndex>(b));
       expected[j] = both;
+    } else if (action < 8 && !expected[j].empty()) {
+      const Label label = *std::next(expected[j].begin(), below(static_cast<int>(expected[j].size())));
+      sets.erase(node, label);
+      expected[j].erase(label);
     } else {
       const Label label = below(n_classes);
       CHECK(sets.contains(node, label) == (expected[j].count(label) == 1));

@@ -1,11 +1,14 @@
 #include "tree.hpp"
 
+#include <algorithm>
 #include <cmath>
+#include <functional>
 #include <memory>
 #include <utility>
 #include <vector>
 
 #include "check.hpp"
+#include "gaussian_target.hpp"
 #include "invariants.hpp"
 #include "label_target.hpp"
 #include "label_walk.hpp"
@@ -54,6 +57,145 @@ void test_growing_keeps_the_invariants() {
     CHECK(tree.n_points() == 300);
     CHECK((lifetime > 0.0) == (tree.nodes().size() > 1));
   }
+}
+
+// Forgets points of a tree and of its store, as a forest does.
+template <class T, class V>
+void forget(T& tree, PointStore<V>& points, std::vector<Slot> slots, Workspace& work) {
+  const std::vector<Move> moves = moves_after(slots, points.size());
+  tree.forget(slots, moves, points, work);
+  points.remove(slots, moves);
+}
+
+void test_forgetting_keeps_the_invariants() {
+  StopSignal signal({});
+  StopProbe stop(signal, true);
+  Workspace work;
+  for (const std::int32_t min_samples_split : {2, 6}) {
+    for (const std::int32_t n_classes : {1, 3, 70}) {
+      for (const double lifetime : {kInfinity, 1.0}) {
+        auto points = random_points(200, 3, n_classes);
+        LabelTree tree(3, lifetime, LabelTarget(min_samples_split), Rng(3, 0));
+        tree.target().reserve_classes(n_classes);
+        tree.grow(points, Columns(points, 200), measure_of({1.0, 2.0, 1.0}, 30.0), work, stop);
+        Rng rng(5, 0);
+        const auto more = random_points(300, 3, n_classes);
+        std::size_t n_more = 0;
+        while (points.size() > 0) {
+          if (rng.uniform() < 0.4 && n_more + 3 <= more.size()) {
+            points.append(more.rows().subspan(n_more * 3, 9), more.values().subspan(n_more, 3));
+            n_more += 3;
+            tree.extend(points, points.size(), work, stop);
+          } else {
+            std::vector<Slot> slots;
+            const std::size_t most = std::min<std::size_t>(points.size(), 4);
+            while (slots.size() < most) {
+              const Slot slot = static_cast<Slot>(rng.uniform() * static_cast<double>(points.size()));
+              if (std::ranges::find(slots, slot) == slots.end()) slots.push_back(slot);
+            }
+            std::ranges::sort(slots, std::greater());
+            forget(tree, points, slots, work);
+          }
+          CHECK(tree.n_points() == points.size());
+          check_invariants(tree, points, min_samples_split);
+        }
+        CHECK(tree.empty());
+      }
+    }
+  }
+}
+
+void test_forgetting_numbers_keeps_the_invariants() {
+  StopSignal signal({});
+  StopProbe stop(signal, true);
+  Workspace work;
+  GaussianPrior prior;
+  prior.scale = 2.0;
+  prior.noise = 0.1;
+  const auto measure =
+      std::make_shared<const MeasureWith<GaussianPrior>>(std::vector<double>{1.0, 3.0}, 5.0, std::move(prior));
+  Rng rng(11, 0);
+  PointStore<double> points(2);
+  for (int i = 0; i < 120; ++i) {
+    const float row[] = {static_cast<float>(rng.uniform()), static_cast<float>(rng.uniform())};
+    const double value[] = {std::floor(4.0 * rng.uniform())};  // equal ones are often side by side
+    points.append(row, value);
+  }
+  Tree<GaussianTarget> tree(2, kInfinity, GaussianTarget(2), Rng(3, 0));
+  tree.grow(points, Columns(points, 120), measure, work, stop);
+  while (points.size() > 0) {
+    forget(tree, points, {static_cast<Slot>(rng.uniform() * static_cast<double>(points.size()))}, work);
+    check_invariants(tree, points, 2);
+  }
+  CHECK(tree.empty());
+}
+
+// The mean and its standard error, so that two samples can be compared.
+struct Mean {
+  double sum = 0.0, squares = 0.0, n = 0.0;
+
+  void add(double x) {
+    sum += x;
+    squares += x * x;
+    n += 1.0;
+  }
+  double mean() const { return sum / n; }
+  double error() const { return std::sqrt((squares / n - mean() * mean()) / n); }
+};
+
+// Learning points and forgetting some has the law of never having seen them: whichever they are, as long as the tree
+// has no say in it. Twelve comparisons that fail by chance once in a million each.
+void test_forgetting_has_the_law_of_never_having_seen() {
+  constexpr std::size_t kTrees = 4000;
+  const std::vector<float> rows{0.1f, 0.2f, 0.9f, 0.3f, 0.4f, 0.8f, 0.5f, 0.5f, 0.3f, 0.6f, 5.0f, 0.4f, 0.7f, -3.0f};
+  const std::vector<Label> labels{0, 1, 0, 1, 1, 2, 2};
+  const auto measure = measure_of({1.0, 0.5}, 10.0);
+  StopSignal signal({});
+  StopProbe stop(signal, true);
+  Workspace work;
+  for (const std::vector<Slot>& gone : {std::vector<Slot>{6, 5}, {1, 0}, {4}}) {
+    for (const std::int32_t min_samples_split : {2, 4}) {
+      PointStore<Label> left(2);
+      for (std::size_t i = 0; i < labels.size(); ++i) {
+        if (std::ranges::find(gone, static_cast<Slot>(i)) != gone.end()) continue;
+        left.append(std::span(rows).subspan(2 * i, 2), std::span(labels).subspan(i, 1));
+      }
+      Mean times[2], sizes[2];
+      for (std::size_t t = 0; t < kTrees; ++t) {
+        PointStore<Label> points(2);
+        points.append(rows, labels);
+        LabelTree forgetful(2, kInfinity, LabelTarget(min_samples_split), Rng(17, t));
+        forgetful.grow(points, Columns(points, 4), measure, work, stop);
+        forgetful.extend_one_by_one(points, points.size(), work, stop);
+        forget(forgetful, points, gone, work);
+        LabelTree other(2, kInfinity, LabelTarget(min_samples_split), Rng(18, t));
+        other.grow(left, Columns(left, left.size()), measure, work, stop);
+        for (const LabelTree* tree : {&forgetful, &other}) {
+          const std::size_t which = tree == &other;
+          times[which].add(std::min(tree->nodes().split_time(kRoot), 100.0));
+          sizes[which].add(static_cast<double>(tree->nodes().size()));
+        }
+      }
+      for (const Mean* means : {times, sizes}) {
+        const double error = std::hypot(means[0].error(), means[1].error());
+        CHECK(std::abs(means[0].mean() - means[1].mean()) <= 5.0 * error);
+      }
+    }
+  }
+}
+
+void test_closing_ranks() {
+  const auto check = [](std::vector<Slot> gone, std::size_t n, std::vector<std::pair<Slot, Slot>> expected) {
+    std::vector<std::pair<Slot, Slot>> moves;
+    for (const Move& move : moves_after(gone, n)) moves.emplace_back(move.from, move.to);
+    CHECK(moves == expected);
+  };
+  check({2}, 5, {{4, 2}});
+  check({4}, 5, {});
+  check({4, 3}, 5, {});
+  check({4, 1}, 5, {{3, 1}});
+  check({3, 0}, 5, {{4, 0}});
+  check({2, 1, 0}, 3, {});
 }
 
 void test_two_points_by_hand() {
@@ -212,6 +354,10 @@ void test_discounts() {
 
 int main() {
   test_growing_keeps_the_invariants();
+  test_forgetting_keeps_the_invariants();
+  test_forgetting_numbers_keeps_the_invariants();
+  test_forgetting_has_the_law_of_never_having_seen();
+  test_closing_ranks();
   test_two_points_by_hand();
   test_ways();
   test_one_by_one_is_one_by_one();
