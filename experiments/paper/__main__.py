@@ -18,6 +18,7 @@ import signal
 import sys
 import time
 from collections.abc import Sequence
+from concurrent.futures import BrokenExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -70,6 +71,16 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 2
     except TaskError as error:
         print(error, file=sys.stderr)
+        return 1
+    except BrokenExecutor:
+        print(
+            "A process was killed, perhaps for want of memory: try fewer --jobs. What is done is "
+            "kept; the same command goes on from here.",
+            file=sys.stderr,
+        )
+        return 1
+    except OSError as error:
+        print(f"The results cannot be written: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         print("Interrupted. The same command goes on from here.", file=sys.stderr)

@@ -214,10 +214,12 @@ def why_close(race: Race, data: str, name: str) -> str:
             f"{name} on {data} becomes more accurate than MF, and comes to MF's last accuracy "
             "before it has seen everything"
         )
-    return (
-        f"{name} on {data} is compiled here, as MF is, where the paper compares Python with "
-        "Python; and it only counts at a leaf, where MF keeps boxes of all features along a path"
+    why = (
+        f"{name} on {data} is compiled here, as MF is, where the paper compares Python with Python"
     )
+    if name in RETRAINED:
+        return why
+    return f"{why}; and it only counts at a leaf, where MF keeps boxes of all features along a path"
 
 
 def denil_like_saffari(race: Race) -> Iterator[Claim]:
@@ -245,8 +247,7 @@ def denil_like_saffari(race: Race) -> Iterator[Claim]:
     if halves:
         why += (
             "; after one pass over all data it is to be compared with the tuned ORF-Saffari on "
-            "half "
-            f"of them: {', '.join(halves)}"
+            f"half of them: {', '.join(halves)}"
         )
     yield from claim(
         "section 7, of Denil et al.",
@@ -402,8 +403,7 @@ def costs(race: Race) -> Iterator[Claim]:
         parts,
         "A training takes a fixed time, which is most of it while samples are few, and a part that "
         "grows: in brackets the R² of fixed + factor × N log N for one training, and the fixed "
-        "part. "
-        "The sum over the mini-batches comes to its O(N² log N) beyond these sizes.",
+        "part. The sum over the mini-batches comes to its O(N² log N) beyond these sizes.",
     )
 
 
@@ -520,8 +520,7 @@ def beside_river(race: Race) -> Iterator[Claim]:
         "with learned weights, and are no more accurate (by two standard errors; same seeds)",
         parts,
         "In few rows learning the weights is most of the time. Without, MF is faster by the "
-        "factors "
-        "in brackets.",
+        "factors in brackets.",
     )
 
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
+from zipfile import BadZipFile
 
 import numpy as np
 from numpy.typing import NDArray
@@ -106,8 +107,14 @@ def raw(name: str) -> tuple[NDArray, NDArray, NDArray, NDArray]:
                 f"There is no {name}.npz in the folder ONLINEFOREST_DATA names, {folder}. "
                 "Put it there, or unset ONLINEFOREST_DATA to fetch the data from OpenML."
             )
-        with np.load(path, allow_pickle=False) as file:
-            return tuple(file[key] for key in ("X_train", "y_train", "X_test", "y_test"))
+        keys = ("X_train", "y_train", "X_test", "y_test")
+        try:
+            with path.open("rb") as stream, np.load(stream, allow_pickle=False) as file:
+                return tuple(file[key] for key in keys)
+        except (OSError, EOFError, ValueError, KeyError, BadZipFile) as error:
+            raise DataError(
+                f"{path} must be an npz file with the arrays {', '.join(keys)}: {error}"
+            ) from error
     return fetched(name)
 
 

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -204,6 +205,21 @@ class TestData:
     def test_a_folder_without_the_file(self, monkeypatch, tmp_path):
         monkeypatch.setenv("ONLINEFOREST_DATA", str(tmp_path))
         with pytest.raises(DataError, match=r"no dna\.npz.*unset ONLINEFOREST_DATA"):
+            paper_data.raw("dna")
+
+    @pytest.mark.parametrize("content", [b"", b"PK\x03\x04 and no more", b"not at all"])
+    def test_a_broken_file_is_named(self, monkeypatch, tmp_path, content):
+        (tmp_path / "dna.npz").write_bytes(content)
+        monkeypatch.setenv("ONLINEFOREST_DATA", str(tmp_path))
+        with pytest.raises(
+            DataError, match=r"dna\.npz must be an npz file with the arrays X_train"
+        ):
+            paper_data.raw("dna")
+
+    def test_a_file_that_lacks_an_array(self, monkeypatch, tmp_path):
+        np.savez(tmp_path / "dna.npz", X_train=np.zeros((2, 2)))
+        monkeypatch.setenv("ONLINEFOREST_DATA", str(tmp_path))
+        with pytest.raises(DataError, match="y_train is not a file"):
             paper_data.raw("dna")
 
     @pytest.mark.skipif("ONLINEFOREST_DATA" not in os.environ, reason="needs the data sets")
@@ -665,6 +681,22 @@ def test_what_is_wrong_with_the_command_is_said(option, capsys):
     with pytest.raises(SystemExit, match="2"):
         main(["--quick", option, "0"])
     assert f"{option} must be at least 1. Got 0 instead." in capsys.readouterr().err
+
+
+def test_a_folder_that_cannot_be_written_is_named(tmp_path, capsys):
+    (tmp_path / "taken").write_text("a file")
+    options = ["--quick", "--methods", MF_10, "--seeds", "1", "--jobs", "1"]
+    assert main([*options, "--output", str(tmp_path / "taken")]) == 1
+    assert "The results cannot be written" in capsys.readouterr().err
+
+
+def test_a_killed_process_is_told(monkeypatch, capsys):
+    def broken(*_):
+        raise BrokenProcessPool
+
+    monkeypatch.setattr("experiments.paper.__main__.run_all", broken)
+    assert main(["--quick"]) == 1
+    assert "try fewer --jobs" in capsys.readouterr().err
 
 
 def test_only_a_whole_run_goes_into_the_docs(capsys, tmp_path):
