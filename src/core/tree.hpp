@@ -372,7 +372,10 @@ class Tree {
     nodes_.release_box(j);
     start_leaf(j);
     add_to_leaf(j, points, slots);
-    if (slots.size() > kFewPoints) set_box_of_leaf(j, points);
+    if (slots.size() > kFewPoints) {
+      nodes_.add_box(j);
+      set_leaf_box(j, points, [] {});
+    }
     remove_pair(pair, points, work);
   }
 
@@ -397,20 +400,11 @@ class Tree {
     target_.truncate(nodes_.size());
   }
 
-  void set_box_of_leaf(NodeIndex j, const Points& points) {
-    nodes_.add_box(j);
-    Slot slot = nodes_[j].first_point;
-    start_box(nodes_.lower(j), nodes_.upper(j), points.box(slot), n_features());
-    while ((slot = next_point(slot)) != kNoSlot) {
-      include(nodes_.lower(j), nodes_.upper(j), points.box(slot), n_features());
-    }
-  }
-
   void shrink_leaf_box(NodeIndex leaf, const float* row, const Points& points) {
     if (nodes_[leaf].n_points <= kFewPoints) {
       nodes_.release_box(leaf);
     } else if (touches(nodes_.stored_box(leaf), row, n_features())) {
-      set_box_of_leaf(leaf, points);
+      set_leaf_box(leaf, points, [] {});
     }
   }
 
@@ -423,10 +417,7 @@ class Tree {
         if (may_be_few) nodes_.release_box(*j);
       }
       may_touch = may_touch && (!nodes_.has_box(*j) || touches(nodes_.stored_box(*j), row, n_features()));
-      if (may_touch && nodes_.has_box(*j)) {
-        start_box(nodes_.lower(*j), nodes_.upper(*j), box(nodes_[*j].left, points, work.inner), n_features());
-        include(nodes_.lower(*j), nodes_.upper(*j), box(nodes_[*j].right(), points, work.inner), n_features());
-      }
+      if (may_touch && nodes_.has_box(*j)) set_box_from_children(*j, points, work);
       if (!is_told) is_told = !target_.remove_one(*j, nodes_[*j].left, nodes_[*j].right(), value);
     }
   }
@@ -453,13 +444,15 @@ class Tree {
   void finish(const Points& points, Workspace& work, StopProbe& stop) {
     for (auto unset = work.unset.rbegin(); unset != work.unset.rend(); ++unset) {
       const NodeIndex j = unset->node;
-      if (unset->is_new && nodes_.has_box(j)) {
-        start_box(nodes_.lower(j), nodes_.upper(j), box(nodes_[j].left, points, work.inner), n_features());
-        include(nodes_.lower(j), nodes_.upper(j), box(nodes_[j].right(), points, work.inner), n_features());
-      }
+      if (unset->is_new && nodes_.has_box(j)) set_box_from_children(j, points, work);
       combine(j);
       if (work.may_stop) stop.tick(n_features());
     }
+  }
+
+  void set_box_from_children(NodeIndex j, const Points& points, Workspace& work) {
+    start_box(nodes_.lower(j), nodes_.upper(j), box(nodes_[j].left, points, work.inner), n_features());
+    include(nodes_.lower(j), nodes_.upper(j), box(nodes_[j].right(), points, work.inner), n_features());
   }
 
   void combine(NodeIndex j) { target_.combine(j, nodes_[j].left, nodes_[j].right()); }
@@ -684,7 +677,9 @@ class Tree {
         include_points(nodes_.lower(j), nodes_.upper(j), points, slots, work, stop);
       } else if (nodes_[j].n_points > kFewPoints) {
         nodes_.add_box(j);
-        set_leaf_box(j, points, work, stop);
+        set_leaf_box(j, points, [&] {
+          if (work.may_stop) stop.tick(n_features());
+        });
       }
       return true;
     }
@@ -816,15 +811,20 @@ class Tree {
     add_to_leaf(j, points, slots);
     if (slots.size() > kFewPoints) {
       nodes_.add_box(j);
-      set_leaf_box(j, points, work, stop);
+      set_leaf_box(j, points, [&] {
+        if (work.may_stop) stop.tick(n_features());
+      });
     }
   }
 
-  void set_leaf_box(NodeIndex j, const Points& points, Workspace& work, StopProbe& stop) {
+  // Calls tick() for each point.
+  template <class Tick>
+  void set_leaf_box(NodeIndex j, const Points& points, Tick tick) {
     Slot slot = nodes_[j].first_point;
     start_box(nodes_.lower(j), nodes_.upper(j), points.box(slot), n_features());
     while ((slot = next_point(slot)) != kNoSlot) {
-      include_points(nodes_.lower(j), nodes_.upper(j), points, std::span(&slot, 1), work, stop);
+      include(nodes_.lower(j), nodes_.upper(j), points.box(slot), n_features());
+      tick();
     }
   }
 
