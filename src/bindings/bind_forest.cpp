@@ -59,22 +59,33 @@ WeightRule weight_rule_of(const std::string& name) {
   throw std::invalid_argument("weight_rule must be 'unit', 'fixed', 'range' or 'learned', got '" + name + "'");
 }
 
+KeepOptions keep_of(std::size_t window, std::size_t reservoir, double half_life) {
+  if (window > 0 && reservoir > 0) throw std::invalid_argument("window and reservoir exclude each other");
+  if (window > 0) return {KeepRule::kLatest, window, kInfinity};
+  if (reservoir > 0) return {KeepRule::kSample, reservoir, half_life};
+  return {};
+}
+
 void init_label_forest(LabelForest* self, std::size_t n_trees, std::size_t n_features, double lifetime, double discount,
                        std::int32_t min_samples_split, const std::string& weight_rule,
                        const std::optional<InArray<double, 1>>& weights, std::uint64_t seed,
-                       std::optional<double> leaf_discount) {
-  new (self) LabelForest({{n_trees, n_features, lifetime, discount, min_samples_split, weight_rule_of(weight_rule),
-                           weights ? vector_of(*weights) : std::vector<double>(), seed},
-                          leaf_discount.value_or(0.0),
-                          !leaf_discount});
+                       std::optional<double> leaf_discount, std::size_t window, std::size_t reservoir,
+                       double half_life) {
+  new (self)
+      LabelForest({{n_trees, n_features, lifetime, discount, min_samples_split, weight_rule_of(weight_rule),
+                    weights ? vector_of(*weights) : std::vector<double>(), seed, keep_of(window, reservoir, half_life)},
+                   leaf_discount.value_or(0.0),
+                   !leaf_discount});
 }
 
 void init_gaussian_forest(GaussianForest* self, std::size_t n_trees, std::size_t n_features, double lifetime,
                           std::optional<double> discount, std::int32_t min_samples_split,
                           const std::string& weight_rule, const std::optional<InArray<double, 1>>& weights,
-                          std::uint64_t seed, std::optional<double> noise, bool trend, bool calibrate) {
+                          std::uint64_t seed, std::optional<double> noise, bool trend, bool calibrate,
+                          std::size_t window, std::size_t reservoir, double half_life) {
   GaussianOptions options{{n_trees, n_features, lifetime, 0.0, min_samples_split, weight_rule_of(weight_rule),
-                           weights ? vector_of(*weights) : std::vector<double>(), seed}};
+                           weights ? vector_of(*weights) : std::vector<double>(), seed,
+                           keep_of(window, reservoir, half_life)}};
   options.discount = discount.value_or(options.discount);
   options.learns_discount = !discount;
   options.noise = noise.value_or(options.noise);
@@ -84,10 +95,24 @@ void init_gaussian_forest(GaussianForest* self, std::size_t n_trees, std::size_t
   new (self) GaussianForest(std::move(options));
 }
 
-void learn_labels(LabelForest& self, const InArray<float, 2>& rows, const InArray<Label, 1>& labels,
-                  std::int32_t n_classes, std::size_t n_threads, bool one_by_one) {
+// False if other points came first, and nothing has changed.
+template <class Learn>
+bool is_in_turn(Learn learn) {
+  return without_gil([&] {
+    try {
+      learn();
+      return true;
+    } catch (const NotInTurn&) {
+      return false;
+    }
+  });
+}
+
+bool learn_labels(LabelForest& self, const InArray<float, 2>& rows, const InArray<Label, 1>& labels,
+                  std::int32_t n_classes, std::size_t n_threads, bool one_by_one, std::optional<Serial> first) {
   require_width(self, rows);
-  without_gil([&] { self.learn(span_of(rows), span_of(labels), n_classes, n_threads, signal_arrived, one_by_one); });
+  return is_in_turn(
+      [&] { self.learn(span_of(rows), span_of(labels), n_classes, n_threads, signal_arrived, one_by_one, first); });
 }
 
 OutArray<double, 2> predict_labels(const LabelForest& self, const InArray<float, 2>& rows, std::size_t n_threads) {
@@ -115,10 +140,10 @@ bool predict_one_label(const LabelForest& self, nb::handle x, const InOutArray<d
   return true;
 }
 
-void learn_values(GaussianForest& self, const InArray<float, 2>& rows, const InArray<double, 1>& values,
-                  std::size_t n_threads, bool one_by_one) {
+bool learn_values(GaussianForest& self, const InArray<float, 2>& rows, const InArray<double, 1>& values,
+                  std::size_t n_threads, bool one_by_one, std::optional<Serial> first) {
   require_width(self, rows);
-  without_gil([&] { self.learn(span_of(rows), span_of(values), n_threads, signal_arrived, one_by_one); });
+  return is_in_turn([&] { self.learn(span_of(rows), span_of(values), n_threads, signal_arrived, one_by_one, first); });
 }
 
 OutArray<double, 2> predict_values(const GaussianForest& self, const InArray<float, 2>& rows, std::size_t n_threads) {
@@ -180,6 +205,31 @@ void refresh(Forest& self, std::size_t n_threads) {
 }
 
 template <class Forest>
+void forget(Forest& self, const InArray<Serial, 1>& serials, std::size_t n_threads) {
+  without_gil([&] { self.forget(span_of(serials), n_threads, signal_arrived); });
+}
+
+// The places of rows that are not stored; if there are any, nothing was forgotten.
+template <class Forest>
+OutArray<std::int64_t, 1> forget_rows(Forest& self, const InArray<float, 2>& rows,
+                                      const InArray<typename Forest::Value, 1>& values, std::size_t n_threads) {
+  require_width(self, rows);
+  const auto missing =
+      without_gil([&] { return self.forget(span_of(rows), span_of(values), n_threads, signal_arrived); });
+  return to_array(std::vector<std::int64_t>(missing.begin(), missing.end()));
+}
+
+template <class Forest>
+OutArray<std::uint8_t, 1> are_stored(const Forest& self, const InArray<Serial, 1>& serials) {
+  return to_array(without_gil([&] { return self.are_stored(span_of(serials)); }));
+}
+
+template <class Forest>
+void keep_latest(Forest& self, std::size_t n, std::size_t n_threads) {
+  without_gil([&] { self.keep_latest(n, n_threads, signal_arrived); });
+}
+
+template <class Forest>
 OutArray<double, 1> relevance(const Forest& self, std::size_t n_threads) {
   return to_array(without_gil([&] { return self.relevance(n_threads, signal_arrived); }));
 }
@@ -221,6 +271,14 @@ nb::class_<Forest> bind_common(nb::module_& module, const char* name, const char
   nb::class_<Forest> forest(module, name, doc);
   forest.def("apply", &apply<Forest>, "rows"_a.noconvert(), "n_threads"_a = 1)
       .def("refresh", &refresh<Forest>, "n_threads"_a = 1)
+      .def("forget", &forget<Forest>, "serials"_a.noconvert(), "n_threads"_a = 1)
+      .def("forget_rows", &forget_rows<Forest>, "rows"_a.noconvert(), "values"_a.noconvert(), "n_threads"_a = 1)
+      .def("are_stored", &are_stored<Forest>, "serials"_a.noconvert())
+      .def("keep_latest", &keep_latest<Forest>, "n"_a, "n_threads"_a = 1)
+      .def_prop_ro("n_seen", [](const Forest& self) { return without_gil([&] { return self.n_seen(); }); })
+      .def_prop_ro(
+          "serials", [](const Forest& self) { return to_array(without_gil([&] { return self.serials(); })); },
+          nb::rv_policy::move)
       .def("relevance", &relevance<Forest>, "n_threads"_a = 1)
       .def("check_invariants", [](const Forest& self) { without_gil([&] { check_invariants(self); }); })
       .def("get_state",
@@ -253,9 +311,9 @@ void bind_forests(nb::module_& module) {
   bind_common<LabelForest>(module, "LabelForest", "A Mondrian forest over labels 0, 1, ... Rows are finite float32.")
       .def("__init__", &init_label_forest, "n_trees"_a, "n_features"_a, nb::kw_only(), "lifetime"_a, "discount"_a,
            "min_samples_split"_a, "weight_rule"_a, "weights"_a.noconvert() = nb::none(), "seed"_a,
-           "leaf_discount"_a.none() = 0.0)
+           "leaf_discount"_a.none() = 0.0, "window"_a = 0, "reservoir"_a = 0, "half_life"_a = kInfinity)
       .def("learn", &learn_labels, "rows"_a.noconvert(), "labels"_a.noconvert(), "n_classes"_a, "n_threads"_a = 1,
-           "one_by_one"_a = false)
+           "one_by_one"_a = false, "first"_a.none() = nb::none())
       .def("predict", &predict_labels, "rows"_a.noconvert(), "n_threads"_a = 1)
       .def("learn_one", &learn_one_label, "row"_a, "label"_a, "n_classes"_a)
       .def("predict_one", &predict_one_label, "row"_a, "out"_a.noconvert())
@@ -267,9 +325,9 @@ void bind_forests(nb::module_& module) {
   bind_common<GaussianForest>(module, "GaussianForest", "A Mondrian forest over numbers. Rows are finite float32.")
       .def("__init__", &init_gaussian_forest, "n_trees"_a, "n_features"_a, nb::kw_only(), "lifetime"_a,
            "discount"_a.none(), "min_samples_split"_a, "weight_rule"_a, "weights"_a.noconvert() = nb::none(), "seed"_a,
-           "noise"_a.none(), "trend"_a, "calibrate"_a)
+           "noise"_a.none(), "trend"_a, "calibrate"_a, "window"_a = 0, "reservoir"_a = 0, "half_life"_a = kInfinity)
       .def("learn", &learn_values, "rows"_a.noconvert(), "values"_a.noconvert(), "n_threads"_a = 1,
-           "one_by_one"_a = false)
+           "one_by_one"_a = false, "first"_a.none() = nb::none())
       .def("predict", &predict_values, "rows"_a.noconvert(), "n_threads"_a = 1)
       .def("learn_one", &learn_one_value, "row"_a, "value"_a)
       .def("predict_one", &predict_one_value, "row"_a)

@@ -88,14 +88,14 @@ void put(nb::dict& dict, const GaussianForest::Extra& extra) {
   dict["calibration_scale"] = extra.calibration.scale;
   dict["calibration_noise"] = extra.calibration.noise;
   dict["calibration_levels"] = to_array(std::vector<double>(extra.calibration.levels));
-  dict["calibrated_from"] = extra.calibrated_from;
+  dict["n_calibrated"] = extra.n_calibrated;
 }
 
 void get(const nb::dict& dict, GaussianForest::Extra& extra) {
   extra.calibration.scale = entry<double>(dict, "calibration_scale");
   extra.calibration.noise = entry<double>(dict, "calibration_noise");
   extra.calibration.levels = vector_entry<double>(dict, "calibration_levels");
-  extra.calibrated_from = entry<std::size_t>(dict, "calibrated_from");
+  extra.n_calibrated = entry<std::uint64_t>(dict, "n_calibrated");
 }
 
 // What all of them have.
@@ -108,6 +108,9 @@ void put_options(nb::dict& dict, const ForestOptions& options) {
   dict["weight_rule"] = static_cast<int>(options.weight_rule);
   dict["given_weights"] = to_array(std::vector<double>(options.weights));
   dict["seed"] = options.seed;
+  dict["keep_rule"] = static_cast<int>(options.keep.rule);
+  dict["capacity"] = options.keep.capacity;
+  dict["half_life"] = options.keep.half_life;
 }
 
 void get_options(const nb::dict& dict, ForestOptions& options) {
@@ -121,6 +124,10 @@ void get_options(const nb::dict& dict, ForestOptions& options) {
   }
   options.weights = vector_entry<double>(dict, "given_weights");
   options.seed = entry<std::uint64_t>(dict, "seed");
+  options.keep.rule = static_cast<KeepRule>(entry<int>(dict, "keep_rule"));
+  if (!is_known(options.keep.rule)) throw std::invalid_argument("not the state of a forest: 'keep_rule' is unknown");
+  options.keep.capacity = entry<std::size_t>(dict, "capacity");
+  options.keep.half_life = entry<double>(dict, "half_life");
 }
 
 template <class Prior>
@@ -178,7 +185,12 @@ nb::dict state_to_dict(ForestState<Forest> state) {
   dict["rows"] = to_array(std::move(state.rows));
   dict["values"] = to_array(std::move(state.values));
   put_measure(dict, std::move(state.measure));
-  dict["measure_computed_from"] = state.measure_computed_from;
+  dict["measure_computed_from"] = state.schedule.computed_from;
+  dict["n_since_measure"] = state.schedule.n_since;
+  dict["n_refreshes"] = state.schedule.n_refreshes;
+  dict["serials"] = to_array(std::move(state.serials));
+  dict["n_seen"] = state.n_seen;
+  dict["turned_away"] = state.turned_away;
   nb::list trees;
   for (auto& tree : state.trees) trees.append(tree_to_dict(std::move(tree)));
   dict["trees"] = trees;
@@ -194,7 +206,12 @@ ForestState<Forest> state_from_dict(const nb::dict& dict) {
   state.rows = vector_entry<float>(dict, "rows");
   state.values = vector_entry<typename Forest::Value>(dict, "values");
   get_measure(dict, state.measure);
-  state.measure_computed_from = entry<std::uint64_t>(dict, "measure_computed_from");
+  state.schedule.computed_from = entry<std::uint64_t>(dict, "measure_computed_from");
+  state.schedule.n_since = entry<std::uint64_t>(dict, "n_since_measure");
+  state.schedule.n_refreshes = entry<std::uint64_t>(dict, "n_refreshes");
+  state.serials = vector_entry<Serial>(dict, "serials");
+  state.n_seen = entry<std::uint64_t>(dict, "n_seen");
+  state.turned_away = entry<double>(dict, "turned_away");
   for (nb::handle tree : entry<nb::list>(dict, "trees")) {
     nb::dict tree_dict;
     if (!nb::try_cast<nb::dict>(tree, tree_dict, false)) {

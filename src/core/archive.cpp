@@ -89,7 +89,10 @@ ForestState<Forest> Archive<Forest>::save(const Forest& forest) {
     state.rows.assign(forest.points_.rows().begin(), forest.points_.rows().end());
     state.values.assign(forest.points_.values().begin(), forest.points_.values().end());
     state.measure = save_measure(forest.measure_);
-    state.measure_computed_from = forest.schedule_.computed_from();
+    state.schedule = forest.schedule_.state();
+    state.serials.assign(forest.tenure_.serials().begin(), forest.tenure_.serials().end());
+    state.n_seen = forest.tenure_.n_seen();
+    state.turned_away = forest.tenure_.turned_away();
     for (const auto& tree : forest.trees_) state.trees.push_back(save_tree(tree));
     return state;
   });
@@ -125,27 +128,29 @@ std::unique_ptr<Forest> Archive<Forest>::restore(const State& state) {
   const std::size_t n_features = state.options.n_features;
   require_state(state.rows.size() == state.values.size() * n_features, "rows and values differ in number");
   require_state(std::ranges::all_of(state.rows, [](float x) { return std::isfinite(x); }), "a point is not finite");
-  require_state(state.measure_computed_from <= state.values.size(),
-                "the measure comes from more points than there are");
+  require_state(state.serials.size() == state.values.size(), "not every point has its time");
+  require_state(state.schedule.computed_from <= state.n_seen && state.schedule.n_since <= state.n_seen,
+                "the measure comes from more points than there were");
   // A first call that was stopped while the measure was learned has stored points, but has no measure yet.
   const bool has_measure = !state.measure.weights.empty();
   if (has_measure) {
     require_state(!state.values.empty(), "there is a measure, but no points");
     require_measure(state.measure, n_features);
   } else {
-    require_state(state.measure_computed_from == 0, "there must be one weight per feature");
+    require_state(state.schedule.computed_from == 0, "there must be one weight per feature");
     require_state(std::ranges::all_of(state.trees, [](const TreeState<Prior>& tree) { return tree.left.empty(); }),
                   "there must be one weight per feature");
   }
 
   forest->points_.append(state.rows, state.values);
   try {
+    forest->tenure_.restore(state.serials, state.n_seen, state.turned_away);
     forest->restore(state.extra);
   } catch (const std::invalid_argument& error) {
     require_state(false, error.what());
   }
   if (has_measure) forest->measure_ = std::make_shared<const MeasureWith<Prior>>(measure_from(state.measure));
-  forest->schedule_.resume(state.measure_computed_from);
+  forest->schedule_.resume(state.schedule);
   // A tree's own measure is that of all, unless a call was stopped.
   MeasurePointer<Prior> expected;
   for (std::size_t i = 0; i < state.trees.size(); ++i) {

@@ -41,7 +41,10 @@ struct ForestState {
   std::vector<float> rows;
   std::vector<typename Forest::Value> values;
   MeasureState<Prior> measure;  // without weights before anything is learned
-  std::uint64_t measure_computed_from = 0;
+  MeasureSchedule::State schedule;
+  std::vector<Serial> serials;  // per point: when it came
+  std::uint64_t n_seen = 0;
+  double turned_away = -kInfinity;
   std::vector<TreeState<Prior>> trees;
 };
 

@@ -76,6 +76,20 @@ inline bool touches(BoxView box, const float* row, std::size_t n_features) {
   return false;
 }
 
+// One side of a box.
+struct Bound {
+  std::uint32_t dimension;
+  bool is_upper;
+};
+
+// Appends the bounds of a box that a row lies on.
+inline void find_touched(BoxView box, const float* row, std::size_t n_features, std::vector<Bound>& bounds) {
+  for (std::size_t d = 0; d < n_features; ++d) {
+    if (row[d] == box.lower[d]) bounds.push_back({static_cast<std::uint32_t>(d), false});
+    if (row[d] == box.upper[d]) bounds.push_back({static_cast<std::uint32_t>(d), true});
+  }
+}
+
 // Room for a box.
 class BoxBuffer {
  public:

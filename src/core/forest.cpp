@@ -1,7 +1,10 @@
 #include "forest.hpp"
 
 #include <algorithm>
+#include <exception>
+#include <functional>
 #include <mutex>
+#include <numeric>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -25,7 +28,8 @@ std::size_t largest_set(std::size_t n_features) {
 // A set of fewer points than one in so many of the tree's is learned point by point.
 constexpr std::size_t kSmallSet = 8;
 constexpr std::size_t kBetweenStops = 256;  // points learned one by one before the next look at the stop signal
-constexpr std::size_t kUsualDepth = 32;     // for a rough guess of the numbers that are touched
+// Of so many points left one is forgotten, at most; if more are, trees are quicker grown afresh.
+constexpr std::size_t kFewForgotten = 4;
 
 template <class Options>
 Options checked(Options options) {
@@ -39,6 +43,7 @@ template <class Target, class Options>
 Forest<Target, Options>::Forest(Options options)
     : options_(checked(std::move(options))),
       points_(options_.n_features),
+      tenure_(options_.keep, options_.seed),
       schedule_(options_.weight_rule, options_.weights, options_.n_features) {
   trees_.reserve(options_.n_trees);
   for (std::size_t i = 0; i < options_.n_trees; ++i) {
@@ -50,26 +55,189 @@ Forest<Target, Options>::Forest(Options options)
 template <class Target, class Options>
 void Forest<Target, Options>::learn_values(std::span<const float> rows, std::span<const Value> values,
                                            std::size_t n_threads, const StopRequested& requested, bool one_by_one,
-                                           const std::function<void()>& on_stored) {
+                                           std::optional<Serial> first, const std::function<void()>& on_stored) {
+  if (first && *first != static_cast<Serial>(tenure_.n_seen())) throw NotInTurn();
   StopSignal signal(requested);
   bring_up_to_date(n_threads, signal);  // what a stopped call left behind
   one_by_one_ = one_by_one;
   std::size_t done = 0;
   do {
-    // The point that makes the measure due comes alone, so that it is refreshed where calls of one point would.
     std::size_t n = values.size() - done;
-    const std::size_t outdated = n_until_outdated(values.subspan(done));
     if (one_by_one) {
-      const std::size_t due = std::min(schedule_.n_until_due(points_.size()), outdated);
-      n = std::min(n, std::max<std::size_t>(due - 1, 1));
+      // The point that makes the measure due comes alone, so that it is refreshed where calls of one point would; and
+      // so does one for which another has to go.
+      const std::size_t due = std::min(schedule_.n_until_due(), n_until_outdated(values.subspan(done)));
+      n = std::min({n, std::max<std::size_t>(due - 1, 1), std::max<std::size_t>(tenure_.room(), 1)});
     }
-    points_.append(rows.subspan(done * options_.n_features, n * options_.n_features), values.subspan(done, n));
-    on_stored();
-    if (measure_) set_expected(points_.size() - n);
-    if (outdated <= n) schedule_.resume(0);
+    store(rows.subspan(done * options_.n_features, n * options_.n_features), values.subspan(done, n), n_threads, signal,
+          on_stored);
     bring_up_to_date(n_threads, signal);
     done += n;
   } while (done < values.size());
+}
+
+// Stores points, as far as they are to be kept, in the place of those that have to go.
+template <class Target, class Options>
+void Forest<Target, Options>::store(std::span<const float> rows, std::span<const Value> values, std::size_t n_threads,
+                                    StopSignal& signal, const std::function<void()>& on_stored) {
+  Tenure::Admission admission = tenure_.admit(values.size());
+  std::vector<float> some_rows;
+  std::vector<Value> some_values;
+  const std::size_t n_came = values.size(), n = admission.taken.size(), width = options_.n_features;
+  if (n < n_came) {
+    for (const std::size_t i : admission.taken) {
+      some_rows.insert(some_rows.end(), rows.begin() + static_cast<std::ptrdiff_t>(i * width),
+                       rows.begin() + static_cast<std::ptrdiff_t>((i + 1) * width));
+      some_values.push_back(values[i]);
+    }
+    rows = some_rows;
+    values = some_values;
+  }
+  const bool is_outdated = n_until_outdated(values) <= n;
+  const std::size_t n_more = n - std::min(n, admission.leaving.size());
+  points_.reserve(n_more);
+  tenure_.reserve(n_more);
+  // From here on nothing fails before the points are stored. Those that go are gone even if that is stopped.
+  std::exception_ptr failure;
+  try {
+    remove_points(admission.leaving, n_threads, signal);
+  } catch (...) {
+    failure = std::current_exception();
+  }
+  points_.append(rows, values);
+  tenure_.take_in(n_came, admission);
+  schedule_.add_points(n);
+  on_stored();
+  if (measure_) set_expected(points_.size() - n);
+  if (is_outdated) schedule_.make_due();
+  if (failure) std::rethrow_exception(failure);
+}
+
+template <class Target, class Options>
+void Forest<Target, Options>::forget(std::span<const Serial> serials, std::size_t n_threads,
+                                     const StopRequested& requested) {
+  const ReentryGuard guard(this);
+  const std::unique_lock lock(mutex_);
+  StopSignal signal(requested);
+  std::vector<Slot> slots = tenure_.slots_of(serials);
+  if (std::ranges::count(slots, kNoSlot) > 0) throw std::invalid_argument("a point to be forgotten is not stored");
+  std::vector<Slot> sorted = slots;
+  std::ranges::sort(sorted);
+  if (std::ranges::adjacent_find(sorted) != sorted.end())
+    throw std::invalid_argument("a point is to be forgotten twice");
+  bring_up_to_date(n_threads, signal);  // what a stopped call left behind; slots stay
+  forget_slots(std::move(slots), n_threads, signal);
+}
+
+template <class Target, class Options>
+std::vector<std::size_t> Forest<Target, Options>::forget(std::span<const float> rows, std::span<const Value> values,
+                                                         std::size_t n_threads, const StopRequested& requested) {
+  const ReentryGuard guard(this);
+  const std::unique_lock lock(mutex_);
+  if (n_rows(rows) != values.size()) throw std::invalid_argument("rows and values differ in number");
+  StopSignal signal(requested);
+  bring_up_to_date(n_threads, signal);  // what a stopped call left behind
+  std::vector<Slot> slots = find_slots(rows, values, signal);
+  std::vector<std::size_t> missing;
+  for (std::size_t i = 0; i < slots.size(); ++i) {
+    if (slots[i] == kNoSlot) missing.push_back(i);
+  }
+  if (missing.empty()) forget_slots(std::move(slots), n_threads, signal);
+  return missing;
+}
+
+template <class Target, class Options>
+void Forest<Target, Options>::keep_latest(std::size_t n, std::size_t n_threads, const StopRequested& requested) {
+  const ReentryGuard guard(this);
+  const std::unique_lock lock(mutex_);
+  StopSignal signal(requested);
+  bring_up_to_date(n_threads, signal);  // what a stopped call left behind
+  forget_slots(tenure_.all_but_latest(n), n_threads, signal);
+}
+
+template <class Target, class Options>
+void Forest<Target, Options>::forget_slots(std::vector<Slot> slots, std::size_t n_threads, StopSignal& signal) {
+  if (slots.empty()) return;
+  std::exception_ptr failure;
+  try {
+    remove_points(slots, n_threads, signal);
+  } catch (...) {
+    failure = std::current_exception();
+  }
+  points_.shrink();
+  schedule_.forget_down_to(points_.size());
+  if (points_.size() == 0) {
+    measure_.reset();
+    schedule_.resume({});
+    tenure_.start_anew();
+    start_anew();
+  }
+  if (failure) std::rethrow_exception(failure);
+  bring_up_to_date(n_threads, signal);  // trees that are quicker grown afresh
+}
+
+// Takes points away, from the trees first. A tree that could not forget them all is emptied: then and if this is
+// stopped, the points are gone all the same, before the exception leaves.
+template <class Target, class Options>
+void Forest<Target, Options>::remove_points(std::vector<Slot>& slots, std::size_t n_threads, StopSignal& signal) {
+  if (slots.empty()) return;
+  std::ranges::sort(slots, std::greater());
+  const std::vector<Move> moves = moves_after(slots, points_.size());
+  const std::size_t n_left = points_.size() - slots.size();
+  std::exception_ptr failure;
+  if (slots.size() <= n_left / kFewForgotten) {
+    try {
+      parallel_for(trees_.size(), n_threads, signal, [&] {
+        return [&, work = workspaces_.lend()](std::size_t i, StopProbe& stop) {
+          trees_[i].forget(slots, moves, points_, *work, stop);
+        };
+      });
+    } catch (...) {
+      failure = std::current_exception();
+    }
+  }
+  for (TargetTree& tree : trees_) {
+    if (tree.n_points() != n_left) tree.clear();
+  }
+  points_.remove(slots, moves);
+  tenure_.remove(slots, moves);
+  if (failure) std::rethrow_exception(failure);
+}
+
+// The slot of one point for each row and value, kNoSlot if there is none; no slot twice. All trees are up to date.
+template <class Target, class Options>
+std::vector<Slot> Forest<Target, Options>::find_slots(std::span<const float> rows, std::span<const Value> values,
+                                                      StopSignal& signal) const {
+  const std::size_t n = values.size(), width = options_.n_features;
+  std::vector<Slot> slots(n, kNoSlot);
+  if (points_.size() == 0) return slots;
+  StopProbe stop(signal, true);
+  const auto row = [&](std::size_t i) { return rows.subspan(i * width, width); };
+  const auto is_before = [&](std::size_t a, std::size_t b) {
+    if (values[a] != values[b]) return values[a] < values[b];
+    return std::ranges::lexicographical_compare(row(a), row(b));
+  };
+  std::vector<std::size_t> order(n);
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::ranges::stable_sort(order, is_before);
+  std::vector<Slot> found;
+  for (std::size_t begin = 0, end; begin < n; begin = end) {
+    const std::size_t first = order[begin];
+    for (end = begin + 1; end < n && !is_before(first, order[end]);) ++end;
+    found.clear();
+    const TargetTree& tree = trees_.front();
+    const NodeIndex leaf = find_leaf(tree.nodes(), row(first).data());
+    for (Slot slot = tree.nodes()[leaf].first_point; slot != kNoSlot; slot = tree.next_point(slot)) {
+      if (points_.value(slot) == values[first] && std::ranges::equal(std::span(points_.row(slot), width), row(first))) {
+        found.push_back(slot);
+      }
+      stop.tick(1);
+    }
+    std::ranges::sort(found, {}, [this](Slot slot) { return tenure_.serials()[static_cast<std::size_t>(slot)]; });
+    for (std::size_t i = begin; i < std::min(end, begin + found.size()); ++i) slots[order[i]] = found[i - begin];
+    stop.tick(width * kUsualDepth);
+  }
+  return slots;
 }
 
 template <class Target, class Options>
@@ -81,7 +249,7 @@ void Forest<Target, Options>::bring_up_to_date(std::size_t n_threads, StopSignal
 template <class Target, class Options>
 void Forest<Target, Options>::refresh_measure(std::size_t n_threads, StopSignal& signal) {
   const std::size_t n = points_.size();
-  if (!schedule_.is_due(n)) return;
+  if (n == 0 || !schedule_.is_due()) return;
   std::vector<float> lower(options_.n_features), upper(options_.n_features);
   start_box(lower.data(), upper.data(), points_.box(0), options_.n_features);
   for (std::size_t i = 1; i < n; ++i) {
@@ -97,7 +265,7 @@ void Forest<Target, Options>::refresh(std::size_t n_threads, const StopRequested
   const std::unique_lock lock(mutex_);
   StopSignal signal(requested);
   bring_up_to_date(n_threads, signal);  // what a stopped call left behind
-  schedule_.resume(0);
+  schedule_.make_due();
   bring_up_to_date(n_threads, signal);
 }
 
@@ -105,7 +273,7 @@ template <class Target, class Options>
 std::vector<double> Forest<Target, Options>::relevance(std::size_t n_threads, const StopRequested& requested) const {
   const ReentryGuard guard(this);
   const std::shared_lock lock(mutex_);
-  if (points_.size() == 0) throw std::invalid_argument("no points have been learned");
+  if (points_.size() == 0) throw std::invalid_argument("the forest holds no samples: learn some first");
   StopSignal signal(requested);
   StopProbe stop(signal, true);
   const Columns columns(points_, points_.size(), [&stop](std::size_t n) { stop.tick(n); });
@@ -203,7 +371,7 @@ std::vector<NodeIndex> Forest<Target, Options>::apply(std::span<const float> row
     return [&](std::size_t t, StopProbe& stop) {
       if (trees_[t].empty()) return;
       for (std::size_t i = 0; i < n; ++i) {
-        result[i * m + t] = find_leaf(trees_[t], rows.data() + i * options_.n_features);
+        result[i * m + t] = find_leaf(trees_[t].nodes(), rows.data() + i * options_.n_features);
         stop.tick(kUsualDepth);
       }
     };
@@ -219,6 +387,29 @@ std::size_t Forest<Target, Options>::n_points() const {
 }
 
 template <class Target, class Options>
+std::size_t Forest<Target, Options>::n_seen() const {
+  const ReentryGuard guard(this);
+  const std::shared_lock lock(mutex_);
+  return tenure_.n_seen();
+}
+
+template <class Target, class Options>
+std::vector<std::uint8_t> Forest<Target, Options>::are_stored(std::span<const Serial> serials) const {
+  const ReentryGuard guard(this);
+  const std::shared_lock lock(mutex_);
+  std::vector<std::uint8_t> result;
+  for (const Slot slot : tenure_.slots_of(serials)) result.push_back(slot != kNoSlot);
+  return result;
+}
+
+template <class Target, class Options>
+std::vector<Serial> Forest<Target, Options>::serials() const {
+  const ReentryGuard guard(this);
+  const std::shared_lock lock(mutex_);
+  return {tenure_.serials().begin(), tenure_.serials().end()};
+}
+
+template <class Target, class Options>
 typename Forest<Target, Options>::TargetMeasure Forest<Target, Options>::measure() const {
   const ReentryGuard guard(this);
   const std::shared_lock lock(mutex_);
@@ -229,7 +420,7 @@ template <class Target, class Options>
 std::size_t Forest<Target, Options>::nbytes() const {
   const ReentryGuard guard(this);
   const std::shared_lock lock(mutex_);
-  std::size_t n = points_.nbytes();
+  std::size_t n = points_.nbytes() + tenure_.nbytes();
   for (const TargetTree& tree : trees_) n += sizeof(tree) + tree.nbytes();
   return n;
 }

@@ -4,7 +4,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <functional>
+#include <optional>
 #include <shared_mutex>
 #include <span>
 #include <vector>
@@ -16,11 +18,17 @@
 #include "pool.hpp"
 #include "reentry.hpp"
 #include "stop.hpp"
+#include "tenure.hpp"
 #include "tree.hpp"
 
 namespace onlineforest {
 
 using StopRequested = std::function<bool()>;
+
+// Thrown when points come that were to be others in the order of all.
+struct NotInTurn : std::exception {
+  const char* what() const noexcept override { return "other points came first"; }
+};
 
 // All rows are row-major float32, finite; the caller checks.
 //
@@ -41,6 +49,20 @@ class Forest {
   Forest& operator=(const Forest&) = delete;
   virtual ~Forest() = default;
 
+  // Forgets the points that came then; all of them must be stored, and once each: std::invalid_argument. What is left
+  // has the law of a forest that never saw them, given the measure, which remembers them until it is computed anew. A
+  // stop comes before anything is changed, or when all are forgotten and some trees are empty, to be grown afresh by
+  // the next call. When nothing is left the forest is as new, but for the classes it knows.
+  void forget(std::span<const Serial> serials, std::size_t n_threads, const StopRequested& requested = {});
+
+  // Forgets one point for each row and value: of several, the oldest. If some are not stored, returns their places, and
+  // nothing has changed.
+  std::vector<std::size_t> forget(std::span<const float> rows, std::span<const Value> values, std::size_t n_threads,
+                                  const StopRequested& requested = {});
+
+  // Forgets all but the latest `n` points.
+  void keep_latest(std::size_t n, std::size_t n_threads, const StopRequested& requested = {});
+
   // Computes the measure anew from all points, whether it is due or not.
   void refresh(std::size_t n_threads, const StopRequested& requested = {});
 
@@ -53,6 +75,9 @@ class Forest {
 
   const Options& options() const { return options_; }
   std::size_t n_points() const;
+  std::size_t n_seen() const;                                                   // points that came, kept or not
+  std::vector<std::uint8_t> are_stored(std::span<const Serial> serials) const;  // 1 or 0 for each
+  std::vector<Serial> serials() const;                                          // when the points that are kept came
   TargetMeasure measure() const;  // without weights before anything is learned
   std::size_t nbytes() const;     // what the model takes in memory, without scratch
 
@@ -67,21 +92,25 @@ class Forest {
   // Only inside read().
   const Points& points() const { return points_; }
   const std::vector<TargetTree>& trees() const { return trees_; }
+  const Tenure& tenure() const { return tenure_; }
 
  protected:
   // Throws std::invalid_argument for options that make no forest.
   explicit Forest(Options options);
 
   // Learns points whose values are sound; the caller holds the lock. Either the call is rejected with an exception and
-  // nothing has changed, or the points are stored, and on_stored() was called. If then stopped (Interrupted), each tree
-  // holds the first so many of the points, and the next call first brings all trees up to date. It ends where it would
-  // have ended without the stop, but for trees that were emptied (see Tree::extend): those are grown afresh. A stop
-  // while bringing trees up to date comes before the new points are stored.
+  // nothing has changed, or the points are stored, as far as they are to be kept, and on_stored() was called. If then
+  // stopped (Interrupted), each tree holds the first so many of the points, and the next call first brings all trees up
+  // to date. It ends where it would have ended without the stop, but for trees that were emptied (see Tree::extend):
+  // those are grown afresh. A stop while bringing trees up to date comes before the new points are stored.
   //
   // The points of a call are one set; or many, if `one_by_one`: then all is as if each had come in a call of its own,
   // and a stop may find only the first of them stored.
+  //
+  // If it is given, `first` must be the number the first of them gets: NotInTurn.
   void learn_values(std::span<const float> rows, std::span<const Value> values, std::size_t n_threads,
-                    const StopRequested& requested, bool one_by_one, const std::function<void()>& on_stored);
+                    const StopRequested& requested, bool one_by_one, std::optional<Serial> first,
+                    const std::function<void()>& on_stored);
 
   // What the points tell about the measure. A function of the points and the options alone.
   virtual Learned<Prior> learn_measure(std::size_t n_threads, StopSignal& signal) const = 0;
@@ -93,6 +122,8 @@ class Forest {
   virtual void set_expected(std::size_t) {}
   // Called when all trees are up to date.
   virtual void settle(std::size_t, StopSignal&) {}
+  // Called when nothing is left.
+  virtual void start_anew() {}
   // How many of the values, if there were to come more, until the measure cannot wait for its time; more than there are
   // if it can.
   virtual std::size_t n_until_outdated(std::span<const Value> values) const { return values.size() + 1; }
@@ -104,6 +135,7 @@ class Forest {
 
   Options options_;
   Points points_;
+  Tenure tenure_;
   MeasureSchedule schedule_;
   MeasurePointer<Prior> measure_;
   std::vector<TargetTree> trees_;
@@ -119,6 +151,11 @@ class Forest {
   void catch_up_tree(TargetTree& tree, const Columns* columns, Workspace& work, StopProbe& stop);
   bool must_grow(const TargetTree& tree) const;
   void refresh_measure(std::size_t n_threads, StopSignal& signal);
+  void store(std::span<const float> rows, std::span<const Value> values, std::size_t n_threads, StopSignal& signal,
+             const std::function<void()>& on_stored);
+  void forget_slots(std::vector<Slot> slots, std::size_t n_threads, StopSignal& signal);
+  void remove_points(std::vector<Slot>& slots, std::size_t n_threads, StopSignal& signal);
+  std::vector<Slot> find_slots(std::span<const float> rows, std::span<const Value> values, StopSignal& signal) const;
 
   bool one_by_one_ = false;  // how the points of the last call are learned
   Pool<Workspace> workspaces_;

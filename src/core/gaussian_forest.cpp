@@ -59,14 +59,14 @@ std::size_t best_knots(const PointStore<double>& points, std::uint64_t seed, Sto
 }  // namespace
 
 void GaussianForest::learn(std::span<const float> rows, std::span<const double> values, std::size_t n_threads,
-                           const StopRequested& requested, bool one_by_one) {
+                           const StopRequested& requested, bool one_by_one, std::optional<Serial> first) {
   const ReentryGuard guard(this);
   const std::unique_lock lock(mutex_);
   if (n_rows(rows) != values.size()) throw std::invalid_argument("rows and values differ in number");
   for (const double value : values) {
     if (!(std::abs(value) <= kLargestValue)) throw std::invalid_argument("a value lies outside [-1e150, 1e150]");
   }
-  learn_values(rows, values, n_threads, requested, one_by_one, [] {});
+  learn_values(rows, values, n_threads, requested, one_by_one, first, [] {});
 }
 
 // One that the scale cannot take; with a scale of 0, any but the one that was learned.
@@ -125,7 +125,7 @@ void GaussianForest::set_tuning(double discount, double noise) {
 }
 
 GaussianPrior GaussianForest::prior_without_measure() const {
-  if (points_.size() == 0) throw std::invalid_argument("no points have been learned");
+  if (points_.size() == 0) throw std::invalid_argument("the forest holds no samples: learn some first");
   std::vector<Slot> slots(points_.size());
   std::iota(slots.begin(), slots.end(), Slot{0});
   StopSignal signal({});
@@ -325,9 +325,14 @@ std::vector<double> GaussianForest::predict_left_out(std::span<const Slot> slots
 }
 
 void GaussianForest::settle(std::size_t n_threads, StopSignal& signal) {
-  if (calibrated_from_ == schedule_.computed_from()) return;
+  if (n_calibrated_ == schedule_.n_refreshes()) return;
   calibrate(n_threads, signal);
-  calibrated_from_ = schedule_.computed_from();
+  n_calibrated_ = schedule_.n_refreshes();
+}
+
+void GaussianForest::start_anew() {
+  calibration_ = {};
+  n_calibrated_ = 0;
 }
 
 void GaussianForest::calibrate(std::size_t n_threads, StopSignal& signal) {
@@ -375,9 +380,8 @@ void GaussianForest::restore(const Extra& extra) {
   require(std::ranges::all_of(extra.calibration.levels, [](double u) { return u >= 0.0 && u <= 1.0; }),
           "a level of the calibration is out of range");
   require(std::ranges::is_sorted(extra.calibration.levels), "the levels of the calibration are not sorted");
-  require(extra.calibrated_from <= points_.size(), "the calibration comes from more points than there are");
   calibration_ = extra.calibration;
-  calibrated_from_ = extra.calibrated_from;
+  n_calibrated_ = extra.n_calibrated;
 }
 
 Calibration GaussianForest::calibration() const {

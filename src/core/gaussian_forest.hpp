@@ -18,14 +18,14 @@ class GaussianForest : public Forest<GaussianTarget, GaussianOptions> {
   // What its state has that those of other forests have not.
   struct Extra {
     Calibration calibration;
-    std::size_t calibrated_from = 0;
+    std::uint64_t n_calibrated = 0;
   };
 
   explicit GaussianForest(GaussianOptions options) : Forest(std::move(options)) {}
 
   // Learns points with values of size up to kLargestValue; see Forest::learn_values.
   void learn(std::span<const float> rows, std::span<const double> values, std::size_t n_threads,
-             const StopRequested& requested = {}, bool one_by_one = false);
+             const StopRequested& requested = {}, bool one_by_one = false, std::optional<Serial> first = {});
 
   // Mean and standard deviation, n_rows x 2. At least one point must have been stored, here and below.
   std::vector<double> predict(std::span<const float> rows, std::size_t n_threads,
@@ -58,9 +58,10 @@ class GaussianForest : public Forest<GaussianTarget, GaussianOptions> {
                                             StopSignal& signal) const override;
   void set_expected(std::size_t first) override;
   void settle(std::size_t n_threads, StopSignal& signal) override;
+  void start_anew() override;
   std::size_t n_until_outdated(std::span<const double> values) const override;
 
-  Extra extra() const { return {calibration_, calibrated_from_}; }
+  Extra extra() const { return {calibration_, n_calibrated_}; }
   void restore(const Extra& extra);  // after the points; throws std::invalid_argument if it makes no sense
 
   // Whether no point lies too far from a trend for the scale.
@@ -75,7 +76,7 @@ class GaussianForest : public Forest<GaussianTarget, GaussianOptions> {
                      Find find) const;
 
   Calibration calibration_;
-  std::size_t calibrated_from_ = 0;  // when there were so many points
+  std::uint64_t n_calibrated_ = 0;  // how often the measure had been computed then
   mutable Pool<GaussianWalk> walks_;
 };
 

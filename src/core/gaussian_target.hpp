@@ -64,12 +64,8 @@ class GaussianTarget {
 
   explicit GaussianTarget(std::int32_t min_samples_split) : min_samples_split_(min_samples_split) {}
 
-  GaussianTarget empty_copy() const {
-    GaussianTarget copy(min_samples_split_);
-    copy.prior_ = prior_;
-    copy.discount_rate_ = discount_rate_;
-    return copy;
-  }
+  // Without a measure.
+  GaussianTarget empty_copy() const { return GaussianTarget(min_samples_split_); }
 
   // What is kept of all nodes is out of date then. The measure must stay in place.
   void set_measure(const MeasureWith<GaussianPrior>& measure) {
@@ -119,11 +115,12 @@ class GaussianTarget {
     s.belief.variance = prior_->noise / n_points;
   }
 
-  // Takes a point out of a leaf, in which `slots` stay: at least one. Set anew from them, for what is taken out of a
-  // mean leaves its error behind.
-  void remove_from_leaf(NodeIndex leaf, const Points& points, double, Slots slots) {
+  // Takes a point out of a leaf; the slots that others() returns stay, at least one. Set anew from them, for what is
+  // taken out of a mean leaves its error behind.
+  template <class Others>
+  void remove_from_leaf(NodeIndex leaf, const Points& points, double, Others others) {
     clear(leaf);
-    add_to_leaf(leaf, 0, kNoSlot, points, slots);
+    add_to_leaf(leaf, 0, kNoSlot, points, others());
   }
 
   bool is_mixed(NodeIndex leaf) const { return state(leaf).is_mixed; }

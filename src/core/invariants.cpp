@@ -145,6 +145,7 @@ class TreeChecker {
       }
     }
     require(std::ranges::find(seen_, false) == seen_.end(), kNoNode, "a point lies in no leaf");
+    if (tree_.links().are_there()) check_links();
   }
 
  private:
@@ -193,6 +194,22 @@ class TreeChecker {
       const double rate = linear_dimension(tree_.measure().weights.data(), box, nodes_.n_features());
       require(rate < 1e-290, j, "a leaf that could still be cut has no end");
     }
+  }
+
+  // The ways back are those there.
+  void check_links() {
+    for (const NodeIndex j : order_) {
+      if (nodes_[j].is_leaf()) {
+        Slot before = ~j;
+        for (Slot slot = nodes_[j].first_point; slot != kNoSlot; slot = tree_.next_point(slot)) {
+          require(tree_.links().before(slot) == before, j, "the way back from a point is wrong");
+          before = slot;
+        }
+      } else {
+        require(tree_.links().parent(nodes_[j].left) == j, j, "the way back to a parent is wrong");
+      }
+    }
+    require(tree_.links().parent(kRoot) == kNoNode, kRoot, "the root has a parent");
   }
 
   void check_internal(NodeIndex j) {
@@ -267,6 +284,10 @@ template <class Forest>
 void check_invariants(const Forest& forest) {
   forest.read([&forest](const auto& f) {
     check_values(forest);
+    if (f.tenure().serials().size() != f.points().size()) throw std::logic_error("not every point has its time");
+    if (f.tenure().is_limited() && f.points().size() > f.options().keep.capacity) {
+      throw std::logic_error("more points are kept than may be");
+    }
     for (std::size_t i = 0; i < f.trees().size(); ++i) {
       try {
         check_invariants(f.trees()[i], f.points(), f.options().min_samples_split);

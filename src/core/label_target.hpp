@@ -82,8 +82,9 @@ class LabelTarget {
     for (const Slot slot : slots) add_one(leaf, n_points++, points.value(slot));
   }
 
-  // Takes a point out of a leaf; `slots` stay, at least one.
-  void remove_from_leaf(NodeIndex leaf, const Points&, Label label, Slots) {
+  // Takes a point out of a leaf; the slots that others() returns stay, at least one.
+  template <class Others>
+  void remove_from_leaf(NodeIndex leaf, const Points&, Label label, Others) {
     const BlockArena::Offset old = counts(leaf);
     if (old == kNoCounts) return;  // all are of this label
     const std::uint32_t position = sets_.rank(leaf, label), size = sets_.size(leaf);

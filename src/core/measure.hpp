@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <utility>
@@ -85,30 +86,50 @@ class MeasureSchedule {
 
   WeightRule rule() const { return rule_; }
   const std::vector<double>& given_weights() const { return given_; }
-  std::size_t computed_from() const { return computed_from_; }
-  void resume(std::size_t computed_from) { computed_from_ = computed_from; }
 
-  bool is_due(std::size_t n_points) const { return n_points > 0 && n_points - computed_from_ >= wait(); }
+  // What is saved of it.
+  struct State {
+    std::uint64_t computed_from = 0;  // so many points; 0: it is to be computed whether due or not
+    std::uint64_t n_since = 0;        // so many have come since
+    std::uint64_t n_refreshes = 0;    // how often it was computed
 
-  // How many more points make it due; at least one.
-  std::size_t n_until_due(std::size_t n_points) const {
-    const std::size_t due = std::max<std::size_t>(computed_from_ + wait(), 1);
-    return n_points < due ? due - n_points : 1;
+    bool operator==(const State&) const = default;
+  };
+
+  const State& state() const { return state_; }
+  void resume(const State& state) { state_ = state; }
+
+  // How often the measure was computed.
+  std::uint64_t n_refreshes() const { return state_.n_refreshes; }
+
+  void add_points(std::size_t n) { state_.n_since += n; }
+  // The measure is to be computed of what is there, however close it comes to the old one.
+  void make_due() { state_.computed_from = 0; }
+  // Only `n` points are left: it is due the sooner.
+  void forget_down_to(std::size_t n) {
+    state_.computed_from = std::min<std::uint64_t>(state_.computed_from, std::max<std::size_t>(n, 1));
   }
 
-  // Brings `measure` (null: none yet) up to date with the box around all points. A change of no more than a few percent
-  // is not worth growing the forest afresh: then the old weights stay, and the discount rate that goes with them if
-  // the discount is the same.
+  bool is_due() const { return state_.n_since >= wait(); }
+
+  // How many more points make it due; at least one.
+  std::size_t n_until_due() const {
+    return static_cast<std::size_t>(std::max<std::uint64_t>(wait(), state_.n_since + 1) - state_.n_since);
+  }
+
+  // Brings `measure` (null: none yet) up to date with the box around all points. When its time has come, a change of no
+  // more than a few percent is not worth growing the forest afresh: then the old weights stay, and the discount rate
+  // that goes with them if the discount is the same.
   template <class Prior>
   void refresh(MeasurePointer<Prior>& measure, BoxView data, Learned<Prior> learned, std::size_t n_points) {
     MeasureWith<Prior> fresh = compute(data, learned);
-    if (measure && !differs(*measure, fresh, data)) {
+    if (measure && state_.computed_from > 0 && !differs(*measure, fresh, data)) {
       fresh.weights = measure->weights;
       fresh.n_weighted = measure->n_weighted;
       if (!moved(measure->discount_rate, fresh.discount_rate)) fresh.discount_rate = measure->discount_rate;
     }
     if (!measure || !(*measure == fresh)) measure = std::make_shared<const MeasureWith<Prior>>(std::move(fresh));
-    computed_from_ = n_points;
+    state_ = {n_points, 0, state_.n_refreshes + 1};
   }
 
  private:
@@ -116,7 +137,9 @@ class MeasureSchedule {
   static constexpr double kLargestDiscountRate = 1e300;  // finite, so that 0 time times it is 0
 
   // How many points must have come since. What is learned gets better with every point, a range hardly.
-  std::size_t wait() const { return rule_ == WeightRule::kLearned ? (computed_from_ + 1) / 2 : computed_from_; }
+  std::uint64_t wait() const {
+    return rule_ == WeightRule::kLearned ? (state_.computed_from + 1) / 2 : state_.computed_from;
+  }
 
   template <class Prior>
   MeasureWith<Prior> compute(BoxView data, Learned<Prior>& learned) const {
@@ -151,7 +174,7 @@ class MeasureSchedule {
   WeightRule rule_;
   std::size_t n_features_;
   std::vector<double> given_;
-  std::size_t computed_from_ = 0;
+  State state_;
 };
 
 }  // namespace onlineforest

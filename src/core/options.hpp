@@ -7,6 +7,7 @@
 
 #include "measure.hpp"
 #include "rng.hpp"
+#include "tenure.hpp"
 
 namespace onlineforest {
 
@@ -19,6 +20,7 @@ struct ForestOptions {
   WeightRule weight_rule = WeightRule::kRange;
   std::vector<double> weights;  // for WeightRule::kFixed
   std::uint64_t seed = 0;
+  KeepOptions keep;
 };
 
 struct LabelOptions : ForestOptions {

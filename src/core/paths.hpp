@@ -19,6 +19,12 @@ inline void find_path(const NodeStore& nodes, NodeIndex j, const float* row, Pat
   path.push_back(j);
 }
 
+inline NodeIndex find_leaf(const NodeStore& nodes, const float* row) {
+  NodeIndex j = kRoot;
+  while (!nodes[j].is_leaf()) j = nodes[j].child(row);
+  return j;
+}
+
 // All nodes of a tree that is not empty, each parent before its children.
 inline std::vector<NodeIndex> parents_first(const NodeStore& nodes) {
   std::vector<NodeIndex> order{kRoot};

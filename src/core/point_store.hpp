@@ -69,17 +69,22 @@ class PointStore {
            expected_.capacity() * sizeof(double);
   }
 
+  // Takes memory for more points; if this throws, nothing has changed.
+  void reserve(std::size_t n_more) {
+    // A tree has up to two nodes per point, numbered by a Slot's type.
+    constexpr std::size_t most = std::numeric_limits<Slot>::max() / 2;
+    if (n_more > most - size()) {
+      throw std::length_error("a forest holds at most " + std::to_string(most) + " points");
+    }
+    values_.reserve(grown(values_.capacity(), size() + n_more));
+    rows_.reserve(grown(rows_.capacity(), (size() + n_more) * n_features_));
+    if constexpr (kIsNumber) expected_.reserve(values_.capacity());
+  }
+
   // Copies the rows in; if this throws, nothing has changed.
   void append(std::span<const float> rows, std::span<const Value> values) {
     if (rows.size() != values.size() * n_features_) throw std::invalid_argument("rows and values differ in number");
-    // A tree has up to two nodes per point, numbered by a Slot's type.
-    constexpr std::size_t most = std::numeric_limits<Slot>::max() / 2;
-    if (values.size() > most - size()) {
-      throw std::length_error("a forest holds at most " + std::to_string(most) + " points");
-    }
-    values_.reserve(grown(values_.capacity(), size() + values.size()));
-    rows_.reserve(grown(rows_.capacity(), rows_.size() + rows.size()));
-    if constexpr (kIsNumber) expected_.reserve(values_.capacity());
+    reserve(values.size());
     rows_.insert(rows_.end(), rows.begin(), rows.end());
     values_.insert(values_.end(), values.begin(), values.end());
     if constexpr (kIsNumber) expected_.resize(size(), 0.0);
@@ -99,6 +104,14 @@ class PointStore {
     rows_.resize(n_left * n_features_);
     values_.resize(n_left);
     if constexpr (kIsNumber) expected_.resize(n_left);
+  }
+
+  // Gives memory back, if much of it is not used.
+  void shrink() {
+    if (size() >= values_.capacity() / 4) return;
+    rows_.shrink_to_fit();
+    values_.shrink_to_fit();
+    expected_.shrink_to_fit();
   }
 
  private:

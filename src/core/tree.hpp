@@ -28,8 +28,11 @@
 #include "point_store.hpp"
 #include "rng.hpp"
 #include "stop.hpp"
+#include "tree_links.hpp"
 
 namespace onlineforest {
+
+inline constexpr std::size_t kUsualDepth = 32;  // for a rough guess of the numbers that are touched
 
 // Scratch memory of one worker, reused from tree to tree.
 struct Workspace {
@@ -64,6 +67,7 @@ struct Workspace {
   std::vector<double> rates;  // along the path
   NestedSeparation separation;
   BoxBuffer inner, outer;
+  std::vector<Bound> moved_bounds;
   Bounds bounds;
   std::size_t n_nodes_expected = 0;  // of the next tree of a forest: a little more than the last one had
   bool may_stop = false;             // whether the work at hand may be thrown away half done
@@ -90,6 +94,8 @@ class Tree {
 
   // The tree holds the points of the slots [0, n_points).
   std::size_t n_points() const { return next_.size(); }
+
+  const TreeLinks& links() const { return links_; }
 
   Slot next_point(Slot slot) const { return next_[static_cast<std::size_t>(slot)]; }
 
@@ -159,7 +165,7 @@ class Tree {
   void extend_along(Path& path, const Points& points, Workspace& work, StopProbe& stop) {
     extend_or_clear(work, [&] {
       const Slot slot = static_cast<Slot>(n_points());
-      resize_tightly(next_, n_points() + 1, kNoSlot);
+      resize_points(n_points() + 1);
       work.path.swap(path);
       learn_one(slot, points, work, stop);
     });
@@ -167,17 +173,23 @@ class Tree {
 
   // Forgets points; the last of the others take their slots, as in `moves`. What is left has the law of a tree that
   // never saw them, if they were chosen without looking at the tree: a Mondrian tree restricted to fewer points is one
-  // on those points. The store must still hold everything where it was.
-  void forget(std::span<const Slot> slots, std::span<const Move> moves, const Points& points, Workspace& work) {
-    for (const Slot slot : slots) {
-      forget_one(slot, points, work);
-      if (empty()) return;
-    }
-    for (const Move& move : moves) relabel(move, points);
-    next_.resize(next_.size() - slots.size());
+  // on those points. The store must still hold everything where it was. A stop leaves the tree empty, to be grown
+  // afresh; so does running out of memory.
+  void forget(std::span<const Slot> slots, std::span<const Move> moves, const Points& points, Workspace& work,
+              StopProbe& stop);
+
+  // Empties the tree, to be grown afresh.
+  void clear() {
+    nodes_ = NodeStore(n_features());
+    target_ = target_.empty_copy();
+    measure_.reset();
+    next_ = {};
+    links_ = {};
   }
 
-  std::size_t nbytes() const { return nodes_.nbytes() + target_.nbytes() + next_.capacity() * sizeof(Slot); }
+  std::size_t nbytes() const {
+    return nodes_.nbytes() + target_.nbytes() + next_.capacity() * sizeof(Slot) + links_.nbytes();
+  }
 
  private:
   template <class Forest>
@@ -207,10 +219,9 @@ class Tree {
     return first;
   }
 
-  void clear() {
-    nodes_ = NodeStore(n_features());
-    target_ = target_.empty_copy();
-    next_.clear();
+  void resize_points(std::size_t n) {
+    resize_tightly(next_, n, kNoSlot);
+    links_.resize(n);
   }
 
   static void start(Workspace& work) {
@@ -234,7 +245,7 @@ class Tree {
 
   void learn_set(const Points& points, std::size_t end, Workspace& work, StopProbe& stop) {
     const std::size_t first = n_points(), n = end - first;
-    resize_tightly(next_, end, kNoSlot);
+    resize_points(end);
     work.order.resize(n);
     std::iota(work.order.begin(), work.order.end(), static_cast<Slot>(first));
     start(work);
@@ -257,7 +268,7 @@ class Tree {
   // for memory at every step; where a point has changed the way of a later one, the end of that is found again.
   void learn_side_by_side(const Points& points, std::size_t end, Workspace& work, StopProbe& stop) {
     const std::size_t first = n_points(), n = end - first;
-    resize_tightly(next_, end, kNoSlot);
+    resize_points(end);
     std::array<Search, kSideBySide> searches;
     for (std::size_t i = 0; i < n; ++i) {
       work.paths[i].clear();
@@ -289,156 +300,21 @@ class Tree {
     return change;
   }
 
-  // Takes a point out of its leaf, and sees to the nodes above.
-  void forget_one(Slot slot, const Points& points, Workspace& work) {
-    const float* row = points.row(slot);
-    Path& path = work.path;
-    path.clear();
-    find_path(nodes_, kRoot, row, path);
-    const NodeIndex leaf = path.back();
-    unlink(leaf, slot);
-    if (nodes_[leaf].n_points > 0) {
-      find_points(leaf, work.spare);
-      target_.remove_from_leaf(leaf, points, points.value(slot), work.spare);
-      shrink_leaf_box(leaf, row, points);
-    } else if (leaf == kRoot) {
-      clear();
-      return;
-    } else {
-      path.pop_back();
-      replace_by_child(path.back(), leaf == nodes_[path.back()].left ? leaf + 1 : leaf - 1, points, work);
-    }
-    while (path.size() > 1 && may_join(path[path.size() - 2], points)) {
-      path.pop_back();
-      join(path.back(), points, work);
-    }
-    path.pop_back();  // it is as it must be
-    set_shrunk(row, points.value(slot), points, work);
-  }
-
-  // Takes a slot out of the list of a leaf.
-  void unlink(NodeIndex leaf, Slot slot) {
-    Slot* link = &nodes_[leaf].first_point;
-    while (*link != slot) link = &next_[static_cast<std::size_t>(*link)];
-    *link = next_point(slot);
-    --nodes_[leaf].n_points;
-  }
-
-  // Puts the point of one slot into another.
-  void relabel(const Move& move, const Points& points) {
-    NodeIndex leaf = kRoot;
-    while (!nodes_[leaf].is_leaf()) leaf = nodes_[leaf].child(points.row(move.from));
-    Slot* link = &nodes_[leaf].first_point;
-    while (*link != move.from) link = &next_[static_cast<std::size_t>(*link)];
-    *link = move.to;
-    next_[static_cast<std::size_t>(move.to)] = next_point(move.from);
-  }
-
-  // Node j, which has lost its other child, becomes what its child is: born when j was, not when it was cut.
-  void replace_by_child(NodeIndex j, NodeIndex child, const Points& points, Workspace& work) {
-    const NodeIndex pair = nodes_[j].left;
-    target_.clear(pair + (child == pair));
-    target_.clear(j);
-    nodes_.release_box(j);
-    nodes_[j] = nodes_[child];
-    nodes_.split_time(j) = nodes_.split_time(child);
-    target_.move(child, j);
-    remove_pair(pair, points, work);
-  }
-
-  // Whether a node's children are leaves whose points together may pause. If they may, each may alone: so it is enough
-  // to look at leaves.
-  bool may_join(NodeIndex j, const Points& points) const {
-    const Node &left = nodes_[nodes_[j].left], &right = nodes_[nodes_[j].right()];
-    if (!left.is_leaf() || !right.is_leaf()) return false;
-    if (target_.is_small(static_cast<std::size_t>(left.n_points) + static_cast<std::size_t>(right.n_points)))
-      return true;
-    return !target_.is_mixed(nodes_[j].left) && !target_.is_mixed(nodes_[j].right()) &&
-           points.value(left.first_point) == points.value(right.first_point);
-  }
-
-  // Makes two leaves one, where their parent was: a paused block has not been cut yet.
-  void join(NodeIndex j, const Points& points, Workspace& work) {
-    const NodeIndex pair = nodes_[j].left;
-    std::vector<Slot>& slots = work.order;
-    slots.clear();
-    for (const NodeIndex child : {pair, pair + 1}) {
-      find_points(child, work.spare);
-      slots.insert(slots.end(), work.spare.begin(), work.spare.end());
-      target_.clear(child);
-      nodes_.release_box(child);
-    }
-    target_.clear(j);
-    nodes_.release_box(j);
-    start_leaf(j);
-    add_to_leaf(j, points, slots);
-    if (slots.size() > kFewPoints) {
-      nodes_.add_box(j);
-      set_leaf_box(j, points, [] {});
-    }
-    remove_pair(pair, points, work);
-  }
-
-  // Takes two nodes away, that hold nothing; the last two take their place.
-  void remove_pair(NodeIndex pair, const Points& points, Workspace& work) {
-    const NodeIndex last = static_cast<NodeIndex>(nodes_.size()) - 2;
-    if (pair != last) {
-      NodeIndex below = last;
-      while (!nodes_[below].is_leaf()) below = nodes_[below].left;
-      const float* row = points.row(nodes_[below].first_point);
-      NodeIndex parent = kRoot;
-      while (nodes_[parent].left != last || nodes_[parent].is_leaf()) parent = nodes_[parent].child(row);
-      nodes_[parent].left = pair;
-      for (const NodeIndex i : {0, 1}) {
-        nodes_[pair + i] = nodes_[last + i];
-        nodes_.split_time(pair + i) = nodes_.split_time(last + i);
-        target_.move(last + i, pair + i);
-        std::ranges::replace(work.path, last + i, pair + i);
-      }
-    }
-    nodes_.remove_last_two();
-    target_.truncate(nodes_.size());
-  }
-
-  void shrink_leaf_box(NodeIndex leaf, const float* row, const Points& points) {
-    if (nodes_[leaf].n_points <= kFewPoints) {
-      nodes_.release_box(leaf);
-    } else if (touches(nodes_.stored_box(leaf), row, n_features())) {
-      set_leaf_box(leaf, points, [] {});
-    }
-  }
-
-  // Sets the nodes of the path, which have lost a point of this row and value, from their children.
-  void set_shrunk(const float* row, const Value& value, const Points& points, Workspace& work) {
-    bool may_touch = true, may_be_few = true, is_told = false;
-    for (auto j = work.path.rbegin(); j != work.path.rend() && (may_touch || !is_told); ++j) {
-      if (may_be_few && nodes_.has_box(*j)) {
-        may_be_few = has_few_points(*j);
-        if (may_be_few) nodes_.release_box(*j);
-      }
-      may_touch = may_touch && (!nodes_.has_box(*j) || touches(nodes_.stored_box(*j), row, n_features()));
-      if (may_touch && nodes_.has_box(*j)) set_box_from_children(*j, points, work);
-      if (!is_told) is_told = !target_.remove_one(*j, nodes_[*j].left, nodes_[*j].right(), value);
-    }
-  }
-
-  bool has_few_points(NodeIndex j) const {
-    std::array<NodeIndex, kFewPoints + 1> pending;
-    std::size_t n_pending = 0;
-    for (std::int32_t n = 0;;) {
-      const Node& node = nodes_[j];
-      if (!node.is_leaf()) {
-        if (n_pending == kFewPoints) return false;
-        pending[n_pending++] = node.right();
-        j = node.left;
-        continue;
-      }
-      n += node.n_points;
-      if (n + static_cast<std::int32_t>(n_pending) > kFewPoints) return false;
-      if (n_pending == 0) return true;
-      j = pending[--n_pending];
-    }
-  }
+  // See tree_forget.hpp.
+  void forget_one(Slot slot, const Points& points, Workspace& work);
+  NodeIndex leaf_of(Slot slot, const float* row) const;
+  void unlink(Slot slot, NodeIndex leaf);
+  void relabel(const Move& move);
+  void set_next(Slot before, Slot slot);
+  NodeIndex replace_by_sibling(NodeIndex leaf);
+  bool may_join(NodeIndex j, const Points& points) const;
+  NodeIndex join(NodeIndex j, const Points& points, Workspace& work);
+  void move_node(NodeIndex from, NodeIndex to);
+  NodeIndex remove_pair(NodeIndex pair, NodeIndex j);
+  void shrink_leaf_box(NodeIndex leaf, const float* row, const Points& points);
+  void set_shrunk(NodeIndex j, const float* row, const Value& value, const Points& points, Workspace& work);
+  void shrink_box(NodeIndex j, const float* row, const Points& points, Workspace& work);
+  bool has_few_points(NodeIndex j) const;
 
   // Sets internal nodes from their children.
   void finish(const Points& points, Workspace& work, StopProbe& stop) {
@@ -770,9 +646,7 @@ class Tree {
   Children lift(NodeIndex j, const GapCut& cut) {
     const NodeIndex left = add_nodes(2);
     const NodeIndex near = cut.is_upper ? left : left + 1, far = cut.is_upper ? left + 1 : left;
-    nodes_[near] = nodes_[j];
-    nodes_.split_time(near) = nodes_.split_time(j);
-    target_.move(j, near);
+    move_node(j, near);
     nodes_[j] = Node();
     cut_node(j, cut, left);
     return {near, far};
@@ -791,6 +665,7 @@ class Tree {
     node.split_dimension = static_cast<std::int32_t>(cut.dimension);
     node.split_location = cut.location;
     set_split_time(j, cut.time);
+    links_.set_node(j, node);
   }
 
   void set_split_time(NodeIndex j, double time) {
@@ -834,8 +709,10 @@ class Tree {
     target_.add_to_leaf(j, leaf.n_points, leaf.first_point, points, slots);
     for (const Slot slot : slots) {
       next_[static_cast<std::size_t>(slot)] = leaf.first_point;
+      links_.set_before(leaf.first_point, slot);
       leaf.first_point = slot;
     }
+    links_.set_before(leaf.first_point, ~j);
     leaf.n_points += static_cast<std::int32_t>(slots.size());
   }
 
@@ -860,6 +737,9 @@ class Tree {
   TargetMeasurePointer measure_;
   Rng rng_;
   std::vector<Slot> next_;  // per slot: the next point of the same leaf
+  TreeLinks links_;
 };
 
 }  // namespace onlineforest
+
+#include "tree_forget.hpp"  // IWYU pragma: export

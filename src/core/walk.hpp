@@ -184,13 +184,4 @@ class SetWalk {
   NestedSeparation separation_;
 };
 
-// The leaf a point falls into.
-template <class Target>
-NodeIndex find_leaf(const Tree<Target>& tree, const float* row) {
-  const NodeStore& nodes = tree.nodes();
-  NodeIndex j = kRoot;
-  while (!nodes[j].is_leaf()) j = nodes[j].child(row);
-  return j;
-}
-
 }  // namespace onlineforest

@@ -5,7 +5,8 @@ Knows nothing of what y is; subclasses say how it becomes what the core learns.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
@@ -18,6 +19,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
+from onlineforest._ids import Id, Ids, check_ids
 from onlineforest._validation import (
     check_feature_weights,
     check_rows,
@@ -46,6 +48,9 @@ class BaseMondrianForest(BaseEstimator):
         "lifetime": [Interval(Real, 0, None, closed="both")],
         "min_samples_split": [Interval(Integral, 2, 2**31 - 1, closed="both")],
         "feature_weights": [StrOptions({"range", "learned"}), "array-like", None],
+        "window": [Interval(Integral, 1, None, closed="left"), None],
+        "reservoir": [Interval(Integral, 1, None, closed="left"), None],
+        "half_life": [Interval(Real, 1, None, closed="left"), None],
         "n_jobs": [Integral, None],
         "random_state": ["random_state"],
     }
@@ -54,10 +59,14 @@ class BaseMondrianForest(BaseEstimator):
     _core_forest: type[Any]
 
     _forest: Any
+    _ids: Ids
     n_estimators: int
     lifetime: float
     min_samples_split: int
     feature_weights: ArrayLike | str | None
+    window: int | None
+    reservoir: int | None
+    half_life: float | None
     n_jobs: int | None
     random_state: int | np.random.RandomState | None
 
@@ -75,14 +84,31 @@ class BaseMondrianForest(BaseEstimator):
         """What to learn of the targets of a batch, which may be the first of a forest."""
         raise NotImplementedError
 
+    def _stored_values(self, target: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+        """Targets as the core keeps them, and which of them it can have at all."""
+        raise NotImplementedError
+
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_forest")
 
     @property
     def n_samples_seen_(self) -> int:
-        """Number of samples learned since the last `fit`, or ever."""
+        """Number of samples given since the last `fit`, or ever, forgotten ones included."""
+        check_is_fitted(self)
+        return int(self._forest.n_seen)
+
+    @property
+    def n_samples_stored_(self) -> int:
+        """Number of samples the forest is made of now."""
         check_is_fitted(self)
         return int(self._forest.n_points)
+
+    @property
+    def ids_(self) -> frozenset[Id]:
+        """The ids of the stored samples that have one."""
+        check_is_fitted(self)
+        self._ids.drop_all_but(self._forest.serials)
+        return self._ids.known()
 
     @property
     def nbytes_(self) -> int:
@@ -93,14 +119,14 @@ class BaseMondrianForest(BaseEstimator):
     @property
     def feature_weights_(self) -> NDArray[np.float64]:
         """The weight of each feature now, shape (n_features,)."""
-        check_is_fitted(self)
+        self._check_has_samples()
         weights: NDArray[np.float64] = self._forest.feature_weights
         return weights
 
     @property
     def discount_rate_(self) -> float:
         """The discount per unit of time now: the paper's gamma."""
-        check_is_fitted(self)
+        self._check_has_samples()
         return float(self._forest.discount_rate)
 
     @property
@@ -111,7 +137,7 @@ class BaseMondrianForest(BaseEstimator):
         `feature_weights`, but always of y itself, without a trend. 0 where there is no evidence;
         all 0 if there is none at all.
         """
-        check_is_fitted(self)
+        self._check_has_samples()
         relevance: NDArray[np.float64] = np.maximum(self._forest.relevance(self._n_threads()), 0.0)
         total = relevance.sum()
         return relevance / total if total > 0 else relevance
@@ -120,8 +146,9 @@ class BaseMondrianForest(BaseEstimator):
         """Compute anew what is learned or follows the range of the data, whether due or not.
 
         That is `feature_weights_`, `discount_rate_` and what else the estimator learns about the
-        data as a whole. If the weights have changed by more than little (see `feature_weights`),
-        all trees are grown afresh from the stored samples; else the old weights stay.
+        data as a whole, all from the samples stored now: nothing remains in it of samples that were
+        forgotten. If the weights are others than before, all trees are grown afresh from the stored
+        samples.
 
         Returns
         -------
@@ -140,6 +167,136 @@ class BaseMondrianForest(BaseEstimator):
         self._check_parameters_unchanged()
         self._forest.refresh(self._n_threads())
         return self
+
+    def forget(
+        self,
+        X: ArrayLike | None = None,
+        y: ArrayLike | None = None,
+        *,
+        ids: Iterable[Id] | None = None,
+    ) -> Self:
+        """Unlearn samples: the forest becomes one that never saw them.
+
+        Exactly: its distribution is that of a forest learned from the other samples alone, given
+        what is learned about the data as a whole (see Notes). Either all samples are forgotten, or
+        an error says which are not stored, and nothing has changed.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features), default=None
+            The samples as they were learned. Of several equal ones the oldest is forgotten; a row
+            given twice is forgotten twice.
+        y : array-like of shape (n_samples,), default=None
+            What they were learned with.
+        ids : iterable of int or str, default=None
+            In place of X and y: the ids the samples were learned with.
+
+        Returns
+        -------
+        object
+            The estimator itself.
+
+        Notes
+        -----
+        Takes about as long as learning the samples. Samples must not be chosen by looking at the
+        trees (those that are deepest, say): then what is left would be a biased forest.
+
+        Nothing of the samples remains in the stored data, the trees or a saved forest. But the
+        weights of the features and what else is learned about the data as a whole came from them,
+        too, and remember them, mixed with all others, until they are computed again, in due time or
+        by `refresh_weights`. Features and classes stay known. A forest without samples is as new.
+
+        When interrupted (Ctrl-C), either nothing has changed or all are forgotten, and some trees
+        are grown afresh by the next call.
+
+        Examples
+        --------
+        >>> from onlineforest import MondrianForestClassifier
+        >>> forest = MondrianForestClassifier(random_state=0)
+        >>> people = ["Ada", "Grace", "Emmy"]
+        >>> forest = forest.partial_fit([[0.0], [1.0], [2.0]], ["a", "b", "a"], ids=people)
+        >>> forest.forget(ids=["Grace"]).n_samples_stored_
+        2
+        >>> forest.forget([[2.0]], ["a"]).ids_
+        frozenset({'Ada'})
+        """
+        check_is_fitted(self)
+        self._check_parameters_unchanged()
+        if ids is not None:
+            if X is not None or y is not None:
+                raise ValueError("forget needs X and y, or ids, but not both.")
+            self._forget_ids(check_ids(ids))
+        elif X is None or y is None:
+            raise ValueError("forget needs X and y, or ids.")
+        else:
+            self._forget_rows(X, y)
+        return self
+
+    def keep_latest(self, n_samples: int) -> Self:
+        """Forget all but the latest samples, as when the world has changed.
+
+        Parameters
+        ----------
+        n_samples : int
+            How many to keep, of those stored; 0 forgets all.
+
+        Returns
+        -------
+        object
+            The estimator itself.
+
+        Examples
+        --------
+        >>> from onlineforest import MondrianForestClassifier
+        >>> forest = MondrianForestClassifier(random_state=0)
+        >>> forest = forest.fit([[0.0], [1.0], [2.0]], ["old", "new", "new"])
+        >>> forest.keep_latest(2).predict([[0.0]])
+        array(['new'], dtype='<U3')
+        """
+        check_is_fitted(self)
+        self._check_parameters_unchanged()
+        if not isinstance(n_samples, Integral) or isinstance(n_samples, bool) or n_samples < 0:
+            raise ValueError(f"n_samples must be a whole number, at least 0. Got {n_samples!r}.")
+        self._forest.keep_latest(int(n_samples), self._n_threads())
+        self._drop_stale_ids()
+        return self
+
+    def _forget_ids(self, ids: list[Id]) -> None:
+        serials = self._ids.serials_of(ids, self._forest.are_stored)
+        try:
+            self._forest.forget(serials, self._n_threads())
+        finally:
+            # A call that is interrupted may have forgotten them already.
+            if len(ids) and not self._forest.are_stored(serials).any():
+                self._ids.drop(ids)
+
+    def _forget_rows(self, X: ArrayLike, y: ArrayLike) -> None:
+        with unchanged_on_error(self):
+            rows, target = self._check_batch(X, y, reset=False)
+            values, are_possible = self._stored_values(target)
+            missing = np.flatnonzero(~are_possible)
+            if len(missing) == 0:
+                missing = self._forest.forget_rows(rows, values, self._n_threads())
+            if len(missing):
+                shown = ", ".join(map(str, missing[:5])) + (", …" if len(missing) > 5 else "")
+                raise ValueError(
+                    f"{len(missing)} of {len(rows)} samples are not stored, or not as often as "
+                    f"given: rows {shown}. Nothing was forgotten."
+                )
+        if len(self._ids):
+            self._ids.drop_all_but(self._forest.serials)
+
+    def _drop_stale_ids(self) -> None:
+        """Forget ids of samples that are gone, once they are many."""
+        if len(self._ids) > 2 * self._forest.n_points + 100:
+            self._ids.drop_all_but(self._forest.serials)
+
+    def _check_has_samples(self) -> None:
+        check_is_fitted(self)
+        if self._forest.n_points == 0:
+            raise ValueError(
+                f"This {type(self).__name__} has forgotten all its samples. Learn some first."
+            )
 
     def apply(self, X: ArrayLike) -> NDArray[np.int32]:
         """The leaf each sample falls into, in each tree.
@@ -167,38 +324,59 @@ class BaseMondrianForest(BaseEstimator):
         leaves: NDArray[np.int32] = self._forest.apply(rows, self._n_threads())
         return leaves
 
-    def _learn_afresh(self, X: ArrayLike, y: ArrayLike) -> None:
+    def _learn_afresh(self, X: ArrayLike, y: ArrayLike, ids: Iterable[Id] | None) -> None:
         """What `fit` does."""
         with unchanged_on_error(self):
             rows, target = self._check_batch(X, y, reset=True)
+            names = None if ids is None else check_ids(ids, len(rows))
             lesson = self._lesson(target, starts=True)
             forest, built_with = self._new_forest(rows.shape[1])
             forest.learn(rows, *lesson.values, self._n_threads())
-            self._forest, self._built_with = forest, built_with
-            self._note(lesson)
+            self._forest, self._built_with, self._ids = forest, built_with, Ids()
+            self._note(lesson, names, 0)
 
-    def _learn_more(self, X: ArrayLike, y: ArrayLike, **options: Any) -> None:
+    def _learn_more(
+        self, X: ArrayLike, y: ArrayLike, ids: Iterable[Id] | None, **options: Any
+    ) -> None:
         """What `partial_fit` does."""
         starts = not hasattr(self, "_forest")
         with unchanged_on_error(self) as keep_changes:
             if not starts:
                 self._check_parameters_unchanged()
             rows, target = self._check_batch(X, y, reset=starts)
+            names = None if ids is None else check_ids(ids, len(rows))
             if starts:
                 self._forest, self._built_with = self._new_forest(rows.shape[1])
+                self._ids = Ids()
             lesson = self._lesson(target, starts=starts, **options)
-            n_before = self._forest.n_points
-            try:
-                self._forest.learn(rows, *lesson.values, self._n_threads())
-            finally:
-                # A call that is interrupted may have stored the batch already: then it counts.
-                if self._forest.n_points > n_before:
-                    self._note(lesson)
-                    keep_changes()
+            is_learned = False
+            while not is_learned:
+                first = self._forest.n_seen
+                if names is not None:
+                    self._ids.check_new(names, self._forest.are_stored)
+                try:
+                    # Not if another thread has learned something since: samples get their numbers
+                    # in turn.
+                    is_learned = self._forest.learn(
+                        rows,
+                        *lesson.values,
+                        self._n_threads(),
+                        first=None if names is None else first,
+                    )
+                except BaseException:
+                    # A call that is interrupted may have stored the batch already: then it counts.
+                    if self._forest.n_seen > first:
+                        self._note(lesson, names, first)
+                        keep_changes()
+                    raise
+            self._note(lesson, names, first)
 
-    def _note(self, lesson: Lesson) -> None:
+    def _note(self, lesson: Lesson, ids: list[Id] | None, first_serial: int) -> None:
         for name, value in lesson.known.items():
             setattr(self, name, value)
+        if ids is not None:
+            self._ids.add(ids, first_serial)
+            self._drop_stale_ids()
 
     def _check_queries(self, X: ArrayLike) -> NDArray[np.float32]:
         """Rows to predict, rounded to float32 exactly as the stored ones were."""
@@ -212,6 +390,10 @@ class BaseMondrianForest(BaseEstimator):
 
     def _new_forest(self, n_features: int) -> tuple[Any, dict[str, Any]]:
         """An empty core forest of this estimator's parameters, and those parameters."""
+        if self.window is not None and self.reservoir is not None:
+            raise ValueError("window and reservoir exclude each other: set one of them to None.")
+        if self.half_life is not None and self.reservoir is None:
+            raise ValueError("half_life is that of a reservoir: set reservoir, too.")
         rule, weights = "unit", None
         if isinstance(self.feature_weights, str):
             rule = self.feature_weights
@@ -226,6 +408,9 @@ class BaseMondrianForest(BaseEstimator):
             weight_rule=rule,
             weights=weights,
             seed=int(seed),
+            window=int(self.window or 0),
+            reservoir=int(self.reservoir or 0),
+            half_life=math.inf if self.half_life is None else float(self.half_life),
             **self._own_options(),
         )
         built_with = {
@@ -252,6 +437,7 @@ class BaseMondrianForest(BaseEstimator):
     def __getstate__(self) -> dict[str, Any]:
         state: dict[str, Any] = super().__getstate__().copy()
         if "_forest" in state:
+            self._ids.drop_all_but(self._forest.serials)
             state["_forest"] = state["_forest"].get_state()
         return state
 

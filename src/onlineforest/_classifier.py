@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from numbers import Real
 from typing import Any, ClassVar, Self
 
@@ -14,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from onlineforest._base import BaseMondrianForest, Lesson
 from onlineforest._core import LabelForest
+from onlineforest._ids import Id
 from onlineforest._trees import ClassificationTree, TreeSequence
 from onlineforest._validation import (
     ClassCodes,
@@ -74,6 +76,15 @@ class MondrianForestClassifier(ClassifierMixin, BaseMondrianForest):
           than 10 %, all trees are grown afresh from the stored samples.
         - array-like: fixed weights. 0 leaves a feature out.
         - None: all 1.
+    window : int or None, default=None
+        Keep only the latest so many samples: older ones are forgotten as new ones come (see
+        `forget`), so an endless stream takes fixed memory, and a changing world is followed.
+    reservoir : int or None, default=None
+        Keep a sample of so many of all that came, each equally likely, or as `half_life` says.
+        Those that are not drawn are not learned, or forgotten.
+    half_life : float or None, default=None
+        For a reservoir: a sample that came so many samples earlier is half as likely to be kept.
+        None: equally likely.
     n_jobs : int or None, default=None
         Number of threads, over the trees. None is 1, -1 all processors. The result does not depend
         on it, to the last bit.
@@ -89,7 +100,11 @@ class MondrianForestClassifier(ClassifierMixin, BaseMondrianForest):
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Names of the features, where X had string column names.
     n_samples_seen_ : int
-        Number of samples learned.
+        Number of samples given, forgotten ones included.
+    n_samples_stored_ : int
+        Number of samples the forest is made of.
+    ids_ : frozenset
+        The ids of the stored samples that have one.
     feature_weights_ : ndarray of shape (n_features_in_,)
         The weights now.
     feature_importances_ : ndarray of shape (n_features_in_,)
@@ -154,6 +169,9 @@ class MondrianForestClassifier(ClassifierMixin, BaseMondrianForest):
         leaf_discount: float | str = "learned",
         min_samples_split: int = 2,
         feature_weights: ArrayLike | str | None = "learned",
+        window: int | None = None,
+        reservoir: int | None = None,
+        half_life: float | None = None,
         n_jobs: int | None = None,
         random_state: int | np.random.RandomState | None = None,
     ) -> None:
@@ -163,6 +181,9 @@ class MondrianForestClassifier(ClassifierMixin, BaseMondrianForest):
         self.leaf_discount = leaf_discount
         self.min_samples_split = min_samples_split
         self.feature_weights = feature_weights
+        self.window = window
+        self.reservoir = reservoir
+        self.half_life = half_life
         self.n_jobs = n_jobs
         self.random_state = random_state
 
@@ -200,7 +221,7 @@ class MondrianForestClassifier(ClassifierMixin, BaseMondrianForest):
         return TreeSequence(lambda: self._forest.n_trees, tree)
 
     @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
+    def fit(self, X: ArrayLike, y: ArrayLike, ids: Iterable[Id] | None = None) -> Self:
         """Learn a forest from these samples alone.
 
         Parameters
@@ -209,6 +230,8 @@ class MondrianForestClassifier(ClassifierMixin, BaseMondrianForest):
             The samples.
         y : array-like of shape (n_samples,)
             Their classes: strings, whole numbers or bools.
+        ids : iterable of int or str of length n_samples, default=None
+            Names by which `forget` can find the samples, all different and new.
 
         Returns
         -------
@@ -222,11 +245,17 @@ class MondrianForestClassifier(ClassifierMixin, BaseMondrianForest):
         >>> forest.fit([[0.0], [1.0]], ["no", "yes"]).predict([[0.9]])
         array(['yes'], dtype='<U3')
         """
-        self._learn_afresh(X, y)
+        self._learn_afresh(X, y, ids)
         return self
 
     @_fit_context(prefer_skip_nested_validation=True)
-    def partial_fit(self, X: ArrayLike, y: ArrayLike, classes: ArrayLike | None = None) -> Self:
+    def partial_fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        classes: ArrayLike | None = None,
+        ids: Iterable[Id] | None = None,
+    ) -> Self:
         """Learn more samples; on a new estimator, the first ones.
 
         Parameters
@@ -238,6 +267,8 @@ class MondrianForestClassifier(ClassifierMixin, BaseMondrianForest):
         classes : array-like of shape (n_classes,), default=None
             Classes to know from now on, whether they occur in y or not. They need not be given;
             if they are, y must have no others but those and the classes known before.
+        ids : iterable of int or str of length n_samples, default=None
+            Names by which `forget` can find the samples, all different and new.
 
         Returns
         -------
@@ -253,7 +284,7 @@ class MondrianForestClassifier(ClassifierMixin, BaseMondrianForest):
         >>> forest.partial_fit([[9.0]], ["maybe"]).classes_
         array(['maybe', 'no', 'yes'], dtype='<U5')
         """
-        self._learn_more(X, y, classes=classes)
+        self._learn_more(X, y, ids, classes=classes)
         return self
 
     def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:
@@ -280,7 +311,7 @@ class MondrianForestClassifier(ClassifierMixin, BaseMondrianForest):
         """
         return self._predict(X)[0]
 
-    def learn_one(self, x: ArrayLike, y: Any) -> Self:
+    def learn_one(self, x: ArrayLike, y: Any, id: Id | None = None) -> Self:
         """Learn one more sample: what `partial_fit` of one row does, without its overhead.
 
         Parameters
@@ -290,6 +321,8 @@ class MondrianForestClassifier(ClassifierMixin, BaseMondrianForest):
             looked at.
         y : str, int or bool
             Its class. A class not known yet is added to `classes_`.
+        id : int or str, default=None
+            A name by which `forget` can find the sample.
 
         Returns
         -------
@@ -307,10 +340,10 @@ class MondrianForestClassifier(ClassifierMixin, BaseMondrianForest):
         'yes'
         """
         code = self._codes.code_of(y) if hasattr(self, "_forest") else None
-        if code is None:  # the first sample, a new class, or no label at all
+        if code is None or id is not None:  # or the first sample, or no label at all
             if np.ndim(y) != 0:
                 raise ValueError(f"y must be one label. Got {y!r} instead.")
-            self.partial_fit(check_row(x)[np.newaxis], [y])
+            self.partial_fit(check_row(x)[np.newaxis], [y], ids=None if id is None else [id])
             return self
         self._check_parameters_unchanged()
         n_classes = self._codes.n_classes
@@ -455,3 +488,9 @@ class MondrianForestClassifier(ClassifierMixin, BaseMondrianForest):
     def _lesson(self, target: NDArray[Any], *, starts: bool, **options: Any) -> Lesson:
         codes = codes_with(None if starts else self._codes, target, options.get("classes"))
         return Lesson((codes.encode(target), codes.n_classes), {"_codes": codes})
+
+    def _stored_values(self, target: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+        are_known = np.isin(target, self._codes.classes)
+        codes = np.full(len(target), -1, dtype=np.int32)
+        codes[are_known] = self._codes.encode(target[are_known])
+        return codes, are_known

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from numbers import Real
 from typing import Any, ClassVar, Literal, Self, overload
 
@@ -14,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from onlineforest._base import BaseMondrianForest, Lesson
 from onlineforest._core import GaussianForest
+from onlineforest._ids import Id
 from onlineforest._trees import RegressionTree, TreeSequence
 from onlineforest._validation import (
     check_levels,
@@ -79,6 +81,15 @@ class MondrianForestRegressor(RegressorMixin, BaseMondrianForest):
 
         If the new weights differ by more than little, all trees are grown afresh from the stored
         samples.
+    window : int or None, default=None
+        Keep only the latest so many samples: older ones are forgotten as new ones come (see
+        `forget`), so an endless stream takes fixed memory, and a changing world is followed.
+    reservoir : int or None, default=None
+        Keep a sample of so many of all that came, each equally likely, or as `half_life` says.
+        Those that are not drawn are not learned, or forgotten.
+    half_life : float or None, default=None
+        For a reservoir: a sample that came so many samples earlier is half as likely to be kept.
+        None: equally likely.
     n_jobs : int or None, default=None
         Number of threads, over the trees. None is 1, -1 all processors. The result does not depend
         on it, to the last bit.
@@ -92,7 +103,11 @@ class MondrianForestRegressor(RegressorMixin, BaseMondrianForest):
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Names of the features, where X had string column names.
     n_samples_seen_ : int
-        Number of samples learned.
+        Number of samples given, forgotten ones included.
+    n_samples_stored_ : int
+        Number of samples the forest is made of.
+    ids_ : frozenset
+        The ids of the stored samples that have one.
     feature_weights_ : ndarray of shape (n_features_in_,)
         The weights now.
     feature_importances_ : ndarray of shape (n_features_in_,)
@@ -168,6 +183,9 @@ class MondrianForestRegressor(RegressorMixin, BaseMondrianForest):
         calibrate: bool = True,
         min_samples_split: int = 2,
         feature_weights: ArrayLike | str | None = "learned",
+        window: int | None = None,
+        reservoir: int | None = None,
+        half_life: float | None = None,
         n_jobs: int | None = None,
         random_state: int | np.random.RandomState | None = None,
     ) -> None:
@@ -179,6 +197,9 @@ class MondrianForestRegressor(RegressorMixin, BaseMondrianForest):
         self.calibrate = calibrate
         self.min_samples_split = min_samples_split
         self.feature_weights = feature_weights
+        self.window = window
+        self.reservoir = reservoir
+        self.half_life = half_life
         self.n_jobs = n_jobs
         self.random_state = random_state
 
@@ -205,7 +226,7 @@ class MondrianForestRegressor(RegressorMixin, BaseMondrianForest):
         )
 
     @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
+    def fit(self, X: ArrayLike, y: ArrayLike, ids: Iterable[Id] | None = None) -> Self:
         """Learn a forest from these samples alone.
 
         Parameters
@@ -214,6 +235,8 @@ class MondrianForestRegressor(RegressorMixin, BaseMondrianForest):
             The samples.
         y : array-like of shape (n_samples,)
             Their values.
+        ids : iterable of int or str of length n_samples, default=None
+            Names by which `forget` can find the samples, all different and new.
 
         Returns
         -------
@@ -227,11 +250,11 @@ class MondrianForestRegressor(RegressorMixin, BaseMondrianForest):
         >>> forest.fit([[0.0], [1.0]], [10.0, 20.0]).predict([[0.0], [1.0]]).round()
         array([10., 20.])
         """
-        self._learn_afresh(X, y)
+        self._learn_afresh(X, y, ids)
         return self
 
     @_fit_context(prefer_skip_nested_validation=True)
-    def partial_fit(self, X: ArrayLike, y: ArrayLike) -> Self:
+    def partial_fit(self, X: ArrayLike, y: ArrayLike, ids: Iterable[Id] | None = None) -> Self:
         """Learn more samples; on a new estimator, the first ones.
 
         Parameters
@@ -240,6 +263,8 @@ class MondrianForestRegressor(RegressorMixin, BaseMondrianForest):
             The samples.
         y : array-like of shape (n_samples,)
             Their values.
+        ids : iterable of int or str of length n_samples, default=None
+            Names by which `forget` can find the samples, all different and new.
 
         Returns
         -------
@@ -254,7 +279,7 @@ class MondrianForestRegressor(RegressorMixin, BaseMondrianForest):
         >>> forest.partial_fit([[2.0]], [40.0]).n_samples_seen_
         3
         """
-        self._learn_more(X, y)
+        self._learn_more(X, y, ids)
         return self
 
     @overload
@@ -382,7 +407,7 @@ class MondrianForestRegressor(RegressorMixin, BaseMondrianForest):
             raise ValueError(f"X has {len(rows)} samples, but y has {len(values)} values.")
         return self._forest.log_density(rows, values, self._n_threads())
 
-    def learn_one(self, x: ArrayLike, y: float) -> Self:
+    def learn_one(self, x: ArrayLike, y: float, id: Id | None = None) -> Self:
         """Learn one more sample: what `partial_fit` of one row does, without its overhead.
 
         Now and then, ever more rarely, a call takes as long as `fit`: when what is learned about
@@ -395,6 +420,8 @@ class MondrianForestRegressor(RegressorMixin, BaseMondrianForest):
             looked at.
         y : float
             Its value.
+        id : int or str, default=None
+            A name by which `forget` can find the sample.
 
         Returns
         -------
@@ -413,8 +440,8 @@ class MondrianForestRegressor(RegressorMixin, BaseMondrianForest):
         """
         if np.ndim(y) != 0:
             raise ValueError(f"y must be one number. Got {y!r} instead.")
-        if not hasattr(self, "_forest"):
-            self.partial_fit(check_row(x)[np.newaxis], [y])
+        if not hasattr(self, "_forest") or id is not None:
+            self.partial_fit(check_row(x)[np.newaxis], [y], ids=None if id is None else [id])
             return self
         self._check_parameters_unchanged()
         value = float(check_values([y])[0]) if type(y) is not float else y
@@ -480,3 +507,6 @@ class MondrianForestRegressor(RegressorMixin, BaseMondrianForest):
 
     def _lesson(self, target: NDArray[Any], **_: Any) -> Lesson:
         return Lesson((target,))
+
+    def _stored_values(self, target: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+        return target, np.ones(len(target), dtype=np.bool_)

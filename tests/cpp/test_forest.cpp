@@ -201,7 +201,19 @@ void test_damaged_states(DamageValue damage_value, DamageMore damage_more) {
   }
   for (const std::uint64_t value : {0, 1, 29, 31}) {
     State state = good;
-    state.measure_computed_from = value;
+    state.schedule.computed_from = value;
+    attempt(state);
+    state = good;
+    state.schedule.n_since = value;
+    attempt(state);
+    state = good;
+    state.n_seen = value;
+    attempt(state);
+    state = good;
+    state.serials[5] = static_cast<Serial>(value);
+    attempt(state);
+    state = good;
+    state.options.keep = {KeepRule::kLatest, value, kInfinity};
     attempt(state);
   }
   CHECK(n_rejected > n_tried / 2);
@@ -216,6 +228,18 @@ void test_damaged_states(DamageValue damage_value, DamageMore damage_more) {
   CHECK_THROWS(Archive<Forest>::restore(state), std::invalid_argument);
   state = good;
   state.trees[0].measure.weights.clear();
+  CHECK_THROWS(Archive<Forest>::restore(state), std::invalid_argument);
+  state = good;
+  state.serials.pop_back();
+  CHECK_THROWS(Archive<Forest>::restore(state), std::invalid_argument);
+  state = good;
+  state.serials[0] = -1;
+  CHECK_THROWS(Archive<Forest>::restore(state), std::invalid_argument);
+  state = good;
+  state.turned_away = std::nan("");
+  CHECK_THROWS(Archive<Forest>::restore(state), std::invalid_argument);
+  state = good;
+  state.options.keep = {KeepRule::kSample, 29, kInfinity};
   CHECK_THROWS(Archive<Forest>::restore(state), std::invalid_argument);
   state = good;
   state.trees[0].rng = {};
@@ -268,14 +292,89 @@ void test_damaged_states_of_numbers() {
         damage([&](State& s) { s.measure.prior.trend = {0.0, {0, 1}, {1.0f, 2.0f}, {0.0, 1.0}}; });
         damage([&](State& s) { s.measure.prior.trend = {0.0, {0, 2}, {0.0f, 1.0f}, {0.0}}; });
         damage([&](State& s) { s.extra.calibration.levels = {0.5, 0.2}; });
-        damage([&](State& s) { s.extra.calibrated_from = 31; });
         return states;
       });
+}
+
+// Forgetting by any way leaves the forest of the others; what cannot be is refused and changes nothing.
+template <class Forest>
+void test_forgetting() {
+  using Value = typename Forest::Value;
+  auto data = random_data<Value>(200, 3, kClasses, 1);
+  for (std::size_t i = 0; i < 3; ++i) data.rows[150 * 3 + i] = data.rows[20 * 3 + i];  // 150 is 20 again
+  data.values[150] = data.values[20];
+  Forest forest(options_for<Forest>(3));
+  learn(forest, data, 2);
+  const auto row = [&](std::size_t i) { return std::span(data.rows).subspan(3 * i, 3); };
+  const auto value = [&](std::size_t i) { return std::span(data.values).subspan(i, 1); };
+  const auto before = forest.predict(data.rows, 1);
+  CHECK_THROWS(forest.forget(std::vector<Serial>{3, 200}, 1), std::invalid_argument);
+  CHECK_THROWS(forest.forget(std::vector<Serial>{3, 3}, 1), std::invalid_argument);
+  std::vector<float> rows(row(7).begin(), row(7).end());
+  rows.insert(rows.end(), rows.begin(), rows.begin() + 3);
+  CHECK(forest.forget(rows, std::vector<Value>{data.values[7], data.values[7]}, 1) == std::vector<std::size_t>{1});
+  CHECK(forest.predict(data.rows, 1) == before && forest.n_points() == 200);
+
+  forest.forget(std::vector<Serial>{199, 0, 57}, 2);
+  CHECK(forest.forget(row(20), value(20), 2).empty());  // the older of two
+  check_invariants(forest);
+  auto serials = forest.serials();
+  CHECK(serials.size() == 196 && forest.n_points() == 196 && forest.n_seen() == 200);
+  for (const Serial gone : {199, 0, 57, 20}) CHECK(std::ranges::find(serials, gone) == serials.end());
+  CHECK(forest.forget(row(20), value(20), 2).empty());  // the other
+  CHECK(forest.forget(row(20), value(20), 2) == std::vector<std::size_t>{0});
+  CHECK(forest.forget(row(57), value(57), 2) == std::vector<std::size_t>{0});
+
+  const auto resumed = Archive<Forest>::restore(Archive<Forest>::save(forest));
+  for (Forest* each : {&forest, resumed.get()}) each->keep_latest(150, 1);
+  check_invariants(forest);
+  CHECK(std::ranges::min(forest.serials()) == 47);
+  CHECK(forest.predict(data.rows, 1) == resumed->predict(data.rows, 1));
+  forest.keep_latest(10, 2);  // so few that trees are grown afresh
+  check_invariants(forest);
+  CHECK(forest.n_points() == 10 && std::ranges::min(forest.serials()) == 189);
+
+  forest.keep_latest(0, 1);
+  check_invariants(forest);
+  CHECK(forest.n_points() == 0 && forest.measure().weights.empty());
+  const auto empty = Archive<Forest>::restore(Archive<Forest>::save(forest));
+  for (Forest* each : {&forest, empty.get()}) learn(*each, data, 2);
+  check_invariants(forest);
+  CHECK(forest.n_points() == 200 && forest.n_seen() == 400);
+  CHECK(forest.predict(data.rows, 1) == empty->predict(data.rows, 2));
+}
+
+// A window holds the latest, however they come and whatever is forgotten.
+template <class Forest>
+void test_windows() {
+  auto options = options_for<Forest>(3);
+  options.keep = {KeepRule::kLatest, 60, kInfinity};
+  Forest forest(options);
+  std::size_t n_seen = 0;
+  for (const std::size_t n : {10, 1, 45, 30, 1, 1, 7, 200, 61, 1}) {
+    learn(forest, random_data<typename Forest::Value>(n, 3, kClasses, n_seen + 1), 2);
+    n_seen += n;
+    check_invariants(forest);
+    const auto serials = forest.serials();
+    CHECK(serials.size() == std::min<std::size_t>(n_seen, 60) && forest.n_seen() == n_seen);
+    CHECK(std::ranges::min(serials) == static_cast<Serial>(n_seen - serials.size()));
+  }
+  const Serial last = static_cast<Serial>(n_seen) - 1;
+  forest.forget(std::vector<Serial>{last, last - 30}, 1);
+  learn(forest, random_data<typename Forest::Value>(2, 3, kClasses, 5), 1);
+  CHECK(forest.n_points() == 60 && std::ranges::min(forest.serials()) == last - 59);  // there was room
+  learn(forest, random_data<typename Forest::Value>(1, 3, kClasses, 5), 1);
+  CHECK(forest.n_points() == 60 && std::ranges::min(forest.serials()) == last - 58);
+  check_invariants(forest);
 }
 
 }  // namespace
 
 int main() {
+  test_forgetting<LabelForest>();
+  test_forgetting<GaussianForest>();
+  test_windows<LabelForest>();
+  test_windows<GaussianForest>();
   test_threads_and_resuming_change_nothing<LabelForest>();
   test_threads_and_resuming_change_nothing<GaussianForest>();
   test_rejected_calls_change_nothing();

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <functional>
 #include <memory>
+#include <numeric>
 #include <utility>
 #include <vector>
 
@@ -63,7 +64,9 @@ void test_growing_keeps_the_invariants() {
 template <class T, class V>
 void forget(T& tree, PointStore<V>& points, std::vector<Slot> slots, Workspace& work) {
   const std::vector<Move> moves = moves_after(slots, points.size());
-  tree.forget(slots, moves, points, work);
+  StopSignal signal({});
+  StopProbe stop(signal, true);
+  tree.forget(slots, moves, points, work, stop);
   points.remove(slots, moves);
 }
 
@@ -128,6 +131,20 @@ void test_forgetting_numbers_keeps_the_invariants() {
     check_invariants(tree, points, 2);
   }
   CHECK(tree.empty());
+}
+
+void test_a_stopped_forgetting_empties_the_tree() {
+  auto points = random_points(3000, 40, 3);
+  StopSignal signal({});
+  StopProbe stop(signal, true);
+  Workspace work;
+  LabelTree tree = new_tree(40);
+  tree.grow(points, Columns(points, 3000), measure_of(std::vector<double>(40, 1.0), 40.0), work, stop);
+  std::vector<Slot> slots(2000);
+  std::iota(slots.rbegin(), slots.rend(), Slot{0});
+  signal.stop();
+  CHECK_THROWS(tree.forget(slots, moves_after(slots, 3000), points, work, stop), Interrupted);
+  CHECK(tree.empty() && tree.n_points() == 0);
 }
 
 // The mean and its standard error, so that two samples can be compared.
@@ -223,7 +240,7 @@ void test_two_points_by_hand() {
   LabelWalk::finish(p, 2, 1.0);
   CHECK(p.size() == 4 && p[0] == 1.0 && p[1] == 0.0);
   CHECK(std::abs(p[2] - 0.5) < 1e-12 && std::abs(p[3] - 0.5) < 1e-12);
-  CHECK(find_leaf(tree, rows.data()) == root.left);
+  CHECK(find_leaf(tree.nodes(), rows.data()) == root.left);
 }
 
 // A way of a set of rows is what each row alone would go: the steps to its leaf, and the rates of all boxes on it.
@@ -356,6 +373,7 @@ int main() {
   test_growing_keeps_the_invariants();
   test_forgetting_keeps_the_invariants();
   test_forgetting_numbers_keeps_the_invariants();
+  test_a_stopped_forgetting_empties_the_tree();
   test_forgetting_has_the_law_of_never_having_seen();
   test_closing_ranks();
   test_two_points_by_hand();

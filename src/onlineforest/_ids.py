@@ -1,0 +1,105 @@
+"""The names users give to samples, and which sample of a forest each stands for.
+
+Knows nothing of estimators; a sample is the number the core gave it when it came.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Id = int | str
+Serials = NDArray[np.int64]
+AreStored = Callable[[Serials], NDArray[np.uint8]]  # which of some samples are still there: 1 or 0
+
+
+def check_ids(ids: Any, n_samples: int | None = None) -> list[Id]:
+    """A list of distinct ids, whole numbers or strings, as many as there are samples."""
+    if isinstance(ids, str | bytes) or not isinstance(ids, Iterable):
+        raise TypeError(f"ids must be a list or array of ids, one per sample. Got {ids!r} instead.")
+    checked = [_check_id(each) for each in ids]
+    if n_samples is not None and len(checked) != n_samples:
+        raise ValueError(f"There are {len(checked)} ids for {n_samples} samples.")
+    if len(set(checked)) != len(checked):
+        twice = [each for each, n in Counter(checked).items() if n > 1]
+        raise ValueError(f"ids must be distinct, but more than one is {_some(twice, ' or ')}.")
+    return checked
+
+
+def _check_id(each: Any) -> Id:
+    if isinstance(each, str):
+        return str(each)
+    if isinstance(each, Integral) and not isinstance(each, bool):
+        return int(each)
+    raise TypeError(f"ids must be whole numbers or strings. Got {each!r} instead.")
+
+
+def _some(ids: list[Id], last: str = " and ") -> str:
+    """A few of them, for a message."""
+    names = [repr(each) for each in ids[:5]]
+    if len(ids) > 5:
+        names.append(f"{len(ids) - 5} more")
+    return last.join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
+
+
+class Ids:
+    """Which sample each id stands for.
+
+    Samples that a window or a reservoir has dropped are noticed when it matters: when one of their
+    ids is asked for, and when there are far more ids than samples.
+    """
+
+    def __init__(self) -> None:
+        self._serials: dict[Id, int] = {}
+
+    def __len__(self) -> int:
+        return len(self._serials)
+
+    def check_new(self, ids: list[Id], are_stored: AreStored) -> None:
+        """Raise if one of the ids is that of a stored sample."""
+        used = self._stored_of(ids, are_stored)
+        if used:
+            raise ValueError(f"ids must be new, but samples are stored with {_some(list(used))}.")
+
+    def serials_of(self, ids: list[Id], are_stored: AreStored) -> Serials:
+        """The samples of these ids; raise if one of them is not stored."""
+        stored = self._stored_of(ids, are_stored)
+        unknown = [each for each in ids if each not in stored]
+        if unknown:
+            raise ValueError(
+                f"{len(unknown)} of {len(ids)} ids are not those of stored samples: "
+                f"{_some(unknown)}. Nothing was forgotten."
+            )
+        return np.array([stored[each] for each in ids], dtype=np.int64)
+
+    def add(self, ids: list[Id], first_serial: int) -> None:
+        """Note the ids of samples that came one after the other."""
+        self._serials.update(zip(ids, range(first_serial, first_serial + len(ids)), strict=True))
+
+    def drop(self, ids: list[Id]) -> None:
+        """Forget these ids."""
+        for each in ids:
+            del self._serials[each]
+
+    def drop_all_but(self, stored: Serials) -> None:
+        """Forget the ids of samples that are not stored any more."""
+        kept = set(stored.tolist())
+        self._serials = {each: s for each, s in self._serials.items() if s in kept}
+
+    def known(self) -> frozenset[Id]:
+        """All ids."""
+        return frozenset(self._serials)
+
+    def _stored_of(self, ids: list[Id], are_stored: AreStored) -> dict[Id, int]:
+        known = {each: self._serials[each] for each in ids if each in self._serials}
+        if not known:
+            return known
+        there = are_stored(np.fromiter(known.values(), np.int64, len(known)))
+        return {
+            each: s for (each, s), is_there in zip(known.items(), there, strict=True) if is_there
+        }
