@@ -15,29 +15,11 @@ from sklearn.base import clone
 from sklearn.datasets import load_digits
 
 from onlineforest import MondrianForestClassifier, MondrianForestRegressor
+from support.bits import assert_same, assert_same_forest
 from support.core import core_forest, gaussian_forest, learn
 from support.estimators import each_kind
 
 X, Y = load_digits(return_X_y=True)
-
-
-def assert_same_forest(first, second):
-    """Equal states: points, trees, random states."""
-    assert_same(first._forest.get_state(), second._forest.get_state())
-
-
-def assert_same(a, b):
-    assert type(a) is type(b)
-    if isinstance(a, dict):
-        assert a.keys() == b.keys()
-        for key in a:
-            assert_same(a[key], b[key])
-    elif isinstance(a, list):
-        assert len(a) == len(b)
-        for x, y in zip(a, b):
-            assert_same(x, y)
-    else:
-        assert np.array_equal(a, b)
 
 
 def streamed(forest, start=0, stop=900):
@@ -220,6 +202,40 @@ def test_interrupted_partial_fit_is_finished_by_the_next(kind, n_jobs, learns):
     undisturbed = start()
     undisturbed.partial_fit(big[1000:-1], labels[1000:-1]).partial_fit(big[-1:], labels[-1:])
     assert_same_forest(undisturbed, forest)
+
+
+@each_kind
+def test_an_interrupted_forgetting_has_forgotten_all_or_nothing(kind):
+    big, labels = big_data(10_000)
+    forest = kind.estimator(n_estimators=400, random_state=0, n_jobs=2, **kind.unlearned)
+    forest.fit(big, labels, ids=range(len(big)))
+    start = time.monotonic()
+    with SignalAfter(0.05), pytest.raises(KeyboardInterrupt):
+        forest.forget(ids=range(1800))
+    assert time.monotonic() - start < 1.2, "the interrupt was answered late"
+    forest._forest.check_invariants()
+    assert forest.n_samples_stored_ == 8_200
+    assert forest.ids_ == frozenset(range(1800, 10_000))
+    sizes = {len(tree["next_point"]) for tree in forest._forest.get_state()["trees"]}
+    assert sizes == {0, 8_200}, "not interrupted: nothing tested"
+    assert np.isfinite(kind.predict(forest, big[:100])).all()
+    forest = copy.deepcopy(forest).forget(ids=[1800])
+    assert {len(tree["next_point"]) for tree in forest._forest.get_state()["trees"]} == {8_199}
+
+
+@each_kind
+def test_an_interrupted_slide_of_a_window_has_stored_the_batch(kind):
+    big, labels = big_data(11_800)
+    forest = kind.estimator(n_estimators=400, random_state=0, n_jobs=2, window=10_000)
+    forest.set_params(**kind.unlearned).fit(big[:10_000], labels[:10_000])
+    with SignalAfter(0.05), pytest.raises(KeyboardInterrupt):
+        forest.partial_fit(big[10_000:], labels[10_000:])
+    forest._forest.check_invariants()
+    assert forest.n_samples_seen_ == 11_800
+    assert sorted(forest._forest.serials) == list(range(1800, 11_800))
+    assert np.isfinite(kind.predict(forest, big[:100])).all()
+    forest.partial_fit(big[:1], labels[:1])
+    assert {len(tree["next_point"]) for tree in forest._forest.get_state()["trees"]} == {10_000}
 
 
 @pytest.mark.parametrize("method", ["predict", "predict_proba"])
