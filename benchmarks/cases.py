@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from benchmarks.data import COVTYPE, DIGITS, REGRESSION, SYNTHETIC, SYNTHETIC_REGRESSION
+from benchmarks.forgetting import forget_by_learn, soak, window_by_learn
 from benchmarks.measures import (
     batch_stream,
     learning_overhead,
@@ -72,6 +73,18 @@ def memory_cases(targets: dict[str, float | None]) -> list[Case]:
     ]
 
 
+def forgetting_cases(names: Iterable[str]) -> list[Case]:
+    """What forgetting and windows cost beside learning, and the memory of an endless stream."""
+    names = list(names)
+    return [
+        *(Case("forget / learn, one call", data, forget_by_learn(False), 1.5) for data in names),
+        *(Case("forget / learn, one by one", data, forget_by_learn(True), 1.5) for data in names),
+        *(Case("window / learn, one by one", data, window_by_learn(1), 2.5) for data in names),
+        *(Case("window / learn, batches of 50", data, window_by_learn(50), 2.5) for data in names),
+        Case("memory of a long stream through a window", SYNTHETIC, soak, 2.0),
+    ]
+
+
 def regression_cases(names: Iterable[str]) -> list[Case]:
     """Numbers learned: the forest as it comes, and plain, growing trees and no more."""
     return [
@@ -99,6 +112,7 @@ def full_cases() -> list[Case]:
         *on_one("letter"),
         Case("covtype stream", COVTYPE, batch_stream),
         *memory_cases({"letter": 100.0, "usps": 900.0}),
+        *forgetting_cases(("letter", "usps")),
         *regression_cases(REGRESSION),
     ]
 
@@ -111,5 +125,6 @@ def quick_cases() -> list[Case]:
         *on_one(DIGITS),
         Case("batch stream", SYNTHETIC, batch_stream),
         *memory_cases({DIGITS: None}),
+        *forgetting_cases([DIGITS]),
         *regression_cases([SYNTHETIC_REGRESSION]),
     ]

@@ -68,14 +68,6 @@ inline void include(float* lower, float* upper, BoxView other, std::size_t n_fea
   }
 }
 
-// Whether a row of the box lies on one of its bounds, so that the box may be smaller without it.
-inline bool touches(BoxView box, const float* row, std::size_t n_features) {
-  for (std::size_t d = 0; d < n_features; ++d) {
-    if (row[d] == box.lower[d] || row[d] == box.upper[d]) return true;
-  }
-  return false;
-}
-
 // One side of a box.
 struct Bound {
   std::uint32_t dimension;
@@ -88,6 +80,27 @@ inline void find_touched(BoxView box, const float* row, std::size_t n_features, 
     if (row[d] == box.lower[d]) bounds.push_back({static_cast<std::uint32_t>(d), false});
     if (row[d] == box.upper[d]) bounds.push_back({static_cast<std::uint32_t>(d), true});
   }
+}
+
+// Shrinks a box to the hull of two others; appends the bounds that moved.
+inline void shrink_to_hull(float* lower, float* upper, BoxView a, BoxView b, std::size_t n_features,
+                           std::vector<Bound>& moved) {
+  const auto set = [&](std::size_t d) {
+    const float low = std::min(a.lower[d], b.lower[d]), high = std::max(a.upper[d], b.upper[d]);
+    if (low != lower[d]) moved.push_back({static_cast<std::uint32_t>(d), false});
+    if (high != upper[d]) moved.push_back({static_cast<std::uint32_t>(d), true});
+    lower[d] = low;
+    upper[d] = high;
+  };
+  std::size_t d = 0;
+  for (; d + simd::kWidth <= n_features; d += simd::kWidth) {
+    if (!simd::differ(simd::min(simd::load(a.lower + d), simd::load(b.lower + d)), simd::load(lower + d)) &&
+        !simd::differ(simd::max(simd::load(a.upper + d), simd::load(b.upper + d)), simd::load(upper + d))) {
+      continue;
+    }
+    for (std::size_t i = d; i < d + simd::kWidth; ++i) set(i);
+  }
+  for (; d < n_features; ++d) set(d);
 }
 
 // Room for a box.

@@ -66,7 +66,7 @@ void Forest<Target, Options>::learn_values(std::span<const float> rows, std::spa
     if (one_by_one) {
       // The point that makes the measure due comes alone, so that it is refreshed where calls of one point would; and
       // so does one for which another has to go.
-      const std::size_t due = std::min(schedule_.n_until_due(), n_until_outdated(values.subspan(done)));
+      const std::size_t due = std::min(schedule_.n_until_due(points_.size()), n_until_outdated(values.subspan(done)));
       n = std::min({n, std::max<std::size_t>(due - 1, 1), std::max<std::size_t>(tenure_.room(), 1)});
     }
     store(rows.subspan(done * options_.n_features, n * options_.n_features), values.subspan(done, n), n_threads, signal,
@@ -187,9 +187,16 @@ void Forest<Target, Options>::remove_points(std::vector<Slot>& slots, std::size_
   std::exception_ptr failure;
   if (slots.size() <= n_left / kFewForgotten) {
     try {
-      parallel_for(trees_.size(), n_threads, signal, [&] {
-        return [&, work = workspaces_.lend()](std::size_t i, StopProbe& stop) {
-          trees_[i].forget(slots, moves, points_, *work, stop);
+      // A single point is looked for in some trees side by side: one alone waits for memory at every step.
+      const std::size_t together = slots.size() == 1 ? kSideBySide : 1;
+      parallel_for((trees_.size() + together - 1) / together, n_threads, signal, [&] {
+        return [&, work = workspaces_.lend()](std::size_t group, StopProbe& stop) {
+          const std::size_t begin = group * together, n = std::min(together, trees_.size() - begin);
+          const std::span<TargetTree> trees = std::span(trees_).subspan(begin, n);
+          for (int step = 0; together > 1 && step < TargetTree::kForgetSteps; ++step) {
+            for (const TargetTree& tree : trees) tree.prefetch_to_forget(slots.front(), step, points_);
+          }
+          for (TargetTree& tree : trees) tree.forget(slots, moves, points_, *work, stop);
         };
       });
     } catch (...) {
@@ -249,7 +256,7 @@ void Forest<Target, Options>::bring_up_to_date(std::size_t n_threads, StopSignal
 template <class Target, class Options>
 void Forest<Target, Options>::refresh_measure(std::size_t n_threads, StopSignal& signal) {
   const std::size_t n = points_.size();
-  if (n == 0 || !schedule_.is_due()) return;
+  if (n == 0 || !schedule_.is_due(n)) return;
   std::vector<float> lower(options_.n_features), upper(options_.n_features);
   start_box(lower.data(), upper.data(), points_.box(0), options_.n_features);
   for (std::size_t i = 1; i < n; ++i) {

@@ -76,7 +76,8 @@ inline std::vector<double> weights_of(std::span<const double> shares, BoxView da
 }
 
 // Computes the measure from the data seen and freezes it: with a frozen measure online learning is exact. It is
-// due again when as many points have come since as it was computed from; half as many if it is learned.
+// due again when as many points have come since as it was computed from; half as many if it is learned and none of them
+// took the place of another.
 class MeasureSchedule {
  public:
   MeasureSchedule(WeightRule rule, std::vector<double> weights, std::size_t n_features)
@@ -110,11 +111,17 @@ class MeasureSchedule {
     state_.computed_from = std::min<std::uint64_t>(state_.computed_from, std::max<std::size_t>(n, 1));
   }
 
-  bool is_due() const { return state_.n_since >= wait(); }
+  // Of so many points there are: they have grown by enough, or as many have come as it was computed from and took the
+  // place of others.
+  bool is_due(std::size_t n_points) const {
+    return n_points >= state_.computed_from + wait() || state_.n_since >= state_.computed_from;
+  }
 
-  // How many more points make it due; at least one.
-  std::size_t n_until_due() const {
-    return static_cast<std::size_t>(std::max<std::uint64_t>(wait(), state_.n_since + 1) - state_.n_since);
+  // How many more points make it due, if none goes for them; at least one.
+  std::size_t n_until_due(std::size_t n_points) const {
+    const std::uint64_t from = state_.computed_from;
+    const auto until = [](std::uint64_t now, std::uint64_t then) { return then > now ? then - now : 1; };
+    return static_cast<std::size_t>(std::min(until(n_points, from + wait()), until(state_.n_since, from)));
   }
 
   // Brings `measure` (null: none yet) up to date with the box around all points. When its time has come, a change of no
@@ -136,7 +143,7 @@ class MeasureSchedule {
   static constexpr double kTolerance = 0.1;
   static constexpr double kLargestDiscountRate = 1e300;  // finite, so that 0 time times it is 0
 
-  // How many points must have come since. What is learned gets better with every point, a range hardly.
+  // By how many points they must have grown. What is learned gets better with every point, a range hardly.
   std::uint64_t wait() const {
     return rule_ == WeightRule::kLearned ? (state_.computed_from + 1) / 2 : state_.computed_from;
   }

@@ -178,6 +178,10 @@ class Tree {
   void forget(std::span<const Slot> slots, std::span<const Move> moves, const Points& points, Workspace& work,
               StopProbe& stop);
 
+  // Asks for what forgetting a point will need, step by step from 0, as if to let memory come in between.
+  static constexpr int kForgetSteps = 4;
+  void prefetch_to_forget(Slot slot, int step, const Points& points) const;
+
   // Empties the tree, to be grown afresh.
   void clear() {
     nodes_ = NodeStore(n_features());
@@ -311,8 +315,10 @@ class Tree {
   NodeIndex join(NodeIndex j, const Points& points, Workspace& work);
   void move_node(NodeIndex from, NodeIndex to);
   NodeIndex remove_pair(NodeIndex pair, NodeIndex j);
-  void shrink_leaf_box(NodeIndex leaf, const float* row, const Points& points);
-  void set_shrunk(NodeIndex j, const float* row, const Value& value, const Points& points, Workspace& work);
+  bool shrink_leaf_box(NodeIndex leaf, const float* row, const Points& points, Workspace& work);
+  void set_shrunk(NodeIndex j, bool knows_moved, const float* row, const Value& value, const Points& points,
+                  Workspace& work);
+  void shrink_whole_box(NodeIndex j, const Points& points, Workspace& work);
   void shrink_box(NodeIndex j, const float* row, const Points& points, Workspace& work);
   bool has_few_points(NodeIndex j) const;
 

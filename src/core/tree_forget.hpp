@@ -15,8 +15,12 @@ void Tree<Target>::forget(std::span<const Slot> slots, std::span<const Move> mov
                           Workspace& work, StopProbe& stop) {
   try {
     if (!links_.are_there()) links_.make(nodes_, next_);
-    for (const Slot slot : slots) {
-      forget_one(slot, points, work);
+    for (std::size_t i = 0; i < slots.size(); ++i) {
+      for (int step = 0; step < kForgetSteps; ++step) {
+        const std::size_t ahead = i + 2 * static_cast<std::size_t>(kForgetSteps - step);
+        if (ahead < slots.size()) prefetch_to_forget(slots[ahead], step, points);
+      }
+      forget_one(slots[i], points, work);
       if (empty()) return;
       stop.tick(n_features() * kUsualDepth);
     }
@@ -29,26 +33,58 @@ void Tree<Target>::forget(std::span<const Slot> slots, std::span<const Move> mov
   }
 }
 
+// Asks for what forgetting a point will need; a step needs what the one before has asked for.
+template <class Target>
+void Tree<Target>::prefetch_to_forget(Slot slot, int step, const Points& points) const {
+  if (!links_.are_there()) return;
+  if (step == 0) {
+    links_.prefetch(slot);
+    prefetch(points.row(slot));
+    return;
+  }
+  const Slot before = links_.before(slot);
+  if (before >= 0) return;
+  const NodeIndex leaf = ~before;
+  if (step == 1) {
+    prefetch(&nodes_[leaf]);
+    links_.prefetch_parent(leaf);
+    return;
+  }
+  const NodeIndex parent = links_.parent(leaf);
+  if (parent == kNoNode) return;
+  if (step == 2) {
+    prefetch(&nodes_[parent]);
+    links_.prefetch_parent(parent);
+  } else {
+    prefetch(&nodes_[nodes_[parent].left]);
+    nodes_.prefetch_box(parent, 64);
+  }
+}
+
 // Takes a point out of its leaf, and sees to the nodes above.
 template <class Target>
 void Tree<Target>::forget_one(Slot slot, const Points& points, Workspace& work) {
   const float* row = points.row(slot);
   NodeIndex j = leaf_of(slot, row);
   unlink(slot, j);
+  bool knows_moved = false;
+  work.moved_bounds.clear();
   if (nodes_[j].n_points > 0) {
     target_.remove_from_leaf(j, points, points.value(slot), [&] {
       find_points(j, work.spare);
       return std::span<const Slot>(work.spare);
     });
-    shrink_leaf_box(j, row, points);
+    knows_moved = shrink_leaf_box(j, row, points, work);
   } else if (j == kRoot) {
     clear();
     return;
   } else {
     j = replace_by_sibling(j);
   }
-  while (j != kRoot && may_join(links_.parent(j), points)) j = join(links_.parent(j), points, work);
-  if (j != kRoot) set_shrunk(links_.parent(j), row, points.value(slot), points, work);
+  for (; j != kRoot && may_join(links_.parent(j), points); knows_moved = false) {
+    j = join(links_.parent(j), points, work);
+  }
+  if (j != kRoot) set_shrunk(links_.parent(j), knows_moved, row, points.value(slot), points, work);
 }
 
 // The leaf that holds a point.
@@ -154,41 +190,74 @@ NodeIndex Tree<Target>::remove_pair(NodeIndex pair, NodeIndex j) {
   return j < last ? j : pair + (j - last);
 }
 
+// Shrinks the box of a leaf that has lost a point of this row. Returns whether it has a box still; then
+// `work.moved_bounds` has those of its bounds that moved.
 template <class Target>
-void Tree<Target>::shrink_leaf_box(NodeIndex leaf, const float* row, const Points& points) {
+bool Tree<Target>::shrink_leaf_box(NodeIndex leaf, const float* row, const Points& points, Workspace& work) {
   if (nodes_[leaf].n_points <= kFewPoints) {
     nodes_.release_box(leaf);
-  } else if (touches(nodes_.stored_box(leaf), row, n_features())) {
-    set_leaf_box(leaf, points, [] {});
+    return false;
   }
+  std::vector<Bound>& bounds = work.moved_bounds;
+  find_touched(nodes_.stored_box(leaf), row, n_features(), bounds);
+  // Most of them are touched by another point, too, and often by the next one.
+  for (Slot slot = nodes_[leaf].first_point; slot != kNoSlot && !bounds.empty(); slot = next_point(slot)) {
+    std::erase_if(bounds, [&](Bound bound) { return points.row(slot)[bound.dimension] == row[bound.dimension]; });
+  }
+  float *lower = nodes_.lower(leaf), *upper = nodes_.upper(leaf);
+  for (const auto& [d, is_upper] : bounds) (is_upper ? upper : lower)[d] = points.row(nodes_[leaf].first_point)[d];
+  if (bounds.empty()) return true;
+  for (Slot slot = nodes_[leaf].first_point; slot != kNoSlot; slot = next_point(slot)) {
+    for (const auto& [d, is_upper] : bounds) {
+      const float x = points.row(slot)[d];
+      if (is_upper) {
+        upper[d] = std::max(upper[d], x);
+      } else {
+        lower[d] = std::min(lower[d], x);
+      }
+    }
+  }
+  return true;
 }
 
-// Sets node j, and what is above it, which have lost a point of this row and value, from their children.
+// Sets node j, and what is above it, which have lost a point of this row and value, from their children. If it
+// `knows_moved`, `work.moved_bounds` has the bounds that moved below.
 template <class Target>
-void Tree<Target>::set_shrunk(NodeIndex j, const float* row, const Value& value, const Points& points,
+void Tree<Target>::set_shrunk(NodeIndex j, bool knows_moved, const float* row, const Value& value, const Points& points,
                               Workspace& work) {
-  bool is_first = true, is_told = false;
-  std::vector<Bound>& bounds = work.moved_bounds;  // in which the box below has shrunk
-  bounds.clear();
-  for (; j != kNoNode; j = links_.parent(j)) {
-    if (is_first && nodes_.has_box(j)) {
+  for (bool is_told = false; j != kNoNode; j = links_.parent(j)) {
+    if (knows_moved) {
+      if (!work.moved_bounds.empty()) shrink_box(j, row, points, work);
+    } else if (nodes_.has_box(j)) {
       if (has_few_points(j)) {
         nodes_.release_box(j);
       } else {
-        find_touched(nodes_.stored_box(j), row, n_features(), bounds);
-        is_first = false;
+        shrink_whole_box(j, points, work);
+        knows_moved = true;
       }
     }
-    if (!bounds.empty()) shrink_box(j, row, points, work);
     if (!is_told) is_told = !target_.remove_one(j, nodes_[j].left, nodes_[j].right(), value);
-    if (is_told && !is_first && bounds.empty()) return;
+    if (is_told && knows_moved && work.moved_bounds.empty()) return;
   }
 }
 
-// Sets those bounds of a box that a row touches from the children's; `work.moved_bounds`, which has others too, then
-// has those that moved.
+// Shrinks a box to those of its children; then `work.moved_bounds` has the bounds that moved.
+template <class Target>
+void Tree<Target>::shrink_whole_box(NodeIndex j, const Points& points, Workspace& work) {
+  work.moved_bounds.clear();
+  const BoxView left = box(nodes_[j].left, points, work.inner), right = box(nodes_[j].right(), points, work.outer);
+  shrink_to_hull(nodes_.lower(j), nodes_.upper(j), left, right, n_features(), work.moved_bounds);
+}
+
+// Shrinks a box where one of its children has: sets `work.moved_bounds` from the children's, as far as the row touches
+// them, and leaves there those that moved.
 template <class Target>
 void Tree<Target>::shrink_box(NodeIndex j, const float* row, const Points& points, Workspace& work) {
+  constexpr std::size_t one_in = 8;  // bounds picked from a box, rather than taken one after the other
+  if (work.moved_bounds.size() * one_in > 2 * n_features()) {
+    shrink_whole_box(j, points, work);
+    return;
+  }
   float *lower = nodes_.lower(j), *upper = nodes_.upper(j);
   const BoxView left = box(nodes_[j].left, points, work.inner), right = box(nodes_[j].right(), points, work.outer);
   std::erase_if(work.moved_bounds, [&](Bound bound) {

@@ -38,6 +38,14 @@ class TreeLinks {
   // The point before this one in the list of its leaf; ~leaf if it is the first.
   Slot before(Slot slot) const { return before_[static_cast<std::size_t>(slot)]; }
 
+  [[gnu::always_inline]] void prefetch(Slot slot) const {
+    onlineforest::prefetch(&before_[static_cast<std::size_t>(slot)]);
+  }
+
+  [[gnu::always_inline]] void prefetch_parent(NodeIndex j) const {
+    if (j != kRoot) onlineforest::prefetch(&parents_[pair_of(j)]);
+  }
+
   // Sets the links to a node, which holds what it did not.
   void set_node(NodeIndex j, const Node& node) {
     if (!are_there()) return;

@@ -1,0 +1,151 @@
+"""How the cases of forgetting are measured: what it costs beside learning, and that memory is flat.
+
+Both sides are ours: a forest that forgets by one that learns, each of the same size.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.formats import duration, megabytes
+from benchmarks.memory import ROOT
+from benchmarks.ours import core_forest, mondrian
+from benchmarks.results import NotMeasuredError, Row
+from benchmarks.settings import Case, Measure, Settings
+from benchmarks.timing import Job, alternate
+
+SHARE = 20  # one row in so many is forgotten
+SOAK_TREES, SOAK_WINDOW, SOAK_SAMPLES = 10, 10_000, 1_000_000
+
+
+def forget_by_learn(one_by_one: bool) -> Measure:
+    """Forget some rows of a forest, by learning as many with a forest of the same size."""
+
+    def measure(case: Case, settings: Settings) -> list[Row]:
+        data = settings.load(case.data)
+        n = len(data.y) // SHARE
+        calls = [slice(i, i + 1) for i in range(n)] if one_by_one else [slice(0, n)]
+
+        def grown(seed: int, n_rows: int) -> Any:
+            forest = core_forest(settings.n_trees, data.X.shape[1], seed)
+            forest.learn(data.X[:n_rows], data.labels[:n_rows], len(data.classes))
+            return forest
+
+        def forgetting(seed: int) -> Job:
+            forest = grown(seed, len(data.y))
+            chosen = np.random.default_rng(seed).permutation(len(data.y))[: n + 1].astype(np.int64)
+            forest.forget(chosen[n:])  # the first one makes the links that stay
+
+            def job() -> None:
+                for call in calls:
+                    forest.forget(chosen[call])
+
+            return job
+
+        def learning(seed: int) -> Job:
+            forest = grown(seed, len(data.y) - n)
+            rows, labels = data.X[-n:], data.labels[-n:]
+
+            def job() -> None:
+                for call in calls:
+                    forest.learn(rows[call], labels[call], len(data.classes))
+
+            return job
+
+        pairs = alternate(forgetting, learning, case.runs(settings))
+        forget, learn = (seconds / n for seconds in pairs.medians())
+        row = case.row(
+            settings,
+            ours=f"forget {duration(forget)} per sample",
+            peer=f"learn {duration(learn)}",
+            values=pairs.ratios(),
+            seconds=pairs.seconds(),
+        )
+        return [row]
+
+    return measure
+
+
+def window_by_learn(batch: int) -> Measure:
+    """A full window slides over as many rows as it holds, by learning rows at that size."""
+
+    def measure(case: Case, settings: Settings) -> list[Row]:
+        data = settings.load(case.data)
+        size = len(data.y) // 2
+        rows = np.resize(np.arange(size, len(data.y)), size)
+
+        def stream(forest: Any, rows: Any) -> Job:
+            edges = range(0, len(rows) - batch + 1, batch)
+            batches = [(data.X[r], data.y[r]) for r in (rows[i : i + batch] for i in edges)]
+
+            def job() -> None:
+                for X, y in batches:
+                    forest.partial_fit(X, y)
+
+            return job
+
+        def started(forest: Any) -> Any:
+            return forest.partial_fit(data.X[:size], data.y[:size], classes=data.classes)
+
+        def sliding(seed: int) -> Job:
+            forest = started(mondrian(settings.n_trees, seed).set_params(window=size))
+            stream(forest, rows[:batch])()
+            return stream(forest, rows)
+
+        def learning(seed: int) -> Job:
+            # Around the size of the window, and without the doubling after which weights are due.
+            few = rows[: size // 4]
+            forest = mondrian(settings.n_trees, seed)
+            start = size - len(few) // 2
+            forest.partial_fit(data.X[:start], data.y[:start], classes=data.classes)
+            return stream(forest, few)
+
+        pairs = alternate(sliding, learning, case.runs(settings))
+        n_slid, n_learned = (len(part) // batch * batch for part in (rows, rows[: size // 4]))
+        pairs.ours[:] = [seconds / n_slid for seconds in pairs.ours]
+        pairs.peer[:] = [seconds / n_learned for seconds in pairs.peer]
+        slide, learn = pairs.medians()
+        row = case.row(
+            settings,
+            data=f"{case.data}, window {size:,}",
+            ours=f"{duration(slide)} per sample",
+            peer=f"learn {duration(learn)}",
+            values=pairs.ratios(),
+            seconds=pairs.seconds(),
+        )
+        return [row]
+
+    return measure
+
+
+def soak(case: Case, settings: Settings) -> Iterable[Row]:
+    """A long stream through a window, in a process of its own, and how flat its memory is."""
+    if not Path("/proc/self/status").exists():
+        raise NotMeasuredError("this system does not tell a process its memory")
+    task = {
+        "n_trees": settings.size(SOAK_TREES),
+        "window": settings.size(SOAK_WINDOW, quick=1_000, least=50),
+        "n_samples": settings.size(SOAK_SAMPLES, quick=20_000, least=1_000),
+    }
+    command = [sys.executable, "-m", "benchmarks._soak_child", json.dumps(task)]
+    child = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True)
+    found = json.loads(child.stdout)
+    resident, seconds = found["resident"], found["seconds"]
+    late = resident[len(resident) // 5 :]  # the last 80 %
+    yield case.row(
+        settings,
+        data=f"{task['n_samples']:,} samples, window {task['window']:,}",
+        ours=f"{megabytes(late[0])} after a fifth, {megabytes(late[-1])} at the end, "
+        f"{duration(seconds / task['n_samples'])} per sample",
+        peer=f"most of the last 80 %: {megabytes(max(late))}",
+        values=[100 * (max(late) - late[0]) / late[0]],
+        unit="%",
+        details=found,
+    )
