@@ -73,12 +73,13 @@ def forget_by_learn(one_by_one: bool) -> Measure:
     return measure
 
 
-def window_by_learn(batch: int) -> Measure:
+def window_by_learn(rows_per_batch: int) -> Measure:
     """A full window slides over as many rows as it holds, by learning rows at that size."""
 
     def measure(case: Case, settings: Settings) -> list[Row]:
         data = settings.load(case.data)
         size = len(data.y) // 2
+        batch = max(1, min(rows_per_batch, size // 8))
         rows = np.resize(np.arange(size, len(data.y)), size)
 
         def stream(forest: Any, rows: Any) -> Job:
