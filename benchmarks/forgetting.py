@@ -142,7 +142,7 @@ def soak(case: Case, settings: Settings) -> Iterable[Row]:
     late = resident[len(resident) // 5 :]  # the last 80 %
     yield case.row(
         settings,
-        data=f"{task['n_samples']:,} samples, window {task['window']:,}",
+        data=f"{case.data}, {task['n_samples']:,} rows, window {task['window']:,}",
         ours=f"{megabytes(late[0])} after a fifth, {megabytes(late[-1])} at the end, "
         f"{duration(seconds / task['n_samples'])} per sample",
         peer=f"most of the last 80 %: {megabytes(max(late))}",
