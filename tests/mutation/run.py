@@ -1,6 +1,6 @@
 """Breaks the core in known ways and sees the tests fail: the proof that the proof bites.
 
-    python tests/mutation/run.py [--only NAME]
+    python tests/mutation/run.py [--only NAME | --all]
 
 Each mutant is a copy of the sources with one piece of text replaced. It is built like the real
 thing and given to the tests named with it; one of them must fail, without the help of the
@@ -24,6 +24,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 ONLINE_EQUALS_BATCH = "tests/statistical/test_online_equals_batch.py"
+FORGETTING = "tests/statistical/test_forgetting.py"
 REFERENCE = "tests/parity/test_reference.py"
 GAUSSIAN = "tests/parity/test_gaussian.py"
 LEARNED_WEIGHTS = "tests/estimator/test_learned_weights.py"
@@ -39,6 +40,7 @@ class Mutant:
     new: str
     tests: str
     only: str = ""  # part of the names of the tests that look where it is; all of them if empty
+    is_variant: bool = False  # of another: left out unless all are asked for
 
 
 MUTANTS = [
@@ -180,7 +182,108 @@ MUTANTS = [
         "tree.box(place.node, points, buffer_)",
         GAUSSIAN,
     ),
+    Mutant(
+        "a box does not shrink when a point is forgotten",
+        "src/core/box.hpp",
+        "    lower[d] = low;\n    upper[d] = high;\n",
+        "",
+        FORGETTING,
+        only="back",
+    ),
+    Mutant(
+        "the boxes above one that shrinks do not",
+        "src/core/tree_forget.hpp",
+        "return std::exchange(old, now) == now;",
+        "return old == now;",
+        FORGETTING,
+        only="crowd and wide",
+        is_variant=True,
+    ),
+    Mutant(
+        "the box of a leaf does not shrink when a point is forgotten",
+        "src/core/tree_forget.hpp",
+        "(is_upper ? upper : lower)[d] = points.row(nodes_[leaf].first_point)[d];",
+        "static_cast<void>(d), static_cast<void>(is_upper);",
+        FORGETTING,
+        only="predictions and crowd",
+        is_variant=True,
+    ),
+    Mutant(
+        "a block that may pause again stays cut",
+        "src/core/tree_forget.hpp",
+        "j != kRoot && may_join(links_.parent(j), points)",
+        "false && may_join(links_.parent(j), points)",
+        FORGETTING,
+        only="class",
+    ),
+    Mutant(
+        "of the cuts of a block that may pause again only the last is undone",
+        "src/core/tree_forget.hpp",
+        "    j = join(links_.parent(j), points, work);\n",
+        "    j = join(links_.parent(j), points, work);\n    break;\n",
+        FORGETTING,
+        only="class",
+        is_variant=True,
+    ),
+    Mutant(
+        "who takes its parent's place takes its time",
+        "src/core/tree_forget.hpp",
+        "  move_node(sibling, j);\n",
+        "  const double time = nodes_.split_time(j);\n  move_node(sibling, j);\n"
+        "  if (!nodes_[j].is_leaf()) set_split_time(j, time);\n",
+        FORGETTING,
+        only="outliers",
+    ),
+    Mutant(
+        "a label that is forgotten stays known above its leaf",
+        "src/core/label_target.hpp",
+        "    sets_.erase(j, label);\n",
+        "",
+        FORGETTING,
+        only="predictions and labels",
+        is_variant=True,
+    ),
+    Mutant(
+        "the beliefs above a point that is forgotten stay as they were",
+        "src/core/gaussian_target.hpp",
+        "    combine(j, left, right);\n    return true;",
+        "    return true;",
+        FORGETTING,
+        only="predictions and numbers",
+    ),
+    Mutant(
+        "the point that lies deepest goes",
+        "src/core/forest.cpp",
+        "    remove_points(admission.leaving, n_threads, signal);\n",
+        "    std::size_t most = 0;\n"
+        "    for (std::size_t i = 0; admission.leaving.size() == 1 && i < points_.size(); ++i) {\n"
+        "      const Slot slot = static_cast<Slot>(i);\n"
+        "      Path path;\n"
+        "      find_path(trees_.front().nodes(), kRoot, points_.row(slot), path);\n"
+        "      if (path.size() > most) admission.leaving.front() = slot;\n"
+        "      most = std::max(most, path.size());\n"
+        "    }\n"
+        "    remove_points(admission.leaving, n_threads, signal);\n",
+        FORGETTING,
+        only="blindly",
+    ),
 ]
+
+
+CMAKE_LISTS = """
+cmake_minimum_required(VERSION 3.20...4.0)
+project(mutant LANGUAGES CXX)
+find_package(Python 3.11 REQUIRED COMPONENTS Interpreter Development.Module)
+execute_process(COMMAND "${Python_EXECUTABLE}" -m nanobind --cmake_dir
+  OUTPUT_STRIP_TRAILING_WHITESPACE OUTPUT_VARIABLE nanobind_ROOT)
+find_package(nanobind CONFIG REQUIRED)
+find_package(Threads REQUIRED)
+set(CMAKE_CXX_FLAGS_RELEASE "-O1 -DNDEBUG -ffp-contract=off")
+nanobind_add_module(_core NB_STATIC NB_SUPPRESS_WARNINGS NOMINSIZE all.cpp)
+target_compile_features(_core PRIVATE cxx_std_20)
+target_include_directories(_core PRIVATE src/core src/bindings)
+target_link_libraries(_core PRIVATE Threads::Threads)
+"""
 
 
 class Workshop:
@@ -191,18 +294,14 @@ class Workshop:
         self.package = folder / "python" / "onlineforest"
         self.source.mkdir(parents=True)
         shutil.copytree(ROOT / "src", self.source / "src")
-        shutil.copy(ROOT / "CMakeLists.txt", self.source)
+        # In one piece and lightly optimised: most of the time goes into compiling, not into tests.
+        sources = sorted((self.source / "src").glob("*/*.cpp"))
+        (self.source / "all.cpp").write_text("".join(f'#include "{each}"\n' for each in sources))
+        (self.source / "CMakeLists.txt").write_text(CMAKE_LISTS)
 
     def build(self) -> None:
         """Compile the extension into the package, a copy of the Python files."""
-        # Lightly optimised and in one piece: most of the time goes into compiling, not into tests.
-        options = [
-            "-DCMAKE_BUILD_TYPE=Release",
-            "-DCMAKE_CXX_FLAGS_RELEASE=-O1 -DNDEBUG",
-            "-DCMAKE_UNITY_BUILD=ON",
-            "-DCMAKE_UNITY_BUILD_BATCH_SIZE=0",
-            f"-DPython_EXECUTABLE={sys.executable}",
-        ]
+        options = ["-DCMAKE_BUILD_TYPE=Release", f"-DPython_EXECUTABLE={sys.executable}"]
         run(["cmake", "-S", self.source, "-B", self.build_dir, "-G", "Ninja", *options])
         run(["cmake", "--build", self.build_dir])
         (extension,) = self.build_dir.glob("_core*.so")
@@ -271,8 +370,12 @@ def main() -> int:
     """Try the mutants, one per processor at a time."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--only", help="part of the name of a mutant")
+    parser.add_argument("--all", action="store_true", help="variants of other mutants, too")
     arguments = parser.parse_args()
-    chosen = [m for m in MUTANTS if not arguments.only or arguments.only in m.name]
+    if arguments.only:
+        chosen = [m for m in MUTANTS if arguments.only in m.name]
+    else:
+        chosen = [m for m in MUTANTS if arguments.all or not m.is_variant]
     waiting = list(reversed(chosen))
     lock = threading.Lock()
 

@@ -1,4 +1,5 @@
-"""Any history of learning, predicting and saving keeps every invariant, on any finite data."""
+"""Any history of learning, forgetting, predicting and saving keeps every invariant, on any finite
+data."""
 
 from __future__ import annotations
 
@@ -6,13 +7,15 @@ import math
 import pickle
 
 import numpy as np
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from onlineforest import MondrianForestClassifier, MondrianForestRegressor
-from support.core import core_forest, gaussian_forest, learn
+from support.bits import assert_same
+from support.core import core_forest, forget, gaussian_forest, learn
 
 N_FEATURES = 3
 
@@ -28,11 +31,12 @@ TRICKY = [
     1e30,
     -1e30,
 ]
+LARGEST = float(np.finfo(np.float32).max)
 EXTREME = [3.4e38, -3.4e38, 1e-45, 1.0000001, 16777216.0, 16777218.0]
 values = st.one_of(
     st.sampled_from(TRICKY + EXTREME),
     st.integers(-3, 3).map(float),
-    st.floats(width=32, allow_nan=False, allow_infinity=False),
+    st.floats(-LARGEST, LARGEST, width=32),
 )
 
 
@@ -62,36 +66,139 @@ parameters = st.fixed_dictionaries(
 )
 
 
-class ForestHistory(RuleBasedStateMachine):
-    """Learn, predict, save and load a core forest in any order."""
+# Which points a forest keeps.
+keeping = st.one_of(
+    st.just({}),
+    st.builds(lambda n: {"window": n}, st.integers(1, 25)),
+    st.builds(
+        lambda n, half_life: {"reservoir": n, "half_life": half_life},
+        st.integers(1, 25),
+        st.sampled_from([math.inf, 5.0, 1.0]),
+    ),
+)
 
-    @initialize(options=parameters, n_classes=st.sampled_from([1, 2, 63, 64]))
-    def start(self, options, n_classes):
-        self.forest = core_forest(3, N_FEATURES, **options)
-        self.n_classes = n_classes
-        self.n_points = 0
 
-    @rule(X=rows(), data=st.data())
-    def learn_some(self, X, data):
-        y = data.draw(
-            st.lists(st.integers(0, self.n_classes - 1), min_size=len(X), max_size=len(X)),
-            label="y",
+class History(RuleBasedStateMachine):
+    """Learn, forget, save and load a core forest in any order, and know what it must hold.
+
+    `stored` has the row and the value of every point that is to be there, by its number.
+    """
+
+    def start_with(self, forest, keep, n_calls, data):
+        """Start with so many calls to learn: some histories have no others."""
+        self.forest = forest
+        self.keep = keep
+        self.stored = {}
+        self.n_seen = self.n_seen_before = 0
+        self.has_forgotten = False
+        for _ in range(n_calls):
+            self.learn_more(data)
+
+    def note(self, X, y):
+        """Points were learned."""
+        came = {self.n_seen + i: (row, value) for i, (row, value) in enumerate(zip(X, y))}
+        self.n_seen += len(came)
+        known = {**self.stored, **came}
+        numbers = sorted(known)
+        if "window" in self.keep:
+            numbers = numbers[-self.keep["window"] :]
+        elif "reservoir" in self.keep:  # it draws
+            numbers = self.forest.serials.tolist()
+            assert known.keys() >= set(numbers)
+            most = min(self.n_seen - self.n_seen_before, self.keep["reservoir"])
+            assert len(numbers) <= most if self.has_forgotten else len(numbers) == most
+        self.stored = {number: known[number] for number in numbers}
+
+    def drop(self, numbers):
+        """Points were forgotten."""
+        for number in numbers:
+            del self.stored[number]
+        self.has_forgotten |= len(numbers) > 0
+        if not self.stored:  # as if nothing had come before
+            self.has_forgotten, self.n_seen_before = False, self.n_seen
+
+    def some_stored(self, data, **sizes):
+        return data.draw(
+            st.lists(st.sampled_from(sorted(self.stored)), unique=True, **sizes), label="points"
         )
-        learn(self.forest, X, y, self.n_classes)
-        self.n_points += len(X)
 
-    @precondition(lambda self: self.n_points > 0)
-    @rule(more=st.sampled_from([1, 2, 70]))
-    def hear_of_more_classes(self, more):
-        self.n_classes += more
+    @precondition(lambda self: self.stored)
+    @rule(data=st.data(), how=st.sampled_from(["one by one", "at once", "by their rows"]))
+    def forget_some(self, data, how):
+        numbers = self.some_stored(data, min_size=how != "at once")
+        if how == "one by one":
+            for number in numbers:
+                forget(self.forest, [number])
+        elif how == "at once":
+            forget(self.forest, numbers, 2)
+        else:
+            missing, numbers = self.forget_rows([self.stored[i] for i in numbers])
+            assert not missing
+        self.drop(numbers)
 
-    @precondition(lambda self: self.n_points > 0)
-    @rule(X=rows())
-    def predict_some(self, X):
-        probabilities = self.forest.predict(X, 2)
-        assert np.isfinite(probabilities).all()
-        assert (probabilities >= 0).all()
-        assert np.allclose(probabilities.sum(axis=1), 1, atol=1e-9)
+    def forget_rows(self, points):
+        """Ask for rows and values to be forgotten; returns what `look_up` does, as must they."""
+        missing, numbers = self.look_up(points)
+        assert self.forest.forget_rows(*self.arrays(points), 2).tolist() == missing
+        return missing, numbers
+
+    def look_up(self, points):
+        """The places of those that are not stored, and the numbers of the others: the oldest."""
+        left, missing, numbers = dict(sorted(self.stored.items())), [], []
+        for place, (row, value) in enumerate(points):
+            for number, (stored_row, stored_value) in left.items():
+                if stored_value == value and np.array_equal(stored_row, row):
+                    del left[number]
+                    numbers.append(number)
+                    break
+            else:
+                missing.append(place)
+        return missing, numbers
+
+    def arrays(self, points):
+        """Rows and values as the core wants them."""
+        X = np.array([row for row, _ in points], dtype=np.float32).reshape(-1, N_FEATURES)
+        return X, np.array([value for _, value in points], dtype=self.dtype)
+
+    @rule(data=st.data(), X=rows(max_size=3), value=st.integers(0, 3))
+    def ask_for_rows_that_are_not_stored(self, data, X, value):
+        points = [(row, value) for row in X]
+        if self.stored:
+            points += [self.stored[i] for i in self.some_stored(data, max_size=3) * 2]
+        before = self.forest.get_state()
+        missing, numbers = self.forget_rows(data.draw(st.permutations(points), label="order"))
+        if missing:
+            assert_same(self.forest.get_state(), before)
+        else:
+            self.drop(numbers)
+
+    @rule(data=st.data())
+    def ask_for_numbers_that_are_not_stored(self, data):
+        numbers = self.some_stored(data, max_size=3) if self.stored else []
+        gone = sorted({-1, *range(self.n_seen + 1), self.n_seen + 10} - self.stored.keys())
+        numbers += [data.draw(st.sampled_from(numbers + gone), label="wrong")]
+        before = self.forest.get_state()
+        with pytest.raises(ValueError, match="forgotten"):
+            forget(self.forest, data.draw(st.permutations(numbers), label="order"), 2)
+        assert_same(self.forest.get_state(), before)
+
+    @rule(n=st.integers(3, 40))
+    def keep_the_latest(self, n):
+        self.forest.keep_latest(n, 2)
+        self.drop(sorted(self.stored)[: max(len(self.stored) - n, 0)])
+
+    @precondition(lambda self: self.stored)
+    @rule(data=st.data(), how=st.sampled_from(["numbers", "rows", "latest"]))
+    def forget_all_and_learn_again(self, data, how):
+        if how == "numbers":
+            forget(self.forest, data.draw(st.permutations(sorted(self.stored)), label="order"))
+        elif how == "rows":
+            self.forget_rows(list(self.stored.values()))
+        else:
+            self.forest.keep_latest(0)
+        self.drop(list(self.stored))
+        self.all_is_well()
+        self.learn_more(data)
 
     @rule()
     def save_and_load(self):
@@ -99,12 +206,84 @@ class ForestHistory(RuleBasedStateMachine):
 
     @invariant()
     def all_is_well(self):
-        if hasattr(self, "forest"):
-            self.forest.check_invariants()
-            assert self.forest.n_points == self.n_points
+        if not hasattr(self, "forest"):
+            return
+        self.forest.check_invariants()
+        assert self.forest.n_points == len(self.stored)
+        assert self.forest.n_seen == self.n_seen
+        is_stored = self.forest.are_stored(np.arange(self.n_seen + 1))
+        assert np.flatnonzero(is_stored).tolist() == sorted(self.stored)
+        state = self.forest.get_state()
+        serials = state["serials"].tolist()
+        assert sorted(serials) == sorted(self.stored)
+        X, y = self.arrays([self.stored[i] for i in serials])
+        assert state["rows"].tobytes() == X.tobytes()
+        assert np.array_equal(state["values"], y)
+        for t in range(self.forest.n_trees):
+            recount(self.forest.tree(t), X, y)
 
 
-ForestHistory.TestCase.settings = settings(max_examples=60, stateful_step_count=12, deadline=None)
+def recount(tree, X, y):
+    """What a tree says of its nodes is so for the points that its cuts lead there."""
+    waiting = [(0, np.arange(len(X)))] if len(X) else []
+    n_nodes = 0
+    while waiting:
+        j, here = waiting.pop()
+        n_nodes += 1
+        assert tree["n_points"][j] == len(here)
+        assert np.array_equal(tree["lower"][j], X[here].min(axis=0))
+        assert np.array_equal(tree["upper"][j], X[here].max(axis=0))
+        if tree["split_dimension"][j] == -1:
+            if "count" in tree:
+                counts = np.bincount(y[here], minlength=tree["count"].shape[1])
+                assert np.array_equal(tree["count"][j], counts)
+        else:
+            is_left = X[here, tree["split_dimension"][j]] <= tree["split_location"][j]
+            waiting += [(tree["left"][j], here[is_left]), (tree["right"][j], here[~is_left])]
+    assert n_nodes == len(tree["left"])
+
+
+class ForestHistory(History):
+    """A forest over labels."""
+
+    dtype = np.int32
+
+    @initialize(
+        options=parameters,
+        keep=keeping,
+        n_classes=st.sampled_from([1, 2, 63, 64]),
+        n_calls=st.integers(0, 3),
+        data=st.data(),
+    )
+    def start(self, options, keep, n_classes, n_calls, data):
+        self.n_classes = n_classes
+        self.start_with(core_forest(3, N_FEATURES, **options, **keep), keep, n_calls, data)
+
+    @rule(data=st.data())
+    def learn_more(self, data):
+        X = data.draw(rows(), label="X")
+        y = data.draw(
+            st.lists(st.integers(0, self.n_classes - 1), min_size=len(X), max_size=len(X)),
+            label="y",
+        )
+        learn(self.forest, X, y, self.n_classes)
+        self.note(X, y)
+
+    @precondition(lambda self: self.n_seen > 0)
+    @rule(more=st.sampled_from([1, 2, 70]))
+    def hear_of_more_classes(self, more):
+        self.n_classes += more
+
+    @precondition(lambda self: self.stored)
+    @rule(X=rows())
+    def predict_some(self, X):
+        probabilities = self.forest.predict(X, 2)
+        assert np.isfinite(probabilities).all()
+        assert (probabilities >= 0).all()
+        assert np.allclose(probabilities.sum(axis=1), 1, atol=1e-9)
+
+
+ForestHistory.TestCase.settings = settings(max_examples=100, stateful_step_count=20, deadline=None)
 test_any_history = ForestHistory.TestCase
 
 
@@ -115,28 +294,34 @@ numbers = st.one_of(
 )
 
 
-class NumbersHistory(RuleBasedStateMachine):
-    """The same for a forest over numbers."""
+class NumbersHistory(History):
+    """A forest over numbers."""
+
+    dtype = np.float64
 
     @initialize(
         options=parameters,
+        keep=keeping,
         noise=st.sampled_from([None, 1e-6, 0.1, 1.0]),
         trend=st.booleans(),
         calibrate=st.booleans(),
+        n_calls=st.integers(0, 2),
+        data=st.data(),
     )
-    def start(self, options, noise, trend, calibrate):
+    def start(self, options, keep, noise, trend, calibrate, n_calls, data):
         options = {**options, "noise": noise, "trend": trend, "calibrate": calibrate}
         options["discount"] = options["discount"] or None  # 0 would tie all means to the trend
-        self.forest = gaussian_forest(3, N_FEATURES, **options)
-        self.values = []
+        self.start_with(gaussian_forest(3, N_FEATURES, **options, **keep), keep, n_calls, data)
 
-    @rule(X=rows(max_size=30), data=st.data(), one_by_one=st.booleans())
-    def learn_some(self, X, data, one_by_one):
+    @rule(data=st.data())
+    def learn_more(self, data):
+        X = data.draw(rows(max_size=30), label="X")
         y = data.draw(st.lists(numbers, min_size=len(X), max_size=len(X)), label="y")
+        one_by_one = data.draw(st.booleans(), label="one by one")
         self.forest.learn(X, np.array(y), 2, one_by_one=one_by_one)
-        self.values += y
+        self.note(X, y)
 
-    @precondition(lambda self: self.values)
+    @precondition(lambda self: self.stored)
     @rule(X=rows(), y=numbers)
     def predict_some(self, X, y):
         moments = self.forest.predict(X, 2)
@@ -147,24 +332,14 @@ class NumbersHistory(RuleBasedStateMachine):
         assert (np.diff(quantiles, axis=1) >= 0).all()
         assert not np.isnan(self.forest.log_density(X, np.full(len(X), y))).any()
 
-    @precondition(lambda self: self.values)
+    @precondition(lambda self: self.stored)
     @rule(n=st.integers(1, 10))
     def leave_some_out(self, n):
-        slots = np.arange(min(n, len(self.values)), dtype=np.int32)
+        slots = np.arange(min(n, len(self.stored)), dtype=np.int32)
         assert np.isfinite(self.forest.predict_left_out(slots)).all()
 
-    @rule()
-    def save_and_load(self):
-        self.forest = type(self.forest).from_state(self.forest.get_state())
 
-    @invariant()
-    def all_is_well(self):
-        if hasattr(self, "forest"):
-            self.forest.check_invariants()
-            assert self.forest.n_points == len(self.values)
-
-
-NumbersHistory.TestCase.settings = settings(max_examples=60, stateful_step_count=10, deadline=None)
+NumbersHistory.TestCase.settings = settings(max_examples=100, stateful_step_count=20, deadline=None)
 test_any_history_of_numbers = NumbersHistory.TestCase
 
 

@@ -19,13 +19,19 @@ from dataclasses import dataclass, field
 import numpy as np
 import pytest
 
-from support.core import core_forest, learn, tree_statistics
+from support.core import (
+    check_same_predictions,
+    check_same_trees,
+    core_forest,
+    learn,
+    tree_statistics,
+    wide,
+)
 from support.statistics import (
     check_distribution,
     check_frequencies,
     check_same_distribution,
     check_same_frequencies,
-    check_same_mean,
 )
 
 
@@ -50,11 +56,6 @@ CLOUD = _rng.random((12, 3)).round(2)
 CLOUD[7] = CLOUD[2]  # a duplicate, with another label
 CLOUD[8] = CLOUD[3]  # a duplicate, with the same label
 CLOUD_LABELS = np.array([0, 1, 2, 0, 1, 2, 0, 1, 0, 1, 2, 0])
-
-
-def wide(X, n_features=130):
-    """With constant features beside: the same trees, but sampled from bounds, not from the box."""
-    return np.hstack([X, np.full((len(X), n_features - X.shape[1]), 0.5)])
 
 
 CASES = {
@@ -130,20 +131,7 @@ def test_same_trees(name, arrival, n_trees, batch_statistics, check_invariants):
     order, sizes = ARRIVALS[arrival](len(case.y))
     forest = grown(case, order, sizes, n_trees, seed=2)
     online = tree_statistics(forest, point_ids=order)
-
-    check_same_distribution("root split time", batch.root_time, online.root_time)
-    check_same_frequencies("root dimension", batch.root_dimension, online.root_dimension)
-    for d in np.flatnonzero(np.ptp(case.X, axis=0)):
-        # The location within a dimension, 0 where another was cut.
-        first, second = (
-            np.where(s.root_dimension == d, s.root_location - case.X[:, d].min() + 1, 0.0)
-            for s in (batch, online)
-        )
-        check_same_distribution(f"root location in dimension {d}", first, second)
-    check_same_frequencies("number of nodes", batch.n_nodes, online.n_nodes)
-    check_same_distribution("mean depth", batch.mean_depth, online.mean_depth)
-    if len(case.y) <= 6:
-        check_same_frequencies("shape of the tree", batch.shape, online.shape)
+    check_same_trees(batch, online, case.X)
     check_invariants(forest)
 
 
@@ -225,9 +213,7 @@ def test_same_predictions(name, arrival, n_trees):
 
     batch = predictions(case, np.arange(n), [n], seed=1)
     online = predictions(rescaled, order, sizes, seed=2)
-    for q in range(len(queries)):
-        for k in range(batch.shape[2]):
-            check_same_mean(f"probability of {k} at query {q}", batch[:, q, k], online[:, q, k])
+    check_same_predictions(batch, online)
 
 
 def test_range_weights_give_the_batch_law_after_a_refresh(n_trees):

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from onlineforest import _core
+from support.statistics import check_same_distribution, check_same_frequencies, check_same_mean
 
 
 def core_forest(n_trees, n_features, **options):
@@ -45,6 +46,16 @@ def learn(forest, X, y, n_classes=None, n_threads=2):
     return forest
 
 
+def forget(forest, serials, n_threads=1):
+    """Forget in one call the points that came then."""
+    forest.forget(np.asarray(serials, dtype=np.int64), n_threads)
+
+
+def wide(X, n_features=130):
+    """With constant features beside: the same trees, but sampled from bounds, not from the box."""
+    return np.hstack([X, np.full((len(X), n_features - X.shape[1]), 0.5)])
+
+
 @dataclass
 class TreeStatistics:
     """One entry per tree."""
@@ -55,12 +66,18 @@ class TreeStatistics:
     n_nodes: np.ndarray
     n_leaves: np.ndarray
     mean_depth: np.ndarray  # over the points
+    mean_time: np.ndarray  # over the cuts; -1 if there are none
     shape: np.ndarray  # equal where the same points are cut apart in the same dimensions
 
 
 def tree_statistics(forest, point_ids=None):
-    """Summaries of all trees. `point_ids[i]` names the i-th point learned; up to 62 points."""
-    trees = forest.get_state()["trees"]
+    """Summaries of all trees. `point_ids[i]`, below 62, names the point of slot i: the i-th learned
+    if none was forgotten."""
+    return statistics_of(forest.get_state()["trees"], point_ids)
+
+
+def statistics_of(trees, point_ids=None):
+    """Summaries of trees, as in a forest's state, that hold as many points each."""
     n_points = len(trees[0]["next_point"])
     point_ids = np.arange(n_points) if point_ids is None else np.asarray(point_ids)
     sizes = np.array([len(tree["left"]) for tree in trees])
@@ -104,6 +121,10 @@ def tree_statistics(forest, point_ids=None):
     shape = np.zeros(len(trees), dtype=np.uint64)
     np.add.at(shape, tree_of, signature)
 
+    n_cuts = np.bincount(tree_of, weights=~is_leaf, minlength=len(trees))
+    times = np.where(is_leaf, 0.0, joined["split_time"])
+    total_time = np.bincount(tree_of, weights=times, minlength=len(trees))
+
     return TreeStatistics(
         root_time=joined["split_time"][root],
         root_dimension=joined["split_dimension"][root],
@@ -111,8 +132,34 @@ def tree_statistics(forest, point_ids=None):
         n_nodes=sizes,
         n_leaves=np.bincount(tree_of, weights=is_leaf, minlength=len(trees)),
         mean_depth=np.bincount(tree_of, weights=depth * n_at_leaf, minlength=len(trees)) / n_points,
+        mean_time=np.where(n_cuts > 0, total_time / np.maximum(n_cuts, 1), -1.0),
         shape=shape,
     )
+
+
+def check_same_trees(first, second, X):
+    """Two sets of as many trees on the points X have one law, as far as the statistics tell it."""
+    check_same_distribution("root split time", first.root_time, second.root_time)
+    check_same_frequencies("root dimension", first.root_dimension, second.root_dimension)
+    for d in np.flatnonzero(np.ptp(X, axis=0)):
+        # The location within a dimension, 0 where another was cut.
+        a, b = (
+            np.where(s.root_dimension == d, s.root_location - X[:, d].min() + 1, 0.0)
+            for s in (first, second)
+        )
+        check_same_distribution(f"root location in dimension {d}", a, b)
+    check_same_frequencies("number of nodes", first.n_nodes, second.n_nodes)
+    check_same_distribution("mean depth", first.mean_depth, second.mean_depth)
+    check_same_distribution("mean time", first.mean_time, second.mean_time)
+    if len(X) <= 6:
+        check_same_frequencies("shape of the tree", first.shape, second.shape)
+
+
+def check_same_predictions(first, second):
+    """Predictions of two sets of forests, forests x queries x numbers, have the same means."""
+    assert first.shape[1:] == second.shape[1:]
+    for q, k in np.ndindex(first.shape[1:]):
+        check_same_mean(f"prediction {k} at query {q}", first[:, q, k], second[:, q, k])
 
 
 def _scramble(x):
