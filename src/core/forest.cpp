@@ -66,7 +66,7 @@ void Forest<Target, Options>::learn_values(std::span<const float> rows, std::spa
     if (one_by_one) {
       // The point that makes the measure due comes alone, so that it is refreshed where calls of one point would; and
       // so does one for which another has to go.
-      const std::size_t due = std::min(schedule_.n_until_due(points_.size()), n_until_outdated(values.subspan(done)));
+      const std::size_t due = std::min(schedule_.n_until_due(), n_until_outdated(values.subspan(done)));
       n = std::min({n, std::max<std::size_t>(due - 1, 1), std::max<std::size_t>(tenure_.room(), 1)});
     }
     store(rows.subspan(done * options_.n_features, n * options_.n_features), values.subspan(done, n), n_threads, signal,
@@ -256,7 +256,7 @@ void Forest<Target, Options>::bring_up_to_date(std::size_t n_threads, StopSignal
 template <class Target, class Options>
 void Forest<Target, Options>::refresh_measure(std::size_t n_threads, StopSignal& signal) {
   const std::size_t n = points_.size();
-  if (n == 0 || !schedule_.is_due(n)) return;
+  if (n == 0 || !schedule_.is_due()) return;
   std::vector<float> lower(options_.n_features), upper(options_.n_features);
   start_box(lower.data(), upper.data(), points_.box(0), options_.n_features);
   for (std::size_t i = 1; i < n; ++i) {

@@ -76,8 +76,7 @@ inline std::vector<double> weights_of(std::span<const double> shares, BoxView da
 }
 
 // Computes the measure from the data seen and freezes it: with a frozen measure online learning is exact. It is
-// due again when as many points have come since as it was computed from; half as many if it is learned and none of them
-// took the place of another.
+// due again when as many points have come since as it was computed from; half as many if it is learned.
 class MeasureSchedule {
  public:
   MeasureSchedule(WeightRule rule, std::vector<double> weights, std::size_t n_features)
@@ -111,17 +110,11 @@ class MeasureSchedule {
     state_.computed_from = std::min<std::uint64_t>(state_.computed_from, std::max<std::size_t>(n, 1));
   }
 
-  // Of so many points there are: they have grown by enough, or as many have come as it was computed from and took the
-  // place of others.
-  bool is_due(std::size_t n_points) const {
-    return n_points >= state_.computed_from + wait() || state_.n_since >= state_.computed_from;
-  }
+  bool is_due() const { return state_.n_since >= wait(); }
 
-  // How many more points make it due, if none goes for them; at least one.
-  std::size_t n_until_due(std::size_t n_points) const {
-    const std::uint64_t from = state_.computed_from;
-    const auto until = [](std::uint64_t now, std::uint64_t then) { return then > now ? then - now : 1; };
-    return static_cast<std::size_t>(std::min(until(n_points, from + wait()), until(state_.n_since, from)));
+  // How many more points make it due; at least one.
+  std::size_t n_until_due() const {
+    return static_cast<std::size_t>(std::max<std::uint64_t>(wait(), state_.n_since + 1) - state_.n_since);
   }
 
   // Brings `measure` (null: none yet) up to date with the box around all points. When its time has come, a change of no
@@ -143,7 +136,7 @@ class MeasureSchedule {
   static constexpr double kTolerance = 0.1;
   static constexpr double kLargestDiscountRate = 1e300;  // finite, so that 0 time times it is 0
 
-  // By how many points they must have grown. What is learned gets better with every point, a range hardly.
+  // How many points must have come since. What is learned gets better with every point, a range hardly.
   std::uint64_t wait() const {
     return rule_ == WeightRule::kLearned ? (state_.computed_from + 1) / 2 : state_.computed_from;
   }
