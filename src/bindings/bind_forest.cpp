@@ -95,24 +95,10 @@ void init_gaussian_forest(GaussianForest* self, std::size_t n_trees, std::size_t
   new (self) GaussianForest(std::move(options));
 }
 
-// False if other points came first, and nothing has changed.
-template <class Learn>
-bool is_in_turn(Learn learn) {
-  return without_gil([&] {
-    try {
-      learn();
-      return true;
-    } catch (const NotInTurn&) {
-      return false;
-    }
-  });
-}
-
-bool learn_labels(LabelForest& self, const InArray<float, 2>& rows, const InArray<Label, 1>& labels,
-                  std::int32_t n_classes, std::size_t n_threads, bool one_by_one, std::optional<Serial> first) {
+void learn_labels(LabelForest& self, const InArray<float, 2>& rows, const InArray<Label, 1>& labels,
+                  std::int32_t n_classes, std::size_t n_threads, bool one_by_one) {
   require_width(self, rows);
-  return is_in_turn(
-      [&] { self.learn(span_of(rows), span_of(labels), n_classes, n_threads, signal_arrived, one_by_one, first); });
+  without_gil([&] { self.learn(span_of(rows), span_of(labels), n_classes, n_threads, signal_arrived, one_by_one); });
 }
 
 OutArray<double, 2> predict_labels(const LabelForest& self, const InArray<float, 2>& rows, std::size_t n_threads) {
@@ -140,10 +126,10 @@ bool predict_one_label(const LabelForest& self, nb::handle x, const InOutArray<d
   return true;
 }
 
-bool learn_values(GaussianForest& self, const InArray<float, 2>& rows, const InArray<double, 1>& values,
-                  std::size_t n_threads, bool one_by_one, std::optional<Serial> first) {
+void learn_values(GaussianForest& self, const InArray<float, 2>& rows, const InArray<double, 1>& values,
+                  std::size_t n_threads, bool one_by_one) {
   require_width(self, rows);
-  return is_in_turn([&] { self.learn(span_of(rows), span_of(values), n_threads, signal_arrived, one_by_one, first); });
+  without_gil([&] { self.learn(span_of(rows), span_of(values), n_threads, signal_arrived, one_by_one); });
 }
 
 OutArray<double, 2> predict_values(const GaussianForest& self, const InArray<float, 2>& rows, std::size_t n_threads) {
@@ -313,7 +299,7 @@ void bind_forests(nb::module_& module) {
            "min_samples_split"_a, "weight_rule"_a, "weights"_a.noconvert() = nb::none(), "seed"_a,
            "leaf_discount"_a.none() = 0.0, "window"_a = 0, "reservoir"_a = 0, "half_life"_a = kInfinity)
       .def("learn", &learn_labels, "rows"_a.noconvert(), "labels"_a.noconvert(), "n_classes"_a, "n_threads"_a = 1,
-           "one_by_one"_a = false, "first"_a.none() = nb::none())
+           "one_by_one"_a = false)
       .def("predict", &predict_labels, "rows"_a.noconvert(), "n_threads"_a = 1)
       .def("learn_one", &learn_one_label, "row"_a, "label"_a, "n_classes"_a)
       .def("predict_one", &predict_one_label, "row"_a, "out"_a.noconvert())
@@ -327,7 +313,7 @@ void bind_forests(nb::module_& module) {
            "discount"_a.none(), "min_samples_split"_a, "weight_rule"_a, "weights"_a.noconvert() = nb::none(), "seed"_a,
            "noise"_a.none(), "trend"_a, "calibrate"_a, "window"_a = 0, "reservoir"_a = 0, "half_life"_a = kInfinity)
       .def("learn", &learn_values, "rows"_a.noconvert(), "values"_a.noconvert(), "n_threads"_a = 1,
-           "one_by_one"_a = false, "first"_a.none() = nb::none())
+           "one_by_one"_a = false)
       .def("predict", &predict_values, "rows"_a.noconvert(), "n_threads"_a = 1)
       .def("learn_one", &learn_one_value, "row"_a, "value"_a)
       .def("predict_one", &predict_one_value, "row"_a)

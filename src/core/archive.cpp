@@ -137,7 +137,8 @@ std::unique_ptr<Forest> Archive<Forest>::restore(const State& state) {
     require_state(!state.values.empty(), "there is a measure, but no points");
     require_measure(state.measure, n_features);
   } else {
-    require_state(state.schedule.computed_from == 0, "there must be one weight per feature");
+    require_state(state.schedule.computed_from == 0 && state.schedule.n_refreshes == 0,
+                  "there must be one weight per feature");
     require_state(std::ranges::all_of(state.trees, [](const TreeState<Prior>& tree) { return tree.left.empty(); }),
                   "there must be one weight per feature");
   }

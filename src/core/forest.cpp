@@ -55,8 +55,7 @@ Forest<Target, Options>::Forest(Options options)
 template <class Target, class Options>
 void Forest<Target, Options>::learn_values(std::span<const float> rows, std::span<const Value> values,
                                            std::size_t n_threads, const StopRequested& requested, bool one_by_one,
-                                           std::optional<Serial> first, const std::function<void()>& on_stored) {
-  if (first && *first != static_cast<Serial>(tenure_.n_seen())) throw NotInTurn();
+                                           const std::function<void()>& on_stored) {
   StopSignal signal(requested);
   bring_up_to_date(n_threads, signal);  // what a stopped call left behind
   one_by_one_ = one_by_one;
@@ -95,12 +94,13 @@ void Forest<Target, Options>::store(std::span<const float> rows, std::span<const
   }
   const bool is_outdated = n_until_outdated(values) <= n;
   const std::size_t n_more = n - std::min(n, admission.leaving.size());
+  const Leaving leaving(std::move(admission.leaving), points_.size());
   points_.reserve(n_more);
   tenure_.reserve(n_more);
   // From here on nothing fails before the points are stored. Those that go are gone even if that is stopped.
   std::exception_ptr failure;
   try {
-    remove_points(admission.leaving, n_threads, signal);
+    remove_points(leaving, n_threads, signal);
   } catch (...) {
     failure = std::current_exception();
   }
@@ -152,19 +152,22 @@ void Forest<Target, Options>::keep_latest(std::size_t n, std::size_t n_threads, 
   const std::unique_lock lock(mutex_);
   StopSignal signal(requested);
   bring_up_to_date(n_threads, signal);  // what a stopped call left behind
+  tenure_.start_anew();                 // a new beginning: what comes next has all the room there is
   forget_slots(tenure_.all_but_latest(n), n_threads, signal);
 }
 
 template <class Target, class Options>
 void Forest<Target, Options>::forget_slots(std::vector<Slot> slots, std::size_t n_threads, StopSignal& signal) {
   if (slots.empty()) return;
+  const Leaving leaving(std::move(slots), points_.size());
   std::exception_ptr failure;
   try {
-    remove_points(slots, n_threads, signal);
+    remove_points(leaving, n_threads, signal);
   } catch (...) {
     failure = std::current_exception();
   }
   points_.shrink();
+  tenure_.shrink();
   schedule_.forget_down_to(points_.size());
   if (points_.size() == 0) {
     measure_.reset();
@@ -179,10 +182,9 @@ void Forest<Target, Options>::forget_slots(std::vector<Slot> slots, std::size_t 
 // Takes points away, from the trees first. A tree that could not forget them all is emptied: then and if this is
 // stopped, the points are gone all the same, before the exception leaves.
 template <class Target, class Options>
-void Forest<Target, Options>::remove_points(std::vector<Slot>& slots, std::size_t n_threads, StopSignal& signal) {
+void Forest<Target, Options>::remove_points(const Leaving& leaving, std::size_t n_threads, StopSignal& signal) {
+  const auto& [slots, moves] = leaving;
   if (slots.empty()) return;
-  std::ranges::sort(slots, std::greater());
-  const std::vector<Move> moves = moves_after(slots, points_.size());
   const std::size_t n_left = points_.size() - slots.size();
   std::exception_ptr failure;
   if (slots.size() <= n_left / kFewForgotten) {
@@ -215,36 +217,56 @@ void Forest<Target, Options>::remove_points(std::vector<Slot>& slots, std::size_
 template <class Target, class Options>
 std::vector<Slot> Forest<Target, Options>::find_slots(std::span<const float> rows, std::span<const Value> values,
                                                       StopSignal& signal) const {
+  struct Wanted {
+    NodeIndex leaf;
+    Value value;
+    std::span<const float> row;
+    std::size_t place;
+  };
+  const auto is_before = [](const Wanted& a, const Wanted& b) {
+    if (a.leaf != b.leaf) return a.leaf < b.leaf;
+    if (a.value != b.value) return a.value < b.value;
+    return std::ranges::lexicographical_compare(a.row, b.row);
+  };
   const std::size_t n = values.size(), width = options_.n_features;
   std::vector<Slot> slots(n, kNoSlot);
   if (points_.size() == 0) return slots;
   StopProbe stop(signal, true);
-  const auto row = [&](std::size_t i) { return rows.subspan(i * width, width); };
-  const auto is_before = [&](std::size_t a, std::size_t b) {
-    if (values[a] != values[b]) return values[a] < values[b];
-    return std::ranges::lexicographical_compare(row(a), row(b));
-  };
-  std::vector<std::size_t> order(n);
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  std::ranges::stable_sort(order, is_before);
-  std::vector<Slot> found;
-  for (std::size_t begin = 0, end; begin < n; begin = end) {
-    const std::size_t first = order[begin];
-    for (end = begin + 1; end < n && !is_before(first, order[end]);) ++end;
-    found.clear();
-    const TargetTree& tree = trees_.front();
-    const NodeIndex leaf = find_leaf(tree.nodes(), row(first).data());
-    for (Slot slot = tree.nodes()[leaf].first_point; slot != kNoSlot; slot = tree.next_point(slot)) {
-      if (points_.value(slot) == values[first] && std::ranges::equal(std::span(points_.row(slot), width), row(first))) {
-        found.push_back(slot);
-      }
-      stop.tick(1);
-    }
-    std::ranges::sort(found, {}, [this](Slot slot) { return tenure_.serials()[static_cast<std::size_t>(slot)]; });
-    for (std::size_t i = begin; i < std::min(end, begin + found.size()); ++i) slots[order[i]] = found[i - begin];
-    stop.tick(width * kUsualDepth);
+  const TargetTree& tree = trees_.front();
+  std::vector<Wanted> wanted;
+  for (std::size_t i = 0; i < n; ++i) {
+    const auto row = rows.subspan(i * width, width);
+    wanted.push_back({find_leaf(tree.nodes(), row.data()), values[i], row, i});
+    stop.tick(kUsualDepth);
   }
-  return slots;
+  std::ranges::stable_sort(wanted, is_before);
+  // Each leaf is looked through once. What is found is sorted by what was wanted and by age.
+  std::vector<std::pair<std::size_t, Serial>> found;
+  for (std::size_t begin = 0, end; begin < n; begin = end) {
+    for (end = begin + 1; end < n && wanted[end].leaf == wanted[begin].leaf;) ++end;
+    const std::span<const Wanted> here = std::span(wanted).subspan(begin, end - begin);
+    const NodeIndex leaf = here.front().leaf;
+    for (Slot slot = tree.nodes()[leaf].first_point; slot != kNoSlot; slot = tree.next_point(slot)) {
+      const Wanted point{leaf, points_.value(slot), std::span(points_.row(slot), width), 0};
+      const auto first = std::ranges::lower_bound(here, point, is_before);
+      if (first != here.end() && !is_before(point, *first)) {
+        found.emplace_back(begin + static_cast<std::size_t>(first - here.begin()),
+                           tenure_.serials()[static_cast<std::size_t>(slot)]);
+      }
+      stop.tick(16);
+    }
+  }
+  std::ranges::sort(found);
+  std::vector<Serial> oldest(n, -1);
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    const std::size_t nth =
+        i - static_cast<std::size_t>(
+                std::ranges::lower_bound(found, found[i].first, {}, &std::pair<std::size_t, Serial>::first) -
+                found.begin());
+    const std::size_t k = found[i].first + nth;
+    if (k < n && !is_before(wanted[found[i].first], wanted[k])) oldest[wanted[k].place] = found[i].second;
+  }
+  return tenure_.slots_of(oldest);
 }
 
 template <class Target, class Options>

@@ -2,11 +2,10 @@
 // Knows nothing of Python, files or the meaning of values; a forest of a kind of target is a file of its own.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <exception>
 #include <functional>
-#include <optional>
 #include <shared_mutex>
 #include <span>
 #include <vector>
@@ -24,11 +23,6 @@
 namespace onlineforest {
 
 using StopRequested = std::function<bool()>;
-
-// Thrown when points come that were to be others in the order of all.
-struct NotInTurn : std::exception {
-  const char* what() const noexcept override { return "other points came first"; }
-};
 
 // All rows are row-major float32, finite; the caller checks.
 //
@@ -106,11 +100,8 @@ class Forest {
   //
   // The points of a call are one set; or many, if `one_by_one`: then all is as if each had come in a call of its own,
   // and a stop may find only the first of them stored.
-  //
-  // If it is given, `first` must be the number the first of them gets: NotInTurn.
   void learn_values(std::span<const float> rows, std::span<const Value> values, std::size_t n_threads,
-                    const StopRequested& requested, bool one_by_one, std::optional<Serial> first,
-                    const std::function<void()>& on_stored);
+                    const StopRequested& requested, bool one_by_one, const std::function<void()>& on_stored);
 
   // What the points tell about the measure. A function of the points and the options alone.
   virtual Learned<Prior> learn_measure(std::size_t n_threads, StopSignal& signal) const = 0;
@@ -145,6 +136,17 @@ class Forest {
   template <class ForestType>
   friend class Archive;
 
+  // Points that are to go, in decreasing order, and how others take their place.
+  struct Leaving {
+    Leaving(std::vector<Slot> some, std::size_t n_points) : slots(std::move(some)) {
+      std::ranges::sort(slots, std::greater());
+      moves = moves_after(slots, n_points);
+    }
+
+    std::vector<Slot> slots;
+    std::vector<Move> moves;
+  };
+
   void bring_up_to_date(std::size_t n_threads, StopSignal& signal);
   void catch_up(std::size_t n_threads, StopSignal& signal);
   void learn_last_point(std::size_t n_threads, StopSignal& signal);
@@ -154,7 +156,7 @@ class Forest {
   void store(std::span<const float> rows, std::span<const Value> values, std::size_t n_threads, StopSignal& signal,
              const std::function<void()>& on_stored);
   void forget_slots(std::vector<Slot> slots, std::size_t n_threads, StopSignal& signal);
-  void remove_points(std::vector<Slot>& slots, std::size_t n_threads, StopSignal& signal);
+  void remove_points(const Leaving& leaving, std::size_t n_threads, StopSignal& signal);
   std::vector<Slot> find_slots(std::span<const float> rows, std::span<const Value> values, StopSignal& signal) const;
 
   bool one_by_one_ = false;  // how the points of the last call are learned

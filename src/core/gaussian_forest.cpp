@@ -59,14 +59,14 @@ std::size_t best_knots(const PointStore<double>& points, std::uint64_t seed, Sto
 }  // namespace
 
 void GaussianForest::learn(std::span<const float> rows, std::span<const double> values, std::size_t n_threads,
-                           const StopRequested& requested, bool one_by_one, std::optional<Serial> first) {
+                           const StopRequested& requested, bool one_by_one) {
   const ReentryGuard guard(this);
   const std::unique_lock lock(mutex_);
   if (n_rows(rows) != values.size()) throw std::invalid_argument("rows and values differ in number");
   for (const double value : values) {
     if (!(std::abs(value) <= kLargestValue)) throw std::invalid_argument("a value lies outside [-1e150, 1e150]");
   }
-  learn_values(rows, values, n_threads, requested, one_by_one, first, [] {});
+  learn_values(rows, values, n_threads, requested, one_by_one, [] {});
 }
 
 // One that the scale cannot take; with a scale of 0, any but the one that was learned.
@@ -325,7 +325,7 @@ std::vector<double> GaussianForest::predict_left_out(std::span<const Slot> slots
 }
 
 void GaussianForest::settle(std::size_t n_threads, StopSignal& signal) {
-  if (n_calibrated_ == schedule_.n_refreshes()) return;
+  if (!measure_ || n_calibrated_ == schedule_.n_refreshes()) return;
   calibrate(n_threads, signal);
   n_calibrated_ = schedule_.n_refreshes();
 }

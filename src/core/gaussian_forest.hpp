@@ -25,7 +25,7 @@ class GaussianForest : public Forest<GaussianTarget, GaussianOptions> {
 
   // Learns points with values of size up to kLargestValue; see Forest::learn_values.
   void learn(std::span<const float> rows, std::span<const double> values, std::size_t n_threads,
-             const StopRequested& requested = {}, bool one_by_one = false, std::optional<Serial> first = {});
+             const StopRequested& requested = {}, bool one_by_one = false);
 
   // Mean and standard deviation, n_rows x 2. At least one point must have been stored, here and below.
   std::vector<double> predict(std::span<const float> rows, std::size_t n_threads,

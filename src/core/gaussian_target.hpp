@@ -115,10 +115,14 @@ class GaussianTarget {
     s.belief.variance = prior_->noise / n_points;
   }
 
-  // Takes a point out of a leaf; the slots that others() returns stay, at least one. Set anew from them, for what is
-  // taken out of a mean leaves its error behind.
+  // Takes a point out of a leaf; the slots that others() returns stay, `n_left` of them, at least one. Set anew from
+  // them, for what is taken out of a mean leaves its error behind; unless all are the same.
   template <class Others>
-  void remove_from_leaf(NodeIndex leaf, const Points& points, double, Others others) {
+  void remove_from_leaf(NodeIndex leaf, const Points& points, double, std::int32_t n_left, Others others) {
+    if (!state(leaf).is_mixed && prior_->trend.is_constant()) {
+      state(leaf).belief.variance = prior_->noise / n_left;
+      return;
+    }
     clear(leaf);
     add_to_leaf(leaf, 0, kNoSlot, points, others());
   }

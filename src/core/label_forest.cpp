@@ -83,8 +83,7 @@ class LabelSubject {
 }  // namespace
 
 void LabelForest::learn(std::span<const float> rows, std::span<const Label> labels, std::int32_t n_classes,
-                        std::size_t n_threads, const StopRequested& requested, bool one_by_one,
-                        std::optional<Serial> first) {
+                        std::size_t n_threads, const StopRequested& requested, bool one_by_one) {
   const ReentryGuard guard(this);
   const std::unique_lock lock(mutex_);
   if (n_rows(rows) != labels.size()) throw std::invalid_argument("rows and labels differ in number");
@@ -92,7 +91,7 @@ void LabelForest::learn(std::span<const float> rows, std::span<const Label> labe
   for (const Label label : labels) {
     if (label < 0 || label >= n_classes) throw std::invalid_argument("a label lies outside [0, n_classes)");
   }
-  learn_values(rows, labels, n_threads, requested, one_by_one, first, [&] { n_classes_ = n_classes; });
+  learn_values(rows, labels, n_threads, requested, one_by_one, [&] { n_classes_ = n_classes; });
 }
 
 Learned<LabelPrior> LabelForest::learn_measure(std::size_t n_threads, StopSignal& signal) const {

@@ -23,7 +23,7 @@ class LabelForest : public Forest<LabelTarget, LabelOptions> {
 
   // Learns points with labels in [0, n_classes); see Forest::learn_values.
   void learn(std::span<const float> rows, std::span<const Label> labels, std::int32_t n_classes, std::size_t n_threads,
-             const StopRequested& requested = {}, bool one_by_one = false, std::optional<Serial> first = {});
+             const StopRequested& requested = {}, bool one_by_one = false);
 
   // The mean of the trees' distributions, n_rows x n_classes. Uniform before anything is learned.
   std::vector<double> predict(std::span<const float> rows, std::size_t n_threads,

@@ -84,7 +84,7 @@ class LabelTarget {
 
   // Takes a point out of a leaf; the slots that others() returns stay, at least one.
   template <class Others>
-  void remove_from_leaf(NodeIndex leaf, const Points&, Label label, Others) {
+  void remove_from_leaf(NodeIndex leaf, const Points&, Label label, std::int32_t, Others) {
     const BlockArena::Offset old = counts(leaf);
     if (old == kNoCounts) return;  // all are of this label
     const std::uint32_t position = sets_.rank(leaf, label), size = sets_.size(leaf);

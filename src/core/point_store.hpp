@@ -101,6 +101,7 @@ class PointStore {
     }
     const std::size_t n_left = size() - slots.size();
     std::fill(rows_.begin() + static_cast<std::ptrdiff_t>(n_left * n_features_), rows_.end(), 0.0f);
+    std::fill(values_.begin() + static_cast<std::ptrdiff_t>(n_left), values_.end(), Value());
     rows_.resize(n_left * n_features_);
     values_.resize(n_left);
     if constexpr (kIsNumber) expected_.resize(n_left);

@@ -42,6 +42,12 @@ class SlotHeap {
     places_.resize(heap_.size());
   }
 
+  void shrink() {
+    heap_.shrink_to_fit();
+    places_.shrink_to_fit();
+    keys_.shrink_to_fit();
+  }
+
   // Calls f(slot, key) for the slots in order of their keys, until it returns false.
   template <class F>
   void for_each_in_order(F f) const {

@@ -117,6 +117,13 @@ class Tenure {
     serials_.resize(serials_.size() - slots.size());
   }
 
+  // Gives memory back, if much of it is not used.
+  void shrink() {
+    if (serials_.size() >= serials_.capacity() / 4) return;
+    serials_.shrink_to_fit();
+    heap_.shrink();
+  }
+
   // What comes next is taken in as if nothing had come before.
   void start_anew() { turned_away_ = -kInfinity; }
 
@@ -151,12 +158,12 @@ class Tenure {
 
   // Takes up what was saved. Throws std::invalid_argument if it makes no sense.
   void restore(std::span<const Serial> serials, std::uint64_t n_seen, double turned_away) {
-    constexpr std::uint64_t most = std::uint64_t{1} << 62;
+    constexpr std::uint64_t most = std::uint64_t{1} << 53;  // beyond, keys could not tell them apart
     if (n_seen > most) throw std::invalid_argument("more points were seen than there can be");
     if (is_limited() && serials.size() > options_.capacity) {
       throw std::invalid_argument("there are more points than it may hold");
     }
-    if (!(turned_away < kInfinity)) throw std::invalid_argument("the key of those turned away is no number");
+    if (!(turned_away <= largest_key(n_seen))) throw std::invalid_argument("one was turned away that cannot have come");
     std::vector<Serial> sorted(serials.begin(), serials.end());
     std::ranges::sort(sorted);
     if (std::ranges::adjacent_find(sorted) != sorted.end()) throw std::invalid_argument("two points came at once");
@@ -172,6 +179,7 @@ class Tenure {
 
  private:
   static constexpr std::uint64_t kSeedOfSample = 0x7361'6d70'6c65'0000u;
+  static constexpr double kLeastChance = 0x1.0p-60;  // an exponential can be 0
 
   void add(Serial serial) {
     if (is_limited()) heap_.push(key_of(serial));
@@ -181,10 +189,17 @@ class Tenure {
   double key_of(Serial serial) const {
     const double time = static_cast<double>(serial);
     if (options_.rule == KeepRule::kLatest) return time;
+    return key_of(time, Rng(seed_, static_cast<std::uint64_t>(serial)).exponential());
+  }
+
+  double key_of(double time, double chance) const {
     constexpr double log_2 = 0.693147180559945309;
-    constexpr double least = 0x1.0p-60;  // an exponential can be 0
-    const double chance = Rng(seed_, static_cast<std::uint64_t>(serial)).exponential();
-    return time * (log_2 / options_.half_life) - std::log(std::max(chance, least));
+    return time * (log_2 / options_.half_life) - std::log(std::max(chance, kLeastChance));
+  }
+
+  double largest_key(std::uint64_t n_seen) const {
+    const double time = static_cast<double>(n_seen);
+    return options_.rule == KeepRule::kSample ? key_of(time, 0.0) : time;
   }
 
   KeepOptions options_;

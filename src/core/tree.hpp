@@ -305,7 +305,7 @@ class Tree {
   }
 
   // See tree_forget.hpp.
-  void forget_one(Slot slot, const Points& points, Workspace& work);
+  void forget_one(Slot slot, const Points& points, Workspace& work, StopProbe& stop);
   NodeIndex leaf_of(Slot slot, const float* row) const;
   void unlink(Slot slot, NodeIndex leaf);
   void relabel(const Move& move);

@@ -20,7 +20,7 @@ void Tree<Target>::forget(std::span<const Slot> slots, std::span<const Move> mov
         const std::size_t ahead = i + 2 * static_cast<std::size_t>(kForgetSteps - step);
         if (ahead < slots.size()) prefetch_to_forget(slots[ahead], step, points);
       }
-      forget_one(slots[i], points, work);
+      forget_one(slots[i], points, work, stop);
       if (empty()) return;
       stop.tick(n_features() * kUsualDepth);
     }
@@ -63,15 +63,16 @@ void Tree<Target>::prefetch_to_forget(Slot slot, int step, const Points& points)
 
 // Takes a point out of its leaf, and sees to the nodes above.
 template <class Target>
-void Tree<Target>::forget_one(Slot slot, const Points& points, Workspace& work) {
+void Tree<Target>::forget_one(Slot slot, const Points& points, Workspace& work, StopProbe& stop) {
   const float* row = points.row(slot);
   NodeIndex j = leaf_of(slot, row);
   unlink(slot, j);
   bool knows_moved = false;
   work.moved_bounds.clear();
   if (nodes_[j].n_points > 0) {
-    target_.remove_from_leaf(j, points, points.value(slot), [&] {
+    target_.remove_from_leaf(j, points, points.value(slot), nodes_[j].n_points, [&] {
       find_points(j, work.spare);
+      stop.tick(8 * work.spare.size());
       return std::span<const Slot>(work.spare);
     });
     knows_moved = shrink_leaf_box(j, row, points, work);

@@ -6,7 +6,9 @@ Knows nothing of what y is; subclasses say how it becomes what the core learns.
 from __future__ import annotations
 
 import math
+import threading
 from collections.abc import Iterable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
@@ -48,8 +50,8 @@ class BaseMondrianForest(BaseEstimator):
         "lifetime": [Interval(Real, 0, None, closed="both")],
         "min_samples_split": [Interval(Integral, 2, 2**31 - 1, closed="both")],
         "feature_weights": [StrOptions({"range", "learned"}), "array-like", None],
-        "window": [Interval(Integral, 1, None, closed="left"), None],
-        "reservoir": [Interval(Integral, 1, None, closed="left"), None],
+        "window": [Interval(Integral, 1, 2**31 - 1, closed="both"), None],
+        "reservoir": [Interval(Integral, 1, 2**31 - 1, closed="both"), None],
         "half_life": [Interval(Real, 1, None, closed="left"), None],
         "n_jobs": [Integral, None],
         "random_state": ["random_state"],
@@ -60,6 +62,7 @@ class BaseMondrianForest(BaseEstimator):
 
     _forest: Any
     _ids: Ids
+    _lock: AbstractContextManager[bool]
     n_estimators: int
     lifetime: float
     min_samples_split: int
@@ -107,8 +110,8 @@ class BaseMondrianForest(BaseEstimator):
     def ids_(self) -> frozenset[Id]:
         """The ids of the stored samples that have one."""
         check_is_fitted(self)
-        self._ids.drop_all_but(self._forest.serials)
-        return self._ids.known()
+        with self._lock:
+            return self._ids.only_of(self._forest.serials).names()
 
     @property
     def nbytes_(self) -> int:
@@ -198,13 +201,16 @@ class BaseMondrianForest(BaseEstimator):
 
         Notes
         -----
-        Takes about as long as learning the samples. Samples must not be chosen by looking at the
-        trees (those that are deepest, say): then what is left would be a biased forest.
+        Takes about as long as learning the samples; for a regressor, longer where very many equal
+        values of y lie together. If more than a fifth of the samples go, all trees are grown
+        afresh. Samples must not be chosen by looking at the trees (those that are deepest, say):
+        then what is left would be a biased forest.
 
         Nothing of the samples remains in the stored data, the trees or a saved forest. But the
         weights of the features and what else is learned about the data as a whole came from them,
-        too, and remember them, mixed with all others, until they are computed again, in due time or
-        by `refresh_weights`. Features and classes stay known. A forest without samples is as new.
+        too, and remember them, mixed with all others, until they are computed again: in due time,
+        which comes sooner if few samples are left, or by `refresh_weights`. Features and classes
+        stay known. A forest without samples is as new.
 
         When interrupted (Ctrl-C), either nothing has changed or all are forgotten, and some trees
         are grown afresh by the next call.
@@ -221,15 +227,16 @@ class BaseMondrianForest(BaseEstimator):
         frozenset({'Ada'})
         """
         check_is_fitted(self)
-        self._check_parameters_unchanged()
-        if ids is not None:
-            if X is not None or y is not None:
-                raise ValueError("forget needs X and y, or ids, but not both.")
-            self._forget_ids(check_ids(ids))
-        elif X is None or y is None:
+        if ids is not None and (X is not None or y is not None):
+            raise ValueError("forget needs X and y, or ids, but not both.")
+        if ids is None and (X is None or y is None):
             raise ValueError("forget needs X and y, or ids.")
-        else:
-            self._forget_rows(X, y)
+        with self._lock:
+            self._check_parameters_unchanged()
+            if ids is not None:
+                self._forget_ids(check_ids(ids))
+            else:
+                self._forget_rows(X, y)
         return self
 
     def keep_latest(self, n_samples: int) -> Self:
@@ -257,8 +264,9 @@ class BaseMondrianForest(BaseEstimator):
         self._check_parameters_unchanged()
         if not isinstance(n_samples, Integral) or isinstance(n_samples, bool) or n_samples < 0:
             raise ValueError(f"n_samples must be a whole number, at least 0. Got {n_samples!r}.")
-        self._forest.keep_latest(int(n_samples), self._n_threads())
-        self._drop_stale_ids()
+        with self._lock:
+            self._forest.keep_latest(min(int(n_samples), 2**62), self._n_threads())
+            self._drop_stale_ids()
         return self
 
     def _forget_ids(self, ids: list[Id]) -> None:
@@ -270,26 +278,25 @@ class BaseMondrianForest(BaseEstimator):
             if len(ids) and not self._forest.are_stored(serials).any():
                 self._ids.drop(ids)
 
-    def _forget_rows(self, X: ArrayLike, y: ArrayLike) -> None:
-        with unchanged_on_error(self):
-            rows, target = self._check_batch(X, y, reset=False)
-            values, are_possible = self._stored_values(target)
-            missing = np.flatnonzero(~are_possible)
-            if len(missing) == 0:
-                missing = self._forest.forget_rows(rows, values, self._n_threads())
-            if len(missing):
-                shown = ", ".join(map(str, missing[:5])) + (", …" if len(missing) > 5 else "")
-                raise ValueError(
-                    f"{len(missing)} of {len(rows)} samples are not stored, or not as often as "
-                    f"given: rows {shown}. Nothing was forgotten."
-                )
+    def _forget_rows(self, X: Any, y: Any) -> None:
+        rows, target = self._check_batch(X, y, reset=False)
+        values, are_possible = self._stored_values(target)
+        missing = np.flatnonzero(~are_possible)
+        if len(missing) == 0:
+            missing = self._forest.forget_rows(rows, values, self._n_threads())
+        if len(missing):
+            shown = ", ".join(map(str, missing[:5])) + (", …" if len(missing) > 5 else "")
+            raise ValueError(
+                f"{len(missing)} of {len(rows)} samples are not stored, or not as often as "
+                f"given: rows {shown}. Nothing was forgotten."
+            )
         if len(self._ids):
-            self._ids.drop_all_but(self._forest.serials)
+            self._ids = self._ids.only_of(self._forest.serials)
 
     def _drop_stale_ids(self) -> None:
         """Forget ids of samples that are gone, once they are many."""
         if len(self._ids) > 2 * self._forest.n_points + 100:
-            self._ids.drop_all_but(self._forest.serials)
+            self._ids = self._ids.only_of(self._forest.serials)
 
     def _check_has_samples(self) -> None:
         check_is_fitted(self)
@@ -326,7 +333,7 @@ class BaseMondrianForest(BaseEstimator):
 
     def _learn_afresh(self, X: ArrayLike, y: ArrayLike, ids: Iterable[Id] | None) -> None:
         """What `fit` does."""
-        with unchanged_on_error(self):
+        with self._own_lock(), unchanged_on_error(self):
             rows, target = self._check_batch(X, y, reset=True)
             names = None if ids is None else check_ids(ids, len(rows))
             lesson = self._lesson(target, starts=True)
@@ -339,8 +346,8 @@ class BaseMondrianForest(BaseEstimator):
         self, X: ArrayLike, y: ArrayLike, ids: Iterable[Id] | None, **options: Any
     ) -> None:
         """What `partial_fit` does."""
-        starts = not hasattr(self, "_forest")
-        with unchanged_on_error(self) as keep_changes:
+        with self._own_lock(), unchanged_on_error(self) as keep_changes:
+            starts = not hasattr(self, "_forest")
             if not starts:
                 self._check_parameters_unchanged()
             rows, target = self._check_batch(X, y, reset=starts)
@@ -348,28 +355,25 @@ class BaseMondrianForest(BaseEstimator):
             if starts:
                 self._forest, self._built_with = self._new_forest(rows.shape[1])
                 self._ids = Ids()
+            elif names is not None:
+                self._ids.check_new(names, self._forest.are_stored)
             lesson = self._lesson(target, starts=starts, **options)
-            is_learned = False
-            while not is_learned:
-                first = self._forest.n_seen
-                if names is not None:
-                    self._ids.check_new(names, self._forest.are_stored)
-                try:
-                    # Not if another thread has learned something since: samples get their numbers
-                    # in turn.
-                    is_learned = self._forest.learn(
-                        rows,
-                        *lesson.values,
-                        self._n_threads(),
-                        first=None if names is None else first,
-                    )
-                except BaseException:
-                    # A call that is interrupted may have stored the batch already: then it counts.
-                    if self._forest.n_seen > first:
-                        self._note(lesson, names, first)
-                        keep_changes()
-                    raise
-            self._note(lesson, names, first)
+            n_before = self._forest.n_seen
+            try:
+                self._forest.learn(rows, *lesson.values, self._n_threads())
+            finally:
+                # A call that is interrupted may have stored the batch already: then it counts.
+                if self._forest.n_seen > n_before:
+                    self._note(lesson, names, n_before)
+                    keep_changes()
+
+    def _own_lock(self) -> AbstractContextManager[bool]:
+        """What keeps threads apart that learn or forget, so that ids and classes are right.
+
+        The core has its own lock for what it does itself.
+        """
+        lock: AbstractContextManager[bool] = self.__dict__.setdefault("_lock", threading.RLock())
+        return lock
 
     def _note(self, lesson: Lesson, ids: list[Id] | None, first_serial: int) -> None:
         for name, value in lesson.known.items():
@@ -435,13 +439,16 @@ class BaseMondrianForest(BaseEstimator):
                 )
 
     def __getstate__(self) -> dict[str, Any]:
-        state: dict[str, Any] = super().__getstate__().copy()
-        if "_forest" in state:
-            self._ids.drop_all_but(self._forest.serials)
-            state["_forest"] = state["_forest"].get_state()
+        with self._own_lock():
+            state: dict[str, Any] = super().__getstate__().copy()
+            if "_forest" in state:
+                state["_ids"] = self._ids.only_of(self._forest.serials)
+                state["_forest"] = self._forest.get_state()
+        del state["_lock"]
         return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         if "_forest" in state:
             state = {**state, "_forest": self._core_forest.from_state(state["_forest"])}
+            self._own_lock()
         super().__setstate__(state)

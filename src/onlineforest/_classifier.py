@@ -67,8 +67,9 @@ class MondrianForestClassifier(ClassifierMixin, BaseMondrianForest):
           the feature tells about the labels, as measured on the samples by thirty greedy trees; a
           trial on samples left out chooses the power, 0 among them. With less than 40 samples, or
           where no feature tells anything, the same as ``"range"``. Computed again when half as many
-          samples have come as it was computed from; if more than a twentieth of the cuts would
-          then fall to other features, all trees are grown afresh from the stored samples.
+          samples have come as it was computed from (when half of a full window is new); if more
+          than a twentieth of the cuts would then fall to other features, all trees are grown afresh
+          from the stored samples.
         - ``"range"``: 1 over the range of the data seen, so that scales do not matter; 0 for a
           constant feature. With `fit`, the same as rescaling the training data to [0, 1]. With
           `partial_fit`, the weights stay as they are until the number of samples has doubled since
@@ -197,7 +198,7 @@ class MondrianForestClassifier(ClassifierMixin, BaseMondrianForest):
     @property
     def leaf_discount_(self) -> float:
         """The least discount of a leaf now."""
-        check_is_fitted(self)
+        self._check_has_samples()
         return self._forest.leaf_discount
 
     @property
@@ -345,12 +346,13 @@ class MondrianForestClassifier(ClassifierMixin, BaseMondrianForest):
                 raise ValueError(f"y must be one label. Got {y!r} instead.")
             self.partial_fit(check_row(x)[np.newaxis], [y], ids=None if id is None else [id])
             return self
-        self._check_parameters_unchanged()
-        n_classes = self._codes.n_classes
-        try:
-            self._forest.learn_one(x, code, n_classes)
-        except TypeError:
-            self._forest.learn_one(check_row(x), code, n_classes)
+        with self._lock:
+            self._check_parameters_unchanged()
+            n_classes = self._codes.n_classes
+            try:
+                self._forest.learn_one(x, code, n_classes)
+            except TypeError:
+                self._forest.learn_one(check_row(x), code, n_classes)
         return self
 
     def predict_proba_one(self, x: ArrayLike) -> NDArray[np.float64]:
@@ -490,7 +492,4 @@ class MondrianForestClassifier(ClassifierMixin, BaseMondrianForest):
         return Lesson((codes.encode(target), codes.n_classes), {"_codes": codes})
 
     def _stored_values(self, target: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.bool_]]:
-        are_known = np.isin(target, self._codes.classes)
-        codes = np.full(len(target), -1, dtype=np.int32)
-        codes[are_known] = self._codes.encode(target[are_known])
-        return codes, are_known
+        return self._codes.encode_known(target)

@@ -6,7 +6,7 @@ Knows nothing of estimators; a sample is the number the core gave it when it cam
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Set
 from numbers import Integral
 from typing import Any
 
@@ -20,8 +20,12 @@ AreStored = Callable[[Serials], NDArray[np.uint8]]  # which of some samples are 
 
 def check_ids(ids: Any, n_samples: int | None = None) -> list[Id]:
     """A list of distinct ids, whole numbers or strings, as many as there are samples."""
-    if isinstance(ids, str | bytes) or not isinstance(ids, Iterable):
-        raise TypeError(f"ids must be a list or array of ids, one per sample. Got {ids!r} instead.")
+    has_order = isinstance(ids, Iterable) and not isinstance(ids, str | bytes | Set | Mapping)
+    if not has_order or getattr(ids, "ndim", 1) != 1:  # a table would give its columns
+        raise TypeError(
+            "ids must be a list or array of ids in one dimension, one per sample. "
+            f"Got {ids!r} instead."
+        )
     checked = [_check_id(each) for each in ids]
     if n_samples is not None and len(checked) != n_samples:
         raise ValueError(f"There are {len(checked)} ids for {n_samples} samples.")
@@ -33,7 +37,7 @@ def check_ids(ids: Any, n_samples: int | None = None) -> list[Id]:
 
 def _check_id(each: Any) -> Id:
     if isinstance(each, str):
-        return str(each)
+        return str.__str__(each)  # of an enumeration, too
     if isinstance(each, Integral) and not isinstance(each, bool):
         return int(each)
     raise TypeError(f"ids must be whole numbers or strings. Got {each!r} instead.")
@@ -86,12 +90,13 @@ class Ids:
         for each in ids:
             del self._serials[each]
 
-    def drop_all_but(self, stored: Serials) -> None:
-        """Forget the ids of samples that are not stored any more."""
-        kept = set(stored.tolist())
-        self._serials = {each: s for each, s in self._serials.items() if s in kept}
+    def only_of(self, stored: Serials) -> Ids:
+        """Those of stored samples."""
+        kept, some = set(stored.tolist()), Ids()
+        some._serials = {each: s for each, s in self._serials.items() if s in kept}
+        return some
 
-    def known(self) -> frozenset[Id]:
+    def names(self) -> frozenset[Id]:
         """All ids."""
         return frozenset(self._serials)
 

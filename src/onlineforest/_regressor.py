@@ -214,7 +214,7 @@ class MondrianForestRegressor(RegressorMixin, BaseMondrianForest):
     @property
     def noise_(self) -> float:
         """The share of the variance around the trend that is noise, now."""
-        check_is_fitted(self)
+        self._check_has_samples()
         return self._forest.noise
 
     @property
@@ -443,12 +443,13 @@ class MondrianForestRegressor(RegressorMixin, BaseMondrianForest):
         if not hasattr(self, "_forest") or id is not None:
             self.partial_fit(check_row(x)[np.newaxis], [y], ids=None if id is None else [id])
             return self
-        self._check_parameters_unchanged()
         value = float(check_values([y])[0]) if type(y) is not float else y
-        try:
-            self._forest.learn_one(x, value)
-        except TypeError:
-            self._forest.learn_one(check_row(x), value)
+        with self._lock:
+            self._check_parameters_unchanged()
+            try:
+                self._forest.learn_one(x, value)
+            except TypeError:
+                self._forest.learn_one(check_row(x), value)
         return self
 
     @overload

@@ -36,7 +36,8 @@ def unchanged_on_error(estimator: object) -> Iterator[Callable[[], None]]:
         yield keep
     except BaseException:
         if saved is not None:
-            vars(estimator).clear()
+            for name in vars(estimator).keys() - saved.keys():
+                delattr(estimator, name)
             vars(estimator).update(saved)
         raise
 
@@ -201,12 +202,8 @@ class ClassCodes:
 
     def extended(self, labels: NDArray[Any], name: str = "y") -> ClassCodes:
         """Codes that also cover `labels`; new classes are numbered on, in sorted order."""
-        ours, theirs = _kind(self.classes), _kind(labels)
-        if ours != theirs:
-            raise ValueError(
-                f"{name} has labels that are {theirs}, but this forest was fitted with {ours}."
-            )
-        if self._knows(labels):
+        self._check_kind(labels, name)
+        if self._are_known(labels).all():
             return self
         new = np.unique(labels)
         new = new[~np.isin(new, self.classes)]
@@ -222,9 +219,25 @@ class ClassCodes:
             )
         return ClassCodes(classes[order], codes[order])
 
-    def _knows(self, labels: NDArray[Any]) -> bool:
+    def encode_known(self, labels: NDArray[Any]) -> tuple[NDArray[np.int32], NDArray[np.bool_]]:
+        """The code of each label, and which of them are known; of those that are not, -1."""
+        self._check_kind(labels, "y")
+        are_known = self._are_known(labels)
+        codes = np.full(len(labels), -1, dtype=np.int32)
+        codes[are_known] = self.encode(labels[are_known])
+        return codes, are_known
+
+    def _check_kind(self, labels: NDArray[Any], name: str) -> None:
+        ours, theirs = _kind(self.classes), _kind(labels)
+        if ours != theirs:
+            raise ValueError(
+                f"{name} has labels that are {theirs}, but this forest was fitted with {ours}."
+            )
+
+    def _are_known(self, labels: NDArray[Any]) -> NDArray[np.bool_]:
         places = np.searchsorted(self.classes, labels)
-        return bool(np.all(self.classes[np.minimum(places, self.n_classes - 1)] == labels))
+        known: NDArray[np.bool_] = self.classes[np.minimum(places, self.n_classes - 1)] == labels
+        return known
 
     def code_of(self, label: Any) -> int | None:
         """The code of one label, None if it is not known or is no label at all."""

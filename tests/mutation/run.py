@@ -254,7 +254,7 @@ MUTANTS = [
     Mutant(
         "the point that lies deepest goes",
         "src/core/forest.cpp",
-        "    remove_points(admission.leaving, n_threads, signal);\n",
+        "  const Leaving leaving(std::move(admission.leaving), points_.size());\n",
         "    std::size_t most = 0;\n"
         "    for (std::size_t i = 0; admission.leaving.size() == 1 && i < points_.size(); ++i) {\n"
         "      const Slot slot = static_cast<Slot>(i);\n"
@@ -263,7 +263,7 @@ MUTANTS = [
         "      if (path.size() > most) admission.leaving.front() = slot;\n"
         "      most = std::max(most, path.size());\n"
         "    }\n"
-        "    remove_points(admission.leaving, n_threads, signal);\n",
+        "  const Leaving leaving(std::move(admission.leaving), points_.size());\n",
         FORGETTING,
         only="blindly",
     ),
