@@ -1,0 +1,357 @@
+"""Streams that change, each sample predicted before it is learned: memories beside River's ARF.
+
+    ONLINEFOREST_DATA=/path/to/data python -m experiments.drift
+    python -m experiments.drift --quick
+
+All methods take one sample at a time, on one thread, with ten trees unless they say otherwise. A
+class that a method does not name has probability 0; a probability below 1e-6 counts as 1e-6. The
+seconds are those of predicting and learning. --quick runs 2,000 samples of the generated streams
+with three trees and needs no data folder. Needs the extra `experiments`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from experiments.common import load, print_header, print_row, river_rows, show_progress
+from onlineforest import MondrianForestClassifier
+from onlineforest._extras import MissingExtraError, require
+
+LEAST_PROBABILITY = 1e-6
+N_SAMPLES, N_QUICK = 20_000, 2_000
+N_COVTYPE = 50_000  # of 581,012: River takes two milliseconds for each
+N_TREES, N_QUICK_TREES = 10, 3
+WINDOW, HALF_LIFE, SHORT_WINDOW = 2_000, 1_000, 200
+
+N_FEATURES, NOISE = 6, 0.1
+CONCEPTS = (
+    lambda X: X[:, 0] + X[:, 1] > 1,
+    lambda X: X[:, 0] > X[:, 1],
+    lambda X: X[:, 2] + X[:, 3] > 1,
+)
+
+Samples = tuple[NDArray[np.float32], NDArray[np.int64]]
+Probabilities = dict[int, float]
+
+
+def schedule(kind: str, n: int, rng: np.random.Generator) -> NDArray[np.int64]:
+    """Which concept holds for each sample."""
+    t = np.arange(n) / n
+    if kind == "steady":
+        return np.zeros(n, dtype=np.int64)
+    if kind == "recurring":  # four stretches: 0 1 0 1
+        return (4 * t).astype(np.int64) % 2
+    # Three stretches: 0 1 2. Around each switch the new concept takes over during a fifth of the
+    # stream, its share growing evenly.
+    blur = {"abrupt": 0.0, "gradual": 0.6}[kind] * (rng.random(n) - 0.5)
+    return np.clip(np.floor(3 * t + blur), 0, 2).astype(np.int64)
+
+
+def generate(kind: str, n: int, seed: int, noise: float = NOISE) -> Samples:
+    """Points of the unit cube; which side of a plane they lie on, or, by noise, the other."""
+    rng = np.random.default_rng(seed)
+    X = rng.random((n, N_FEATURES), dtype=np.float32)
+    sides = np.stack([concept(X) for concept in CONCEPTS])
+    y = sides[schedule(kind, n, rng), np.arange(n)] ^ (rng.random(n) < noise)
+    return X, y.astype(np.int64)
+
+
+def own_stream(kind: str) -> Callable[[int, int], Samples]:
+    return lambda n, seed: generate(kind, n, seed)
+
+
+def river_stream(name: str, variant: str, variants: Sequence[int], **parameters: float):
+    """Three variants of a generator of River's, one after the other."""
+
+    def draw(n: int, seed: int) -> Samples:
+        from river.datasets import synth
+
+        samples = []
+        for k, value in enumerate(variants):
+            stream = getattr(synth, name)(**{variant: value}, seed=3 * seed + k, **parameters)
+            samples += stream.take((k + 1) * n // 3 - k * n // 3)
+        X = np.array([list(x.values()) for x, _ in samples], dtype=np.float32)
+        return X, np.array([y for _, y in samples], dtype=np.int64)
+
+    return draw
+
+
+def file_stream(name: str, first_column: int = 0, n: int | None = None):
+    """A data set in the order of its file."""
+
+    def read(_n: int, _seed: int) -> Samples:
+        X, y = load(name, "X", "y")
+        return X[:n, first_column:].astype(np.float32), y[:n].astype(np.int64)
+
+    return read
+
+
+GENERATED = {
+    **{kind: own_stream(kind) for kind in ("steady", "abrupt", "gradual", "recurring")},
+    "agrawal": river_stream("Agrawal", "classification_function", (0, 3, 6), perturbation=0.05),
+    "sea": river_stream("SEA", "variant", (0, 2, 3), noise=NOISE),
+}
+STREAMS = {
+    **GENERATED,
+    "elec2": file_stream("elec2"),
+    "elec2-no-date": file_stream("elec2", first_column=1),
+    "covtype": file_stream("covtype", n=N_COVTYPE),
+}
+
+
+class Watch:
+    """Tells from the losses of a stream when to forget, and how much to keep.
+
+    Two detectors, with the thresholds of River's ARF: a sensitive one warns that the loss may have
+    risen, the other is sure of it. What came before the warning is of the world that was.
+
+    Parameters
+    ----------
+    since_warning : bool
+        Keep what came since the latest warning; else the whole window of the detector that is sure.
+    """
+
+    def __init__(self, since_warning: bool = True) -> None:
+        from river.drift import ADWIN
+
+        self.warning, self.alarm = ADWIN(delta=0.01), ADWIN(delta=0.001)
+        self.since_warning = since_warning
+        self.n_losses, self.warned = 0, 0
+
+    def n_to_keep(self, loss: float) -> int | None:
+        """How many of the latest samples, this one included, to keep; None: all."""
+        self.n_losses += 1
+        if rises(self.warning, loss):
+            self.warned = self.n_losses
+        if not rises(self.alarm, loss):
+            return None
+        width = int(self.alarm.width)
+        return min(width, self.n_losses - self.warned + 1) if self.since_warning else width
+
+
+def rises(detector: Any, loss: float) -> bool:
+    """Show the detector a loss; whether it finds that the losses are larger now than before."""
+    before = detector.estimation
+    detector.update(loss)
+    return detector.drift_detected and detector.estimation > before
+
+
+class Forest:
+    """Our forest, asked for probabilities by class; a watch, if there is one, makes it forget."""
+
+    def __init__(self, n_trees: int, seed: int, watch: Watch | None = None, **memory: Any) -> None:
+        self.forest = MondrianForestClassifier(n_trees, random_state=seed, **memory)
+        self.watch = watch
+        self.n_shrunk = None if watch is None else 0
+        self.guess: int | None = None
+
+    def rows(self, X: NDArray[np.float32]) -> list[NDArray[np.float32]]:
+        return list(X)
+
+    def predict(self, row: NDArray[np.float32]) -> Probabilities:
+        if not hasattr(self.forest, "classes_"):
+            return {}
+        probabilities = self.forest.predict_proba_one(row)
+        classes = self.forest.classes_.tolist()
+        self.guess = classes[probabilities.argmax()]
+        return dict(zip(classes, probabilities.tolist(), strict=True))
+
+    def learn(self, row: NDArray[np.float32], label: int) -> None:
+        """Learn the sample that was just predicted."""
+        self.forest.learn_one(row, label)
+        if self.watch is None:
+            return
+        n = self.watch.n_to_keep(float(self.guess != label))
+        if n is not None and n < self.forest.n_samples_stored_:
+            self.forest.keep_latest(n)
+            self.n_shrunk += 1
+
+
+class TwoMemories:
+    """A forest that is watched and one with a short window.
+
+    Each has the weight of the probability it gave to the latest labels, where the logarithm of a
+    label's counts 0.98 times as much with each further sample.
+    """
+
+    def __init__(self, n_trees: int, seed: int) -> None:
+        self.watched = Forest(n_trees, seed, watch=Watch())
+        self.forests = (self.watched, Forest(n_trees, seed, window=SHORT_WINDOW))
+        self.log_weights = np.zeros(2)
+        self.said: list[Probabilities] = []
+
+    @property
+    def n_shrunk(self) -> int | None:
+        return self.watched.n_shrunk
+
+    def rows(self, X: NDArray[np.float32]) -> list[NDArray[np.float32]]:
+        return list(X)
+
+    def predict(self, row: NDArray[np.float32]) -> Probabilities:
+        self.said = [forest.predict(row) for forest in self.forests]
+        weights = np.exp(self.log_weights - self.log_weights.max())
+        long, short = (weights / weights.sum()).tolist()
+        return {
+            label: long * self.said[0][label] + short * self.said[1][label]
+            for label in self.said[0]
+        }
+
+    def learn(self, row: NDArray[np.float32], label: int) -> None:
+        logs = [math.log(max(said.get(label, 0.0), LEAST_PROBABILITY)) for said in self.said]
+        self.log_weights = 0.98 * self.log_weights + logs
+        for forest in self.forests:
+            forest.learn(row, label)
+
+
+class NoChange:
+    """The label before, as probable as it was right until now; the others share the rest."""
+
+    n_shrunk = None
+
+    def __init__(self) -> None:
+        self.classes: set[int] = set()
+        self.last: int | None = None
+        self.n_right, self.n_seen = 1, 2
+
+    def rows(self, X: NDArray[np.float32]) -> list[NDArray[np.float32]]:
+        return list(X)
+
+    def predict(self, _row: NDArray[np.float32]) -> Probabilities:
+        others = self.classes - {self.last}
+        right = self.n_right / self.n_seen
+        known = {} if self.last is None else {self.last: right}
+        return known | {label: (1 - right) / len(others) for label in others}
+
+    def learn(self, _row: NDArray[np.float32], label: int) -> None:
+        if self.last is not None:
+            self.n_right += label == self.last
+            self.n_seen += 1
+        self.classes.add(label)
+        self.last = label
+
+
+class RiverARF:
+    """River's adaptive random forest with its default parameters."""
+
+    n_shrunk = None
+
+    def __init__(self, n_trees: int, seed: int) -> None:
+        from river.forest import ARFClassifier
+
+        self.model = ARFClassifier(n_models=n_trees, seed=seed)
+
+    def rows(self, X: NDArray[np.float32]) -> list[dict[int, float]]:
+        return river_rows(X)
+
+    def predict(self, row: dict[int, float]) -> Probabilities:
+        return self.model.predict_proba_one(row)
+
+    def learn(self, row: dict[int, float], label: int) -> None:
+        self.model.learn_one(row, label)
+
+
+METHODS: dict[str, Callable[[int, int], Any]] = {
+    "no change": lambda *_: NoChange(),
+    "all": Forest,
+    "window 500": lambda *who: Forest(*who, window=500),
+    "window 2000": lambda *who: Forest(*who, window=WINDOW),
+    "half-life 1000": lambda *who: Forest(*who, reservoir=WINDOW, half_life=HALF_LIFE),
+    "recipe": lambda *who: Forest(*who, watch=Watch()),
+    "recipe, ADWIN's width": lambda *who: Forest(*who, watch=Watch(since_warning=False)),
+    "recipe and window 2000": lambda *who: Forest(*who, watch=Watch(), window=WINDOW),
+    "River ARF": RiverARF,
+    "two memories, twice the trees": TwoMemories,
+    "recipe, five times the trees": lambda n, seed: Forest(5 * n, seed, watch=Watch()),
+}
+
+
+@dataclass(frozen=True)
+class Scores:
+    """Of one method on one stream."""
+
+    accuracy: float
+    log_loss: float
+    seconds: float
+    n_shrunk: int | None  # how often it forgot on an alarm; None: it never does
+
+
+def evaluate(model: Any, X: NDArray[np.float32], y: NDArray[np.int64], name: str = "") -> Scores:
+    """Predict each sample, then learn it."""
+    rows, labels = model.rows(X), y.tolist()
+    n_right, loss = 0, 0.0
+    start = time.perf_counter()
+    for i, (row, label) in enumerate(zip(rows, labels, strict=True)):
+        probabilities = model.predict(row)
+        total = sum(probabilities.values())
+        if total > 0:
+            n_right += max(probabilities, key=probabilities.__getitem__) == label
+            loss -= math.log(max(probabilities.get(label, 0.0) / total, LEAST_PROBABILITY))
+        else:
+            loss -= math.log(LEAST_PROBABILITY)
+        model.learn(row, label)
+        if i % 1000 == 0:
+            show_progress(f"{name}: {i} of {len(rows)} samples")
+    seconds = time.perf_counter() - start
+    return Scores(n_right / len(rows), loss / len(rows), seconds, model.n_shrunk)
+
+
+def print_summary(title: str, cells: dict[tuple[str, str], str]) -> None:
+    """A table of one measure: methods down, streams across."""
+    streams, methods = (list(dict.fromkeys(keys)) for keys in zip(*cells, strict=True))
+    print(f"\n{title}\n")
+    print_header("method", *streams)
+    for method in methods:
+        print_row(method, *(cells[stream, method] for stream in streams))
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="short streams and few trees")
+    parser.add_argument("--streams", nargs="+", choices=STREAMS, help="default: all")
+    parser.add_argument("--methods", nargs="+", choices=METHODS, default=list(METHODS))
+    parser.add_argument("--seed", type=int, default=0, help="of generated streams and forests")
+    arguments = parser.parse_args(argv)
+    try:
+        require("river", "experiments")
+    except MissingExtraError as error:
+        print(error, file=sys.stderr)
+        return 2
+    quick = arguments.quick
+    n_samples, n_trees = (N_QUICK, N_QUICK_TREES) if quick else (N_SAMPLES, N_TREES)
+
+    print_header("stream", "samples", "method", "accuracy", "log loss", "seconds", "shrunk")
+    results = {}
+    for name in arguments.streams or (GENERATED if quick else STREAMS):
+        X, y = STREAMS[name](n_samples, arguments.seed)
+        for method in arguments.methods:
+            model = METHODS[method](n_trees, arguments.seed)
+            scores = results[name, method] = evaluate(model, X, y, f"{name}, {method}")
+            print_row(
+                name,
+                str(len(y)),
+                method,
+                f"{scores.accuracy:.4f}",
+                f"{scores.log_loss:.4f}",
+                f"{scores.seconds:.1f}",
+                "-" if scores.n_shrunk is None else str(scores.n_shrunk),
+            )
+    for title, form in (
+        ("Accuracy", lambda scores: f"{scores.accuracy:.3f}"),
+        ("Log loss", lambda scores: f"{scores.log_loss:.3f}"),
+        ("Seconds", lambda scores: f"{scores.seconds:.0f}"),
+    ):
+        print_summary(title, {key: form(scores) for key, scores in results.items()})
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
