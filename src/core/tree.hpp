@@ -180,7 +180,7 @@ class Tree {
 
   // Asks for what forgetting a point will need, step by step from 0, as if to let memory come in between.
   static constexpr int kForgetSteps = 4;
-  void prefetch_to_forget(Slot slot, int step, const Points& points) const;
+  [[gnu::always_inline]] void prefetch_to_forget(Slot slot, int step, const Points& points) const;
 
   // Empties the tree, to be grown afresh.
   void clear() {

@@ -35,7 +35,7 @@ void Tree<Target>::forget(std::span<const Slot> slots, std::span<const Move> mov
 
 // Asks for what forgetting a point will need; a step needs what the one before has asked for.
 template <class Target>
-void Tree<Target>::prefetch_to_forget(Slot slot, int step, const Points& points) const {
+[[gnu::always_inline]] inline void Tree<Target>::prefetch_to_forget(Slot slot, int step, const Points& points) const {
   if (!links_.are_there()) return;
   if (step == 0) {
     links_.prefetch(slot);
