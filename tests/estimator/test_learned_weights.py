@@ -223,7 +223,7 @@ def test_stopped_before_there_was_a_measure():
     through, fresh = forest_of(4)._new_forest(5)[0], forest_of(4)._new_forest(5)[0]
     empty = fresh.get_state()
     through.learn(X[:299], y[:299], 2)
-    state = {**through.get_state(), "measure_computed_from": 0}
+    state = {**through.get_state(), "measure_computed_from": 0, "n_refreshes": 0}
     state |= {key: empty[key] for key in ("weights", "discount_rate", "leaf_discount", "trees")}
     stopped = type(through).from_state(state)
     stopped.check_invariants()
