@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks._memory_child import forget_the_past, resident_and_peak
+from benchmarks._memory_child import resident_and_peak
 from onlineforest import MondrianForestClassifier
 
 N_FEATURES, N_CLASSES, BATCH, N_LOOKS = 16, 5, 100, 100
@@ -28,10 +28,7 @@ def batch_of(number: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def measure(task: dict[str, Any]) -> dict[str, Any]:
-    """Bytes the forest takes at equal steps, and the seconds all of it took."""
-    MondrianForestClassifier(2, window=50).partial_fit(*batch_of(0)).partial_fit(*batch_of(1))
-    forget_the_past()
-    before, _ = resident_and_peak()
+    """Resident bytes at equal steps, and the seconds all of it took."""
     forest = MondrianForestClassifier(task["n_trees"], window=task["window"], random_state=0)
     n_batches = task["n_samples"] // BATCH
     looks = set(np.linspace(0, n_batches - 1, min(N_LOOKS, n_batches)).astype(int).tolist())
@@ -42,7 +39,7 @@ def measure(task: dict[str, Any]) -> dict[str, Any]:
         forest.partial_fit(rows, labels, classes=np.arange(N_CLASSES) if number == 0 else None)
         seconds += time.perf_counter() - start
         if number in looks:
-            resident.append(resident_and_peak()[0] - before)
+            resident.append(resident_and_peak()[0])
     forest._forest.check_invariants()
     return {"resident": resident, "seconds": seconds, "model": forest.nbytes_}
 
