@@ -4,6 +4,7 @@ data."""
 from __future__ import annotations
 
 import math
+import os
 import pickle
 
 import numpy as np
@@ -18,6 +19,12 @@ from support.bits import assert_same
 from support.core import core_forest, forget, gaussian_forest, learn
 
 N_FEATURES = 3
+
+
+def examples(n):
+    """How many to try: a share of them under the sanitizers, where all takes ten times as long."""
+    return max(1, round(n * float(os.environ.get("ONLINEFOREST_EXAMPLES", "1"))))
+
 
 # Values that have hurt others: repeated, neighbouring, tiny, huge, denormal, signed zeros.
 TRICKY = [
@@ -283,7 +290,9 @@ class ForestHistory(History):
         assert np.allclose(probabilities.sum(axis=1), 1, atol=1e-9)
 
 
-ForestHistory.TestCase.settings = settings(max_examples=100, stateful_step_count=20, deadline=None)
+ForestHistory.TestCase.settings = settings(
+    max_examples=examples(100), stateful_step_count=20, deadline=None
+)
 test_any_history = ForestHistory.TestCase
 
 
@@ -339,11 +348,13 @@ class NumbersHistory(History):
         assert np.isfinite(self.forest.predict_left_out(slots)).all()
 
 
-NumbersHistory.TestCase.settings = settings(max_examples=100, stateful_step_count=20, deadline=None)
+NumbersHistory.TestCase.settings = settings(
+    max_examples=examples(100), stateful_step_count=20, deadline=None
+)
 test_any_history_of_numbers = NumbersHistory.TestCase
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(X=rows(max_size=25), data=st.data(), options=parameters)
 def test_batch_and_one_by_one_hold_the_same_points(X, data, options):
     y = np.array(data.draw(st.lists(st.integers(0, 2), min_size=len(X), max_size=len(X))))
@@ -363,7 +374,7 @@ def test_batch_and_one_by_one_hold_the_same_points(X, data, options):
             assert (tree["upper"][leaves[:, t]] >= X).all()
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(60), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(X=rows(min_size=2, max_size=20), scale=st.sampled_from([1e-30, 1e-3, 1.0, 1e3, 1e30]))
 def test_range_weights_make_scales_irrelevant(X, scale):
     """Powers of two scale float32 exactly, and weights by the range undo them exactly."""
@@ -382,7 +393,7 @@ def test_range_weights_make_scales_irrelevant(X, scale):
     )
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(X=rows(min_size=3, max_size=15), seed=st.integers(0, 2**31 - 1))
 def test_estimator_survives_anything_finite(X, seed):
     y = np.where(np.arange(len(X)) % 2, "even", "odd")
@@ -393,7 +404,7 @@ def test_estimator_survives_anything_finite(X, seed):
     assert set(forest.predict(X)) <= {"even", "odd"}
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(X=rows(min_size=3, max_size=60), seed=st.integers(0, 2**31 - 1))
 def test_regressor_survives_anything_finite(X, seed):
     y = X[:, 0].astype(float) + np.arange(len(X)) % 3
