@@ -1,10 +1,10 @@
 #include "forest.hpp"
 
 #include <algorithm>
+#include <compare>
 #include <exception>
 #include <functional>
 #include <mutex>
-#include <numeric>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -152,8 +152,10 @@ void Forest<Target, Options>::keep_latest(std::size_t n, std::size_t n_threads, 
   const std::unique_lock lock(mutex_);
   StopSignal signal(requested);
   bring_up_to_date(n_threads, signal);  // what a stopped call left behind
-  tenure_.start_anew();                 // a new beginning: what comes next has all the room there is
-  forget_slots(tenure_.all_but_latest(n), n_threads, signal);
+  std::vector<Slot> slots = tenure_.all_but_latest(n);
+  if (slots.empty()) return;
+  tenure_.start_anew();  // a new beginning: what comes next has all the room there is
+  forget_slots(std::move(slots), n_threads, signal);
 }
 
 template <class Target, class Options>
@@ -240,8 +242,15 @@ std::vector<Slot> Forest<Target, Options>::find_slots(std::span<const float> row
     stop.tick(kUsualDepth);
   }
   std::ranges::stable_sort(wanted, is_before);
-  // Each leaf is looked through once. What is found is sorted by what was wanted and by age.
-  std::vector<std::pair<std::size_t, Serial>> found;
+  // Each leaf is looked through once. What is found is sorted by the first who wants it, and by age.
+  struct Found {
+    std::size_t first;
+    Serial serial;
+    Slot slot;
+
+    auto operator<=>(const Found&) const = default;
+  };
+  std::vector<Found> found;
   for (std::size_t begin = 0, end; begin < n; begin = end) {
     for (end = begin + 1; end < n && wanted[end].leaf == wanted[begin].leaf;) ++end;
     const std::span<const Wanted> here = std::span(wanted).subspan(begin, end - begin);
@@ -250,23 +259,19 @@ std::vector<Slot> Forest<Target, Options>::find_slots(std::span<const float> row
       const Wanted point{leaf, points_.value(slot), std::span(points_.row(slot), width), 0};
       const auto first = std::ranges::lower_bound(here, point, is_before);
       if (first != here.end() && !is_before(point, *first)) {
-        found.emplace_back(begin + static_cast<std::size_t>(first - here.begin()),
-                           tenure_.serials()[static_cast<std::size_t>(slot)]);
+        found.push_back({begin + static_cast<std::size_t>(first - here.begin()),
+                         tenure_.serials()[static_cast<std::size_t>(slot)], slot});
       }
       stop.tick(16);
     }
   }
   std::ranges::sort(found);
-  std::vector<Serial> oldest(n, -1);
-  for (std::size_t i = 0; i < found.size(); ++i) {
-    const std::size_t nth =
-        i - static_cast<std::size_t>(
-                std::ranges::lower_bound(found, found[i].first, {}, &std::pair<std::size_t, Serial>::first) -
-                found.begin());
-    const std::size_t k = found[i].first + nth;
-    if (k < n && !is_before(wanted[found[i].first], wanted[k])) oldest[wanted[k].place] = found[i].second;
+  for (std::size_t i = 0, k = 0; i < found.size(); ++i) {
+    const std::size_t first = found[i].first;
+    k = i > 0 && found[i - 1].first == first ? k + 1 : first;
+    if (k < n && !is_before(wanted[first], wanted[k])) slots[wanted[k].place] = found[i].slot;
   }
-  return tenure_.slots_of(oldest);
+  return slots;
 }
 
 template <class Target, class Options>

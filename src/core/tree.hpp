@@ -312,7 +312,7 @@ class Tree {
   void set_next(Slot before, Slot slot);
   NodeIndex replace_by_sibling(NodeIndex leaf);
   bool may_join(NodeIndex j, const Points& points) const;
-  NodeIndex join(NodeIndex j, const Points& points, Workspace& work);
+  NodeIndex join(NodeIndex j, const Points& points, Workspace& work, StopProbe& stop);
   void move_node(NodeIndex from, NodeIndex to);
   NodeIndex remove_pair(NodeIndex pair, NodeIndex j);
   bool shrink_leaf_box(NodeIndex leaf, const float* row, const Points& points, Workspace& work);

@@ -13,6 +13,7 @@ namespace onlineforest {
 template <class Target>
 void Tree<Target>::forget(std::span<const Slot> slots, std::span<const Move> moves, const Points& points,
                           Workspace& work, StopProbe& stop) {
+  work.may_stop = true;
   try {
     if (!links_.are_there()) links_.make(nodes_, next_);
     for (std::size_t i = 0; i < slots.size(); ++i) {
@@ -83,7 +84,7 @@ void Tree<Target>::forget_one(Slot slot, const Points& points, Workspace& work, 
     j = replace_by_sibling(j);
   }
   for (; j != kRoot && may_join(links_.parent(j), points); knows_moved = false) {
-    j = join(links_.parent(j), points, work);
+    j = join(links_.parent(j), points, work, stop);
   }
   if (j != kRoot) set_shrunk(links_.parent(j), knows_moved, row, points.value(slot), points, work);
 }
@@ -146,7 +147,7 @@ bool Tree<Target>::may_join(NodeIndex j, const Points& points) const {
 
 // Makes two leaves one, where their parent was: a paused block has not been cut yet. Returns where it then is.
 template <class Target>
-NodeIndex Tree<Target>::join(NodeIndex j, const Points& points, Workspace& work) {
+NodeIndex Tree<Target>::join(NodeIndex j, const Points& points, Workspace& work, StopProbe& stop) {
   const NodeIndex pair = nodes_[j].left;
   std::vector<Slot>& slots = work.order;
   slots.clear();
@@ -158,12 +159,7 @@ NodeIndex Tree<Target>::join(NodeIndex j, const Points& points, Workspace& work)
   }
   target_.clear(j);
   nodes_.release_box(j);
-  start_leaf(j);
-  add_to_leaf(j, points, slots);
-  if (slots.size() > kFewPoints) {
-    nodes_.add_box(j);
-    set_leaf_box(j, points, [] {});
-  }
+  start_leaf(j, points, slots, work, stop);
   return remove_pair(pair, j);
 }
 

@@ -193,6 +193,13 @@ def test_a_reservoir_starts_anew_after_keep_latest():
     assert forest.partial_fit(X[:40], Y[:40]).n_samples_stored_ == 50
 
 
+def test_keep_latest_of_no_fewer_changes_nothing():
+    forest = MondrianForestClassifier(n_estimators=2, reservoir=50, random_state=0)
+    forest.fit(np.tile(X, (10, 1)), np.tile(Y, 10))
+    before = forest._forest.get_state()
+    assert_same(forest.keep_latest(50)._forest.get_state(), before)
+
+
 def test_samples_forgotten_by_row_lose_their_ids():
     forest = MondrianForestClassifier(n_estimators=2).fit([[0.0], [1.0]], [0, 1], ids=["a", "b"])
     forest.forget([[1.0]], [1])

@@ -219,8 +219,8 @@ MUTANTS = [
     Mutant(
         "of the cuts of a block that may pause again only the last is undone",
         "src/core/tree_forget.hpp",
-        "    j = join(links_.parent(j), points, work);\n",
-        "    j = join(links_.parent(j), points, work);\n    break;\n",
+        "    j = join(links_.parent(j), points, work, stop);\n",
+        "    j = join(links_.parent(j), points, work, stop);\n    break;\n",
         FORGETTING,
         only="class",
         is_variant=True,
