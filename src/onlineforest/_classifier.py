@@ -340,13 +340,14 @@ class MondrianForestClassifier(ClassifierMixin, BaseMondrianForest):
         >>> forest.predict_one(np.array([0.9]))
         'yes'
         """
-        code = self._codes.code_of(y) if hasattr(self, "_forest") else None
-        if code is None or id is not None:  # or the first sample, or no label at all
-            if np.ndim(y) != 0:
-                raise ValueError(f"y must be one label. Got {y!r} instead.")
-            self.partial_fit(check_row(x)[np.newaxis], [y], ids=None if id is None else [id])
-            return self
-        with self._lock:
+        with self._own_lock():
+            code = self._codes.code_of(y) if hasattr(self, "_forest") else None
+            if code is None or id is not None:  # or the first sample, or no label at all
+                if np.ndim(y) != 0:
+                    raise ValueError(f"y must be one label. Got {y!r} instead.")
+                names = None if id is None else [id]
+                self.partial_fit(check_row(x)[np.newaxis], [y], ids=names)
+                return self
             self._check_parameters_unchanged()
             n_classes = self._codes.n_classes
             try:

@@ -440,12 +440,13 @@ class MondrianForestRegressor(RegressorMixin, BaseMondrianForest):
         """
         if np.ndim(y) != 0:
             raise ValueError(f"y must be one number. Got {y!r} instead.")
-        if not hasattr(self, "_forest") or id is not None:
-            self.partial_fit(check_row(x)[np.newaxis], [y], ids=None if id is None else [id])
-            return self
-        value = float(check_values([y])[0]) if type(y) is not float else y
-        with self._lock:
+        with self._own_lock():
+            if not hasattr(self, "_forest") or id is not None:
+                names = None if id is None else [id]
+                self.partial_fit(check_row(x)[np.newaxis], [y], ids=names)
+                return self
             self._check_parameters_unchanged()
+            value = float(check_values([y])[0]) if type(y) is not float else y
             try:
                 self._forest.learn_one(x, value)
             except TypeError:
