@@ -5,9 +5,6 @@ Both sides are ours: a forest that forgets by one that learns, each of the same 
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -15,11 +12,11 @@ from typing import Any
 import numpy as np
 
 from benchmarks.formats import duration, megabytes
-from benchmarks.memory import ROOT
+from benchmarks.memory import answer_of
 from benchmarks.ours import core_forest, mondrian
 from benchmarks.results import NotMeasuredError, Row
 from benchmarks.settings import Case, Measure, Settings
-from benchmarks.timing import Job, alternate
+from benchmarks.timing import Job, Pairs, alternate
 
 SHARE = 20  # one row in so many is forgotten
 SOAK_TREES, SOAK_WINDOW, SOAK_SAMPLES = 10, 10_000, 1_000_000
@@ -59,18 +56,23 @@ def forget_by_learn(one_by_one: bool) -> Measure:
 
             return job
 
-        pairs = alternate(forgetting, learning, case.runs(settings))
-        forget, learn = (seconds / n for seconds in pairs.medians())
-        row = case.row(
-            settings,
-            ours=f"forget {duration(forget)} per sample",
-            peer=f"learn {duration(learn)}",
-            values=pairs.ratios(),
-            seconds=pairs.seconds(),
-        )
-        return [row]
+        pairs = alternate(forgetting, learning, case.runs(settings)).per(n, n)
+        return [row_by_learning(case, settings, pairs, "forget")]
 
     return measure
+
+
+def row_by_learning(case: Case, settings: Settings, pairs: Pairs, what: str, **columns: Any) -> Row:
+    """A row of seconds per sample, by those of learning."""
+    ours, learn = pairs.medians()
+    return case.row(
+        settings,
+        ours=f"{what} {duration(ours)} per sample",
+        peer=f"learn {duration(learn)}",
+        values=pairs.ratios(),
+        seconds=pairs.seconds(),
+        **columns,
+    )
 
 
 def window_by_learn(rows_per_batch: int) -> Measure:
@@ -108,20 +110,10 @@ def window_by_learn(rows_per_batch: int) -> Measure:
             forest.partial_fit(data.X[:start], data.y[:start], classes=data.classes)
             return stream(forest, few)
 
-        pairs = alternate(sliding, learning, case.runs(settings))
         n_slid, n_learned = (len(part) // batch * batch for part in (rows, rows[: size // 4]))
-        pairs.ours[:] = [seconds / n_slid for seconds in pairs.ours]
-        pairs.peer[:] = [seconds / n_learned for seconds in pairs.peer]
-        slide, learn = pairs.medians()
-        row = case.row(
-            settings,
-            data=f"{case.data}, window {size:,}",
-            ours=f"{duration(slide)} per sample",
-            peer=f"learn {duration(learn)}",
-            values=pairs.ratios(),
-            seconds=pairs.seconds(),
-        )
-        return [row]
+        pairs = alternate(sliding, learning, case.runs(settings)).per(n_slid, n_learned)
+        data_shown = f"{case.data}, window {size:,}"
+        return [row_by_learning(case, settings, pairs, "slide", data=data_shown)]
 
     return measure
 
@@ -139,9 +131,7 @@ def soak(case: Case, settings: Settings) -> Iterable[Row]:
         "window": settings.size(SOAK_WINDOW, quick=1_000, least=50),
         "n_samples": settings.size(SOAK_SAMPLES, quick=20_000, least=1_000),
     }
-    command = [sys.executable, "-m", "benchmarks._soak_child", json.dumps(task)]
-    child = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True)
-    found = json.loads(child.stdout)
+    found = answer_of("benchmarks._soak_child", task)
     late = np.array(found["resident"][len(found["resident"]) // 5 :])  # the last 80 %
     slope = np.polyfit(np.linspace(0, 1, len(late)), late, 1)[0]
     yield case.row(

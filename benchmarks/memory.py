@@ -21,7 +21,12 @@ def memory_of_learning(**task: Any) -> dict[str, Any]:
     """
     if not Path("/proc/self/status").exists() and find_spec("resource") is None:
         raise NotMeasuredError("this system does not tell a process its memory")
-    command = [sys.executable, "-m", "benchmarks._memory_child", json.dumps(task)]
+    return answer_of("benchmarks._memory_child", task)
+
+
+def answer_of(module: str, task: dict[str, Any]) -> dict[str, Any]:
+    """What a module answers to a task, run in a fresh process; both are JSON."""
+    command = [sys.executable, "-m", module, json.dumps(task)]
     child = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True)
     answer: dict[str, Any] = json.loads(child.stdout)
     return answer

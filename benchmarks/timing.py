@@ -31,6 +31,10 @@ class Pairs:
         """Ours minus the peer's, pair by pair."""
         return [ours - peer for ours, peer in zip(self.ours, self.peer, strict=True)]
 
+    def per(self, n_ours: int, n_peer: int) -> Pairs:
+        """Seconds for one of so many pieces of work."""
+        return Pairs([s / n_ours for s in self.ours], [s / n_peer for s in self.peer])
+
     def medians(self) -> tuple[float, float]:
         """Median seconds of each side."""
         return median(self.ours), median(self.peer)
