@@ -6,6 +6,7 @@
 #include <nanobind/stl/unique_ptr.h>
 
 #include <algorithm>
+#include <limits>
 #include <optional>
 #include <span>
 #include <stdexcept>
@@ -271,11 +272,12 @@ nb::class_<Forest> bind_common(nb::module_& module, const char* name, const char
            [](const Forest& self) { return state_to_dict(without_gil([&] { return Archive<Forest>::save(self); })); })
       .def_static(
           "from_state",
-          [](const nb::dict& dict) {
+          [](const nb::dict& dict, std::size_t n_threads, std::size_t max_bytes) {
             const auto state = state_from_dict<Forest>(dict);
-            return without_gil([&] { return Archive<Forest>::restore(state); });
+            const RestoreOptions options{n_threads, max_bytes, signal_arrived};
+            return without_gil([&] { return Archive<Forest>::restore(state, options); });
           },
-          "state"_a)
+          "state"_a, "n_threads"_a = 1, "max_bytes"_a = std::numeric_limits<std::size_t>::max())
       .def_prop_ro("n_trees", [](const Forest& self) { return self.options().n_trees; })
       .def_prop_ro("n_features", [](const Forest& self) { return self.options().n_features; })
       .def_prop_ro("n_points", [](const Forest& self) { return without_gil([&] { return self.n_points(); }); })

@@ -1,4 +1,4 @@
-// A forest's state as a dictionary of plain values and NumPy arrays, and back.
+// A forest's state as a dictionary of NumPy arrays, and back.
 #pragma once
 
 #include <nanobind/nanobind.h>

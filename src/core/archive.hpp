@@ -4,7 +4,9 @@
 // of its values are computed when a forest is restored, so a state cannot contradict itself about them.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <vector>
 
@@ -13,39 +15,46 @@
 
 namespace onlineforest {
 
+using MeasureIndex = std::int32_t;
+inline constexpr MeasureIndex kNoMeasure = -1;
+
 template <class Prior>
 struct MeasureState {
-  std::vector<double> weights;  // none if there is no measure
+  std::vector<double> weights;
   double discount_rate = 0.0;
   Prior prior;
 };
 
-template <class Prior>
 struct TreeState {
   Rng::State rng{};
-  MeasureState<Prior> measure;
+  MeasureIndex measure = kNoMeasure;  // none if the tree is empty
   // Per node. For a leaf (split_dimension -1), `left` is its first point and `right` the number of its points.
   std::vector<NodeIndex> left, right;
   std::vector<std::int32_t> split_dimension;
-  std::vector<float> split_location;
+  std::vector<float> split_location;  // 0 for a leaf
   std::vector<double> split_time;
   std::vector<Slot> next_point;  // per point of the tree: the next of the same leaf, or -1
 };
 
 template <class Forest>
 struct ForestState {
-  using Prior = typename Forest::Prior;
-
   typename Forest::Options options;
   typename Forest::Extra extra;
   std::vector<float> rows;
   std::vector<typename Forest::Value> values;
-  MeasureState<Prior> measure;  // without weights before anything is learned
+  std::vector<MeasureState<typename Forest::Prior>> measures;  // those of the forest and its trees, each once
+  MeasureIndex measure = kNoMeasure;                           // of the forest; none before anything is learned
   MeasureSchedule::State schedule;
   std::vector<Serial> serials;  // per point: when it came
   std::uint64_t n_seen = 0;
   double turned_away = -kInfinity;
-  std::vector<TreeState<Prior>> trees;
+  std::vector<TreeState> trees;
+};
+
+struct RestoreOptions {
+  std::size_t n_threads = 1;
+  std::size_t max_bytes = std::numeric_limits<std::size_t>::max();  // of the forest in memory, roughly
+  StopRequested requested;
 };
 
 template <class Forest>
@@ -55,18 +64,17 @@ class Archive {
 
   static State save(const Forest& forest);
 
-  // The forest learns on exactly as the saved one would. Throws std::invalid_argument that says what is wrong if
-  // the state is not one of a forest; no state can crash it.
-  static std::unique_ptr<Forest> restore(const State& state);
+  // The forest learns on exactly as the saved one would. Throws std::invalid_argument that says what is wrong if the
+  // state is not one of a forest, or one that would take more memory than it may; no state can crash it. Takes time and
+  // memory in proportion to the forest.
+  static std::unique_ptr<Forest> restore(const State& state, const RestoreOptions& options = {});
 
  private:
   using TargetTree = typename Forest::TargetTree;
   using Prior = typename Forest::Prior;
+  class TreeBuilder;
 
-  static TreeState<Prior> save_tree(const TargetTree& tree);
-  // `expected` is the measure whose expectations the points have.
-  static void restore_tree(const TreeState<Prior>& state, Forest& forest, TargetTree& tree,
-                           MeasurePointer<Prior>& expected);
+  static TreeState save_tree(const TargetTree& tree);
 };
 
 }  // namespace onlineforest

@@ -145,6 +145,9 @@ inline double distance_to(float low, float high, float x) {
   return std::abs(static_cast<double>(x) - static_cast<double>(std::min(std::max(x, low), high)));
 }
 
+// A box of a smaller rate than this may never be cut: the time of its cut can be infinite.
+inline constexpr double kNoRate = 1e-290;
+
 // Sum over d in [begin, end) of w_d (u_d - l_d): the rate at which a Mondrian process cuts the box there.
 inline double linear_dimension(const double* weights, BoxView box, std::size_t begin, std::size_t end) {
   simd::Double4 lanes = simd::zero();

@@ -192,7 +192,7 @@ class TreeChecker {
     if (!may_pause && tree_.lifetime() == kInfinity) {
       const BoxView box{lower.data(), upper.data()};
       const double rate = linear_dimension(tree_.measure().weights.data(), box, nodes_.n_features());
-      require(rate < 1e-290, j, "a leaf that could still be cut has no end");
+      require(rate < kNoRate, j, "a leaf that could still be cut has no end");
     }
   }
 

@@ -80,12 +80,9 @@ inline std::vector<double> weights_of(std::span<const double> shares, BoxView da
 class MeasureSchedule {
  public:
   MeasureSchedule(WeightRule rule, std::vector<double> weights, std::size_t n_features)
-      : rule_(rule), n_features_(n_features), given_(std::move(weights)) {
-    if (rule_ != WeightRule::kFixed) given_.assign(n_features, 1.0);
-  }
+      : rule_(rule), n_features_(n_features), given_(std::move(weights)) {}
 
   WeightRule rule() const { return rule_; }
-  const std::vector<double>& given_weights() const { return given_; }
 
   // What is saved of it.
   struct State {
@@ -143,8 +140,8 @@ class MeasureSchedule {
 
   template <class Prior>
   MeasureWith<Prior> compute(BoxView data, Learned<Prior>& learned) const {
-    std::vector<double> weights = given_;
-    if (rule_ == WeightRule::kRange) weights = weights_of(given_, data);  // all shares are 1
+    std::vector<double> weights = rule_ == WeightRule::kFixed ? given_ : std::vector<double>(n_features_, 1.0);
+    if (rule_ == WeightRule::kRange) weights = weights_of(weights, data);  // all shares are 1
     if (rule_ == WeightRule::kLearned) weights = weights_of(learned.shares, data);
     double total = 0.0;
     for (std::size_t d = 0; d < n_features_; ++d) total += weights[d] * length(data.lower[d], data.upper[d]);
@@ -173,7 +170,7 @@ class MeasureSchedule {
 
   WeightRule rule_;
   std::size_t n_features_;
-  std::vector<double> given_;
+  std::vector<double> given_;  // for WeightRule::kFixed
   State state_;
 };
 

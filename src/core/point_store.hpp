@@ -43,6 +43,9 @@ inline std::vector<Move> moves_after(std::span<const Slot> gone, std::size_t n) 
 template <class Value>
 class PointStore {
  public:
+  // A tree has up to two nodes per point, numbered by a Slot's type.
+  static constexpr std::size_t kMostPoints = std::numeric_limits<Slot>::max() / 2;
+
   explicit PointStore(std::size_t n_features) : n_features_(n_features) {}
 
   std::size_t n_features() const { return n_features_; }
@@ -71,10 +74,8 @@ class PointStore {
 
   // Takes memory for more points; if this throws, nothing has changed.
   void reserve(std::size_t n_more) {
-    // A tree has up to two nodes per point, numbered by a Slot's type.
-    constexpr std::size_t most = std::numeric_limits<Slot>::max() / 2;
-    if (n_more > most - size()) {
-      throw std::length_error("a forest holds at most " + std::to_string(most) + " points");
+    if (n_more > kMostPoints - size()) {
+      throw std::length_error("a forest holds at most " + std::to_string(kMostPoints) + " points");
     }
     values_.reserve(grown(values_.capacity(), size() + n_more));
     rows_.reserve(grown(rows_.capacity(), (size() + n_more) * n_features_));

@@ -589,11 +589,11 @@ class Tree {
     return small_block(j, points, buffer);
   }
 
-  // The box of a node without a stored one, from its few points.
-  SmallBlock small_block(NodeIndex j, const Points& points, BoxBuffer& buffer) const {
-    std::array<const float*, kFewPoints> rows;
+  // f(slot) for each point of a node that has few, from left to right.
+  template <class F>
+  void for_each_of_few(NodeIndex j, F f) const {
     std::array<NodeIndex, kFewPoints> pending;  // each has a point of its own
-    std::size_t n = 0, n_pending = 0;
+    std::size_t n_pending = 0;
     for (;;) {
       const Node& node = nodes_[j];
       if (!node.is_leaf()) {
@@ -601,10 +601,17 @@ class Tree {
         j = node.left;
         continue;
       }
-      for (Slot slot = node.first_point; slot != kNoSlot; slot = next_point(slot)) rows[n++] = points.row(slot);
-      if (n_pending == 0) break;
+      for (Slot slot = node.first_point; slot != kNoSlot; slot = next_point(slot)) f(slot);
+      if (n_pending == 0) return;
       j = pending[--n_pending];
     }
+  }
+
+  // The box of a node without a stored one, from its few points.
+  SmallBlock small_block(NodeIndex j, const Points& points, BoxBuffer& buffer) const {
+    std::array<const float*, kFewPoints> rows;
+    std::size_t n = 0;
+    for_each_of_few(j, [&](Slot slot) { rows[n++] = points.row(slot); });
     if (n == 1) return {{rows[0], rows[0]}, 1};
     buffer.resize(n_features());
     set_hull(buffer.lower(), buffer.upper(), n, [&rows](std::size_t i) { return rows[i]; }, n_features());

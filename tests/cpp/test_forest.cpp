@@ -133,7 +133,7 @@ void test_an_empty_forest_predicts_nothing_yet() {
 template <class Forest, class DamageValue, class DamageMore>
 void test_damaged_states(DamageValue damage_value, DamageMore damage_more) {
   using State = ForestState<Forest>;
-  using Tree = TreeState<typename Forest::Prior>;
+  using Tree = TreeState;
   auto options = options_for<Forest>(2);
   options.n_trees = 1;
   Forest forest(options);
@@ -184,16 +184,17 @@ void test_damaged_states(DamageValue damage_value, DamageMore damage_more) {
   for (State& state : damage_more(good)) attempt(state);
   for (const double value : {-1.0, 0.0, 1e-300, 1e100, 1e250, std::nan(""), kInfinity}) {
     State state = good;
-    state.trees[0].measure.weights[1] = value;
+    state.measures[0].weights[1] = value;
     attempt(state);
     state = good;
-    state.measure.weights[0] = value;
+    state.measures[0].discount_rate = value;
     attempt(state);
     state = good;
-    state.trees[0].measure.discount_rate = value;
+    state.measures.push_back(good.measures[0]);  // the forest has another than its tree
+    state.measure = 1;
+    state.measures[1].weights[0] = value;
     attempt(state);
-    state = good;
-    state.measure.discount_rate = value;
+    state.measures[1].discount_rate = value;
     attempt(state);
     state = good;
     state.options.lifetime = value;
@@ -227,7 +228,7 @@ void test_damaged_states(DamageValue damage_value, DamageMore damage_more) {
   state.trees.clear();
   CHECK_THROWS(Archive<Forest>::restore(state), std::invalid_argument);
   state = good;
-  state.trees[0].measure.weights.clear();
+  state.measures[0].weights.clear();
   CHECK_THROWS(Archive<Forest>::restore(state), std::invalid_argument);
   state = good;
   state.serials.pop_back();
@@ -271,26 +272,26 @@ void test_damaged_states_of_numbers() {
           change(states.back());
         };
         for (const double odd : {-1.0, 0.0, 2.0, 1e300, std::nan(""), kInfinity}) {
-          damage([&](State& s) { s.measure.prior.noise = odd; });
-          damage([&](State& s) { s.trees[0].measure.prior.noise = odd; });
-          damage([&](State& s) { s.measure.prior.trend_variance = odd; });
-          damage([&](State& s) { s.measure.prior.scale = odd; });
-          damage([&](State& s) { s.measure.prior.trend.intercept = odd; });
+          damage([&](State& s) { s.measures[0].prior.noise = odd; });
+          damage([&](State& s) { s.measures[0].prior.trend_variance = odd; });
+          damage([&](State& s) { s.measures[0].prior.scale = odd; });
+          damage([&](State& s) { s.measures[0].prior.trend.intercept = odd; });
           damage([&](State& s) { s.extra.calibration.scale = odd; });
           damage([&](State& s) { s.extra.calibration.noise = odd; });
           damage([&](State& s) { s.extra.calibration.levels = {odd}; });
-          damage(
-              [&](State& s) { s.measure.prior.trend = {odd, {2, 4}, {0.0f, 1.0f, 0.0f, 1.0f}, {0.0, 1.0, 0.0, 1.0}}; });
-          damage([&](State& s) { s.measure.prior.trend = {0.0, {2, 2}, {0.0f, 1.0f}, {0.0, odd}}; });
+          damage([&](State& s) {
+            s.measures[0].prior.trend = {odd, {2, 4}, {0.0f, 1.0f, 0.0f, 1.0f}, {0.0, 1.0, 0.0, 1.0}};
+          });
+          damage([&](State& s) { s.measures[0].prior.trend = {0.0, {2, 2}, {0.0f, 1.0f}, {0.0, odd}}; });
         }
         // Trends that are none.
-        damage([&](State& s) { s.measure.prior.trend = {0.0, {2}, {0.0f, 1.0f}, {0.0, 1.0}}; });
-        damage([&](State& s) { s.measure.prior.trend = {0.0, {2, 1}, {0.0f, 1.0f}, {0.0, 1.0}}; });
-        damage([&](State& s) { s.measure.prior.trend = {0.0, {0, 9}, {0.0f, 1.0f}, {0.0, 1.0}}; });
-        damage([&](State& s) { s.measure.prior.trend = {0.0, {-1, 2}, {0.0f, 1.0f}, {0.0, 1.0}}; });
-        damage([&](State& s) { s.measure.prior.trend = {0.0, {0, 2}, {1.0f, 1.0f}, {0.0, 1.0}}; });
-        damage([&](State& s) { s.measure.prior.trend = {0.0, {0, 1}, {1.0f, 2.0f}, {0.0, 1.0}}; });
-        damage([&](State& s) { s.measure.prior.trend = {0.0, {0, 2}, {0.0f, 1.0f}, {0.0}}; });
+        damage([&](State& s) { s.measures[0].prior.trend = {0.0, {2}, {0.0f, 1.0f}, {0.0, 1.0}}; });
+        damage([&](State& s) { s.measures[0].prior.trend = {0.0, {2, 1}, {0.0f, 1.0f}, {0.0, 1.0}}; });
+        damage([&](State& s) { s.measures[0].prior.trend = {0.0, {0, 9}, {0.0f, 1.0f}, {0.0, 1.0}}; });
+        damage([&](State& s) { s.measures[0].prior.trend = {0.0, {-1, 2}, {0.0f, 1.0f}, {0.0, 1.0}}; });
+        damage([&](State& s) { s.measures[0].prior.trend = {0.0, {0, 2}, {1.0f, 1.0f}, {0.0, 1.0}}; });
+        damage([&](State& s) { s.measures[0].prior.trend = {0.0, {0, 1}, {1.0f, 2.0f}, {0.0, 1.0}}; });
+        damage([&](State& s) { s.measures[0].prior.trend = {0.0, {0, 2}, {0.0f, 1.0f}, {0.0}}; });
         damage([&](State& s) { s.extra.calibration.levels = {0.5, 0.2}; });
         return states;
       });

@@ -26,7 +26,7 @@ X, Y = X[:600], Y[:600]
 def rows_of(forest):
     """The stored rows in the order in which they came."""
     state = forest._forest.get_state()
-    rows = state["rows"].reshape(-1, state["n_features"])
+    rows = state["rows"].reshape(-1, forest.n_features_in_)
     return rows[np.argsort(state["serials"])]
 
 

@@ -223,8 +223,10 @@ def test_stopped_before_there_was_a_measure():
     through, fresh = forest_of(4)._new_forest(5)[0], forest_of(4)._new_forest(5)[0]
     empty = fresh.get_state()
     through.learn(X[:299], y[:299], 2)
-    state = {**through.get_state(), "measure_computed_from": 0, "n_refreshes": 0}
-    state |= {key: empty[key] for key in ("weights", "discount_rate", "leaf_discount", "trees")}
+    state = through.get_state()
+    state |= {
+        name: empty[name] for name in state if name.startswith(("schedule.", "measure", "trees"))
+    }
     stopped = type(through).from_state(state)
     stopped.check_invariants()
     assert np.allclose(stopped.predict(X), 0.5)
@@ -232,8 +234,8 @@ def test_stopped_before_there_was_a_measure():
     for forest in (through, stopped):
         forest.learn(X[299:], y[299:], 2)
     assert np.array_equal(stopped.predict(X), through.predict(X))
-    grown = {**through.get_state(), "weights": empty["weights"]}
-    with pytest.raises(ValueError, match="one weight per feature"):
+    grown = {**through.get_state(), "measure": empty["measure"]}
+    with pytest.raises(ValueError, match="there is no measure"):
         type(through).from_state(grown)
 
 

@@ -51,7 +51,7 @@ def test_quantiles_invert_the_distribution(fitted):
     quantiles = fitted.predict_quantiles(rows, levels)
     assert (np.diff(quantiles, axis=1) > 0).all()
     state = fitted._forest.get_state()
-    known = np.concatenate([[0], state["calibration_levels"], [1]])
+    known = np.concatenate([[0], state["calibration.levels"], [1]])
     raw_levels = np.interp(levels, np.linspace(0, 1, len(known)), known)
     for row, at in zip(rows, quantiles):
         mean, std = (float(m[0]) for m in fitted.predict(row[None], return_std=True))
@@ -109,7 +109,7 @@ def test_without_calibration_intervals_are_the_models_own():
     plain = MondrianForestRegressor(n_estimators=20, random_state=0, calibrate=False)
     plain.fit(X[:600], y[:600])
     state = plain._forest.get_state()
-    assert state["calibration_scale"] == 1 and len(state["calibration_levels"]) == 0
+    assert state["calibration.scale"] == 1 and len(state["calibration.levels"]) == 0
     calibrated = MondrianForestRegressor(n_estimators=20, random_state=0).fit(X[:600], y[:600])
     assert np.array_equal(plain.predict(X[600:]), calibrated.predict(X[600:]))
     assert not np.allclose(plain.predict_interval(X[600:]), calibrated.predict_interval(X[600:]))
@@ -194,7 +194,7 @@ def test_the_trend_is_chosen_on_evidence():
     for name, shape in shapes.items():
         y = shape + 0.1 * rng.normal(size=400)
         forest = MondrianForestRegressor(n_estimators=5, random_state=0).fit(X, y)
-        n_knots[name] = len(forest._forest.get_state()["trend_knots"])
+        n_knots[name] = len(forest._forest.get_state()["measures.trend_knots"])
         assert np.sqrt(np.mean((forest._forest.trend(X) - shape) ** 2)) < 0.06
     assert n_knots["flat"] == 0 and n_knots["linear"] in (6, 12) and n_knots["additive"] == 48
     none = MondrianForestRegressor(n_estimators=5, trend=None).fit(X, shapes["linear"])

@@ -22,6 +22,10 @@ from support.estimators import each_kind
 X, Y = load_digits(return_X_y=True)
 
 
+def n_points_of_trees(forest):
+    return set(forest._forest.get_state()["trees.next_point.sizes"].tolist())
+
+
 def streamed(forest, start=0, stop=900):
     """Learn digits in uneven batches, across several refreshes of the weights."""
     edges = [e for e in (0, 10, 11, 12, 50, 51, 300, 500, 777, 900) if start <= e <= stop]
@@ -189,8 +193,7 @@ def test_interrupted_partial_fit_is_finished_by_the_next(kind, n_jobs, learns):
     forest = start()
     with SignalAfter(0.2), pytest.raises(KeyboardInterrupt):
         forest.partial_fit(big[1000:-1], labels[1000:-1])
-    trees = forest._forest.get_state()["trees"]
-    sizes = {len(tree["next_point"]) for tree in trees}
+    sizes = n_points_of_trees(forest)
     assert min(sizes) < len(labels) - 1, "not interrupted: nothing tested"
     forest._forest.check_invariants()
     assert forest.n_samples_seen_ == len(labels) - 1
@@ -216,11 +219,11 @@ def test_an_interrupted_forgetting_has_forgotten_all_or_nothing(kind):
     forest._forest.check_invariants()
     assert forest.n_samples_stored_ == 8_200
     assert forest.ids_ == frozenset(range(1800, 10_000))
-    sizes = {len(tree["next_point"]) for tree in forest._forest.get_state()["trees"]}
+    sizes = n_points_of_trees(forest)
     assert sizes == {0, 8_200}, "not interrupted: nothing tested"
     assert np.isfinite(kind.predict(forest, big[:100])).all()
     forest = copy.deepcopy(forest).forget(ids=[1800])
-    assert {len(tree["next_point"]) for tree in forest._forest.get_state()["trees"]} == {8_199}
+    assert n_points_of_trees(forest) == {8_199}
 
 
 @each_kind
@@ -235,7 +238,7 @@ def test_an_interrupted_slide_of_a_window_has_stored_the_batch(kind):
     assert sorted(forest._forest.serials) == list(range(1800, 11_800))
     assert np.isfinite(kind.predict(forest, big[:100])).all()
     forest.partial_fit(big[:1], labels[:1])
-    assert {len(tree["next_point"]) for tree in forest._forest.get_state()["trees"]} == {10_000}
+    assert n_points_of_trees(forest) == {10_000}
 
 
 @pytest.mark.parametrize("method", ["predict", "predict_proba"])

@@ -9,7 +9,7 @@ import pytest
 
 from onlineforest import MondrianForestRegressor, RegressionTree
 from reference.gaussian import GaussianTree
-from support.core import core_forest, gaussian_forest, learn
+from support.core import core_forest, gaussian_forest, learn, trees_of
 from support.statistics import check_frequencies, check_mean
 
 # The model without what is learned about the data as a whole.
@@ -51,16 +51,16 @@ def references(forest, X, y):
             tree,
             leaves[:, t],
             X,
-            (y - expected) / state["scale"],
+            (y - expected) / state["measures.scale"][0],
             lam=forest.lifetime,
             gamma=forest.discount_rate_,
             w=forest.feature_weights_,
             noise=forest.noise_,
-            trend_variance=state["trend_variance"],
+            trend_variance=state["measures.trend_variance"][0],
         )
         for t, tree in enumerate(forest.trees_)
     ]
-    return trees, lambda rows: (forest._forest.trend(rows), state["scale"])
+    return trees, lambda rows: (forest._forest.trend(rows), state["measures.scale"][0])
 
 
 @pytest.fixture(params=SETTINGS)
@@ -159,8 +159,7 @@ def test_values_drawn_from_the_model_are_calibrated():
         state = learn(forest, X, np.arange(8.0)).get_state()
         tree = reference_of(state, X, forest)
         state["values"] = tree.y = tree.sample_values(rng)
-        for measure in (state, state["trees"][0]):
-            measure["intercept"], measure["scale"] = 0.0, 1.0
+        state |= {"measures.intercept": np.zeros(1), "measures.scale": np.ones(1)}
         forest = type(forest).from_state(state)
         x = rng.random(2).astype(np.float32)
         mean, variance = tree.sample_extension(x.astype(float), rng)
@@ -178,7 +177,7 @@ def reference_of(state, X, forest):
         lam=math.inf,
         gamma=forest.discount_rate,
         w=forest.feature_weights,
-        noise=state["noise"],
+        noise=state["measures.noise"][0],
     )
 
 
@@ -205,7 +204,7 @@ def test_trees_over_numbers_are_trees_over_labels(
         learn(labels, X[part], y[part], 4)
         learn(numbers, X[part], 7.5 * y[part])
     check_invariants(numbers)
-    for first, second in zip(labels.get_state()["trees"], numbers.get_state()["trees"]):
+    for first, second in zip(trees_of(labels), trees_of(numbers)):
         for name in ("left", "right", "split_dimension", "split_location", "split_time", "rng"):
             assert np.array_equal(first[name], second[name])
         assert np.array_equal(first["next_point"], second["next_point"])

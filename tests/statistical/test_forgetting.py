@@ -25,6 +25,7 @@ from support.core import (
     learn,
     statistics_of,
     tree_statistics,
+    trees_of,
     wide,
 )
 from support.statistics import check_mean
@@ -257,7 +258,7 @@ def test_trees_over_numbers_are_trees_over_labels(name, history, check_invariant
         play(case, HISTORIES[history], forest)
     check_invariants(numbers)
     assert np.array_equal(labels.serials, numbers.serials)
-    for first, second in zip(labels.get_state()["trees"], numbers.get_state()["trees"]):
+    for first, second in zip(trees_of(labels), trees_of(numbers)):
         for key in ("left", "right", "split_dimension", "split_location", "split_time", "rng"):
             assert np.array_equal(first[key], second[key])
         assert np.array_equal(first["next_point"], second["next_point"])
@@ -289,11 +290,11 @@ def test_who_goes_is_drawn_blindly(n_trees):
         forest = core_forest(1, 3, reservoir=7, seed=seed)
         X, y = case.X.astype(np.float32), case.y.astype(np.int32)
         forest.learn(X, y, 12, one_by_one=True)
-        trees += forest.get_state()["trees"]
+        trees += trees_of(forest)
         rows = np.sort(forest.serials)
         forest = core_forest(1, 3, seed=n_trees + seed)
         forest.learn(X[rows], y[rows], 12)
-        fresh += forest.get_state()["trees"]
+        fresh += trees_of(forest)
         kept.append(np.isin(ALL, rows))
     check_same_trees(statistics_of(fresh), statistics_of(trees), case.X)
     for i, is_kept in enumerate(np.transpose(kept)):
@@ -325,8 +326,7 @@ def with_measure_of(forest, other):
     """
     state, source = forest.get_state(), other.get_state()
     names = {"discount_rate", "leaf_discount", "noise", "scale", "intercept", "trend_variance"}
-    for part in (state, *state["trees"]):
-        part |= {key: source[key] for key in names & part.keys()}
+    state |= {key: source[key] for key in {f"measures.{name}" for name in names} & state.keys()}
     return type(forest).from_state(state)
 
 

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from support.core import core_forest, learn, tree_statistics
+from support.core import core_forest, learn, tree_statistics, trees_of
 from support.statistics import check_distribution, check_mean
 
 
@@ -70,7 +70,7 @@ def test_three_points_on_a_line(n_trees):
             learn(forest, X[i : i + 1], y[i : i + 1], 3)
         root = tree_statistics(forest)
         check_mean("first cut in the longer gap", root.root_location >= 1, 2 / 3)
-        trees = forest.get_state()["trees"]
+        trees = trees_of(forest)
         is_inner = [np.flatnonzero(t["split_dimension"] == 0) for t in trees]
         assert all(len(nodes) == 2 for nodes in is_inner)
         waits = np.array([np.ptp(t["split_time"][nodes]) for t, nodes in zip(trees, is_inner)])

@@ -73,7 +73,20 @@ class TreeStatistics:
 def tree_statistics(forest, point_ids=None):
     """Summaries of all trees. `point_ids[i]`, below 62, names the point of slot i: the i-th learned
     if none was forgotten."""
-    return statistics_of(forest.get_state()["trees"], point_ids)
+    return statistics_of(trees_of(forest), point_ids)
+
+
+def trees_of(forest):
+    """What a core forest's state has of each tree, by name."""
+    state = forest.get_state()
+    rng = state["trees.rng"].reshape(-1, 4)
+    trees = [{"rng": words} for words in rng]
+    for name in state:
+        if name.startswith("trees.") and f"{name}.sizes" in state:
+            ends = np.cumsum(state[f"{name}.sizes"]).tolist()
+            for tree, begin, end in zip(trees, [0, *ends], ends):
+                tree[name.removeprefix("trees.")] = state[name][begin:end]
+    return trees
 
 
 def statistics_of(trees, point_ids=None):
