@@ -1,0 +1,132 @@
+"""A file is replaced whole or not at all. Knows nothing of what is in it."""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import secrets
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import BinaryIO
+
+
+@contextmanager
+def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
+    """Yields a file to write; at the end it takes the place of `path`, and survives a power cut.
+
+    If the block raises, or anything else goes wrong, the old file is as it was. (One exception: if
+    only the last step fails, to sync the folder, the new file is there already.) A link at `path`
+    stays and leads to the new file. The new file has the permissions of the old one.
+    """
+    given = os.fspath(path)
+    with _naming(given):
+        mode = _mode_of(given)
+        target = os.path.realpath(given)
+        temporary = _temporary_name(target)
+        file = _create(temporary, mode)
+    try:
+        with _naming(given):
+            _set_mode(file, mode)
+        with _naming(given, always=False):  # the block may have trouble with other files
+            yield file
+        with _naming(given):
+            file.flush()
+            os.fsync(file.fileno())
+            file.close()
+            os.replace(temporary, target)
+    except BaseException:
+        with suppress(OSError):  # a full disk, say: what went wrong first matters more
+            file.close()
+        with suppress(OSError):
+            os.unlink(temporary)
+        raise
+    with _naming(given):
+        _sync_folder(os.path.dirname(target))
+
+
+def leftovers(folder: str | os.PathLike[str], prefix: str = "") -> list[Path]:
+    """Temporary files of `replacing` for files whose names begin with `prefix`, sorted.
+
+    They are those of processes that were killed, or that are still writing.
+    """
+    pattern = re.compile(rf"\.{re.escape(_clipped(prefix))}.*\.[0-9a-f]{{8}}\.tmp", re.DOTALL)
+    with os.scandir(folder) as entries:
+        return sorted(
+            Path(entry.path)
+            for entry in entries
+            if pattern.fullmatch(entry.name) and entry.is_file(follow_symlinks=False)
+        )
+
+
+@contextmanager
+def _naming(path: str, always: bool = True) -> Iterator[None]:
+    """Errors of the system are about the path the user gave, not about the temporary file."""
+    try:
+        yield
+    except OSError as error:
+        if always or error.filename is None:
+            error.filename = path
+            if error.filename2 is not None:
+                del error.filename2  # None would be part of the message
+        raise
+
+
+def _mode_of(path: str) -> int | None:
+    """The permissions of the file to replace, None if there is none yet."""
+    try:
+        status = os.stat(path)
+    except FileNotFoundError:
+        if not os.path.basename(path):  # "", or "new/": no name for a file
+            raise
+        return None
+    if stat.S_ISDIR(status.st_mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
+    if not stat.S_ISREG(status.st_mode):  # to replace /dev/null would be a disaster
+        raise OSError(errno.EINVAL, "Not a regular file", path)
+    return status.st_mode & 0o777
+
+
+def _temporary_name(target: str) -> str:
+    folder, name = os.path.split(target)
+    return os.path.join(folder, f".{_clipped(name)}.{secrets.token_hex(4)}.tmp")
+
+
+def _clipped(name: str) -> str:
+    """So much of a name that a temporary one, a little longer, stays within 255 bytes."""
+    return name[:60]
+
+
+def _create(path: str, mode: int | None) -> BinaryIO:
+    """A new file, which at no time can be read by more people than at the end."""
+
+    def open_with_mode(path: str, flags: int) -> int:
+        return os.open(path, flags, 0o666 if mode is None else mode)  # less what the umask takes
+
+    return open(path, "xb", opener=open_with_mode)
+
+
+def _set_mode(file: BinaryIO, mode: int | None) -> None:
+    """Give back what the umask took; where the system knows no such thing, there is no need."""
+    descriptor = file.fileno()
+    if mode is not None and stat.S_IMODE(os.fstat(descriptor).st_mode) != mode:
+        os.fchmod(descriptor, mode)
+
+
+def _sync_folder(folder: str) -> None:
+    """Make a change of names last, where the system can open folders for that."""
+    if os.name == "nt":
+        return
+    try:
+        descriptor = os.open(folder, os.O_RDONLY)
+    except PermissionError:  # one may write into a folder that one may not list
+        return
+    try:
+        os.fsync(descriptor)
+    except OSError as error:
+        if error.errno not in (errno.EINVAL, errno.ENOTSUP):  # file systems without that
+            raise
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,855 @@
+"""Files of named arrays: what is written, what others read, and what is refused."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import io
+import json
+import os
+import pickle
+import re
+import sys
+import threading
+from importlib.metadata import version
+
+import numpy as np
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from safetensors import safe_open
+from safetensors.numpy import load, load_file, save
+
+from onlineforest import _container
+from onlineforest._container import (
+    MAX_HEADER_BYTES,
+    ModelFileError,
+    Tensor,
+    parse_json,
+    read,
+    read_header,
+    write,
+)
+
+DTYPES = ["f8", "f4", "i8", "i4", "u8", "u4", "u1", "?"]
+SHAPES = [(), (1,), (5,), (0,), (2, 3), (3, 0, 2), (1, 1, 1, 1, 1, 1, 1, 2)]
+FIRST = '{"__metadata__":{"sha256":"' + "0" * 64 + '","format":"onlineforest","format_version":'
+DIGEST = slice(35, 99)
+
+ARRAYS = {
+    "flags": np.array([True, False, True]),
+    "counts": np.array([[1, -2], [3, 4]], np.int32),
+    "times": np.array([0.5, np.inf]),
+}
+METADATA = {"kind": "test", "note": 'ä "quoted" \\ \n'}
+
+
+def as_bytes(arrays=ARRAYS, metadata=METADATA):
+    file = io.BytesIO()
+    write(file, arrays, metadata)
+    return file.getvalue()
+
+
+SMALL = as_bytes()
+
+
+def sealed(data):
+    """The file with the digest that fits."""
+    if len(data) < DIGEST.stop:
+        return data
+    zeros = data[: DIGEST.start] + b"0" * 64 + data[DIGEST.stop :]
+    digest = hashlib.sha256(zeros).hexdigest().encode()
+    return data[: DIGEST.start] + digest + data[DIGEST.stop :]
+
+
+def file_of(header, data=b""):
+    """A file with a header made by hand; its digest is right."""
+    header = header.encode("utf-8", "surrogatepass") if isinstance(header, str) else header
+    return sealed(len(header).to_bytes(8, "little") + header + data)
+
+
+def with_tensors(tensors, data=b""):
+    """A file whose header says of its tensors what the test wants."""
+    return file_of(f'{FIRST}"1"}},{tensors}}}', data)
+
+
+def entry(name="a", dtype='"U8"', shape="[4]", offsets="[0,4]"):
+    return f'"{name}":{{"dtype":{dtype},"shape":{shape},"data_offsets":{offsets}}}'
+
+
+def assert_refused(data, words, *, by_header_too=True):
+    """Both ways to read it raise with these words, in one line that names the file."""
+    readers = [read, read_header] if by_header_too else [read]
+    for reader in readers:
+        with pytest.raises(ModelFileError, match=re.escape(words)) as caught:
+            reader(io.BytesIO(data))
+        message = str(caught.value)
+        assert message.startswith("the file ") and "\n" not in message and len(message) < 400
+
+
+def assert_same(arrays, expected):
+    assert arrays.keys() == expected.keys()
+    for name, array in arrays.items():
+        assert array.dtype == expected[name].dtype, name
+        np.testing.assert_array_equal(array, expected[name], strict=True, err_msg=name)
+
+
+# What is written is read
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("shape", SHAPES)
+def test_round_trip(dtype, shape):
+    array = np.arange(np.prod(shape, dtype=int)).reshape(shape).astype(dtype)
+    contents = read(io.BytesIO(as_bytes({"a": array})))
+    assert contents.metadata == METADATA and contents.format_version == 1
+    assert_same(contents.arrays, {"a": array})
+
+
+def test_extreme_values_keep_their_bits():
+    array = np.array([np.nan, -0.0, np.inf, -np.inf, 5e-324, sys.float_info.max])
+    array.view(np.uint64)[0] += 7  # a NaN with a payload
+    got = read(io.BytesIO(as_bytes({"a": array}))).arrays["a"]
+    assert got.tobytes() == array.tobytes()
+
+
+def test_any_order_of_axes_and_bytes_is_written():
+    rows = np.arange(12.0).reshape(3, 4)
+    arrays = {
+        "fortran": np.asfortranarray(rows),
+        "part": rows[::2, ::-1],
+        "big": rows.astype(">f8"),
+    }
+    got = read(io.BytesIO(as_bytes(arrays))).arrays
+    assert_same(got, {name: array.astype("=f8") for name, array in arrays.items()})
+
+
+def test_contiguous_arrays_are_not_copied():
+    array = np.arange(10.0)
+    array.flags.writeable = False
+    assert np.shares_memory(_container._as_written("a", array), array)
+
+
+def test_arrays_are_aligned_read_only_views_of_one_buffer(tmp_path):
+    path = tmp_path / "model"
+    path.write_bytes(SMALL)
+    for source in (path, str(path), io.BytesIO(SMALL)):
+        arrays = read(source).arrays
+        assert_same(arrays, {name: ARRAYS[name] for name in ("times", "counts", "flags")})
+        for array in arrays.values():
+            assert array.flags.aligned and not array.flags.writeable and not array.flags.owndata
+        with pytest.raises(ValueError, match="read-only"):
+            arrays["times"][0] = 1
+
+
+def test_nothing_at_all_can_be_written():
+    data = as_bytes({}, {})
+    contents = read(io.BytesIO(data))
+    assert contents.arrays == {} and contents.metadata == {}
+    assert len(data) == _container._SMALLEST
+
+
+def test_the_header_alone(tmp_path):
+    path = tmp_path / "model"
+    path.write_bytes(SMALL)
+    header = read_header(path)
+    assert header.metadata == METADATA and header.format_version == 1
+    assert header.tensors == {
+        "times": Tensor(np.dtype("f8"), (2,), 0, 16),
+        "counts": Tensor(np.dtype("i4"), (2, 2), 16, 32),
+        "flags": Tensor(np.dtype("?"), (3,), 32, 35),
+    }
+    assert header.n_bytes == len(SMALL)
+    assert header.sha256.encode() == SMALL[DIGEST]
+    file = io.BytesIO(b"before" + SMALL)
+    file.seek(6)
+    assert read_header(file) == header
+    assert file.tell() == 6
+    assert read(file).metadata == METADATA
+
+
+def test_the_header_is_read_without_the_data():
+    class Counting(io.BytesIO):
+        n_read = 0
+
+        def read(self, n=-1):
+            part = super().read(n)
+            self.n_read += len(part)
+            return part
+
+    file = Counting(as_bytes({"a": np.zeros(10**5)}))
+    assert read_header(file).tensors["a"].shape == (10**5,)
+    assert file.n_read < 1000
+
+
+def test_pieces_make_no_difference(monkeypatch, tmp_path):
+    monkeypatch.setattr(_container, "_PIECE", 7)
+    assert as_bytes() == SMALL
+    path = tmp_path / "model"
+    path.write_bytes(SMALL)
+    for source in (path, io.BytesIO(SMALL)):
+        assert_same(read(source).arrays, read(io.BytesIO(SMALL)).arrays)
+
+
+# The layout is a promise
+
+
+def test_the_bytes_of_a_file():
+    header = (
+        '{"__metadata__":{"sha256":"' + SMALL[DIGEST].decode() + '",'
+        '"format":"onlineforest","format_version":"1",'
+        '"kind":"test","note":"ä \\"quoted\\" \\\\ \\n"},'
+        '"times":{"dtype":"F64","shape":[2],"data_offsets":[0,16]},'
+        '"counts":{"dtype":"I32","shape":[2,2],"data_offsets":[16,32]},'
+        '"flags":{"dtype":"BOOL","shape":[3],"data_offsets":[32,35]}}'
+    ).encode()
+    n_header = -(-len(header) // 8) * 8
+    data = ARRAYS["times"].astype("<f8").tobytes() + ARRAYS["counts"].astype("<i4").tobytes()
+    length = n_header.to_bytes(8, "little")
+    assert length + header.ljust(n_header) + data + b"\x01\x00\x01" == SMALL
+    assert sealed(SMALL) == SMALL
+
+
+def test_the_bytes_of_a_file_are_those_of_every_version():
+    # Not to be changed: files of old versions must stay readable.
+    golden = "aaf7c06c20ead05230253f6e374c7a9def828ef02ff0ec3c108fcea81021baf1"
+    assert hashlib.sha256(SMALL).hexdigest() == golden
+
+
+def test_large_items_come_first_and_others_in_the_order_given():
+    arrays = {f"{dtype}{i}": np.zeros(3, dtype) for i in range(2) for dtype in reversed(DTYPES)}
+    tensors = read_header(io.BytesIO(as_bytes(arrays))).tensors
+    sizes = [tensor.dtype.itemsize for tensor in tensors.values()]
+    assert sizes == sorted(sizes, reverse=True)
+    for size in (8, 4, 1):
+        of_size = [name for name, array in arrays.items() if array.itemsize == size]
+        assert [name for name, t in tensors.items() if t.dtype.itemsize == size] == of_size
+    assert all(tensor.begin % tensor.dtype.itemsize == 0 for tensor in tensors.values())
+
+
+@pytest.mark.parametrize("n", range(9))
+def test_the_data_start_at_a_multiple_of_8(n):
+    data = as_bytes({"a": np.zeros(1)}, {"k": "x" * n})
+    assert int.from_bytes(data[:8], "little") % 8 == 0
+    load(data)
+
+
+def test_safetensors_reads_our_files(tmp_path):
+    path = tmp_path / "model.safetensors"
+    arrays = {f"{dtype} {shape} ä": np.ones(shape, dtype) for dtype in DTYPES for shape in SHAPES}
+    path.write_bytes(as_bytes(arrays))
+    assert_same(load_file(path), arrays)
+    with safe_open(path, framework="np") as file:
+        metadata = file.metadata()
+    assert metadata == METADATA | {
+        "sha256": read_header(path).sha256,
+        "format": "onlineforest",
+        "format_version": "1",
+    }
+
+
+# What cannot be written
+
+
+@pytest.mark.parametrize("dtype", ["f2", "i2", "i1", "u2", "c16", "U3", "S3", "O", "M8[s]", "V8"])
+def test_other_dtypes_are_not_written(dtype):
+    with pytest.raises(TypeError, match=r"one of the dtypes F64, .* for 'a' instead"):
+        as_bytes({"a": np.zeros(2, dtype)})
+
+
+def test_more_dimensions_are_not_written():
+    with pytest.raises(ValueError, match=r"at most 8 dimensions. Got 9 for 'a'"):
+        as_bytes({"a": np.zeros((1,) * 9)})
+
+
+def test_bools_that_are_none_are_not_written():
+    with pytest.raises(ValueError, match="bools of 'a' are not all 0 or 1"):
+        as_bytes({"a": np.array([0, 1, 2], np.uint8).view(bool)})
+
+
+@pytest.mark.parametrize("key", ["sha256", "format", "format_version"])
+def test_names_of_the_format_are_not_given_to_others(key):
+    with pytest.raises(ValueError, match=f"itself uses the name '{key}'"):
+        as_bytes({}, {key: "1"})
+    with pytest.raises(ValueError, match="itself uses the name '__metadata__'"):
+        as_bytes({"__metadata__": np.zeros(1)})
+
+
+def test_only_text_is_metadata():
+    with pytest.raises(TypeError, match=r"must be strings. Got 1 instead"):
+        as_bytes({}, {"k": 1})
+    with pytest.raises(TypeError, match=r"must be strings. Got 2 instead"):
+        as_bytes({2: np.zeros(1)}, {})
+    with pytest.raises(ValueError, match=r"must be Unicode. Got '\\ud800' instead"):
+        as_bytes({}, {"k": "\ud800"})
+
+
+def test_a_header_has_a_largest_size():
+    room = MAX_HEADER_BYTES - (len(as_bytes({}, {"k": ""})) - 8)
+    fits = {"k": "x" * room}
+    assert read(io.BytesIO(as_bytes({}, fits))).metadata == fits
+    with pytest.raises(ValueError, match=f"header of {MAX_HEADER_BYTES} bytes. Got 16777224"):
+        as_bytes({}, {"k": "x" * (room + 9)})
+
+
+# Files that misbehave
+
+
+def test_a_pipe_can_be_written_and_read():
+    read_end, write_end = os.pipe()
+    arrays = {"a": np.arange(50_000)}  # more than a pipe holds at once
+
+    def run():
+        with open(write_end, "wb", buffering=0) as file:
+            write(file, arrays, METADATA)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    with open(read_end, "rb", buffering=0) as file:
+        contents = read(file)
+    thread.join()
+    assert_same(contents.arrays, arrays)
+
+
+class Short(io.BytesIO):
+    """Gives and takes a few bytes at a time."""
+
+    def write(self, piece):
+        return super().write(piece[:5])
+
+    def read(self, n):
+        return super().read(min(n, 3))
+
+
+def test_a_file_may_take_and_give_a_few_bytes_at_a_time():
+    file = Short()
+    write(file, ARRAYS, METADATA)
+    assert file.getvalue() == SMALL
+    file.seek(0)
+    assert read_header(file).metadata == METADATA
+    assert_same(read(file).arrays, read(io.BytesIO(SMALL)).arrays)
+
+
+@pytest.mark.parametrize("n", range(4))
+def test_an_error_of_the_file_is_passed_on(n):
+    class Full(io.BytesIO):
+        writes = 0
+
+        def write(self, piece):
+            self.writes += 1
+            if self.writes > n:
+                raise OSError(28, "No space left on device")
+            return super().write(piece)
+
+    with pytest.raises(OSError, match="No space left"):
+        write(Full(), ARRAYS, METADATA)
+
+
+@pytest.mark.parametrize("answer", [None, 0, -1, 10**6])
+def test_a_file_that_takes_nothing_is_not_asked_for_ever(answer):
+    class Stuck(io.BytesIO):
+        def write(self, piece):
+            return answer
+
+    with pytest.raises(BlockingIOError, match=f"took {answer} of"):
+        write(Stuck(), ARRAYS, METADATA)
+
+
+def test_a_file_that_has_nothing_yet():
+    class Waiting(io.BytesIO):
+        def read(self, n):
+            return None
+
+    with pytest.raises(BlockingIOError, match="no bytes yet"):
+        read(Waiting(SMALL))
+
+
+def test_text_files_and_other_things_are_no_source():
+    with pytest.raises(TypeError, match=r"open for bytes. It gave str instead"):
+        read(io.StringIO("text"))
+    for source in (None, 3, SMALL):
+        with pytest.raises(TypeError, match="A path or a file was wanted"):
+            read(source)
+
+
+def test_errors_of_the_system_pass_through(tmp_path):
+    for reader in (read, read_header):
+        with pytest.raises(FileNotFoundError) as caught:
+            reader(tmp_path / "missing")
+        assert caught.value.filename == str(tmp_path / "missing")
+        (tmp_path / "file").touch()
+        with pytest.raises(NotADirectoryError):
+            reader(tmp_path / "file" / "below")
+
+
+@pytest.mark.parametrize("reader", [read, read_header])
+@pytest.mark.parametrize("make", [os.mkfifo, os.mkdir, lambda path: os.symlink("/dev/zero", path)])
+def test_only_regular_files_are_opened(tmp_path, reader, make):
+    path = f"{tmp_path}/a path"
+    make(path)
+    with pytest.raises(ModelFileError, match=f"^{path} is not a regular file.$"):
+        reader(path)
+
+
+@pytest.mark.parametrize("reader", [read, read_header])
+def test_a_file_that_becomes_a_pipe_is_not_waited_for(tmp_path, monkeypatch, reader):
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "file").touch()
+    before = os.stat(tmp_path / "file")
+    monkeypatch.setattr(_container.os, "stat", lambda path: before)
+    with pytest.raises(ModelFileError, match="pipe is not a regular file"):
+        reader(tmp_path / "pipe")
+
+
+def test_an_endless_file_object_is_refused_at_its_beginning():
+    with open("/dev/zero", "rb") as file:
+        for reader in (read, read_header):
+            with pytest.raises(ModelFileError, match="not a model file"):
+                reader(file)
+
+
+def test_a_large_file_of_another_kind_is_not_read(tmp_path):
+    path = tmp_path / "sparse"
+    with path.open("wb") as file:
+        file.truncate(2**40)
+    with pytest.raises(ModelFileError, match="not a model file"):
+        read(path)
+
+
+@pytest.mark.parametrize("n", [0, 50, 300, len(SMALL) - 1])
+def test_a_file_that_becomes_shorter(tmp_path, monkeypatch, n):
+    path = tmp_path / "model"
+    path.write_bytes(SMALL)
+    before = os.stat(path)
+    path.write_bytes(SMALL[:n])
+    monkeypatch.setattr(_container.os, "fstat", lambda descriptor: before)
+    what = "is not a model file" if n < 256 else "became shorter while it was read"
+    with pytest.raises(ModelFileError, match=f"^{path} {what}"):
+        read(path)
+    if n <= 300:
+        with pytest.raises(ModelFileError, match=f"^{path} {what}"):
+            read_header(path)
+
+
+def test_a_file_that_grows_is_read_as_it_was(tmp_path, monkeypatch):
+    path = tmp_path / "model"
+    path.write_bytes(SMALL)
+    before = os.stat(path)
+    path.write_bytes(SMALL + b"more")
+    monkeypatch.setattr(_container.os, "fstat", lambda descriptor: before)
+    assert read(path).metadata == METADATA
+    path.write_bytes(SMALL[:100])
+    before = os.stat(path)
+    path.write_bytes(SMALL)
+    with pytest.raises(ModelFileError, match="is damaged"):
+        read(path)
+
+
+# Other files, and damage
+
+
+@pytest.mark.parametrize(
+    ("data", "why"),
+    [
+        (b"", "it is empty"),
+        (b"short", "it has only 5 bytes"),
+        (SMALL[:140], "it has only 140 bytes"),
+        (pickle.dumps(list(range(300))), "it looks like a pickle"),
+        (save({"a": np.zeros(99)}), "it looks like a safetensors file of another kind"),
+        (save({"a": np.zeros(9)}, {"format": "pt"}), "it looks like a safetensors file of another"),
+        (b"Some text.\n" * 99, "it does not begin like one"),
+        (b"\x89PNG\r\n\x1a\n" + bytes(500), "it does not begin like one"),
+        (b"\xff" * 8 + b"{" * 500, "it does not begin like one"),
+        (SMALL.replace(b"onlineforest", b"offlineforst"), "it looks like a safetensors file"),
+        (SMALL.replace(b'"1"', b'"0"'), "it looks like a safetensors file"),
+    ],
+)
+def test_files_of_other_kinds(data, why):
+    assert_refused(data, f"is not a model file of onlineforest: {why}")
+
+
+def test_the_message_names_the_path_as_given(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "it's.model").write_bytes(b"")
+    with pytest.raises(ModelFileError, match=r"^\./it's\.model is not a model file"):
+        read("./it's.model")
+
+
+def test_a_wrong_digest_is_shown():
+    damaged = SMALL[:-1] + b"\x00"
+    is_, says = sealed(damaged)[DIGEST].decode(), SMALL[DIGEST].decode()
+    words = f"the file is damaged: its SHA-256 is {is_}, but it says {says}."
+    assert_refused(damaged, words, by_header_too=False)
+    assert read_header(io.BytesIO(damaged)).sha256 == says
+
+
+@pytest.mark.parametrize("digit", [b"A", b"g", b"\x00", b'"', b"\xff"])
+def test_a_digest_of_other_characters(digit):
+    damaged = SMALL[:40] + digit + SMALL[41:]
+    assert_refused(damaged, "is damaged: its SHA-256 is not 64 hexadecimal digits.")
+
+
+@pytest.mark.parametrize("flip", [0x01, 0x20, 0x80, 0xFF])
+def test_no_byte_can_be_changed(flip):
+    for i in range(len(SMALL)):
+        damaged = bytearray(SMALL)
+        damaged[i] ^= flip
+        with pytest.raises(ModelFileError):
+            read(io.BytesIO(damaged))
+
+
+def test_no_byte_can_be_missing(tmp_path):
+    for n in range(len(SMALL)):
+        with pytest.raises(ModelFileError):
+            read(io.BytesIO(SMALL[:n]))
+        with pytest.raises(ModelFileError):
+            read_header(io.BytesIO(SMALL[:n]))
+    path = tmp_path / "model"
+    for n in range(0, len(SMALL), 10):
+        path.write_bytes(SMALL[:n])
+        for reader in (read, read_header):
+            with pytest.raises(ModelFileError):
+                reader(path)
+
+
+@pytest.mark.parametrize("more", [b"\0", b" ", b"more bytes", SMALL])
+def test_no_byte_can_be_added(more):
+    assert_refused(SMALL + more, "is damaged", by_header_too=False)
+    words = f"its tensors have 35 bytes, but its data {35 + len(more)}"
+    assert_refused(sealed(SMALL + more), words)
+
+
+@pytest.mark.parametrize("n", [2, 7, 999_999_999])
+def test_newer_formats_are_named(n):
+    # What a newer format has in its header cannot be known: nothing else of it is looked at.
+    data = file_of(f'{FIRST}"{n}"}},"a":{{"dtype":"F8","new":[[[{{NaN', b"data")
+    words = (
+        f"the file has format {n}, but this version of onlineforest "
+        f"({version('onlineforest')}) reads formats up to 1. "
+        "A newer version of onlineforest can read it."
+    )
+    assert_refused(data, words)
+    assert_refused(data + b"?", "is damaged", by_header_too=False)
+
+
+# Hostile headers; their digests are right
+
+
+def test_files_made_by_hand_are_read():
+    """So the tests below fail for the reasons they say."""
+    contents = read(io.BytesIO(with_tensors(entry(), b"abcd")))
+    assert contents.arrays["a"].tolist() == list(b"abcd") and contents.metadata == {}
+
+
+@pytest.mark.parametrize("n_bytes", [MAX_HEADER_BYTES + 1, 2**32, 2**63, 2**64 - 1])
+def test_headers_that_claim_to_be_long(n_bytes):
+    data = sealed(n_bytes.to_bytes(8, "little") + SMALL[8:])
+    assert_refused(data, f"its header has {n_bytes} bytes, but may have {MAX_HEADER_BYTES}")
+
+
+@pytest.mark.parametrize("n_bytes", [len(SMALL) - 7, len(SMALL), MAX_HEADER_BYTES])
+def test_headers_longer_than_the_file(n_bytes):
+    data = sealed(n_bytes.to_bytes(8, "little") + SMALL[8:])
+    words = f"its header ends at byte {8 + n_bytes}, but the file at byte {len(SMALL)}"
+    assert_refused(data, words)
+
+
+@pytest.mark.parametrize("n_bytes", [0, 1, 2, 15, 100, 150, 300])
+def test_headers_that_end_too_early(n_bytes):
+    data = sealed(n_bytes.to_bytes(8, "little") + SMALL[8:])
+    assert_refused(data, "is not a valid model file: its header ")
+
+
+WHOLE = f'{FIRST}"1"'
+
+
+@pytest.mark.parametrize(
+    ("header", "words"),
+    [
+        ((WHOLE + ',"k":"\xff"}}').encode("latin-1"), "its header is not UTF-8"),
+        (WHOLE + ',"k":"\ud800"}}', "its header is not UTF-8"),
+        (WHOLE + ',"k":"\\ud800"}}', r"the string '\ud800', which is not Unicode"),
+        (WHOLE + ',"\\udc00":""}}', r"the string '\udc00', which is not Unicode"),
+        (WHOLE + '},"\\udfff":1}', r"the string '\udfff', which is not Unicode"),
+        (WHOLE + "}}\n", "its header does not end with } and spaces"),
+        (WHOLE + "}}\0", "its header does not end with } and spaces"),
+        (WHOLE + "}}  \t ", "its header does not end with } and spaces"),
+        (WHOLE + "}}x}", "its header is not JSON (Extra data"),
+        (WHOLE + "}", "its header is not JSON"),
+        (WHOLE + ',"k":"\n"}}', "its header is not JSON (Invalid control character"),
+        (WHOLE + ',"k":"1","k":"1"}}', "its header has the key 'k' twice"),
+        (WHOLE + ',"format_version":"1"}}', "its header has the key 'format_version' twice"),
+        (WHOLE + '},"__metadata__":{}}', "its header has the key '__metadata__' twice"),
+        (WHOLE + '},"a":{"shape":[],"shape":[]}}', "its header has the key 'shape' twice"),
+        (WHOLE + '},"a":1,"a":2}', "its header has the key 'a' twice"),
+        (WHOLE + '},"a":NaN}', "its header has the number NaN, which is not finite"),
+        (WHOLE + '},"a":-Infinity}', "has the number -Infinity, which is not finite"),
+        (WHOLE + '},"a":1e400}', "its header has the number 1e400, which is not finite"),
+        (WHOLE + '},"a":' + "1" * 41 + "}", "has a number of 41 characters, more than 40"),
+        (WHOLE + '},"a":' + "1" * 10**5 + "}", "has a number of 100000 characters"),
+        (WHOLE + '},"a":0.' + "1" * 39 + "}", "has a number of 41 characters, more than 40"),
+        (WHOLE + '},"a":' + "[" * 10**5 + "]" * 10**5 + "}", "nested more than 32 levels"),
+        (WHOLE + '},"a":' + '{"a":' * 40 + "1" + "}" * 41, "nested more than 32 levels"),
+        (WHOLE + '},"a":' + "[" * 10**6 + "}", "nested more than 32 levels"),
+        (WHOLE + ',"k":1}}', "its metadata have 1, which is not a string"),
+        (WHOLE + ',"k":null}}', "its metadata have None, which is not a string"),
+        (WHOLE + ',"k":{"a":"b"}}}', "its metadata have {'a': 'b'}, which is not a string"),
+    ],
+)
+def test_hostile_headers(header, words):
+    assert_refused(file_of(header), words)
+
+
+def test_padding_and_space_within_the_header_are_allowed():
+    assert read(io.BytesIO(file_of(WHOLE + "} \n}     "))).arrays == {}
+
+
+KEYS = "its tensor 'a' has not exactly the keys dtype, shape and data_offsets"
+SHAPE = "instead of a list of at most 8 counts"
+OFFSETS = "instead of a begin and an end"
+SIZE = "do not fit that"
+
+
+@pytest.mark.parametrize(
+    ("tensors", "words"),
+    [
+        ('"a":1', KEYS),
+        ('"a":[]', KEYS),
+        ('"a":null', KEYS),
+        ('"a":{}', KEYS),
+        ('"a":{"dtype":"U8","shape":[4]}', KEYS),
+        (entry()[:-1] + ',"more":1}', KEYS),
+        (entry(dtype='"F16"'), "its tensor 'a' has dtype 'F16', which is not known"),
+        (entry(dtype='"f8"'), "has dtype 'f8', which is not known"),
+        (entry(dtype="[]"), "has dtype [], which is not known"),
+        (entry(dtype="{}"), "has dtype {}, which is not known"),
+        (entry(dtype="null"), "has dtype None, which is not known"),
+        (entry(shape="4"), SHAPE),
+        (entry(shape="null"), SHAPE),
+        (entry(shape='"4"'), SHAPE),
+        (entry(shape='{"4":4}'), SHAPE),
+        (entry(shape="[-4]"), SHAPE),
+        (entry(shape="[-2,-2]"), SHAPE),
+        (entry(shape="[4.0]"), SHAPE),
+        (entry(shape="[true,4]"), SHAPE),
+        (entry(shape='["4"]'), SHAPE),
+        (entry(shape="[[4]]"), SHAPE),
+        (entry(shape="[4,1,1,1,1,1,1,1,1]"), SHAPE),
+        (entry(shape=str([1] * 10**5)), SHAPE),
+        (entry(offsets="[0]"), OFFSETS),
+        (entry(offsets="[0,4,4]"), OFFSETS),
+        (entry(offsets="4"), OFFSETS),
+        (entry(offsets="null"), OFFSETS),
+        (entry(offsets="[0,4.0]"), OFFSETS),
+        (entry(offsets="[false,4]"), OFFSETS),
+        (entry(offsets="[-4,0]"), OFFSETS),
+        (entry(offsets="[4,0]"), OFFSETS),
+        (entry(shape="[3]"), SIZE),
+        (entry(shape="[]"), SIZE),
+        (entry(shape="[0]"), SIZE),
+        (entry(dtype='"F32"'), SIZE),
+        (entry(shape=f"[{2**62},4]", offsets="[0,0]"), SIZE),  # 2**64 is 0 in 64 bits
+        (entry(shape=f"[{2**32},{2**32},4]", offsets="[0,4]"), SIZE),
+        (entry(shape=f"[0,{2**63}]", offsets="[0,0]"), SIZE),
+        (entry(shape=f"[0,{2**40},{2**40}]", offsets="[0,0]"), SIZE),
+        (entry(dtype='"F64"', shape=f"[{2**60},0]", offsets="[0,0]"), SIZE),
+        (entry(shape=f"[{10**30}]", offsets=f"[0,{10**30}]"), SIZE),
+        (entry(shape=f"[{2**50}]", offsets=f"[0,{2**50}]"), "but its data 4"),
+        (entry(shape="[0]", offsets="[0,0]"), "its tensors have 0 bytes, but its data 4"),
+        (entry(shape="[3]", offsets="[0,3]"), "its tensors have 3 bytes, but its data 4"),
+        (entry(shape="[5]", offsets="[0,5]"), "its tensors have 5 bytes, but its data 4"),
+        (entry(shape="[3]", offsets="[1,4]"), "'a' begins at byte 1 of the data instead of 0"),
+        (entry() + "," + entry("b"), "'b' begins at byte 0 of the data instead of 4"),
+        (
+            entry(shape="[3]", offsets="[0,3]") + "," + entry("b", shape="[2]", offsets="[2,4]"),
+            "'b' begins at byte 2 of the data instead of 3",
+        ),
+        (
+            entry(shape="[1]", offsets="[0,1]") + "," + entry("b", shape="[2]", offsets="[2,4]"),
+            "'b' begins at byte 2 of the data instead of 1",
+        ),
+        (
+            entry() + "," + entry("b", shape="[0]", offsets="[2,2]"),
+            "'b' begins at byte 2 of the data instead of 4",
+        ),
+        (
+            entry() + "," + entry("b", shape="[0]", offsets="[5,5]"),
+            "'b' begins at byte 5 of the data instead of 4",
+        ),
+    ],
+)
+def test_hostile_tensors(tensors, words):
+    assert_refused(with_tensors(tensors, b"abcd"), words)
+
+
+def test_there_are_not_thousands_of_tensors():
+    """Each takes some microseconds, and a header of the largest size could name a million."""
+    tensors = ",".join(entry(str(i), shape="[0]", offsets="[0,0]") for i in range(1001))
+    assert_refused(with_tensors(tensors, b""), "it has 1001 tensors, more than 1000")
+
+
+def test_tensors_may_come_in_any_order():
+    tensors = ",".join(
+        [
+            entry("b", shape="[2]", offsets="[2,4]"),
+            entry("end", shape="[0,3]", offsets="[4,4]"),
+            entry("between", shape="[0]", offsets="[2,2]"),
+            entry("a", shape="[2,1]", offsets="[0,2]"),
+            entry("start", shape=f"[{2**62},0]", offsets="[0,0]"),
+        ]
+    )
+    arrays = read(io.BytesIO(with_tensors(tensors, b"abcd"))).arrays
+    assert {name: array.tobytes() for name, array in arrays.items()} == {
+        "b": b"cd",
+        "end": b"",
+        "between": b"",
+        "a": b"ab",
+        "start": b"",
+    }
+    assert arrays["start"].shape == (2**62, 0)
+
+
+def test_a_long_name_is_cut_in_the_message():
+    assert_refused(with_tensors(f'"{"x" * 10**5}":1'), "has not exactly the keys")
+
+
+@pytest.mark.parametrize("shift", range(1, 8))
+def test_unaligned_tensors_are_copied(shift):
+    values = np.array([1.5, -2.0])
+    tensors = entry("pad", shape=f"[{shift}]", offsets=f"[0,{shift}]")
+    tensors += "," + entry("a", '"F64"', "[2]", f"[{shift},{shift + 16}]")
+    header = f'{FIRST}"1"}},{tensors}}}'
+    header += " " * (-len(header) % 8)
+    array = read(io.BytesIO(file_of(header, bytes(shift) + values.tobytes()))).arrays["a"]
+    assert array.tolist() == values.tolist()
+    assert array.flags.aligned and not array.flags.writeable
+
+
+@pytest.mark.parametrize("byte", [2, 0x80, 0xFF])
+def test_bools_are_0_or_1(byte):
+    data = with_tensors(entry(dtype='"BOOL"'), bytes([0, 1, byte, 1]))
+    words = "the bools of its tensor 'a' are not all 0 or 1"
+    assert_refused(data, words, by_header_too=False)
+    assert read_header(io.BytesIO(data)).tensors["a"].dtype == bool
+
+
+# Any damage at all
+
+BITS_OF_JSON = st.sampled_from(
+    rb'" { } [ ] , : \ - 0 99999999999999999999 1e999 true null NaN "U8" "F64" \ud800 [] {}'.split()
+)
+
+
+def only_model_file_errors(data):
+    for reader in (read, read_header):
+        with contextlib.suppress(ModelFileError):
+            assert reader(io.BytesIO(data)).format_version == 1
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    st.lists(
+        st.tuples(
+            st.integers(0, len(SMALL)), st.integers(0, 30), st.binary(max_size=9) | BITS_OF_JSON
+        ),
+        max_size=4,
+    )
+)
+@example([(len(SMALL) - 1, 1, b"\x02")])
+def test_any_damage_with_the_right_digest(changes):
+    data = SMALL
+    for place, n_removed, new in changes:
+        data = data[:place] + new + data[place + n_removed :]
+    only_model_file_errors(sealed(data))
+    # Mostly that is no JSON any more; so again, with the length of the header corrected.
+    n_header = max(0, len(data) - 8 - 35)
+    only_model_file_errors(sealed(n_header.to_bytes(8, "little") + data[8:]))
+
+
+COUNTS = st.integers(-1, 5) | st.sampled_from([35, 2**31, 2**62, 2**63, 2**64, 10**30, True, 2.0])
+JSON = st.recursive(
+    st.none() | st.booleans() | COUNTS | st.floats() | st.text(max_size=3),
+    lambda each: (
+        st.lists(each, max_size=3) | st.dictionaries(st.text(max_size=3), each, max_size=3)
+    ),
+    max_leaves=5,
+)
+ENTRIES = st.fixed_dictionaries(
+    {
+        "dtype": st.sampled_from(["F64", "F32", "U8", "BOOL", "F16"]) | JSON,
+        "shape": st.lists(COUNTS, max_size=9) | JSON,
+        "data_offsets": st.lists(COUNTS, min_size=2, max_size=2) | JSON,
+    }
+)
+
+
+@settings(max_examples=50, deadline=None)  # slow to draw
+@given(
+    st.dictionaries(st.text(max_size=3), ENTRIES | JSON, max_size=3),
+    st.dictionaries(st.text(max_size=3), st.text(max_size=3) | JSON, max_size=2),
+    st.binary(max_size=40),
+)
+def test_any_header_with_the_right_digest(entries, metadata, data):
+    ours = {"sha256": "0" * 64, "format": "onlineforest", "format_version": "1"}
+    header = json.dumps({"__metadata__": ours | metadata} | entries, separators=(",", ":"))
+    only_model_file_errors(file_of(header, data))
+
+
+# JSON
+
+
+@pytest.mark.parametrize(
+    "value",
+    [None, True, 0, -1, 2**64, 1.5, -1e-300, "", 'ä\ud800"\\', [], {}, [{"a": [1, {"b": ""}]}]],
+)
+def test_json_is_parsed(value):
+    assert parse_json(json.dumps(value), "X") == value
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", "X is not JSON (Expecting value: line 1 column 1 (char 0))."),
+        ("[1,]", "X is not JSON ("),
+        ("\ufeff1", "X is not JSON ("),
+        ("NaN", "X has the number NaN, which is not finite."),
+        ("[-1e999]", "X has the number -1e999, which is not finite."),
+        ('[{"a":1,"b":2,"a":1}]', "X has the key 'a' twice."),
+        ("-" + "1" * 40, "X has a number of 41 characters, more than 40."),
+        ("[" * 33 + "]" * 33, "X is nested more than 32 levels deep."),
+        ('{"a":[' * 17 + "1" + "]}" * 17, "X is nested more than 32 levels deep."),
+        ("[]" * 99 + '"]]]]]]"' + "[" * 33, "X is nested more than 32 levels deep."),
+        ("[" * 10**6, "X is nested more than 32 levels deep."),
+    ],
+)
+def test_json_is_refused(text, words):
+    with pytest.raises(ModelFileError, match=f"^{re.escape(words)}"):
+        parse_json(text, "X")
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        ["[" * 99, "{" * 99],
+        ['"' + "[" * 99],
+        ["\\", "[" * 99],
+        ['\\"', "[" * 99, '\\\\"' + "{" * 99],
+        [[]] * 99,
+        [{"[" * 50: "{" * 50}] * 9,
+    ],
+)
+def test_brackets_in_strings_and_side_by_side_are_not_deep(value):
+    assert parse_json(json.dumps(value), "X") == value
+
+
+@settings(max_examples=50, deadline=None)
+@given(JSON)
+def test_the_depth_is_measured(value):
+    def depth(value):
+        if not isinstance(value, list | dict):
+            return 0
+        inner = value.values() if isinstance(value, dict) else value
+        return 1 + max(map(depth, inner), default=0)
+
+    assert _container._depth(json.dumps(value)) == depth(value)
+    assert _container._depth(json.dumps(value, ensure_ascii=False)) == depth(value)
