@@ -2,17 +2,24 @@
 
 from importlib.metadata import version
 
+from onlineforest._checkpoints import Checkpoint, Checkpointer
 from onlineforest._classifier import MondrianForestClassifier
+from onlineforest._container import ModelFileError
+from onlineforest._load import load
 from onlineforest._regressor import MondrianForestRegressor
 from onlineforest._trees import ClassificationTree, MondrianTree, RegressionTree
 
 __all__ = [
+    "Checkpoint",
+    "Checkpointer",
     "ClassificationTree",
+    "ModelFileError",
     "MondrianForestClassifier",
     "MondrianForestRegressor",
     "MondrianTree",
     "RegressionTree",
     "__version__",
+    "load",
 ]
 
 __version__ = version("onlineforest")

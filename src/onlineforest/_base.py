@@ -6,12 +6,13 @@ Knows nothing of what y is; subclasses say how it becomes what the core learns.
 from __future__ import annotations
 
 import math
+import os
 import threading
 from collections.abc import Iterable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from numbers import Integral, Real
-from typing import Any, ClassVar, Self
+from typing import Any, BinaryIO, ClassVar, Self
 
 import numpy as np
 from joblib import effective_n_jobs
@@ -22,6 +23,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from onlineforest._ids import Id, Ids, check_ids
+from onlineforest._saving import write_model
 from onlineforest._validation import (
     check_feature_weights,
     check_rows,
@@ -59,8 +61,10 @@ class BaseMondrianForest(BaseEstimator):
     # Changing another parameter needs a new forest.
     _free_parameters = ("n_jobs", "random_state")
     _core_forest: type[Any]
+    _saved_as: ClassVar[str]  # what a model file calls this class; a subclass has none
 
     _forest: Any
+    _built_with: dict[str, Any]
     _ids: Ids
     _lock: AbstractContextManager[bool]
     n_estimators: int
@@ -91,6 +95,13 @@ class BaseMondrianForest(BaseEstimator):
         """Targets as the core keeps them, and which of them it can have at all."""
         raise NotImplementedError
 
+    def _own_metadata(self) -> dict[str, Any]:
+        """What only this kind of estimator has to save, besides parameters and the core forest."""
+        return {}
+
+    def _take_own_metadata(self, metadata: Mapping[str, str]) -> None:
+        """Take up what `_own_metadata` gave, with the core forest in place, or raise."""
+
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_forest")
 
@@ -111,7 +122,7 @@ class BaseMondrianForest(BaseEstimator):
         """The ids of the stored samples that have one."""
         check_is_fitted(self)
         with self._lock:
-            return self._ids.only_of(self._forest.serials).names()
+            return frozenset(self._ids.only_of(self._forest.serials).names())
 
     @property
     def nbytes_(self) -> int:
@@ -305,6 +316,30 @@ class BaseMondrianForest(BaseEstimator):
                 f"This {type(self).__name__} has forgotten all its samples. Learn some first."
             )
 
+    def save(self, file: str | os.PathLike[str] | BinaryIO) -> None:
+        """Save the forest to a file, from which `onlineforest.load` gets it back.
+
+        The file holds all that the forest is: parameters, stored samples, trees, random states,
+        classes, ids. A forest that is loaded learns on and predicts as this one would have, to the
+        last bit. It is a safetensors file, which other tools can read, too.
+
+        Parameters
+        ----------
+        file : str, os.PathLike or binary file
+            Where to save it. A file of that name is replaced when the new one is safely on the
+            disk, or stays as it is: a crash leaves one or the other. If it is an open file, the
+            forest is written to it from where it stands.
+
+        Examples
+        --------
+        >>> import onlineforest
+        >>> forest = onlineforest.MondrianForestRegressor(random_state=0)
+        >>> forest.fit([[0.0], [1.0]], [3.0, 7.0]).save("sevens.safetensors")
+        >>> round(onlineforest.load("sevens.safetensors").predict_one([1.0]))
+        7
+        """
+        write_model(self, file)
+
     def apply(self, X: ArrayLike) -> NDArray[np.int32]:
         """The leaf each sample falls into, in each tree.
 
@@ -394,6 +429,13 @@ class BaseMondrianForest(BaseEstimator):
 
     def _new_forest(self, n_features: int) -> tuple[Any, dict[str, Any]]:
         """An empty core forest of this estimator's parameters, and those parameters."""
+        options = self._core_options(n_features)
+        seed = check_random_state(self.random_state).randint(np.iinfo(np.int64).max, dtype=np.int64)
+        forest = self._core_forest(int(self.n_estimators), n_features, seed=int(seed), **options)
+        return forest, self._built_with_now(n_features)
+
+    def _core_options(self, n_features: int) -> dict[str, Any]:
+        """What a core forest of this estimator's parameters is built with, besides a seed."""
         if self.window is not None and self.reservoir is not None:
             raise ValueError("window and reservoir exclude each other: set one of them to None.")
         if self.half_life is not None and self.reservoir is None:
@@ -403,28 +445,28 @@ class BaseMondrianForest(BaseEstimator):
             rule = self.feature_weights
         elif self.feature_weights is not None:
             rule, weights = "fixed", check_feature_weights(self.feature_weights, n_features)
-        seed = check_random_state(self.random_state).randint(np.iinfo(np.int64).max, dtype=np.int64)
-        forest = self._core_forest(
-            int(self.n_estimators),
-            n_features,
-            lifetime=float(self.lifetime),
-            min_samples_split=int(self.min_samples_split),
-            weight_rule=rule,
-            weights=weights,
-            seed=int(seed),
-            window=int(self.window or 0),
-            reservoir=int(self.reservoir or 0),
-            half_life=math.inf if self.half_life is None else float(self.half_life),
+        return {
+            "lifetime": float(self.lifetime),
+            "min_samples_split": int(self.min_samples_split),
+            "weight_rule": rule,
+            "weights": weights,
+            "window": int(self.window or 0),
+            "reservoir": int(self.reservoir or 0),
+            "half_life": math.inf if self.half_life is None else float(self.half_life),
             **self._own_options(),
-        )
+        }
+
+    def _built_with_now(self, n_features: int) -> dict[str, Any]:
+        """The parameters that must not change while a forest lives."""
         built_with = {
             name: value
             for name, value in self.get_params(deep=False).items()
             if name not in self._free_parameters
         }
-        if weights is not None:
-            built_with["feature_weights"] = weights
-        return forest, built_with
+        weights = self.feature_weights
+        if weights is not None and not isinstance(weights, str):
+            built_with["feature_weights"] = check_feature_weights(weights, n_features)
+        return built_with
 
     def _check_parameters_unchanged(self) -> None:
         now = self.__dict__

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from numbers import Real
 from typing import Any, ClassVar, Self
 
@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from onlineforest._base import BaseMondrianForest, Lesson
 from onlineforest._core import LabelForest
+from onlineforest._encoding import decode_labels, encode_labels, from_json
 from onlineforest._ids import Id
 from onlineforest._trees import ClassificationTree, TreeSequence
 from onlineforest._validation import (
@@ -157,6 +158,7 @@ class MondrianForestClassifier(ClassifierMixin, BaseMondrianForest):
         "leaf_discount": [Interval(Real, 0, 1, closed="both"), StrOptions({"learned"})],
     }
     _core_forest = LabelForest
+    _saved_as = "MondrianForestClassifier"
 
     _forest: LabelForest
     _codes: ClassCodes
@@ -491,6 +493,20 @@ class MondrianForestClassifier(ClassifierMixin, BaseMondrianForest):
     def _lesson(self, target: NDArray[Any], *, starts: bool, **options: Any) -> Lesson:
         codes = codes_with(None if starts else self._codes, target, options.get("classes"))
         return Lesson((codes.encode(target), codes.n_classes), {"_codes": codes})
+
+    def _own_metadata(self) -> dict[str, Any]:
+        return {
+            "classes": encode_labels(self._codes.classes),
+            "class_codes": self._codes.codes.tolist(),
+        }
+
+    def _take_own_metadata(self, metadata: Mapping[str, str]) -> None:
+        classes = decode_labels(from_json(metadata, "classes"))
+        self._codes = ClassCodes.checked(classes, from_json(metadata, "class_codes", list))
+        if self._codes.n_classes != self._forest.n_classes:
+            raise ValueError(
+                f"it has {self._codes.n_classes} classes, but its forest {self._forest.n_classes}."
+            )
 
     def _stored_values(self, target: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.bool_]]:
         return self._codes.encode_known(target)

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from onlineforest._container import ModelFileError
 from onlineforest._extras import MissingExtraError, require
 
 if TYPE_CHECKING:
@@ -73,7 +77,58 @@ def build_command() -> click.Group:
         except OSError as error:
             raise click.ClickException(f"cannot write to {output}: {error.strerror}") from error
 
+    @onlineforest.command()
+    @click.argument("file", type=click.Path(path_type=Path))
+    @click.option("--json", "as_json", is_flag=True, help="All of it, as JSON.")
+    @click.option("--arrays", is_flag=True, help="List the arrays, too.")
+    def inspect(file: Path, as_json: bool, arrays: bool) -> None:
+        """Tell what a model file holds.
+
+        Reads what the file says of itself, not the trees: quick, but nothing is checked. `verify`
+        does.
+        """
+        from onlineforest._inspection import describe, lines_about
+
+        with readable_errors():
+            if as_json:
+                click.echo(json.dumps(describe(file), indent=2))
+            else:
+                click.echo("\n".join(lines_about(file, arrays)))
+
+    @onlineforest.command()
+    @click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path))
+    def verify(files: tuple[Path, ...]) -> None:
+        """Check model files: their digests, and every node of every tree.
+
+        Exits with 1 if one of them is not sound. Takes the memory of the largest forest.
+        """
+        from onlineforest._inspection import verify_file
+
+        n_bad = 0
+        for file in files:
+            try:
+                with readable_errors():
+                    click.echo(f"{file}: sound, {verify_file(file)}")
+            except click.ClickException as error:
+                error.show()
+                n_bad += 1
+        if n_bad:
+            sys.exit(1)
+
     return onlineforest
+
+
+@contextmanager
+def readable_errors() -> Iterator[None]:
+    """Errors about a file as one line for the user, without a traceback."""
+    import click
+
+    try:
+        yield
+    except ModelFileError as error:
+        raise click.ClickException(str(error)) from error
+    except OSError as error:
+        raise click.ClickException(f"cannot read {error.filename}: {error.strerror}") from error
 
 
 def show_demo(demo: Demo, output: Path) -> None:

@@ -96,9 +96,20 @@ class Ids:
         some._serials = {each: s for each, s in self._serials.items() if s in kept}
         return some
 
-    def names(self) -> frozenset[Id]:
+    @classmethod
+    def of(cls, names: list[Id], serials: Serials) -> Ids:
+        """These names for these samples."""
+        some = cls()
+        some._serials = dict(zip(names, serials.tolist(), strict=True))
+        return some
+
+    def serials(self) -> Serials:
+        """The sample of each id, in the order of `names`."""
+        return np.fromiter(self._serials.values(), np.int64, len(self._serials))
+
+    def names(self) -> list[Id]:
         """All ids."""
-        return frozenset(self._serials)
+        return list(self._serials)
 
     def _stored_of(self, ids: list[Id], are_stored: AreStored) -> dict[Id, int]:
         known = {each: self._serials[each] for each in ids if each in self._serials}

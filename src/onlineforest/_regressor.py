@@ -169,6 +169,7 @@ class MondrianForestRegressor(RegressorMixin, BaseMondrianForest):
         "calibrate": ["boolean"],
     }
     _core_forest = GaussianForest
+    _saved_as = "MondrianForestRegressor"
 
     _forest: GaussianForest
 

@@ -200,6 +200,13 @@ class ClassCodes:
         classes = np.unique(labels)
         return cls(classes, np.arange(len(classes), dtype=np.int32))
 
+    @classmethod
+    def checked(cls, classes: NDArray[Any], codes: list[Any]) -> ClassCodes:
+        """These codes for these classes, which are sorted; raise if those are not 0, 1, ...."""
+        if any(type(code) is not int for code in codes) or sorted(codes) != [*range(len(classes))]:
+            raise ValueError(f"its {len(classes)} classes do not have a code each.")
+        return cls(classes, np.array(codes, dtype=np.int32))
+
     def extended(self, labels: NDArray[Any], name: str = "y") -> ClassCodes:
         """Codes that also cover `labels`; new classes are numbered on, in sorted order."""
         self._check_kind(labels, name)

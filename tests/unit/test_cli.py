@@ -1,14 +1,19 @@
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 
+import numpy as np
+import pandas as pd
 import pytest
 from click.testing import CliRunner
 
-from onlineforest import __version__, _cli, _extras
+from onlineforest import MondrianForestClassifier, __version__, _cli, _extras
 from onlineforest._demo import Demo
 from onlineforest._plots import draw_partition, new_figure
+from onlineforest._saving import write_model
+from support.model_files import changed
 
 
 def test_demo_shows_a_table_and_saves_pictures(tmp_path):
@@ -91,3 +96,75 @@ def test_a_partition_needs_two_features():
     _, axes = new_figure()
     with pytest.raises(ValueError, match=r"can be drawn for 2 features. This tree has 4"):
         draw_partition(axes, tree, X, y)
+
+
+@pytest.fixture
+def model_file(tmp_path):
+    path = tmp_path / "answers.safetensors"
+    forest = MondrianForestClassifier(3, lifetime=5.0, random_state=np.random.RandomState(0))
+    forest.feature_weights = [1.0, 2.0]
+    X = pd.DataFrame([[0.0, 1.0], [1.0, 0.0], [2.0, 2.0]], columns=["length", "\x1b[31mwidth"])
+    forest.fit(X, ["no", "yes", "\x1b]0;maybe\x07"], ids=["a", "b", "c"])
+    write_model(forest, path, position={"offset": 17})
+    return path
+
+
+def invoke(*arguments):
+    return CliRunner().invoke(_cli.build_command(), [str(a) for a in arguments])
+
+
+def test_inspect_tells_what_a_file_holds(model_file):
+    result = invoke("inspect", model_file)
+    assert result.exit_code == 0, result.output
+    for words in (
+        "MondrianForestClassifier",
+        "3 stored of 3 seen, 3 with an id",
+        "3 with 15 nodes",
+        r"2 of float32, length, \x1b[31mwidth",
+        r"3 of <U10, \x1b]0;maybe\x07, no, yes",
+        "{'offset': 17}",
+        "lifetime=5.0",
+        "feature_weights=[1.0, 2.0]",
+        "random_state=RandomState(…)",
+    ):
+        assert words in result.output
+    assert "\x1b" not in result.output and "\x07" not in result.output
+    assert "trees.left" not in result.output
+    assert "trees.left: int32, 15" in invoke("inspect", "--arrays", model_file).output
+
+
+def test_inspect_for_programs(model_file):
+    facts = json.loads(invoke("inspect", "--json", model_file).output)
+    assert facts["counts"]["trees"] == 3 and facts["parameters"]["lifetime"] == 5.0
+    assert facts["file_bytes"] == model_file.stat().st_size
+    assert facts["tensors"]["rows"] == {"dtype": "float32", "shape": [3, 2]}
+
+
+def test_inspect_does_not_read_the_arrays_and_verify_does(model_file):
+    data = bytearray(model_file.read_bytes())
+    data[-1] ^= 1
+    model_file.write_bytes(data)
+    assert invoke("inspect", model_file).exit_code == 0
+    result = invoke("verify", model_file)
+    assert result.exit_code == 1
+    assert result.output.startswith(f"Error: {model_file} is damaged: its SHA-256 is")
+
+
+def test_verify_goes_on_after_a_bad_file(model_file, tmp_path):
+    bad = tmp_path / "text"
+    bad.write_text("something else")
+    result = invoke("verify", bad, tmp_path / "missing", model_file)
+    assert result.exit_code == 1
+    assert f"{bad} is not a model file of onlineforest: it has only 14 bytes" in result.output
+    assert f"cannot read {tmp_path / 'missing'}: No such file or directory" in result.output
+    assert f"{model_file}: sound, MondrianForestClassifier of 3 samples" in result.output
+    assert invoke("verify", model_file).exit_code == 0
+
+
+@pytest.mark.parametrize("key", ["counts", "features", "parameters", "classes"])
+@pytest.mark.parametrize("value", [None, [], "x", 5, {"count": {}}, {"float": []}])
+def test_inspect_of_odd_metadata(model_file, key, value):
+    model_file.write_bytes(changed(model_file.read_bytes(), {key: value}))
+    result = invoke("inspect", model_file)
+    assert result.exit_code in (0, 1)
+    assert result.exception is None or isinstance(result.exception, SystemExit)

@@ -1,0 +1,221 @@
+"""An estimator as the contents of a model file, and back.
+
+The arrays are the state of the core forest, less what follows from the parameters, and the ids of
+samples. Everything else is metadata: strings of JSON.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Any, BinaryIO, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from onlineforest import _container
+from onlineforest._atomic import replacing
+from onlineforest._container import Contents, ModelFileError
+from onlineforest._encoding import (
+    decode_ids,
+    decode_parameters,
+    encode_ids,
+    encode_parameters,
+    from_json,
+    to_json,
+)
+from onlineforest._ids import Ids
+
+if TYPE_CHECKING:
+    from onlineforest._base import BaseMondrianForest
+
+Arrays = dict[str, NDArray[Any]]
+
+_OPTIONS = "options."  # what arrays of the core's state begin with that follow from parameters
+
+
+@dataclass(frozen=True)
+class Model:
+    """What a model file holds: an estimator, and where in its stream it was."""
+
+    forest: Any
+    position: Any
+
+
+def write_model(
+    forest: BaseMondrianForest, file: str | os.PathLike[str] | BinaryIO, position: Any = None
+) -> None:
+    """Write a fitted estimator to a path, whole or not at all, or into an open file."""
+    arrays, metadata = _contents_of(forest)
+    if position is not None:
+        metadata["position"] = _checked_position(position)
+    if isinstance(file, str | os.PathLike):
+        with replacing(file) as target:
+            _container.write(target, arrays, metadata)
+    else:
+        _container.write(file, arrays, metadata)
+
+
+def read_model(
+    source: str | os.PathLike[str] | BinaryIO,
+    kinds: Mapping[str, type[BaseMondrianForest]],
+    max_bytes: int | None,
+) -> Model:
+    """Read an estimator, one of `kinds`, and check all of it."""
+    contents = _container.read(source)
+    try:
+        name = contents.metadata.get("estimator", "")
+        if name not in kinds:
+            _refuse(f"it holds a {name[:100]!r}, which is not known")
+        forest = _restored(kinds[name], contents, max_bytes)
+        has_position = "position" in contents.metadata
+        position = from_json(contents.metadata, "position") if has_position else None
+    except (ValueError, TypeError, OverflowError) as error:
+        where = os.fspath(source) if isinstance(source, str | os.PathLike) else "the file"
+        raise ModelFileError(f"{where} is not a valid model file: {error}") from error
+    return Model(forest, position)
+
+
+def _refuse(why: str) -> NoReturn:
+    raise ModelFileError(f"{why}.")
+
+
+def _checked_position(position: Any) -> str:
+    """A position in a stream as JSON, from which the very same can be read."""
+    try:
+        text = to_json(position)
+        if from_json({"position": text}, "position") == position:
+            return text
+    except (TypeError, ValueError, RecursionError):
+        pass
+    raise ValueError(
+        "position must be what JSON can hold: a number, a string, or lists of such or dicts with "
+        f"strings for keys. Got {position!r} instead."
+    )
+
+
+def _contents_of(forest: BaseMondrianForest) -> tuple[Arrays, dict[str, str]]:
+    check_is_fitted(forest)
+    if "_saved_as" not in vars(type(forest)):
+        raise TypeError(
+            f"A model file can hold a forest of this library, but not of the subclass "
+            f"{type(forest).__name__}, which would be lost."
+        )
+    with forest._own_lock():
+        forest._check_parameters_unchanged()
+        state: Arrays = forest._forest.get_state()
+        ids = forest._ids.only_of(state["serials"])
+        metadata = forest._own_metadata()
+    arrays = {name: array for name, array in state.items() if not name.startswith(_OPTIONS)}
+    n_features = forest.n_features_in_
+    arrays["rows"] = arrays["rows"].reshape(-1, n_features)
+    text, ends = encode_ids(ids.names())
+    arrays |= {"ids.text": text, "ids.ends": ends, "ids.serials": ids.serials()}
+    names = getattr(forest, "feature_names_in_", None)
+    values = {
+        "parameters": encode_parameters(forest.get_params(deep=False)),
+        "seed": int(state[f"{_OPTIONS}seed"][0]),
+        "features": {
+            "count": n_features,
+            "dtype": "float32",
+            "names": None if names is None else [str.__str__(name) for name in names],
+        },
+        "counts": _counts_of(arrays),
+        **metadata,
+    }
+    return arrays, {
+        "library_version": version("onlineforest"),
+        "estimator": forest._saved_as,
+        **{key: to_json(value) for key, value in values.items()},
+    }
+
+
+def _counts_of(arrays: Arrays) -> dict[str, int]:
+    """What there is of everything, for those who look at a file without loading it."""
+    return {
+        "samples_seen": int(arrays["n_seen"][0]),
+        "samples_stored": len(arrays["values"]),
+        "ids": len(arrays["ids.serials"]),
+        "trees": len(arrays["trees.measure"]),
+        "nodes": len(arrays["trees.left"]),
+    }
+
+
+def _restored(
+    kind: type[BaseMondrianForest], contents: Contents, max_bytes: int | None
+) -> BaseMondrianForest:
+    metadata, arrays = contents.metadata, contents.arrays
+    parameters = decode_parameters(from_json(metadata, "parameters", dict), kind._get_param_names())
+    forest = kind(**parameters)
+    forest._validate_params()
+    n_features = _take_features(forest, from_json(metadata, "features", dict))
+    seed = from_json(metadata, "seed", int)
+    if not 0 <= seed < 2**64:
+        _refuse(f"its seed is {seed}")
+    core = _restored_core(forest, n_features, seed, arrays, max_bytes)
+    if core.n_trees != forest.n_estimators:
+        _refuse(f"it has {core.n_trees} trees, but n_estimators is {forest.n_estimators}")
+    if from_json(metadata, "counts") != _counts_of(arrays):
+        _refuse("its counts are not those of what it holds")
+    forest._forest = core
+    forest._ids = _restored_ids(arrays, core)
+    forest._built_with = forest._built_with_now(n_features)
+    forest._take_own_metadata(metadata)
+    forest._own_lock()
+    return forest
+
+
+def _take_features(forest: BaseMondrianForest, features: dict[str, Any]) -> int:
+    match features:
+        case {"count": int(count), "dtype": "float32", "names": names, **others} if not others:
+            if not isinstance(count, bool) and 0 < count < 2**31:
+                forest.n_features_in_ = count
+                if names is not None:
+                    forest.feature_names_in_ = _checked_names(names, count)
+                return count
+    _refuse("its features cannot be read")
+
+
+def _checked_names(names: Any, count: int) -> NDArray[np.object_]:
+    if not isinstance(names, list) or len(names) != count:
+        _refuse(f"it does not name each of its {count} features")
+    if not all(type(name) is str for name in names) or len(set(names)) != count:
+        _refuse("the names of its features are not distinct strings")
+    array = np.empty(count, dtype=object)
+    array[:] = names
+    return array
+
+
+def _restored_core(
+    forest: BaseMondrianForest, n_features: int, seed: int, arrays: Arrays, max_bytes: int | None
+) -> Any:
+    # What follows from the parameters is taken from a forest that has no more than them.
+    blank = forest._core_forest(
+        1, n_features, seed=seed, **forest._core_options(n_features)
+    ).get_state()
+    state = {name: array for name, array in blank.items() if name.startswith(_OPTIONS)}
+    expected = (blank.keys() - state.keys()) | {"ids.text", "ids.ends", "ids.serials"}
+    if arrays.keys() != expected:
+        _refuse(f"it lacks, or has beyond others, {min(arrays.keys() ^ expected)[:100]!r}")
+    for name, array in arrays.items():
+        if array.ndim != 1 and (name != "rows" or array.shape[1:] != (n_features,)):
+            _refuse(f"its {name!r} has shape {array.shape}")
+        if not name.startswith("ids."):
+            state[name] = array.reshape(-1)
+    n_threads = min(forest._n_threads(), os.cpu_count() or 1)
+    limit = {} if max_bytes is None else {"max_bytes": max_bytes}
+    return forest._core_forest.from_state(state, n_threads, **limit)
+
+
+def _restored_ids(arrays: Arrays, core: Any) -> Ids:
+    text, ends, serials = (arrays[f"ids.{part}"] for part in ("text", "ends", "serials"))
+    if text.dtype != np.uint8 or ends.dtype != np.uint64 or serials.dtype != np.int64:
+        _refuse("its ids are of other types")
+    if not len(ends) == len(serials) == len(np.unique(serials)):
+        _refuse("its ids are not one for each of their samples")
+    if not core.are_stored(serials).all():
+        _refuse("one of its ids is that of no stored sample")
+    return Ids.of(decode_ids(text, ends), serials)

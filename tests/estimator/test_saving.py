@@ -1,0 +1,432 @@
+"""A forest that is saved and loaded is the same forest; a file that is wrong is refused."""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+import os
+import subprocess
+import sys
+import threading
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.datasets import load_digits
+from sklearn.exceptions import NotFittedError
+
+import onlineforest
+from onlineforest import ModelFileError, MondrianForestClassifier, MondrianForestRegressor, load
+from onlineforest._load import load_with_position
+from onlineforest._saving import write_model
+from support.bits import assert_same_forest
+from support.estimators import each_kind
+from support.model_files import changed, saved
+
+X, Y = load_digits(return_X_y=True)
+X, Y = X[:500], Y[:500]
+WEIGHTS = np.linspace(0.0, 2.0, 64)
+
+# Everything that can be set, and most of what can have happened.
+PARAMETERS = {
+    "defaults": {},
+    "paper": {"feature_weights": "range"},
+    "short": {"lifetime": 3, "min_samples_split": np.int64(7), "feature_weights": None},
+    "weights": {"feature_weights": WEIGHTS, "lifetime": np.float32(4)},
+    "list of weights": {"feature_weights": WEIGHTS.tolist()},
+    "window": {"window": 123},
+    "reservoir": {"reservoir": 99, "half_life": 200.5},
+    "threads": {"n_jobs": 2},
+    "seed of numpy": {"random_state": np.int32(7)},
+    "random state": {"random_state": np.random.RandomState(5)},
+    "no seed": {"random_state": None},
+}
+
+
+def loaded(forest):
+    return load(io.BytesIO(saved(forest)))
+
+
+def small(kind, **parameters):
+    return kind.estimator(**{"n_estimators": 5, "random_state": 0, **parameters})
+
+
+@pytest.mark.parametrize("name", PARAMETERS)
+@each_kind
+def test_a_loaded_forest_goes_on_as_the_saved_one(kind, name, tmp_path):
+    forest = small(kind, **PARAMETERS[name]).partial_fit(X[:200], Y[:200])
+    forest.partial_fit(X[200:300], Y[200:300], ids=[f"person {i}" for i in range(99)] + [-7])
+    path = tmp_path / "forest.safetensors"
+    forest.save(path)
+    other = load(path)
+    assert type(other) is type(forest)
+    assert_same_parameters(other, forest)
+    assert other.ids_ == forest.ids_
+    assert_same_forest(other, forest)
+    other._forest.check_invariants()
+    for each in (forest, other):
+        each.partial_fit(X[300:400], Y[300:400], ids=range(100))
+        each.forget(ids=[50])
+        for x, y in zip(X[400:420], Y[400:420]):
+            each.learn_one(x, y)
+    other.n_jobs = 3
+    for each in (forest, other):
+        each.partial_fit(X[420:], Y[420:])
+    assert_same_forest(other, forest)
+    assert np.array_equal(kind.predict(other, X), kind.predict(forest, X))
+    if isinstance(forest.random_state, np.random.RandomState):
+        assert forest.random_state.normal() == other.random_state.normal()
+
+
+def assert_same_parameters(first, second):
+    ours, theirs = first.get_params(), second.get_params()
+    assert ours.keys() == theirs.keys()
+    for name, value in ours.items():
+        if isinstance(value, np.ndarray):
+            assert np.array_equal(value, theirs[name])
+        elif not isinstance(value, np.random.RandomState):
+            assert value == theirs[name]
+
+
+@each_kind
+def test_a_forest_that_has_forgotten_everything(kind):
+    forest = small(kind).fit(X, Y).keep_latest(0)
+    other = loaded(forest)
+    assert other.n_samples_stored_ == 0 and other.n_samples_seen_ == 500
+    assert_same_forest(other.partial_fit(X, Y), forest.partial_fit(X, Y))
+
+
+@each_kind
+def test_names_of_features(kind):
+    frame = pd.DataFrame(X[:, :4], columns=["a", "b", "größe", "\n"])
+    forest = loaded(small(kind).fit(frame, Y))
+    assert forest.feature_names_in_.tolist() == frame.columns.tolist()
+    forest.partial_fit(frame, Y)
+    with pytest.raises(ValueError, match="feature names"):
+        forest.predict(frame[["b", "a", "größe", "\n"]])
+
+
+LABELS = {
+    "bools": [True, False],
+    "int8": np.array([3, -128], dtype=np.int8),
+    "uint64": np.array([0, 2**64 - 1], dtype=np.uint64),
+    "floats": [1.0, -2.0],
+    "float16": np.array([1, 2], dtype=np.float16),
+    "big-endian": np.array([1, 2], dtype=">i4"),
+    "strings": ["yes", ""],
+    "odd strings": ["\x00\x1b[31m", "\U0001f333"],
+    "half a surrogate": ["\ud800", "a"],
+    "wide strings": np.array(["a", "b"], dtype="<U500"),
+    "objects": np.array(["long" * 20, "b"], dtype=object),
+    "times": np.array(["2024-01-01", "1969-12-31"], dtype="M8[D]"),
+    "spans": np.array([5, -1], dtype="m8[us]"),
+}
+
+
+@pytest.mark.parametrize("name", LABELS)
+def test_labels_of_every_kind(name):
+    labels = np.resize(np.asarray(LABELS[name]), 40)
+    forest = MondrianForestClassifier(3, random_state=0).fit(X[:40], labels)
+    other = loaded(forest)
+    assert other.classes_.dtype == forest.classes_.dtype
+    assert np.array_equal(other.classes_, forest.classes_)
+    assert np.array_equal(other.predict(X), forest.predict(X))
+    assert other.partial_fit(X[:40], labels).n_samples_seen_ == 80
+
+
+def test_classes_keep_the_order_in_which_they_came():
+    forest = MondrianForestClassifier(3, random_state=0).partial_fit(X[:2], ["m", "z"])
+    for label in ("a", "q", "b"):
+        forest.partial_fit(X[2:3], [label])
+    other = loaded(forest)
+    assert other.classes_.tolist() == ["a", "b", "m", "q", "z"]
+    assert np.array_equal(other.predict_proba(X), forest.predict_proba(X))
+
+
+def test_labels_that_cannot_be_saved():
+    forest = MondrianForestClassifier(2, random_state=0).fit(X[:4], ["a", "b" * 10**5, "c", "d"])
+    forest.partial_fit(np.repeat(X[:1], 1000, axis=0), [str(i) for i in range(1000)])
+    with pytest.raises(ValueError, match="better an array of objects"):
+        saved(forest)
+    records = np.array([(1,), (2,)], dtype=[("a", "i4")])
+    with pytest.raises(ValueError, match="cannot be saved"):
+        saved(MondrianForestClassifier(2, random_state=0).fit(X[:2], records))
+
+
+def test_ids_of_every_kind():
+    ids = ["", "a", "\ud800", "ünï", "i10", 0, -1, 10**30, -(10**5000), "x" * 10_000]
+    forest = MondrianForestRegressor(2, random_state=0).fit(X[:10], Y[:10], ids=ids)
+    assert loaded(forest).ids_ == frozenset(ids)
+    for each in ids[:-1]:
+        forest = loaded(forest.forget(ids=[each]))
+    assert forest.ids_ == frozenset(ids[-1:])
+
+
+def test_a_forest_of_another_process(tmp_path):
+    """Saved by one process, loaded by another: the same predictions to the last bit."""
+    forest = MondrianForestClassifier(10, random_state=0).fit(X[:300], Y[:300])
+    forest.save(tmp_path / "forest.safetensors")
+    np.save(tmp_path / "X.npy", X)
+    code = (
+        "import numpy, onlineforest\n"
+        "forest = onlineforest.load('forest.safetensors')\n"
+        "numpy.save('out.npy', forest.predict_proba(numpy.load('X.npy')))\n"
+    )
+    subprocess.run([sys.executable, "-c", code], cwd=tmp_path, check=True, timeout=60)
+    assert np.array_equal(np.load(tmp_path / "out.npy"), forest.predict_proba(X))
+
+
+def test_saving_while_others_learn():
+    """Each file holds the forest as it was between two batches."""
+    forest = MondrianForestClassifier(5, random_state=0).partial_fit(X[:10], Y[:10])
+    rounds = [np.arange(i, i + 10) for i in range(10, 400, 10)]
+
+    def learn():
+        for rows in rounds:
+            forest.partial_fit(X[rows], Y[rows], ids=rows.tolist())
+
+    thread = threading.Thread(target=learn)
+    thread.start()
+    files = []
+    while thread.is_alive():
+        files.append(saved(forest))
+    thread.join()
+    for data in files[:: max(1, len(files) // 10)]:
+        other = load(io.BytesIO(data))
+        n = other.n_samples_seen_
+        assert n % 10 == 0 and other.ids_ == frozenset(range(10, n))
+        expected = MondrianForestClassifier(5, random_state=0).partial_fit(X[:10], Y[:10])
+        for rows in rounds:
+            if rows[-1] < n:
+                expected.partial_fit(X[rows], Y[rows])
+        assert_same_forest(other, expected)
+
+
+def test_other_tools_can_read_the_samples(tmp_path):
+    from safetensors.numpy import load_file
+
+    MondrianForestRegressor(2, random_state=0).fit(X, Y).save(tmp_path / "forest.safetensors")
+    arrays = load_file(tmp_path / "forest.safetensors")
+    assert np.array_equal(arrays["rows"], X.astype(np.float32))
+    assert np.array_equal(arrays["values"], Y)
+
+
+def test_positions_of_a_stream():
+    forest = MondrianForestRegressor(2, random_state=0).fit(X, Y)
+    for position in (0, 2**60, -1.5, "offset", None, [1, "a"], {"topic": {"0": 17, "1": 4}}, True):
+        file = io.BytesIO()
+        write_model(forest, file, position)
+        again = load_with_position(io.BytesIO(file.getvalue())).position
+        assert again == position and type(again) is type(position)
+    cycle = []
+    cycle.append(cycle)
+    for odd in (math.nan, (1, 2), {1: 2}, b"x", np.int64(3), object(), cycle, 10**50):
+        with pytest.raises(ValueError, match="position must be what JSON can hold"):
+            write_model(forest, io.BytesIO(), odd)
+
+
+@each_kind
+def test_what_cannot_be_saved(kind, tmp_path):
+    path = tmp_path / "forest.safetensors"
+    with pytest.raises(NotFittedError):
+        small(kind).save(path)
+    forest = small(kind).fit(X, Y)
+    forest.lifetime = 3.0
+    with pytest.raises(ValueError, match="lifetime was inf"):
+        forest.save(path)
+
+    class Mine(kind.estimator):
+        pass
+
+    with pytest.raises(TypeError, match="subclass Mine"):
+        Mine(n_estimators=2, random_state=0).fit(X, Y).save(path)
+    odd = np.random.RandomState(np.random.PCG64(1))
+    with pytest.raises(ValueError, match="RandomState of PCG64"):
+        small(kind, random_state=odd).fit(X, Y).save(path)
+    assert not path.exists()
+    with pytest.raises(IsADirectoryError):
+        small(kind).fit(X, Y).save(tmp_path)
+    with pytest.raises(FileNotFoundError):
+        small(kind).fit(X, Y).save(tmp_path / "missing" / "forest.safetensors")
+
+
+def test_what_cannot_be_loaded(tmp_path):
+    with pytest.raises(FileNotFoundError):
+        load(tmp_path / "missing")
+    with pytest.raises(TypeError, match="path or a file"):
+        load(42)
+    for odd in (-1, 1.5, "many"):
+        with pytest.raises(ValueError, match="max_bytes must be"):
+            load(tmp_path, max_bytes=odd)
+    os.mkfifo(tmp_path / "pipe")
+    for name in ("pipe", "."):
+        with pytest.raises(ModelFileError, match="not a regular file"):
+            load(tmp_path / name)
+
+
+@pytest.fixture(scope="module")
+def classifier():
+    rows = X[:60].astype(np.float32)
+    forest = MondrianForestClassifier(3, window=50, random_state=0)
+    return saved(forest.fit(rows, np.resize(["a", "b", "c"], 60), ids=range(60)))
+
+
+RANDOM_STATE = {"key": [1] * 624, "pos": 0, "gauss": None}
+
+
+# What is changed in a sound file, and what must then be said.
+WRONG = [
+    ({"estimator": "Forest"}, {}, "holds a 'Forest', which is not known"),
+    ({"estimator": None}, {}, "holds a '', which is not known"),
+    ({"estimator": "MondrianForestRegressor"}, {}, "'discount' is|'leaf_discount' is not known"),
+    ({"parameters": None}, {}, "does not say its parameters"),
+    ({"parameters": []}, {}, "its parameters is list, not dict"),
+    ({"parameters": {"n_trees": 3}}, {}, "parameter 'n_trees' is not known"),
+    ({"parameters": {"n_estimators": 10**9}}, {}, "has 3 trees, but n_estimators is 1000000000"),
+    ({"parameters": {"n_estimators": -1}}, {}, "'n_estimators' parameter .* must be an int"),
+    ({"parameters": {"n_estimators": "3"}}, {}, "'n_estimators' parameter .* must be an int"),
+    ({"parameters": {"lifetime": {"float": "1.0"}}}, {}, "parameter 'lifetime' cannot be read"),
+    ({"parameters": {"lifetime": {"float": "nan"}}}, {}, "'lifetime' parameter"),
+    ({"parameters": {"lifetime": {"code": "exit()"}}}, {}, "parameter 'lifetime' cannot be read"),
+    ({"parameters": {"n_estimators": 3, "lifetime": 0.25}}, {}, "not the lifetime"),
+    ({"parameters": {"n_estimators": 3, "window": 49}}, {}, "more points than it may hold"),
+    ({"parameters": {"feature_weights": {"list": ["x"]}}}, {}, "'feature_weights' cannot be"),
+    ({"parameters": {"feature_weights": {"array": [1.0]}}}, {}, r"must have shape \(64,\)"),
+    ({"parameters": {"window": 5, "reservoir": 5}}, {}, "exclude each other"),
+    ({"parameters": {"random_state": {"RandomState": {}}}}, {}, "no RandomState"),
+    (
+        {"parameters": {"random_state": {"RandomState": {**RANDOM_STATE, "pos": 625}}}},
+        {},
+        "no RandomState",
+    ),
+    (
+        {"parameters": {"random_state": {"RandomState": {**RANDOM_STATE, "gauss": "0x1p9999"}}}},
+        {},
+        "no RandomState",
+    ),
+    ({"seed": -1}, {}, "its seed is -1"),
+    ({"seed": 2**64}, {}, "its seed is"),
+    ({"seed": "1"}, {}, "its seed is str, not int"),
+    ({"features": {}}, {}, "its features cannot be read"),
+    ({"features": {"count": 63, "dtype": "float32", "names": None}}, {}, "'rows' has shape"),
+    ({"features": {"count": 2**31, "dtype": "float32", "names": None}}, {}, "features cannot be"),
+    ({"features": {"count": 64, "dtype": "float32", "names": ["a"]}}, {}, "each of its 64"),
+    ({"features": {"count": 64, "dtype": "float32", "names": ["a"] * 64}}, {}, "not distinct"),
+    ({"features": {"count": 64, "dtype": "float32", "names": [1] * 64}}, {}, "not distinct str"),
+    ({"classes": ["a", "b", "c"]}, {}, "classes cannot be read"),
+    ({"classes": {"dtype": "<U1", "values": ["a", "c", "b"]}}, {}, "not sorted"),
+    ({"classes": {"dtype": "<U1", "values": ["a", "a", "b"]}}, {}, "not distinct"),
+    ({"classes": {"dtype": "<U1", "values": ["a", "b", "cc"]}}, {}, "not all of type <U1"),
+    ({"classes": {"dtype": "<U1", "values": ["a", "b", 3]}}, {}, "not all of type <U1"),
+    ({"classes": {"dtype": "|i1", "values": [1, 2, 300]}}, {}, "not all of type |i1"),
+    ({"classes": {"dtype": "<U999999999", "values": ["a", "b"]}}, {}, "not all of type <U99"),
+    ({"classes": {"dtype": "<U1", "values": []}}, {}, "classes cannot be read"),
+    ({"classes": {"dtype": "O", "values": ["a", "b", "c"]}}, {}, "not all of type O"),
+    ({"classes": {"dtype": "<U1", "values": ["a", "b"]}}, {}, "2 classes do not have a code"),
+    ({"class_codes": [0, 1, 1]}, {}, "do not have a code each"),
+    ({"class_codes": [0, 1, True]}, {}, "do not have a code each"),
+    ({"counts": {}}, {}, "its counts are not those"),
+    ({}, {"extra": [1.0]}, "'extra'"),
+    ({}, {"trees.left": None}, "'trees.left'"),
+    ({}, {"trees.left": [1.0]}, "'trees.left' is missing or of another type"),
+    ({}, {"trees.left.sizes": np.array([2**63] * 3, np.uint64)}, "'trees.left' has another length"),
+    ({}, {"trees.rng": np.zeros(12, np.uint64)}, "random state is all zero"),
+    ({}, {"trees.rng": np.ones(13, np.uint64)}, "'trees.rng' has another length"),
+    ({}, {"trees.measure": np.array([0, 0, 1], np.int32)}, "measure of a tree is none"),
+    ({}, {"n_classes": np.array([4], np.int32)}, "3 classes, but its forest 4"),
+    ({}, {"n_classes": np.array([2], np.int32)}, "not the state of a forest"),
+    ({}, {"rows": np.full((50, 64), np.nan, np.float32)}, "a point is not finite"),
+    ({}, {"rows": np.zeros((50, 64), np.float32)}, "not the state of a forest"),
+    ({}, {"rows": np.zeros((50, 8, 8), np.float32)}, "'rows' has shape"),
+    ({}, {"n_seen": np.array([49], np.uint64)}, "not the state of a forest"),
+    ({}, {"ids.serials": np.arange(50)}, "ids is that of no stored sample"),
+    ({}, {"ids.serials": np.full(50, 20)}, "not one for each"),
+    ({}, {"ids.serials": np.arange(50.0)}, "ids are of other types"),
+    ({}, {"ids.ends": np.zeros(50, np.uint64)}, "ids are not where it says"),
+    ({}, {"ids.text": np.zeros(1, np.uint8)}, "ids are not where it says"),
+]
+
+
+@pytest.mark.parametrize(("metadata", "arrays", "message"), WRONG)
+def test_a_wrong_file_is_refused_by_what_is_wrong(classifier, tmp_path, metadata, arrays, message):
+    path = tmp_path / "wrong.safetensors"
+    path.write_bytes(changed(classifier, metadata, arrays))
+    with pytest.raises(ModelFileError, match=message) as raised:
+        load(path)
+    assert str(raised.value).startswith(f"{path} is not a valid model file: ")
+    assert "\n" not in str(raised.value)
+
+
+def test_ids_that_are_not_ids(classifier):
+    n = len(load(io.BytesIO(classifier)).ids_)
+    for text in (b"sa", b"i 1", b"i+1", b"i01", b"i", b"x1", b"s\xff", b"i1_0"):
+        names = [text] + [b"i%x" % i for i in range(100, 99 + n)]
+        if text == b"sa":
+            names[1] = b"sa"
+        arrays = {
+            "ids.text": np.frombuffer(b"".join(names), np.uint8),
+            "ids.ends": np.cumsum([len(name) for name in names], dtype=np.uint64),
+        }
+        with pytest.raises(ModelFileError, match=r"ids (are the same|cannot be read)"):
+            load(io.BytesIO(changed(classifier, arrays=arrays)))
+
+
+def test_a_small_file_cannot_ask_for_much_memory(classifier):
+    """Only what is in the file is taken for granted, and how large a forest may be can be said."""
+    empty = saved(MondrianForestClassifier(2, random_state=0).fit(X, Y).keep_latest(0))
+    huge = {"count": 2**31 - 1, "dtype": "float32", "names": None}
+    arrays = {"rows": np.empty((0, 2**31 - 1), np.float32)}
+    forest = load(io.BytesIO(changed(empty, {"features": huge}, arrays)))
+    assert forest.n_features_in_ == 2**31 - 1 and forest.nbytes_ < 10_000
+
+    size = load(io.BytesIO(classifier)).nbytes_
+    assert load(io.BytesIO(classifier), max_bytes=2 * size).n_samples_stored_ == 50
+    for limit in (0, 1000, size // 2):
+        with pytest.raises(ModelFileError, match="more memory than it may"):
+            load(io.BytesIO(classifier), max_bytes=limit)
+
+
+def test_a_chain_with_a_class_for_each_sample_is_stopped_in_time():
+    """Its label sets take memory with the square of the file, which the limit bounds."""
+    n = 3000
+    rows, labels = np.arange(n, dtype=np.float32)[:, None], np.arange(n)
+    forest = MondrianForestClassifier(1, feature_weights=None, random_state=0).fit(rows, labels)
+    # Node 0 is cut into the leaf of sample 0, node 1, and the rest, node 2, and so on.
+    is_inner = np.arange(2 * n - 1) % 2 == 0
+    is_inner[-1] = False
+    inner = np.flatnonzero(is_inner)
+    left, right = np.empty(2 * n - 1, np.int32), np.ones(2 * n - 1, np.int32)
+    left[inner], right[inner] = inner + 1, inner + 2
+    left[~is_inner] = np.arange(n)
+    arrays = {
+        "trees.left": left,
+        "trees.right": right,
+        "trees.split_dimension": np.where(is_inner, 0, -1).astype(np.int32),
+        "trees.split_location": np.zeros(2 * n - 1, np.float32),
+        "trees.split_time": np.full(2 * n - 1, np.inf),
+        "trees.next_point": np.full(n, -1, np.int32),
+    }
+    arrays["trees.split_location"][inner] = np.arange(n - 1) + 0.5
+    arrays["trees.split_time"][inner] = np.arange(n - 1)
+    for name in list(arrays):
+        arrays[f"{name}.sizes"] = np.array([len(arrays[name])], np.uint64)
+    counts = {"samples_seen": n, "samples_stored": n, "ids": 0, "trees": 1, "nodes": 2 * n - 1}
+    chain = changed(saved(forest), {"counts": counts}, arrays)
+    deep = load(io.BytesIO(chain))
+    deep._forest.check_invariants()
+    assert deep.nbytes_ > 4 * n * n / 2 > 20 * len(chain)
+    with pytest.raises(ModelFileError, match="more memory than it may"):
+        load(io.BytesIO(chain), max_bytes=deep.nbytes_ // 2)
+
+
+def test_metadata_are_json(classifier):
+    from safetensors import deserialize
+
+    assert "rows" in dict(deserialize(classifier))
+    header = json.loads(classifier[8 : 8 + int.from_bytes(classifier[:8], "little")])
+    metadata = header["__metadata__"]
+    assert json.loads(metadata["classes"]) == {"dtype": "<U1", "values": ["a", "b", "c"]}
+    assert json.loads(metadata["counts"])["samples_stored"] == 50
+    assert json.loads(metadata["parameters"])["window"] == 50
+    assert metadata["library_version"] == onlineforest.__version__

@@ -1,0 +1,154 @@
+"""Files that are cut, flipped, spliced or rewritten: refused, or the very same forest.
+
+With a digest that is recomputed, as someone who means harm would, a changed file may be a sound one
+of another forest. Then that forest keeps every invariant, and can be used.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+import struct
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, event, given, settings
+from hypothesis import strategies as st
+
+from onlineforest import ModelFileError, MondrianForestClassifier, MondrianForestRegressor, load
+from support.bits import assert_same_forest
+from support.model_files import header_of, saved, signed, with_header
+
+N_CASES = int(1000 * float(os.environ.get("ONLINEFOREST_EXAMPLES", "1")))  # of each test
+quick = settings(max_examples=N_CASES, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+
+rng = np.random.default_rng(0)
+ROWS = rng.random((40, 3)).astype(np.float32)
+LABELS = np.where(ROWS[:, 0] > 0.5, "yes", "no")
+FILES = [
+    saved(forest)
+    for forest in (
+        MondrianForestClassifier(2, random_state=0).fit(ROWS, LABELS, ids=range(40)),
+        MondrianForestClassifier(2, window=20, random_state=0).fit(ROWS, np.arange(40) * 2),
+        MondrianForestRegressor(2, random_state=0).fit(ROWS, ROWS.sum(axis=1)),
+        MondrianForestRegressor(1, lifetime=1.0, reservoir=9, trend=None, random_state=0).fit(
+            ROWS, ROWS[:, 1], ids=[f"person {i}" for i in range(40)]
+        ),
+        MondrianForestClassifier(1, random_state=0).fit(ROWS, LABELS).keep_latest(0),
+    )
+]
+ODD_NUMBERS = [
+    struct.pack(kind, value)
+    for kind, values in {
+        "<i": (0, 1, -1, 2, 39, 40, 2**31 - 1, -(2**31)),
+        "<q": (0, 1, -1, 40, 2**62, -(2**63)),
+        "<f": (0.0, 1.0, -1.0, 1e38, float("nan"), float("inf")),
+        "<d": (0.0, 1.0, -1.0, 1e300, 5e-324, float("nan"), float("-inf")),
+    }.items()
+    for value in values
+]
+ODD_TEXTS = ["", "0", "-1", "1e999", "2147483648", "9" * 50, "null", "true", "1.5", "NaN"]
+ODD_TEXTS += ["[]", "{}", "[" * 100, '\\"x\\"', '"x"']
+
+
+@st.composite
+def damaged(draw):
+    """A file, and what became of it."""
+    original = data = draw(st.sampled_from(FILES))
+    for _ in range(draw(st.integers(1, 3))):
+        at = draw(st.integers(0, len(data)))
+        way = draw(st.sampled_from(["flip", "number", "cut", "grow", "splice", "drop"]))
+        if way == "flip" and at < len(data):
+            data = data[:at] + bytes([data[at] ^ (1 << draw(st.integers(0, 7)))]) + data[at + 1 :]
+        elif way == "number":
+            number = draw(st.sampled_from(ODD_NUMBERS))
+            at -= at % 4
+            data = data[:at] + number[: len(data) - at] + data[at + len(number) :]
+        elif way == "cut":
+            data = data[:at]
+        elif way == "grow":
+            data = data[:at] + draw(st.binary(max_size=20)) + data[at:]
+        elif way == "splice":
+            other = draw(st.sampled_from(FILES))
+            n = draw(st.integers(0, 200))
+            data = data[:at] + other[at : at + n] + data[at + n :]
+        else:
+            data = data[:at] + data[at + draw(st.integers(1, 16)) :]
+    return original, data
+
+
+def loaded(data):
+    """The forest of a file, None if it is refused, in one line."""
+    try:
+        forest = load(io.BytesIO(data), max_bytes=2**26)
+    except ModelFileError as error:
+        message = str(error)
+    else:
+        event("accepted")
+        return forest
+    event("refused")
+    assert "\n" not in message
+    return None
+
+
+@quick
+@given(damaged())
+def test_damage_is_noticed(case):
+    original, data = case
+    forest = loaded(data)
+    if forest is None:
+        return
+    assert data == original
+    assert_same_forest(forest, load(io.BytesIO(original)))
+
+
+def check_refused_or_sound(data):
+    forest = loaded(data)
+    if forest is None:
+        return
+    forest._forest.check_invariants()
+    if forest.n_features_in_ != 3:
+        return
+    if forest.n_samples_stored_:
+        probabilities = getattr(forest, "predict_proba", forest.predict)(ROWS)
+        assert np.isfinite(probabilities).all()
+    target = np.resize(getattr(forest, "classes_", np.arange(3.0)), 5)
+    forest.partial_fit(ROWS[:5], target)
+    forest._forest.check_invariants()
+    assert_same_forest(load(io.BytesIO(saved(forest))), forest)
+
+
+@quick
+@given(damaged())
+def test_damage_with_a_right_digest_does_no_harm(case):
+    check_refused_or_sound(signed(case[1]) if len(case[1]) > 99 else case[1])
+
+
+@st.composite
+def rewritten(draw):
+    """A file whose header says something else, in places where it says something."""
+    data = draw(st.sampled_from(FILES))
+    header = header_of(data).decode()
+    for _ in range(draw(st.integers(1, 2))):
+        words = [
+            m.span() for m in re.finditer(r"-?\d+\.?\d*|\\?\"[^\"\\]*\\?\"|[\[\]{}:,]", header)
+        ]
+        begin, end = draw(st.sampled_from(words[4:]))  # those before are the digest
+        first, last = draw(st.sampled_from(words[4:]))
+        new = draw(st.sampled_from([*ODD_TEXTS, header[first:last]]))
+        header = header[:begin] + new + header[end:]
+    return with_header(data, header.encode())
+
+
+@quick
+@given(rewritten())
+def test_another_header_does_no_harm(data):
+    check_refused_or_sound(data)
+
+
+@pytest.mark.parametrize("data", FILES)
+def test_the_files_themselves_are_sound(data):
+    forest = load(io.BytesIO(data))
+    forest._forest.check_invariants()
+    assert saved(forest) == data

@@ -1,0 +1,79 @@
+"""Makes the files of the current format: small forests, and what they predicted.
+
+    python tests/saved/make.py
+
+Files that are there stay as they are, for ever: they stand for those that users have.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from onlineforest import MondrianForestClassifier, MondrianForestRegressor
+from onlineforest._container import FORMAT_VERSION
+
+FOLDER = Path(__file__).parent / f"format-{FORMAT_VERSION}"
+RNG = np.random.default_rng(8)
+X = RNG.normal(size=(120, 4)).round(3).astype(np.float32)
+Y = np.sin(X[:, 0]) + X[:, 1] ** 2 + 0.1 * RNG.normal(size=120)
+QUERIES = RNG.normal(scale=2.0, size=(15, 4)).round(2)
+
+
+def forests():
+    """Each for something a file can hold."""
+    kind = np.where(Y > 1, "high", np.where(X[:, 2] > 0, "mid", "łow"))
+    frame = pd.DataFrame(X, columns=["length", "width", "Höhe", "x y"])
+    ids = [i if i % 2 else f"person {i}" for i in range(120)]
+    names = MondrianForestClassifier(4, window=60, random_state=1)
+    yield "classifier-names-ids-window", names.fit(frame, kind, ids=ids).forget(ids=ids[100:105])
+    many = MondrianForestClassifier(3, random_state=2, feature_weights="range", leaf_discount=0.1)
+    yield "classifier-many-classes", many.fit(X, np.arange(120) % 70 - 5)
+    plain = MondrianForestClassifier(
+        3, lifetime=2, discount=5, min_samples_split=4, feature_weights=[1, 0, 2, 1], n_jobs=2
+    )
+    plain.random_state = np.random.RandomState(3)
+    yield "classifier-plain", plain.partial_fit(X[:50], Y[:50] > 1).partial_fit(X[50:], Y[50:] > 1)
+    regressor = MondrianForestRegressor(4, random_state=4)
+    yield "regressor", regressor.partial_fit(X[:70], Y[:70]).partial_fit(X[70:], Y[70:])
+    sampled = MondrianForestRegressor(3, reservoir=50, half_life=40, trend=None, random_state=5)
+    yield "regressor-reservoir", sampled.set_params(calibrate=False, noise=0.2).fit(X, Y)
+    yield "regressor-forgotten", MondrianForestRegressor(2, random_state=6).fit(X, Y).keep_latest(0)
+
+
+def predictions(forest, queries):
+    """All that is to be the same."""
+    if forest.n_samples_stored_ == 0:
+        return {}
+    if hasattr(forest, "feature_names_in_"):
+        queries = pd.DataFrame(queries, columns=forest.feature_names_in_)
+    answers = {"apply": forest.apply(queries), "feature_weights": forest.feature_weights_}
+    if isinstance(forest, MondrianForestClassifier):
+        answers |= {"classes": forest.classes_, "predict_proba": forest.predict_proba(queries)}
+    else:
+        answers["mean"], answers["std"] = forest.predict(queries, return_std=True)
+        answers["quantiles"] = forest.predict_quantiles(queries)
+    return {name: answer.tolist() for name, answer in answers.items()}
+
+
+def main():
+    """Make what is missing."""
+    FOLDER.mkdir(exist_ok=True)
+    for name, forest in forests():
+        if (FOLDER / f"{name}.safetensors").exists():
+            continue
+        forest.save(FOLDER / f"{name}.safetensors")
+        expected = {
+            "queries": QUERIES.tolist(),
+            "n_samples_seen": forest.n_samples_seen_,
+            "ids": sorted(map(str, forest.ids_)),
+            "predictions": predictions(forest, QUERIES),
+        }
+        (FOLDER / f"{name}.json").write_text(json.dumps(expected, indent=0) + "\n")
+
+
+if __name__ == "__main__":
+    main()

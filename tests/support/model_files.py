@@ -1,0 +1,57 @@
+"""Model files for tests: read, changed and written again, with a digest that is right."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import struct
+
+import numpy as np
+
+from onlineforest import _container
+
+DIGEST = slice(35, 99)  # where the digest stands, in every format
+
+
+def saved(forest):
+    """The bytes of a forest's file."""
+    file = io.BytesIO()
+    forest.save(file)
+    return file.getvalue()
+
+
+def signed(data):
+    """The bytes with the digest they should have."""
+    data = bytearray(data)
+    data[DIGEST] = b"0" * 64
+    data[DIGEST] = hashlib.sha256(data).hexdigest().encode()
+    return bytes(data)
+
+
+def with_header(data, header):
+    """The arrays of a file behind another header."""
+    n = struct.unpack("<Q", data[:8])[0]
+    header += b" " * (-len(header) % 8)
+    return signed(struct.pack("<Q", len(header)) + header + data[8 + n :])
+
+
+def header_of(data):
+    return data[8 : 8 + struct.unpack("<Q", data[:8])[0]].rstrip()
+
+
+def changed(data, metadata=None, arrays=None):
+    """The file with other metadata (JSON values; None takes one away) or arrays."""
+    contents = _container.read(io.BytesIO(data))
+    texts, all_arrays = dict(contents.metadata), dict(contents.arrays)
+    for key, value in (metadata or {}).items():
+        del texts[key]
+        if value is not None:
+            texts[key] = value if key == "estimator" else json.dumps(value)
+    for name, array in (arrays or {}).items():
+        all_arrays.pop(name, None)
+        if array is not None:
+            all_arrays[name] = np.asarray(array)
+    file = io.BytesIO()
+    _container.write(file, all_arrays, texts)
+    return file.getvalue()
