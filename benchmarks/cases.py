@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from benchmarks.data import COVTYPE, DIGITS, REGRESSION, SYNTHETIC, SYNTHETIC_REGRESSION
+from benchmarks.files import model_file
 from benchmarks.forgetting import forget_by_learn, soak, window_by_learn
 from benchmarks.measures import (
     batch_stream,
@@ -113,6 +114,7 @@ def full_cases() -> list[Case]:
         Case("covtype stream", COVTYPE, batch_stream),
         *memory_cases({"letter": 100.0, "usps": 900.0}),
         *forgetting_cases(("letter", "usps")),
+        *(Case("model file", data, model_file, 300.0) for data in ("letter", "usps")),
         *regression_cases(REGRESSION),
     ]
 
@@ -126,5 +128,6 @@ def quick_cases() -> list[Case]:
         Case("batch stream", SYNTHETIC, batch_stream),
         *memory_cases({DIGITS: None}),
         *forgetting_cases([DIGITS]),
+        Case("model file", DIGITS, model_file),
         *regression_cases([SYNTHETIC_REGRESSION]),
     ]
