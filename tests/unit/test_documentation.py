@@ -21,7 +21,8 @@ MODULES = [name for _, name, _ in pkgutil.iter_modules(onlineforest.__path__)]
 
 
 @pytest.mark.parametrize("name", [m for m in MODULES if m not in ("_core", "__main__")])
-def test_docstring_examples(name):
+def test_docstring_examples(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # some of them write files
     module = importlib.import_module(f"onlineforest.{name}")
     assert doctest.testmod(module).failed == 0
 
@@ -29,7 +30,7 @@ def test_docstring_examples(name):
 def test_every_public_name_has_an_example():
     for name in onlineforest.__all__:
         thing = getattr(onlineforest, name)
-        if not inspect.isclass(thing):
+        if isinstance(thing, str):  # __version__
             continue
         assert ">>> " in inspect.getdoc(thing), name
         for method_name, method in inspect.getmembers(thing, inspect.isfunction):
@@ -46,11 +47,21 @@ def run_examples(text, name):
     return names
 
 
-def test_the_readme_examples_run(capsys):
+def test_the_readme_examples_run(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     names = run_examples(README, "README.md")
     assert names["later"].n_samples_seen_ == 1797  # all digits
     accuracy = float(capsys.readouterr().out.split()[0])
     assert accuracy > 0.9
+
+
+def test_the_examples_of_model_files_run(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    names = run_examples((ROOT / "docs/model-files.md").read_text(), "model-files.md")
+    assert names["later"].n_samples_seen_ == names["forest"].n_samples_seen_ == 1797
+    assert names["samples"].shape == (1000, 64)
+    again = run_examples((ROOT / "docs/model-files.md").read_text(), "model-files.md")
+    assert again["start"] == 1500 and again["forest"].n_samples_seen_ == 1797
 
 
 def test_the_examples_of_regression_run(capsys):
