@@ -269,7 +269,9 @@ nb::class_<Forest> bind_common(nb::module_& module, const char* name, const char
       .def("relevance", &relevance<Forest>, "n_threads"_a = 1)
       .def("check_invariants", [](const Forest& self) { without_gil([&] { check_invariants(self); }); })
       .def("get_state",
-           [](const Forest& self) { return state_to_dict(without_gil([&] { return Archive<Forest>::save(self); })); })
+           [](const Forest& self) {
+             return state_to_dict(without_gil([&] { return Archive<Forest>::save(self, signal_arrived); }));
+           })
       .def_static(
           "from_state",
           [](const nb::dict& dict, std::size_t n_threads, std::size_t max_bytes) {
@@ -296,6 +298,7 @@ nb::class_<Forest> bind_common(nb::module_& module, const char* name, const char
 void bind_forests(nb::module_& module) {
   module.attr("LARGEST_WEIGHT") = kLargestWeight;
   module.attr("LARGEST_VALUE") = kLargestValue;
+  nb::exception<TooLarge>(module, "TooLargeError", PyExc_ValueError);
   bind_common<LabelForest>(module, "LabelForest", "A Mondrian forest over labels 0, 1, ... Rows are finite float32.")
       .def("__init__", &init_label_forest, "n_trees"_a, "n_features"_a, nb::kw_only(), "lifetime"_a, "discount"_a,
            "min_samples_split"_a, "weight_rule"_a, "weights"_a.noconvert() = nb::none(), "seed"_a,

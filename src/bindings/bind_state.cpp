@@ -10,6 +10,11 @@ namespace onlineforest::bindings {
 
 namespace {
 
+// Between two arrays, each of which takes a second at most.
+void heed_signals() {
+  if (PyErr_CheckSignals() != 0) throw nb::python_error();
+}
+
 // Gives the arrays of a dictionary by name.
 class DictSource {
  public:
@@ -17,6 +22,7 @@ class DictSource {
 
   template <class T>
   std::span<const T> get(const std::string& name) {
+    heed_signals();
     InArray<T, 1> array;
     if (!dict_.contains(name.c_str()) || !nb::try_cast(dict_[name.c_str()], array, /*convert=*/false)) {
       throw std::invalid_argument("not the state of a forest: '" + name + "' is missing or of another type");
@@ -34,6 +40,7 @@ template <class Forest>
 nb::dict state_to_dict(ForestState<Forest> state) {
   nb::dict dict;
   write_state(std::move(state), [&dict]<class T>(const std::string& name, std::vector<T> numbers) {
+    heed_signals();
     dict[name.c_str()] = to_array(std::move(numbers));
   });
   return dict;

@@ -24,7 +24,7 @@ class Allowance {
   void take(std::size_t n_bytes) {
     std::size_t left = left_;
     do {
-      if (n_bytes > left) throw std::invalid_argument("the forest would take more memory than it may");
+      if (n_bytes > left) throw TooLarge();
     } while (!left_.compare_exchange_weak(left, left - n_bytes));
   }
 
@@ -87,8 +87,10 @@ void expect(const GaussianPrior& prior, PointStore<double>& points) {
 }  // namespace
 
 template <class Forest>
-ForestState<Forest> Archive<Forest>::save(const Forest& forest) {
-  return forest.read([&forest](const auto&) {
+ForestState<Forest> Archive<Forest>::save(const Forest& forest, const StopRequested& requested) {
+  return forest.read([&](const auto&) {
+    StopSignal signal(requested);
+    StopProbe stop(signal, true);
     State state;
     state.options = forest.options();
     state.extra = forest.extra();
@@ -113,6 +115,7 @@ ForestState<Forest> Archive<Forest>::save(const Forest& forest) {
     for (const auto& tree : forest.trees_) {
       state.trees.push_back(save_tree(tree));
       if (!tree.empty()) state.trees.back().measure = index_of(tree.measure_);
+      stop.tick(8 * tree.nodes_.size());
     }
     return state;
   });

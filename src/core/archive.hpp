@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <limits>
 #include <memory>
+#include <stdexcept>
 #include <vector>
 
 #include "gaussian_forest.hpp"
@@ -51,6 +52,11 @@ struct ForestState {
   std::vector<TreeState> trees;
 };
 
+// A forest would take more memory than it may.
+struct TooLarge : std::invalid_argument {
+  TooLarge() : std::invalid_argument("the forest would take more memory than it may") {}
+};
+
 struct RestoreOptions {
   std::size_t n_threads = 1;
   std::size_t max_bytes = std::numeric_limits<std::size_t>::max();  // of the forest in memory, roughly
@@ -62,11 +68,11 @@ class Archive {
  public:
   using State = ForestState<Forest>;
 
-  static State save(const Forest& forest);
+  static State save(const Forest& forest, const StopRequested& requested = {});
 
   // The forest learns on exactly as the saved one would. Throws std::invalid_argument that says what is wrong if the
-  // state is not one of a forest, or one that would take more memory than it may; no state can crash it. Takes time and
-  // memory in proportion to the forest.
+  // state is not one of a forest, TooLarge if the forest is; no state can crash it. Takes time and memory in proportion
+  // to the forest.
   static std::unique_ptr<Forest> restore(const State& state, const RestoreOptions& options = {});
 
  private:

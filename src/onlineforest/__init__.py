@@ -4,7 +4,7 @@ from importlib.metadata import version
 
 from onlineforest._checkpoints import Checkpoint, Checkpointer
 from onlineforest._classifier import MondrianForestClassifier
-from onlineforest._container import ModelFileError
+from onlineforest._container import ModelFileError, ModelTooLargeError
 from onlineforest._load import load
 from onlineforest._regressor import MondrianForestRegressor
 from onlineforest._trees import ClassificationTree, MondrianTree, RegressionTree
@@ -14,6 +14,7 @@ __all__ = [
     "Checkpointer",
     "ClassificationTree",
     "ModelFileError",
+    "ModelTooLargeError",
     "MondrianForestClassifier",
     "MondrianForestRegressor",
     "MondrianTree",

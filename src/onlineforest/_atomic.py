@@ -44,7 +44,7 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
             os.unlink(temporary)
         raise
     with _naming(given):
-        _sync_folder(os.path.dirname(target))
+        sync_folder(os.path.dirname(target))
 
 
 def leftovers(folder: str | os.PathLike[str], prefix: str = "") -> list[Path]:
@@ -67,7 +67,7 @@ def _naming(path: str, always: bool = True) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        if always or error.filename is None:
+        if error.errno is not None and (always or error.filename is None):
             error.filename = path
             if error.filename2 is not None:
                 del error.filename2  # None would be part of the message
@@ -115,7 +115,7 @@ def _set_mode(file: BinaryIO, mode: int | None) -> None:
         os.fchmod(descriptor, mode)
 
 
-def _sync_folder(folder: str) -> None:
+def sync_folder(folder: str) -> None:
     """Make a change of names last, where the system can open folders for that."""
     if os.name == "nt":
         return

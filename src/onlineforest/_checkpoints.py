@@ -20,9 +20,9 @@ from typing import Any
 
 from sklearn.utils._param_validation import Interval, validate_parameter_constraints
 
-from onlineforest._atomic import _sync_folder, leftovers
+from onlineforest._atomic import leftovers, sync_folder
 from onlineforest._base import BaseMondrianForest
-from onlineforest._container import ModelFileError
+from onlineforest._container import ModelFileError, ModelTooLargeError
 from onlineforest._load import load_with_position
 from onlineforest._saving import write_model
 
@@ -209,7 +209,7 @@ class Checkpointer:
         Parameters
         ----------
         max_bytes : int or None, default=None
-            Skip forests that would take more bytes in memory, roughly.
+            Refuse a forest that would take more bytes in memory, roughly.
 
         Returns
         -------
@@ -220,6 +220,8 @@ class Checkpointer:
         ------
         ModelFileError
             If there are checkpoints, but none that can be used. Says why of each.
+        ModelTooLargeError
+            If the newest would take more memory than `max_bytes`.
 
         Examples
         --------
@@ -232,6 +234,8 @@ class Checkpointer:
             for path in reversed(self._paths()):
                 try:
                     model = load_with_position(path, max_bytes=max_bytes)
+                except ModelTooLargeError:  # it is whole: an older, smaller one is not meant
+                    raise
                 except (ModelFileError, OSError) as error:
                     skipped.append(Skipped(path, _reason(path, error)))
                     continue
@@ -300,7 +304,7 @@ class Checkpointer:
         missing = list(takewhile(lambda folder: not folder.exists(), upwards))
         self.folder.mkdir(parents=True, exist_ok=True)
         for folder in missing:
-            _sync_folder(str(folder.parent))
+            sync_folder(str(folder.parent))
         for left in leftovers(self.folder, _PREFIX):
             target = Path(left.stem).stem  # of .checkpoint-000000000001.safetensors.0123abcd.tmp
             if _NAME.fullmatch(target.removeprefix(".")):

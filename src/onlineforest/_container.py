@@ -87,6 +87,22 @@ class ModelFileError(ValueError):
     """
 
 
+class ModelTooLargeError(ModelFileError):
+    """The forest in a file would take more memory than `max_bytes`.
+
+    Examples
+    --------
+    >>> import onlineforest
+    >>> forest = onlineforest.MondrianForestRegressor(random_state=0).fit([[0.0], [1.0]], [3, 7])
+    >>> forest.save("sevens.safetensors")
+    >>> try:
+    ...     onlineforest.load("sevens.safetensors", max_bytes=100)
+    ... except onlineforest.ModelTooLargeError as error:
+    ...     print(error)
+    sevens.safetensors holds a forest of more than 100 bytes.
+    """
+
+
 @dataclass(frozen=True, eq=False)
 class Contents:
     """What a file holds. The arrays are read-only."""
@@ -299,7 +315,11 @@ def _opened(source: Source) -> Iterator[tuple[str, BinaryIO, int | None]]:
     with open(name, "rb", buffering=0, opener=_open_at_once) as file:
         status = os.fstat(file.fileno())
         _check_regular(name, status)
-        yield name, file, status.st_size
+        try:
+            yield name, file, status.st_size
+        except OSError as error:  # of reading, which does not say where
+            error.filename = error.filename or name
+            raise
 
 
 def _open_at_once(path: str, flags: int) -> int:

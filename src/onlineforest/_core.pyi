@@ -8,6 +8,8 @@ from numpy.typing import ArrayLike, NDArray
 LARGEST_WEIGHT: float
 LARGEST_VALUE: float
 
+class TooLargeError(ValueError): ...
+
 class LabelForest:
     """A Mondrian forest over labels 0, 1, ... Rows are finite float32."""
 

@@ -39,6 +39,8 @@ def load(
     ------
     ModelFileError
         If the file is no model file, is damaged, or was written in a newer format. Says which.
+    ModelTooLargeError
+        If the forest would take more than `max_bytes`.
     OSError
         If the file cannot be read.
 

@@ -18,7 +18,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from onlineforest import _container
 from onlineforest._atomic import replacing
-from onlineforest._container import Contents, ModelFileError
+from onlineforest._container import Contents, ModelFileError, ModelTooLargeError
+from onlineforest._core import TooLargeError
 from onlineforest._encoding import (
     decode_ids,
     decode_parameters,
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 
 Arrays = dict[str, NDArray[Any]]
 
+_VERSION = version("onlineforest")
 _OPTIONS = "options."  # what arrays of the core's state begin with that follow from parameters
 
 
@@ -66,6 +68,7 @@ def read_model(
 ) -> Model:
     """Read an estimator, one of `kinds`, and check all of it."""
     contents = _container.read(source)
+    where = os.fspath(source) if isinstance(source, str | os.PathLike) else "the file"
     try:
         name = contents.metadata.get("estimator", "")
         if name not in kinds:
@@ -73,8 +76,11 @@ def read_model(
         forest = _restored(kinds[name], contents, max_bytes)
         has_position = "position" in contents.metadata
         position = from_json(contents.metadata, "position") if has_position else None
+    except TooLargeError as error:
+        raise ModelTooLargeError(
+            f"{where} holds a forest of more than {max_bytes} bytes."
+        ) from error
     except (ValueError, TypeError, OverflowError) as error:
-        where = os.fspath(source) if isinstance(source, str | os.PathLike) else "the file"
         raise ModelFileError(f"{where} is not a valid model file: {error}") from error
     return Model(forest, position)
 
@@ -127,7 +133,7 @@ def _contents_of(forest: BaseMondrianForest) -> tuple[Arrays, dict[str, str]]:
         **metadata,
     }
     return arrays, {
-        "library_version": version("onlineforest"),
+        "library_version": _VERSION,
         "estimator": forest._saved_as,
         **{key: to_json(value) for key, value in values.items()},
     }

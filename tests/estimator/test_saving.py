@@ -17,7 +17,13 @@ from sklearn.datasets import load_digits
 from sklearn.exceptions import NotFittedError
 
 import onlineforest
-from onlineforest import ModelFileError, MondrianForestClassifier, MondrianForestRegressor, load
+from onlineforest import (
+    ModelFileError,
+    ModelTooLargeError,
+    MondrianForestClassifier,
+    MondrianForestRegressor,
+    load,
+)
 from onlineforest._load import load_with_position
 from onlineforest._saving import write_model
 from support.bits import assert_same_forest
@@ -383,7 +389,7 @@ def test_a_small_file_cannot_ask_for_much_memory(classifier):
     size = load(io.BytesIO(classifier)).nbytes_
     assert load(io.BytesIO(classifier), max_bytes=2 * size).n_samples_stored_ == 50
     for limit in (0, 1000, size // 2):
-        with pytest.raises(ModelFileError, match="more memory than it may"):
+        with pytest.raises(ModelTooLargeError, match="holds a forest of more than"):
             load(io.BytesIO(classifier), max_bytes=limit)
 
 
@@ -416,7 +422,7 @@ def test_a_chain_with_a_class_for_each_sample_is_stopped_in_time():
     deep = load(io.BytesIO(chain))
     deep._forest.check_invariants()
     assert deep.nbytes_ > 4 * n * n / 2 > 20 * len(chain)
-    with pytest.raises(ModelFileError, match="more memory than it may"):
+    with pytest.raises(ModelTooLargeError, match="holds a forest of more than"):
         load(io.BytesIO(chain), max_bytes=deep.nbytes_ // 2)
 
 

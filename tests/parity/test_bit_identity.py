@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import io
 import pickle
 import signal
 import threading
@@ -14,10 +15,11 @@ import pytest
 from sklearn.base import clone
 from sklearn.datasets import load_digits
 
-from onlineforest import MondrianForestClassifier, MondrianForestRegressor
+from onlineforest import MondrianForestClassifier, MondrianForestRegressor, load
 from support.bits import assert_same, assert_same_forest
 from support.core import core_forest, gaussian_forest, learn
 from support.estimators import each_kind
+from support.model_files import saved
 
 X, Y = load_digits(return_X_y=True)
 
@@ -224,6 +226,21 @@ def test_an_interrupted_forgetting_has_forgotten_all_or_nothing(kind):
     assert np.isfinite(kind.predict(forest, big[:100])).all()
     forest = copy.deepcopy(forest).forget(ids=[1800])
     assert n_points_of_trees(forest) == {8_199}
+
+
+@each_kind
+def test_loading_can_be_interrupted(kind):
+    big, labels = big_data(10_000)
+    forest = kind.estimator(n_estimators=400, random_state=0, n_jobs=2, **kind.unlearned)
+    data = saved(forest.fit(big, labels))
+    start = time.monotonic()
+    whole = load(io.BytesIO(data))
+    seconds = time.monotonic() - start
+    assert_same_forest(whole, forest)
+    start = time.monotonic()
+    with SignalAfter(0.1 * seconds), pytest.raises(KeyboardInterrupt):
+        load(io.BytesIO(data))
+    assert time.monotonic() - start < 0.7 * seconds, "the interrupt was answered late"
 
 
 @each_kind

@@ -403,3 +403,8 @@ def test_leftovers_of_long_names(tmp_path):
     with replacing(tmp_path / name):
         assert len(leftovers(tmp_path, name)) == 1
     assert leftovers(tmp_path, name) == []
+
+
+def test_an_error_of_the_block_keeps_its_words(tmp_path):
+    with pytest.raises(OSError, match=r"^no number$"), replacing(tmp_path / "model"):
+        raise OSError("no number")

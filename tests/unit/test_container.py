@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import io
 import json
@@ -853,3 +854,16 @@ def test_the_depth_is_measured(value):
 
     assert _container._depth(json.dumps(value)) == depth(value)
     assert _container._depth(json.dumps(value, ensure_ascii=False)) == depth(value)
+
+
+def test_an_error_of_reading_names_the_file(tmp_path, monkeypatch):
+    path = tmp_path / "model"
+    path.write_bytes(as_bytes())
+
+    def fail(*_):
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    monkeypatch.setattr(_container, "_read_up_to", fail)
+    with pytest.raises(OSError, match="Input/output error") as caught:
+        read(path)
+    assert caught.value.filename == str(path)
