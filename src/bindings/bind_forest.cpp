@@ -187,6 +187,12 @@ OutArray<NodeIndex, 2> apply(const Forest& self, const InArray<float, 2>& rows, 
 }
 
 template <class Forest>
+OutArray<double, 1> novelty(const Forest& self, const InArray<float, 2>& rows, std::size_t n_threads) {
+  require_width(self, rows);
+  return to_array(without_gil([&] { return self.novelty(span_of(rows), n_threads, signal_arrived); }));
+}
+
+template <class Forest>
 void refresh(Forest& self, std::size_t n_threads) {
   without_gil([&] { self.refresh(n_threads, signal_arrived); });
 }
@@ -257,6 +263,7 @@ template <class Forest>
 nb::class_<Forest> bind_common(nb::module_& module, const char* name, const char* doc) {
   nb::class_<Forest> forest(module, name, doc);
   forest.def("apply", &apply<Forest>, "rows"_a.noconvert(), "n_threads"_a = 1)
+      .def("novelty", &novelty<Forest>, "rows"_a.noconvert(), "n_threads"_a = 1)
       .def("refresh", &refresh<Forest>, "n_threads"_a = 1)
       .def("forget", &forget<Forest>, "serials"_a.noconvert(), "n_threads"_a = 1)
       .def("forget_rows", &forget_rows<Forest>, "rows"_a.noconvert(), "values"_a.noconvert(), "n_threads"_a = 1)

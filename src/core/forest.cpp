@@ -12,6 +12,7 @@
 #include "gaussian_target.hpp"
 #include "label_target.hpp"
 #include "parallel.hpp"
+#include "tree_sums.hpp"
 #include "walk.hpp"
 
 namespace onlineforest {
@@ -391,6 +392,34 @@ void Forest<Target, Options>::catch_up_tree(TargetTree& tree, const Columns* col
     }
     stop.tick((tree.n_points() - n_before) * options_.n_features * kUsualDepth);
   }
+}
+
+template <class Target, class Options>
+std::vector<double> Forest<Target, Options>::novelty(std::span<const float> rows, std::size_t n_threads,
+                                                     const StopRequested& requested) const {
+  const ReentryGuard guard(this);
+  const std::shared_lock lock(mutex_);
+  const std::size_t n = n_rows(rows);
+  if (n_grown() == 0) return std::vector<double>(n, 1.0);
+  StopSignal signal(requested);
+  std::vector<double> result = sum_over_trees(
+      {n, trees_.size(), 1}, n_threads, signal, [] { return SetWalk(); },
+      [&](std::size_t begin, std::size_t end, Piece piece, SetWalk& walk, double* sums, StopProbe& stop) {
+        walk.walk_trees(std::span(trees_).subspan(begin, end - begin), points_,
+                        rows.data() + piece.begin * options_.n_features, piece.size(), [&](const TargetTree&) {
+                          return [&](const Way& way) {
+                            sums[way.row] += separated_above_leaf(way);
+                            stop.tick(way.steps.size() * options_.n_features);
+                          };
+                        });
+      });
+  for (double& each : result) each /= static_cast<double>(n_grown());
+  return result;
+}
+
+template <class Target, class Options>
+std::size_t Forest<Target, Options>::n_grown() const {
+  return static_cast<std::size_t>(std::ranges::count_if(trees_, [](const TargetTree& tree) { return !tree.empty(); }));
 }
 
 template <class Target, class Options>

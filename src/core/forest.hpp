@@ -67,6 +67,11 @@ class Forest {
   std::vector<NodeIndex> apply(std::span<const float> rows, std::size_t n_threads,
                                const StopRequested& requested = {}) const;
 
+  // How likely a tree would cut each row off from all points before it comes to a leaf, the mean over the trees; 1 if
+  // nothing was learned.
+  std::vector<double> novelty(std::span<const float> rows, std::size_t n_threads,
+                              const StopRequested& requested = {}) const;
+
   const Options& options() const { return options_; }
   std::size_t n_points() const;
   std::size_t n_seen() const;                                                   // points that came, kept or not
@@ -123,6 +128,7 @@ class Forest {
   void set_measure(TargetMeasure measure);
 
   std::size_t n_rows(std::span<const float> rows) const;
+  std::size_t n_grown() const;  // trees that are not empty
 
   Options options_;
   Points points_;

@@ -180,7 +180,7 @@ std::vector<double> GaussianForest::predict(std::span<const float> rows, std::si
   const std::size_t n = n_rows(rows), n_features = options_.n_features;
   const GaussianPrior own = measure_ ? GaussianPrior() : prior_without_measure();
   const GaussianPrior& to = measure_ ? measure_->prior : own;
-  const auto n_grown = std::ranges::count_if(trees_, [](const TargetTree& tree) { return !tree.empty(); });
+  const double n_trees = static_cast<double>(n_grown());
   StopSignal signal(requested);
   // Sums of means and of squares.
   std::vector<double> result = sum_over_trees(
@@ -201,9 +201,9 @@ std::vector<double> GaussianForest::predict(std::span<const float> rows, std::si
       });
   for (std::size_t i = 0; i < n; ++i) {
     double mean = 0.0, variance = 1.0;
-    if (n_grown > 0) {
-      mean = result[2 * i] / static_cast<double>(n_grown);
-      variance = std::max(result[2 * i + 1] / static_cast<double>(n_grown) - mean * mean, 0.0);
+    if (n_trees > 0.0) {
+      mean = result[2 * i] / n_trees;
+      variance = std::max(result[2 * i + 1] / n_trees - mean * mean, 0.0);
     }
     variance += calibration_.noise;
     result[2 * i] = to.trend.at(rows.data() + i * n_features) + to.scale * mean;

@@ -125,8 +125,7 @@ std::vector<double> LabelForest::predict(std::span<const float> rows, std::size_
   const std::shared_lock lock(mutex_);
   const std::size_t n = n_rows(rows);
   const std::size_t k = static_cast<std::size_t>(n_classes_);
-  const auto n_grown = std::ranges::count_if(trees_, [](const TargetTree& tree) { return !tree.empty(); });
-  if (n_grown == 0) return std::vector<double>(n * k, 1.0 / static_cast<double>(k));
+  if (n_grown() == 0) return std::vector<double>(n * k, 1.0 / static_cast<double>(k));
   StopSignal signal(requested);
   std::vector<double> result = sum_over_trees(
       {n, trees_.size(), LabelWalk::width(n_classes_)}, n_threads, signal, [this] { return walks_.lend(); },
@@ -135,7 +134,7 @@ std::vector<double> LabelForest::predict(std::span<const float> rows, std::size_
                                 rows.data() + piece.begin * options_.n_features, piece.size(), n_classes_, sums,
                                 [&stop](std::size_t work) { stop.tick(work); });
       });
-  LabelWalk::finish(result, n_classes_, static_cast<double>(n_grown));
+  LabelWalk::finish(result, n_classes_, static_cast<double>(n_grown()));
   return result;
 }
 

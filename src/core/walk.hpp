@@ -57,6 +57,16 @@ struct Way {
   std::size_t n_shared;  // so many steps from the root are those of the way before
 };
 
+// The mass that is cut off from the data before the row reaches its leaf. In the leaf it is cut off sooner or later
+// wherever it lies, unless the lifetime ends: that tells nothing.
+inline double separated_above_leaf(const Way& way) {
+  double hazard = 0.0;
+  for (std::size_t k = way.first_outside; k + 1 < way.steps.size(); ++k) {
+    hazard += way.separation_rates[k] * way.steps[k].duration;
+  }
+  return -std::expm1(-hazard);
+}
+
 // Sends rows down a tree as sets, so that each node is fetched once for all rows that pass it. Scratch memory of one
 // worker, reused from tree to tree.
 class SetWalk {

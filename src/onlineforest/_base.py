@@ -366,6 +366,49 @@ class BaseMondrianForest(BaseEstimator):
         leaves: NDArray[np.int32] = self._forest.apply(rows, self._n_threads())
         return leaves
 
+    def novelty(self, X: ArrayLike) -> NDArray[np.float64]:
+        """How far each sample is from everything learned, 0 to 1.
+
+        The probability that a tree would cut the sample off from all samples learned before it
+        comes to a leaf, the mean over the trees. 0 for samples that were learned, small among
+        others like it, near 1 far from all of them. It takes account of the weights of the
+        features: those that tell nothing about y count little.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            The samples.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            The novelty of each. Where to draw the line depends on the data: samples like those
+            learned, but not among them, tell what is usual.
+
+        Notes
+        -----
+        Blocks whose y are all the same are not cut. So a forest that has seen one class only, or
+        one value of y, has no cuts, and calls nothing new. Without labels, learn a regressor with
+        numbers that are all different for y.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_digits
+        >>> from onlineforest import MondrianForestClassifier
+        >>> X, y = load_digits(return_X_y=True)
+        >>> forest = MondrianForestClassifier(n_estimators=20, random_state=0)
+        >>> forest = forest.fit(X[:1500], y[:1500])
+        >>> usual = forest.novelty(X[1500:])
+        >>> inverted = forest.novelty(16 - X[1500:])  # white on black
+        >>> usual.mean().round(1), inverted.mean().round(1)
+        (np.float64(0.1), np.float64(0.5))
+        """
+        self._check_has_samples()
+        novelty: NDArray[np.float64] = self._forest.novelty(
+            self._check_queries(X), self._n_threads()
+        )
+        return novelty
+
     def _learn_afresh(self, X: ArrayLike, y: ArrayLike, ids: Iterable[Id] | None) -> None:
         """What `fit` does."""
         with self._own_lock(), unchanged_on_error(self):
