@@ -186,7 +186,9 @@ void Forest<Target, Options>::forget_slots(std::vector<Slot> slots, std::size_t 
 // stopped, the points are gone all the same, before the exception leaves.
 template <class Target, class Options>
 void Forest<Target, Options>::remove_points(const Leaving& leaving, std::size_t n_threads, StopSignal& signal) {
-  const auto& [slots, moves] = leaving;
+  // No structured binding: lambdas cannot capture one with Clang before 16.
+  const std::vector<Slot>& slots = leaving.slots;
+  const std::vector<Move>& moves = leaving.moves;
   if (slots.empty()) return;
   const std::size_t n_left = points_.size() - slots.size();
   std::exception_ptr failure;

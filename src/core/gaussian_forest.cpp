@@ -162,12 +162,14 @@ struct Units {
 
   Units(const GaussianPrior& from, const GaussianPrior& to, const float* row) {
     if (&from == &to || from == to || !(to.scale > 0.0)) return;
-    factor = from.scale / to.scale;
-    shift = (from.trend.at(row) - to.trend.at(row)) / to.scale;
+    constexpr double most = 1e10 * kLargestResidual;  // so that squares are numbers
+    factor = std::min(from.scale / to.scale, most);
+    shift = std::clamp((from.trend.at(row) - to.trend.at(row)) / to.scale, -most, most);
   }
 
   Component operator()(const Component& c) const {
-    return {c.mass, shift + factor * c.mean, factor * factor * c.variance};
+    // A tree that has seen only one value, or hardly others, would be sure of it.
+    return {c.mass, shift + factor * c.mean, std::max(factor * factor * c.variance, kLeastNoise)};
   }
 };
 
@@ -372,7 +374,7 @@ void GaussianForest::calibrate(std::size_t n_threads, StopSignal& signal) {
 void GaussianForest::restore(const Extra& extra) {
   require(std::ranges::all_of(points_.values(), [](double y) { return std::abs(y) <= kLargestValue; }),
           "a value is out of range");
-  constexpr double largest = 1e100;
+  constexpr double largest = 1e70;
   require(extra.calibration.noise >= 0.0 && extra.calibration.noise <= largest,
           "the noise of the calibration is out of range");
   require(extra.calibration.scale >= 1.0 / largest && extra.calibration.scale <= largest,

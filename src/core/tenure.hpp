@@ -60,6 +60,9 @@ class Tenure {
   }
 
   Admission admit(std::size_t n) const {
+    if (n > kMostSeen - static_cast<std::uint64_t>(n_seen_)) {
+      throw std::length_error("a forest can be given at most 2^53 points");
+    }
     Admission admission{{}, {}, turned_away_};
     if (!is_limited()) {
       admission.taken.resize(n);
@@ -158,8 +161,7 @@ class Tenure {
 
   // Takes up what was saved. Throws std::invalid_argument if it makes no sense.
   void restore(std::span<const Serial> serials, std::uint64_t n_seen, double turned_away) {
-    constexpr std::uint64_t most = std::uint64_t{1} << 53;  // beyond, keys could not tell them apart
-    if (n_seen > most) throw std::invalid_argument("more points were seen than there can be");
+    if (n_seen > kMostSeen) throw std::invalid_argument("more points were seen than there can be");
     if (is_limited() && serials.size() > options_.capacity) {
       throw std::invalid_argument("there are more points than it may hold");
     }
@@ -178,6 +180,7 @@ class Tenure {
   std::size_t nbytes() const { return serials_.capacity() * sizeof(Serial) + heap_.nbytes(); }
 
  private:
+  static constexpr std::uint64_t kMostSeen = std::uint64_t{1} << 53;  // beyond, keys could not tell them apart
   static constexpr std::uint64_t kSeedOfSample = 0x7361'6d70'6c65'0000u;
   static constexpr double kLeastChance = 0x1.0p-60;  // an exponential can be 0
 
