@@ -40,7 +40,7 @@ class Mutant:
     new: str
     tests: str
     only: str = ""  # part of the names of the tests that look where it is; all of them if empty
-    is_variant: bool = False  # of another: left out unless all are asked for
+    is_variant: bool = False  # much like another: left out unless all are asked for
 
 
 MUTANTS = [
@@ -65,6 +65,7 @@ MUTANTS = [
         "      learn();\n    } catch",
         "      learn();\n      rng_ = before;\n    } catch",
         ONLINE_EQUALS_BATCH,
+        is_variant=True,
     ),
     Mutant(
         "a box is not grown",
@@ -81,6 +82,7 @@ MUTANTS = [
         "    }\n  }",
         ONLINE_EQUALS_BATCH,
         only="cloud",
+        is_variant=True,
     ),
     Mutant(
         "the near child is born at its grandparent's time",
@@ -95,6 +97,7 @@ MUTANTS = [
         "both ? rng_.exponential() : clock",
         "clock",
         ONLINE_EQUALS_BATCH,
+        is_variant=True,
     ),
     Mutant(
         "the clock does not run down",
@@ -102,6 +105,7 @@ MUTANTS = [
         "return rate > 0.0 ? std::max(clock - rate * duration, 0.0) : clock;",
         "return rate * duration >= 0.0 ? clock : clock;",
         ONLINE_EQUALS_BATCH,
+        is_variant=True,
     ),
     Mutant(
         "a proposal that misses the box is taken",
@@ -110,6 +114,7 @@ MUTANTS = [
         "if (range.lower <= location && range.lower < range.upper) {",
         ONLINE_EQUALS_BATCH,
         only="wide",
+        is_variant=True,
     ),
     Mutant(
         "a right child goes on with the bounds of the left",
@@ -118,6 +123,7 @@ MUTANTS = [
         "",
         ONLINE_EQUALS_BATCH,
         only="wide",
+        is_variant=True,
     ),
     Mutant(
         "the posterior counts labels both children hold once",
@@ -132,6 +138,7 @@ MUTANTS = [
         "rate += weights[d] * distance_to(box.lower[d], box.upper[d], row[d]);",
         "rate += (weights[d] > 0) * distance_to(box.lower[d], box.upper[d], row[d]);",
         REFERENCE,
+        is_variant=True,
     ),
     Mutant(
         "pausing looks at the first new point only",
@@ -146,6 +153,7 @@ MUTANTS = [
         "relevance[d] += (gain - by_chance) * share;",
         "relevance[d] += gain * share;",
         LEARNED_WEIGHTS,
+        is_variant=True,
     ),
     Mutant(
         "a message goes up an edge without its variance",
@@ -160,6 +168,7 @@ MUTANTS = [
         "mean = level.above.mean + apart * w;",
         "mean = level.below.mean + 0.0 * apart;",
         GAUSSIAN,
+        is_variant=True,
     ),
     Mutant(
         "a set of points leaves the beliefs above it as they were",
@@ -167,6 +176,7 @@ MUTANTS = [
         "      work.unset.push_back({j, false});\n    } else {",
         "    } else {",
         GAUSSIAN,
+        is_variant=True,
     ),
     Mutant(
         "a point that is left out still speaks",
@@ -181,6 +191,7 @@ MUTANTS = [
         "tree.box(places_[first].other, points, buffer_)",
         "tree.box(place.node, points, buffer_)",
         GAUSSIAN,
+        is_variant=True,
     ),
     Mutant(
         "a box does not shrink when a point is forgotten",

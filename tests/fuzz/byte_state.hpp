@@ -1,0 +1,139 @@
+// A state as bytes and back, made to be mutated: most changed bytes are one changed number. Knows nothing of files, nor
+// of which states are forests.
+//
+// First a byte that says which kind of forest, then the lengths of all arrays in the order of state_arrays.hpp, 16 bits
+// each, then their numbers, as this machine has them.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <optional>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "state_arrays.hpp"
+
+namespace onlineforest::fuzz {
+
+using Numbers = std::variant<std::vector<std::uint8_t>, std::vector<std::int32_t>, std::vector<std::int64_t>,
+                             std::vector<std::uint64_t>, std::vector<float>, std::vector<double>>;
+
+struct NamedArray {
+  std::string name;
+  Numbers numbers;
+};
+
+using Arrays = std::vector<NamedArray>;
+
+template <class Forest>
+Arrays to_arrays(ForestState<Forest> state) {
+  Arrays arrays;
+  write_state(std::move(state), [&arrays]<class T>(const std::string& name, std::vector<T> numbers) {
+    arrays.push_back({name, std::move(numbers)});
+  });
+  return arrays;
+}
+
+class ArraySource {
+ public:
+  explicit ArraySource(const Arrays& arrays) : arrays_(arrays) {}
+
+  template <class T>
+  std::span<const T> get(const std::string& name) const {
+    const auto found = std::ranges::find(arrays_, name, &NamedArray::name);
+    if (found == arrays_.end()) throw std::out_of_range("no array has the name " + name);
+    return std::get<std::vector<T>>(found->numbers);
+  }
+
+ private:
+  const Arrays& arrays_;
+};
+
+// Throws std::invalid_argument if the lengths of the arrays are not those of a state.
+template <class Forest>
+ForestState<Forest> to_state(const Arrays& arrays) {
+  const ArraySource source(arrays);
+  return read_state<Forest>(source);
+}
+
+enum class Kind : std::uint8_t { kLabels, kNumbers };
+
+template <class Forest>
+inline constexpr Kind kKindOf = std::is_same_v<Forest, LabelForest> ? Kind::kLabels : Kind::kNumbers;
+
+// All arrays that a state of this kind has.
+inline const Arrays& arrays_of(Kind kind) {
+  static const Arrays of_labels = to_arrays(ForestState<LabelForest>());
+  static const Arrays of_numbers = to_arrays(ForestState<GaussianForest>());
+  return kind == Kind::kLabels ? of_labels : of_numbers;
+}
+
+using Length = std::uint16_t;
+
+struct ByteState {
+  Kind kind;
+  Arrays arrays;
+
+  std::vector<std::uint8_t> encode() const {
+    std::vector<std::uint8_t> bytes{static_cast<std::uint8_t>(kind)};
+    const auto append = [&bytes](const void* data, std::size_t n) {
+      const auto* first = static_cast<const std::uint8_t*>(data);
+      bytes.insert(bytes.end(), first, first + n);
+    };
+    for (const NamedArray& array : arrays) {
+      const Length n = length_of(array);
+      append(&n, sizeof(n));
+    }
+    for (const NamedArray& array : arrays) {
+      std::visit([&](const auto& numbers) { append(numbers.data(), length_of(array) * sizeof(numbers[0])); },
+                 array.numbers);
+    }
+    return bytes;
+  }
+
+  // What is missing at the end is zero. None if there are no bytes, or if more than half of it is missing: so a state
+  // takes memory in proportion to its bytes.
+  static std::optional<ByteState> decode(std::span<const std::uint8_t> bytes) {
+    if (bytes.empty()) return {};
+    const std::size_t most_bytes = 2 * bytes.size();
+    const Kind kind = bytes[0] % 2 == 0 ? Kind::kLabels : Kind::kNumbers;
+    bytes = bytes.subspan(1);
+    ByteState state{kind, arrays_of(kind)};
+    const auto take = [&bytes](void* to, std::size_t n) {
+      n = std::min(n, bytes.size());
+      if (n > 0) std::memcpy(to, bytes.data(), n);
+      bytes = bytes.subspan(n);
+    };
+    std::vector<Length> lengths(state.arrays.size());
+    take(lengths.data(), lengths.size() * sizeof(Length));
+    std::size_t n_bytes = 0;
+    for (std::size_t i = 0; i < lengths.size(); ++i) {
+      n_bytes += lengths[i] * std::visit([](auto& numbers) { return sizeof(numbers[0]); }, state.arrays[i].numbers);
+    }
+    if (n_bytes > most_bytes) return {};
+    for (std::size_t i = 0; i < lengths.size(); ++i) {
+      std::visit(
+          [&](auto& numbers) {
+            numbers.assign(lengths[i], 0);
+            take(numbers.data(), numbers.size() * sizeof(numbers[0]));
+          },
+          state.arrays[i].numbers);
+    }
+    return state;
+  }
+
+ private:
+  static Length length_of(const NamedArray& array) {
+    const std::size_t n = std::visit([](const auto& numbers) { return numbers.size(); }, array.numbers);
+    return static_cast<Length>(std::min<std::size_t>(n, std::numeric_limits<Length>::max()));
+  }
+};
+
+}  // namespace onlineforest::fuzz

@@ -1,0 +1,186 @@
+// Writes states of small forests of all sorts into a folder, one file each: where the fuzzer starts.
+//   make_corpus FOLDER
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "archive.hpp"
+#include "byte_state.hpp"
+#include "rng.hpp"
+
+namespace onlineforest::fuzz {
+
+namespace {
+
+template <class Value>
+struct Data {
+  std::vector<float> rows;
+  std::vector<Value> values;
+};
+
+// Values depend on the first feature, so that there is something to learn. Later data reach farther, so that the
+// measure changes.
+template <class Value>
+Data<Value> some_data(std::size_t n, std::size_t n_features, double n_values, std::size_t when) {
+  Rng rng(when, 0);
+  Data<Value> data;
+  for (std::size_t i = 0; i < n; ++i) {
+    for (std::size_t d = 0; d < n_features; ++d) {
+      data.rows.push_back(static_cast<float>(rng.uniform() * static_cast<double>(when)));
+    }
+    const double x = data.rows[i * n_features] / static_cast<double>(when);
+    data.values.push_back(static_cast<Value>((0.7 * x + 0.3 * rng.uniform()) * n_values));
+  }
+  return data;
+}
+
+void learn(LabelForest& forest, const Data<Label>& data, std::int32_t n_classes, const StopRequested& requested = {}) {
+  forest.learn(data.rows, data.values, n_classes, 1, requested);
+}
+
+void learn(GaussianForest& forest, const Data<double>& data, std::int32_t, const StopRequested& requested = {}) {
+  forest.learn(data.rows, data.values, 1, requested);
+}
+
+template <class Forest>
+class Corpus {
+ public:
+  using Value = typename Forest::Value;
+  using Options = typename Forest::Options;
+
+  explicit Corpus(std::filesystem::path folder) : folder_(std::move(folder)) {}
+
+  // Of all kinds of forest.
+  void add_common() {
+    add("plain", [](Options&) {});
+    add("lifetime", [](Options& o) { o.lifetime = 2.0; });
+    add("split_5", [](Options& o) { o.min_samples_split = 5; });
+    add("unit_weights", [](Options& o) { o.weight_rule = WeightRule::kUnit; });
+    add("fixed_weights", [](Options& o) {
+      o.weight_rule = WeightRule::kFixed;
+      o.weights.assign(o.n_features, 0.5);
+      o.weights.back() = 0.0;
+    });
+    add("learned_weights", [](Options& o) { o.weight_rule = WeightRule::kLearned; });
+    add("window", [](Options& o) { o.keep = {KeepRule::kLatest, 12, kInfinity}; });
+    add("sample", [](Options& o) { o.keep = {KeepRule::kSample, 12, 10.0}; });
+    for (const std::size_t n : {0, 1, 2}) add(std::to_string(n) + "_points", [](Options&) {}, n);
+    add_duplicates();
+    add_forgotten();
+    add_interrupted();
+  }
+
+  // A forest that learned twice, with the usual options but for what is changed.
+  template <class Change>
+  void add(const std::string& name, Change change, std::size_t n_points = 15, std::int32_t n_classes = 3) {
+    Options options = next_options();
+    change(options);
+    Forest forest(options);
+    learn(forest, data(options, n_points, 1, n_classes), n_classes);
+    learn(forest, data(options, n_points / 3, 2, n_classes), n_classes);
+    write(name, Archive<Forest>::save(forest));
+  }
+
+ private:
+  static constexpr std::int32_t kClasses = 3;
+
+  // Another number of trees and features each time.
+  Options next_options() {
+    Options options;
+    options.n_trees = 1 + n_written_ % 3;
+    options.n_features = 2 + n_written_ % 3;
+    options.seed = n_written_;
+    return options;
+  }
+
+  static Data<Value> data(const Options& options, std::size_t n, std::size_t when, std::int32_t n_classes = kClasses) {
+    return some_data<Value>(n, options.n_features, n_classes, when);
+  }
+
+  void add_duplicates() {
+    const Options options = next_options();
+    Forest forest(options);
+    Data<Value> few = data(options, 4, 1);
+    for (int i = 0; i < 3; ++i) learn(forest, few, kClasses);
+    std::swap(few.values.front(), few.values.back());  // the same rows with other values
+    learn(forest, few, kClasses);
+    write("duplicates", Archive<Forest>::save(forest));
+  }
+
+  void add_forgotten() {
+    const Options options = next_options();
+    Forest forest(options);
+    learn(forest, data(options, 25, 1), kClasses);
+    forest.forget(std::vector<Serial>{0, 7, 24}, 1);
+    write("forgotten", Archive<Forest>::save(forest));
+    forest.keep_latest(0, 1);
+    write("all_forgotten", Archive<Forest>::save(forest));
+  }
+
+  // A few trees of a forest that was stopped between them: learning can be stopped only after a while, so there must
+  // be very many. Some have the new measure and all points, some the old one and lag behind.
+  void add_interrupted() {
+    Options options = next_options();
+    options.n_trees = 100'000;
+    Forest forest(options);
+    learn(forest, data(options, 12, 1), kClasses);
+    try {
+      learn(forest, data(options, 14, 2), kClasses, [] { return true; });
+      throw std::runtime_error("learning was to be stopped, but went on to the end");
+    } catch (const Interrupted&) {
+    }
+    ForestState<Forest> state = Archive<Forest>::save(forest);
+    const auto is_behind = [&](const TreeState& tree) { return tree.next_point.size() < state.values.size(); };
+    const auto first = std::ranges::find_if(state.trees, is_behind);
+    if (first == state.trees.begin() || std::ranges::distance(first, state.trees.end()) < 2) {
+      throw std::runtime_error("learning was stopped too soon or too late");
+    }
+    state.trees = {first[-1], first[0], first[1]};
+    state.options.n_trees = state.trees.size();
+    write("interrupted", Archive<Forest>::save(*Archive<Forest>::restore(state)));
+  }
+
+  void write(const std::string& name, ForestState<Forest> state) {
+    const std::string kind = kKindOf<Forest> == Kind::kLabels ? "labels_" : "numbers_";
+    const auto bytes = ByteState{kKindOf<Forest>, to_arrays(std::move(state))}.encode();
+    std::ofstream file(folder_ / (kind + name), std::ios::binary);
+    file.write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
+    if (!file.flush()) throw std::runtime_error("cannot write to " + folder_.string());
+    ++n_written_;
+  }
+
+  std::filesystem::path folder_;
+  std::size_t n_written_ = 0;
+};
+
+void make_corpus(const std::filesystem::path& folder) {
+  std::filesystem::create_directories(folder);
+  Corpus<LabelForest> of_labels(folder);
+  of_labels.add_common();
+  of_labels.add("many_classes", [](LabelOptions&) {}, 20, 100);
+  of_labels.add("leaf_discount", [](LabelOptions& o) { o.leaf_discount = 0.5; });
+  of_labels.add("learned_leaf_discount", [](LabelOptions& o) { o.learns_leaf_discount = true; });
+
+  Corpus<GaussianForest> of_numbers(folder);
+  of_numbers.add_common();
+  of_numbers.add("learned_tuning", [](GaussianOptions& o) { o.learns_discount = o.learns_noise = true; });
+  // So many points that there is a trend, and what was left out.
+  const auto is_calibrated = [](GaussianOptions& o) { o.has_trend = o.calibrates = true; };
+  of_numbers.add("calibrated", is_calibrated, 42);
+}
+
+}  // namespace
+
+}  // namespace onlineforest::fuzz
+
+int main(int n_arguments, char** arguments) {
+  if (n_arguments != 2) {
+    std::fprintf(stderr, "usage: make_corpus FOLDER\n");
+    return 2;
+  }
+  onlineforest::fuzz::make_corpus(arguments[1]);
+}
