@@ -1,11 +1,11 @@
 #include "archive.hpp"
 
 #include <algorithm>
-#include <atomic>
 #include <cmath>
 #include <stdexcept>
 #include <string>
 
+#include "allowance.hpp"
 #include "parallel.hpp"
 
 namespace onlineforest {
@@ -16,41 +16,35 @@ void require_state(bool ok, const char* message) {
   if (!ok) throw std::invalid_argument(std::string("not the state of a forest: ") + message);
 }
 
-// How many bytes may still be taken, by several threads.
-class Allowance {
- public:
-  explicit Allowance(std::size_t n_bytes) : left_(n_bytes) {}
+constexpr std::size_t kMostMeasures = 16;  // far more than there are: the forest's, and that of trees left behind
+constexpr std::size_t kBytesBeside = 64;   // of each point, besides its row: value, expectation, serial, place
 
-  void take(std::size_t n_bytes) {
-    std::size_t left = left_;
-    do {
-      if (n_bytes > left) throw TooLarge();
-    } while (!left_.compare_exchange_weak(left, left - n_bytes));
-  }
-
- private:
-  std::atomic<std::size_t> left_;
-};
-
-void require_prior(const LabelPrior& prior, std::size_t) {
+void require_prior(const LabelPrior& prior, const LabelOptions& options) {
   require_state(prior.leaf_discount >= 0.0 && prior.leaf_discount <= 1.0, "the leaf discount is out of range");
+  require_state(options.learns_leaf_discount || prior.leaf_discount == options.leaf_discount,
+                "the leaf discount is not the one given");
 }
 
-void require_prior(const GaussianPrior& prior, std::size_t n_features) {
+void require_prior(const GaussianPrior& prior, const GaussianOptions& options) {
+  const std::size_t n_features = options.n_features;
   constexpr double largest = 1e10 * kLargestValue;  // of what is computed from values
   const auto is_sound = [](double x) { return std::abs(x) <= largest; };
   const Trend& trend = prior.trend;
   require_state(prior.noise >= kLeastNoise && prior.noise <= 1.0, "the noise is out of range");
+  require_state(options.learns_noise || prior.noise == options.noise, "the noise is not the one given");
+  require_state(options.has_trend || trend.is_constant(), "there is a trend, but should be none");
   require_state(prior.scale >= 0.0 && is_sound(prior.scale), "the scale of the values is out of range");
   require_state(is_sound(trend.intercept), "the trend is no number");
   require_state(prior.trend_variance >= 0.0 && prior.trend_variance <= kLargestTrendVariance,
                 "the trend's variance is out of range");
   require_state(trend.is_constant() || trend.ends.size() == n_features, "the trend is one of other features");
   require_state(trend.heights.size() == trend.knots.size(), "the trend has knots without height");
+  require_state(trend.knots.size() <= kTrendColumns + n_features, "the trend has too many knots");
   std::int32_t begin = 0;
   for (const std::int32_t end : trend.ends) {
     require_state(end >= begin && static_cast<std::size_t>(end) <= trend.knots.size(),
                   "the knots of the trend are tangled");
+    require_state(static_cast<std::size_t>(end - begin) <= kMostKnots, "the trend has too many knots");
     for (std::int32_t k = begin; k < end; ++k) {
       const std::size_t i = static_cast<std::size_t>(k);
       require_state(std::isfinite(trend.knots[i]) && is_sound(trend.heights[i]), "the trend is no number");
@@ -61,14 +55,18 @@ void require_prior(const GaussianPrior& prior, std::size_t n_features) {
   require_state(static_cast<std::size_t>(begin) == trend.knots.size(), "the knots of the trend are tangled");
 }
 
-template <class Prior>
-void require_measure(const MeasureState<Prior>& measure, std::size_t n_features) {
-  require_state(measure.weights.size() == n_features, "there must be one weight per feature");
+template <class Prior, class Options>
+void require_measure(const MeasureState<Prior>& measure, const Options& options) {
+  require_state(measure.weights.size() == options.n_features, "there must be one weight per feature");
   require_state(std::ranges::all_of(measure.weights, [](double w) { return w >= 0.0 && w <= kLargestWeight; }),
                 "a weight is out of range");
-  require_state(measure.discount_rate >= 0.0 && std::isfinite(measure.discount_rate),
+  if (options.weight_rule == WeightRule::kUnit || options.weight_rule == WeightRule::kFixed) {
+    const std::vector<double> ones(options.weight_rule == WeightRule::kUnit ? options.n_features : 0, 1.0);
+    require_state(measure.weights == (ones.empty() ? options.weights : ones), "the weights are not those given");
+  }
+  require_state(measure.discount_rate >= 0.0 && measure.discount_rate <= kLargestDiscountRate,
                 "the discount rate is out of range");
-  require_prior(measure.prior, n_features);
+  require_prior(measure.prior, options);
 }
 
 // Sets what a prior expects of the points, which must not be too far from it.
@@ -169,12 +167,12 @@ class Archive<Forest>::TreeBuilder {
     count_points();
     const std::size_t n_boxes =
         static_cast<std::size_t>(std::ranges::count_if(n_below_, [](std::int32_t n) { return n > kFewPoints; }));
-    memory.take(n_boxes * 2 * sizeof(float) * points_.n_features());
+    memory.take(BoxStore::nbytes_of(n_boxes, points_.n_features()));
     set_boxes_and_values(memory, stop);
   }
 
  private:
-  static constexpr std::size_t kBetweenLooks = 1024;  // nodes
+  static constexpr std::size_t kBetweenLooks = std::size_t{1} << 16;  // labels, roughly
 
   void set_node(std::size_t i) {
     const NodeIndex j = static_cast<NodeIndex>(i);
@@ -247,6 +245,12 @@ class Archive<Forest>::TreeBuilder {
   // Children before parents.
   void set_boxes_and_values(Allowance& memory, StopProbe& stop) {
     std::size_t n_bytes = 0, n_done = 0;
+    const auto look = [&] {
+      const std::size_t now = tree_.target_.nbytes();
+      memory.take(now - std::min(now, n_bytes));
+      n_bytes = std::max(now, n_bytes);
+      n_done = 0;
+    };
     for (auto j = order_.rbegin(); j != order_.rend(); ++j) {
       if (n_below(*j) > kFewPoints) tree_.nodes_.add_box(*j);
       if (tree_.nodes_[*j].is_leaf()) {
@@ -254,18 +258,21 @@ class Archive<Forest>::TreeBuilder {
       } else {
         set_internal(*j);
       }
-      stop.tick(points_.n_features());
-      if (++n_done % kBetweenLooks != 0 && n_done != n_) continue;
-      const std::size_t now = tree_.target_.nbytes();
-      memory.take(now - std::min(now, n_bytes));
-      n_bytes = std::max(now, n_bytes);
+      const std::size_t work = tree_.target_.size(*j);
+      stop.tick(points_.n_features() + work);
+      if ((n_done += 1 + work) >= kBetweenLooks) look();
     }
+    look();
   }
 
   void set_leaf(NodeIndex j) {
     const Node& leaf = tree_.nodes_[j];
     const std::size_t n_features = points_.n_features();
     tree_.find_points(j, slots_);
+    // In the order of the labels each is added at the end of a set.
+    if constexpr (!Forest::Target::kKeepsOrder) {
+      std::ranges::sort(slots_, {}, [this](Slot slot) { return points_.value(slot); });
+    }
     tree_.target_.add_to_leaf(j, 0, kNoSlot, points_, slots_);
     if (tree_.nodes_.has_box(j)) {
       float* lower = tree_.nodes_.lower(j);
@@ -347,6 +354,7 @@ std::unique_ptr<Forest> Archive<Forest>::restore(const State& state, const Resto
   } else {
     require_state(!state.values.empty(), "there is a measure, but no points");
   }
+  require_state(n_measures <= kMostMeasures, "there are more measures than interrupted calls leave behind");
   std::vector<std::vector<std::size_t>> trees_of(n_measures);
   const auto is_measure = [&](MeasureIndex i) { return i >= 0 && static_cast<std::size_t>(i) < n_measures; };
   require_state(state.measure == kNoMeasure || is_measure(state.measure), "the measure is none of those there are");
@@ -368,11 +376,12 @@ std::unique_ptr<Forest> Archive<Forest>::restore(const State& state, const Resto
   }
   for (std::size_t i = 0; i < n_measures; ++i) {
     require_state(!trees_of[i].empty() || state.measure == static_cast<MeasureIndex>(i), "a measure is no one's");
-    require_measure(state.measures[i], n_features);
+    require_measure(state.measures[i], state.options);
   }
 
   Allowance memory(options.max_bytes);
-  memory.take(state.rows.size() * sizeof(float) + state.values.size() * sizeof(state.values[0]));
+  memory.take(state.rows.size() * sizeof(float) + state.values.size() * kBytesBeside);
+  memory.take(state.trees.size() * sizeof(TargetTree));
   auto forest = std::make_unique<Forest>(state.options);
   forest->points_.append(state.rows, state.values);
   try {

@@ -8,9 +8,9 @@
 #include <cstdint>
 #include <limits>
 #include <memory>
-#include <stdexcept>
 #include <vector>
 
+#include "allowance.hpp"
 #include "gaussian_forest.hpp"
 #include "label_forest.hpp"
 
@@ -50,11 +50,6 @@ struct ForestState {
   std::uint64_t n_seen = 0;
   double turned_away = -kInfinity;
   std::vector<TreeState> trees;
-};
-
-// A forest would take more memory than it may.
-struct TooLarge : std::invalid_argument {
-  TooLarge() : std::invalid_argument("the forest would take more memory than it may") {}
 };
 
 struct RestoreOptions {

@@ -17,10 +17,9 @@ namespace onlineforest {
 
 namespace {
 
-constexpr std::size_t kTrendPoints = 4096;       // at most, for a trend
-constexpr std::size_t kKnots[] = {2, 4, 8, 16};  // of a trend, per feature
-constexpr std::size_t kPointsPerColumn = 6;      // at least; fewer knots where there are few points
-constexpr std::size_t kTrendColumns = 256;       // fewer knots where there are many features, none for more
+constexpr std::size_t kTrendPoints = 4096;               // at most, for a trend
+constexpr std::size_t kKnots[] = {2, 4, 8, kMostKnots};  // of a trend, per feature
+constexpr std::size_t kPointsPerColumn = 6;              // at least; fewer knots where there are few points
 constexpr std::size_t kFewestLeftOut = 256, kMostLeftOut = 1000, kLeftOutOneIn = 20;  // for a calibration
 
 // Random numbers apart from those of the trees and the trial.
@@ -274,9 +273,9 @@ std::vector<double> GaussianForest::log_density(std::span<const float> rows, std
       result[i] = values[i] == trend ? kInfinity : -kInfinity;
       return;
     }
-    const double mean = law.moments().mean, unit = prior.scale * calibration_.scale;
+    const double mean = law.moments().mean;
     const double x = mean + ((values[i] - trend) / prior.scale - mean) / calibration_.scale;
-    result[i] = law.log_density(x) - std::log(unit);
+    result[i] = law.log_density(x) - std::log(prior.scale) - std::log(calibration_.scale);
   });
   return result;
 }
@@ -374,14 +373,17 @@ void GaussianForest::calibrate(std::size_t n_threads, StopSignal& signal) {
 void GaussianForest::restore(const Extra& extra) {
   require(std::ranges::all_of(points_.values(), [](double y) { return std::abs(y) <= kLargestValue; }),
           "a value is out of range");
-  constexpr double largest = 1e70;
+  constexpr double least = 1e-7, largest = 1e70;
   require(extra.calibration.noise >= 0.0 && extra.calibration.noise <= largest,
           "the noise of the calibration is out of range");
-  require(extra.calibration.scale >= 1.0 / largest && extra.calibration.scale <= largest,
+  require(extra.calibration.scale >= least && extra.calibration.scale <= largest,
           "the scale of the calibration is out of range");
   require(std::ranges::all_of(extra.calibration.levels, [](double u) { return u >= 0.0 && u <= 1.0; }),
           "a level of the calibration is out of range");
   require(std::ranges::is_sorted(extra.calibration.levels), "the levels of the calibration are not sorted");
+  require(options_.calibrates ||
+              (extra.calibration.scale == 1.0 && extra.calibration.noise == 0.0 && extra.calibration.levels.empty()),
+          "it is calibrated, but should not be");
   calibration_ = extra.calibration;
   n_calibrated_ = extra.n_calibrated;
 }

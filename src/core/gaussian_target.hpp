@@ -60,7 +60,7 @@ class GaussianTarget {
   using Points = PointStore<Value>;
   using Slots = std::span<const Slot>;
 
-  static constexpr bool kFromChildren = true;  // see LabelTarget
+  static constexpr bool kFromChildren = true, kKeepsOrder = true;  // see LabelTarget
 
   explicit GaussianTarget(std::int32_t min_samples_split) : min_samples_split_(min_samples_split) {}
 
@@ -126,6 +126,8 @@ class GaussianTarget {
     clear(leaf);
     add_to_leaf(leaf, 0, kNoSlot, points, others());
   }
+
+  std::size_t size(NodeIndex) const { return 1; }
 
   bool is_mixed(NodeIndex leaf) const { return state(leaf).is_mixed; }
 

@@ -5,9 +5,9 @@
 // only leaves have counts: a leaf of one label its number of points, a mixed leaf a block of counts, in the order
 // of its set.
 //
-// What every kind of target offers to the tree: Value, Prior, kFromChildren, empty_copy, set_measure, set_time,
-// expect_nodes, reserve_nodes, truncate, may_pause, is_paused, stays_paused, is_small, is_mixed, add_to_leaf,
-// remove_from_leaf, remove_one, combine, move, clear, nbytes; and absorb, absorb_one unless kFromChildren.
+// What every kind of target offers to the tree: Value, Prior, kFromChildren, kKeepsOrder, size, empty_copy,
+// set_measure, set_time, expect_nodes, reserve_nodes, truncate, may_pause, is_paused, stays_paused, is_small, is_mixed,
+// add_to_leaf, remove_from_leaf, remove_one, combine, move, clear, nbytes; and absorb, absorb_one unless kFromChildren.
 #pragma once
 
 #include <cstdint>
@@ -37,6 +37,8 @@ class LabelTarget {
   // Whether one more value below an internal node makes it to be set anew from its children. Not here: values pass
   // through from above.
   static constexpr bool kFromChildren = false;
+  // Whether the order in which the values of a leaf are added matters.
+  static constexpr bool kKeepsOrder = false;
 
   explicit LabelTarget(std::int32_t min_samples_split) : min_samples_split_(min_samples_split) {}
 
@@ -97,6 +99,9 @@ class LabelTarget {
     }
     sets_.erase(leaf, label);
   }
+
+  // How many values are kept of a node.
+  std::size_t size(NodeIndex j) const { return sets_.size(j); }
 
   // Whether a leaf holds different values.
   bool is_mixed(NodeIndex leaf) const { return sets_.size(leaf) > 1; }

@@ -54,6 +54,7 @@ enum class WeightRule {
 
 inline bool is_known(WeightRule rule) { return rule >= WeightRule::kUnit && rule <= WeightRule::kLearned; }
 
+inline constexpr double kLargestDiscountRate = 1e300;  // finite, so that 0 time times it is 0
 // The largest weight a feature may have: beyond, the rate of a box could overflow.
 inline constexpr double kLargestWeight = 1e200;
 
@@ -131,7 +132,6 @@ class MeasureSchedule {
 
  private:
   static constexpr double kTolerance = 0.1;
-  static constexpr double kLargestDiscountRate = 1e300;  // finite, so that 0 time times it is 0
 
   // How many points must have come since. What is learned gets better with every point, a range hardly.
   std::uint64_t wait() const {

@@ -71,6 +71,12 @@ class BoxStore {
       : n_features_(n_features),
         shift_(std::bit_width(std::clamp<std::size_t>(kPageNumbers / (2 * n_features), 1, 256)) - 1) {}
 
+  // What so many boxes take in memory, or a little less.
+  static std::size_t nbytes_of(std::size_t n_boxes, std::size_t n_features) {
+    const std::size_t per_page = std::size_t{1} << BoxStore(n_features).shift_;
+    return (n_boxes + per_page - 1) / per_page * per_page * 2 * sizeof(float) * n_features;
+  }
+
   BoxIndex add() {
     if (!free_.empty()) {
       const BoxIndex i = free_.back();

@@ -165,6 +165,8 @@ class Tenure {
     if (is_limited() && serials.size() > options_.capacity) {
       throw std::invalid_argument("there are more points than it may hold");
     }
+    if (!is_limited() && turned_away != -kInfinity)
+      throw std::invalid_argument("one was turned away from an open door");
     if (!(turned_away <= largest_key(n_seen))) throw std::invalid_argument("one was turned away that cannot have come");
     std::vector<Serial> sorted(serials.begin(), serials.end());
     std::ranges::sort(sorted);
@@ -172,7 +174,12 @@ class Tenure {
     if (!sorted.empty() && (sorted.front() < 0 || static_cast<std::uint64_t>(sorted.back()) >= n_seen)) {
       throw std::invalid_argument("a point came when none did");
     }
-    for (const Serial serial : serials) add(serial);
+    for (const Serial serial : serials) {
+      if (is_limited() && !(key_of(serial) > turned_away)) {
+        throw std::invalid_argument("one was turned away that was to stay more than one that is here");
+      }
+      add(serial);
+    }
     n_seen_ = static_cast<Serial>(n_seen);
     turned_away_ = turned_away;
   }
@@ -202,7 +209,7 @@ class Tenure {
 
   double largest_key(std::uint64_t n_seen) const {
     const double time = static_cast<double>(n_seen);
-    return options_.rule == KeepRule::kSample ? key_of(time, 0.0) : time;
+    return options_.rule == KeepRule::kSample ? key_of(time, 0.0) : time - 1.0;
   }
 
   KeepOptions options_;

@@ -14,6 +14,9 @@
 
 namespace onlineforest {
 
+inline constexpr std::size_t kMostKnots = 16;      // per feature
+inline constexpr std::size_t kTrendColumns = 256;  // that are fitted: knots less one per feature, of all features
+
 // A sum of functions of one feature each, straight between knots and constant beyond the first and the last: a line
 // that is followed beyond the data leads anywhere. A feature without knots adds nothing.
 struct Trend {

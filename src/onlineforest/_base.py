@@ -8,8 +8,8 @@ from __future__ import annotations
 import math
 import os
 import threading
-from collections.abc import Iterable, Mapping
-from contextlib import AbstractContextManager
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from numbers import Integral, Real
 from typing import Any, BinaryIO, ClassVar, Self
@@ -67,6 +67,7 @@ class BaseMondrianForest(BaseEstimator):
     _built_with: dict[str, Any]
     _ids: Ids
     _lock: AbstractContextManager[bool]
+    _journal: list[tuple[Any, Lesson, list[Id] | None, int]]  # what is being learned
     n_estimators: int
     lifetime: float
     min_samples_split: int
@@ -121,7 +122,7 @@ class BaseMondrianForest(BaseEstimator):
     def ids_(self) -> frozenset[Id]:
         """The ids of the stored samples that have one."""
         check_is_fitted(self)
-        with self._lock:
+        with self._locked():
             return frozenset(self._ids.only_of(self._forest.serials).names())
 
     @property
@@ -242,7 +243,7 @@ class BaseMondrianForest(BaseEstimator):
             raise ValueError("forget needs X and y, or ids, but not both.")
         if ids is None and (X is None or y is None):
             raise ValueError("forget needs X and y, or ids.")
-        with self._lock:
+        with self._locked():
             self._check_parameters_unchanged()
             if ids is not None:
                 self._forget_ids(check_ids(ids))
@@ -275,7 +276,7 @@ class BaseMondrianForest(BaseEstimator):
         self._check_parameters_unchanged()
         if not isinstance(n_samples, Integral) or isinstance(n_samples, bool) or n_samples < 0:
             raise ValueError(f"n_samples must be a whole number, at least 0. Got {n_samples!r}.")
-        with self._lock:
+        with self._locked():
             self._forest.keep_latest(min(int(n_samples), 2**62), self._n_threads())
             self._drop_stale_ids()
         return self
@@ -411,7 +412,7 @@ class BaseMondrianForest(BaseEstimator):
 
     def _learn_afresh(self, X: ArrayLike, y: ArrayLike, ids: Iterable[Id] | None) -> None:
         """What `fit` does."""
-        with self._own_lock(), unchanged_on_error(self):
+        with self._locked(), unchanged_on_error(self):
             rows, target = self._check_batch(X, y, reset=True)
             names = None if ids is None else check_ids(ids, len(rows))
             lesson = self._lesson(target, starts=True)
@@ -424,7 +425,7 @@ class BaseMondrianForest(BaseEstimator):
         self, X: ArrayLike, y: ArrayLike, ids: Iterable[Id] | None, **options: Any
     ) -> None:
         """What `partial_fit` does."""
-        with self._own_lock(), unchanged_on_error(self) as keep_changes:
+        with self._locked(), unchanged_on_error(self) as keep_changes:
             starts = not hasattr(self, "_forest")
             if not starts:
                 self._check_parameters_unchanged()
@@ -437,6 +438,7 @@ class BaseMondrianForest(BaseEstimator):
                 self._ids.check_new(names, self._forest.are_stored)
             lesson = self._lesson(target, starts=starts, **options)
             n_before = self._forest.n_seen
+            self._journal.append((self._forest, lesson, names, n_before))
             try:
                 self._forest.learn(rows, *lesson.values, self._n_threads())
             finally:
@@ -444,14 +446,31 @@ class BaseMondrianForest(BaseEstimator):
                 if self._forest.n_seen > n_before:
                     self._note(lesson, names, n_before)
                     keep_changes()
+                self._journal.clear()
 
     def _own_lock(self) -> AbstractContextManager[bool]:
         """What keeps threads apart that learn or forget, so that ids and classes are right.
 
         The core has its own lock for what it does itself.
         """
+        self.__dict__.setdefault("_journal", [])
         lock: AbstractContextManager[bool] = self.__dict__.setdefault("_lock", threading.RLock())
         return lock
+
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        """With the lock held, and everything noted that the core has learned."""
+        with self._own_lock():
+            self._finish_journal()
+            yield
+
+    def _finish_journal(self) -> None:
+        """Note what a call could not: an interrupt may come when the core has just returned."""
+        own = self.__dict__.get("_forest")
+        for forest, lesson, ids, first_serial in self._journal:
+            if own is not None and forest is own and own.n_seen > first_serial:
+                self._note(lesson, ids, first_serial)
+        self._journal.clear()
 
     def _note(self, lesson: Lesson, ids: list[Id] | None, first_serial: int) -> None:
         for name, value in lesson.known.items():
@@ -524,12 +543,12 @@ class BaseMondrianForest(BaseEstimator):
                 )
 
     def __getstate__(self) -> dict[str, Any]:
-        with self._own_lock():
+        with self._locked():
             state: dict[str, Any] = super().__getstate__().copy()
             if "_forest" in state:
                 state["_ids"] = self._ids.only_of(self._forest.serials)
                 state["_forest"] = self._forest.get_state()
-        del state["_lock"]
+        del state["_lock"], state["_journal"]
         return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:

@@ -207,6 +207,8 @@ class MondrianForestClassifier(ClassifierMixin, BaseMondrianForest):
     def classes_(self) -> NDArray[Any]:
         """The classes known, sorted."""
         check_is_fitted(self)
+        if self._journal:
+            self._wait_for_others()
         return self._codes.classes
 
     @property
@@ -343,6 +345,8 @@ class MondrianForestClassifier(ClassifierMixin, BaseMondrianForest):
         'yes'
         """
         with self._own_lock():
+            if self._journal:
+                self._finish_journal()
             code = self._codes.code_of(y) if hasattr(self, "_forest") else None
             if code is None or id is not None:  # or the first sample, or no label at all
                 if np.ndim(y) != 0:
@@ -418,9 +422,13 @@ class MondrianForestClassifier(ClassifierMixin, BaseMondrianForest):
             try:
                 if self._forest.predict_one(x, probabilities):
                     return codes.in_class_order(probabilities), codes.classes
+                self._wait_for_others()  # one learns a new class: ask again
             except TypeError:
                 x = check_row(x)
-            # Or another thread learned a new class meanwhile: ask again.
+
+    def _wait_for_others(self) -> None:
+        with self._locked():
+            pass
 
     def _predict(self, X: ArrayLike) -> tuple[NDArray[np.float64], NDArray[Any]]:
         """Probabilities, and the classes their columns stand for."""
@@ -430,7 +438,7 @@ class MondrianForestClassifier(ClassifierMixin, BaseMondrianForest):
             probabilities = self._forest.predict(rows, n_threads)
             if probabilities.shape[1] == codes.n_classes:
                 return codes.in_class_order(probabilities), codes.classes
-            # Another thread learned a new class meanwhile: ask again.
+            self._wait_for_others()  # one learns a new class: ask again
 
     def predict_log_proba(self, X: ArrayLike) -> NDArray[np.float64]:
         """Logarithm of the probability of each class.

@@ -97,7 +97,10 @@ def build_command() -> click.Group:
 
     @onlineforest.command()
     @click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path))
-    def verify(files: tuple[Path, ...]) -> None:
+    @click.option(
+        "--max-bytes", type=click.IntRange(0), help="Refuse forests that take more memory."
+    )
+    def verify(files: tuple[Path, ...], max_bytes: int | None) -> None:
         """Check model files: their digests, and every node of every tree.
 
         Exits with 1 if one of them is not sound. Takes the memory of the largest forest.
@@ -108,7 +111,7 @@ def build_command() -> click.Group:
         for file in files:
             try:
                 with readable_errors():
-                    click.echo(f"{file}: sound, {verify_file(file)}")
+                    click.echo(f"{file}: sound, {verify_file(file, max_bytes)}")
             except click.ClickException as error:
                 error.show()
                 n_bad += 1

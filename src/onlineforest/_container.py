@@ -168,7 +168,7 @@ def _as_written(name: str, array: NDArray[Any]) -> NDArray[Any]:
             f"Arrays must have at most {_MAX_DIMENSIONS} dimensions. "
             f"Got {array.ndim} for {name!r} instead."
         )
-    written = np.asarray(array, dtype=dtype)
+    written = np.asarray(array, dtype=dtype, order="C")
     if not _is_sound(written):
         raise ValueError(f"The bools of {name!r} are not all 0 or 1.")
     return written

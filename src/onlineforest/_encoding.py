@@ -11,6 +11,7 @@ import math
 import re
 from collections.abc import Iterable, Mapping
 from itertools import pairwise
+from numbers import Integral, Real
 from typing import Any, NoReturn
 
 import numpy as np
@@ -18,6 +19,7 @@ from numpy.typing import NDArray
 
 from onlineforest._container import ModelFileError, parse_json
 
+_WIDE_ENOUGH = 4096  # characters that an array of strings may have room for, unless one has more
 _MAX_LABEL_BYTES = 2**28  # of all labels of a classifier: one long string makes them all as wide
 _NUMBERS_OR_TEXT = re.compile(r"[<>|](b1|[iu][1248]|f(2|4|8|16)|U[1-9][0-9]{0,7})")
 _TIMES = re.compile(r"[<>][mM]8\[[0-9]{0,6}(Y|M|W|D|h|m|s|ms|us|ns|ps|fs|as)\]")
@@ -52,23 +54,28 @@ def encode_parameters(parameters: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _encode_parameter(name: str, value: Any) -> Any:
-    if isinstance(value, np.generic):
-        value = value.item()
-    if isinstance(value, float) and not math.isfinite(value):
-        return {"float": repr(value)}
-    if value is None or isinstance(value, bool | int | float | str):
+    if isinstance(value, np.bool_):
+        return bool(value)
+    if value is None or isinstance(value, bool | str):
         return value
+    if isinstance(value, Integral) and abs(int(value)) < 2**63:
+        return int(value)
+    if isinstance(value, Real):
+        return float(value) if math.isfinite(value) else {"float": repr(float(value))}
     if isinstance(value, np.random.RandomState):
         return {"RandomState": _encode_random_state(name, value)}
     kind = "list" if isinstance(value, list) else "array"
-    return {kind: np.asarray(value, dtype=np.float64).tolist()}
+    try:
+        return {kind: np.asarray(value, dtype=np.float64).tolist()}
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{name} is {value!r}, which cannot be saved.") from error
 
 
 def decode_parameters(encoded: Mapping[str, Any], known: Iterable[str]) -> dict[str, Any]:
-    """The parameters; those not `known` are refused."""
-    unknown = encoded.keys() - set(known)
-    if unknown:
-        _refuse(f"its parameter {min(unknown)!r} is not known")
+    """The parameters; they must be those `known`, or they would get a value by default."""
+    known = set(known)
+    for name in sorted(encoded.keys() ^ known):
+        _refuse(f"its parameter {name[:40]!r} is {'missing' if name in known else 'not known'}")
     return {name: _decode_parameter(name, value) for name, value in encoded.items()}
 
 
@@ -78,11 +85,13 @@ def _decode_parameter(name: str, value: Any) -> Any:
     match value:
         case {"float": "inf" | "-inf" | "nan" as text, **others} if not others:
             return float(text)
-        case {"list": list(numbers), **others} if not others and _are_numbers(numbers):
-            return numbers
-        case {"array": list(numbers), **others} if not others and _are_numbers(numbers):
-            return np.array(numbers, dtype=np.float64)
-        case {"RandomState": dict(state), **others} if not others:
+        case {"list": list(numbers), **others} if not others and name == "feature_weights":
+            if _are_numbers(numbers):
+                return numbers
+        case {"array": list(numbers), **others} if not others and name == "feature_weights":
+            if _are_numbers(numbers):
+                return np.array(numbers, dtype=np.float64)
+        case {"RandomState": dict(state), **others} if not others and name == "random_state":
             return _decode_random_state(name, state)
     _refuse(f"its parameter {name!r} cannot be read")
 
@@ -142,14 +151,25 @@ def encode_labels(labels: NDArray[Any]) -> dict[str, Any]:
         values = [str.__str__(label) for label in labels]
     elif _NUMBERS_OR_TEXT.fullmatch(dtype):
         values = [v if isinstance(v, bool | int | str) else float(v) for v in labels.tolist()]
+        if values != labels.tolist():
+            raise ValueError(f"Labels of dtype {labels.dtype} cannot be saved: they are too long.")
     else:
         raise ValueError(f"Labels of dtype {labels.dtype} cannot be saved.")
-    if labels.nbytes > _MAX_LABEL_BYTES:
+    if _is_too_wide(labels.dtype, values):
         raise ValueError(
             f"The labels take {labels.nbytes} bytes as an array, which cannot be saved. Strings of "
             "very different length are better an array of objects."
         )
     return {"dtype": dtype, "values": values}
+
+
+def _is_too_wide(dtype: np.dtype[Any], values: list[Any]) -> bool:
+    """Whether an array of labels would take far more memory than they do."""
+    if dtype.kind == "U":
+        width = dtype.itemsize // np.dtype("U1").itemsize
+        if width > max(_WIDE_ENOUGH, *map(len, values)):
+            return True
+    return dtype.itemsize * len(values) > _MAX_LABEL_BYTES
 
 
 def decode_labels(encoded: Any) -> NDArray[Any]:
@@ -174,15 +194,18 @@ def _decode_labels(dtype: str, values: list[Any]) -> NDArray[Any]:
             return np.array(values, dtype=np.int64).astype(dtype)
     elif _NUMBERS_OR_TEXT.fullmatch(dtype):
         kind = {"b": bool, "f": float, "U": str}.get(dtype[1], int)
-        too_large = np.dtype(dtype).itemsize * len(values) > _MAX_LABEL_BYTES
-        if not too_large and all(type(value) is kind for value in values):
+        are_right = all(type(value) is kind for value in values)
+        if kind is float:
+            are_right = are_right and all(value.is_integer() for value in values)
+        if are_right and not _is_too_wide(np.dtype(dtype), values):
             try:
-                labels = np.array(values, dtype=dtype)
+                with np.errstate(over="ignore"):
+                    labels = np.array(values, dtype=dtype)
             except OverflowError:  # a number that is too large for its type
                 _refuse(f"its classes are not all of type {dtype}")
             if labels.tolist() == values:  # nothing was cut off
                 return labels
-    _refuse(f"its classes are not all of type {dtype[:20]}")
+    _refuse(f"its classes are not all of type {dtype[:20]!r}")
 
 
 # Ids of samples

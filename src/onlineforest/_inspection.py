@@ -16,14 +16,13 @@ _SHOWN = 10  # of a list
 def describe(path: str | os.PathLike[str]) -> dict[str, Any]:
     """All that the header of a file says; the digest is not checked, nor are the arrays read."""
     header = read_header(path)
-    facts: dict[str, Any] = {
-        "file_bytes": header.n_bytes,
-        "format_version": header.format_version,
-        "sha256": header.sha256,
-    }
+    facts: dict[str, Any] = {}
     for key, text in header.metadata.items():
-        is_text = key in _TEXTS
-        facts[key] = text if is_text else parse_json(text, f"{os.fspath(path)}: its {key}")
+        what = f"{os.fspath(path)}: its {ascii(key)[1:-1][:40]}"
+        facts[key] = text if key in _TEXTS else parse_json(text, what)
+    facts["file_bytes"] = header.n_bytes
+    facts["format_version"] = header.format_version
+    facts["sha256"] = header.sha256
     facts["tensors"] = {
         name: {"dtype": str(tensor.dtype), "shape": list(tensor.shape)}
         for name, tensor in header.tensors.items()
@@ -31,9 +30,9 @@ def describe(path: str | os.PathLike[str]) -> dict[str, Any]:
     return facts
 
 
-def verify_file(path: str | os.PathLike[str]) -> str:
+def verify_file(path: str | os.PathLike[str], max_bytes: int | None = None) -> str:
     """Check a file and all of the forest in it, twice over; return what it is in a few words."""
-    forest = load(path)
+    forest = load(path, max_bytes=max_bytes)
     # Loading has checked it already, while it built the trees; this looks at what was built.
     forest._forest.check_invariants()
     return (
@@ -46,13 +45,13 @@ def lines_about(path: str | os.PathLike[str], tensors: bool = False) -> Iterator
     """What a file holds, for people."""
     facts = describe(path)
     try:
-        lines = list(_lines(facts))
+        estimator, lines = _printable(facts["estimator"]), list(_lines(facts))
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise ModelFileError(
             f"{os.fspath(path)} is not a valid model file: its metadata cannot be read ({error!r})."
         ) from error
     width = max(len(label) for label, _ in lines)
-    yield f"{os.fspath(path)}: {_printable(facts['estimator'])}"
+    yield f"{os.fspath(path)}: {estimator}"
     for label, text in lines:
         yield f"  {label:{width}}  {_printable(text)}"
     if tensors:

@@ -22,6 +22,7 @@ from onlineforest._container import Contents, ModelFileError, ModelTooLargeError
 from onlineforest._core import TooLargeError
 from onlineforest._encoding import (
     decode_ids,
+    decode_labels,
     decode_parameters,
     encode_ids,
     encode_parameters,
@@ -54,6 +55,8 @@ def write_model(
     arrays, metadata = _contents_of(forest)
     if position is not None:
         metadata["position"] = _checked_position(position)
+    if not isinstance(file, str | os.PathLike) and not hasattr(file, "write"):
+        raise TypeError(f"A path or a file to write to was wanted. Got {file!r} instead.")
     if isinstance(file, str | os.PathLike):
         with replacing(file) as target:
             _container.write(target, arrays, metadata)
@@ -81,8 +84,14 @@ def read_model(
             f"{where} holds a forest of more than {max_bytes} bytes."
         ) from error
     except (ValueError, TypeError, OverflowError) as error:
-        raise ModelFileError(f"{where} is not a valid model file: {error}") from error
+        raise ModelFileError(f"{where} is not a valid model file: {_one_line(error)}") from error
     return Model(forest, position)
+
+
+def _one_line(error: Exception) -> str:
+    """What an error says, of which a stranger may have written part."""
+    text = "".join(c if c.isprintable() else " " for c in str(error))
+    return text if len(text) <= 500 else f"{text[:500]}…"
 
 
 def _refuse(why: str) -> NoReturn:
@@ -110,19 +119,23 @@ def _contents_of(forest: BaseMondrianForest) -> tuple[Arrays, dict[str, str]]:
             f"A model file can hold a forest of this library, but not of the subclass "
             f"{type(forest).__name__}, which would be lost."
         )
-    with forest._own_lock():
+    with forest._locked():
         forest._check_parameters_unchanged()
         state: Arrays = forest._forest.get_state()
         ids = forest._ids.only_of(state["serials"])
         metadata = forest._own_metadata()
+        n_features, names = forest.n_features_in_, getattr(forest, "feature_names_in_", None)
+        parameters = forest.get_params(deep=False)
+        # As they were when the forest was built: a 2.0 that was a 2 is not another value.
+        kept = {name: value for name, value in forest._built_with.items() if np.ndim(value) == 0}
     arrays = {name: array for name, array in state.items() if not name.startswith(_OPTIONS)}
-    n_features = forest.n_features_in_
     arrays["rows"] = arrays["rows"].reshape(-1, n_features)
-    text, ends = encode_ids(ids.names())
-    arrays |= {"ids.text": text, "ids.ends": ends, "ids.serials": ids.serials()}
-    names = getattr(forest, "feature_names_in_", None)
+    of_serials = np.argsort(ids.serials())  # the same ids give the same file
+    all_ids = ids.names()
+    text, ends = encode_ids(all_ids[i] for i in of_serials)
+    arrays |= {"ids.text": text, "ids.ends": ends, "ids.serials": ids.serials()[of_serials]}
     values = {
-        "parameters": encode_parameters(forest.get_params(deep=False)),
+        "parameters": encode_parameters(parameters | kept),
         "seed": int(state[f"{_OPTIONS}seed"][0]),
         "features": {
             "count": n_features,
@@ -132,11 +145,33 @@ def _contents_of(forest: BaseMondrianForest) -> tuple[Arrays, dict[str, str]]:
         "counts": _counts_of(arrays),
         **metadata,
     }
-    return arrays, {
-        "library_version": _VERSION,
-        "estimator": forest._saved_as,
-        **{key: to_json(value) for key, value in values.items()},
-    }
+    texts = {key: to_json(value) for key, value in values.items()}
+    _check_loadable(type(forest), texts, n_features)
+    return arrays, {"library_version": _VERSION, "estimator": forest._saved_as, **texts}
+
+
+def _check_loadable(
+    kind: type[BaseMondrianForest], metadata: dict[str, str], n_features: int
+) -> None:
+    """Raise rather than write, in the place of a good file perhaps, what could not be loaded."""
+    try:
+        twin = _blank_estimator(kind, metadata)
+        twin._core_options(n_features)
+        twin._n_threads()
+        if "classes" in metadata:
+            decode_labels(from_json(metadata, "classes"))
+    except (ValueError, TypeError, OverflowError) as error:
+        raise ValueError(f"This forest cannot be saved: {error}") from error
+
+
+def _blank_estimator(
+    kind: type[BaseMondrianForest], metadata: Mapping[str, str]
+) -> BaseMondrianForest:
+    """An estimator of the parameters in a file, which are checked."""
+    encoded = from_json(metadata, "parameters", dict)
+    forest = kind(**decode_parameters(encoded, kind._get_param_names()))
+    forest._validate_params()
+    return forest
 
 
 def _counts_of(arrays: Arrays) -> dict[str, int]:
@@ -154,9 +189,7 @@ def _restored(
     kind: type[BaseMondrianForest], contents: Contents, max_bytes: int | None
 ) -> BaseMondrianForest:
     metadata, arrays = contents.metadata, contents.arrays
-    parameters = decode_parameters(from_json(metadata, "parameters", dict), kind._get_param_names())
-    forest = kind(**parameters)
-    forest._validate_params()
+    forest = _blank_estimator(kind, metadata)
     n_features = _take_features(forest, from_json(metadata, "features", dict))
     seed = from_json(metadata, "seed", int)
     if not 0 <= seed < 2**64:
@@ -207,7 +240,8 @@ def _restored_core(
     if arrays.keys() != expected:
         _refuse(f"it lacks, or has beyond others, {min(arrays.keys() ^ expected)[:100]!r}")
     for name, array in arrays.items():
-        if array.ndim != 1 and (name != "rows" or array.shape[1:] != (n_features,)):
+        width = (n_features,) if name == "rows" else ()
+        if array.shape != (*array.shape[:1], *width):
             _refuse(f"its {name!r} has shape {array.shape}")
         if not name.startswith("ids."):
             state[name] = array.reshape(-1)

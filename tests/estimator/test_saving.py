@@ -22,6 +22,8 @@ from onlineforest import (
     ModelTooLargeError,
     MondrianForestClassifier,
     MondrianForestRegressor,
+    _base,
+    _container,
     load,
 )
 from onlineforest._load import load_with_position
@@ -155,6 +157,9 @@ def test_labels_that_cannot_be_saved():
     forest.partial_fit(np.repeat(X[:1], 1000, axis=0), [str(i) for i in range(1000)])
     with pytest.raises(ValueError, match="better an array of objects"):
         saved(forest)
+    long = np.resize(np.array([2**60 + 1, 5], np.longdouble), 4)
+    with pytest.raises(ValueError, match="cannot be saved: they are too long"):
+        saved(MondrianForestClassifier(2, random_state=0).fit(X[:4], long))
     records = np.array([(1,), (2,)], dtype=[("a", "i4")])
     with pytest.raises(ValueError, match="cannot be saved"):
         saved(MondrianForestClassifier(2, random_state=0).fit(X[:2], records))
@@ -233,6 +238,129 @@ def test_positions_of_a_stream():
 
 
 @each_kind
+def test_what_is_saved_can_be_loaded(kind):
+    """Odd parameters are taken, or refused before anything is written."""
+    for name, value in {
+        "lifetime": np.longdouble(2),
+        "discount": 2**70,
+        "min_samples_split": np.uint8(3),
+        "feature_weights": tuple(range(64)),
+    }.items():
+        other = loaded(small(kind, **{name: value}).fit(X, Y))
+        assert np.array_equal(getattr(other, name), value)
+    forest = small(kind, window=50).fit(X, Y)
+    forest.window, forest.n_estimators = 50.0, 5.0
+    assert type(loaded(forest).window) is int
+    for name, value in {
+        "n_jobs": 0,
+        "random_state": -1,
+    }.items():
+        forest = small(kind).fit(X, Y)
+        setattr(forest, name, value)
+        with pytest.raises(ValueError, match="cannot be saved"):
+            saved(forest)
+    forest.set_params(random_state=np.random.default_rng(0))
+    with pytest.raises(ValueError, match="cannot be saved"):
+        saved(forest)
+
+
+def test_an_interrupt_when_the_core_has_just_returned(monkeypatch):
+    """The batch is stored: its classes and ids are known, whatever is called next."""
+
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    def learn_interrupted(forest, *batch, **options):
+        with monkeypatch.context() as patch:
+            patch.setattr(_base.BaseMondrianForest, "_note", interrupt)
+            with pytest.raises(KeyboardInterrupt):
+                forest.partial_fit(*batch, **options)
+        return forest
+
+    def interrupted():
+        forest = MondrianForestClassifier(2, random_state=0).fit(X[:50], np.resize([1, 2], 50))
+        return learn_interrupted(forest, X[50:53], [3, 3, 3], ids=["a", "b", "c"])
+
+    assert interrupted().classes_.tolist() == [1, 2, 3]
+    assert interrupted().predict_proba(X).shape == (500, 3)
+    assert interrupted().predict_one(X[51]) in (1, 2, 3)
+    assert interrupted().ids_ == {"a", "b", "c"}
+    assert loaded(interrupted()).ids_ == {"a", "b", "c"}
+    assert interrupted().forget(ids=["b"]).n_samples_stored_ == 52
+    assert interrupted().learn_one(X[60], 1).n_samples_seen_ == 54
+    fresh = learn_interrupted(MondrianForestClassifier(2, random_state=0), X[:3], [1, 2, 3])
+    assert fresh.partial_fit(X[:2], [4, 5]).classes_.tolist() == [4, 5]
+
+
+def test_the_same_forest_gives_the_same_file():
+    forest = MondrianForestRegressor(1, window=2, random_state=0)
+    forest.partial_fit(X[:3], Y[:3], ids=["a", "b", "c"])
+    other = loaded(forest)
+    for each in (forest, other):
+        each.partial_fit(X[3:4], Y[3:4], ids=["a"])  # which was dropped from the window
+    assert saved(forest) == saved(other)
+
+
+def test_what_a_regressor_was_not_to_learn_is_not_taken():
+    plain = {"trend": None, "calibrate": False, "noise": 0.5, "discount": 0.1}
+    sound = saved(MondrianForestRegressor(2, random_state=0, **plain).fit(X, Y))
+    assert load(io.BytesIO(sound)).noise_ == 0.5
+    for arrays, message in (
+        ({"measures.noise": [0.1]}, "noise is not the one given"),
+        ({"calibration.scale": [50.0]}, "calibrated, but should not be"),
+        ({"calibration.levels": [0.5]}, "calibrated, but should not be"),
+        (
+            {
+                "measures.trend_ends": np.full(64, 2, np.int32),
+                "measures.trend_ends.sizes": np.array([64], np.uint64),
+                "measures.trend_knots": np.array([0, 1], np.float32),
+                "measures.trend_knots.sizes": np.array([2], np.uint64),
+                "measures.trend_heights": [0.0, 1.0],
+                "measures.trend_heights.sizes": np.array([2], np.uint64),
+            },
+            "there is a trend, but should be none",
+        ),
+    ):
+        with pytest.raises(ModelFileError, match=message):
+            load(io.BytesIO(changed(sound, arrays=arrays)))
+
+
+def test_a_trend_has_no_more_knots_than_one_that_is_learned():
+    """To fit them again takes time with the cube of their number."""
+    sound = saved(MondrianForestRegressor(2, random_state=0).fit(X, Y))
+    n = 6000
+    arrays = {
+        "measures.trend_ends": np.full(64, n, np.int32),
+        "measures.trend_ends.sizes": np.array([64], np.uint64),
+        "measures.trend_knots": np.linspace(0, 16, n).astype(np.float32),
+        "measures.trend_knots.sizes": np.array([n], np.uint64),
+        "measures.trend_heights": np.zeros(n),
+        "measures.trend_heights.sizes": np.array([n], np.uint64),
+    }
+    with pytest.raises(ModelFileError, match="too many knots"):
+        load(io.BytesIO(changed(sound, arrays=arrays)))
+
+
+def test_many_small_trees_count_as_what_they_take():
+    forest = MondrianForestClassifier(3000, feature_weights=None, random_state=0)
+    forest.fit(X[:5], [1, 2, 1, 2, 1])
+    data = saved(forest)
+    with pytest.raises(ModelTooLargeError):
+        load(io.BytesIO(data), max_bytes=forest.nbytes_ // 2)
+
+
+def test_a_leaf_of_very_many_classes_is_quick_to_load():
+    """Each label is added at the end of a set, not in its middle."""
+    n = 60_000
+    rows = np.zeros((n, 1), np.float32)
+    forest = MondrianForestClassifier(1, feature_weights=None, random_state=0)
+    data = saved(forest.fit(rows, np.arange(n)))
+    backwards = changed(data, arrays={"values": np.arange(n, dtype=np.int32)[::-1]})
+    other = load(io.BytesIO(backwards))
+    other._forest.check_invariants()
+
+
+@each_kind
 def test_what_cannot_be_saved(kind, tmp_path):
     path = tmp_path / "forest.safetensors"
     with pytest.raises(NotFittedError):
@@ -253,6 +381,9 @@ def test_what_cannot_be_saved(kind, tmp_path):
     assert not path.exists()
     with pytest.raises(IsADirectoryError):
         small(kind).fit(X, Y).save(tmp_path)
+    for odd in (42, b"path", None):
+        with pytest.raises(TypeError, match="A path or a file"):
+            small(kind).fit(X, Y).save(odd)
     with pytest.raises(FileNotFoundError):
         small(kind).fit(X, Y).save(tmp_path / "missing" / "forest.safetensors")
 
@@ -285,7 +416,7 @@ RANDOM_STATE = {"key": [1] * 624, "pos": 0, "gauss": None}
 WRONG = [
     ({"estimator": "Forest"}, {}, "holds a 'Forest', which is not known"),
     ({"estimator": None}, {}, "holds a '', which is not known"),
-    ({"estimator": "MondrianForestRegressor"}, {}, "'discount' is|'leaf_discount' is not known"),
+    ({"estimator": "MondrianForestRegressor"}, {}, "parameter 'calibrate' is missing"),
     ({"parameters": None}, {}, "does not say its parameters"),
     ({"parameters": []}, {}, "its parameters is list, not dict"),
     ({"parameters": {"n_trees": 3}}, {}, "parameter 'n_trees' is not known"),
@@ -323,12 +454,28 @@ WRONG = [
     ({"classes": ["a", "b", "c"]}, {}, "classes cannot be read"),
     ({"classes": {"dtype": "<U1", "values": ["a", "c", "b"]}}, {}, "not sorted"),
     ({"classes": {"dtype": "<U1", "values": ["a", "a", "b"]}}, {}, "not distinct"),
-    ({"classes": {"dtype": "<U1", "values": ["a", "b", "cc"]}}, {}, "not all of type <U1"),
-    ({"classes": {"dtype": "<U1", "values": ["a", "b", 3]}}, {}, "not all of type <U1"),
-    ({"classes": {"dtype": "|i1", "values": [1, 2, 300]}}, {}, "not all of type |i1"),
-    ({"classes": {"dtype": "<U999999999", "values": ["a", "b"]}}, {}, "not all of type <U99"),
+    ({"classes": {"dtype": "<U1", "values": ["a", "b", "cc"]}}, {}, "not all of type '<U1"),
+    ({"classes": {"dtype": "<U1", "values": ["a", "b", 3]}}, {}, "not all of type '<U1"),
+    ({"classes": {"dtype": "|i1", "values": [1, 2, 300]}}, {}, "not all of type"),
+    ({"classes": {"dtype": "<U999999999", "values": ["a", "b"]}}, {}, "not all of type '<U99"),
     ({"classes": {"dtype": "<U1", "values": []}}, {}, "classes cannot be read"),
-    ({"classes": {"dtype": "O", "values": ["a", "b", "c"]}}, {}, "not all of type O"),
+    ({"classes": {"dtype": "O", "values": ["a", "b", "c"]}}, {}, "not all of type 'O'"),
+    ({"classes": {"dtype": "<f8", "values": [0.5, 0.7, 1.0]}}, {}, "not all of type '<f8'"),
+    ({"classes": {"dtype": "<f2", "values": [1e6, 2e6, 3e6]}}, {}, "not all of type '<f2'"),
+    ({"classes": {"dtype": "<U4097", "values": ["a", "b", "c"]}}, {}, "not all of type '<U4097'"),
+    ({"classes": {"dtype": "\n\x1b", "values": ["a", "b", "c"]}}, {}, r"not all of type '.n.x1b'"),
+    ({"parameters": {"lifetime": {"list": [1.5] * 99}}}, {}, "'lifetime' cannot be read"),
+    ({"parameters": {"n_jobs": {"RandomState": {}}}}, {}, "'n_jobs' cannot be read"),
+    ({"parameters": {"discount": "x" * 10**6}}, {}, "'discount' parameter"),
+    ({"parameters": {"leaf_discount": 0.25}}, {}, "leaf discount is not the one given"),
+    ({"parameters": {"feature_weights": None}}, {}, "weights are not those given"),
+    ({"parameters": {"feature_weights": {"list": [1.0] * 64}}}, {}, "weights are not those given"),
+    ({}, {"turned_away": [59.5]}, "not the state of a forest"),
+    ({}, {"turned_away": [60.0]}, "not the state of a forest"),
+    ({}, {"turned_away": [20.0]}, "not the state of a forest"),
+    ({}, {"rows": np.zeros(50 * 64, np.float32)}, "'rows' has shape"),
+    ({}, {"n_seen": np.array([2**53 + 1], np.uint64)}, "more points were seen"),
+    ({}, {"measures.discount_rate": [1e301]}, "discount rate is out of range"),
     ({"classes": {"dtype": "<U1", "values": ["a", "b"]}}, {}, "2 classes do not have a code"),
     ({"class_codes": [0, 1, 1]}, {}, "do not have a code each"),
     ({"class_codes": [0, 1, True]}, {}, "do not have a code each"),
@@ -357,6 +504,9 @@ WRONG = [
 @pytest.mark.parametrize(("metadata", "arrays", "message"), WRONG)
 def test_a_wrong_file_is_refused_by_what_is_wrong(classifier, tmp_path, metadata, arrays, message):
     path = tmp_path / "wrong.safetensors"
+    if isinstance(metadata.get("parameters"), dict):
+        sound = json.loads(_container.read(io.BytesIO(classifier)).metadata["parameters"])
+        metadata = {"parameters": sound | metadata["parameters"]}
     path.write_bytes(changed(classifier, metadata, arrays))
     with pytest.raises(ModelFileError, match=message) as raised:
         load(path)

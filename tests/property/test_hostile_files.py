@@ -36,6 +36,9 @@ FILES = [
             ROWS, ROWS[:, 1], ids=[f"person {i}" for i in range(40)]
         ),
         MondrianForestClassifier(1, random_state=0).fit(ROWS, LABELS).keep_latest(0),
+        MondrianForestClassifier(1, reservoir=30, half_life=9, random_state=0).fit(
+            np.vstack([ROWS, ROWS]), np.arange(80)
+        ),
     )
 ]
 ODD_NUMBERS = [
@@ -111,10 +114,15 @@ def check_refused_or_sound(data):
     if forest.n_features_in_ != 3:
         return
     if forest.n_samples_stored_:
-        probabilities = getattr(forest, "predict_proba", forest.predict)(ROWS)
-        assert np.isfinite(probabilities).all()
+        assert np.isfinite(forest.novelty(ROWS)).all()
+        if isinstance(forest, MondrianForestClassifier):
+            assert np.isfinite(forest.predict_proba(ROWS)).all()
+        else:
+            assert np.isfinite(forest.predict(ROWS, return_std=True)).all()
+            assert np.isfinite(forest.predict_quantiles(ROWS)).all()
+            assert not np.isnan(forest.log_density(ROWS, ROWS[:, 0].astype(float))).any()
     target = np.resize(getattr(forest, "classes_", np.arange(3.0)), 5)
-    forest.partial_fit(ROWS[:5], target)
+    forest.partial_fit(ROWS[:5], target).keep_latest(20)
     forest._forest.check_invariants()
     assert_same_forest(load(io.BytesIO(saved(forest))), forest)
 

@@ -125,6 +125,13 @@ def test_any_order_of_axes_and_bytes_is_written():
     assert_same(got, {name: array.astype("=f8") for name, array in arrays.items()})
 
 
+@pytest.mark.parametrize(
+    "array", [np.arange(9)[::-1], np.arange(9)[::2], np.arange(9).reshape(3, 3).T]
+)
+def test_any_stride_is_written(array):
+    assert np.array_equal(read(io.BytesIO(as_bytes({"a": array}))).arrays["a"], array)
+
+
 def test_contiguous_arrays_are_not_copied():
     array = np.arange(10.0)
     array.flags.writeable = False
