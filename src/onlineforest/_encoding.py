@@ -1,7 +1,7 @@
 """What a model file says in JSON and text: parameters, labels, ids. Knows nothing of forests.
 
 Each `encode_…` has its `decode_…`, which takes nothing for granted and gives back what was encoded,
-type and all, or raises `ModelFileError`.
+or raises `ModelFileError`. Numbers of numpy become Python's, and other array-likes arrays.
 """
 
 from __future__ import annotations

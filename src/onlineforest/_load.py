@@ -26,9 +26,9 @@ def load(
     file : str, os.PathLike or binary file
         The file to read.
     max_bytes : int or None, default=None
-        Refuse a forest that would take more bytes in memory, roughly. Files are smaller than the
-        forests in them, up to a hundred times if there are many features and trees: set a limit if
-        you do not know who made the file.
+        Refuse a forest that would take more bytes in memory, roughly; labels and ids not counted.
+        Files are smaller than the forests in them, a hundred times and more if someone wants it so:
+        set a limit if you do not know who made the file.
 
     Returns
     -------
