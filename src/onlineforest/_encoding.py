@@ -167,7 +167,7 @@ def _is_too_wide(dtype: np.dtype[Any], values: list[Any]) -> bool:
     """Whether an array of labels would take far more memory than they do."""
     if dtype.kind == "U":
         width = dtype.itemsize // np.dtype("U1").itemsize
-        if width > max(_WIDE_ENOUGH, *map(len, values)):
+        if width > max(_WIDE_ENOUGH, max(map(len, values), default=0)):
             return True
     return dtype.itemsize * len(values) > _MAX_LABEL_BYTES
 

@@ -24,6 +24,7 @@ from onlineforest import (
     MondrianForestRegressor,
     _base,
     _container,
+    _encoding,
     load,
 )
 from onlineforest._load import load_with_position
@@ -152,9 +153,11 @@ def test_classes_keep_the_order_in_which_they_came():
     assert np.array_equal(other.predict_proba(X), forest.predict_proba(X))
 
 
-def test_labels_that_cannot_be_saved():
-    forest = MondrianForestClassifier(2, random_state=0).fit(X[:4], ["a", "b" * 10**5, "c", "d"])
-    forest.partial_fit(np.repeat(X[:1], 1000, axis=0), [str(i) for i in range(1000)])
+def test_labels_that_cannot_be_saved(monkeypatch):
+    monkeypatch.setattr(_encoding, "_MAX_LABEL_BYTES", 10**5)
+    forest = MondrianForestClassifier(2, random_state=0).fit(X[:4], ["a", "b" * 5000, "c", "d"])
+    assert loaded(forest).classes_.dtype == forest.classes_.dtype
+    forest.partial_fit(X[:2], ["e", "f"])
     with pytest.raises(ValueError, match="better an array of objects"):
         saved(forest)
     long = np.resize(np.array([2**60 + 1, 5], np.longdouble), 4)

@@ -100,15 +100,12 @@ void check_predictions(const GaussianForest& forest) {
   if (forest.n_points() == 0) return;
   const std::vector<float> rows = some_rows(forest);
   const std::vector<double> levels{0.01, 0.5, 0.99}, values(rows.size() / forest.options().n_features, 1.0);
-  const std::vector<double> predicted = forest.predict(rows, 1), quantiles = forest.quantiles(rows, levels, 1);
+  const std::vector<double> predicted = forest.predict(rows, 1);
   for (std::size_t i = 0; i < predicted.size(); i += 2) {
     expect(std::isfinite(predicted[i]), "a mean is a number");
     expect(predicted[i + 1] >= 0.0 && std::isfinite(predicted[i + 1]), "a standard deviation is one");
   }
-  for (std::size_t i = 0; i < quantiles.size(); ++i) {
-    expect(std::isfinite(quantiles[i]), "a quantile is a number");
-    expect(i % levels.size() == 0 || quantiles[i - 1] <= quantiles[i], "quantiles are in order");
-  }
+  for (const double x : forest.quantiles(rows, levels, 1)) expect(std::isfinite(x), "a quantile is a number");
   for (const double density : forest.log_density(rows, values, 1)) expect(!std::isnan(density), "a density is one");
 }
 
@@ -175,9 +172,8 @@ class Mutation {
 
   void apply() {
     do {
-      const bool is_plain = pick(4) == 0;
-      std::visit([&](auto& numbers) { is_plain ? change_bytes(numbers) : change(numbers); },
-                 arrays_[pick(arrays_.size())].numbers);
+      const std::size_t k = pick(arrays_.size());
+      std::visit([&](auto& numbers) { change(numbers, k); }, arrays_[k].numbers);
     } while (pick(3) == 0);
   }
 
@@ -185,84 +181,122 @@ class Mutation {
   std::size_t pick(std::size_t n) { return static_cast<std::size_t>(rng_.next() % n); }
 
   template <class T>
-  T& any_of(std::vector<T>& numbers) {
-    return numbers[pick(numbers.size())];
+  void change(std::vector<T>& numbers, std::size_t k) {
+    if (numbers.empty()) {
+      insert(numbers, k, 0, another<T>(numbers));
+      return;
+    }
+    const std::size_t i = pick(numbers.size());
+    switch (pick(10)) {
+      case 0:
+        return swap_records(numbers.size(), i, pick(numbers.size()));
+      case 1:
+        return std::swap(numbers[i], numbers[pick(numbers.size())]);
+      case 2:
+        return insert(numbers, k, i, T(numbers[i]));
+      case 3:
+        return erase(numbers, k, i);
+      case 4:
+        return change_bytes(numbers);
+      case 5:
+        return shift_two(numbers, i);
+      case 6:
+        numbers[i] = another(numbers);
+        return;
+      default:
+        numbers[i] = odd(numbers[i]);
+    }
+  }
+
+  // In all arrays of this length: of nodes, of trees, of points.
+  void swap_records(std::size_t length, std::size_t i, std::size_t j) {
+    for (NamedArray& array : arrays_) {
+      std::visit([&](auto& numbers) { numbers.size() == length ? std::swap(numbers[i], numbers[j]) : void(); },
+                 array.numbers);
+    }
+  }
+
+  template <class T>
+  void insert(std::vector<T>& numbers, std::size_t k, std::size_t i, T number) {
+    if (auto* size = size_around(k, i)) ++*size;
+    numbers.insert(numbers.begin() + static_cast<std::ptrdiff_t>(i), number);
+  }
+
+  template <class T>
+  void erase(std::vector<T>& numbers, std::size_t k, std::size_t i) {
+    if (auto* size = size_around(k, i)) --*size;
+    numbers.erase(numbers.begin() + static_cast<std::ptrdiff_t>(i));
+  }
+
+  // The size of the list that the i-th number of an array belongs to, if the array is made of lists; it stands behind.
+  std::uint64_t* size_around(std::size_t k, std::size_t i) {
+    if (k + 1 == arrays_.size() || arrays_[k + 1].name != arrays_[k].name + ".sizes") return nullptr;
+    for (std::uint64_t& size : std::get<std::vector<std::uint64_t>>(arrays_[k + 1].numbers)) {
+      if (i <= size) return &size;
+      i -= size;
+    }
+    return nullptr;
   }
 
   // As libFuzzer does, which has seen what numbers were compared with.
   template <class T>
   void change_bytes(std::vector<T>& numbers) {
     const std::size_t n_bytes = numbers.size() * sizeof(T);
-    if (n_bytes > 0) LLVMFuzzerMutate(reinterpret_cast<std::uint8_t*>(numbers.data()), n_bytes, n_bytes);
+    LLVMFuzzerMutate(reinterpret_cast<std::uint8_t*>(numbers.data()), n_bytes, n_bytes);
   }
 
+  // The same step in two arrays, as for the links to both children.
   template <class T>
-  void change(std::vector<T>& numbers) {
-    if (numbers.empty()) {
-      numbers.push_back(another<T>());
-      return;
-    }
-    T& number = any_of(numbers);
-    switch (pick(8)) {
-      case 0:
-        std::swap(number, any_of(numbers));
-        break;
-      case 1:
-        number = any_of(numbers);
-        break;
-      case 2:
-        number = another<T>();
-        break;
-      case 3:
-        numbers.insert(numbers.begin() + (&number - numbers.data()), T(number));
-        break;
-      case 4:
-        numbers.erase(numbers.begin() + (&number - numbers.data()));
-        break;
-      default:
-        number = odd(number);
+  void shift_two(std::vector<T>& numbers, std::size_t i) {
+    const T step = static_cast<T>(static_cast<int>(pick(17)) - 8);
+    for (std::vector<T>* array : {&numbers, &any_array<T>()}) {
+      if (i < array->size()) (*array)[i] = sum((*array)[i], step);
     }
   }
 
-  // A number of another array of the same type; 0 if there is none, or no luck.
   template <class T>
-  T another() {
-    auto* numbers = std::get_if<std::vector<T>>(&arrays_[pick(arrays_.size())].numbers);
-    return numbers == nullptr || numbers->empty() ? T() : any_of(*numbers);
+  static T sum(T a, T b) {
+    if constexpr (std::is_floating_point_v<T>) {
+      return a + b;
+    } else {
+      return static_cast<T>(static_cast<std::uint64_t>(a) + static_cast<std::uint64_t>(b));  // may overflow
+    }
   }
 
+  // Of these numbers, or others of their type.
+  template <class T>
+  T another(const std::vector<T>& numbers) {
+    const std::vector<T>& from = pick(2) == 0 ? numbers : any_array<T>();
+    return from.empty() ? T() : from[pick(from.size())];
+  }
+
+  template <class T>
+  std::vector<T>& any_array() {
+    for (;;) {
+      if (auto* numbers = std::get_if<std::vector<T>>(&arrays_[pick(arrays_.size())].numbers)) return *numbers;
+    }
+  }
+
+  // What might be a special case.
   template <class T>
   T odd(T now) {
     using Limits = std::numeric_limits<T>;
     if constexpr (std::is_floating_point_v<T>) {
-      const T all[] = {0,         1,         -1,
-                       now + 1,   now - 1,   2 * now,
-                       now / 2,   -now,      std::nextafter(now, Limits::max()),
-                       1 / now,   T(1e-30),  std::nextafter(now, Limits::lowest()),
-                       T(1e10),   T(1e30),   T(-1e30),
-                       T(1e150),  T(1e200),  Limits::max(),
-                       -T(1e150), -T(1e200), Limits::lowest(),
-                       T(1e-9),   T(1e-200), Limits::denorm_min(),
-                       T(0.5),    T(-0.0),   Limits::quiet_NaN(),
-                       T(10),     T(1e300),  Limits::infinity(),
-                       T(100),    T(1e-300), -Limits::infinity()};
-      return all[pick(std::size(all))];
+      const T power = std::pow(T(10), static_cast<T>(pick(640)) - T(320));
+      return any_of<T>({0, 1, power, -power, -now, now + 1, now - 1, 2 * now, now / 2, 1 / now,
+                        std::nextafter(now, Limits::max()), std::nextafter(now, Limits::lowest()), Limits::max(),
+                        Limits::denorm_min(), Limits::infinity(), -Limits::infinity(), Limits::quiet_NaN()});
     } else {
-      const auto bits = static_cast<std::make_unsigned_t<T>>(now);  // may overflow
-      const T all[] = {0,
-                       1,
-                       static_cast<T>(-1),
-                       static_cast<T>(bits + 1),
-                       static_cast<T>(bits - 1),
-                       static_cast<T>(2 * bits),
-                       static_cast<T>(bits / 2),
-                       Limits::min(),
-                       Limits::max(),
-                       Limits::max() / 2,
-                       static_cast<T>(pick(100)),
-                       static_cast<T>(std::uint64_t{1} << pick(64))};
-      return all[pick(std::size(all))];
+      const T minus_one = static_cast<T>(-1);
+      return any_of<T>({0, 1, minus_one, sum(now, T(1)), sum(now, minus_one), sum(now, now), T(now / 2),
+                        static_cast<T>(pick(100)), static_cast<T>(std::uint64_t{1} << pick(64)), Limits::min(),
+                        Limits::max(), Limits::max() / 2});
     }
+  }
+
+  template <class T>
+  T any_of(std::initializer_list<T> all) {
+    return all.begin()[pick(all.size())];
   }
 
   Arrays& arrays_;

@@ -231,7 +231,7 @@ def test_an_interrupted_forgetting_has_forgotten_all_or_nothing(kind):
 @each_kind
 def test_loading_can_be_interrupted(kind):
     big, labels = big_data(10_000)
-    forest = kind.estimator(n_estimators=400, random_state=0, n_jobs=2, **kind.unlearned)
+    forest = kind.estimator(n_estimators=200, random_state=0, n_jobs=2, **kind.unlearned)
     data = saved(forest.fit(big, labels))
     start = time.monotonic()
     whole = load(io.BytesIO(data))
