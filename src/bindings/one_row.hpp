@@ -58,8 +58,8 @@ std::vector<float> rounded_row(const Buffer& x, std::size_t n_features) {
   std::vector<float> row(n_features);
   for (std::size_t d = 0; d < n_features; ++d) {
     row[d] = static_cast<float>(x.at<T>(d));
-    if (!std::isfinite(row[d])) {
-      throw std::invalid_argument("x contains NaN, infinity or a value too large for float32, at feature " +
+    if (std::isinf(row[d])) {
+      throw std::invalid_argument("x contains infinity or a value too large for float32, at feature " +
                                   std::to_string(d));
     }
   }

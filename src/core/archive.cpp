@@ -93,6 +93,9 @@ ForestState<Forest> Archive<Forest>::save(const Forest& forest, const StopReques
     state.options = forest.options();
     state.extra = forest.extra();
     state.rows.assign(forest.points_.rows().begin(), forest.points_.rows().end());
+    const MissingCells& missing = forest.points_.missing();
+    state.missing_features.assign(missing.features().begin(), missing.features().end());
+    state.missing_words = missing.words();
     state.values.assign(forest.points_.values().begin(), forest.points_.values().end());
     std::vector<MeasurePointer<Prior>> known;
     const auto index_of = [&](const MeasurePointer<Prior>& measure) {
@@ -343,6 +346,8 @@ std::unique_ptr<Forest> Archive<Forest>::restore(const State& state, const Resto
   require_state(state.values.size() <= Forest::Points::kMostPoints, "there are more points than there can be");
   require_state(state.rows.size() == state.values.size() * n_features, "rows and values differ in number");
   require_state(std::ranges::all_of(state.rows, [](float x) { return std::isfinite(x); }), "a point is not finite");
+  require_state(MissingCells::are_sound(state.missing_features, state.missing_words, state.values.size(), n_features),
+                "what is missing is not told of each point");
   require_state(state.serials.size() == state.values.size(), "not every point has its time");
   require_state(state.schedule.computed_from <= state.n_seen && state.schedule.n_since <= state.n_seen,
                 "the measure comes from more points than there were");
@@ -381,9 +386,11 @@ std::unique_ptr<Forest> Archive<Forest>::restore(const State& state, const Resto
 
   Allowance memory(options.max_bytes);
   memory.take(state.rows.size() * sizeof(float) + state.values.size() * kBytesBeside);
+  memory.take(state.missing_words.size() * sizeof(state.missing_words[0]));
   memory.take(state.trees.size() * sizeof(TargetTree));
   auto forest = std::make_unique<Forest>(state.options);
   forest->points_.append(state.rows, state.values);
+  forest->points_.set_missing(state.missing_features, state.missing_words);
   try {
     forest->tenure_.restore(state.serials, state.n_seen, state.turned_away);
     forest->restore(state.extra);

@@ -41,7 +41,9 @@ template <class Forest>
 struct ForestState {
   typename Forest::Options options;
   typename Forest::Extra extra;
-  std::vector<float> rows;
+  std::vector<float> rows;                     // what is missing is filled in
+  std::vector<std::int32_t> missing_features;  // see MissingCells
+  std::vector<MissingCells::Word> missing_words;
   std::vector<typename Forest::Value> values;
   std::vector<MeasureState<typename Forest::Prior>> measures;  // those of the forest and its trees, each once
   MeasureIndex measure = kNoMeasure;                           // of the forest; none before anything is learned

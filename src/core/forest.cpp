@@ -1,9 +1,11 @@
 #include "forest.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <compare>
 #include <exception>
 #include <functional>
+#include <limits>
 #include <mutex>
 #include <optional>
 #include <stdexcept>
@@ -31,6 +33,18 @@ constexpr std::size_t kSmallSet = 8;
 constexpr std::size_t kBetweenStops = 256;  // points learned one by one before the next look at the stop signal
 // Of so many points left one is forgotten, at most; if more are, trees are quicker grown afresh.
 constexpr std::size_t kFewForgotten = 4;
+
+// Random numbers apart from those of the trees: for what is filled in when learning, and when predicting.
+constexpr std::uint64_t kSeedOfFills = 0x6669'6c6c'7300'0000u, kSeedOfQueries = 0x7175'6572'6965'7300u;
+
+// What is missing when rows are compared: a number that no value is.
+constexpr float kMissing = std::numeric_limits<float>::infinity();
+
+std::vector<float> with_infinity_for_nan(std::span<const float> rows) {
+  std::vector<float> result(rows.begin(), rows.end());
+  std::ranges::replace_if(result, [](float x) { return std::isnan(x); }, kMissing);
+  return result;
+}
 
 template <class Options>
 Options checked(Options options) {
@@ -96,7 +110,9 @@ void Forest<Target, Options>::store(std::span<const float> rows, std::span<const
   const bool is_outdated = n_until_outdated(values) <= n;
   const std::size_t n_more = n - std::min(n, admission.leaving.size());
   const Leaving leaving(std::move(admission.leaving), points_.size());
-  points_.reserve(n_more);
+  std::optional<Donors> donors;
+  if (has_missing(rows)) donors.emplace(width);
+  points_.reserve(rows, n_more);
   tenure_.reserve(n_more);
   // From here on nothing fails before the points are stored. Those that go are gone even if that is stopped.
   std::exception_ptr failure;
@@ -107,6 +123,9 @@ void Forest<Target, Options>::store(std::span<const float> rows, std::span<const
   }
   points_.append(rows, values);
   tenure_.take_in(n_came, admission);
+  for (std::size_t i = points_.size() - n; donors && i < points_.size(); ++i) {
+    fill(static_cast<Slot>(i), one_by_one_ ? i + 1 : points_.size(), *donors);
+  }
   schedule_.add_points(n);
   on_stored();
   if (measure_) set_expected(points_.size() - n);
@@ -223,7 +242,7 @@ template <class Target, class Options>
 std::vector<Slot> Forest<Target, Options>::find_slots(std::span<const float> rows, std::span<const Value> values,
                                                       StopSignal& signal) const {
   struct Wanted {
-    NodeIndex leaf;
+    NodeIndex leaf;  // of a row of which values are missing it cannot be told: kNoNode
     Value value;
     std::span<const float> row;
     std::size_t place;
@@ -239,9 +258,11 @@ std::vector<Slot> Forest<Target, Options>::find_slots(std::span<const float> row
   StopProbe stop(signal, true);
   const TargetTree& tree = trees_.front();
   std::vector<Wanted> wanted;
+  const std::vector<float> comparable = with_infinity_for_nan(rows);
   for (std::size_t i = 0; i < n; ++i) {
-    const auto row = rows.subspan(i * width, width);
-    wanted.push_back({find_leaf(tree.nodes(), row.data()), values[i], row, i});
+    const auto row = std::span(comparable).subspan(i * width, width);
+    const bool is_whole = std::ranges::count(row, kMissing) == 0;
+    wanted.push_back({is_whole ? find_leaf(tree.nodes(), row.data()) : kNoNode, values[i], row, i});
     stop.tick(kUsualDepth);
   }
   std::ranges::stable_sort(wanted, is_before);
@@ -254,18 +275,27 @@ std::vector<Slot> Forest<Target, Options>::find_slots(std::span<const float> row
     auto operator<=>(const Found&) const = default;
   };
   std::vector<Found> found;
+  std::vector<float> stored(width);
   for (std::size_t begin = 0, end; begin < n; begin = end) {
     for (end = begin + 1; end < n && wanted[end].leaf == wanted[begin].leaf;) ++end;
     const std::span<const Wanted> here = std::span(wanted).subspan(begin, end - begin);
     const NodeIndex leaf = here.front().leaf;
-    for (Slot slot = tree.nodes()[leaf].first_point; slot != kNoSlot; slot = tree.next_point(slot)) {
-      const Wanted point{leaf, points_.value(slot), std::span(points_.row(slot), width), 0};
+    const auto look_at = [&](Slot slot) {
+      for (std::size_t d = 0; d < width; ++d) {
+        stored[d] = points_.is_missing(slot, d) ? kMissing : points_.row(slot)[d];
+      }
+      const Wanted point{leaf, points_.value(slot), stored, 0};
       const auto first = std::ranges::lower_bound(here, point, is_before);
       if (first != here.end() && !is_before(point, *first)) {
         found.push_back({begin + static_cast<std::size_t>(first - here.begin()),
                          tenure_.serials()[static_cast<std::size_t>(slot)], slot});
       }
-      stop.tick(16);
+      stop.tick(width);
+    };
+    if (leaf == kNoNode) {
+      for (std::size_t i = 0; i < points_.size(); ++i) look_at(static_cast<Slot>(i));
+    } else {
+      for (Slot slot = tree.nodes()[leaf].first_point; slot != kNoSlot; slot = tree.next_point(slot)) look_at(slot);
     }
   }
   std::ranges::sort(found);
@@ -283,16 +313,62 @@ void Forest<Target, Options>::bring_up_to_date(std::size_t n_threads, StopSignal
   settle(n_threads, signal);
 }
 
+// Fills in what is missing of a point from the first `n_donors`. Takes no memory.
+template <class Target, class Options>
+void Forest<Target, Options>::fill(Slot slot, std::size_t n_donors, Donors& donors) {
+  const auto is_missing = [&](std::size_t d) { return points_.is_missing(slot, d); };
+  const auto is_to_fill = [&](std::size_t d) { return is_missing(d) && points_.missing().is_ever_known(d); };
+  const auto& features = points_.missing().features();
+  if (std::ranges::none_of(features, [&](std::int32_t d) { return is_to_fill(static_cast<std::size_t>(d)); })) return;
+  const Serial serial = tenure_.serials()[static_cast<std::size_t>(slot)];
+  Rng rng(options_.seed ^ kSeedOfFills ^ schedule_.n_refreshes(), static_cast<std::uint64_t>(serial));
+  donors.draw(n_donors, slot, rng);
+  donors.sort(points_.row(slot), [&](std::size_t d) { return !is_missing(d); }, points_);
+  for (const std::int32_t feature : features) {
+    const std::size_t d = static_cast<std::size_t>(feature);
+    float value = 0.0f;
+    if (!is_to_fill(d)) continue;
+    donors.find_values(d, points_, std::span(&value, 1));
+    points_.fill(slot, d, value);
+  }
+}
+
+// What is filled in came from fewer points than there are now, or from some that were forgotten since. If this is
+// stopped, nothing has changed.
+template <class Target, class Options>
+Learned<typename Target::Prior> Forest<Target, Options>::learn_measure_and_fill_anew(std::size_t n_threads,
+                                                                                     StopSignal& signal) {
+  std::vector<float> old_rows(points_.rows().begin(), points_.rows().end());
+  try {
+    StopProbe stop(signal, true);
+    Donors donors(options_.n_features);
+    for (std::size_t i = 0; i < points_.size(); ++i) {
+      fill(static_cast<Slot>(i), points_.size(), donors);
+      stop.tick(kCandidates * options_.n_features);
+    }
+    Learned<Prior> learned = learn_measure(n_threads, signal);
+    if (!std::ranges::equal(old_rows, points_.rows())) {
+      for (TargetTree& tree : trees_) tree.clear();
+    }
+    return learned;
+  } catch (...) {
+    points_.swap_rows(old_rows);
+    throw;
+  }
+}
+
 template <class Target, class Options>
 void Forest<Target, Options>::refresh_measure(std::size_t n_threads, StopSignal& signal) {
   const std::size_t n = points_.size();
   if (n == 0 || !schedule_.is_due()) return;
+  Learned<Prior> learned = points_.missing().any() && measure_ ? learn_measure_and_fill_anew(n_threads, signal)
+                                                               : learn_measure(n_threads, signal);
   std::vector<float> lower(options_.n_features), upper(options_.n_features);
   start_box(lower.data(), upper.data(), points_.box(0), options_.n_features);
   for (std::size_t i = 1; i < n; ++i) {
     include(lower.data(), upper.data(), points_.box(static_cast<Slot>(i)), options_.n_features);
   }
-  schedule_.refresh(measure_, {lower.data(), upper.data()}, learn_measure(n_threads, signal), n);
+  schedule_.refresh(measure_, {lower.data(), upper.data()}, std::move(learned), n);
   set_expected(0);
 }
 
@@ -401,22 +477,23 @@ std::vector<double> Forest<Target, Options>::novelty(std::span<const float> rows
                                                      const StopRequested& requested) const {
   const ReentryGuard guard(this);
   const std::shared_lock lock(mutex_);
-  const std::size_t n = n_rows(rows);
-  if (n_grown() == 0) return std::vector<double>(n, 1.0);
+  if (n_grown() == 0) return std::vector<double>(n_rows(rows), 1.0);
   StopSignal signal(requested);
-  std::vector<double> result = sum_over_trees(
-      {n, trees_.size(), 1}, n_threads, signal, [] { return SetWalk(); },
-      [&](std::size_t begin, std::size_t end, Piece piece, SetWalk& walk, double* sums, StopProbe& stop) {
-        walk.walk_trees(std::span(trees_).subspan(begin, end - begin), points_,
-                        rows.data() + piece.begin * options_.n_features, piece.size(), [&](const TargetTree&) {
-                          return [&](const Way& way) {
-                            sums[way.row] += separated_above_leaf(way);
-                            stop.tick(way.steps.size() * options_.n_features);
-                          };
-                        });
-      });
-  for (double& each : result) each /= static_cast<double>(n_grown());
-  return result;
+  return over_completions(rows, 1, [&](const Completed& queries) {
+    std::vector<double> result = sum_over_trees(
+        {queries.size(), trees_.size(), 1}, n_threads, signal, [] { return SetWalk(); },
+        [&](std::size_t begin, std::size_t end, Piece piece, SetWalk& walk, double* sums, StopProbe& stop) {
+          walk.walk_trees(std::span(trees_).subspan(begin, end - begin), points_,
+                          queries.queries(piece.begin, piece.end), [&](const TargetTree&) {
+                            return [&](const Way& way) {
+                              sums[way.row] += separated_above_leaf(way);
+                              stop.tick(way.steps.size() * options_.n_features);
+                            };
+                          });
+        });
+    for (double& each : result) each /= static_cast<double>(n_grown());
+    return result;
+  });
 }
 
 template <class Target, class Options>
@@ -429,14 +506,15 @@ std::vector<NodeIndex> Forest<Target, Options>::apply(std::span<const float> row
                                                       const StopRequested& requested) const {
   const ReentryGuard guard(this);
   const std::shared_lock lock(mutex_);
-  const std::size_t n = n_rows(rows), m = trees_.size();
+  const Completed queries = completed(rows);
+  const std::size_t n = queries.n_rows(), m = trees_.size();
   std::vector<NodeIndex> result(n * m, kNoNode);
   StopSignal signal(requested);
   parallel_for(m, n_threads, signal, [&] {
     return [&](std::size_t t, StopProbe& stop) {
       if (trees_[t].empty()) return;
       for (std::size_t i = 0; i < n; ++i) {
-        result[i * m + t] = find_leaf(trees_[t].nodes(), rows.data() + i * options_.n_features);
+        result[i * m + t] = find_leaf(trees_[t].nodes(), queries.row(queries.begin(i)));
         stop.tick(kUsualDepth);
       }
     };
@@ -494,6 +572,11 @@ template <class Target, class Options>
 std::size_t Forest<Target, Options>::n_rows(std::span<const float> rows) const {
   if (rows.size() % options_.n_features != 0) throw std::invalid_argument("rows are not of the forest's width");
   return rows.size() / options_.n_features;
+}
+
+template <class Target, class Options>
+Completed Forest<Target, Options>::completed(std::span<const float> rows) const {
+  return {rows, points_, Rng(options_.seed ^ kSeedOfQueries, points_.size())};
 }
 
 template class Forest<LabelTarget, LabelOptions>;

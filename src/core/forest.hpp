@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "columns.hpp"
+#include "completion.hpp"
 #include "measure.hpp"
 #include "options.hpp"
 #include "point_store.hpp"
@@ -24,7 +25,11 @@ namespace onlineforest {
 
 using StopRequested = std::function<bool()>;
 
-// All rows are row-major float32, finite; the caller checks.
+// All rows are row-major float32, each value finite or NaN, which says that it is missing; the caller checks.
+//
+// What is missing of a point that is learned is filled in when it comes (completion.hpp), and anew with each new
+// measure; trees know only completed points, and given those all is as if nothing had been missing. What is missing of
+// a row that is predicted is filled in in several ways, over which the answer is averaged, and never cuts the row off.
 //
 // Any number of threads may call the const functions at once; whoever learns waits for them and they for it. A callback
 // (StopRequested) cannot call back into the forest: std::runtime_error.
@@ -63,7 +68,7 @@ class Forest {
   // How much each feature tells about the values, see relevance.hpp; at least one point must have been learned.
   std::vector<double> relevance(std::size_t n_threads, const StopRequested& requested = {}) const;
 
-  // The leaf of each tree, n_rows x n_trees.
+  // The leaf of each tree, n_rows x n_trees; where values are missing, that of the first completion.
   std::vector<NodeIndex> apply(std::span<const float> rows, std::size_t n_threads,
                                const StopRequested& requested = {}) const;
 
@@ -128,6 +133,43 @@ class Forest {
   void set_measure(TargetMeasure measure);
 
   std::size_t n_rows(std::span<const float> rows) const;
+
+  // The rows, with what is missing filled in.
+  Completed completed(std::span<const float> rows) const;
+
+  // What predict(completed), `width` numbers for each completion, gives for the rows: of a row with several completions
+  // merge(first, n, result) makes one of `n` times `width` numbers.
+  template <class Predict, class Merge>
+  std::vector<double> over_completions(std::span<const float> rows, std::size_t width, Predict predict,
+                                       Merge merge) const {
+    const std::size_t n = n_rows(rows);
+    if (!has_missing(rows)) return predict(completed(rows));
+    // Not all at once: there are several times as many.
+    constexpr std::size_t most_numbers = std::size_t{1} << 20, most_rows = 1024;
+    const std::size_t n_together = std::clamp<std::size_t>(most_numbers / width, 1, most_rows);
+    std::vector<double> result(n * width);
+    for (std::size_t begin = 0; begin < n; begin += n_together) {
+      const std::size_t n_here = std::min(n_together, n - begin);
+      const Completed queries = completed(rows.subspan(begin * options_.n_features, n_here * options_.n_features));
+      const std::vector<double> each = predict(queries);
+      for (std::size_t i = 0; i < n_here; ++i) {
+        merge(each.data() + queries.begin(i) * width, queries.end(i) - queries.begin(i),
+              result.data() + (begin + i) * width);
+      }
+    }
+    return result;
+  }
+
+  // The same, by their mean.
+  template <class Predict>
+  std::vector<double> over_completions(std::span<const float> rows, std::size_t width, Predict predict) const {
+    return over_completions(rows, width, predict, [width](const double* first, std::size_t n, double* result) {
+      for (std::size_t k = 0; k < width; ++k) {
+        for (std::size_t i = 0; i < n; ++i) result[k] += first[i * width + k] / static_cast<double>(n);
+      }
+    });
+  }
+
   std::size_t n_grown() const;  // trees that are not empty
 
   Options options_;
@@ -159,6 +201,8 @@ class Forest {
   void catch_up_tree(TargetTree& tree, const Columns* columns, Workspace& work, StopProbe& stop);
   bool must_grow(const TargetTree& tree) const;
   void refresh_measure(std::size_t n_threads, StopSignal& signal);
+  Learned<Prior> learn_measure_and_fill_anew(std::size_t n_threads, StopSignal& signal);
+  void fill(Slot slot, std::size_t n_donors, Donors& donors);
   void store(std::span<const float> rows, std::span<const Value> values, std::size_t n_threads, StopSignal& signal,
              const std::function<void()>& on_stored);
   void forget_slots(std::vector<Slot> slots, std::size_t n_threads, StopSignal& signal);

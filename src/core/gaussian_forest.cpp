@@ -154,6 +154,8 @@ void GaussianForest::set_expected(std::size_t first) {
 
 namespace {
 
+constexpr double kLargestShift = 1e10 * kLargestResidual;  // so that squares are numbers
+
 // What turns the units of a tree's prior at a row into those of the forest's. They are the same unless a call was
 // stopped.
 struct Units {
@@ -161,9 +163,8 @@ struct Units {
 
   Units(const GaussianPrior& from, const GaussianPrior& to, const float* row) {
     if (&from == &to || from == to || !(to.scale > 0.0)) return;
-    constexpr double most = 1e10 * kLargestResidual;  // so that squares are numbers
-    factor = std::min(from.scale / to.scale, most);
-    shift = std::clamp((from.trend.at(row) - to.trend.at(row)) / to.scale, -most, most);
+    factor = std::min(from.scale / to.scale, kLargestShift);
+    shift = std::clamp((from.trend.at(row) - to.trend.at(row)) / to.scale, -kLargestShift, kLargestShift);
   }
 
   Component operator()(const Component& c) const {
@@ -178,42 +179,58 @@ std::vector<double> GaussianForest::predict(std::span<const float> rows, std::si
                                             const StopRequested& requested) const {
   const ReentryGuard guard(this);
   const std::shared_lock lock(mutex_);
-  const std::size_t n = n_rows(rows), n_features = options_.n_features;
+  StopSignal signal(requested);
+  return over_completions(
+      rows, 2, [&](const Completed& queries) { return predict_complete(queries, n_threads, signal); },
+      [](const double* first, std::size_t n, double* result) {  // means and deviations
+        if (n == 1) {
+          std::copy_n(first, 2, result);
+          return;
+        }
+        std::vector<Component> law;
+        for (std::size_t i = 0; i < n; ++i) law.push_back({1.0, first[2 * i], first[2 * i + 1] * first[2 * i + 1]});
+        const Moments moments = Mixture(law).moments();
+        result[0] = moments.mean;
+        result[1] = std::sqrt(moments.variance);
+      });
+}
+
+std::vector<double> GaussianForest::predict_complete(const Completed& queries, std::size_t n_threads,
+                                                     StopSignal& signal) const {
   const GaussianPrior own = measure_ ? GaussianPrior() : prior_without_measure();
   const GaussianPrior& to = measure_ ? measure_->prior : own;
   const double n_trees = static_cast<double>(n_grown());
-  StopSignal signal(requested);
   // Sums of means and of squares.
   std::vector<double> result = sum_over_trees(
-      {n, trees_.size(), 2}, n_threads, signal, [this] { return walks_.lend(); },
+      {queries.size(), trees_.size(), 2}, n_threads, signal, [this] { return walks_.lend(); },
       [&](std::size_t begin, std::size_t end, Piece piece, Pool<GaussianWalk>::Loan& walk, double* sums,
           StopProbe& stop) {
-        const float* some = rows.data() + piece.begin * n_features;
-        (*walk).walk(std::span(trees_).subspan(begin, end - begin), points_, some, piece.size(),
+        (*walk).walk(std::span(trees_).subspan(begin, end - begin), points_, queries.queries(piece.begin, piece.end),
                      [&](std::size_t row, const TargetTree& tree, std::span<const Component> components) {
-                       const Units units(tree.measure().prior, to, some + row * n_features);
+                       const Units units(tree.measure().prior, to, queries.row(piece.begin + row));
                        for (const Component& component : components) {
                          const Component c = units(component);
                          sums[2 * row] += c.mass * c.mean;
                          sums[2 * row + 1] += c.mass * (c.variance + c.mean * c.mean);
                        }
-                       stop.tick(components.size() * n_features);
+                       stop.tick(components.size() * options_.n_features);
                      });
       });
-  for (std::size_t i = 0; i < n; ++i) {
+  for (std::size_t i = 0; i < queries.size(); ++i) {
     double mean = 0.0, variance = 1.0;
     if (n_trees > 0.0) {
       mean = result[2 * i] / n_trees;
       variance = std::max(result[2 * i + 1] / n_trees - mean * mean, 0.0);
     }
     variance += calibration_.noise;
-    result[2 * i] = to.trend.at(rows.data() + i * n_features) + to.scale * mean;
+    result[2 * i] = to.trend.at(queries.row(i)) + to.scale * mean;
     result[2 * i + 1] = to.scale * calibration_.scale * std::sqrt(variance);
   }
   return result;
 }
 
-// Calls find(row, mixture, prior) for each row, with the law of the forest in units of its prior.
+// Calls find(row, mixture, trend, prior) for each row, with the law of the forest in units of its prior, as what y is
+// more than the trend there.
 template <class Find>
 void GaussianForest::with_mixtures(std::span<const float> rows, std::size_t n_threads, const StopRequested& requested,
                                    Find find) const {
@@ -228,19 +245,32 @@ void GaussianForest::with_mixtures(std::span<const float> rows, std::size_t n_th
     return [&, walk = walks_.lend(), laws = std::vector<std::vector<Component>>(n_together)](std::size_t piece,
                                                                                              StopProbe& stop) mutable {
       const std::size_t begin = piece * n_together, n_here = std::min(n_together, n - begin);
-      const float* some = rows.data() + begin * n_features;
+      const Completed queries = completed(rows.subspan(begin * n_features, n_here * n_features));
+      // The law of a row is the mixture of those of its completions, each beside the trend of the first.
+      std::vector<std::size_t> row_of;
+      std::vector<double> trends, shifts;
+      for (std::size_t i = 0; i < n_here; ++i) {
+        trends.push_back(to.trend.at(queries.row(queries.begin(i))));
+        for (std::size_t k = queries.begin(i); k < queries.end(i); ++k) {
+          row_of.push_back(i);
+          const double shift = to.scale > 0.0 ? (to.trend.at(queries.row(k)) - trends[i]) / to.scale : 0.0;
+          shifts.push_back(std::clamp(shift, -kLargestShift, kLargestShift));
+        }
+      }
       for (auto& law : laws) law.clear();
-      (*walk).walk(std::span<const TargetTree>(trees_), points_, some, n_here,
-                   [&](std::size_t row, const TargetTree& tree, std::span<const Component> components) {
-                     const Units units(tree.measure().prior, to, some + row * n_features);
+      (*walk).walk(std::span<const TargetTree>(trees_), points_, queries.queries(0, queries.size()),
+                   [&](std::size_t k, const TargetTree& tree, std::span<const Component> components) {
+                     const Units units(tree.measure().prior, to, queries.row(k));
                      for (const Component& component : components) {
-                       laws[row].push_back(calibration_.with_noise(units(component)));
+                       Component c = calibration_.with_noise(units(component));
+                       c.mean += shifts[k];
+                       laws[row_of[k]].push_back(c);
                      }
                      stop.tick(components.size() * n_features);
                    });
       for (std::size_t i = 0; i < n_here; ++i) {
         if (laws[i].empty()) laws[i].push_back({1.0, 0.0, 1.0});  // no tree is grown
-        find(begin + i, Mixture(laws[i]), to);
+        find(begin + i, Mixture(laws[i]), trends[i], to);
         stop.tick(laws[i].size() * 64);
       }
     };
@@ -253,13 +283,14 @@ std::vector<double> GaussianForest::quantiles(std::span<const float> rows, std::
     if (!(level > 0.0 && level < 1.0)) throw std::invalid_argument("levels must lie between 0 and 1");
   }
   std::vector<double> result(n_rows(rows) * levels.size());
-  with_mixtures(rows, n_threads, requested, [&](std::size_t i, const Mixture& law, const GaussianPrior& prior) {
-    const double mean = law.moments().mean, trend = prior.trend.at(rows.data() + i * options_.n_features);
-    for (std::size_t k = 0; k < levels.size(); ++k) {
-      const double quantile = prior.scale > 0.0 ? law.quantile(calibration_.level(levels[k])) : mean;
-      result[i * levels.size() + k] = trend + prior.scale * (mean + calibration_.scale * (quantile - mean));
-    }
-  });
+  with_mixtures(
+      rows, n_threads, requested, [&](std::size_t i, const Mixture& law, double trend, const GaussianPrior& prior) {
+        const double mean = law.moments().mean;
+        for (std::size_t k = 0; k < levels.size(); ++k) {
+          const double quantile = prior.scale > 0.0 ? law.quantile(calibration_.level(levels[k])) : mean;
+          result[i * levels.size() + k] = trend + prior.scale * (mean + calibration_.scale * (quantile - mean));
+        }
+      });
   return result;
 }
 
@@ -267,16 +298,16 @@ std::vector<double> GaussianForest::log_density(std::span<const float> rows, std
                                                 std::size_t n_threads, const StopRequested& requested) const {
   if (n_rows(rows) != values.size()) throw std::invalid_argument("rows and values differ in number");
   std::vector<double> result(values.size());
-  with_mixtures(rows, n_threads, requested, [&](std::size_t i, const Mixture& law, const GaussianPrior& prior) {
-    const double trend = prior.trend.at(rows.data() + i * options_.n_features);
-    if (!(prior.scale > 0.0)) {  // all values seen are the same
-      result[i] = values[i] == trend ? kInfinity : -kInfinity;
-      return;
-    }
-    const double mean = law.moments().mean;
-    const double x = mean + ((values[i] - trend) / prior.scale - mean) / calibration_.scale;
-    result[i] = law.log_density(x) - std::log(prior.scale) - std::log(calibration_.scale);
-  });
+  with_mixtures(rows, n_threads, requested,
+                [&](std::size_t i, const Mixture& law, double trend, const GaussianPrior& prior) {
+                  if (!(prior.scale > 0.0)) {  // all values seen are the same
+                    result[i] = values[i] == trend ? kInfinity : -kInfinity;
+                    return;
+                  }
+                  const double mean = law.moments().mean;
+                  const double x = mean + ((values[i] - trend) / prior.scale - mean) / calibration_.scale;
+                  result[i] = law.log_density(x) - std::log(prior.scale) - std::log(calibration_.scale);
+                });
   return result;
 }
 

@@ -64,6 +64,9 @@ class GaussianForest : public Forest<GaussianTarget, GaussianOptions> {
   Extra extra() const { return {calibration_, n_calibrated_}; }
   void restore(const Extra& extra);  // after the points; throws std::invalid_argument if it makes no sense
 
+  // Mean and deviation of each completion; the caller holds the lock.
+  std::vector<double> predict_complete(const Completed& queries, std::size_t n_threads, StopSignal& signal) const;
+
   // Whether no point lies too far from a trend for the scale.
   bool is_in_proportion(const Trend& trend, double scale, StopProbe& stop) const;
   std::vector<Slot> slots_of_trend() const;     // the points a trend is fitted to

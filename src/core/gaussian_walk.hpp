@@ -31,9 +31,8 @@ class GaussianWalk {
   // Calls on_row(row, tree, components) for each row and each tree that is not empty; row by row in an order of the
   // tree's, tree by tree in theirs.
   template <class OnRow>
-  void walk(std::span<const GaussianTree> trees, const Points& points, const float* rows, std::size_t n_rows,
-            OnRow on_row) {
-    walk_.walk_trees(trees, points, rows, n_rows, [&](const GaussianTree& tree) {
+  void walk(std::span<const GaussianTree> trees, const Points& points, const Queries& rows, OnRow on_row) {
+    walk_.walk_trees(trees, points, rows, [&](const GaussianTree& tree) {
       levels_.clear();
       return [&](const Way& way) {
         levels_.resize(std::min(levels_.size(), way.n_shared));

@@ -123,19 +123,22 @@ std::vector<double> LabelForest::predict(std::span<const float> rows, std::size_
                                          const StopRequested& requested) const {
   const ReentryGuard guard(this);
   const std::shared_lock lock(mutex_);
-  const std::size_t n = n_rows(rows);
   const std::size_t k = static_cast<std::size_t>(n_classes_);
-  if (n_grown() == 0) return std::vector<double>(n * k, 1.0 / static_cast<double>(k));
+  if (n_grown() == 0) return std::vector<double>(n_rows(rows) * k, 1.0 / static_cast<double>(k));
   StopSignal signal(requested);
-  std::vector<double> result = sum_over_trees(
-      {n, trees_.size(), LabelWalk::width(n_classes_)}, n_threads, signal, [this] { return walks_.lend(); },
-      [&](std::size_t begin, std::size_t end, Piece piece, Pool<LabelWalk>::Loan& walk, double* sums, StopProbe& stop) {
-        (*walk).add_predictions(std::span(trees_).subspan(begin, end - begin), points_,
-                                rows.data() + piece.begin * options_.n_features, piece.size(), n_classes_, sums,
-                                [&stop](std::size_t work) { stop.tick(work); });
-      });
-  LabelWalk::finish(result, n_classes_, static_cast<double>(n_grown()));
-  return result;
+  return over_completions(rows, k, [&](const Completed& queries) {
+    std::vector<double> result = sum_over_trees(
+        {queries.size(), trees_.size(), LabelWalk::width(n_classes_)}, n_threads, signal,
+        [this] { return walks_.lend(); },
+        [&](std::size_t begin, std::size_t end, Piece piece, Pool<LabelWalk>::Loan& walk, double* sums,
+            StopProbe& stop) {
+          (*walk).add_predictions(std::span(trees_).subspan(begin, end - begin), points_,
+                                  queries.queries(piece.begin, piece.end), n_classes_, sums,
+                                  [&stop](std::size_t work) { stop.tick(work); });
+        });
+    LabelWalk::finish(result, n_classes_, static_cast<double>(n_grown()));
+    return result;
+  });
 }
 
 void LabelForest::restore(const Extra& extra) {

@@ -28,10 +28,10 @@ class LabelWalk {
   // Adds the distributions of the trees at the rows to `sums`, tree by tree. Calls on_row(work) after each row with the
   // numbers touched, roughly.
   template <class OnRow>
-  void add_predictions(std::span<const Tree<LabelTarget>> trees, const PointStore<Label>& points, const float* rows,
-                       std::size_t n_rows, std::int32_t n_classes, double* sums, OnRow on_row) {
+  void add_predictions(std::span<const Tree<LabelTarget>> trees, const PointStore<Label>& points, const Queries& rows,
+                       std::int32_t n_classes, double* sums, OnRow on_row) {
     const std::size_t k = static_cast<std::size_t>(n_classes);
-    walk_.walk_trees(trees, points, rows, n_rows, [&](const Tree<LabelTarget>& tree) {
+    walk_.walk_trees(trees, points, rows, [&](const Tree<LabelTarget>& tree) {
       levels_.clear();
       return [&](const Way& way) {
         double* const sum = sums + way.row * width(n_classes);

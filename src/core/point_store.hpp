@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <limits>
 #include <span>
 #include <stdexcept>
@@ -12,6 +13,7 @@
 #include <vector>
 
 #include "box.hpp"
+#include "missing_cells.hpp"
 
 namespace onlineforest {
 
@@ -39,7 +41,8 @@ inline std::vector<Move> moves_after(std::span<const Slot> gone, std::size_t n) 
   return moves;
 }
 
-// Layout: row-major float32 rows, one after the other, and beside them one value (label or number) per point.
+// Layout: row-major float32 rows, one after the other, and beside them one value (label or number) per point. Rows come
+// with NaN where a value is missing; something finite stands there instead, 0 until it is set, and it is known which.
 template <class Value>
 class PointStore {
  public:
@@ -64,29 +67,49 @@ class PointStore {
     for (std::size_t i = first; i < size(); ++i) expected_[i] = at(row(static_cast<Slot>(i)));
   }
 
+  bool is_missing(Slot slot, std::size_t feature) const {
+    return missing_.contains(static_cast<std::size_t>(slot), feature);
+  }
+  const MissingCells& missing() const { return missing_; }
+
+  // Sets what stands in the place of a missing value.
+  void fill(Slot slot, std::size_t feature, float value) {
+    rows_[static_cast<std::size_t>(slot) * n_features_ + feature] = value;
+  }
+
+  // Exchanges all rows for others that differ only in what stands in the place of missing values.
+  void swap_rows(std::vector<float>& others) { rows_.swap(others); }
+
+  // Says which values are missing, in a store of points without any; they must be sound.
+  void set_missing(std::span<const std::int32_t> features, std::span<const MissingCells::Word> words) {
+    missing_.restore(features, words, size(), n_features_);
+  }
+
   std::span<const float> rows() const { return rows_; }
   std::span<const Value> values() const { return values_; }
 
   std::size_t nbytes() const {
     return rows_.capacity() * sizeof(float) + values_.capacity() * sizeof(Value) +
-           expected_.capacity() * sizeof(double);
+           expected_.capacity() * sizeof(double) + missing_.nbytes();
   }
 
-  // Takes memory for more points; if this throws, nothing has changed.
-  void reserve(std::size_t n_more) {
+  // Takes memory for these rows and `n_more` points in all; if this throws, nothing has changed.
+  void reserve(std::span<const float> rows, std::size_t n_more) {
     if (n_more > kMostPoints - size()) {
       throw std::length_error("a forest holds at most " + std::to_string(kMostPoints) + " points");
     }
     values_.reserve(grown(values_.capacity(), size() + n_more));
     rows_.reserve(grown(rows_.capacity(), (size() + n_more) * n_features_));
     if constexpr (kIsNumber) expected_.reserve(values_.capacity());
+    missing_.reserve(rows, n_features_);
   }
 
   // Copies the rows in; if this throws, nothing has changed.
   void append(std::span<const float> rows, std::span<const Value> values) {
     if (rows.size() != values.size() * n_features_) throw std::invalid_argument("rows and values differ in number");
-    reserve(values.size());
-    rows_.insert(rows_.end(), rows.begin(), rows.end());
+    reserve(rows, values.size());
+    missing_.append(rows, n_features_);
+    std::ranges::transform(rows, std::back_inserter(rows_), [](float x) { return std::isnan(x) ? 0.0f : x; });
     values_.insert(values_.end(), values.begin(), values.end());
     if constexpr (kIsNumber) expected_.resize(size(), 0.0);
   }
@@ -98,6 +121,7 @@ class PointStore {
       const auto n = static_cast<std::ptrdiff_t>(n_features_);
       std::copy_n(rows_.begin() + from * n, n, rows_.begin() + to * n);
       values_[static_cast<std::size_t>(to)] = values_[static_cast<std::size_t>(from)];
+      missing_.move(static_cast<std::size_t>(from), static_cast<std::size_t>(to));
       if constexpr (kIsNumber) expected_[static_cast<std::size_t>(to)] = expected_[static_cast<std::size_t>(from)];
     }
     const std::size_t n_left = size() - slots.size();
@@ -106,6 +130,7 @@ class PointStore {
     rows_.resize(n_left * n_features_);
     values_.resize(n_left);
     if constexpr (kIsNumber) expected_.resize(n_left);
+    missing_.truncate(n_left);
   }
 
   // Gives memory back, if much of it is not used.
@@ -114,6 +139,7 @@ class PointStore {
     rows_.shrink_to_fit();
     values_.shrink_to_fit();
     expected_.shrink_to_fit();
+    missing_.shrink();
   }
 
  private:
@@ -127,6 +153,7 @@ class PointStore {
   std::vector<float> rows_;
   std::vector<Value> values_;
   std::vector<double> expected_;  // only of numbers
+  MissingCells missing_;
 };
 
 }  // namespace onlineforest

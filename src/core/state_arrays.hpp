@@ -97,6 +97,8 @@ auto fields_of(const ForestState<Forest>& state) {
                  Field{"options.half_life", [](auto& s) -> auto& { return s.options.keep.half_life; }}),
       own_fields_of(state),
       std::tuple(Field{"rows", [](auto& s) -> auto& { return s.rows; }},
+                 Field{"missing.features", [](auto& s) -> auto& { return s.missing_features; }},
+                 Field{"missing.words", [](auto& s) -> auto& { return s.missing_words; }},
                  Field{"values", [](auto& s) -> auto& { return s.values; }},
                  Field{"serials", [](auto& s) -> auto& { return s.serials; }},
                  Field{"n_seen", [](auto& s) -> auto& { return s.n_seen; }},

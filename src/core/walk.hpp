@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "box.hpp"
+#include "completion.hpp"
 #include "node_store.hpp"
 #include "paths.hpp"
 #include "tree.hpp"
@@ -75,18 +76,18 @@ class SetWalk {
   // each row. A single row goes down several trees side by side.
   template <class Target, class OnTree>
   void walk_trees(std::span<const Tree<Target>> trees, const PointStore<typename Target::Value>& points,
-                  const float* rows, std::size_t n_rows, OnTree on_tree) {
-    if (n_rows == 1) {
+                  const Queries& rows, OnTree on_tree) {
+    if (rows.n == 1) {
       for (std::size_t begin = 0; begin < trees.size(); begin += kSideBySide) {
         const auto some = trees.subspan(begin, std::min(kSideBySide, trees.size() - begin));
-        find_paths(some, rows, paths_);
+        find_paths(some, rows.rows, paths_);
         for (std::size_t i = 0; i < some.size(); ++i) {
           if (!some[i].empty()) walk_along(paths_[i], some[i], points, rows, on_tree(some[i]));
         }
       }
     } else {
       for (const Tree<Target>& tree : trees) {
-        if (!tree.empty()) walk(tree, points, rows, n_rows, on_tree(tree));
+        if (!tree.empty()) walk(tree, points, rows, on_tree(tree));
       }
     }
   }
@@ -96,13 +97,13 @@ class SetWalk {
   // Boxes lie in one another along a way. So the rates are computed from the leaf up, and no more once a row is
   // inside a box: then it is inside of all above.
   template <class Target, class OnWay>
-  void walk(const Tree<Target>& tree, const PointStore<typename Target::Value>& points, const float* rows,
-            std::size_t n_rows, OnWay on_way) {
+  void walk(const Tree<Target>& tree, const PointStore<typename Target::Value>& points, const Queries& rows,
+            OnWay on_way) {
     const NodeStore& nodes = tree.nodes();
     const std::size_t n_features = nodes.n_features();
-    order_.resize(n_rows);
+    order_.resize(rows.n);
     std::iota(order_.begin(), order_.end(), Slot{0});
-    const Coordinates at{rows, n_features, 1};
+    const Coordinates at{rows.rows, n_features, 1};
     steps_.clear();
     pending_.clear();
     Pending now{kRoot, 0, order_.size(), 0, 0.0};
@@ -117,7 +118,7 @@ class SetWalk {
       const std::span<Slot> set = std::span(order_).subspan(now.begin, now.end - now.begin);
       if (!node.is_leaf()) {
         if (set.size() == 1) {
-          now.node = node.child(rows + static_cast<std::size_t>(set.front()) * n_features);
+          now.node = node.child(rows.rows + static_cast<std::size_t>(set.front()) * n_features);
           ++now.depth;
           now.birth_time = split_time;
           continue;
@@ -135,7 +136,7 @@ class SetWalk {
       }
       for (const Slot row : set) {
         const std::size_t i = static_cast<std::size_t>(row);
-        const std::size_t first_outside = find_rates(tree, points, rows + i * n_features);
+        const std::size_t first_outside = find_rates(tree, points, rows, i);
         on_way(Way{i, steps_, rates_, first_outside, n_shared});
         n_shared = steps_.size();
       }
@@ -148,7 +149,7 @@ class SetWalk {
   // The same for one row, whose path is known.
   template <class Target, class OnWay>
   void walk_along(const Path& path, const Tree<Target>& tree, const PointStore<typename Target::Value>& points,
-                  const float* row, OnWay on_way) {
+                  const Queries& row, OnWay on_way) {
     steps_.clear();
     double birth_time = 0.0;
     for (const NodeIndex j : path) {
@@ -156,7 +157,7 @@ class SetWalk {
       steps_.push_back({j, split_time - birth_time});
       birth_time = split_time;
     }
-    const std::size_t first_outside = find_rates(tree, points, row);
+    const std::size_t first_outside = find_rates(tree, points, row, 0);
     on_way(Way{0, steps_, rates_, first_outside, 0});
   }
 
@@ -170,9 +171,19 @@ class SetWalk {
 
   // Returns the first step at which the row is outside.
   template <class Target>
-  std::size_t find_rates(const Tree<Target>& tree, const PointStore<typename Target::Value>& points, const float* row) {
+  std::size_t find_rates(const Tree<Target>& tree, const PointStore<typename Target::Value>& points,
+                         const Queries& rows, std::size_t i) {
     if (rates_.size() < steps_.size()) rates_.resize(steps_.size());
-    separation_.start(tree.measure().weights.data(), row, tree.nodes().n_features());
+    const std::size_t n_features = tree.nodes().n_features();
+    const std::vector<double>& weights = tree.measure().weights;
+    if (!rows.are_plain()) {  // what is missing does not cut off
+      known_weights_ = weights;
+      for (std::size_t d = 0; d < n_features; ++d) {
+        if (std::isnan(rows.given[i * n_features + d])) known_weights_[d] = 0.0;
+      }
+    }
+    separation_.start(rows.are_plain() ? weights.data() : known_weights_.data(), rows.rows + i * n_features,
+                      n_features);
     std::size_t first = steps_.size();
     while (first > 0) {
       Step& step = steps_[first - 1];
@@ -188,7 +199,7 @@ class SetWalk {
   std::vector<Slot> order_, spare_;
   std::vector<Pending> pending_;
   std::vector<Step> steps_;
-  std::vector<double> rates_;
+  std::vector<double> rates_, known_weights_;
   // Boxes that are not stored: those of the last steps, fewer points with each step.
   std::array<BoxBuffer, kFewPoints> buffers_;
   NestedSeparation separation_;

@@ -25,6 +25,7 @@ from sklearn.utils.validation import check_is_fitted
 from onlineforest._ids import Id, Ids, check_ids
 from onlineforest._saving import write_model
 from onlineforest._validation import (
+    blocks_of,
     check_feature_weights,
     check_rows,
     plain_rows,
@@ -363,8 +364,7 @@ class BaseMondrianForest(BaseEstimator):
         array([[1, 1],
                [2, 2]], dtype=int32)
         """
-        rows = self._check_queries(X)
-        leaves: NDArray[np.int32] = self._forest.apply(rows, self._n_threads())
+        leaves: NDArray[np.int32] = self._ask("apply", X)
         return leaves
 
     def novelty(self, X: ArrayLike) -> NDArray[np.float64]:
@@ -405,9 +405,7 @@ class BaseMondrianForest(BaseEstimator):
         (np.float64(0.1), np.float64(0.5))
         """
         self._check_has_samples()
-        novelty: NDArray[np.float64] = self._forest.novelty(
-            self._check_queries(X), self._n_threads()
-        )
+        novelty: NDArray[np.float64] = self._ask("novelty", X)
         return novelty
 
     def _learn_afresh(self, X: ArrayLike, y: ArrayLike, ids: Iterable[Id] | None) -> None:
@@ -481,10 +479,25 @@ class BaseMondrianForest(BaseEstimator):
 
     def _check_queries(self, X: ArrayLike) -> NDArray[np.float32]:
         """Rows to predict, rounded to float32 exactly as the stored ones were."""
-        if not hasattr(self, "_forest"):
-            check_is_fitted(self)  # raises
         rows = plain_rows(self, X)
         return check_rows(self, X, reset=False) if rows is None else rows
+
+    def _ask(self, method: str, X: ArrayLike, *arguments: Any) -> NDArray[Any]:
+        """What a method of the core forest makes of the rows of X."""
+        if not hasattr(self, "_forest"):
+            check_is_fitted(self)  # raises
+        while True:
+            answers: list[NDArray[Any]] = [
+                getattr(self._forest, method)(
+                    self._check_queries(block), *arguments, self._n_threads()
+                )
+                for block in blocks_of(X)
+            ]
+            if len(answers) == 1:
+                return answers[0]
+            if len({answer.shape[1:] for answer in answers}) == 1:
+                return np.concatenate(answers)
+            # Another thread has learned a new class meanwhile.
 
     def _n_threads(self) -> int:
         return int(min(effective_n_jobs(self.n_jobs), 1024))
@@ -541,6 +554,12 @@ class BaseMondrianForest(BaseEstimator):
                     f"{name} was {old!r} when this forest was started and is {new!r} now. "
                     "Set it back, or start a new forest with fit."
                 )
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.input_tags.sparse = True
+        return tags
 
     def __getstate__(self) -> dict[str, Any]:
         with self._locked():

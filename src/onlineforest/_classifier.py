@@ -432,10 +432,11 @@ class MondrianForestClassifier(ClassifierMixin, BaseMondrianForest):
 
     def _predict(self, X: ArrayLike) -> tuple[NDArray[np.float64], NDArray[Any]]:
         """Probabilities, and the classes their columns stand for."""
-        rows, n_threads = self._check_queries(X), self._n_threads()
+        if not hasattr(self, "_forest"):
+            check_is_fitted(self)  # raises
         while True:
             codes = self._codes
-            probabilities = self._forest.predict(rows, n_threads)
+            probabilities = self._ask("predict", X)
             if probabilities.shape[1] == codes.n_classes:
                 return codes.in_class_order(probabilities), codes.classes
             self._wait_for_others()  # one learns a new class: ask again

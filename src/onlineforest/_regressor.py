@@ -314,7 +314,7 @@ class MondrianForestRegressor(RegressorMixin, BaseMondrianForest):
         >>> std[0] < std[1]
         np.True_
         """
-        moments = self._forest_of_queries(X, "predict")
+        moments = self._ask("predict", X)
         mean, std = np.ascontiguousarray(moments[:, 0]), np.ascontiguousarray(moments[:, 1])
         return (mean, std) if return_std else mean
 
@@ -343,7 +343,7 @@ class MondrianForestRegressor(RegressorMixin, BaseMondrianForest):
         np.True_
         """
         check_is_fitted(self)
-        quantiles = self._forest_of_queries(X, "quantiles", check_levels(q))
+        quantiles = self._ask("quantiles", X, check_levels(q))
         return quantiles[:, 0] if np.ndim(q) == 0 else quantiles
 
     def predict_interval(self, X: ArrayLike, coverage: float = 0.9) -> Floats:
@@ -402,6 +402,7 @@ class MondrianForestRegressor(RegressorMixin, BaseMondrianForest):
         >>> near > far
         np.True_
         """
+        check_is_fitted(self)
         rows = self._check_queries(X)
         values = check_values(y)
         if len(rows) != len(values):
@@ -491,12 +492,6 @@ class MondrianForestRegressor(RegressorMixin, BaseMondrianForest):
         except TypeError:
             mean, std = self._forest.predict_one(check_row(x))
         return (mean, std) if return_std else mean
-
-    def _forest_of_queries(self, X: ArrayLike, method: str, *arguments: Any) -> Floats:
-        """What a method of the core forest makes of the rows of X."""
-        rows = self._check_queries(X)
-        result: Floats = getattr(self._forest, method)(rows, *arguments, self._n_threads())
-        return result
 
     def _check_batch(
         self, X: ArrayLike, y: ArrayLike, *, reset: bool

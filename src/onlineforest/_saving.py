@@ -37,6 +37,10 @@ if TYPE_CHECKING:
 Arrays = dict[str, NDArray[Any]]
 
 _VERSION = version("onlineforest")
+_NOTHING_MISSING: Arrays = {
+    "missing.features": np.empty(0, dtype=np.int32),
+    "missing.words": np.empty(0, dtype=np.uint64),
+}
 _OPTIONS = "options."  # what arrays of the core's state begin with that follow from parameters
 
 
@@ -194,6 +198,8 @@ def _restored(
     seed = from_json(metadata, "seed", int)
     if not 0 <= seed < 2**64:
         _refuse(f"its seed is {seed}")
+    if contents.format_version == 1:  # before values could be missing
+        arrays = {**_NOTHING_MISSING, **arrays}
     core = _restored_core(forest, n_features, seed, arrays, max_bytes)
     if core.n_trees != forest.n_estimators:
         _refuse(f"it has {core.n_trees} trees, but n_estimators is {forest.n_estimators}")

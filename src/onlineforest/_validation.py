@@ -9,8 +9,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import narwhals.stable.v2 as nw
 import numpy as np
+from narwhals.stable.v2.dependencies import is_into_dataframe
 from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import issparse
 from sklearn.utils import check_array, column_or_1d
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import validate_data
@@ -43,10 +46,73 @@ def unchanged_on_error(estimator: object) -> Iterator[Callable[[], None]]:
 
 
 def check_rows(estimator: Any, X: Any, **options: Any) -> Any:
-    """scikit-learn's `validate_data`, with rows as the core wants them: C-ordered float32."""
+    """scikit-learn's `validate_data`, with rows as the core wants them: C-ordered float32.
+
+    NaN stays, for a value that is missing. A sparse matrix is made dense.
+    """
+    _check_columns_are_numbers(X)
     # A value too large for float32 becomes infinite, and is then rejected as such.
     with np.errstate(over="ignore"):
-        return validate_data(estimator, X, dtype=np.float32, order="C", **options)
+        try:
+            checked = validate_data(
+                estimator,
+                X,
+                dtype=np.float32,
+                order="C",
+                accept_sparse="csr",
+                ensure_all_finite="allow-nan",
+                **options,
+            )
+        except (ValueError, TypeError) as error:
+            if "could not convert string to float" in str(error):
+                raise ValueError(f"{error}. {_ENCODE}") from error
+            raise
+    rows = checked[0] if isinstance(checked, tuple) else checked
+    rows = _dense(rows) if issparse(rows) else rows
+    return (rows, *checked[1:]) if isinstance(checked, tuple) else rows
+
+
+_ENCODE = (
+    "A forest learns numbers only: turn categories into numbers first, with an encoder of "
+    "scikit-learn in a pipeline. The guide on data has a section on categorical columns."
+)
+
+
+def _check_columns_are_numbers(X: Any) -> None:
+    """Raise if columns of a data frame are text, categories, times or the like, and name them."""
+    if not is_into_dataframe(X):
+        return
+    schema = nw.from_native(X).schema
+    # What kind of objects there are in a column turns out when they are to become numbers.
+    numbers = (nw.Boolean, nw.Object, nw.Unknown)
+    bad = [
+        f"{name!r} ({dtype})"
+        for name, dtype in schema.items()
+        if not (dtype.is_numeric() or isinstance(dtype, numbers) or dtype in numbers)
+    ]
+    if bad:
+        shown = ", ".join(bad[:5]) + (", …" if len(bad) > 5 else "")
+        raise ValueError(f"X has columns that are not numbers: {shown}. {_ENCODE}")
+
+
+def _dense(X: Any, n_numbers: int = 2**20) -> NDArray[np.float32]:
+    """A sparse matrix as an array, by blocks of rows, so that there are never two of it."""
+    rows = np.empty(X.shape, dtype=np.float32)
+    step = max(n_numbers // X.shape[1], 1)
+    for start in range(0, len(rows), step):
+        rows[start : start + step] = X[start : start + step].toarray()
+    return rows
+
+
+def blocks_of(X: Any, n_numbers: int = 2**24) -> Iterator[Any]:
+    """X itself; a sparse matrix by blocks of rows, which do not take much memory when dense."""
+    n = X.shape[0] if issparse(X) else 0
+    if n == 0 or n * X.shape[1] <= n_numbers:
+        yield X
+        return
+    rows, step = X.tocsr(), max(n_numbers // X.shape[1], 1)
+    for start in range(0, n, step):
+        yield rows[start : start + step]
 
 
 def plain_rows(estimator: Any, X: Any) -> NDArray[np.float32] | None:
@@ -66,7 +132,7 @@ def plain_rows(estimator: Any, X: Any) -> NDArray[np.float32] | None:
         return None
     with np.errstate(over="ignore"):
         rows = np.ascontiguousarray(X, dtype=np.float32)
-    return rows if np.isfinite(rows).all() else None
+    return None if np.isinf(rows).any() else rows
 
 
 def plain_labels(y: Any) -> NDArray[Any] | None:
@@ -77,7 +143,7 @@ def plain_labels(y: Any) -> NDArray[Any] | None:
 
 
 def check_row(x: Any) -> NDArray[np.float32]:
-    """One sample as the core wants it: a contiguous row of float32. The core looks for NaN."""
+    """One sample as the core wants it: a row of float32. The core looks for what is infinite."""
     array = np.asarray(x)
     if array.ndim != 1:
         raise ValueError(f"x must be one sample, a 1d array. Got an array of shape {array.shape}.")

@@ -236,7 +236,7 @@ void test_two_points_by_hand() {
   const std::vector<float> rows{0.0f, 1e30f};
   std::vector<double> p(2 * LabelWalk::width(2), 0.0);
   LabelWalk walk;
-  walk.add_predictions(std::span(&tree, 1), points, rows.data(), 2, 2, p.data(), [](std::size_t) {});
+  walk.add_predictions(std::span(&tree, 1), points, {rows.data(), 2}, 2, p.data(), [](std::size_t) {});
   LabelWalk::finish(p, 2, 1.0);
   CHECK(p.size() == 4 && p[0] == 1.0 && p[1] == 0.0);
   CHECK(std::abs(p[2] - 0.5) < 1e-12 && std::abs(p[3] - 0.5) < 1e-12);
@@ -258,7 +258,7 @@ void test_ways() {
   SetWalk walk;
   BoxBuffer buffer;
   std::size_t n_ways = 0, n_outside = 0;
-  walk.walk(tree, points, queries.rows().data(), 100, [&](const Way& way) {
+  walk.walk(tree, points, {queries.rows().data(), 100}, [&](const Way& way) {
     ++n_ways;
     const float* row = queries.row(static_cast<Slot>(way.row));
     NodeIndex j = kRoot;

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <limits>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -69,6 +70,7 @@ class Corpus {
     add("window", [](Options& o) { o.keep = {KeepRule::kLatest, 12, kInfinity}; });
     add("sample", [](Options& o) { o.keep = {KeepRule::kSample, 12, 10.0}; });
     for (const std::size_t n : {0, 1, 2}) add(std::to_string(n) + "_points", [](Options&) {}, n);
+    add_missing();
     add_duplicates();
     add_forgotten();
     add_interrupted();
@@ -99,6 +101,16 @@ class Corpus {
 
   static Data<Value> data(const Options& options, std::size_t n, std::size_t when, std::int32_t n_classes = kClasses) {
     return some_data<Value>(n, options.n_features, n_classes, when);
+  }
+
+  void add_missing() {
+    const Options options = next_options();
+    Forest forest(options);
+    Data<Value> gaps = data(options, 15, 1);
+    for (std::size_t i = 0; i < gaps.rows.size(); i += 4) gaps.rows[i] = std::numeric_limits<float>::quiet_NaN();
+    learn(forest, gaps, kClasses);
+    forest.forget(std::vector<Serial>{3}, 1);
+    write("missing", Archive<Forest>::save(forest));
   }
 
   void add_duplicates() {

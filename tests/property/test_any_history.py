@@ -1,5 +1,5 @@
 """Any history of learning, forgetting, predicting and saving keeps every invariant, on any finite
-data."""
+data, some of it missing."""
 
 from __future__ import annotations
 
@@ -47,10 +47,14 @@ values = st.one_of(
 )
 
 
-def rows(min_size=1, max_size=12):
+def rows(min_size=1, max_size=12, elements=values):
     return st.integers(min_size, max_size).flatmap(
-        lambda n: npst.arrays(np.float32, (n, N_FEATURES), elements=values)
+        lambda n: npst.arrays(np.float32, (n, N_FEATURES), elements=elements)
     )
+
+
+def rows_with_gaps(**sizes):
+    return st.one_of(rows(**sizes), rows(**sizes, elements=st.one_of(values, st.just(math.nan))))
 
 
 parameters = st.fixed_dictionaries(
@@ -154,7 +158,7 @@ class History(RuleBasedStateMachine):
         left, missing, numbers = dict(sorted(self.stored.items())), [], []
         for place, (row, value) in enumerate(points):
             for number, (stored_row, stored_value) in left.items():
-                if stored_value == value and np.array_equal(stored_row, row):
+                if stored_value == value and np.array_equal(stored_row, row, equal_nan=True):
                     del left[number]
                     numbers.append(number)
                     break
@@ -167,7 +171,7 @@ class History(RuleBasedStateMachine):
         X = np.array([row for row, _ in points], dtype=np.float32).reshape(-1, N_FEATURES)
         return X, np.array([value for _, value in points], dtype=self.dtype)
 
-    @rule(data=st.data(), X=rows(max_size=3), value=st.integers(0, 3))
+    @rule(data=st.data(), X=rows_with_gaps(max_size=3), value=st.integers(0, 3))
     def ask_for_rows_that_are_not_stored(self, data, X, value):
         points = [(row, value) for row in X]
         if self.stored:
@@ -224,10 +228,24 @@ class History(RuleBasedStateMachine):
         serials = state["serials"].tolist()
         assert sorted(serials) == sorted(self.stored)
         X, y = self.arrays([self.stored[i] for i in serials])
-        assert state["rows"].tobytes() == X.tobytes()
+        filled = state["rows"].reshape(X.shape)
+        assert np.isfinite(filled).all()
+        assert np.where(np.isnan(X), X, filled).tobytes() == X.tobytes()
+        assert np.array_equal(missing_in(state, X.shape), np.isnan(X))
         assert np.array_equal(state["values"], y)
         for t in range(self.forest.n_trees):
-            recount(self.forest.tree(t), X, y)
+            recount(self.forest.tree(t), filled, y)
+
+
+def missing_in(state, shape):
+    """Which cells a state says were missing."""
+    if not len(state["missing.features"]):
+        return np.zeros(shape, dtype=bool)
+    columns = state["missing.words"].reshape(len(state["missing.features"]), -1).view(np.uint8)
+    bits = np.unpackbits(columns, axis=1, bitorder="little", count=shape[0])
+    missing = np.zeros(shape, dtype=bool)
+    missing[:, state["missing.features"]] = bits.T
+    return missing
 
 
 def recount(tree, X, y):
@@ -268,7 +286,7 @@ class ForestHistory(History):
 
     @rule(data=st.data())
     def learn_more(self, data):
-        X = data.draw(rows(), label="X")
+        X = data.draw(rows_with_gaps(), label="X")
         y = data.draw(
             st.lists(st.integers(0, self.n_classes - 1), min_size=len(X), max_size=len(X)),
             label="y",
@@ -282,7 +300,7 @@ class ForestHistory(History):
         self.n_classes += more
 
     @precondition(lambda self: self.stored)
-    @rule(X=rows())
+    @rule(X=rows_with_gaps())
     def predict_some(self, X):
         probabilities = self.forest.predict(X, 2)
         assert np.isfinite(probabilities).all()
@@ -324,14 +342,14 @@ class NumbersHistory(History):
 
     @rule(data=st.data())
     def learn_more(self, data):
-        X = data.draw(rows(max_size=30), label="X")
+        X = data.draw(rows_with_gaps(max_size=30), label="X")
         y = data.draw(st.lists(numbers, min_size=len(X), max_size=len(X)), label="y")
         one_by_one = data.draw(st.booleans(), label="one by one")
         self.forest.learn(X, np.array(y), 2, one_by_one=one_by_one)
         self.note(X, y)
 
     @precondition(lambda self: self.stored)
-    @rule(X=rows(), y=numbers)
+    @rule(X=rows_with_gaps(), y=numbers)
     def predict_some(self, X, y):
         moments = self.forest.predict(X, 2)
         assert np.isfinite(moments).all()
@@ -394,7 +412,7 @@ def test_range_weights_make_scales_irrelevant(X, scale):
 
 
 @settings(max_examples=examples(40), deadline=None)
-@given(X=rows(min_size=3, max_size=15), seed=st.integers(0, 2**31 - 1))
+@given(X=rows_with_gaps(min_size=3, max_size=15), seed=st.integers(0, 2**31 - 1))
 def test_estimator_survives_anything_finite(X, seed):
     y = np.where(np.arange(len(X)) % 2, "even", "odd")
     forest = MondrianForestClassifier(n_estimators=3, random_state=seed).partial_fit(X[:1], y[:1])
@@ -405,9 +423,9 @@ def test_estimator_survives_anything_finite(X, seed):
 
 
 @settings(max_examples=examples(40), deadline=None)
-@given(X=rows(min_size=3, max_size=60), seed=st.integers(0, 2**31 - 1))
+@given(X=rows_with_gaps(min_size=3, max_size=60), seed=st.integers(0, 2**31 - 1))
 def test_regressor_survives_anything_finite(X, seed):
-    y = X[:, 0].astype(float) + np.arange(len(X)) % 3
+    y = np.nan_to_num(X[:, 0].astype(float)) + np.arange(len(X)) % 3
     forest = MondrianForestRegressor(n_estimators=3, random_state=seed).partial_fit(X[:1], y[:1])
     forest.partial_fit(X[1:], y[1:])
     forest = pickle.loads(pickle.dumps(forest))

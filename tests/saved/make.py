@@ -41,6 +41,11 @@ def forests():
     yield "regressor", regressor.partial_fit(X[:70], Y[:70]).partial_fit(X[70:], Y[70:])
     sampled = MondrianForestRegressor(3, reservoir=50, half_life=40, trend=None, random_state=5)
     yield "regressor-reservoir", sampled.set_params(calibrate=False, noise=0.2).fit(X, Y)
+    holes = np.where(np.random.default_rng(9).random(X.shape) < 0.2, np.nan, X)
+    holes[:, 3] = np.nan  # never known
+    yield "classifier-missing", MondrianForestClassifier(3, random_state=7).fit(holes, kind)
+    again = MondrianForestRegressor(3, window=80, random_state=8).partial_fit(holes[:70], Y[:70])
+    yield "regressor-missing", again.partial_fit(X[70:], Y[70:])
     yield "regressor-forgotten", MondrianForestRegressor(2, random_state=6).fit(X, Y).keep_latest(0)
 
 
