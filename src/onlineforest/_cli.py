@@ -211,21 +211,22 @@ def save_pictures(demo: Demo, output: Path) -> list[Path]:
     """The learning curve, and a partition of the plane."""
     import numpy as np
 
+    from onlineforest import plot
     from onlineforest._demo import demo_partition
-    from onlineforest._plots import draw_learning_curves, draw_partition, new_figure
+    from onlineforest._plot_base import new_figure
 
     figure, axes = new_figure()
     curves = {
         score.name: list(np.cumsum(score.correct) / np.arange(1, len(score.correct) + 1))
         for score in (demo.online, demo.batch)
     }
-    draw_learning_curves(axes, demo.learned, curves, "accuracy over all digits so far")
+    plot.learning_curve(demo.learned, curves, ylabel="accuracy over all digits so far", ax=axes)
     axes.set_title("Handwritten digits, each predicted before it is learned")
     curve_path = output / "learning-curve.png"
     figure.savefig(curve_path, dpi=150)
 
     figure, axes = new_figure()
-    draw_partition(axes, *demo_partition(demo.seed))
+    plot.partition(*demo_partition(demo.seed), ax=axes)
     axes.set(
         xlabel="first principal component",
         ylabel="second principal component",

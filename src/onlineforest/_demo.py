@@ -90,9 +90,11 @@ class Demo:
         return float(np.mean(values[-n_batches:]))
 
 
-def demo_partition(seed: int = 0) -> tuple[Any, NDArray[np.float32], NDArray[Any]]:
-    """One tree on two principal components of a few digits, with its points and classes."""
+def demo_partition(
+    seed: int = 0,
+) -> tuple[MondrianForestClassifier, NDArray[np.float32], NDArray[Any]]:
+    """A forest of one tree on two principal components of a few digits, and its samples."""
     X, y = load_digits(n_class=3, return_X_y=True)
     plane = PCA(2, random_state=seed).fit_transform(X)[:60].astype(np.float32)
     forest = MondrianForestClassifier(1, random_state=seed).fit(plane, y[:60])
-    return forest.trees_[0], plane, y[:60]
+    return forest, plane, y[:60]
