@@ -183,7 +183,7 @@ class Points:
     @property
     def size(self) -> float:
         """Of a marker: smaller for many."""
-        return float(np.clip(5000.0 / max(len(self.rows), 1), 5.0, 26.0))
+        return float(np.clip(9000.0 / max(len(self.rows), 1), 5.0, 26.0))
 
 
 def check_points(forest: Forest, X: ArrayLike | None, y: ArrayLike | None) -> Points | None:
@@ -231,7 +231,12 @@ def class_colours(n_classes: int) -> NDArray[np.float64]:
 def draw_points(axes: Axes, points: Points, forest: Forest, norm: Normalize | None = None) -> None:
     """The samples, by class or by value."""
     x, y = points.rows.T
-    style: dict[str, Any] = {"s": points.size, "lw": 0.4, "edgecolors": "white", "zorder": 5}
+    style: dict[str, Any] = {
+        "s": points.size,
+        "lw": 0.015 * points.size,
+        "edgecolors": "white",
+        "zorder": 5,
+    }
     if points.values is not None:
         axes.scatter(x, y, c=points.values, cmap=VALUES, norm=norm, **style)
     elif points.codes is not None:

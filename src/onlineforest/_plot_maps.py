@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from onlineforest._classifier import MondrianForestClassifier
 from onlineforest._plot_base import (
+    MIDDLE,
     VALUES,
     Points,
     axes_or_new,
@@ -318,6 +319,7 @@ def _surest_places(
 
 def _draw_means(axes: Axes, plane: Plane, forest: Any) -> None:
     from matplotlib.colors import Normalize
+    from matplotlib.patheffects import AbstractPathEffect, withStroke
 
     answer = plane.ask(lambda rows: np.stack(forest.predict(rows, return_std=True), axis=1))
     mean, std = answer[..., 0], answer[..., 1]
@@ -325,11 +327,14 @@ def _draw_means(axes: Axes, plane: Plane, forest: Any) -> None:
     shown = mean.ravel() if values is None else np.concatenate([mean.ravel(), values])
     norm = Normalize(shown.min(), shown.max())
     image = plane.show(axes, mean, cmap=VALUES, norm=norm)
-    axes.figure.colorbar(image, ax=axes, label="mean")
+    axes.figure.colorbar(image, ax=axes, label="mean (lines: standard deviation)")
     if np.ptp(std) > 1e-6 * np.abs(std).max():
         lines = axes.contour(
             plane.across, plane.upwards, std, levels=5, colors="white", linewidths=0.8
         )
-        axes.clabel(lines, fontsize=7)
+        outline: list[AbstractPathEffect] = [withStroke(linewidth=1.6, foreground=MIDDLE)]
+        lines.set_path_effects(outline)
+        for text in axes.clabel(lines, fontsize=7):
+            text.set_path_effects(outline)
     if plane.points is not None:
         draw_points(axes, plane.points, forest, norm)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -24,6 +25,7 @@ from onlineforest._plot_base import (
     feature_names,
     legend_beside,
     printable,
+    without_name_warning,
 )
 
 if TYPE_CHECKING:
@@ -74,7 +76,8 @@ def importances(forest: Forest, *, max_features: int = 20, ax: Axes | None = Non
     axes.bar_label(bars, [f"{value:.3f}" for value in values[shown]], padding=3, fontsize=8)
     axes.set_yticks(range(len(shown)), [names[i] for i in shown])
     axes.set(ylim=(len(shown) - 0.4, -0.6), xlabel="importance")
-    axes.margins(x=0.12)
+    # Room for the numbers.
+    axes.set_xlim(0.0, 1.12 * float(values.max()) if values.max() > 0 else 1.0)
     axes.spines[["top", "right"]].set_visible(False)
     if len(others):
         features = "feature" if len(others) == 1 else f"{len(others)} features"
@@ -193,13 +196,18 @@ def reliability(
     }
     bins = {name: Bins.of(labels, values, columns, n_bins) for name, values in checked.items()}
     axes = axes_or_new(ax, (6.5, 4.8))
+    from matplotlib.patches import Patch
+
     handles: list[Artist] = [axes.plot([0, 1], [0, 1], color=MIDDLE, lw=0.8, ls="--")[0]]
     texts = ["as said"]
     for i, (name, of_method) in enumerate(bins.items()):
         style = _line_style(i)
-        handles += [axes.plot(of_method.said, of_method.right, marker="o", ms=5, **style)[0]]
-        texts += [f"{printable(name, 40)} (ECE {of_method.error:.3f})".lstrip()]
-        bars = axes.stairs(
+        handles += [
+            axes.plot(of_method.said, of_method.right, marker="o", ms=5, clip_on=False, **style)[0]
+        ]
+        error = f"ECE {of_method.error:.3f}"
+        texts += [f"{printable(name, 40)} ({error})" if name else error]
+        axes.stairs(
             of_method.share,
             np.linspace(0.0, 1.0, n_bins + 1),
             fill=len(bins) == 1,
@@ -208,7 +216,7 @@ def reliability(
             alpha=1.0 if len(bins) == 1 else 0.6,
             zorder=1,
         )
-    handles.append(bars)
+    handles.append(Patch(color=LIGHT, fill=len(bins) == 1))
     texts.append("share of samples")
     axes.set(
         xlim=(0, 1),
@@ -320,20 +328,24 @@ def intervals(
     points = check_points(forest, X, y)
     assert points is not None
     assert points.values is not None
-    mean, ends = forest.predict(X), forest.predict_interval(X, coverage)
+    mean = without_name_warning(forest.predict, points.rows)
+    ends = without_name_warning(partial(forest.predict_interval, coverage=coverage), points.rows)
     one_feature = forest.n_features_in_ == 1
     order = np.argsort(points.rows[:, 0] if one_feature else mean, kind="stable")
     values, mean, (low, high) = points.values[order], mean[order], ends[order].T
     at = points.rows[order, 0] if one_feature else np.arange(len(order))
     inside = (low <= values) & (values <= high)
     axes = axes_or_new(ax)
-    if one_feature:
-        band: Artist = axes.fill_between(at, low, high, color=BLUE, alpha=0.2, lw=0)
-    else:
-        width = float(np.clip(300.0 / len(at), 0.3, 5.0))
-        band = axes.vlines(at, low, high, color=BLUE, alpha=0.25, lw=width)
+    band = axes.fill_between(
+        at, low, high, step=None if one_feature else "mid", color=BLUE, alpha=0.2, lw=0
+    )
     line = axes.plot(at, mean, color=BLUE, lw=1.2)[0]
-    style: dict[str, Any] = {"s": points.size, "lw": 0, "zorder": 3}
+    style: dict[str, Any] = {
+        "s": points.size,
+        "lw": 0,
+        "zorder": 3,
+        "alpha": 1.0 if len(at) < 500 else 0.6,
+    }
     dots = axes.scatter(at[inside], values[inside], c=DARK, **style)
     crosses = axes.scatter(at[~inside], values[~inside], c=ORANGE, marker="D", **style)
     axes.set_xlabel(feature_names(forest)[0] if one_feature else "samples, by predicted mean")

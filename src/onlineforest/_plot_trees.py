@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from textwrap import wrap
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
 
     from onlineforest._plot_base import Forest
 
-MOST_ENDS = 24  # of a tree whose depth nobody limited
+MOST_ENDS = 16  # of a tree whose depth nobody limited
 MOST_ROWS = 3  # classes named below an end
 ROW_HEIGHT = 10.0  # points
 
@@ -195,7 +196,7 @@ def tree(
         The index of the tree.
     max_depth : int, default=None
         How many cuts to draw below one another. What is below is left out, marked by a triangle,
-        and summed up. None draws as many as there is room for, with 24 ends at most.
+        and summed up. None draws as many as there is room for, with 16 ends at most.
     ax : matplotlib.axes.Axes, default=None
         Where to draw; None makes a new figure, see `onlineforest.plot`.
 
@@ -220,9 +221,10 @@ def tree(
     else:
         max_depth = check_count(max_depth, "max_depth", 0)
     sketch = Sketch.of(nodes, max_depth)
-    axes = axes_or_new(ax, (min(max(5.0, 0.6 * len(sketch.ends) + 1.5), 50.0), 5.5))
+    labels = _cut_labels(sketch, feature_names(forest))
+    axes = axes_or_new(ax, _tree_size(len(sketch.ends), labels))
     _draw_lines(axes, sketch)
-    _label_cuts(axes, sketch, feature_names(forest))
+    _label_cuts(axes, sketch, labels)
     if isinstance(forest, MondrianForestClassifier):
         assert isinstance(nodes, ClassificationTree)
         n_rows = _write_class_counts(axes, sketch, nodes, forest)
@@ -272,8 +274,11 @@ class Sketch:
         cuts, ends = [j for j in order if not is_end[j]], [j for j in order if is_end[j]]
         x = np.full(tree.n_nodes, np.nan)
         x[ends] = np.arange(len(ends))
+        first_end = dict(zip(ends, range(len(ends)), strict=True))
         for j in reversed(cuts):  # children come before their parents
-            x[j] = 0.5 * (x[tree.left[j]] + x[tree.right[j]])
+            # Between the two ends that the cut parts, so that each cut has a place of its own.
+            x[j] = first_end[int(tree.right[j])] - 0.5
+            first_end[j] = first_end[int(tree.left[j])]
         owner = np.where(depth > max_depth, tree.parent, np.arange(tree.n_nodes))
         while (depth[owner] > max_depth).any():
             owner = owner[owner]  # twice as far up
@@ -332,13 +337,28 @@ def _draw_lines(axes: Axes, sketch: Sketch) -> None:
     axes.plot(x[hidden], tree.split_time[hidden], "v", mfc="white", mec=DARK, ms=8, zorder=3)
 
 
-def _label_cuts(axes: Axes, sketch: Sketch, names: list[str]) -> None:
+def _cut_labels(sketch: Sketch, names: list[str]) -> list[str]:
+    """What each cut is, in lines short enough for a column."""
     tree = sketch.tree
+    labels = []
     for j in sketch.cuts:
+        name = wrap(names[tree.split_dimension[j]], 14, max_lines=2, placeholder="…")
+        labels.append("\n".join([*name, f"≤ {tree.split_location[j]:.4g}"]))
+    return labels
+
+
+def _tree_size(n_ends: int, labels: list[str]) -> tuple[float, float]:
+    """Width and height in inches that give each column room for its label."""
+    longest = max((len(line) for label in labels for line in label.split("\n")), default=0)
+    return min(max(5.0, 2.0 + n_ends * max(0.5, 0.07 * longest)), 60.0), 5.5
+
+
+def _label_cuts(axes: Axes, sketch: Sketch, labels: list[str]) -> None:
+    for j, label in zip(sketch.cuts, labels, strict=True):
         axes.text(
             sketch.x[j],
-            tree.split_time[j],
-            f"{names[tree.split_dimension[j]]}\n≤ {tree.split_location[j]:.4g}",
+            sketch.tree.split_time[j],
+            label,
             ha="center",
             va="center",
             fontsize=7,
@@ -404,6 +424,9 @@ def _write_below(axes: Axes, x: float, row: int, text: str, colour: Any) -> None
 def _finish_tree(axes: Axes, sketch: Sketch, n_rows: int) -> None:
     if sketch.is_log:
         axes.set_yscale("log")
+        _plain_ticks(axes, sketch.bottom / sketch.top)
+    elif not sketch.cuts and sketch.is_open:
+        axes.set_yticks([0.0])  # nothing has a time
     axes.set(
         xlim=(-0.7, len(sketch.ends) - 0.3), ylim=(sketch.bottom, sketch.top), ylabel="time of cut"
     )
@@ -417,3 +440,12 @@ def _finish_tree(axes: Axes, sketch: Sketch, n_rows: int) -> None:
             fontsize=8,
             labelpad=6.0 + ROW_HEIGHT * n_rows,
         )
+
+
+def _plain_ticks(axes: Axes, ratio: float) -> None:
+    """Times as numbers, not as powers."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+    axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if ratio < 1000.0 else (1.0,)))
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda time, _: f"{time:g}"))
+    axes.yaxis.set_minor_formatter(NullFormatter())
