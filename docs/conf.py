@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,8 @@ if TYPE_CHECKING:
     from sphinx.application import Sphinx
 
 HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE))
+import benchmark_page  # noqa: E402 - of this folder
 
 project = "onlineforest"
 author = "The onlineforest developers"
@@ -26,7 +29,8 @@ extensions = [
     "myst_parser",
     "sphinx_gallery.gen_gallery",
 ]
-exclude_patterns = ["_build", "Thumbs.db"]
+templates_path = ["_templates"]
+exclude_patterns = ["_templates", "generated"]
 suppress_warnings = ["config.cache"]  # functions in the gallery's settings
 
 myst_enable_extensions = ["colon_fence"]
@@ -86,7 +90,7 @@ def is_not_ours(
 
 
 # Files of the repository that are shown as pages, though they lie outside this folder.
-SHOWN = {"benchmarks/NOTES.md": "benchmarks.md"}
+SHOWN = {"benchmarks/NOTES.md": "benchmarks.md", "SECURITY.md": "security.md"}
 LINK = re.compile(r"(?<=\]\()(?:\.\./)+([^)#]+)")
 
 
@@ -103,5 +107,6 @@ def lead_to_pages(app: Sphinx, name: str, text: list[str]) -> None:
 
 def setup(app: Sphinx) -> None:
     """Called by Sphinx."""
+    benchmark_page.write(HERE / "generated")
     app.connect("autodoc-skip-member", is_not_ours)
     app.connect("source-read", lead_to_pages)
