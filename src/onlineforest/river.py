@@ -1,6 +1,6 @@
 """The forests as models of River: samples are dicts, learned one at a time or in mini-batches.
 
-Thin: what a dict is as a row is said in `_columns`, all else is done by the estimators.
+Thin: what a dict is as a row is said in `_dict_columns`, all else is done by the estimators.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onlineforest import _classifier, _regressor
-from onlineforest._columns import Columns, is_missing, number_of
+from onlineforest._dict_columns import Columns, is_missing, number_of
 from onlineforest._extras import require
 from onlineforest._validation import check_values, unchanged_on_error
 from onlineforest._widening import widened

@@ -141,7 +141,7 @@ def test_verify_goes_on_after_a_bad_file(model_file, tmp_path):
     result = invoke("verify", bad, tmp_path / "missing", model_file)
     assert result.exit_code == 1
     assert f"{bad} is not a model file of onlineforest: it has only 14 bytes" in result.output
-    assert f"cannot read {tmp_path / 'missing'}: No such file or directory" in result.output
+    assert f"{tmp_path / 'missing'}: No such file or directory" in result.output
     assert f"{model_file}: sound, MondrianForestClassifier of 3 samples" in result.output
     assert invoke("verify", model_file).exit_code == 0
 
