@@ -11,7 +11,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 NOTES = ROOT / "benchmarks/NOTES.md"
 LATEST = ROOT / "benchmarks/results/benchmarks.md"
-PEER = " / ERT-k"  # cases in units of scikit-learn's extra-trees
+PEER = "ERT-k"  # in units of scikit-learn's extra-trees, trained once or after each batch
 NO_RUN = (
     "*No run was at hand when this page was built: `python -m benchmarks --quick` makes one.*\n"
 )
@@ -21,7 +21,7 @@ def ratios(notes: str) -> dict[tuple[str, str], float]:
     """The second run of each case in units of the peer, by case and data."""
     rows = re.findall(r"^\| (.+?) \| (.+?) \| .*?\| ([\d.]+)[^|]*\|$", notes, re.MULTILINE)
     return {
-        (case.removesuffix(PEER), data): float(ratio)
+        (case.removesuffix(PEER).strip(" /"), data): float(ratio)
         for case, data, ratio in rows
         if case.endswith(PEER)
     }
