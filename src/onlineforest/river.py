@@ -131,37 +131,24 @@ class _MondrianForest(base.Estimator):
         """
         if self._columns is None:
             return 1.0
-        return float(self._estimator.novelty(self._rows_of_one(x))[0])
+        return float(self._estimator.novelty(_one_row(self._columns, x))[0])
 
-    def _ask(self, method: str, x: Mapping[Hashable, Any], *arguments: Any) -> Any:
-        """What a method of the estimator makes of a sample; something must be learned."""
-        assert self._columns is not None
-        row = self._columns.row(x)
+    def _ask(self, method: str, row: Any, *arguments: Any) -> Any:
+        """What a method of the estimator makes of a sample as a row."""
         try:
             return getattr(self._estimator, method)(row, *arguments)
         except ValueError:
-            self._columns.check_finite(row)  # an error that names the key
+            if self._columns is not None:
+                self._columns.check_finite(row)  # an error that names the key
             raise
 
-    def _rows_of_one(self, x: Mapping[Hashable, Any]) -> NDArray[np.float64]:
-        """One sample as an array of rows; something must be learned."""
-        assert self._columns is not None
-        rows = np.array([self._columns.row(x)])
-        self._columns.check_finite(rows)
-        return rows
-
-    def _rows_of(self, frame: nw.DataFrame[Any]) -> NDArray[np.float32]:
-        """Samples as rows; something must be learned."""
-        assert self._columns is not None
-        return self._columns.rows(frame.columns, _values_of(frame))
-
     def _learn_one(self, x: Mapping[Hashable, Any], target: Any) -> None:
-        if self._columns is not None and self._columns.knows(x):
-            self._ask("learn_one", x, target)
+        row = None if self._columns is None else self._columns.whole_row(x)
+        if row is not None:
+            self._ask("learn_one", row, target)
             return
         with self._unless_refused():
-            self._make_room_for(x)
-            self._ask("learn_one", x, target)
+            self._ask("learn_one", self._columns_for(x).row(x), target)
 
     def _learn_many(self, X: IntoDataFrame, targets: NDArray[Any], starts: list[int]) -> None:
         """Learn a batch, in pieces that start where `starts` says."""
@@ -171,20 +158,20 @@ class _MondrianForest(base.Estimator):
         if len(frame) == 0:
             return
         with self._unless_refused():
-            self._make_room_for(frame.columns)
-            rows = self._rows_of(frame)
+            rows = self._columns_for(frame.columns).rows(frame.columns, _values_of(frame))
             for begin, end in zip(starts, [*starts[1:], len(rows)], strict=True):
                 piece = slice(begin, end)
                 self._estimator._learn_more(rows[piece], targets[piece], None, one_by_one=True)
 
-    def _make_room_for(self, keys: Iterable[Hashable]) -> None:
-        """Give every key a column."""
+    def _columns_for(self, keys: Iterable[Hashable]) -> Columns:
+        """Columns that these keys are among, with an estimator as wide."""
         if self._columns is None:
             self._columns = Columns.of(keys)
         elif not self._columns.knows(keys):
             self._columns = self._columns.extended(keys)
             if self._columns.width > self._estimator.n_features_in_:
                 self._estimator = widened(self._estimator, self._columns.width)
+        return self._columns
 
     @contextmanager
     def _unless_refused(self) -> Iterator[None]:
@@ -203,6 +190,13 @@ class _MondrianForest(base.Estimator):
     def _n_seen(self) -> int:
         fitted = self._estimator.__sklearn_is_fitted__()
         return self._estimator.n_samples_seen_ if fitted else 0
+
+
+def _one_row(columns: Columns, x: Mapping[Hashable, Any]) -> NDArray[np.float64]:
+    """One sample as an array of rows."""
+    rows = np.array([columns.row(x)])
+    columns.check_finite(rows)
+    return rows
 
 
 def _values_of(frame: nw.DataFrame[Any]) -> NDArray[np.float64]:
@@ -359,7 +353,7 @@ class MondrianForestClassifier(_MondrianForest, base.MiniBatchClassifier):
         """
         if self._columns is None:
             return {}
-        probabilities = self._ask("predict_proba_one", x)
+        probabilities = self._ask("predict_proba_one", self._columns.row(x))
         return dict(zip(self._labels, probabilities.tolist(), strict=True))
 
     def learn_many(self, X: IntoDataFrame, y: IntoSeries) -> None:
@@ -458,7 +452,8 @@ class MondrianForestClassifier(_MondrianForest, base.MiniBatchClassifier):
             return []
         if len(frame) == 0:
             return [(label, np.empty(0)) for label in self._labels]
-        probabilities = self._estimator.predict_proba(self._rows_of(frame))
+        rows = self._columns.rows(frame.columns, _values_of(frame))
+        probabilities = self._estimator.predict_proba(rows)
         return list(zip(self._labels, probabilities.T.copy(), strict=True))
 
     def _code_of(self, label: Hashable) -> int | None:
@@ -619,7 +614,7 @@ class MondrianForestRegressor(_MondrianForest, base.MiniBatchRegressor):
             return self.predict_interval_one(x)
         if self._columns is None:
             return 0.0
-        value: float = self._ask("predict_one", x)
+        value: float = self._ask("predict_one", self._columns.row(x))
         return value
 
     def predict_interval_one(self, x: Sample, coverage: float = 0.9) -> conf.Interval:
@@ -651,7 +646,7 @@ class MondrianForestRegressor(_MondrianForest, base.MiniBatchRegressor):
         """
         if self._columns is None:
             return conf.Interval(-math.inf, math.inf)
-        interval = self._estimator.predict_interval(self._rows_of_one(x), coverage)
+        interval = self._estimator.predict_interval(_one_row(self._columns, x), coverage)
         return conf.Interval(*interval[0].tolist())
 
     def learn_many(self, X: IntoDataFrame, y: IntoSeries) -> None:
@@ -700,5 +695,6 @@ class MondrianForestRegressor(_MondrianForest, base.MiniBatchRegressor):
         frame = dataframe.into_frame(X)
         values = np.zeros(len(frame))
         if self._columns is not None and len(frame) > 0:
-            values = self._estimator.predict(self._rows_of(frame))
+            rows = self._columns.rows(frame.columns, _values_of(frame))
+            values = self._estimator.predict(rows)
         return dataframe.to_native_series(values, name=None, like=frame)
