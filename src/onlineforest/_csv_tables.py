@@ -54,8 +54,10 @@ class CsvTable:
         name: str,
         delimiter: str | None,
         fraction_read: Callable[[], float | None],
+        close: Callable[[], None],
     ) -> None:
-        self.name, self._file, self.fraction_read = name, file, fraction_read
+        self.name, self._file = name, file
+        self.fraction_read, self.close = fraction_read, close
         self._delimiter = delimiter or ""
         blocks = self._blocks()
         # A file may begin with lines that are blank, as many as it likes.
@@ -75,18 +77,14 @@ class CsvTable:
         """Its header and first row."""
         return repr((self.names, self._first_row)).encode()
 
-    def close(self) -> None:
-        """Close the file."""
-        self._file.close()
-
     def read(self, wanted: Mapping[str, Wanted], on_bad_row: OnBadRow) -> Iterator[pa.Table]:
         """The rows, block by block."""
         options = self._arrow_options(wanted)
         for block in self._blocks_left:
             table = self._read_quickly(block, wanted, options)
             if table is None:
-                table = self._read_carefully(block, wanted, on_bad_row)
-            if len(table):
+                yield from self._read_carefully(block, wanted, on_bad_row)
+            elif len(table):
                 yield table
 
     def _blocks(self) -> Iterator[Block]:
@@ -172,8 +170,8 @@ class CsvTable:
 
     def _read_carefully(
         self, block: Block, wanted: Mapping[str, Wanted], on_bad_row: OnBadRow
-    ) -> pa.Table:
-        """The good rows of a block; the bad ones are told."""
+    ) -> Iterator[pa.Table]:
+        """The good rows of a block; the bad ones are told. If that ends it, those before come."""
         places = [(self.names.index(name), name, each) for name, each in wanted.items()]
         columns: list[list[Any]] = [[] for _ in places]
         for line, row in self._records(block):
@@ -181,15 +179,15 @@ class CsvTable:
                 self._check_length(row)
                 values = [_value(row[place], name, each) for place, name, each in places]
             except _BadError as bad:
-                on_bad_row(BadRow(f"{self.name}, line {line:,}", str(bad)))
+                try:
+                    on_bad_row(BadRow(f"{self.name}, line {line:,}", str(bad)))
+                except Exception:
+                    yield _as_table(columns, wanted)
+                    raise
                 continue
             for column, value in zip(columns, values, strict=True):
                 column.append(value)
-        arrays = [
-            pa.chunked_array([pa.array(column, _TYPES[each.kind])])
-            for column, (_, _, each) in zip(columns, places, strict=True)
-        ]
-        return pa.table(arrays, names=list(wanted))
+        yield _as_table(columns, wanted)
 
     def _records(self, block: Block) -> Iterator[tuple[int, list[str]]]:
         """Each record, and the line it begins at."""
@@ -212,6 +210,14 @@ class CsvTable:
 
 class _BadError(Exception):
     """Why a row is bad."""
+
+
+def _as_table(columns: list[list[Any]], wanted: Mapping[str, Wanted]) -> pa.Table:
+    arrays = [
+        pa.chunked_array([pa.array(column, _TYPES[each.kind])])
+        for column, each in zip(columns, wanted.values(), strict=True)
+    ]
+    return pa.table(arrays, names=list(wanted))
 
 
 def _value(text: str, name: str, wanted: Wanted) -> float | int | str | None:
@@ -272,7 +278,8 @@ def _at_first_sight(name: str, values: list[str]) -> Column:
     """What the first values of a column seem to be: what most of them are."""
     bare = [text.strip(_BLANK) for text in values]
     there = [text for text in bare if text not in MISSING]
-    column = Column(name, Looks.NOTHING, tuple(dict.fromkeys(there))[:3])
+    distinct = tuple(dict.fromkeys(there))
+    column = Column(name, Looks.NOTHING, distinct[:3], len(distinct) / max(len(there), 20))
     if not there:
         return column
     # Of whole numbers and text all must be so: a label is either for good.
