@@ -104,20 +104,31 @@ def legend_beside(
 # Names
 
 
+def shortened(value: object, longest: int = 28) -> str:
+    """A name on one line. Of a long one, the middle is left out: the ends tell names apart."""
+    text = "".join(c if c.isprintable() else " " for c in str(value))
+    if len(text) <= longest:
+        return text
+    n_tail = (longest - 1) // 2
+    return f"{text[: longest - 1 - n_tail]}…{text[-n_tail:]}"
+
+
 def printable(value: object, longest: int = 28) -> str:
     """A name as matplotlib is to write it: short, and with no formula in it."""
-    text = "".join(c if c.isprintable() else " " for c in str(value))
-    if len(text) > longest:
-        text = f"{text[: longest - 1]}…"
-    return text.replace("$", r"\$")
+    return shortened(value, longest).replace("$", r"\$")
 
 
-def feature_names(forest: Forest) -> list[str]:
-    """The names of the features, or their numbers."""
+def raw_feature_names(forest: Forest) -> list[str]:
+    """The names of the features, or their numbers, as they are."""
     names = getattr(forest, "feature_names_in_", None)
     if names is None:
         return [f"feature {i}" for i in range(forest.n_features_in_)]
-    return [printable(name) for name in names]
+    return [str(name) for name in names]
+
+
+def feature_names(forest: Forest) -> list[str]:
+    """The names of the features, or their numbers, as matplotlib is to write them."""
+    return [printable(name) for name in raw_feature_names(forest)]
 
 
 # Checks
@@ -293,15 +304,19 @@ def _write_names(
     """Names of classes in the picture; one that would lie on another is left out."""
     from matplotlib.patheffects import withStroke
 
-    taken: list[NDArray[np.float64]] = []
+    names = {code: printable(classes[code], 12) for code in centres}
+    # About what the longest name takes, in pixels.
+    pixels = axes.figure.dpi / 72.0
+    width, height = 7.0 * max(map(len, names.values()), default=0) * pixels, 14.0 * pixels
+    taken: list[tuple[float, float]] = []
     for code, place in centres.items():
-        at = axes.transAxes.inverted().transform(axes.transData.transform(place))
-        if any(abs(at[0] - o[0]) < 0.05 and abs(at[1] - o[1]) < 0.045 for o in taken):
+        x, y = axes.transData.transform(place)
+        if any(abs(x - other[0]) < width and abs(y - other[1]) < height for other in taken):
             continue
-        taken.append(at)
+        taken.append((x, y))
         axes.text(
             *place,
-            printable(classes[code], 12),
+            names[code],
             color=0.6 * colours[code],
             fontsize=10,
             fontweight="bold",

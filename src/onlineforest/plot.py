@@ -17,8 +17,9 @@ Examples
 """
 
 from onlineforest._plot_maps import decision_surface, novelty_map
+from onlineforest._plot_partition import partition
 from onlineforest._plot_scores import importances, intervals, learning_curve, reliability
-from onlineforest._plot_trees import partition, tree
+from onlineforest._plot_tree import tree
 
 __all__ = [
     "decision_surface",

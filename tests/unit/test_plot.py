@@ -24,7 +24,7 @@ from onlineforest import (
     _extras,
     _plot_base,
     _plot_scores,
-    _plot_trees,
+    _plot_tree,
     plot,
 )
 from onlineforest._plot_base import COLOURS, class_colours
@@ -297,7 +297,7 @@ def test_a_tree_is_drawn_at_its_times(iris):
 
 
 def test_each_cut_of_a_tree_is_between_what_it_parts(iris):
-    sketch = _plot_trees.Sketch.of(iris.trees_[0], 100)
+    sketch = _plot_tree.Sketch.of(iris.trees_[0], 100)
     tree = sketch.tree
     places = [sketch.x[j] for j in sketch.cuts]
     assert len(set(places)) == len(places)
@@ -376,7 +376,7 @@ def test_a_tree_as_deep_as_it_has_points():
 
 
 def counts_of_sketch(forest, max_depth):
-    sketch = _plot_trees.Sketch.of(forest.trees_[0], max_depth)
+    sketch = _plot_tree.Sketch.of(forest.trees_[0], max_depth)
     assert set(sketch.owner[forest.trees_[0].is_leaf]) == set(sketch.ends)
     return sketch.tree.n_points[sketch.ends].sum()
 
@@ -390,6 +390,33 @@ def test_names_cannot_become_formulas_or_vanish():
     rendered(plot.tree(forest))
     rendered(plot.importances(forest))
     rendered(plot.learning_curve([1], {"_a$^$": [1]}))
+
+
+def test_long_names_are_shortened_where_they_differ_least():
+    assert _plot_base.shortened("short") == "short"
+    assert _plot_base.shortened("class number 12345", 11) == "class…12345"
+    assert _plot_base.shortened("a\nb\x1b") == "a b "
+    X = pd.DataFrame([[0.0], [1.0]], columns=["$" * 60])
+    forest = MondrianForestClassifier(1, random_state=0).fit(X, [0, 1])
+    (cut,) = [t.get_text() for t in rendered(plot.tree(forest)).texts if "≤" in t.get_text()]
+    assert cut.count(r"\$") == cut.count("$") == 27  # none was parted from its backslash
+
+
+def test_numbers_are_short():
+    numbers = [0.00012345, 12.3456, -59690.4, 1234567.0, 3.21e20]
+    short = ["0.0001234", "12.35", "-59,690", "1,234,567", "3.21e+20"]
+    assert [_plot_tree._short(number) for number in numbers] == short
+
+
+def test_trees_of_many_classes_name_them():
+    X, y = load_digits(return_X_y=True)
+    forest = MondrianForestClassifier(1, random_state=0).fit(X, y)
+    axes = rendered(plot.tree(forest, max_depth=0))
+    counts = np.bincount(y)
+    most = np.argsort(-counts, kind="stable")[:3]
+    below = [f"{label}: {counts[label]}" for label in most]
+    assert [text.get_text() for text in axes.texts] == [*below, "+7 classes"]
+    assert axes.get_legend() is None
 
 
 @pytest.mark.parametrize("max_depth", [-1, 1.5, "2", True])
@@ -580,10 +607,10 @@ def test_the_bin_of_a_probability_holds_its_lower_end():
 def test_reliability_of_several_methods_and_of_unknown_classes():
     proba = np.array([[0.2, 0.8], [0.2, 0.8]])
     axes = rendered(
-        plot.reliability([1, 7], {"A": proba, "B": proba[:, ::-1]}, classes=[0, 1], n_bins=5)
+        plot.reliability([1, 7], {0: proba, "B": proba[:, ::-1]}, classes=[0, 1], n_bins=5)
     )
-    # A predicts 1 twice, once rightly; B predicts 0, always wrongly.
-    assert legend_texts(axes)[1:3] == ["A (ECE 0.300)", "B (ECE 0.800)"]
+    # The first predicts 1 twice, once rightly; B predicts 0, always wrongly.
+    assert legend_texts(axes)[1:3] == ["0 (ECE 0.300)", "B (ECE 0.800)"]
 
 
 def test_bad_probabilities():

@@ -1,4 +1,4 @@
-"""Pictures of one tree: the boxes and cuts in the plane, and the cuts on the axis of time."""
+"""The picture of a tree on its axis of time."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from textwrap import wrap
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from onlineforest._classifier import MondrianForestClassifier
 from onlineforest._plot_base import (
@@ -16,21 +16,15 @@ from onlineforest._plot_base import (
     LIGHT,
     MIDDLE,
     MOST_IN_LEGEND,
-    VALUES,
-    Points,
     axes_or_new,
     check_count,
     check_forest,
-    check_points,
     check_tree,
     class_colours,
-    draw_points,
-    feature_names,
-    medoids,
     name_classes,
     printable,
-    root_box,
-    with_margin,
+    raw_feature_names,
+    shortened,
 )
 from onlineforest._regressor import MondrianForestRegressor
 from onlineforest._trees import ClassificationTree, MondrianTree, RegressionTree
@@ -41,138 +35,10 @@ if TYPE_CHECKING:
     from onlineforest._plot_base import Forest
 
 MOST_ENDS = 16  # of a tree whose depth nobody limited
-MOST_ROWS = 3  # classes named below an end
+MOST_ROWS = 3  # classes told of below an end
 ROW_HEIGHT = 10.0  # points
 
-
-# The partition
-
-
-def partition(
-    forest: Forest,
-    X: ArrayLike | None = None,
-    y: ArrayLike | None = None,
-    *,
-    tree: int = 0,
-    ax: Axes | None = None,
-) -> Axes:
-    """Draw how a tree of two features parts the plane.
-
-    As in the paper's figures 1 and 2: a grey box around the samples of each node, and a line for
-    each cut, which ends at the box. Earlier cuts are thicker.
-
-    Parameters
-    ----------
-    forest : MondrianForestClassifier or MondrianForestRegressor
-        A forest of two features.
-    X : array-like of shape (n_samples, 2), default=None
-        Samples to draw as points, such as those the forest has learned.
-    y : array-like of shape (n_samples,), default=None
-        Their labels or values, which give them colours.
-    tree : int, default=0
-        The index of the tree.
-    ax : matplotlib.axes.Axes, default=None
-        Where to draw; None makes a new figure, see `onlineforest.plot`.
-
-    Returns
-    -------
-    matplotlib.axes.Axes
-        Where it is drawn.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_iris
-    >>> from onlineforest import MondrianForestClassifier, plot
-    >>> X, y = load_iris(return_X_y=True)
-    >>> forest = MondrianForestClassifier(1, random_state=0).fit(X[:, 2:], y)
-    >>> ax = plot.partition(forest, X[:, 2:], y)
-    >>> ax.figure.savefig("partition.png")
-    """
-    check_forest(forest)
-    if forest.n_features_in_ != 2:
-        raise ValueError(
-            f"A partition can be drawn for 2 features. This forest has {forest.n_features_in_}."
-        )
-    nodes = check_tree(forest, tree)
-    points = check_points(forest, X, y)
-    axes = axes_or_new(ax)
-    _draw_boxes(axes, nodes)
-    _draw_cuts(axes, nodes)
-    names = feature_names(forest)
-    axes.set(xlabel=names[0], ylabel=names[1])
-    _limit_to(axes, nodes, points)
-    if points is not None:
-        _draw_samples(axes, points, forest)
-    return axes
-
-
-def _draw_boxes(axes: Axes, tree: MondrianTree) -> None:
-    from matplotlib.collections import PolyCollection
-
-    order = np.argsort(tree.depth, kind="stable")
-    (x0, y0), (x1, y1) = tree.lower[order].T, tree.upper[order].T
-    corners = np.stack([x0, y0, x1, y0, x1, y1, x0, y1], axis=1).reshape(-1, 4, 2)
-    # Boxes lie within boxes: the innermost of the deepest tree is still not too dark.
-    opacity = min(0.12, 1.0 - 0.5 ** (1.0 / (1 + int(tree.depth.max()))))
-    axes.add_collection(
-        PolyCollection(
-            list(corners),
-            facecolors=[(0.4, 0.4, 0.4, opacity)],
-            edgecolors=[(0.3, 0.3, 0.3, 0.4)],
-            linewidths=0.5,
-            linestyles=":",
-            zorder=1,
-        ),
-        autolim=False,
-    )
-
-
-def _draw_cuts(axes: Axes, tree: MondrianTree) -> None:
-    from matplotlib.collections import LineCollection
-
-    inner = np.flatnonzero(~tree.is_leaf)
-    ends = np.stack([tree.lower[inner], tree.upper[inner]], axis=1)
-    ends[np.arange(len(inner)), :, tree.split_dimension[inner]] = tree.split_location[inner, None]
-    widths = 0.5 + 1.3 / (1.0 + tree.depth[inner])
-    axes.add_collection(
-        LineCollection(list(ends), colors=DARK, linewidths=widths, zorder=2, capstyle="butt"),
-        autolim=False,
-    )
-
-
-def _limit_to(axes: Axes, tree: MondrianTree, points: Points | None) -> None:
-    """Show all boxes and all points."""
-    lower, upper = root_box(tree)
-    if points is not None:
-        lower = np.minimum(lower, points.rows.min(axis=0))
-        upper = np.maximum(upper, points.rows.max(axis=0))
-    low, high = with_margin(lower, upper, 0.04)
-    axes.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]))
-
-
-def _draw_samples(axes: Axes, points: Points, forest: Forest) -> None:
-    """The points, and what their colours mean."""
-    from matplotlib.cm import ScalarMappable
-    from matplotlib.colors import Normalize
-
-    if points.values is not None:
-        norm = Normalize(points.values.min(), points.values.max())
-        draw_points(axes, points, forest, norm)
-        axes.figure.colorbar(ScalarMappable(norm, VALUES), ax=axes, label="y")
-        return
-    draw_points(axes, points, forest)
-    if points.codes is not None and isinstance(forest, MondrianForestClassifier):
-        shown = np.unique(points.codes)
-        name_classes(
-            axes,
-            forest.classes_,
-            lambda: medoids(points),
-            shown=shown[shown >= 0],
-            unknown=bool((shown < 0).any()),
-        )
-
-
-# The tree
+Row = tuple[str, Any]  # a text below an end, and its colour
 
 
 def tree(
@@ -221,17 +87,20 @@ def tree(
     else:
         max_depth = check_count(max_depth, "max_depth", 0)
     sketch = Sketch.of(nodes, max_depth)
-    labels = _cut_labels(sketch, feature_names(forest))
-    axes = axes_or_new(ax, _tree_size(len(sketch.ends), labels))
+    labels = _cut_labels(sketch, raw_feature_names(forest))
+    if isinstance(nodes, ClassificationTree):
+        assert isinstance(forest, MondrianForestClassifier)
+        rows = _class_counts(sketch, nodes, forest.classes_)
+    else:
+        assert isinstance(forest, MondrianForestRegressor)
+        rows = _means(sketch, nodes, forest)
+    axes = axes_or_new(ax, _tree_size(labels, rows))
     _draw_lines(axes, sketch)
     _label_cuts(axes, sketch, labels)
-    if isinstance(forest, MondrianForestClassifier):
-        assert isinstance(nodes, ClassificationTree)
-        n_rows = _write_class_counts(axes, sketch, nodes, forest)
-    else:
-        assert isinstance(nodes, RegressionTree)
-        n_rows = _write_means(axes, sketch, nodes, forest)
-    _finish_tree(axes, sketch, n_rows)
+    _label_ends(axes, sketch, rows)
+    if isinstance(forest, MondrianForestClassifier) and len(forest.classes_) <= MOST_IN_LEGEND:
+        name_classes(axes, forest.classes_, dict, title="samples of class")
+    _finish_tree(axes, sketch, max(map(len, rows)))
     return axes
 
 
@@ -342,15 +211,23 @@ def _cut_labels(sketch: Sketch, names: list[str]) -> list[str]:
     tree = sketch.tree
     labels = []
     for j in sketch.cuts:
-        name = wrap(names[tree.split_dimension[j]], 14, max_lines=2, placeholder="…")
-        labels.append("\n".join([*name, f"≤ {tree.split_location[j]:.4g}"]))
+        name = wrap(shortened(names[tree.split_dimension[j]]), 14)
+        lines = [*map(printable, name), f"≤ {_short(tree.split_location[j])}"]
+        labels.append("\n".join(lines))
     return labels
 
 
-def _tree_size(n_ends: int, labels: list[str]) -> tuple[float, float]:
+def _short(number: float) -> str:
+    """Four digits, and no power of ten where whole numbers are as short."""
+    return f"{number:,.0f}" if 1e4 <= abs(number) < 1e7 else f"{number:.4g}"
+
+
+def _tree_size(labels: list[str], rows: list[list[Row]]) -> tuple[float, float]:
     """Width and height in inches that give each column room for its label."""
-    longest = max((len(line) for label in labels for line in label.split("\n")), default=0)
-    return min(max(5.0, 2.0 + n_ends * max(0.5, 0.07 * longest)), 60.0), 5.5
+    above = max((len(line) for label in labels for line in label.split("\n")), default=0)
+    below = max(len(text) for of_end in rows for text, _ in of_end)
+    column = max(0.5, 0.07 * above, 0.085 * below)
+    return min(max(5.0, 2.0 + column * len(rows)), 60.0), 5.5
 
 
 def _label_cuts(axes: Axes, sketch: Sketch, labels: list[str]) -> None:
@@ -368,57 +245,58 @@ def _label_cuts(axes: Axes, sketch: Sketch, labels: list[str]) -> None:
         )
 
 
-def _write_class_counts(
-    axes: Axes, sketch: Sketch, tree: ClassificationTree, forest: MondrianForestClassifier
-) -> int:
-    """Below each end, how many samples of which class it has; returns the rows this takes."""
-    classes = forest.classes_
-    colours = class_colours(len(classes))
+def _class_counts(
+    sketch: Sketch, tree: ClassificationTree, classes: NDArray[Any]
+) -> list[list[Row]]:
+    """For each end, how many samples of which class it has."""
+    colours = 0.75 * class_colours(len(classes))  # dark enough for letters
     leaves = np.flatnonzero(tree.is_leaf)
-    counts = np.zeros((tree.n_nodes, len(classes)), dtype=np.int64)
-    np.add.at(counts, sketch.owner[leaves], tree.count[leaves])
+    counts = np.zeros((len(sketch.ends), len(classes)), dtype=np.int64)
+    np.add.at(counts, np.rint(sketch.x[sketch.owner[leaves]]).astype(np.intp), tree.count[leaves])
     in_legend = len(classes) <= MOST_IN_LEGEND
-    n_rows = 1
-    for j in sketch.ends:
-        codes = np.argsort(-counts[j], kind="stable")[: np.count_nonzero(counts[j])]
-        for row, code in enumerate(codes[:MOST_ROWS]):
-            name = "" if in_legend else f"{printable(classes[code], 8)}: "
-            _write_below(axes, sketch.x[j], row, f"{name}{counts[j, code]}", 0.75 * colours[code])
+    rows: list[list[Row]] = []
+    for of_end in counts:
+        codes = np.argsort(-of_end, kind="stable")[: np.count_nonzero(of_end)]
+        names = ["" if in_legend else f"{printable(classes[code], 8)}: " for code in codes]
+        rows.append(
+            [
+                (f"{name}{of_end[code]}", colours[code])
+                for name, code in zip(names[:MOST_ROWS], codes, strict=False)
+            ]
+        )
         if len(codes) > MOST_ROWS:
-            _write_below(axes, sketch.x[j], MOST_ROWS, f"+{len(codes) - MOST_ROWS} classes", MIDDLE)
-        n_rows = max(n_rows, min(len(codes), MOST_ROWS + 1))
-    if in_legend:
-        shown = np.flatnonzero(tree.labels[tree.root])
-        name_classes(axes, classes, dict, shown=shown, title="samples of class")
-    return n_rows
+            rows[-1].append((f"+{len(codes) - MOST_ROWS} classes", MIDDLE))
+    return rows
 
 
-def _write_means(
-    axes: Axes, sketch: Sketch, tree: RegressionTree, forest: MondrianForestRegressor
-) -> int:
-    """Below each end, its mean and how many samples it has; returns the rows this takes."""
+def _means(
+    sketch: Sketch, tree: RegressionTree, forest: MondrianForestRegressor
+) -> list[list[Row]]:
+    """For each end, its mean and how many samples it has."""
     ends = sketch.ends
     middles = np.ascontiguousarray(0.5 * tree.lower[ends] + 0.5 * tree.upper[ends])
     means = forest._forest.trend(middles) + forest._forest.scale * tree.mean[ends]
-    for j, mean in zip(ends, means, strict=True):
-        _write_below(axes, sketch.x[j], 0, f"{mean:.4g}", DARK)
-        _write_below(axes, sketch.x[j], 1, f"n = {tree.n_points[j]}", MIDDLE)
-    return 2
+    return [
+        [(_short(mean), DARK), (f"n = {n_points}", MIDDLE)]
+        for mean, n_points in zip(means, tree.n_points[ends], strict=True)
+    ]
 
 
-def _write_below(axes: Axes, x: float, row: int, text: str, colour: Any) -> None:
-    axes.annotate(
-        text,
-        (x, 0.0),
-        xycoords=("data", "axes fraction"),
-        xytext=(0.0, -4.0 - ROW_HEIGHT * row),
-        textcoords="offset points",
-        ha="center",
-        va="top",
-        fontsize=8,
-        color=colour,
-        annotation_clip=False,
-    )
+def _label_ends(axes: Axes, sketch: Sketch, rows: list[list[Row]]) -> None:
+    for j, of_end in zip(sketch.ends, rows, strict=True):
+        for i, (text, colour) in enumerate(of_end):
+            axes.annotate(
+                text,
+                (sketch.x[j], 0.0),
+                xycoords=("data", "axes fraction"),
+                xytext=(0.0, -4.0 - ROW_HEIGHT * i),
+                textcoords="offset points",
+                ha="center",
+                va="top",
+                fontsize=8,
+                color=colour,
+                annotation_clip=False,
+            )
 
 
 def _finish_tree(axes: Axes, sketch: Sketch, n_rows: int) -> None:
