@@ -44,6 +44,7 @@ _SAFETY = "Checkpoints"
 _SHOWN = "What is shown"
 _FILE = click.Path(path_type=Path, dir_okay=False)
 _DEFAULT_SECONDS = 60.0
+_LOOKED_AT = 100  # rows, before it is decided what labels and ids are
 
 learning_options = options(
     click.argument("data"),
@@ -55,7 +56,8 @@ learning_options = options(
         type=click.Choice(["classify", "regress"]),
         section=_DATA,
         help="Whether the target is a class or a number. Must be given, unless a model is gone on "
-        "with. Classes are whole numbers if all in the first 1,000 rows look so, text otherwise.",
+        "with. Classes are whole numbers if all in the first rows (at least 100) look so, text "
+        "otherwise.",
     ),
     option(
         "--drop",
@@ -177,7 +179,7 @@ _EVALUATE_EXAMPLES = examples(
     metavar="COLUMN",
     section=_DATA,
     help="A column of names by which samples can be forgotten later, all different. Whole numbers "
-    "if all in the first 1,000 rows look so, text otherwise.",
+    "if all in the first rows look so, text otherwise.",
 )
 @forest_options
 @table_options(_BATCH_HELP)
@@ -390,7 +392,9 @@ class Run:
 def _opened(given: dict[str, Any]) -> Iterator[Run]:
     with (
         Interrupts() as interrupts,
-        closing(open_table(given["data"], given["format_"], given["delimiter"])) as table,
+        closing(
+            open_table(given["data"], given["format_"], given["delimiter"], n_looked_at=_LOOKED_AT)
+        ) as table,
     ):
         if given["target"] is None:
             names = listed([column.name for column in table.columns])

@@ -55,7 +55,9 @@ class CsvTable:
         delimiter: str | None,
         fraction_read: Callable[[], float | None],
         close: Callable[[], None],
+        n_looked_at: int = 1,
     ) -> None:
+        """Reads until so many rows have come, to see what the columns are, or all there are."""
         self.name, self._file = name, file
         self.fraction_read, self.close = fraction_read, close
         self._delimiter = delimiter or ""
@@ -64,12 +66,15 @@ class CsvTable:
         first = next((block for block in blocks if block.data.strip()), None)
         if first is None:
             raise TableError(f"{name} is empty: a header with the names of the columns was wanted.")
-        self.names, data = self._taken_header(first)
-        self._blocks_left = chain([data], blocks)
-        looked_at = list(islice(self._records(data), _LOOKED_AT))
-        self._first_row = looked_at[0][1] if looked_at else []
+        self.names, rest = self._taken_header(first)
+        held, rows = [rest], self._first_rows(rest)
+        while len(rows) < n_looked_at and (block := next(blocks, None)) is not None:
+            held.append(block)
+            rows += self._first_rows(block)
+        self._blocks_left = chain(held, blocks)
+        self._first_row = rows[0] if rows else []
         self.columns = [
-            _at_first_sight(column, [row[i] for _, row in looked_at if len(row) > i])
+            _at_first_sight(column, [row[i] for row in rows if len(row) > i])
             for i, column in enumerate(self.names)
         ]
 
@@ -100,6 +105,9 @@ class CsvTable:
             raise TableError(f"{self.name}, {error}") from error
         except (EOFError, zlib.error) as error:
             raise TableError(f"{self.name} cannot be unpacked: {error}") from error
+
+    def _first_rows(self, block: Block) -> list[list[str]]:
+        return [row for _, row in islice(self._records(block), _LOOKED_AT)]
 
     def _taken_header(self, block: Block) -> tuple[list[str], Block]:
         """The names of the columns, and the block without them."""

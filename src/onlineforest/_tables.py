@@ -24,9 +24,13 @@ from onlineforest._parquet_tables import ParquetTable
 STDIN = "-"
 
 
-def open_table(path: str, kind: str | None = None, delimiter: str | None = None) -> Table:
+def open_table(
+    path: str, kind: str | None = None, delimiter: str | None = None, n_looked_at: int = 1
+) -> Table:
     """Open a CSV file, gzipped or not, or a Parquet file; "-" is the standard input.
 
+    What the columns are is seen from the first rows, of which so many are waited for, if they come
+    through a pipe.
     `kind` is "csv" or "parquet"; without one, it is seen from the first bytes.
     """
     name = "standard input" if path == STDIN else path
@@ -38,7 +42,9 @@ def open_table(path: str, kind: str | None = None, delimiter: str | None = None)
             return ParquetTable(_seekable(file), name)
         is_packed = start[:2] == b"\x1f\x8b"
         unpacked = cast(BinaryIO, gzip.GzipFile(fileobj=file)) if is_packed else file
-        return CsvTable(unpacked, name, delimiter, lambda: _fraction(file, size), file.close)
+        return CsvTable(
+            unpacked, name, delimiter, lambda: _fraction(file, size), file.close, n_looked_at
+        )
     except BaseException:
         file.close()
         raise

@@ -69,7 +69,7 @@ def check_are_numbers(table: Table, columns: list[Column]) -> None:
         columns,
         {Looks.TEXT, Looks.OTHER},
         "which a forest cannot learn from. Leave them out with --drop NAME, or turn them into "
-        "numbers first, a column of 0 and 1 for each category, say",
+        'numbers first ("Categorical columns" in the documentation tells how)',
     )
     _check_are_not(
         table,

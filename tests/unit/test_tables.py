@@ -151,6 +151,24 @@ def test_what_columns_look_like():
     }
 
 
+def test_rows_are_waited_for_to_see_what_columns_are():
+    class Pipe(io.BytesIO):
+        def read1(self, n):  # a line at a time
+            return self.readline()
+
+    data = b"a,b\n" + b"1,1\n" * 50 + b"2,x\n" * 50
+    for n_looked_at, looks in (
+        (0, "NOTHING"),
+        (1, "WHOLE_NUMBERS"),
+        (60, "NUMBERS"),
+        (500, "TEXT"),
+    ):
+        arguments = (None, lambda: None, lambda: None, n_looked_at)
+        table = CsvTable(Pipe(data), "a.csv", *arguments)
+        assert table.columns[1].looks is Looks[looks]
+        assert sum(len(rows) for rows in table.read({"b": TEXT}, pytest.fail)) == 100
+
+
 def test_a_column_that_is_not_there():
     with pytest.raises(TableError, match=r"no column 'z'. Its columns are 'a', 'b'\.$"):
         named(table_of(b"a,b\n1,2\n"), "z")
