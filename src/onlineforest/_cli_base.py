@@ -12,6 +12,7 @@ import click
 
 from onlineforest._container import ModelFileError
 from onlineforest._extras import MissingExtraError
+from onlineforest._starting import ChoiceError
 
 INTERRUPTED = 130  # exit code
 _TRACEBACK = "ONLINEFOREST_TRACEBACK"
@@ -82,6 +83,8 @@ def readable_errors(show_traceback: object = None) -> Iterator[None]:
         yield
     except BrokenPipeError:  # who reads what is written has seen enough
         _close_quietly()
+    except ChoiceError as error:
+        raise click.UsageError(str(error)) from error
     except (ModelFileError, OSError, MissingExtraError, ValueError, MemoryError) as error:
         if show_traceback:
             raise

@@ -14,6 +14,7 @@ import pyarrow as pa
 from onlineforest import plot as pictures
 from onlineforest._atomic import replacing
 from onlineforest._cli_base import BadRows, Command, Group, examples, option, options
+from onlineforest._columns import Kind, Wanted
 from onlineforest._extras import require
 from onlineforest._load import load
 from onlineforest._plot_base import new_figure
@@ -310,10 +311,10 @@ def _read_points(
         return None, None
     with closing(open_table(data)) as table:
         features = tuple(features_in(table, forest, () if target is None else (target,)))
-        roles = Roles(features[0] if target is None else target, features)
-        wanted = wanted_of(table, roles, forest)
-        if target is None:
-            wanted = dict.fromkeys(features, wanted[features[-1]])
+        wanted = {name: Wanted(Kind.NUMBER) for name in features}
+        if target is not None:
+            roles = Roles(target, features)
+            wanted = wanted_of(table, roles, forest)
         tables = in_batches(table.read(wanted, BadRows(skip=False)), rows)
         batch: pa.Table = next(islice(tables, 1), None)
     if batch is None:

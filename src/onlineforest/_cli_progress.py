@@ -64,13 +64,12 @@ class Reporter:
         words = f"{n:,} samples, {n_now / max(self.seconds, 1e-9):,.0f}/s{measures(means)}"
         if self._progress is not None:
             total = None if fraction is None else 1.0
-            self._progress.update(
-                self._task, description=words, total=total, completed=fraction or 0.0
-            )
+            done = min(fraction or 0.0, 0.999)  # what was read last is yet to be learned
+            self._progress.update(self._task, description=words, total=total, completed=done)
         elif time.monotonic() - self._last_line >= SECONDS_BETWEEN_LINES:
             self._last_line = time.monotonic()
-            done = "" if fraction is None else f"{fraction:.0%}, "
-            click.echo(f"{done}{words}", err=True)
+            percent = "" if fraction is None else f"{fraction:.0%}, "
+            click.echo(f"{percent}{words}", err=True)
 
     def say(self, words: str) -> None:
         """A line, if there is anything to say."""

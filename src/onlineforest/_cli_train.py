@@ -23,12 +23,12 @@ from onlineforest._cli_base import (
     table_options,
 )
 from onlineforest._cli_progress import MEASURES, Reporter, measures
-from onlineforest._columns import Table, listed
+from onlineforest._columns import BadRow, Table, listed
 from onlineforest._extras import require
 from onlineforest._interrupts import Interrupts
 from onlineforest._prequential import CurveFile, Measures
 from onlineforest._saving import write_model
-from onlineforest._starting import ChoiceError, Choices, Found, Start, Store, found_forest, started
+from onlineforest._starting import Choices, Found, Start, Store, found_forest, started
 from onlineforest._tables import open_table
 from onlineforest._training import (
     DEFAULT_BATCH,
@@ -44,6 +44,7 @@ _SAFETY = "Checkpoints"
 _SHOWN = "What is shown"
 _FILE = click.Path(path_type=Path, dir_okay=False)
 _DEFAULT_SECONDS = 60.0
+_LOOKED_AT = 100  # rows, before it is decided what labels and ids are
 
 learning_options = options(
     click.argument("data"),
@@ -55,7 +56,8 @@ learning_options = options(
         type=click.Choice(["classify", "regress"]),
         section=_DATA,
         help="Whether the target is a class or a number. Must be given, unless a model is gone on "
-        "with. Classes are whole numbers if all in the first 1,000 rows look so, text otherwise.",
+        "with. Classes are whole numbers if all in the first rows (at least 100) look so, text "
+        "otherwise.",
     ),
     option(
         "--drop",
@@ -177,7 +179,7 @@ _EVALUATE_EXAMPLES = examples(
     metavar="COLUMN",
     section=_DATA,
     help="A column of names by which samples can be forgotten later, all different. Whole numbers "
-    "if all in the first 1,000 rows look so, text otherwise.",
+    "if all in the first rows look so, text otherwise.",
 )
 @forest_options
 @table_options(_BATCH_HELP)
@@ -348,10 +350,7 @@ class Run:
             known = {*names, given["target"], self._given["id_"]}
             drop = tuple(c.name for c in self.table.columns if c.name not in known)
         self.roles = roles_in(self.table, given["target"], drop, self._given["id_"])
-        try:
-            start = started(_choices(given), found, fingerprint(self.table, self.roles))
-        except ChoiceError as error:
-            raise click.UsageError(str(error)) from error
+        start = started(_choices(given), found, fingerprint(self.table, self.roles))
         self.wanted = wanted_of(self.table, self.roles, start.forest)
         self.reporter.say(start.words)
         return start
@@ -370,24 +369,32 @@ class Run:
             if curve_path is not None:
                 curves.append(stack.enter_context(closing(CurveFile(curve_path, n_start))))
             stack.enter_context(self.reporter)
-            for n in training.run(self.table, self.roles, self.wanted, self.bad_rows):
+            check = self.interrupts.check
+            for n in training.run(self.table, self.roles, self.wanted, self._on_bad_row, check):
                 if training.last.n:
                     for each in curves:
                         each.add(n_before, training.measures, training.last)
                 n_before = n
                 means = training.measures.means()
                 self.reporter.show(self.table.fraction_read(), n, n - n_start, means)
-                self.interrupts.check()
+                check()
                 if checkpointer is not None:
                     checkpointer.update(training.forest, training.position().as_json())
         self.n_now = training.rows - n_start
+
+    def _on_bad_row(self, bad: BadRow) -> None:
+        # Ctrl-C ends those, too, who write into a pipe: what comes last from it is often cut off.
+        self.interrupts.check()
+        self.bad_rows(bad)
 
 
 @contextmanager
 def _opened(given: dict[str, Any]) -> Iterator[Run]:
     with (
         Interrupts() as interrupts,
-        closing(open_table(given["data"], given["format_"], given["delimiter"])) as table,
+        closing(
+            open_table(given["data"], given["format_"], given["delimiter"], n_looked_at=_LOOKED_AT)
+        ) as table,
     ):
         if given["target"] is None:
             names = listed([column.name for column in table.columns])
@@ -450,6 +457,10 @@ def _save_finished(run: Run, training: Training, store: Store) -> None:
     if training.rows == 0:
         raise ValueError(f"{run.table.name} has no rows to learn.{run.bad_rows.words(' ')}")
     seconds = run.reporter.seconds
+    if run.n_now == 0:
+        write_model(training.forest, store.model, training.position().as_json())
+        run.reporter.say(f"Nothing more to learn. Saved {store.model}.{run.bad_rows.words(' ')}")
+        return
     _save(training, store)
     means = measures(training.measures.means(), most=2).removeprefix(", ")
     predicted = f" Predicted before they were learned: {means}." if means else ""

@@ -60,6 +60,7 @@ class Column:
     name: str
     looks: Looks
     examples: tuple[str, ...] = ()
+    share_distinct: float = 0.0  # of its first values; small where there are few
 
 
 @dataclass(frozen=True)
@@ -85,14 +86,16 @@ class Table(Protocol):
     def read(self, wanted: Mapping[str, Wanted], on_bad_row: OnBadRow) -> Iterator[pa.Table]:
         """The rows, some at a time, with these columns in this order."""
 
-    def fraction_read(self) -> float | None:
+    @property
+    def fraction_read(self) -> Callable[[], float | None]:
         """How much of the file has been read, 0 to 1; None if nobody knows."""
 
     def first_bytes(self) -> bytes:
         """Something that tells this table from others: its names and a first row."""
 
-    def close(self) -> None:
-        """Close the file."""
+    @property
+    def close(self) -> Callable[[], None]:
+        """Closes the file."""
 
 
 def listed(names: list[str], most: int = 12) -> str:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from onlineforest._columns import TableError
 
-BLOCK_BYTES = 1 << 20
+BLOCK_BYTES = 1 << 17  # so that progress can be seen in small files, too
 LARGEST_RECORD = 1 << 24  # bytes; more without an end is no table
 _NEWLINE, _RETURN, _QUOTE = b'\n\r"'
 

@@ -54,20 +54,27 @@ class CsvTable:
         name: str,
         delimiter: str | None,
         fraction_read: Callable[[], float | None],
+        close: Callable[[], None],
+        n_looked_at: int = 1,
     ) -> None:
-        self.name, self._file, self.fraction_read = name, file, fraction_read
+        """Reads until so many rows have come, to see what the columns are, or all there are."""
+        self.name, self._file = name, file
+        self.fraction_read, self.close = fraction_read, close
         self._delimiter = delimiter or ""
         blocks = self._blocks()
         # A file may begin with lines that are blank, as many as it likes.
         first = next((block for block in blocks if block.data.strip()), None)
         if first is None:
             raise TableError(f"{name} is empty: a header with the names of the columns was wanted.")
-        self.names, data = self._taken_header(first)
-        self._blocks_left = chain([data], blocks)
-        looked_at = list(islice(self._records(data), _LOOKED_AT))
-        self._first_row = looked_at[0][1] if looked_at else []
+        self.names, rest = self._taken_header(first)
+        held, rows = [rest], self._first_rows(rest)
+        while len(rows) < n_looked_at and (block := next(blocks, None)) is not None:
+            held.append(block)
+            rows += self._first_rows(block)
+        self._blocks_left = chain(held, blocks)
+        self._first_row = rows[0] if rows else []
         self.columns = [
-            _at_first_sight(column, [row[i] for _, row in looked_at if len(row) > i])
+            _at_first_sight(column, [row[i] for row in rows if len(row) > i])
             for i, column in enumerate(self.names)
         ]
 
@@ -75,18 +82,14 @@ class CsvTable:
         """Its header and first row."""
         return repr((self.names, self._first_row)).encode()
 
-    def close(self) -> None:
-        """Close the file."""
-        self._file.close()
-
     def read(self, wanted: Mapping[str, Wanted], on_bad_row: OnBadRow) -> Iterator[pa.Table]:
         """The rows, block by block."""
         options = self._arrow_options(wanted)
         for block in self._blocks_left:
             table = self._read_quickly(block, wanted, options)
             if table is None:
-                table = self._read_carefully(block, wanted, on_bad_row)
-            if len(table):
+                yield from self._read_carefully(block, wanted, on_bad_row)
+            elif len(table):
                 yield table
 
     def _blocks(self) -> Iterator[Block]:
@@ -102,6 +105,9 @@ class CsvTable:
             raise TableError(f"{self.name}, {error}") from error
         except (EOFError, zlib.error) as error:
             raise TableError(f"{self.name} cannot be unpacked: {error}") from error
+
+    def _first_rows(self, block: Block) -> list[list[str]]:
+        return [row for _, row in islice(self._records(block), _LOOKED_AT)]
 
     def _taken_header(self, block: Block) -> tuple[list[str], Block]:
         """The names of the columns, and the block without them."""
@@ -172,8 +178,8 @@ class CsvTable:
 
     def _read_carefully(
         self, block: Block, wanted: Mapping[str, Wanted], on_bad_row: OnBadRow
-    ) -> pa.Table:
-        """The good rows of a block; the bad ones are told."""
+    ) -> Iterator[pa.Table]:
+        """The good rows of a block; the bad ones are told. If that ends it, those before come."""
         places = [(self.names.index(name), name, each) for name, each in wanted.items()]
         columns: list[list[Any]] = [[] for _ in places]
         for line, row in self._records(block):
@@ -181,15 +187,15 @@ class CsvTable:
                 self._check_length(row)
                 values = [_value(row[place], name, each) for place, name, each in places]
             except _BadError as bad:
-                on_bad_row(BadRow(f"{self.name}, line {line:,}", str(bad)))
+                try:
+                    on_bad_row(BadRow(f"{self.name}, line {line:,}", str(bad)))
+                except Exception:
+                    yield _as_table(columns, wanted)
+                    raise
                 continue
             for column, value in zip(columns, values, strict=True):
                 column.append(value)
-        arrays = [
-            pa.chunked_array([pa.array(column, _TYPES[each.kind])])
-            for column, (_, _, each) in zip(columns, places, strict=True)
-        ]
-        return pa.table(arrays, names=list(wanted))
+        yield _as_table(columns, wanted)
 
     def _records(self, block: Block) -> Iterator[tuple[int, list[str]]]:
         """Each record, and the line it begins at."""
@@ -212,6 +218,14 @@ class CsvTable:
 
 class _BadError(Exception):
     """Why a row is bad."""
+
+
+def _as_table(columns: list[list[Any]], wanted: Mapping[str, Wanted]) -> pa.Table:
+    arrays = [
+        pa.chunked_array([pa.array(column, _TYPES[each.kind])])
+        for column, each in zip(columns, wanted.values(), strict=True)
+    ]
+    return pa.table(arrays, names=list(wanted))
 
 
 def _value(text: str, name: str, wanted: Wanted) -> float | int | str | None:
@@ -272,7 +286,8 @@ def _at_first_sight(name: str, values: list[str]) -> Column:
     """What the first values of a column seem to be: what most of them are."""
     bare = [text.strip(_BLANK) for text in values]
     there = [text for text in bare if text not in MISSING]
-    column = Column(name, Looks.NOTHING, tuple(dict.fromkeys(there))[:3])
+    distinct = tuple(dict.fromkeys(there))
+    column = Column(name, Looks.NOTHING, distinct[:3], len(distinct) / max(len(there), 20))
     if not there:
         return column
     # Of whole numbers and text all must be so: a label is either for good.

@@ -24,6 +24,8 @@ class Interrupts:
     def __enter__(self) -> Self:
         if threading.current_thread() is threading.main_thread():  # others get no signals
             for number in (signal.SIGINT, signal.SIGTERM):
+                if signal.getsignal(number) == signal.SIG_IGN:  # as a shell's background job
+                    continue
                 self._old[number] = signal.signal(number, self._on_signal)
             if hasattr(signal, "SIGALRM"):
                 self._old[signal.SIGALRM] = signal.signal(signal.SIGALRM, _on_alarm)

@@ -43,7 +43,7 @@ class ParquetTable:
             raise TableError(f"{name} has more than one column {listed(twice)}.")
         self._first = self._first_rows()
         self.columns = [
-            Column(field.name, _at_first_sight(field.type, self._first.column(i)))
+            _at_first_sight(field.name, field.type, self._first.column(i))
             for i, field in enumerate(schema)
         ]
         self._n_rows, self._n_read = self._file.metadata.num_rows, 0
@@ -70,12 +70,8 @@ class ParquetTable:
                     for name, each in wanted.items()
                 }
                 table = pa.table(columns)
-                are_good = self._good_rows(table, wanted, on_bad_row)
-                self._n_read += len(table)
-                if not are_good.all():
-                    table = table.filter(pa.array(are_good))
-                if len(table):
-                    yield table
+                n_before, self._n_read = self._n_read, self._n_read + len(table)
+                yield from self._good_rows(table, wanted, n_before, on_bad_row)
         except (pa.ArrowException, OSError) as error:
             raise TableError(
                 f"{self.name} cannot be read after row {self._n_read:,}: {_one_line(error)}"
@@ -89,31 +85,35 @@ class ParquetTable:
             raise TableError(f"{self.name} cannot be read: {_one_line(error)}") from error
 
     def _good_rows(
-        self, table: pa.Table, wanted: Mapping[str, Wanted], on_bad_row: OnBadRow
-    ) -> NDArray[np.bool_]:
-        are_good = np.ones(len(table), dtype=np.bool_)
-        for name, each in wanted.items():
-            for row in np.flatnonzero(_are_bad(table.column(name), each)):
-                if are_good[row]:
-                    value = table.column(name)[int(row)].as_py()
-                    bad = _reason(name, value)
-                    on_bad_row(BadRow(f"{self.name}, row {self._n_read + row + 1:,}", bad))
-                are_good[row] = False
-        return are_good
+        self, table: pa.Table, wanted: Mapping[str, Wanted], n_before: int, on_bad_row: OnBadRow
+    ) -> Iterator[pa.Table]:
+        """The good rows; the bad ones are told. If that ends it, those before come."""
+        are_bad = {name: _are_bad(table.column(name), each) for name, each in wanted.items()}
+        are_good = ~np.logical_or.reduce(list(are_bad.values()))
+        for row in np.flatnonzero(~are_good):
+            name = next(name for name, bad in are_bad.items() if bad[row])
+            reason = _reason(name, table.column(name)[int(row)].as_py())
+            try:
+                on_bad_row(BadRow(f"{self.name}, row {n_before + row + 1:,}", reason))
+            except Exception:
+                yield table.slice(0, row).filter(pa.array(are_good[:row]))
+                raise
+        yield table if are_good.all() else table.filter(pa.array(are_good))
 
 
 def _one_line(error: Exception) -> str:
     return " ".join(str(error).split())
 
 
-def _at_first_sight(kind: pa.DataType, values: pa.ChunkedArray) -> Looks:
+def _at_first_sight(name: str, kind: pa.DataType, values: pa.ChunkedArray) -> Column:
     looks = _looks(kind)
-    if looks is Looks.NUMBERS and pa.types.is_floating(kind):
-        numbers = values.drop_null().to_numpy()
-        numbers = numbers[~np.isnan(numbers)]
-        if len(numbers) and np.all(np.isfinite(numbers) & (numbers == np.round(numbers))):
-            return Looks.WHOLE_NUMBERS  # as pandas writes them where some are missing
-    return looks
+    if looks is not Looks.NUMBERS or not pa.types.is_floating(kind):
+        return Column(name, looks)
+    numbers = values.drop_null().to_numpy()
+    numbers = numbers[~np.isnan(numbers)]
+    if len(numbers) and np.all(np.isfinite(numbers) & (numbers == np.round(numbers))):
+        looks = Looks.WHOLE_NUMBERS  # as pandas writes them where some are missing
+    return Column(name, looks, (), len(np.unique(numbers)) / max(len(numbers), 20))
 
 
 def _looks(kind: pa.DataType) -> Looks:

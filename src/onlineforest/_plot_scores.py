@@ -196,28 +196,11 @@ def reliability(
     }
     bins = {name: Bins.of(labels, values, columns, n_bins) for name, values in checked.items()}
     axes = axes_or_new(ax, (6.5, 4.8))
-    from matplotlib.patches import Patch
-
-    handles: list[Artist] = [axes.plot([0, 1], [0, 1], color=MIDDLE, lw=0.8, ls="--")[0]]
-    texts = ["as said"]
-    for i, (name, of_method) in enumerate(bins.items()):
-        style = _line_style(i)
-        handles += [
-            axes.plot(of_method.said, of_method.right, marker="o", ms=5, clip_on=False, **style)[0]
-        ]
-        error = f"ECE {of_method.error:.3f}"
-        texts += [f"{printable(name, 40)} ({error})" if name else error]
-        axes.stairs(
-            of_method.share,
-            np.linspace(0.0, 1.0, n_bins + 1),
-            fill=len(bins) == 1,
-            color=LIGHT if len(bins) == 1 else style["color"],
-            lw=0.8,
-            alpha=1.0 if len(bins) == 1 else 0.6,
-            zorder=1,
-        )
-    handles.append(Patch(color=LIGHT, fill=len(bins) == 1))
-    texts.append("share of samples")
+    if isinstance(probabilities, Mapping):
+        names = [f"{printable(name, 40)} (ECE {of.error:.3f})" for name, of in bins.items()]
+    else:
+        names = [f"ECE {of.error:.3f}" for of in bins.values()]
+    _draw_bins(axes, list(bins.values()), names)
     axes.set(
         xlim=(0, 1),
         ylim=(0, 1.02),
@@ -225,8 +208,31 @@ def reliability(
         ylabel="share that is right",
     )
     axes.spines[["top", "right"]].set_visible(False)
-    legend_beside(axes, handles, texts)
     return axes
+
+
+def _draw_bins(axes: Axes, bins: list[Bins], names: list[str]) -> None:
+    """The diagonal, a line and bars for each method, and what they are."""
+    from matplotlib.patches import Patch
+
+    alone = len(bins) == 1  # bars of several methods lie on one another: outlines only
+    handles: list[Artist] = [axes.plot([0, 1], [0, 1], color=MIDDLE, lw=0.8, ls="--")[0]]
+    for i, of_method in enumerate(bins):
+        style = _line_style(i)
+        handles += axes.plot(
+            of_method.said, of_method.right, marker="o", ms=5, clip_on=False, **style
+        )
+        axes.stairs(
+            of_method.share,
+            np.linspace(0.0, 1.0, len(of_method.share) + 1),
+            fill=alone,
+            color=LIGHT if alone else style["color"],
+            lw=0.8,
+            alpha=1.0 if alone else 0.6,
+            zorder=1,
+        )
+    handles.append(Patch(color=LIGHT, fill=alone))
+    legend_beside(axes, handles, ["as said", *names, "share of samples"])
 
 
 @dataclass(frozen=True)

@@ -90,7 +90,8 @@ def predictions(
         yield _joined(batch, question, answers)
     if n_rows == 0:
         empty = pa.table({name: pa.array([], pa.string()) for name in wanted})
-        some = _answers(forest, np.zeros((1, len(features))), question)
+        zeros = pa.table({name: [0.0] for name in features})
+        some = _answers(forest, rows_for(forest, zeros), question)
         yield _joined(empty, question, {name: values[:0] for name, values in some.items()})
 
 

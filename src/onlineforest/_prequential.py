@@ -96,7 +96,7 @@ class CurveFile:
         kept: list[list[str]] = []
         if n_learned:
             with suppress(FileNotFoundError), open(path, newline="") as file:
-                kept = [row for row in csv.reader(file) if row and _is_before(row[0], n_learned)]
+                kept = list(_rows_before(csv.reader(file), n_learned))
         self._file: TextIO = open(path, "w", newline="")  # noqa: SIM115
         self._writer = csv.writer(self._file, lineterminator="\n")
         self._writer.writerows(kept)
@@ -145,5 +145,11 @@ def _rows_of(file: TextIO, path: Path) -> Iterator[list[str]]:
     yield from rows
 
 
-def _is_before(text: str, n_learned: int) -> bool:
-    return text == "samples" or (text.isdecimal() and int(text) < n_learned)
+def _rows_before(rows: Iterator[list[str]], n_learned: int) -> Iterator[list[str]]:
+    """The header, and the rows until then; one that was cut off by a kill is none."""
+    header = next(rows, [])
+    if header[:1] == ["samples"]:
+        yield header
+    for row in rows:
+        if len(row) == len(header) and row[0].isdecimal() and int(row[0]) < n_learned:
+            yield row

@@ -11,7 +11,7 @@ import os
 import sys
 import tempfile
 from collections.abc import Iterator
-from io import BufferedReader
+from io import BufferedReader, RawIOBase
 from shutil import copyfileobj
 from typing import Any, BinaryIO, cast
 
@@ -24,22 +24,27 @@ from onlineforest._parquet_tables import ParquetTable
 STDIN = "-"
 
 
-def open_table(path: str, kind: str | None = None, delimiter: str | None = None) -> Table:
+def open_table(
+    path: str, kind: str | None = None, delimiter: str | None = None, n_looked_at: int = 1
+) -> Table:
     """Open a CSV file, gzipped or not, or a Parquet file; "-" is the standard input.
 
+    What the columns are is seen from the first rows, of which so many are waited for, if they come
+    through a pipe.
     `kind` is "csv" or "parquet"; without one, it is seen from the first bytes.
     """
     name = "standard input" if path == STDIN else path
-    file = cast(BufferedReader, sys.stdin.buffer) if path == STDIN else open(path, "rb")  # noqa: SIM115
+    file = _standard_input() if path == STDIN else open(path, "rb")  # noqa: SIM115
     try:
         size = os.fstat(file.fileno()).st_size if path != STDIN else None
         start = file.peek(4)[:4]
         if kind == "parquet" or (kind is None and start == b"PAR1"):
             return ParquetTable(_seekable(file), name)
-        if start[:2] == b"\x1f\x8b":
-            unzipped = cast(BinaryIO, gzip.GzipFile(fileobj=file))
-            return CsvTable(unzipped, name, delimiter, lambda: _fraction(file, size))
-        return CsvTable(file, name, delimiter, lambda: _fraction(file, size))
+        is_packed = start[:2] == b"\x1f\x8b"
+        unpacked = cast(BinaryIO, gzip.GzipFile(fileobj=file)) if is_packed else file
+        return CsvTable(
+            unpacked, name, delimiter, lambda: _fraction(file, size), file.close, n_looked_at
+        )
     except BaseException:
         file.close()
         raise
@@ -101,6 +106,11 @@ def _fraction(file: Any, size: int | None) -> float | None:
     if not size:  # a pipe has none
         return None
     return float(min(1.0, file.tell() / size))
+
+
+def _standard_input() -> BufferedReader:
+    file = sys.stdin.buffer
+    return file if isinstance(file, BufferedReader) else BufferedReader(cast(RawIOBase, file))
 
 
 def _seekable(file: BinaryIO) -> BinaryIO:

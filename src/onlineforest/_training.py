@@ -8,7 +8,7 @@ with the forest of one that was never stopped, to the last bit.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -69,7 +69,7 @@ def check_are_numbers(table: Table, columns: list[Column]) -> None:
         columns,
         {Looks.TEXT, Looks.OTHER},
         "which a forest cannot learn from. Leave them out with --drop NAME, or turn them into "
-        "numbers first, a column of 0 and 1 for each category, say",
+        'numbers first ("Categorical columns" in the documentation tells how)',
     )
     _check_are_not(
         table,
@@ -113,6 +113,11 @@ def _looks_whole(column: Column) -> bool:
 
 
 def _kind_of_labels(column: Column, forest: MondrianForestClassifier) -> Kind:
+    if column.looks is Looks.NUMBERS and column.share_distinct > 0.5:
+        raise TableError(
+            f"column {column.name!r} holds numbers that are almost all different, not classes: "
+            "--task regress learns numbers."
+        )
     if not is_fitted(forest):
         return Kind.WHOLE if _looks_whole(column) else Kind.TEXT
     if forest.classes_.dtype.kind in "iu":
@@ -196,11 +201,20 @@ class Training:
         return Position(self.rows, self._start.batch_size, self._start.source, self.measures)
 
     def run(
-        self, table: Table, roles: Roles, wanted: Mapping[str, Wanted], on_bad_row: OnBadRow
+        self,
+        table: Table,
+        roles: Roles,
+        wanted: Mapping[str, Wanted],
+        on_bad_row: OnBadRow,
+        check: Callable[[], None] = lambda: None,
     ) -> Iterator[int]:
-        """Learn what is left of the table; yields the number of rows learned after each batch."""
+        """Learn what is left of the table; yields the number of rows learned after each batch.
+
+        `check` is called before a batch is learned, and may raise to end it there.
+        """
         rows = without_first(table.read(wanted, on_bad_row), self._start.rows)
         for batch in in_batches(rows, self._start.batch_size):
+            check()
             self._step(batch, roles)
             yield self.rows
 

@@ -607,10 +607,10 @@ def test_the_bin_of_a_probability_holds_its_lower_end():
 def test_reliability_of_several_methods_and_of_unknown_classes():
     proba = np.array([[0.2, 0.8], [0.2, 0.8]])
     axes = rendered(
-        plot.reliability([1, 7], {"A": proba, "B": proba[:, ::-1]}, classes=[0, 1], n_bins=5)
+        plot.reliability([1, 7], {0: proba, "B": proba[:, ::-1]}, classes=[0, 1], n_bins=5)
     )
-    # A predicts 1 twice, once rightly; B predicts 0, always wrongly.
-    assert legend_texts(axes)[1:3] == ["A (ECE 0.300)", "B (ECE 0.800)"]
+    # The first predicts 1 twice, once rightly; B predicts 0, always wrongly.
+    assert legend_texts(axes)[1:3] == ["0 (ECE 0.300)", "B (ECE 0.800)"]
 
 
 def test_bad_probabilities():
