@@ -15,14 +15,22 @@ from benchmarks.measures import (
     learning_overhead,
     long_stream,
     memory,
+    one_river_sample,
     one_sample,
     predicting_overhead,
     side_by_side,
     stream,
     two_threads,
 )
-from benchmarks.ours import plain_regressor, regressor
-from benchmarks.peers import AMF, ARF, ERT, ERT_1, ERT_K, RF
+from benchmarks.ours import (
+    plain_regressor,
+    plain_river_classifier,
+    plain_river_regressor,
+    regressor,
+    river_classifier,
+    river_regressor,
+)
+from benchmarks.peers import AMF, AMF_REGRESSOR, ARF, ERT, ERT_1, ERT_K, RF
 from benchmarks.settings import Case, Measure
 from benchmarks.tasks import fitting, mini_batches, predicting, predicting_numbers, retraining
 
@@ -100,6 +108,19 @@ def regression_cases(names: Iterable[str]) -> list[Case]:
     ]
 
 
+def river_cases(classes: str, numbers: str) -> list[Case]:
+    """Our models of River beside River's own, on classes and on numbers."""
+    return [
+        Case(f"{name} / River AMF", data, one_river_sample(peer, ours), target, most_runs=3)
+        for name, data, peer, ours, target in (
+            ("model of River", classes, AMF, river_classifier, 30.0),
+            ("plain model of River", classes, AMF, plain_river_classifier, 30.0),
+            ("model of River, numbers", numbers, AMF_REGRESSOR, river_regressor, None),
+            ("plain model of River, numbers", numbers, AMF_REGRESSOR, plain_river_regressor, None),
+        )
+    ]
+
+
 def full_cases() -> list[Case]:
     """The cases on the paper's data sets."""
     targets = {
@@ -111,6 +132,7 @@ def full_cases() -> list[Case]:
         *compared(("letter", "satimages", "dna", "usps"), targets),
         *mini_batch_cases(("letter", "satimages")),
         *on_one("letter"),
+        *river_cases("letter", "kin8nm"),
         Case("covtype stream", COVTYPE, batch_stream),
         *memory_cases({"letter": 100.0, "usps": 900.0}),
         *forgetting_cases(("letter", "usps")),
@@ -125,6 +147,7 @@ def quick_cases() -> list[Case]:
         *compared((DIGITS, SYNTHETIC), {}),
         *mini_batch_cases((DIGITS,)),
         *on_one(DIGITS),
+        *river_cases(DIGITS, SYNTHETIC_REGRESSION),
         Case("batch stream", SYNTHETIC, batch_stream),
         *memory_cases({DIGITS: None}),
         *forgetting_cases([DIGITS]),

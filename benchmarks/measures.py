@@ -80,29 +80,39 @@ def two_threads(task: Task) -> Measure:
     return measure
 
 
-def one_sample(peer: Peer) -> Measure:
+def one_sample(
+    peer: Peer,
+    ours: Callable[[int, int], Any] = mondrian,
+    task: Callable[[Any, Data], Job] = row_by_row_ours,
+    n_rows: int = 2_000,
+) -> Measure:
     """Predict, then learn, row by row from Python: River by ours."""
 
     def measure(case: Case, settings: Settings) -> list[Row]:
-        data = settings.load(case.data).head(settings.size(2_000, quick=300, least=20))
+        data = settings.load(case.data).head(settings.size(n_rows, quick=300, least=20))
         n_trees = settings.size(N_TREES_STREAM)
         peer.new(n_trees, 0)  # if it is missing, say so before anything is timed
         pairs = alternate(
-            lambda seed: row_by_row_ours(mondrian(n_trees, seed), data),
+            lambda seed: task(ours(n_trees, seed), data),
             lambda seed: row_by_row_river(peer.new(n_trees, seed), data),
             case.runs(settings),
         )
-        ours, other = (seconds / (len(data.y) - 1) for seconds in pairs.medians())
+        own, other = (seconds / (len(data.y) - 1) for seconds in pairs.medians())
         row = case.faster_row(
             settings,
             pairs,
             data=f"{case.data}, {len(data.y)} rows",
-            ours=f"{duration(ours)} per row",
+            ours=f"{duration(own)} per row",
             peer=f"{peer.name} {duration(other)} per row",
         )
         return [row]
 
     return measure
+
+
+def one_river_sample(peer: Peer, ours: Callable[[int, int], Any]) -> Measure:
+    """The same with our models of River, which take dicts, too."""
+    return one_sample(peer, ours, row_by_row_river, n_rows=5_000)
 
 
 def learning_overhead(case: Case, settings: Settings) -> list[Row]:

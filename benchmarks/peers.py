@@ -36,3 +36,6 @@ ERT = Peer("ERT", lambda n, seed: ExtraTreesRegressor(n, n_jobs=1, random_state=
 RF = Peer("RF", lambda n, seed: RandomForestClassifier(n, n_jobs=1, random_state=seed))
 AMF = Peer("River AMF", lambda n, seed: river_forests().AMFClassifier(n_estimators=n, seed=seed))
 ARF = Peer("River ARF", lambda n, seed: river_forests().ARFClassifier(n_models=n, seed=seed))
+AMF_REGRESSOR = Peer(
+    "River AMF", lambda n, seed: river_forests().AMFRegressor(n_estimators=n, seed=seed)
+)

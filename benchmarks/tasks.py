@@ -77,10 +77,11 @@ def row_by_row_river(model: Any, data: Data) -> Job:
     """The same with a model of River, which takes dicts."""
     rows, labels = river_rows(data.X), data.y.tolist()
     model.learn_one(rows[0], labels[0])
+    predict = getattr(model, "predict_proba_one", model.predict_one)  # numbers have the latter
 
     def job() -> None:
         for row, label in zip(rows[1:], labels[1:], strict=True):
-            model.predict_proba_one(row)
+            predict(row)
             model.learn_one(row, label)
 
     return job

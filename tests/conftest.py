@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 
 # One of scikit-learn's estimator checks runs only where this is set before scipy is imported.
 os.environ["SCIPY_ARRAY_API"] = "1"
@@ -45,3 +46,11 @@ def check_invariants(request):
 def n_trees(request):
     """Trees per case of a statistical test."""
     return FULL_SIZE if request.config.getoption("--full-size") else ORDINARY_SIZE
+
+
+@pytest.fixture(autouse=True)
+def close_figures():
+    """Pyplot keeps its figures, and warns once they are many."""
+    yield
+    if "matplotlib.pyplot" in sys.modules:
+        sys.modules["matplotlib.pyplot"].close("all")

@@ -2,6 +2,7 @@
 
 from importlib.metadata import version
 
+from onlineforest import plot
 from onlineforest._checkpoints import Checkpoint, Checkpointer
 from onlineforest._classifier import MondrianForestClassifier
 from onlineforest._container import ModelFileError, ModelTooLargeError
@@ -21,6 +22,7 @@ __all__ = [
     "RegressionTree",
     "__version__",
     "load",
+    "plot",
 ]
 
 __version__ = version("onlineforest")

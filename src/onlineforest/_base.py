@@ -420,9 +420,15 @@ class BaseMondrianForest(BaseEstimator):
             self._note(lesson, names, 0)
 
     def _learn_more(
-        self, X: ArrayLike, y: ArrayLike, ids: Iterable[Id] | None, **options: Any
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        ids: Iterable[Id] | None,
+        *,
+        one_by_one: bool = False,
+        **options: Any,
     ) -> None:
-        """What `partial_fit` does."""
+        """What `partial_fit` does; or, one by one, as if each row had come in a call of its own."""
         with self._locked(), unchanged_on_error(self) as keep_changes:
             starts = not hasattr(self, "_forest")
             if not starts:
@@ -438,7 +444,7 @@ class BaseMondrianForest(BaseEstimator):
             n_before = self._forest.n_seen
             self._journal.append((self._forest, lesson, names, n_before))
             try:
-                self._forest.learn(rows, *lesson.values, self._n_threads())
+                self._forest.learn(rows, *lesson.values, self._n_threads(), one_by_one)
             finally:
                 # A call that is interrupted may have stored the batch already: then it counts.
                 if self._forest.n_seen > n_before:

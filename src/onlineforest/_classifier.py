@@ -99,7 +99,7 @@ class MondrianForestClassifier(ClassifierMixin, BaseMondrianForest):
         The classes known, sorted.
     n_features_in_ : int
         Number of features.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (n_features,)
         Names of the features, where X had string column names.
     n_samples_seen_ : int
         Number of samples given, forgotten ones included.
@@ -107,9 +107,9 @@ class MondrianForestClassifier(ClassifierMixin, BaseMondrianForest):
         Number of samples the forest is made of.
     ids_ : frozenset
         The ids of the stored samples that have one.
-    feature_weights_ : ndarray of shape (n_features_in_,)
+    feature_weights_ : ndarray of shape (n_features,)
         The weights now.
-    feature_importances_ : ndarray of shape (n_features_in_,)
+    feature_importances_ : ndarray of shape (n_features,)
         How much each feature tells about the labels; measured when asked for, in all modes.
     discount_rate_ : float
         The discount rate now.

@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.datasets import load_digits
+from sklearn.datasets import load_diabetes, load_digits, load_iris
 from sklearn.decomposition import PCA
 from sklearn.ensemble import ExtraTreesClassifier
-from sklearn.metrics import log_loss
 
 from onlineforest._classifier import MondrianForestClassifier
+from onlineforest._prequential import measure_classes
 
 
 @dataclass
@@ -29,18 +29,11 @@ class Score:
     loss: list[float] = field(default_factory=list)  # per batch: mean log loss
     seconds: float = 0.0  # spent learning
 
-    def add(self, model: Any, X: NDArray[Any], y: NDArray[Any], n_classes: int) -> None:
-        """Test on a batch.
-
-        Probabilities are at least 0.001, so that one digit of a class not seen yet, or ruled out
-        for sure, does not decide the log loss.
-        """
-        probabilities = np.zeros((len(y), n_classes))
-        probabilities[:, model.classes_] = model.predict_proba(X)
-        probabilities = np.maximum(probabilities, 1e-3)
-        probabilities /= probabilities.sum(axis=1, keepdims=True)
-        self.correct.append(float((probabilities.argmax(axis=1) == y).mean()))
-        self.loss.append(float(log_loss(y, probabilities, labels=np.arange(n_classes))))
+    def add(self, model: Any, X: NDArray[Any], y: NDArray[Any]) -> None:
+        """Test on a batch."""
+        means = measure_classes(model.classes_, model.predict_proba(X), y).means()
+        self.correct.append(means["accuracy"])
+        self.loss.append(means["log_loss"])
 
 
 @dataclass
@@ -67,14 +60,13 @@ class Demo:
     def run(self) -> Iterator[int]:
         """Run through the stream; yields the number of samples learned after each batch."""
         forest = MondrianForestClassifier(self.n_estimators, random_state=self.seed)
-        n_classes = len(np.unique(self.y))
         retrained: ExtraTreesClassifier | None = None
         for start in range(0, self.n_samples, self.batch_size):
             stop = min(start + self.batch_size, self.n_samples)
             X, y = self.X[start:stop], self.y[start:stop]
             if retrained is not None:
-                self.online.add(forest, X, y, n_classes)
-                self.batch.add(retrained, X, y, n_classes)
+                self.online.add(forest, X, y)
+                self.batch.add(retrained, X, y)
                 self.learned.append(start)
             clock = time.perf_counter()
             forest.partial_fit(X, y)
@@ -90,9 +82,37 @@ class Demo:
         return float(np.mean(values[-n_batches:]))
 
 
-def demo_partition(seed: int = 0) -> tuple[Any, NDArray[np.float32], NDArray[Any]]:
-    """One tree on two principal components of a few digits, with its points and classes."""
+def demo_partition(
+    seed: int = 0,
+) -> tuple[MondrianForestClassifier, NDArray[np.float32], NDArray[Any]]:
+    """A forest of one tree on two principal components of a few digits, and its samples."""
     X, y = load_digits(n_class=3, return_X_y=True)
     plane = PCA(2, random_state=seed).fit_transform(X)[:60].astype(np.float32)
     forest = MondrianForestClassifier(1, random_state=seed).fit(plane, y[:60])
-    return forest.trees_[0], plane, y[:60]
+    return forest, plane, y[:60]
+
+
+def example_files() -> dict[str, list[str]]:
+    """Small data sets of scikit-learn's as lines of CSV, in random order."""
+    irises, diabetes = load_iris(), load_diabetes(scaled=False)
+    flowers = [
+        [*map(str, row), str(irises.target_names[kind])]
+        for row, kind in zip(irises.data, irises.target, strict=True)
+    ]
+    patients = [
+        [f"P{i:03d}", *map(str, row), str(value)]
+        for i, (row, value) in enumerate(zip(diabetes.data, diabetes.target, strict=True))
+    ]
+    parts = ["sepal_length", "sepal_width", "petal_length", "petal_width"]
+    flower_lines = _csv_lines([*parts, "species"], flowers)
+    patient_lines = _csv_lines(["patient", *diabetes.feature_names, "progression"], patients)
+    return {
+        "flowers.csv": flower_lines[:-30],
+        "new-flowers.csv": [flower_lines[0], *flower_lines[-30:]],
+        "patients.csv": patient_lines,
+    }
+
+
+def _csv_lines(names: list[str], rows: list[list[str]]) -> list[str]:
+    order = np.random.default_rng(0).permutation(len(rows))
+    return [",".join(row) + "\n" for row in [names, *(rows[i] for i in order)]]

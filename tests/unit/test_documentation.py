@@ -8,6 +8,7 @@ import importlib.util
 import inspect
 import pkgutil
 import re
+import shlex
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,10 @@ import onlineforest
 
 ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text()
+TUNE = (ROOT / "docs/tune.md").read_text()
 REGRESSION = (ROOT / "docs/regression.md").read_text()
+# The README, and all pages but those that Sphinx makes.
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), *ROOT.glob("docs/*/0*.md")]
 MODULES = [name for _, name, _ in pkgutil.iter_modules(onlineforest.__path__)]
 
 
@@ -72,13 +76,127 @@ def test_the_examples_of_regression_run(capsys):
     assert far > 1.5 * near
 
 
-@pytest.fixture(scope="module")
-def gap():
-    """The script that draws the picture of a gap."""
-    spec = importlib.util.spec_from_file_location("gap", ROOT / "docs/make_gap_picture.py")
+OWN_TESTS = {"README.md", "model-files.md", "regression.md"}  # above, which look at results, too
+
+
+def has_python(page):
+    return "```python\n" in page.read_text() and page.name not in OWN_TESTS
+
+
+@pytest.mark.parametrize("page", list(filter(has_python, PAGES)), ids=lambda page: page.stem)
+def test_the_examples_of_a_page_run(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    run_examples(page.read_text(), page.name)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_interactive_examples_of_a_page_hold(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert doctest.testfile(str(page), module_relative=False).failed == 0
+
+
+def commands_of(page):
+    """The calls of `onlineforest` in a page's shell blocks, as lists of words."""
+    for block in re.findall(r"```sh\n(.*?)```", page.read_text(), re.DOTALL):
+        for line in block.replace("\\\n", " ").splitlines():
+            for part in re.split(r"[|>]|&&", line):
+                words = shlex.split(part, comments=True)
+                if words and Path(words[0]).name == "onlineforest":
+                    yield words[1:]
+
+
+def parse(command, words):
+    """Let click look at a command without running it; an unknown option is an error."""
+    context = command.make_context(command.name, list(words))
+    while hasattr(context.command, "resolve_command"):
+        rest = [*context._protected_args, *context.args]
+        name, command, rest = context.command.resolve_command(context, rest)
+        context = command.make_context(name, rest, parent=context)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_commands_of_a_page_exist_with_their_options(page):
+    from onlineforest._cli import build_command
+
+    for words in commands_of(page):
+        parse(build_command(), words)
+
+
+def test_a_wrong_option_is_found():
+    import click
+
+    from onlineforest._cli import build_command
+
+    for words in (["train", "x.csv", "--no-such-option"], ["plot", "no-such-picture"], ["trian"]):
+        with pytest.raises(click.UsageError):
+            parse(build_command(), words)
+
+
+def test_the_commands_of_the_command_line_page_run(tmp_path, monkeypatch):
+    from click.testing import CliRunner
+
+    from onlineforest._cli import build_command
+
+    monkeypatch.chdir(tmp_path)
+    commands = list(commands_of(ROOT / "docs/command-line.md"))
+    assert len(commands) > 10
+    for words in commands:
+        if words == ["demo"]:  # has tests of its own, and takes long
+            continue
+        if "-" in words:  # from a pipe, which the runner has not
+            words = [word if word != "-" else "new-flowers.csv" for word in words]
+        result = CliRunner().invoke(build_command(), words)
+        assert result.exit_code == 0, (words, result.output)
+
+
+def load_script(path):
+    """A script of the repository as a module."""
+    spec = importlib.util.spec_from_file_location(path.stem, path)
     script = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(script)
     return script
+
+
+def test_the_page_of_benchmarks_finds_its_figures(tmp_path):
+    page = load_script(ROOT / "docs/benchmark_page.py")
+    found = page.ratios(page.NOTES.read_text())
+    assert {case for case, _ in found} == {
+        "fit",
+        "stream",
+        "predict",
+        "mini-batches / re-trained",
+    }
+    assert found["fit", "letter"] == 0.246 and len(found) == 14
+    page.draw(found, tmp_path / "benchmarks.svg")
+    assert (tmp_path / "benchmarks.svg").stat().st_size > 1000
+
+
+def test_every_public_name_is_in_the_reference():
+    import onlineforest.plot
+    import onlineforest.river
+
+    parts = (ROOT / "docs/reference.md").read_text().split("autosummary::")[1:]
+    for module, part in zip((onlineforest, onlineforest.plot, onlineforest.river), parts):
+        names = re.findall(r"^   (\w+)$", part, re.MULTILINE)
+        public = {n for n in module.__all__ if not n.startswith("__") and n != "plot"}
+        assert set(names) == public
+
+
+def test_every_page_of_the_site_is_reached():
+    pages = {p.stem for p in (ROOT / "docs").glob("*.md")}
+    listed = {
+        name
+        for page in PAGES
+        for toctree in re.findall(r"```\{toctree\}\n(.*?)```", page.read_text(), re.DOTALL)
+        for name in re.findall(r"^[\w-]+$", toctree, re.MULTILINE)
+    }
+    assert pages - listed == {"index"}
+
+
+@pytest.fixture(scope="module")
+def gap():
+    """The script that draws the picture of a gap."""
+    return load_script(ROOT / "docs/make_gap_picture.py")
 
 
 def test_the_picture_of_a_gap_is_as_its_caption_says(gap):
@@ -101,20 +219,20 @@ def test_the_gap_is_seen_whatever_the_seeds(gap, seed):
     assert min(within, beyond) > 2 * among  # 36 others: 2.3 and more
 
 
-def test_the_readme_table_names_the_parameters_and_their_defaults():
-    rows = re.findall(r"^\| `(\w+)` \| `?(.*?)`? \|", README, re.MULTILINE)
+def test_the_table_of_parameters_names_them_all_and_their_defaults():
+    rows = re.findall(r"^\| `(\w+)` \| `?(.*?)`? \|", TUNE, re.MULTILINE)
     parameters = inspect.signature(onlineforest.MondrianForestClassifier).parameters
-    assert [(name, default) for name, default in rows] == [
+    assert sorted(rows) == sorted(
         (name, str(p.default) if not isinstance(p.default, str) else f'"{p.default}"')
         for name, p in parameters.items()
-    ]
+    )
 
 
 def test_continuous_integration_runs_the_readme_test_command():
     commands = re.findall(r"```sh\n(.*?)\n```", README, re.DOTALL)
     assert commands[0].endswith("onlineforest demo")
-    assert commands[1].endswith("-m pytest")
-    assert commands[1] in (ROOT / ".ci/run").read_text()
+    (tests,) = (command for command in commands if command.endswith("-m pytest"))
+    assert tests in (ROOT / ".ci/run").read_text()
 
 
 def test_links_of_the_documentation_lead_somewhere():

@@ -1,0 +1,30 @@
+"""
+What a forest knows, and what it does not
+=========================================
+
+A classifier on two moons: its decision, and how far each place is from everything it has learned.
+"""
+
+import matplotlib.pyplot as plt
+from sklearn.datasets import make_moons
+
+from onlineforest import MondrianForestClassifier, plot
+
+X, y = make_moons(300, noise=0.15, random_state=0)
+forest = MondrianForestClassifier(n_estimators=100, random_state=0).fit(X, y)
+
+figure, panels = plt.subplots(1, 2, figsize=(10, 4.4), layout="constrained")
+plot.decision_surface(forest, X, y, resolution=120, ax=panels[0])
+plot.novelty_map(forest, X, resolution=120, ax=panels[1])
+plt.show()
+
+# %%
+# Left: colours are paler where the forest is less sure. Away from the samples its probabilities
+# go back to the prior, one half here. Right: novelty is 0 at the samples and grows with the
+# distance from their boxes.
+#
+# A batch forest extends the blocks at the border for ever, and is as sure a mile away:
+
+far = [[0.0, 1.0], [3.0, 5.0], [100.0, 100.0]]
+print(forest.predict_proba(far).round(2))
+print(forest.novelty(far).round(2))

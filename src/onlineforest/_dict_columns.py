@@ -1,0 +1,140 @@
+"""Samples that are dicts as rows of numbers: which column each key has. Knows nothing of forests.
+
+Keys get columns in the order in which they first appear; those that appear in one sample, in an
+order of their own, because that of a dict should make no difference. Where a sample lacks a key,
+its row has NaN, and so it has where there are more columns than keys, to have room for new ones.
+"""
+
+from __future__ import annotations
+
+import math
+from array import array
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from operator import itemgetter
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+_LARGEST = float(np.finfo(np.float32).max)
+
+
+class Columns:
+    """The column of each key, and how many columns there are. Instances never change."""
+
+    def __init__(self, keys: tuple[Hashable, ...], width: int) -> None:
+        self.keys = keys
+        self.width = width
+        self._column_of = {key: column for column, key in enumerate(keys)}
+        self._in_order = itemgetter(*keys) if len(keys) > 1 else None
+        self._spare = array("d", [math.nan]) * (width - len(keys))
+        self._blank = array("d", [math.nan]) * width
+
+    @classmethod
+    def of(cls, keys: Iterable[Hashable]) -> Columns:
+        """One column for each key; at least one, for no forest has none."""
+        found = _sorted(keys)
+        return cls(found, max(len(found), 1))
+
+    def knows(self, keys: Iterable[Hashable]) -> bool:
+        """Whether each of these keys has a column."""
+        return all(map(self._column_of.__contains__, keys))
+
+    def extended(self, keys: Iterable[Hashable]) -> Columns:
+        """Columns for these keys, too.
+
+        If there are not enough, a quarter more than needed, so that a forest seldom has to be made
+        wider; and a multiple of four, of which the core is fond.
+        """
+        found = (*self.keys, *_sorted(key for key in keys if key not in self._column_of))
+        if len(found) <= self.width:
+            return Columns(found, self.width)
+        return Columns(found, -(-(len(found) + len(found) // 4) // 4) * 4)
+
+    def row(self, x: Mapping[Hashable, Any]) -> array[float]:
+        """A sample as a row. Keys without a column are left out."""
+        row = self.whole_row(x)
+        if row is not None:
+            return row
+        try:
+            return self._scattered(x.items())
+        except (TypeError, OverflowError):  # None, or what is no number
+            return self._scattered((key, number_of(key, value)) for key, value in x.items())
+
+    def whole_row(self, x: Mapping[Hashable, Any]) -> array[float] | None:
+        """The row of a sample with all keys, no others, and numbers: most of most streams.
+
+        None for other samples, about which `row` knows more, and takes longer.
+        """
+        if len(x) != len(self.keys) or self._in_order is None:
+            return None
+        try:
+            row = array("d", self._in_order(x))
+        except (KeyError, TypeError, OverflowError):
+            return None
+        row += self._spare
+        return row
+
+    def _scattered(self, items: Iterable[tuple[Hashable, Any]]) -> array[float]:
+        row, column_of = self._blank[:], self._column_of
+        for key, value in items:
+            column = column_of.get(key)
+            if column is not None:
+                row[column] = value
+        return row
+
+    def rows(self, keys: Sequence[Hashable], values: NDArray[np.float64]) -> NDArray[np.float32]:
+        """Samples as rows, from an array with one column for each of these keys."""
+        rows = np.empty((len(values), self.width), dtype=np.float32)
+        rows[:] = self._blank
+        known = [place for place, key in enumerate(keys) if key in self._column_of]
+        with np.errstate(over="ignore"):
+            rows[:, [self._column_of[keys[place]] for place in known]] = values[:, known]
+        self.check_finite(rows)
+        return rows
+
+    def check_finite(self, rows: Any) -> None:
+        """Raise if a row, or one of several, has a value that float32 does not hold."""
+        table = np.atleast_2d(np.asarray(rows))[:, : len(self.keys)]
+        too_large = np.argwhere(np.abs(table) > _LARGEST)
+        if len(too_large):
+            row, column = too_large[0]
+            raise ValueError(
+                f"Feature {self.keys[column]!r} must be finite and at most {_LARGEST:.3g} in size, "
+                f"as float32 is. Got {table[row, column]} instead."
+            )
+
+
+def _sorted(keys: Iterable[Hashable]) -> tuple[Hashable, ...]:
+    """Distinct keys in an order that does not depend on the one they come in."""
+
+    def place(key: Hashable) -> tuple[str, Any]:
+        return type(key).__name__, key if isinstance(key, str | int) else repr(key)
+
+    return tuple(sorted(dict.fromkeys(keys), key=place))
+
+
+def number_of(key: Hashable, value: Any) -> float:
+    """A value as a number, NaN if it is missing, or an error that names its key."""
+    if is_missing(value):
+        return math.nan
+    try:
+        number: float = array("d", [value])[0]
+        return number
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
+    except TypeError as error:
+        raise TypeError(
+            f"Feature {key!r} must be a number. Got {value!r} instead. Categories become numbers "
+            "by an encoder, such as river.preprocessing.OneHotEncoder."
+        ) from error
+
+
+def is_missing(value: Any) -> bool:
+    """Whether a value is None, NaN or the like."""
+    try:
+        return value is None or bool(value != value)
+    except TypeError:  # pandas.NA says neither yes nor no
+        return True
+    except ValueError:  # arrays have many answers
+        return False

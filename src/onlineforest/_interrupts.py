@@ -1,0 +1,57 @@
+"""Ctrl-C and SIGTERM: what is being done is finished first, if that takes no more than a moment."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from types import FrameType
+from typing import Any, Self
+
+GRACE_SECONDS = 0.5
+
+
+class Interrupts:
+    """While it is open, the first signal is noted, and raises `KeyboardInterrupt` a moment later.
+
+    So a batch that is almost learned is learned, and one that would take long is not waited for.
+    Between batches, `check` raises at once. A second signal raises at once, wherever it comes.
+    """
+
+    def __init__(self) -> None:
+        self._n_signals = 0
+        self._old: dict[int, Any] = {}
+
+    def __enter__(self) -> Self:
+        if threading.current_thread() is threading.main_thread():  # others get no signals
+            for number in (signal.SIGINT, signal.SIGTERM):
+                if signal.getsignal(number) == signal.SIG_IGN:  # as a shell's background job
+                    continue
+                self._old[number] = signal.signal(number, self._on_signal)
+            if hasattr(signal, "SIGALRM"):
+                self._old[signal.SIGALRM] = signal.signal(signal.SIGALRM, _on_alarm)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.settle()
+        for number, handler in self._old.items():
+            signal.signal(number, handler)
+
+    def check(self) -> None:
+        """Raise if a signal has come."""
+        if self._n_signals:
+            raise KeyboardInterrupt
+
+    def settle(self) -> None:
+        """What was asked for is being done: from here on only another signal raises."""
+        if hasattr(signal, "SIGALRM"):
+            signal.setitimer(signal.ITIMER_REAL, 0)
+
+    def _on_signal(self, _number: int, _frame: FrameType | None) -> None:
+        self._n_signals += 1
+        if self._n_signals > 1 or not hasattr(signal, "SIGALRM"):
+            raise KeyboardInterrupt
+        signal.setitimer(signal.ITIMER_REAL, GRACE_SECONDS)
+
+
+def _on_alarm(_number: int, _frame: FrameType | None) -> None:
+    raise KeyboardInterrupt

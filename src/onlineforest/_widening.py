@@ -1,0 +1,69 @@
+"""A fitted forest with room for more features, its trees as they were.
+
+The new columns hold the same value, 0, in all samples stored: they have no range and weigh nothing.
+Knows the arrays of a core forest's state that have one entry per feature, and no others.
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from onlineforest._base import BaseMondrianForest
+
+Arrays = dict[str, NDArray[Any]]
+Forest = TypeVar("Forest", bound=BaseMondrianForest)
+
+# Arrays with one row per sample and one column per feature, and what a new cell holds.
+_CELLS: dict[str, Any] = {"rows": 0.0}
+
+
+def widened(forest: Forest, n_features: int) -> Forest:
+    """A copy of a fitted forest that has more features than it, all 0 in the samples stored.
+
+    It predicts as the forest does, whatever the new features are, up to the rounding of sums: those
+    of 4, 8, 12, … features are rounded alike. Weights must be ``"learned"`` or ``"range"``, and
+    features must have no names.
+    """
+    if not isinstance(forest.feature_weights, str):
+        raise ValueError("Only a forest that computes the weights of features can get new ones.")
+    if hasattr(forest, "feature_names_in_"):
+        raise ValueError("A forest whose features have names cannot get others without.")
+    if n_features < forest.n_features_in_:
+        raise ValueError(f"{n_features} features are less than {forest.n_features_in_}.")
+    state = forest.__getstate__()
+    state["_forest"] = _widened_state(state["_forest"], forest.n_features_in_, n_features)
+    state["n_features_in_"] = n_features
+    wider = type(forest).__new__(type(forest))
+    wider.__setstate__(state)
+    return wider
+
+
+def _widened_state(state: Arrays, n_before: int, n_after: int) -> Arrays:
+    """The state of a core forest with columns of zeros after those it has."""
+    n_new = n_after - n_before
+    state = {**state, "options.n_features": np.full(1, n_after, dtype=np.uint64)}
+    for name, value in _CELLS.items():
+        cells = state[name].reshape(-1, n_before)
+        state[name] = np.pad(cells, ((0, 0), (0, n_new)), constant_values=value).reshape(-1)
+    state |= _lengthened(state, "measures.weights", n_new, mode="constant")
+    if "measures.trend_ends" in state:  # a feature without knots ends where the one before does
+        state |= _lengthened(state, "measures.trend_ends", n_new, mode="edge")
+    return state
+
+
+def _lengthened(state: Arrays, name: str, n_new: int, mode: Any) -> Arrays:
+    """A field of all measures with `n_new` more entries in each that has any.
+
+    None has a measure whose trend is the mean.
+    """
+    sizes = state[f"{name}.sizes"]
+    ends = np.cumsum(sizes).astype(np.intp)
+    # The last part is what comes after all measures: nothing.
+    fields = [
+        np.pad(field, (0, n_new), mode=mode) if len(field) else field
+        for field in np.split(state[name], ends)
+    ]
+    return {name: np.concatenate(fields), f"{name}.sizes": np.where(sizes, sizes + n_new, 0)}

@@ -1,0 +1,123 @@
+"""Samples of River that lack keys, or have None or NaN for one."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+from river import compose, datasets, evaluate, metrics, preprocessing
+
+from onlineforest.river import MondrianForestClassifier, MondrianForestRegressor
+from support.bits import assert_same_forest
+from support.river_checks import MODELS, river_checks
+
+
+@pytest.mark.parametrize(("model", "check"), river_checks(lacking_keys=True))
+def test_checks_of_river(model, check):
+    check(model.clone())
+
+
+def two_halves(n, share_missing, missing=None):
+    """Samples whose class is whether a and b together are large, some of them without b."""
+    rng = np.random.default_rng(0)
+    for _ in range(n):
+        a, b = rng.random(2)
+        x = {"a": a, "b": b} if rng.random() >= share_missing else {"a": a, **(missing or {})}
+        yield x, bool(a + b > 1)
+
+
+@pytest.mark.parametrize("kind", MODELS)
+def test_none_nan_and_an_absent_key_are_the_same(kind):
+    forests = []
+    for missing in ({}, {"b": None}, {"b": math.nan}, {"b": pd.NA}):
+        model = kind(5, seed=0)
+        for x, y in two_halves(150, 0.3, missing):
+            model.learn_one(x, y)
+        forests.append(model)
+    for other in forests[1:]:
+        assert_same_forest(forests[0].estimator, other.estimator)
+    predictions = [
+        forests[0].predict_one(x)
+        for x in ({"a": 0.9}, {"a": 0.9, "b": None}, {"b": np.nan, "a": 0.9})
+    ]
+    assert predictions[0] == predictions[1] == predictions[2]
+
+
+def test_a_missing_key_neither_separates_nor_decides():
+    model = MondrianForestClassifier(20, seed=0)
+    for x, y in two_halves(500, 0.0):
+        model.learn_one(x, y)
+    assert model.predict_proba_one({"a": 0.95})[True] > 0.7
+    assert model.predict_proba_one({"a": 0.05})[True] < 0.3
+    assert 0.25 < model.predict_proba_one({"a": 0.5})[True] < 0.75
+    assert 0.25 < model.predict_proba_one({})[True] < 0.75
+    assert model.novelty_one({"a": 0.5}) < 0.2
+
+
+def test_samples_that_lack_keys_are_learned_from():
+    model = MondrianForestClassifier(20, seed=0)
+    for x, y in two_halves(600, 0.3):
+        model.learn_one(x, y)
+    test = [*two_halves(900, 0.0)][600:]
+    assert np.mean([model.predict_one(x) == y for x, y in test]) > 0.85
+
+
+@pytest.mark.parametrize("kind", MODELS)
+def test_missing_cells_of_a_frame_are_missing_keys(kind):
+    samples = [*two_halves(150, 0.3)]
+    one, many = kind(5, seed=0), kind(5, seed=0)
+    # With both keys first, so that their columns are in the same order.
+    samples.sort(key=lambda sample: -len(sample[0]))
+    for x, y in samples:
+        one.learn_one(x, y)
+    many.learn_many(pd.DataFrame([x for x, _ in samples]), pd.Series([y for _, y in samples]))
+    assert_same_forest(one.estimator, many.estimator)
+    queries = [{"a": 0.3}, {"a": 0.3, "b": 0.5}, {"b": 0.9}]
+    assert many.predict_many(pd.DataFrame(queries)).tolist() == [
+        one.predict_one(x) for x in queries
+    ]
+
+
+def test_the_very_first_sample_may_have_nothing_but_missing_values():
+    model = MondrianForestRegressor(3, seed=0)
+    model.learn_one({"a": None, "b": math.nan}, 1.0)
+    model.learn_one({"b": 2.0}, 2.0)
+    model.learn_one({"a": 3.0}, 3.0)
+    assert 1.0 <= model.predict_one({}) <= 3.0
+
+
+def test_keys_that_come_and_go():
+    rng = np.random.default_rng(0)
+    model = MondrianForestClassifier(5, seed=0)
+    for i in range(200):
+        names = rng.choice(30, size=rng.integers(0, 6), replace=False)
+        x = {f"key {name}": rng.random() for name in names}
+        probabilities = model.predict_proba_one(x)
+        assert not probabilities or math.isclose(sum(probabilities.values()), 1.0)
+        model.learn_one(x, i % 3)
+    assert len(model.features) == 30
+
+
+def test_one_hot_without_zeros():
+    """Here a missing key means 0, which is not what it means to the forest: it still works."""
+    rng = np.random.default_rng(0)
+    model = compose.SelectType(str) | preprocessing.OneHotEncoder(drop_zeros=True)
+    model += compose.SelectType(float)
+    model |= MondrianForestClassifier(seed=0)
+    for _ in range(300):
+        colour = ["red", "green", "blue"][rng.integers(3)]
+        x = {"colour": colour, "size": rng.random()}
+        model.learn_one(x, x["size"] > 0.5)
+    assert model.predict_one({"colour": "red", "size": 0.95}) is True
+
+
+def test_a_data_set_of_river_with_holes():
+    rng = np.random.default_rng(0)
+    samples = [
+        ({key: value for key, value in x.items() if rng.random() < 0.9}, y)
+        for x, y in datasets.Phishing().take(600)
+    ]
+    model = MondrianForestClassifier(seed=0)
+    assert evaluate.progressive_val_score(samples, model, metrics.Accuracy()).get() > 0.8

@@ -1,0 +1,487 @@
+"""train, evaluate, predict and plot, as one would run them."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import re
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from click.testing import CliRunner
+
+import onlineforest
+from onlineforest import MondrianForestClassifier, MondrianForestRegressor, _cli, _cli_progress
+from onlineforest._interrupts import Interrupts
+from support.bits import assert_same_forest
+
+COMMAND = [sys.executable, "-m", "onlineforest"]
+
+
+def run(*arguments, **options):
+    return CliRunner().invoke(_cli.build_command(), [str(a) for a in arguments], **options)
+
+
+def fine(*arguments, **options):
+    result = run(*arguments, **options)
+    assert result.exit_code == 0, result.output
+    return result
+
+
+def stream(n, seed=0):
+    """Samples of three classes, and a number; lines of CSV."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 3)).astype(np.float32)
+    kind = np.array(["red", "green", "blue"])[(X[:, 0] > 0).astype(int) + (X[:, 1] > 0.5)]
+    frame = pd.DataFrame(X, columns=["a", "b", "c"])
+    frame.insert(0, "id", [f"s{i}" for i in range(n)])
+    return frame.assign(kind=kind, value=3.0 * X[:, 0] + X[:, 1].astype(float) ** 2)
+
+
+CLASSIFY = ["--target", "kind", "--task", "classify", "--drop", "id", "--drop", "value"]
+REGRESS = ["--target", "value", "--task", "regress", "--drop", "id", "--drop", "kind"]
+SMALL = ["--trees", "5", "--batch-size", "50"]
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    stream(500).to_csv("data.csv", index=False)
+    return tmp_path
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    """Two models, learned once for all tests."""
+    path = tmp_path_factory.mktemp("models")
+    stream(500).to_csv(path / "data.csv", index=False)
+    fine("train", path / "data.csv", *CLASSIFY, *SMALL, "-o", path / "kinds.st")
+    fine("train", path / "data.csv", *REGRESS, *SMALL, "-o", path / "values.st")
+    return path
+
+
+@pytest.fixture
+def models(trained, folder):
+    shutil.copytree(trained, folder, dirs_exist_ok=True)
+    return folder
+
+
+def test_train_learns_what_python_would(models):
+    frame = stream(500)
+    for path, kind, target in (
+        ("kinds.st", MondrianForestClassifier, "kind"),
+        ("values.st", MondrianForestRegressor, "value"),
+    ):
+        forest, X, y = kind(5, random_state=0), frame[["a", "b", "c"]], frame[target]
+        if target == "kind":
+            y = y.to_numpy(str)
+        for i in range(0, 500, 50):
+            forest.partial_fit(X[i : i + 50], y[i : i + 50])
+        found = onlineforest.load(path)
+        assert_same_forest(found, forest)
+        assert list(found.feature_names_in_) == ["a", "b", "c"]
+
+
+def test_all_formats_give_the_same_model(folder):
+    frame = stream(500)
+    frame.to_parquet("data.parquet")
+    frame.to_csv("data.csv.gz", index=False)
+    options = [*CLASSIFY, *SMALL, "--quiet", "-o"]
+    for i, name in enumerate(("data.csv", "data.parquet", "data.csv.gz")):
+        assert fine("train", name, *options, f"{i}.st").output == ""
+    with open("data.csv", "rb") as file:
+        fine("train", "-", *options, "3.st", input=file.read())
+    with open("data.parquet", "rb") as file:
+        fine("train", "-", *options, "4.st", input=file.read())
+    forests = [onlineforest.load(f"{i}.st") for i in range(5)]
+    for forest in forests[1:]:
+        assert_same_forest(forests[0], forest)
+
+
+def test_train_says_how_it_went(folder):
+    result = fine("train", "data.csv", *CLASSIFY, *SMALL, "-o", "m.st", "--curve", "curve.csv")
+    assert re.fullmatch(
+        r"Learned 500 samples in .* s \(.*/s\)\. Predicted before they were learned: "
+        r"accuracy 0\.\d+, log loss 0\.\d+\. Saved m\.st\.\n",
+        result.output,
+    )
+    with open("curve.csv") as file:
+        rows = list(csv.DictReader(file))
+    assert [int(row["samples"]) for row in rows] == list(range(50, 500, 50))
+    assert set(rows[0]) == {"samples", "accuracy", "log_loss", "batch_accuracy", "batch_log_loss"}
+    shown = float(re.search(r"accuracy (0\.\d+)", result.output)[1])
+    assert shown == pytest.approx(float(rows[-1]["accuracy"]), abs=1e-3)
+
+
+def test_lines_now_and_then_where_there_is_no_terminal(folder, monkeypatch):
+    monkeypatch.setattr(_cli_progress, "SECONDS_BETWEEN_LINES", 0.0)
+    result = fine("train", "data.csv", *REGRESS, *SMALL, "-o", "m.st")
+    assert re.search(r"^100%, 500 samples, [\d,]+/s, RMSE [\d.]+$", result.output, re.MULTILINE)
+    assert "accuracy" not in result.output
+    result = fine("train", "data.csv", *REGRESS, *SMALL, "-o", "m.st", "--no-evaluate")
+    assert "RMSE" not in result.output
+
+
+def test_a_window_limits_what_is_kept_and_ids_can_be_forgotten(folder):
+    options = ["--target", "kind", "--task", "classify", "--drop", "value", "--id", "id", *SMALL]
+    fine("train", "data.csv", *options, "--window", "100", "-o", "m.st")
+    forest = onlineforest.load("m.st")
+    assert forest.n_samples_stored_ == 100 and forest.n_samples_seen_ == 500
+    assert forest.ids_ == {f"s{i}" for i in range(400, 500)}
+    forest.forget(ids=["s450"])
+
+
+def test_bad_rows_stop_it_or_are_skipped(folder):
+    lines = (folder / "data.csv").read_text().splitlines()
+    lines[300] = "s299,1.0,oops,1.0,red,2.0"
+    lines[400] = "s399,1.0,1.0,1.0,,2.0"
+    (folder / "bad.csv").write_text("\n".join(lines))
+    options = [*CLASSIFY, *SMALL, "-o", "m.st"]
+    result = run("train", "bad.csv", *options)
+    assert result.exit_code == 1
+    assert result.output == (
+        "Error: bad.csv, line 301: column 'b' holds 'oops', where a number was wanted. "
+        "(--skip-bad-rows leaves out such rows.)\n"
+    )
+    assert not (folder / "m.st").exists()
+    result = fine("train", "bad.csv", *options, "--skip-bad-rows")
+    assert "Learned 498 samples" in result.output
+    assert "Skipped 2 bad rows, the first of them: bad.csv, line 301" in result.output
+    assert fine("predict", "m.st", "bad.csv", "--skip-bad-rows").output.count("\n") == 501
+
+
+def test_a_bad_row_can_be_mended_and_gone_on_from(folder):
+    good = (folder / "data.csv").read_text()
+    (folder / "part.csv").write_text(good.replace("s299,", "s299,x,"))
+    options = [*CLASSIFY, *SMALL, "-o", "m.st", "--checkpoints", "c", "--resume"]
+    assert "line 301: it has 7 fields" in run("train", "part.csv", *options).output
+    (folder / "part.csv").write_text(good)
+    assert "after 250 samples" in fine("train", "part.csv", *options).output
+    fine("train", "data.csv", *CLASSIFY, *SMALL, "-o", "whole.st")
+    assert (folder / "m.st").read_bytes() == (folder / "whole.st").read_bytes()
+
+
+def test_learning_more_from_another_file(models):
+    stream(200, seed=1).to_csv("more.csv", index=False)
+    options = ["--target", "kind", *SMALL, "-o", "more.st", "--from", "kinds.st"]
+    result = fine("train", "more.csv", *options)
+    assert "Going on with kinds.st, of 500 samples." in result.output
+    assert onlineforest.load("more.st").n_samples_seen_ == 700
+    result = run("train", "more.csv", "--target", "kind", "-o", "kinds.st", "--resume")
+    assert result.exit_code == 1 and "use --from in place of --resume" in result.output
+    result = run(
+        "train", "more.csv", "--target", "value", *SMALL, "-o", "x.st", "--from", "kinds.st"
+    )
+    assert result.exit_code == 1
+
+
+def test_a_file_that_grew_is_learned_on(folder):
+    stream(800).to_csv("all.csv", index=False)
+    lines = (folder / "all.csv").read_text().splitlines(keepends=True)
+    (folder / "log.csv").write_text("".join(lines[:501]))
+    options = [*CLASSIFY, *SMALL, "-o", "m.st", "--resume"]
+    assert "starting anew" in fine("train", "log.csv", *options).output
+    assert "Nothing more to learn" in fine("train", "log.csv", *options).output
+    (folder / "log.csv").write_text("".join(lines))
+    assert "Learned 300 samples" in fine("train", "log.csv", *options).output
+    fine("train", "all.csv", *CLASSIFY, *SMALL, "-o", "whole.st")
+    assert (folder / "m.st").read_bytes() == (folder / "whole.st").read_bytes()
+
+
+def test_checkpoints_of_another_run_are_not_mixed_in(folder):
+    options = [*CLASSIFY, *SMALL, "-o", "m.st", "--checkpoints", "c", "--every-samples", "200"]
+    fine("train", "data.csv", *options)
+    assert len(list((folder / "c").iterdir())) == 3
+    result = run("train", "data.csv", *options)
+    assert result.exit_code == 2 and "has checkpoints already" in result.output
+
+
+def lines_of_pipe(n):
+    return stream(n).to_csv(index=False).encode().splitlines(keepends=True)
+
+
+def begin(*arguments, **options):
+    return subprocess.Popen([*COMMAND, *arguments], stderr=subprocess.PIPE, **options)
+
+
+def wait_for(condition, process):
+    end = time.monotonic() + 60
+    while not condition():
+        assert process.poll() is None, process.stderr.read()
+        assert time.monotonic() < end, "it never came"
+        time.sleep(0.02)
+
+
+def n_lines(path):
+    return path.read_bytes().count(b"\n") if path.exists() else 0
+
+
+def test_killed_and_resumed_it_ends_as_if_never_stopped(folder):
+    lines = lines_of_pipe(500)
+    options = [*CLASSIFY, *SMALL, "--checkpoints", "c", "--every-samples", "100", "--resume"]
+    options += ["--window", "300", "-o", "m.st", "--curve", "curve.csv"]
+    # Some rows come, then the pipe is silent, and the process is killed; the next is interrupted.
+    for n_rows, number, code in ((371, signal.SIGKILL, -signal.SIGKILL), (420, signal.SIGINT, 130)):
+        process = begin("train", "-", *options, stdin=subprocess.PIPE)
+        process.stdin.write(b"".join(lines[: n_rows + 1]))
+        process.stdin.write(b"s999,0.1,0.")  # the pipe will end here
+        process.stdin.flush()
+        n_whole = n_rows // 50
+        wait_for(lambda n=n_whole: n_lines(folder / "curve.csv") >= n, process)
+        process.send_signal(number)
+        begun = time.monotonic()
+        _, errors = process.communicate()
+        assert process.returncode == code, errors
+        assert time.monotonic() - begun < 5  # usually less than one, but machines may be busy
+    assert "Interrupted after 400 samples. Saved m.st" in errors.decode()
+    assert onlineforest.load("m.st").n_samples_seen_ == 400
+    result = fine("train", "-", *options, input=b"".join(lines))
+    assert "after 400 samples" in result.output
+    whole = ["--window", "300", "-o", "whole.st", "--curve", "whole.csv"]
+    fine("train", "data.csv", *CLASSIFY, *SMALL, *whole)
+    assert (folder / "m.st").read_bytes() == (folder / "whole.st").read_bytes()
+    assert (folder / "curve.csv").read_text() == (folder / "whole.csv").read_text()
+
+
+@pytest.mark.parametrize("n_learned", [0, 100])
+def test_interrupted_anywhere_it_can_be_gone_on_with(folder, monkeypatch, n_learned):
+    learn = MondrianForestRegressor.partial_fit
+
+    def interrupted(forest, X, y, ids=None):
+        n_seen = forest.n_samples_seen_ if forest.__sklearn_is_fitted__() else 0
+        if n_seen >= n_learned:
+            raise KeyboardInterrupt
+        return learn(forest, X, y, ids=ids)
+
+    options = [*REGRESS, *SMALL, "-o", "m.st", "--resume"]
+    monkeypatch.setattr(MondrianForestRegressor, "partial_fit", interrupted)
+    result = run("train", "data.csv", *options)
+    monkeypatch.undo()
+    monkeypatch.chdir(folder)
+    assert result.exit_code == 130
+    saved = "Interrupted after 100 samples. Saved m.st" if n_learned else "nothing saved"
+    assert saved in result.output and (folder / "m.st").exists() == bool(n_learned)
+    fine("train", "data.csv", *options)
+    fine("train", "data.csv", *REGRESS, *SMALL, "-o", "whole.st")
+    assert (folder / "m.st").read_bytes() == (folder / "whole.st").read_bytes()
+
+
+def test_signals_wait_for_a_moment_and_no_longer():
+    with Interrupts() as interrupts:
+        interrupts.check()
+        os.kill(os.getpid(), signal.SIGTERM)
+        with pytest.raises(KeyboardInterrupt):
+            interrupts.check()
+        begun = time.monotonic()
+        with pytest.raises(KeyboardInterrupt):
+            time.sleep(10)
+        assert time.monotonic() - begun < 5
+    with Interrupts() as interrupts:
+        os.kill(os.getpid(), signal.SIGINT)
+        interrupts.settle()  # what was asked for is done: no more need to hurry
+        time.sleep(0.6)
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+
+
+def test_predict_classes(models):
+    result = fine("predict", "kinds.st", "data.csv", "--probabilities", "--novelty", "--keep", "id")
+    rows = pd.read_csv(io.StringIO(result.output))
+    forest, frame = onlineforest.load("kinds.st"), stream(500)
+    X = frame[["a", "b", "c"]]
+    assert list(rows.id) == list(frame.id)
+    assert list(rows.prediction) == list(forest.predict(X))
+    names = [f"probability_{name}" for name in forest.classes_]
+    assert list(rows.columns) == ["id", "prediction", *names, "novelty"]
+    np.testing.assert_allclose(rows[names], forest.predict_proba(X), rtol=1e-12)
+    np.testing.assert_allclose(rows.novelty, forest.novelty(X), rtol=1e-12, atol=1e-300)
+
+
+def test_predict_numbers_into_files(models):
+    frame = stream(500)
+    frame[["value", "c", "a", "b", "id"]].to_parquet("other.parquet")  # in another order
+    options = ["--intervals", "0.8", "--std", "--keep", "value", "--batch-size", "77"]
+    for name in ("out.parquet", "out.csv"):
+        assert fine("predict", "values.st", "other.parquet", *options, "-o", name).output == ""
+    forest, X = onlineforest.load("values.st"), frame[["a", "b", "c"]]
+    mean, std = forest.predict(X, return_std=True)
+    interval = forest.predict_interval(X, 0.8)
+    for rows in (pd.read_parquet("out.parquet"), pd.read_csv("out.csv")):
+        assert list(rows.columns) == ["value", "prediction", "lower", "upper", "std"]
+        np.testing.assert_allclose(rows.prediction, mean, rtol=1e-12)
+        np.testing.assert_allclose(rows[["lower", "upper"]], interval, rtol=1e-9)
+        np.testing.assert_allclose(rows["std"], std, rtol=1e-12)
+    assert {path.name for path in models.iterdir() if path.name.startswith(".")} == set()
+
+
+def test_predict_quotes_where_it_must(models):
+    (models / "odd.csv").write_text('id,a,b,c\n"x, ""y""",1,2,3\nz,1,2,3\n')
+    rows = list(
+        csv.reader(io.StringIO(fine("predict", "kinds.st", "odd.csv", "--keep", "id").output))
+    )
+    assert [row[0] for row in rows] == ["id", 'x, "y"', "z"]
+    (models / "none.csv").write_text("id,a,b,c\n")
+    assert fine("predict", "kinds.st", "none.csv", "--keep", "id").output == "id,prediction\n"
+
+
+def test_predict_with_a_model_that_knows_no_names(folder):
+    frame = stream(100)
+    X = frame[["a", "b", "c"]].to_numpy()
+    MondrianForestRegressor(3, random_state=0).fit(X, frame.value).save("plain.st")
+    frame[["a", "b", "c"]].to_csv("x.csv", index=False)
+    rows = pd.read_csv(io.StringIO(fine("predict", "plain.st", "x.csv").output))
+    np.testing.assert_allclose(rows.prediction, onlineforest.load("plain.st").predict(X))
+    assert "knows no names" in run("predict", "plain.st", "data.csv").output
+
+
+def test_a_line_is_predicted_as_it_comes_until_nobody_reads(models):
+    command = [*COMMAND, "predict", "kinds.st", "-", "--batch-size", "1"]
+    pipe = subprocess.PIPE
+    process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe)
+    process.stdin.write(b"a,b,c\n1,2,3\n")
+    process.stdin.flush()
+    assert process.stdout.readline() == b"prediction\n"
+    assert process.stdout.readline().strip().decode() in ("red", "green", "blue")
+    process.stdout.close()  # as `head` does
+    process.stdin.write(b"1,2,3\n" * 10)
+    process.stdin.close()
+    assert process.stderr.read() == b""
+    process.stderr.close()
+    assert process.wait() == 0
+
+
+def test_evaluate_tells_and_draws(folder):
+    result = fine("evaluate", "data.csv", *REGRESS, *SMALL, "--picture", "p.svg", "--quiet")
+    words = dict(re.findall(r"^(.*?)  +([\d.,]+)$", result.output, re.MULTILINE))
+    assert words["samples"] == "500" and words["of these predicted"] == "450"
+    assert set(words) >= {"RMSE", "mean absolute error", "coverage of intervals for 0.9"}
+    assert (folder / "p.svg").read_text().startswith("<?xml")
+    facts = json.loads(fine("evaluate", "data.csv", *CLASSIFY, *SMALL, "--json", "-q").output)
+    assert facts["predicted"] == 450 and 0.5 < facts["accuracy"] <= 1 and facts["log_loss"] > 0
+
+
+def test_evaluate_a_model_without_learning(models):
+    before = (models / "kinds.st").read_bytes()
+    options = ["--target", "kind", "--from", "kinds.st", "--no-learn", "--json", "-q"]
+    facts = json.loads(fine("evaluate", "data.csv", *options).output)
+    forest, frame = onlineforest.load("kinds.st"), stream(500)
+    right = forest.predict(frame[["a", "b", "c"]]) == frame.kind.to_numpy(str)
+    assert facts["accuracy"] == pytest.approx(right.mean()) and facts["predicted"] == 500
+    assert (models / "kinds.st").read_bytes() == before
+
+
+def test_plots(models):
+    fine("train", "data.csv", *CLASSIFY, "--drop", "c", *SMALL, "-o", "two.st", "--curve", "c.csv")
+    points = ["--data", "data.csv", "--target", "kind"]
+    for arguments in (
+        ["partition", "two.st", "--tree", "1", *points],
+        ["tree", "kinds.st", "--max-depth", "3"],
+        ["surface", "kinds.st", *points, "--resolution", "20"],
+        ["surface", "values.st", "--data", "data.csv", "--target", "value", "--resolution", "20"],
+        ["surface", "two.st", "--resolution", "20"],
+        ["novelty", "kinds.st", *points[:2], "--features", "a", "c", "--resolution", "20"],
+        ["importances", "values.st"],
+        ["curve", "c.csv", "--measure", "log_loss"],
+    ):
+        assert fine("plot", *arguments, "-o", "p.png").output == "Saved p.png\n"
+        assert (models / "p.png").read_bytes().startswith(b"\x89PNG")
+        os.remove("p.png")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (["train", "data.csv", "-o", "m"], 2, "'--target': which of these columns? 'id', 'a'"),
+        (["train", "data.csv", "--target", "kind", "-o", "m"], 1, "text in 'id'"),
+        (["train", "data.csv", *CLASSIFY[:2], *CLASSIFY[4:], "-o", "m"], 2, "option '--task'"),
+        (["train", "data.csv", *CLASSIFY], 2, "Missing option '-o'"),
+        (["train", "data.csv", "--target", "sort", *CLASSIFY[2:], "-o", "m"], 1, "no column"),
+        (["train", "none.csv", *CLASSIFY, "-o", "m"], 1, "none.csv: No such file or directory"),
+        (["train", ".", *CLASSIFY, "-o", "m"], 1, ".: Is a directory"),
+        (["train", "data.csv", *CLASSIFY, *SMALL, "-o", "no/m"], 1, "no/m: No such file"),
+        (["train", "data.csv", *CLASSIFY, "-o", "m", "--every-samples", "5"], 2, "need --check"),
+        (["train", "data.csv", *CLASSIFY, "-o", "m", "--delimiter", "ab"], 2, "one character"),
+        (["train", "data.csv", *CLASSIFY, "-o", "m", "--from", "none"], 1, "none: No such file"),
+        (["train", "data.csv", *CLASSIFY, "-o", "m", "--half-life", "9"], 2, "give --reservoir"),
+        (["train", "-", *CLASSIFY, "-o", "m"], 1, "standard input is empty"),
+        (["evaluate", "data.csv", *CLASSIFY, "--no-learn"], 2, "name one with --from"),
+        (["evaluate", "data.csv", *CLASSIFY, "--batch-size", "500"], 1, "smaller --batch-size"),
+        (["predict", "data.csv", "data.csv"], 1, "data.csv is not a model file"),
+        (["predict", "kinds.st", "other.csv"], 1, "lacks 2 of the 3 columns"),
+        (["predict", "kinds.st", "data.csv", "--intervals", "0.9"], 1, "are for numbers"),
+        (["predict", "kinds.st", "data.csv", "--intervals", "90"], 2, "not in the range"),
+        (["predict", "values.st", "data.csv", "--probabilities"], 1, "are for classes"),
+        (["predict", "kinds.st", "data.csv", "--keep", "zz"], 1, "no column 'zz'"),
+        (["plot", "tree", "kinds.st", "-o", "p.doc"], 2, "must end in .png, .svg or .pdf"),
+        (["plot", "partition", "kinds.st", "-o", "p.png"], 1, "2 features"),
+        (["plot", "surface", "kinds.st", "-o", "p.png"], 2, "name data with --data"),
+        (["plot", "curve", "data.csv", "-o", "p.png"], 1, "is no learning curve"),
+    ],
+)  # fmt: skip
+def test_errors_are_one_line_and_have_their_code(models, arguments, code, message):
+    (models / "other.csv").write_text("a,kind\n1,red\n")
+    files = {path.name for path in models.iterdir()}
+    result = run(*arguments)
+    assert result.exit_code == code, result.output
+    last = result.output.splitlines()[-1]
+    assert last.startswith("Error: ") and message in last
+    assert code == 2 or result.output.count("\n") == 1
+    assert {path.name for path in models.iterdir()} == files
+
+
+def test_a_traceback_if_it_is_wanted(folder, monkeypatch):
+    arguments = ["train", "none.csv", *CLASSIFY, "-o", "m"]
+    assert isinstance(run(*arguments, "--traceback").exception, FileNotFoundError)
+    assert run(*arguments).output == "Error: none.csv: No such file or directory\n"
+    monkeypatch.setenv("ONLINEFOREST_TRACEBACK", "1")
+    assert isinstance(run(*arguments).exception, FileNotFoundError)
+
+
+COMMANDS = ["train", "predict", "evaluate", "inspect", "verify", "demo"]
+PLOTS = ["partition", "tree", "surface", "novelty", "importances", "curve"]
+
+
+def run_line(command):
+    """A line of the help: perhaps with a file piped in, or what comes out put into a file."""
+    words, given = shlex.split(command), None
+    if words[0] == "cat":
+        given = Path(words[1]).read_bytes()
+        words = words[words.index("|") + 1 :]
+    if ">" in words:
+        words = words[: words.index(">")]
+    assert words[0] == "onlineforest"
+    fine(*words[1:], input=given)
+
+
+def test_the_examples_of_the_help_work(folder):
+    assert fine("example-data").output.count("Wrote") == 3
+    assert run("example-data").exit_code == 1  # nothing is replaced
+    names = [[name] for name in COMMANDS if name != "demo"] + [["plot", name] for name in PLOTS]
+    for each in names:
+        examples = fine(*each, "--help").output.split("Examples (", 1)[1].split("\n\n")[1:]
+        assert examples, each
+        for command in examples:
+            run_line(command.replace("\\\n", " "))
+
+
+def test_every_option_is_explained():
+    for names in [[name] for name in COMMANDS] + [["plot", name] for name in PLOTS]:
+        command = _cli.build_command()
+        for name in names:
+            command = command.commands[name]
+        for parameter in command.params:
+            assert parameter.param_type_name == "argument" or parameter.help, (
+                names,
+                parameter.name,
+            )
+        assert max(map(len, fine(*names, "--help").output.splitlines())) <= 100

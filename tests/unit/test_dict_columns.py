@@ -1,0 +1,118 @@
+"""Which column a key has, and what a sample is as a row."""
+
+from __future__ import annotations
+
+import math
+from decimal import Decimal
+from fractions import Fraction
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from onlineforest._dict_columns import Columns
+
+
+def row_of(columns, x):
+    return [None if math.isnan(value) else value for value in columns.row(x)]
+
+
+def test_keys_have_columns_in_the_order_of_their_first_appearance():
+    columns = Columns.of({"b": 1.0, "a": 2.0})
+    assert columns.keys == ("a", "b") and columns.width == 2
+    assert row_of(columns, {"b": 1.0, "a": 2.0}) == row_of(columns, {"a": 2.0, "b": 1.0}) == [2, 1]
+    assert columns.extended(["z", "b", "Y"]).keys == ("a", "b", "Y", "z")
+
+
+def test_the_order_within_a_sample_makes_no_difference():
+    keys = [10, "b", 2, ("x", 1), None, "a", 2.5, True]
+    orders = {
+        Columns.of(np.random.default_rng(i).permutation(np.array(keys, object))).keys
+        for i in range(20)
+    }
+    assert len(orders) == 1
+    assert [key for key in orders.pop() if isinstance(key, str)] == ["a", "b"]
+
+
+def test_a_sample_may_lack_keys_and_have_others():
+    columns = Columns.of("abc")
+    assert row_of(columns, {"c": 3.0, "z": 9.0}) == [None, None, 3.0]
+    assert row_of(columns, {}) == [None, None, None]
+    assert columns.knows("cab") and not columns.knows("az")
+
+
+def test_new_keys_get_a_quarter_more_room_than_they_need():
+    columns = Columns.of("abcdefgh").extended("hijaj")
+    assert columns.keys == tuple("abcdefghij") and columns.width == 12
+    assert columns.extended("kl").width == 12 and columns.extended("klm").width == 16
+    complete = dict.fromkeys("abcdefghij", 1.0)
+    assert row_of(columns, complete) == [1.0] * 10 + [0.0] * 2
+    assert row_of(columns, {"j": 1.0}) == [None] * 9 + [1.0, 0.0, 0.0]
+
+
+def test_no_key_at_all_has_a_column_nevertheless():
+    columns = Columns.of({})
+    assert columns.keys == () and columns.width == 1
+    assert row_of(columns, {}) == row_of(columns, {"a": 1.0}) == [0.0]
+    assert columns.extended("a").keys == ("a",)
+
+
+def test_keys_may_be_anything_hashable():
+    columns = Columns.of([3, "3", (1, "x"), None, frozenset("a"), 2.5])
+    x = {key: float(place) for place, key in enumerate(reversed(columns.keys))}
+    assert row_of(columns, x) == [5.0, 4.0, 3.0, 2.0, 1.0, 0.0]
+
+
+@pytest.mark.parametrize(
+    ("value", "number"),
+    [
+        (True, 1.0),
+        (False, 0.0),
+        (np.bool_(True), 1.0),
+        (np.float32(1.5), 1.5),
+        (np.int8(-3), -3.0),
+        (7, 7.0),
+        (Fraction(1, 4), 0.25),
+        (Decimal("0.5"), 0.5),
+        (None, None),
+        (math.nan, None),
+        (np.nan, None),
+        (pd.NA, None),
+        (pd.NaT, None),
+    ],
+)
+@pytest.mark.parametrize("is_alone", [True, False])
+def test_numbers_and_missing_values(value, number, is_alone):
+    x = {"a": value} if is_alone else {"b": 2.0, "a": value}
+    assert row_of(Columns.of("ab"), x)[0] == number
+    assert row_of(Columns.of("a"), x) == [number]
+
+
+@pytest.mark.parametrize("value", ["red", "1.5", b"1", 1j, [1.0], {}, np.ones(2), object])
+def test_what_is_no_number_is_refused_by_its_key(value):
+    for columns in (Columns.of(["colour"]), Columns.of(["height", "colour"])):
+        with pytest.raises(TypeError, match=r"Feature 'colour' must be a number.*OneHotEncoder"):
+            columns.row({"colour": value})
+
+
+@pytest.mark.parametrize("value", [math.inf, -math.inf, 3.5e38, 10**400, -(10**400)])
+def test_what_float32_does_not_hold_is_refused_by_its_key(value):
+    columns = Columns.of(["a", "b"])
+    row = columns.row({"a": 1.0, "b": value})
+    with pytest.raises(ValueError, match=r"Feature 'b' must be finite.* Got "):
+        columns.check_finite(row)
+    with pytest.raises(ValueError, match=r"Feature 'b'"):
+        columns.rows(["a", "b"], np.array([[1.0, 2.0], list(row)]))
+
+
+def test_the_largest_number_and_missing_ones_are_fine():
+    columns = Columns.of(["a", "b"])
+    columns.check_finite(columns.row({"a": float(np.finfo(np.float32).max)}))
+
+
+def test_tables_are_arranged_as_rows_are():
+    columns = Columns.of("abc").extended("d")
+    samples = [{"d": 1.0, "z": 5.0, "a": 2.0}, {"d": 3.0, "z": 6.0, "a": math.nan}]
+    table = columns.rows(["d", "z", "a"], np.array([list(x.values()) for x in samples]))
+    assert table.dtype == np.float32
+    np.testing.assert_array_equal(table, [columns.row(x) for x in samples])

@@ -1,0 +1,683 @@
+"""What pictures show is what the forest holds and says."""
+
+from __future__ import annotations
+
+import inspect
+import subprocess
+import sys
+import types
+
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib.collections import LineCollection, PathCollection, PolyCollection
+from matplotlib.colors import to_rgb
+from matplotlib.contour import QuadContourSet
+from matplotlib.figure import Figure
+from matplotlib.patches import StepPatch
+from sklearn.datasets import load_diabetes, load_digits, load_iris
+from sklearn.exceptions import NotFittedError
+
+from onlineforest import (
+    MondrianForestClassifier,
+    MondrianForestRegressor,
+    _extras,
+    _plot_base,
+    _plot_scores,
+    _plot_tree,
+    plot,
+)
+from onlineforest._plot_base import COLOURS, class_colours
+
+IRIS = load_iris(as_frame=True)
+NAMES = IRIS.target_names[IRIS.target]
+PETALS = IRIS.data.iloc[:, 2:].to_numpy(dtype=np.float32)
+DIABETES = load_diabetes()
+
+
+@pytest.fixture(scope="module")
+def petals():
+    """A classifier of two features without names, its classes strings."""
+    return MondrianForestClassifier(5, random_state=0).fit(PETALS, NAMES)
+
+
+@pytest.fixture(scope="module")
+def iris():
+    """A classifier of four features with names."""
+    return MondrianForestClassifier(5, random_state=0).fit(IRIS.data, NAMES)
+
+
+@pytest.fixture(scope="module")
+def plain_iris():
+    """A classifier of four features without names."""
+    return MondrianForestClassifier(5, random_state=0).fit(IRIS.data.to_numpy(), NAMES)
+
+
+@pytest.fixture(scope="module")
+def diabetes():
+    """A regressor of two features."""
+    X = DIABETES.data[:300, [2, 8]]
+    return MondrianForestRegressor(5, random_state=0).fit(X, DIABETES.target[:300])
+
+
+def legend_texts(axes):
+    return [text.get_text() for text in axes.get_legend().get_texts()]
+
+
+def only(kind, axes):
+    (found,) = [artist for artist in axes.get_children() if type(artist) is kind]
+    return found
+
+
+def rendered(axes):
+    """The picture, drawn for good: some errors and warnings come only then."""
+    axes.figure.canvas.draw()
+    return axes
+
+
+# Figures
+
+
+DRAW_ONE = """
+import sys
+from onlineforest import MondrianForestClassifier, plot
+assert not any(name.startswith("matplotlib") for name in sys.modules)
+forest = MondrianForestClassifier(1).fit([[0.0, 1.0], [2.0, 3.0]], [0, 1])
+axes = plot.partition(forest)
+assert axes.figure.canvas.manager is None
+assert "matplotlib.pyplot" not in sys.modules
+import matplotlib.pyplot as plt
+axes = plot.partition(forest)
+assert plt.gcf() is axes.figure and plt.gca() is axes
+"""
+
+
+def test_a_new_figure_is_one_of_pyplot_only_if_that_is_in_use():
+    result = subprocess.run([sys.executable, "-c", DRAW_ONE], capture_output=True, text=True)
+    assert result.returncode == 0, result.stderr
+
+
+def test_a_notebook_is_known_by_its_shell(monkeypatch):
+    for shell, expected in [(None, False), (object(), True)]:
+        module = types.SimpleNamespace(get_ipython=lambda shell=shell: shell)
+        monkeypatch.setitem(sys.modules, "IPython", module)
+        assert _plot_base._in_ipython() is expected
+    monkeypatch.delitem(sys.modules, "IPython")
+    assert _plot_base._in_ipython() is False
+
+
+def test_a_notebook_gets_a_figure_of_pyplot(monkeypatch):
+    from matplotlib import pyplot
+
+    monkeypatch.delitem(sys.modules, "matplotlib.pyplot")
+    monkeypatch.setattr(_plot_base, "_in_ipython", lambda: False)
+    figure, _ = _plot_base.new_figure()
+    assert figure.canvas.manager is None
+    monkeypatch.setattr(_plot_base, "_in_ipython", lambda: True)
+    figure, _ = _plot_base.new_figure()
+    assert figure.number in pyplot.get_fignums()
+    pyplot.close(figure)
+
+
+PICTURES = {
+    "partition": lambda f, **o: plot.partition(f, PETALS, NAMES, **o),
+    "tree": lambda f, **o: plot.tree(f, **o),
+    "decision_surface": lambda f, **o: plot.decision_surface(f, resolution=5, **o),
+    "novelty_map": lambda f, **o: plot.novelty_map(f, resolution=5, **o),
+    "importances": lambda f, **o: plot.importances(f, **o),
+    "learning_curve": lambda f, **o: plot.learning_curve([1, 2], {"a": [0, 1]}, **o),
+    "reliability": lambda f, **o: plot.reliability(NAMES, f.predict_proba(PETALS), **o),
+}
+
+
+@pytest.mark.parametrize("name", PICTURES)
+def test_axes_are_the_given_ones(petals, name):
+    axes = Figure(dpi=30).add_subplot()
+    assert PICTURES[name](petals, ax=axes) is axes
+    assert rendered(axes).has_data() or axes.collections or axes.texts
+    with pytest.raises(TypeError, match=r"ax must be a matplotlib Axes or None. Got Figure inst"):
+        PICTURES[name](petals, ax=Figure())
+
+
+@pytest.mark.parametrize("name", PICTURES)
+def test_a_missing_matplotlib_is_named(petals, name, monkeypatch):
+    monkeypatch.setattr(_extras, "find_spec", lambda name: None)
+    with pytest.raises(ImportError, match=r"needs matplotlib.*onlineforest\[plot\]"):
+        PICTURES[name](petals)
+
+
+def test_all_pictures_are_documented_with_an_example():
+    assert {*PICTURES, "intervals"} == set(plot.__all__)
+    for name in plot.__all__:
+        document = inspect.getdoc(getattr(plot, name))
+        for section in ("Parameters", "Returns", "Examples"):
+            assert f"\n{section}\n---" in document, name
+
+
+FORESTS_NEEDED = [name for name in PICTURES if name not in ("learning_curve", "reliability")]
+
+
+@pytest.mark.parametrize("name", FORESTS_NEEDED)
+def test_what_is_no_forest_or_has_learned_nothing(name):
+    draw = PICTURES[name]
+    with pytest.raises(
+        TypeError, match=r"forest must be a MondrianForestClassifier or a .* Got st"
+    ):
+        draw("forest")
+    with pytest.raises(TypeError, match=r"Got the class MondrianForestClassifier instead"):
+        draw(MondrianForestClassifier)
+    with pytest.raises(NotFittedError):
+        draw(MondrianForestClassifier())
+    empty = MondrianForestClassifier(2).fit(PETALS[:5], NAMES[:5]).keep_latest(0)
+    with pytest.raises(ValueError, match=r"has forgotten all its samples"):
+        draw(empty)
+
+
+# The partition
+
+
+def test_a_partition_has_the_boxes_and_cuts_of_the_tree(petals):
+    axes = plot.partition(petals, tree=2)
+    tree = petals.trees_[2]
+    boxes = [path.vertices for path in only(PolyCollection, axes).get_paths()]
+    assert len(boxes) == tree.n_nodes > 10
+    drawn = sorted((*b.min(axis=0), *b.max(axis=0)) for b in boxes)
+    held = sorted(zip(*tree.lower.T, *tree.upper.T))
+    np.testing.assert_allclose(drawn, held)
+    cuts = only(LineCollection, axes).get_segments()
+    inner = np.flatnonzero(~tree.is_leaf)
+    assert len(cuts) == len(inner)
+    for j, (start, stop) in zip(inner, cuts):
+        d = tree.split_dimension[j]
+        assert start[d] == stop[d] == tree.split_location[j]
+        assert tree.lower[j, d] <= start[d] <= tree.upper[j, d]
+        assert start[1 - d] == tree.lower[j, 1 - d] and stop[1 - d] == tree.upper[j, 1 - d]
+
+
+def test_points_of_a_partition_have_the_colours_of_their_classes(petals):
+    axes = rendered(plot.partition(petals, PETALS, NAMES))
+    points = only(PathCollection, axes)
+    np.testing.assert_array_equal(points.get_offsets(), PETALS)
+    colours = np.array([to_rgb(colour) for colour in COLOURS])[IRIS.target]
+    np.testing.assert_allclose(points.get_facecolors()[:, :3], colours)
+    assert legend_texts(axes) == ["setosa", "versicolor", "virginica"]
+
+
+def test_points_of_a_partition_have_the_colours_of_their_values(diabetes):
+    X, y = DIABETES.data[:50, [2, 8]], DIABETES.target[:50]
+    axes = rendered(plot.partition(diabetes, X, y))
+    points = only(PathCollection, axes)
+    np.testing.assert_array_equal(points.get_array(), y)
+    assert points.norm.vmin == y.min() and points.norm.vmax == y.max()
+    assert axes.figure.axes[1].get_ylabel() == "y"  # the bar of colours
+
+
+def test_labels_not_learned_are_told_apart(petals):
+    labels = np.array(NAMES, dtype=object)
+    labels[:7] = "lily"
+    axes = rendered(plot.partition(petals, PETALS, labels))
+    sizes = [len(c.get_offsets()) for c in axes.collections if type(c) is PathCollection]
+    assert sizes == [143, 7]
+    assert legend_texts(axes)[-1] == "not learned"
+
+
+def test_many_classes_have_no_legend_but_names_in_the_picture():
+    X, y = load_digits(return_X_y=True)
+    X = X[:300, [20, 42]]
+    forest = MondrianForestClassifier(1, random_state=0).fit(X, y[:300])
+    for axes in (
+        plot.partition(forest, X, y[:300]),
+        plot.decision_surface(forest, X, y[:300], resolution=40),
+    ):
+        assert rendered(axes).get_legend() is None
+        assert 5 <= len(axes.texts) <= 10
+        assert {text.get_text() for text in axes.texts} <= set("0123456789")
+    colours = class_colours(18)
+    assert len({tuple(colour) for colour in colours}) == 18
+
+
+def test_a_partition_of_one_box():
+    forest = MondrianForestClassifier(1).fit([[1.0, 2.0]] * 3, ["a"] * 3)
+    axes = rendered(plot.partition(forest, [[1.0, 2.0]], ["a"]))
+    assert len(only(PolyCollection, axes).get_paths()) == 1
+    assert axes.get_xlim() == (0.5, 1.5) and axes.get_ylim() == (1.5, 2.5)
+
+
+def test_bad_partitions(petals, iris, diabetes):
+    with pytest.raises(ValueError, match=r"drawn for 2 features. This forest has 4"):
+        plot.partition(iris)
+    with pytest.raises(IndexError, match=r"There are 5 trees; there is none of index 5"):
+        plot.partition(petals, tree=5)
+    for index in ("0", 1.0, True, None):
+        with pytest.raises(TypeError, match=r"tree must be the index of a tree"):
+            plot.partition(petals, tree=index)
+    with pytest.raises(ValueError, match=r"y is given, but not X"):
+        plot.partition(petals, y=NAMES)
+    with pytest.raises(ValueError, match=r"X has 150 samples, but y has 149"):
+        plot.partition(petals, PETALS, NAMES[1:])
+    with pytest.raises(ValueError, match=r"X has 150 samples, but y has 3"):
+        plot.partition(diabetes, PETALS, [1, 2, 3])
+    with pytest.raises(ValueError, match=r"X has 4 features, but MondrianForestClassifier is exp"):
+        plot.partition(petals, IRIS.data.to_numpy())
+    with pytest.raises(ValueError, match=r"y must be a 1d array of labels"):
+        plot.partition(petals, PETALS, [[1, 2]] * 150)
+
+
+# The tree
+
+
+def lines_of(axes):
+    """Across, down, and dotted lines of a tree."""
+    solid, dotted = (c.get_segments() for c in axes.collections if type(c) is LineCollection)
+    across = [line for line in solid if line[0][0] != line[1][0]]
+    down = [line for line in solid if line[0][0] == line[1][0]]
+    return across, down, dotted
+
+
+def test_a_tree_is_drawn_at_its_times(iris):
+    tree = iris.trees_[1]
+    axes = rendered(plot.tree(iris, tree=1, max_depth=100))
+    across, down, dotted = lines_of(axes)
+    inner = np.flatnonzero(~tree.is_leaf)
+    assert len(across) == len(inner) and len(down) == tree.n_nodes
+    np.testing.assert_allclose(
+        sorted(line[0][1] for line in across), sorted(tree.split_time[inner])
+    )
+    cuts = [text for text in axes.texts if "≤" in text.get_text()]
+    assert len(cuts) == len(inner)
+    for text in cuts:
+        (j,) = [j for j in inner if tree.split_time[j] == text.get_position()[1]]
+        name = IRIS.data.columns[tree.split_dimension[j]]
+        words = text.get_text().replace("\n", " ")
+        assert words == f"{name} ≤ {tree.split_location[j]:.4g}"
+    # Nothing is below a leaf but its open end, for the lifetime is infinite.
+    assert len(dotted) == tree.is_leaf.sum()
+    assert axes.get_xlabel() == ""
+    assert axes.yaxis_inverted()
+
+
+def test_each_cut_of_a_tree_is_between_what_it_parts(iris):
+    sketch = _plot_tree.Sketch.of(iris.trees_[0], 100)
+    tree = sketch.tree
+    places = [sketch.x[j] for j in sketch.cuts]
+    assert len(set(places)) == len(places)
+    for j in sketch.cuts:
+        below = {tree.left[j]: [], tree.right[j]: []}
+        for end in sketch.ends:
+            i = end
+            while i not in below and i != tree.root:
+                i = tree.parent[i]
+            if i in below:
+                below[i].append(sketch.x[end])
+        assert max(below[tree.left[j]]) < sketch.x[j] < min(below[tree.right[j]])
+
+
+def counts_below(axes):
+    """Sum of the numbers written below a tree."""
+    words = [text.get_text() for text in axes.texts if "≤" not in text.get_text()]
+    return sum(int(word) for word in words)
+
+
+@pytest.mark.parametrize("max_depth", [0, 2, 4, None])
+def test_a_tree_limited_in_depth_says_what_is_left_out(iris, max_depth):
+    tree = iris.trees_[0]
+    axes = rendered(plot.tree(iris, max_depth=max_depth))
+    across, down, _ = lines_of(axes)
+    if max_depth is not None:
+        assert len(down) == np.sum(tree.depth <= max_depth)
+    else:
+        assert len(down) - len(across) <= 16
+    n_left_out = tree.n_nodes - len(down)
+    assert n_left_out > 0
+    assert axes.get_xlabel() == f"triangles: {n_left_out:,} of {tree.n_nodes:,} nodes left out"
+    assert counts_below(axes) == 150  # all samples are told of, drawn or not
+    (triangles,) = [line for line in axes.lines if line.get_marker() == "v"]
+    if max_depth is not None:
+        hidden = (tree.depth == max_depth) & ~tree.is_leaf
+        np.testing.assert_allclose(np.sort(triangles.get_ydata()), np.sort(tree.split_time[hidden]))
+
+
+def test_leaves_of_a_regressor_tell_their_mean():
+    X, y = [[0.0], [1.0], [2.0], [10.0]], [5.0, 7.0, 7.0, 400.0]
+    forest = MondrianForestRegressor(1, random_state=0).fit(X, y)
+    axes = rendered(plot.tree(forest))
+    below = [text.get_text() for text in axes.texts if "≤" not in text.get_text()]
+    leaves = forest.trees_[0].is_leaf.sum()
+    assert len(below) == 2 * leaves
+    # A leaf of one sample is sure of its value.
+    assert "400" in below and "5" in below
+    assert sum(int(text[4:]) for text in below if text.startswith("n = ")) == 4
+
+
+def test_leaves_end_at_a_finite_lifetime():
+    forest = MondrianForestClassifier(1, lifetime=2.0, random_state=0).fit(IRIS.data, NAMES)
+    axes = rendered(plot.tree(forest))
+    tree = forest.trees_[0]
+    _, down, dotted = lines_of(axes)
+    assert tree.n_nodes > 3 and dotted == []
+    assert np.sum([line[1][1] == 2.0 for line in down]) == tree.is_leaf.sum()
+    assert axes.get_ylim() == (2.0, 0.0) and counts_below(axes) == 150
+
+
+@pytest.mark.parametrize("lifetime", [0.0, 3.0, np.inf])
+@pytest.mark.parametrize("kind", [MondrianForestClassifier, MondrianForestRegressor])
+def test_a_tree_of_one_node(kind, lifetime):
+    forest = kind(1, lifetime=lifetime, random_state=0).fit([[1.0], [1.0]], [3, 3])
+    across, down, _ = lines_of(rendered(plot.tree(forest)))
+    assert len(across) == 0 and len(down) == 1
+
+
+def test_a_tree_as_deep_as_it_has_points():
+    X = 2.0 ** np.arange(0, 120)[:, None]
+    forest = MondrianForestClassifier(1, random_state=0).fit(X, np.arange(120) % 9)
+    assert forest.trees_[0].depth.max() > 60
+    assert counts_of_sketch(forest, 3) == 120
+    assert len(lines_of(plot.tree(forest, max_depth=10**6))[1]) == forest.trees_[0].n_nodes
+
+
+def counts_of_sketch(forest, max_depth):
+    sketch = _plot_tree.Sketch.of(forest.trees_[0], max_depth)
+    assert set(sketch.owner[forest.trees_[0].is_leaf]) == set(sketch.ends)
+    return sketch.tree.n_points[sketch.ends].sum()
+
+
+def test_names_cannot_become_formulas_or_vanish():
+    X = pd.DataFrame([[0.0, 1.0], [1.0, 0.0]], columns=["$x^{", "_hidden"])
+    forest = MondrianForestClassifier(1, random_state=0).fit(X, ["_a", "$b^$"])
+    axes = rendered(plot.partition(forest, X, ["_a", "$b^$"]))
+    assert legend_texts(axes) == [r"\$b^\$", "_a"]
+    assert axes.get_xlabel() == r"\$x^{"
+    rendered(plot.tree(forest))
+    rendered(plot.importances(forest))
+    rendered(plot.learning_curve([1], {"_a$^$": [1]}))
+
+
+def test_long_names_are_shortened_where_they_differ_least():
+    assert _plot_base.shortened("short") == "short"
+    assert _plot_base.shortened("class number 12345", 11) == "class…12345"
+    assert _plot_base.shortened("a\nb\x1b") == "a b "
+    X = pd.DataFrame([[0.0], [1.0]], columns=["$" * 60])
+    forest = MondrianForestClassifier(1, random_state=0).fit(X, [0, 1])
+    (cut,) = [t.get_text() for t in rendered(plot.tree(forest)).texts if "≤" in t.get_text()]
+    assert cut.count(r"\$") == cut.count("$") == 27  # none was parted from its backslash
+
+
+def test_numbers_are_short():
+    numbers = [0.00012345, 12.3456, -59690.4, 1234567.0, 3.21e20]
+    short = ["0.0001234", "12.35", "-59,690", "1,234,567", "3.21e+20"]
+    assert [_plot_tree._short(number) for number in numbers] == short
+
+
+def test_trees_of_many_classes_name_them():
+    X, y = load_digits(return_X_y=True)
+    forest = MondrianForestClassifier(1, random_state=0).fit(X, y)
+    axes = rendered(plot.tree(forest, max_depth=0))
+    counts = np.bincount(y)
+    most = np.argsort(-counts, kind="stable")[:3]
+    below = [f"{label}: {counts[label]}" for label in most]
+    assert [text.get_text() for text in axes.texts] == [*below, "+7 classes"]
+    assert axes.get_legend() is None
+
+
+@pytest.mark.parametrize("max_depth", [-1, 1.5, "2", True])
+def test_bad_depths(petals, max_depth):
+    with pytest.raises(ValueError, match=r"max_depth must be a whole number, at least 0. Got"):
+        plot.tree(petals, max_depth=max_depth)
+
+
+# Maps
+
+
+def grid_of(image, resolution):
+    """The middles of the pixels of an image, row by row from below."""
+    left, right, below, above = image.get_extent()
+    step = np.arange(resolution) + 0.5
+    x = left + (right - left) * step / resolution
+    y = below + (above - below) * step / resolution
+    return np.stack([np.tile(x, resolution), np.repeat(y, resolution)], axis=1)
+
+
+def test_a_surface_shows_what_the_classifier_predicts(petals):
+    axes = rendered(plot.decision_surface(petals, PETALS, NAMES, resolution=30))
+    (image,) = axes.images
+    assert image.origin == "lower"
+    grid = grid_of(image, 30)
+    shown = np.asarray(image.get_array()).reshape(-1, 3)
+    probabilities = petals.predict_proba(grid)
+    sure = (probabilities.max(axis=1) - 1 / 3) / (1 - 1 / 3)
+    colours = np.array([to_rgb(colour) for colour in COLOURS])[probabilities.argmax(axis=1)]
+    # A place and the middle of its pixel differ by rounding; a cut may lie between.
+    right = np.abs(shown - (1 - 0.7 * sure[:, None] * (1 - colours))).max(axis=1) < 1e-3
+    assert right.mean() > 0.99
+    assert len(np.unique(shown, axis=0)) > 10
+    np.testing.assert_array_equal(only(PathCollection, axes).get_offsets(), PETALS)
+
+
+def test_a_surface_shows_mean_and_deviation_of_a_regressor(diabetes):
+    axes = rendered(plot.decision_surface(diabetes, resolution=30))
+    (image,) = axes.images
+    mean, std = diabetes.predict(grid_of(image, 30), return_std=True)
+    right = np.abs(np.asarray(image.get_array()).ravel() - mean) < 1e-3 * np.ptp(mean)
+    assert right.mean() > 0.99
+    (contours,) = [c for c in axes.collections if isinstance(c, QuadContourSet)]
+    inside = [level for level in contours.levels if std.min() < level < std.max()]
+    assert len(inside) >= 2
+
+
+def test_other_features_are_held_at_their_medians(iris, plain_iris):
+    by_name = plot.decision_surface(
+        iris, IRIS.data, features=("petal width (cm)", "sepal length (cm)"), resolution=10
+    )
+    by_index = plot.decision_surface(
+        plain_iris, IRIS.data.to_numpy(), features=[3, -4], resolution=10
+    )
+    for axes, forest in ((by_name, plain_iris), (by_index, plain_iris)):
+        (image,) = rendered(axes).images
+        rows = np.tile(IRIS.data.median().to_numpy(), (100, 1))
+        rows[:, [3, 0]] = grid_of(image, 10)
+        sure = (forest.predict_proba(rows).max(axis=1) - 1 / 3) / (1 - 1 / 3)
+        shown = np.asarray(image.get_array()).reshape(-1, 3)
+        darkest = 1 - shown.min(axis=1)  # of the three colours: 1, 1 and 1 less their least part
+        colours = class_colours(3)[forest.predict_proba(rows).argmax(axis=1)]
+        expected = 0.7 * sure * (1 - colours.min(axis=1))
+        assert (np.abs(darkest - expected) < 1e-3).mean() > 0.95
+        assert axes.get_title(loc="left") == "the other 2 features at the median"
+    assert by_name.get_xlabel() == "petal width (cm)"
+    assert by_index.get_ylabel() == "feature 0"
+
+
+def test_a_map_of_novelty_shows_novelty(petals):
+    axes = rendered(plot.novelty_map(petals, PETALS, resolution=30))
+    (image,) = axes.images
+    novelty = petals.novelty(grid_of(image, 30))
+    np.testing.assert_allclose(np.asarray(image.get_array()).ravel(), novelty, atol=1e-4)
+    assert image.get_clim() == (0.0, 1.0)
+    np.testing.assert_array_equal(only(PathCollection, axes).get_offsets(), PETALS)
+    left, right = axes.get_xlim()
+    assert left < PETALS[:, 0].min() and right > PETALS[:, 0].max()
+
+
+@pytest.mark.parametrize(
+    ("X", "y"),
+    [
+        ([[1.0, 2.0], [1.0, 2.0]], [0, 0]),
+        ([[1.0, 2.0], [1.0, 3.0]], [0, 1]),
+        ([[-3e38, 2.0], [3e38, 3.0]], [0, 1]),
+        ([[1e-30, 1e30], [2e-30, 1e30]], [0, 1]),
+    ],
+)
+def test_maps_of_odd_data(X, y):
+    for kind in (MondrianForestClassifier, MondrianForestRegressor):
+        forest = kind(3, random_state=0).fit(X, y)
+        top, bottom = Figure(dpi=30).subplots(2, 2)
+        plot.decision_surface(forest, X, y, resolution=5, ax=top[0])
+        plot.novelty_map(forest, X, resolution=5, ax=top[1])
+        plot.partition(forest, X, y, ax=bottom[0])
+        rendered(plot.tree(forest, ax=bottom[1]))
+
+
+@pytest.mark.parametrize("draw", [plot.decision_surface, plot.novelty_map])
+def test_bad_planes(draw, petals, iris, plain_iris):
+    X = IRIS.data
+    with pytest.raises(ValueError, match=r"has 4 features: say which two to draw, as features="):
+        draw(iris, X)
+    with pytest.raises(ValueError, match=r"X is needed: this forest has 4 features"):
+        draw(iris, features=(0, 1))
+    with pytest.raises(ValueError, match=r"no feature 'leaf': it has sepal length"):
+        draw(iris, X, features=("leaf", 1))
+    with pytest.raises(ValueError, match=r"no feature 'leaf': it knows no names"):
+        draw(plain_iris, X.to_numpy(), features=("leaf", 1))
+    with pytest.raises(ValueError, match=r"has 4 features; there is none of index 4"):
+        draw(iris, X, features=(0, 4))
+    with pytest.raises(ValueError, match=r"features must be two different ones"):
+        draw(iris, X, features=(3, -1))
+    with pytest.raises(ValueError, match=r"two indices or names. Got 3 of them"):
+        draw(iris, X, features=(0, 1, 2))
+    for features in ("ab", 1, {0, 1}):
+        with pytest.raises(TypeError, match=r"features must be two indices or names. Got"):
+            draw(iris, X, features=features)
+    for feature in (1.0, True, None):
+        with pytest.raises(TypeError, match=r"A feature must be an index or a name. Got"):
+            draw(iris, X, features=(0, feature))
+    with pytest.raises(ValueError, match=r"A plane needs 2 features. This forest has 1"):
+        draw(MondrianForestClassifier(1).fit([[1.0], [2.0]], [0, 1]))
+    for resolution in (1, 2001, 10.0):
+        with pytest.raises(ValueError, match=r"resolution must be a whole number, 2 to 2000. Got"):
+            draw(petals, resolution=resolution)
+
+
+# Scores
+
+
+def test_bars_are_the_importances_sorted(iris):
+    axes = rendered(plot.importances(iris))
+    values = iris.feature_importances_
+    order = np.argsort(-values)
+    assert [bar.get_width() for bar in axes.patches] == list(values[order])
+    assert [text.get_text() for text in axes.get_yticklabels()] == list(IRIS.data.columns[order])
+    assert axes.yaxis_inverted()  # the first is at the top
+    few = rendered(plot.importances(iris, max_features=1))
+    assert len(few.patches) == 1
+    rest = np.sort(values)[:3].sum()
+    assert few.get_title(loc="left") == f"the other 3 features: {rest:.3f} together"
+    with pytest.raises(ValueError, match=r"max_features must be a whole number, at least 1. Got 0"):
+        plot.importances(iris, max_features=0)
+
+
+def test_learning_curves_are_lines_with_names():
+    axes = plot.learning_curve([10, 20], {"one": [0.5, np.nan], "two": (0.1, 0.2)}, ylabel="loss")
+    one, two = rendered(axes).lines
+    np.testing.assert_array_equal(one.get_xydata(), [[10, 0.5], [20, np.nan]])
+    np.testing.assert_array_equal(two.get_ydata(), [0.1, 0.2])
+    assert legend_texts(axes) == ["one", "two"]
+    assert axes.get_ylabel() == "loss" and axes.get_xlabel() == "samples learned"
+    many = plot.learning_curve([1, 2], {str(i): [0, 1] for i in range(20)})
+    assert len({(line.get_color(), line.get_linestyle()) for line in many.lines}) == 20
+    with pytest.raises(ValueError, match=r"curves\['one'\] has 1 scores for 2 n_samples"):
+        plot.learning_curve([1, 2], {"one": [1]})
+    for curves in ([1, 2], {}):
+        with pytest.raises(TypeError, match=r"curves must be a mapping of names to scores"):
+            plot.learning_curve([1, 2], curves)
+    with pytest.raises(TypeError, match=r"curves\['a'\] must hold numbers. Got 'x'"):
+        plot.learning_curve([1, 2], {"a": "x"})
+    with pytest.raises(ValueError, match=r"n_samples must be a 1d array. Got an array of shape"):
+        plot.learning_curve([[1, 2]], {"a": [1, 2]})
+
+
+def test_reliability_by_hand():
+    y = ["a", "b", "b", "a"]
+    sure = [[0.95, 0.05], [0.91, 0.09], [0.39, 0.61], [0.69, 0.31]]
+    axes = rendered(plot.reliability(y, sure, n_bins=10))
+    _, line = axes.lines
+    # In the bin from 0.9 one of two is right, in that from 0.6 both are.
+    np.testing.assert_allclose(line.get_xydata(), [[0.65, 1.0], [0.93, 0.5]])
+    error = 0.5 * 0.35 + 0.5 * 0.43
+    assert legend_texts(axes) == ["as said", f"ECE {error:.3f}", "share of samples"]
+    np.testing.assert_allclose(only(StepPatch, axes).get_data().values, [0] * 6 + [0.5, 0, 0, 0.5])
+
+
+def test_the_bin_of_a_probability_holds_its_lower_end():
+    bins = _plot_scores.Bins.of(
+        np.array([0, 0, 0]), np.array([[0.5, 0.5], [1.0, 0.0], [0.75, 0.25]]), np.array([0, 1]), 4
+    )
+    np.testing.assert_array_equal(bins.share, [0, 0, 1 / 3, 2 / 3])
+    assert bins.error == pytest.approx(0.5 / 3 + 2 / 3 * 0.125)
+
+
+def test_reliability_of_several_methods_and_of_unknown_classes():
+    proba = np.array([[0.2, 0.8], [0.2, 0.8]])
+    axes = rendered(
+        plot.reliability([1, 7], {0: proba, "B": proba[:, ::-1]}, classes=[0, 1], n_bins=5)
+    )
+    # The first predicts 1 twice, once rightly; B predicts 0, always wrongly.
+    assert legend_texts(axes)[1:3] == ["0 (ECE 0.300)", "B (ECE 0.800)"]
+
+
+def test_bad_probabilities():
+    y, good = [0, 1], [[0.2, 0.8], [0.5, 0.5]]
+    for bad, words in [
+        ([[0.2, 0.3, 0.5]] * 2, "probabilities have 3 columns for 2 classes. Give the classes"),
+        ([[0.2, 0.8]], r"shape \(2, n_classes\), as y has 2 labels. Got an array of shape \(1, 2"),
+        ([0.2, 0.8], r"Got an array of shape \(2,\)"),
+        ([[0.2, 1.8]] * 2, "must lie between 0 and 1"),
+        ([[0.2, np.nan]] * 2, "must lie between 0 and 1"),
+        ({}, "nothing to draw"),
+    ]:
+        with pytest.raises(ValueError, match=words):
+            plot.reliability(y, bad)
+    with pytest.raises(TypeError, match=r"probabilities must be numbers. Got 'x'"):
+        plot.reliability(y, "x")
+    with pytest.raises(ValueError, match=r"nothing to draw"):
+        plot.reliability([], np.empty((0, 2)))
+    with pytest.raises(ValueError, match=r"n_bins must be a whole number, 1 to 1000. Got 0"):
+        plot.reliability(y, good, n_bins=0)
+
+
+def points_of(axes):
+    return [np.asarray(c.get_offsets()) for c in axes.collections if type(c) is PathCollection]
+
+
+def test_intervals_are_sorted_by_prediction(diabetes):
+    X, y = DIABETES.data[300:, [2, 8]], DIABETES.target[300:]
+    axes = rendered(plot.intervals(diabetes, X, y, coverage=0.6))
+    mean, ends = diabetes.predict(X), diabetes.predict_interval(X, 0.6)
+    (line,) = axes.lines
+    np.testing.assert_array_equal(line.get_ydata(), np.sort(mean))
+    is_inside = (ends[:, 0] <= y) & (y <= ends[:, 1])
+    inside, outside = points_of(axes)
+    assert 0 < len(outside) == np.sum(~is_inside)
+    order = np.argsort(mean, kind="stable")
+    np.testing.assert_array_equal(inside[:, 1], y[order][is_inside[order]])
+    np.testing.assert_array_equal(outside[:, 0], np.flatnonzero(~is_inside[order]))
+    assert legend_texts(axes)[1:3] == ["interval of 0.6", f"inside: {is_inside.mean():.3f}"]
+    (band,) = [c for c in axes.collections if isinstance(c, PolyCollection)]
+    corners = band.get_paths()[0].vertices
+    assert set(np.round(ends.ravel(), 6)) <= set(np.round(corners[:, 1], 6))
+
+
+def test_intervals_of_one_feature_stand_at_its_values():
+    X, y = DIABETES.data[:200, [2]], DIABETES.target[:200]
+    forest = MondrianForestRegressor(5, random_state=0).fit(
+        pd.DataFrame(X[:100], columns=["bmi"]), y[:100]
+    )
+    axes = rendered(plot.intervals(forest, pd.DataFrame(X[100:], columns=["bmi"]), y[100:]))
+    assert axes.get_xlabel() == "bmi"
+    np.testing.assert_allclose(axes.lines[0].get_xdata(), np.sort(X[100:, 0]), rtol=1e-6)
+    at = np.concatenate(points_of(axes))[:, 0]
+    np.testing.assert_allclose(np.sort(at), np.sort(X[100:, 0]), rtol=1e-6)
+
+
+def test_bad_intervals(petals, diabetes):
+    X, y = DIABETES.data[:10, [2, 8]], DIABETES.target[:10]
+    with pytest.raises(TypeError, match=r"must be a MondrianForestRegressor. Got MondrianForestCl"):
+        plot.intervals(petals, PETALS, NAMES)
+    with pytest.raises(NotFittedError):
+        plot.intervals(MondrianForestRegressor(), X, y)
+    with pytest.raises(ValueError, match=r"coverage must"):
+        plot.intervals(diabetes, X, y, coverage=[0.5, 0.9])
+    with pytest.raises(ValueError, match=r"coverage"):
+        plot.intervals(diabetes, X, y, coverage=1.5)
+    with pytest.raises(ValueError, match=r"intervals needs X and y"):
+        plot.intervals(diabetes, X, None)
+    with pytest.raises(ValueError, match=r"X has 10 samples, but y has 9"):
+        plot.intervals(diabetes, X, y[1:])

@@ -1,0 +1,324 @@
+from __future__ import annotations
+
+import gzip
+import io
+from contextlib import closing
+from itertools import pairwise
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pyarrow import parquet
+
+from onlineforest import _csv_blocks
+from onlineforest._columns import Kind, Looks, TableError, Wanted
+from onlineforest._csv_blocks import blocks_of, end_of_last_record
+from onlineforest._csv_tables import CsvTable
+from onlineforest._tables import in_batches, named, open_table, without_first
+
+NUMBER, TEXT, WHOLE = Wanted(Kind.NUMBER), Wanted(Kind.TEXT), Wanted(Kind.WHOLE, is_needed=True)
+
+
+def table_of(data, delimiter=None):
+    return CsvTable(io.BytesIO(data), "a.csv", delimiter, lambda: None, lambda: None)
+
+
+def read(data, wanted, **options):
+    """All rows as a dict of lists, and what was said of bad ones."""
+    bad = []
+    tables = list(table_of(data, **options).read(wanted, lambda row: bad.append(str(row))))
+    if not tables:
+        return {name: [] for name in wanted}, bad
+    return pa.concat_tables(tables).to_pydict(), bad
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"a,b\n1,x\n2.5,y\n",
+        b"a,b\n1,x\n2.5,y",  # no newline at the end
+        b"a,b\r\n1,x\r\n2.5,y\r\n",
+        b"a,b\r1,x\r2.5,y\r",
+        b"\xef\xbb\xbfa,b\n1,x\n2.5,y\n",
+        b"\n\na,b\n\n1,x\n\n2.5,y\n\n",
+        b'"a","b"\n"1","x"\n"2.5","y"\n',
+        b"a;b\n1;x\n2.5;y\n",
+        b"a\tb\n1\tx\n2.5\ty\n",
+        b" a , b \n 1 ,x\n+2.5e0,y\n",
+        b"b,c,a\nx,,1\ny,zzz,2.5\n",
+    ],
+)
+def test_many_ways_to_write_the_same(data):
+    rows, bad = read(data, {"a": NUMBER, "b": TEXT})
+    assert rows == {"a": [1.0, 2.5], "b": ["x", "y"]}
+    assert bad == []
+
+
+def test_missing_values_and_bools():
+    rows, bad = read(
+        b"a,b\n,true\nNA,False\n ,1\n?,\nnan,0\n-1e3,TRUE\n", {"a": NUMBER, "b": NUMBER}
+    )
+    nan = None
+    assert [None if v != v else v for v in rows["a"]] == [nan, nan, nan, nan, nan, -1000.0]
+    assert rows["b"] == [1.0, 0.0, 1.0, None, 0.0, 1.0]
+    assert bad == []
+
+
+def test_quoted_newlines_and_the_lines_after_them():
+    data = b'a,b\n1,"two\nlines"\n2,"say ""hi"""\nx,z\n3,z\n'
+    rows, bad = read(data, {"a": NUMBER, "b": TEXT})
+    assert rows == {"a": [1.0, 2.0, 3.0], "b": ["two\nlines", 'say "hi"', "z"]}
+    assert bad == ["a.csv, line 5: column 'a' holds 'x', where a number was wanted"]
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        (b"1", "it has 1 field, but the header has 3"),
+        (b"1,2,3,4", "it has 4 fields, but the header has 3"),
+        (b"abc,y,3", "column 'a' holds 'abc', where a number was wanted"),
+        (b"1_0,y,3", "column 'a' holds '1_0', where a number was wanted"),
+        (b"0x10,y,3", "column 'a' holds '0x10', where a number was wanted"),
+        (b"inf,y,3", "column 'a' holds 'inf', which is infinite or too large"),
+        (b"1e39,y,3", "column 'a' holds '1e39', which is infinite or too large"),
+        (b"1e999,y,3", "column 'a' holds '1e999', which is infinite or too large"),
+        (b"1,y,", "column 'c' is missing"),
+        (b"1,y,NA", "column 'c' is missing (NA)"),
+        (b"1,y,3.5", "column 'c' holds '3.5', where a whole number was wanted, as in the first"),
+        (b"1,,3", "column 'b' is missing"),
+        (b"1,\xff,3", r"column 'b' is not UTF-8: '\\xff'"),
+        (b"\x1b[31m,y,3", r"column 'a' holds '\x1b[31m', where a number was wanted"),
+    ],
+)
+def test_bad_rows_are_told_and_left_out(line, message):
+    wanted = {"a": NUMBER, "b": Wanted(Kind.TEXT, is_needed=True), "c": WHOLE}
+    rows, bad = read(b"a,b,c\n1,x,10\n" + line + b"\n2,z,20\n", wanted)
+    assert rows == {"a": [1.0, 2.0], "b": ["x", "z"], "c": [10, 20]}
+    assert len(bad) == 1 and bad[0].startswith(f"a.csv, line 3: {message}")
+
+
+def test_columns_that_are_not_asked_for_may_hold_anything():
+    rows, bad = read(b'a,b\n1,\xff\n2,5" pipe\n3,"open\n', {"a": NUMBER})
+    assert rows == {"a": [1.0, 2.0, 3.0]} and bad == []
+
+
+def test_a_late_bad_row_is_found_at_its_line(monkeypatch):
+    monkeypatch.setattr(_csv_blocks, "BLOCK_BYTES", 1 << 12)
+    lines = [f"{i},{i}.5" for i in range(20_000)]
+    lines[17_000] = "oops,1"
+    rows, bad = read("\n".join(["a,b", *lines]).encode(), {"a": NUMBER, "b": NUMBER})
+    assert bad == ["a.csv, line 17,002: column 'a' holds 'oops', where a number was wanted"]
+    assert rows["a"] == [float(i) for i in range(20_000) if i != 17_000]
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (b"", "is empty"),
+        (b"\n \n", "is empty"),
+        (b"a,b,a\n1,2,3\n", "more than one column 'a'"),
+        ("a,b\n1,2\n".encode("utf-16"), "is no CSV file in UTF-8"),
+        (b"\x00\x01\x02,\n", "is no CSV file in UTF-8"),
+        (b"\xe9t\xe9,b\n1,2\n", "header cannot be read"),
+    ],
+)
+def test_files_that_are_no_tables(data, message):
+    with pytest.raises(TableError, match=message):
+        table_of(data)
+
+
+def test_a_quote_that_is_never_closed(monkeypatch):
+    monkeypatch.setattr(_csv_blocks, "LARGEST_RECORD", 1000)
+    monkeypatch.setattr(_csv_blocks, "BLOCK_BYTES", 100)
+    with pytest.raises(TableError, match=r"line 2: no row ends within .* quote left open"):
+        read(b'a,b\n1,"' + b"x\n" * 2000, {"a": NUMBER})
+
+
+def test_what_columns_look_like():
+    data = b"a,b,c,d,e,f,g\n1,1.5,true,x,2020-01-02,,007\n2,oops,false,1,2021-01-02 10:00,,12\n"
+    data += b"3,2,true,y,,NA,1\n"
+    looks = {column.name: column.looks for column in table_of(data).columns}
+    assert looks == {
+        "a": Looks.WHOLE_NUMBERS,
+        "b": Looks.NUMBERS,  # most of them
+        "c": Looks.BOOLS,
+        "d": Looks.TEXT,
+        "e": Looks.DATES,
+        "f": Looks.NOTHING,
+        "g": Looks.NUMBERS,  # not whole ones: 007 would become 7
+    }
+
+
+def test_rows_are_waited_for_to_see_what_columns_are():
+    class Pipe(io.BytesIO):
+        def read1(self, n):  # a line at a time
+            return self.readline()
+
+    data = b"a,b\n" + b"1,1\n" * 50 + b"2,x\n" * 50
+    for n_looked_at, looks in (
+        (0, "NOTHING"),
+        (1, "WHOLE_NUMBERS"),
+        (60, "NUMBERS"),
+        (500, "TEXT"),
+    ):
+        arguments = (None, lambda: None, lambda: None, n_looked_at)
+        table = CsvTable(Pipe(data), "a.csv", *arguments)
+        assert table.columns[1].looks is Looks[looks]
+        assert sum(len(rows) for rows in table.read({"b": TEXT}, pytest.fail)) == 100
+
+
+def test_a_column_that_is_not_there():
+    with pytest.raises(TableError, match=r"no column 'z'. Its columns are 'a', 'b'\.$"):
+        named(table_of(b"a,b\n1,2\n"), "z")
+    with pytest.raises(TableError, match="must be a header: is it one"):
+        named(table_of(b"5.1,3.5,setosa\n4.9,3.0,setosa\n"), "species")
+
+
+@given(st.binary(max_size=300))
+def test_any_bytes_give_rows_or_an_error(data):
+    read_anything(data)
+
+
+@given(
+    st.lists(
+        st.sampled_from([b"a", b"b", b"1", b"2.5", b",", b"\n", b"\r", b'"', b" ", b"NA", b"\xff"]),
+        max_size=60,
+    )
+)
+def test_any_csv_gives_rows_or_an_error(parts):
+    read_anything(b"a,b\n" + b"".join(parts))
+
+
+def read_anything(data):
+    try:
+        table = table_of(data)
+        wanted = {column.name: (NUMBER, TEXT)[i % 2] for i, column in enumerate(table.columns)}
+        n = sum(len(rows) for rows in table.read(wanted, lambda bad: None))
+    except TableError:
+        return
+    assert n <= 1 + data.count(b"\n") + data.count(b"\r")
+
+
+@given(
+    rows=st.lists(
+        st.tuples(
+            st.floats(-1e30, 1e30),
+            st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=5),
+        ),
+        min_size=1,
+        max_size=30,
+    ),
+    block=st.integers(1, 50),
+)
+def test_what_csv_writes_is_read_whatever_the_blocks(rows, block):
+    import csv
+
+    text = io.StringIO()
+    writer = csv.writer(text, quoting=csv.QUOTE_ALL)
+    writer.writerows([("a", "b"), *rows])
+    data = text.getvalue().encode()
+    old, _csv_blocks.BLOCK_BYTES = _csv_blocks.BLOCK_BYTES, block
+    try:
+        found, bad = read(data, {"a": NUMBER, "b": TEXT})
+    finally:
+        _csv_blocks.BLOCK_BYTES = old
+    assert bad == []
+    assert found["a"] == [number for number, _ in rows]
+    assert found["b"] == [text for _, text in rows]
+
+
+@given(data=st.lists(st.sampled_from([b"a", b'"', b",", b"\n", b"x\n"]), max_size=40))
+def test_blocks_are_the_file_cut_between_lines(data):
+    data = b"".join(data)
+    stream = io.BytesIO(data)
+    blocks = list(blocks_of(lambda n: stream.read(5), lambda start: ","))
+    assert b"".join(block.data for block in blocks) == data
+    for block, after in pairwise(blocks):
+        assert block.data.endswith(b"\n")
+        assert after.first_line == block.first_line + block.data.count(b"\n")
+
+
+def test_quotes_in_the_middle_of_fields_do_not_mislead():
+    assert end_of_last_record(b'1,"a\nb"\n2,"c\n', ",") == 8
+    assert end_of_last_record(b'5" pipe,1\nx,2\ny', ",") == 14
+    assert end_of_last_record(b'"a\nb\n', ",") == 0
+
+
+def test_batches_and_skipping():
+    tables = [pa.table({"a": range(start, stop)}) for start, stop in [(0, 5), (5, 6), (6, 17)]]
+    batches = [batch["a"].to_pylist() for batch in in_batches(without_first(iter(tables), 2), 4)]
+    assert batches == [[2, 3, 4, 5], [6, 7, 8, 9], [10, 11, 12, 13], [14, 15, 16]]
+    with pytest.raises(TableError, match="18 rows were to be skipped, but there are only 17"):
+        list(without_first(iter(tables), 18))
+
+
+def test_files_are_known_by_their_first_bytes(tmp_path):
+    data = b"a,b\n1,x\n2,y\n"
+    (tmp_path / "plain").write_bytes(data)
+    (tmp_path / "packed").write_bytes(gzip.compress(data))
+    parquet.write_table(pa.table({"a": [1, 2], "b": ["x", "y"]}), tmp_path / "table")
+    for name in ("plain", "packed", "table"):
+        table = open_table(str(tmp_path / name))
+        rows = pa.concat_tables(table.read({"b": TEXT, "a": NUMBER}, pytest.fail))
+        assert rows.to_pydict() == {"b": ["x", "y"], "a": [1.0, 2.0]}
+        assert table.fraction_read() == 1.0
+        table.close()
+
+
+def test_a_file_cut_off_is_an_error(tmp_path):
+    whole = gzip.compress(bytes(str(list(range(10_000))), "ascii").replace(b", ", b"\n"))
+    (tmp_path / "cut.gz").write_bytes(whole[: len(whole) // 2])
+    with (
+        closing(open_table(str(tmp_path / "cut.gz"))) as table,
+        pytest.raises(TableError, match="cannot be unpacked"),
+    ):
+        list(table.read({"[0": NUMBER}, pytest.fail))
+    path = tmp_path / "cut.parquet"
+    parquet.write_table(pa.table({"a": range(1000)}), path)
+    path.write_bytes(path.read_bytes()[:-9])
+    with pytest.raises(TableError, match="no sound Parquet file"):
+        open_table(str(path))
+
+
+def test_parquet_of_many_types(tmp_path):
+    path = tmp_path / "a.parquet"
+    columns = {
+        "int": pa.array([1, None, 3, 4, 5], pa.int16()),
+        "float": pa.array([1.5, 2.5, None, np.inf, float("nan")], pa.float32()),
+        "bool": [True, False, None, True, True],
+        "text": pa.array(["x", "y", "z", None, ""]).dictionary_encode(),
+        "whole": pa.array([1.0, 2.0, None, 4.0, 5.0]),
+        "day": pa.array([1, 2, 3, 4, 5], pa.date32()),
+        "list": [[1]] * 5,
+    }
+    parquet.write_table(pa.table(columns), path)
+    table = open_table(str(path))
+    looks = [column.looks for column in table.columns]
+    assert looks == [
+        Looks.WHOLE_NUMBERS,
+        Looks.NUMBERS,
+        Looks.BOOLS,
+        Looks.TEXT,
+        Looks.WHOLE_NUMBERS,
+        Looks.DATES,
+        Looks.OTHER,
+    ]
+    bad = []
+    wanted = {"float": NUMBER, "int": NUMBER, "bool": NUMBER, "text": Wanted(Kind.TEXT, True)}
+    rows = pa.concat_tables(table.read(wanted, lambda row: bad.append(str(row)))).to_pydict()
+    assert rows == {
+        "float": [1.5, 2.5, None],
+        "int": [1.0, None, 3.0],
+        "bool": [1.0, 0.0, None],
+        "text": ["x", "y", "z"],
+    }
+    assert bad == [
+        f"{path}, row 4: column 'float' holds 'inf', which is infinite or too large",
+        f"{path}, row 5: column 'text' is missing",
+    ]
+    table.close()
+    with closing(open_table(str(path))) as table:
+        labels = pa.concat_tables(table.read({"whole": WHOLE}, lambda row: None))
+    assert labels.to_pydict() == {"whole": [1, 2, 4, 5]}

@@ -1,0 +1,281 @@
+from __future__ import annotations
+
+import csv
+import io
+import math
+
+import numpy as np
+import pytest
+from sklearn.metrics import log_loss
+
+from onlineforest import Checkpointer, MondrianForestClassifier, MondrianForestRegressor
+from onlineforest._columns import TableError
+from onlineforest._csv_tables import CsvTable
+from onlineforest._prequential import (
+    CurveFile,
+    Measures,
+    measure_classes,
+    measure_intervals,
+    measure_values,
+    read_curve,
+)
+from onlineforest._starting import ChoiceError, Choices, Store, found_forest, started
+from onlineforest._training import (
+    Position,
+    Training,
+    TrainingError,
+    fingerprint,
+    roles_in,
+    wanted_of,
+)
+from support.bits import assert_same_forest
+
+
+def table_of(text):
+    return CsvTable(io.BytesIO(text.encode()), "a.csv", None, lambda: None, lambda: None)
+
+
+def rows_of(n, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 2))
+    y = np.where(X[:, 0] + X[:, 1] > 0, "up", "down")
+    lines = [f"r{i},{a!r},{b!r},{label}" for i, (a, b, label) in enumerate(zip(*X.T.tolist(), y))]
+    return "\n".join(["name,a,b,way", *lines])
+
+
+def trained(text, forest, start=None, batch_size=10, stop_at=None, **options):
+    table = table_of(text)
+    roles = roles_in(table, "way", ("name",))
+    start = start or Position(0, batch_size, fingerprint(table, roles))
+    training = Training(forest, start, **options)
+    for n in training.run(table, roles, wanted_of(table, roles, forest), pytest.fail):
+        if stop_at is not None and n >= stop_at:
+            break
+    return training
+
+
+def new_forest():
+    return MondrianForestClassifier(5, random_state=0)
+
+
+def test_it_learns_what_partial_fit_learns():
+    text = rows_of(95)
+    training = trained(text, new_forest())
+    rows = list(csv.DictReader(io.StringIO(text)))
+    X = np.array([[float(row["a"]), float(row["b"])] for row in rows])
+    y = np.array([row["way"] for row in rows])
+    forest, n_right = new_forest(), 0
+    for i in range(0, 95, 10):
+        if i:
+            n_right += (forest.predict(X[i : i + 10]) == y[i : i + 10]).sum()
+        forest.partial_fit(X[i : i + 10], y[i : i + 10])
+    assert_same_forest(training.forest, forest)
+    assert list(training.forest.feature_names_in_) == ["a", "b"]
+    assert training.rows == 95 and training.measures.n == 85
+    assert training.measures.means()["accuracy"] == pytest.approx(n_right / 85)
+
+
+@pytest.mark.parametrize("stop_at", [10, 50, 100])
+def test_going_on_gives_the_forest_of_one_run(stop_at):
+    text = rows_of(100)
+    first = trained(text, new_forest(), stop_at=stop_at)
+    position = Position.from_json(first.position().as_json())
+    assert position.rows == stop_at
+    second, whole = trained(text, first.forest, position), trained(text, new_forest())
+    assert_same_forest(second.forest, whole.forest)
+    assert second.position() == whole.position()
+
+
+def test_a_batch_that_was_interrupted_counts_if_it_is_stored(monkeypatch):
+    text = rows_of(60)
+    for is_stored in (False, True):
+        forest = new_forest()
+        learn = forest.partial_fit
+
+        def interrupted(X, y, ids=None, forest=forest, learn=learn, is_stored=is_stored):
+            stops = getattr(forest, "_forest", None) is not None and forest.n_samples_seen_ == 30
+            if not stops or is_stored:
+                learn(X, y, ids=ids)
+            if stops:
+                raise KeyboardInterrupt
+
+        forest.partial_fit = interrupted
+        table = table_of(text)
+        roles = roles_in(table, "way", ("name",))
+        training = Training(forest, Position(0, 10, fingerprint(table, roles)))
+        with pytest.raises(KeyboardInterrupt):
+            list(training.run(table, roles, wanted_of(table, roles, forest), pytest.fail))
+        position = training.position()
+        assert position.rows == (40 if is_stored else 30)
+        assert position.measures.n == position.rows - 10
+        del forest.partial_fit
+        assert_same_forest(
+            trained(text, forest, position).forest, trained(text, new_forest()).forest
+        )
+
+
+def test_a_table_shorter_than_what_was_learned():
+    position = trained(rows_of(50), new_forest()).position()
+    with pytest.raises(TableError, match="50 rows were to be skipped, but there are only 20"):
+        trained(rows_of(20), trained(rows_of(50), new_forest()).forest, position)
+
+
+def test_without_learning_nothing_changes():
+    forest = trained(rows_of(50), new_forest()).forest
+    training = trained(rows_of(40, seed=1), forest, learn=False)
+    assert training.rows == training.measures.n == 40
+    assert forest.n_samples_seen_ == 50
+
+
+def test_labels_are_whole_numbers_if_they_look_so():
+    for labels, kind in (("1,2,1,2", "i"), ("1,2,x,2", "U"), ("1.0,2.0,1.0,2.0", "U")):
+        text = "a,way,name\n" + "".join(f"{i},{y},z\n" for i, y in enumerate(labels.split(",")))
+        assert trained(text, new_forest()).forest.classes_.dtype.kind == kind
+
+
+def test_a_row_that_the_forest_refuses_is_named():
+    table = table_of("name,a,way\n1,0.5,x\n2,1.5,y\n2,2.5,x\n")
+    roles = roles_in(table, "way", id="name")
+    forest = new_forest()
+    training = Training(forest, Position(0, 2, ""))
+    with pytest.raises(TrainingError, match="samples 3 to 3: ids must be new"):
+        list(training.run(table, roles, wanted_of(table, roles, forest), pytest.fail))
+    assert forest.ids_ == {1, 2}
+
+
+@pytest.mark.parametrize(
+    ("header", "row", "options", "message"),
+    [
+        ("a,y", "1,2", {"drop": ("z",)}, "no column 'z'"),
+        ("a,y", "1,2", {"drop": ("y",)}, "'y' cannot be dropped"),
+        ("y", "2", {}, "no columns to learn from"),
+        ("a,b,y", "red,1,2", {}, "text in 'a' (such as 'red'), which a forest cannot learn from"),
+        ("a,b,y", "2020-01-01,1,2", {}, "dates or times in 'a'"),
+        (",b,y", "0,1,2", {}, 'without a name: row numbers, perhaps? Leave it out with --drop ""'),
+    ],
+)
+def test_columns_that_cannot_be_learned(header, row, options, message):
+    with pytest.raises(TableError) as error:
+        roles_in(table_of(f"{header}\n{row}\n"), "y", **options)
+    assert message in str(error.value)
+
+
+def start_of(path, choices, resume=True, folder=None, source="s", from_=None):
+    store = Store(path, None if folder is None else Checkpointer(folder))
+    return started(choices, found_forest(store, resume, from_), source)
+
+
+def saved(path, n_rows, **options):
+    from onlineforest._saving import write_model
+
+    training = trained(rows_of(n_rows), new_forest())
+    position = {**training.position().as_json(), "source": "s", **options}
+    write_model(training.forest, path, position)
+    return training.forest, position
+
+
+def test_the_file_that_is_further_is_gone_on_with(tmp_path):
+    model, folder = tmp_path / "m", tmp_path / "c"
+    assert start_of(model, Choices("classify"), folder=folder).position.rows == 0
+    forest, position = saved(model, 30)
+    assert start_of(model, Choices(), folder=folder).position.rows == 30
+    Checkpointer(folder).save(forest, {**position, "rows": 20})
+    assert start_of(model, Choices(), folder=folder).position.rows == 30
+    Checkpointer(folder).save(forest, {**position, "rows": 40})
+    assert start_of(model, Choices(), folder=folder).position.rows == 40
+    (folder / "checkpoint-000000000003.safetensors").write_bytes(b"broken")
+    start = start_of(model, Choices(), folder=folder)
+    assert start.position.rows == 40 and "000002.safetensors, after 40 samples" in start.words
+
+
+@pytest.mark.parametrize(
+    ("choices", "stored", "error", "message"),
+    [
+        (Choices("regress"), {}, ChoiceError, "--task is wrong"),
+        (Choices(parameters={"n_estimators": 7}), {}, ChoiceError, "n_estimators is to be 7"),
+        (Choices(batch_size=7), {}, ChoiceError, "--batch-size is 7, but .* begun with 10"),
+        (Choices(), {"source": "other"}, TrainingError, "comes from other data"),
+        (Choices(), {"rows": "x"}, TrainingError, "does not say which rows"),
+    ],
+)
+def test_what_does_not_go_together(tmp_path, choices, stored, error, message):
+    saved(tmp_path / "m", 30, **stored)
+    with pytest.raises(error, match=message):
+        start_of(tmp_path / "m", choices)
+
+
+def test_choices_that_contradict_each_other(tmp_path):
+    with pytest.raises(ChoiceError, match=r"'--task': classify .* regress"):
+        start_of(tmp_path / "m", Choices())
+    with pytest.raises(ChoiceError, match="exclude each other"):
+        start_of(tmp_path / "m", Choices("regress", {"window": 5, "reservoir": 5}))
+    with pytest.raises(ChoiceError, match="give --reservoir"):
+        start_of(tmp_path / "m", Choices("regress", {"half_life": 5.0}))
+    Checkpointer(tmp_path / "c").save(trained(rows_of(20), new_forest()).forest)
+    with pytest.raises(ChoiceError, match="has checkpoints already"):
+        Store(tmp_path / "m", Checkpointer(tmp_path / "c")).check_is_new()
+
+
+def test_measures_of_classes():
+    classes = np.array(["a", "b", "c"])
+    probabilities = np.array([[0.7, 0.2, 0.1], [0.1, 0.5, 0.4], [0.3, 0.3, 0.4]])
+    means = measure_classes(classes, probabilities, np.array(["a", "c", "c"])).means()
+    assert means["accuracy"] == pytest.approx(2 / 3)
+    assert means["log_loss"] == pytest.approx(log_loss([0, 2, 2], probabilities, labels=[0, 1, 2]))
+    unknown = measure_classes(classes, probabilities[:1], np.array(["zebra"])).means()
+    assert unknown == {"accuracy": 0.0, "log_loss": pytest.approx(-math.log(1e-3))}
+
+
+def test_measures_of_numbers_and_their_sum():
+    first = measure_values(np.array([1.0, 2.0]), np.array([1.0, 5.0]))
+    first += measure_intervals(np.array([[0.0, 2.0], [1.0, 2.0]]), np.array([1.0, 5.0]))
+    both = first + measure_values(np.array([0.0]), np.array([-3.0]))
+    assert first.means() == {
+        "coverage": 0.5,
+        "mae": 1.5,
+        "rmse": pytest.approx(math.sqrt(4.5)),
+        "width": 1.5,
+    }
+    assert both.n == 3 and both.means()["rmse"] == pytest.approx(math.sqrt(6.0))
+    assert Measures.from_json(both.as_json()) == both
+    for odd in (None, {}, {"n": -1, "sums": {}}, {"n": 1, "sums": {"a": "b"}}):
+        with pytest.raises(ValueError, match="cannot be read"):
+            Measures.from_json(odd)
+
+
+def test_a_curve_goes_on_where_it_was_stopped(tmp_path):
+    path = tmp_path / "curve.csv"
+    points = [
+        (n, Measures(n, {"rmse": n * 4.0}), Measures(10, {"rmse": 90.0})) for n in (10, 20, 30)
+    ]
+    curve = CurveFile(path)
+    for point in points:
+        curve.add(*point)
+    curve.close()
+    whole = path.read_text()
+    assert whole.splitlines()[:2] == ["samples,rmse,batch_rmse", "10,2,3"]
+    with path.open("a") as file:
+        file.write("4")  # killed in the middle of a line
+    curve = CurveFile(path, n_learned=25)
+    curve.add(*points[2])
+    curve.close()
+    assert path.read_text() == whole
+    assert read_curve(path) == ([10, 20, 30], {"rmse": [2.0] * 3, "batch_rmse": [3.0] * 3})
+
+
+@pytest.mark.parametrize(
+    "text", ["", "a,b\n1,2\n", "samples,x\n", "samples,x\n1,y\n", "samples,x\n1\n"]
+)
+def test_what_is_no_curve(tmp_path, text):
+    (tmp_path / "curve.csv").write_text(text)
+    with pytest.raises(ValueError, match="is no learning curve"):
+        read_curve(tmp_path / "curve.csv")
+
+
+def test_intervals_of_a_regressor_are_measured():
+    rng = np.random.default_rng(0)
+    text = "a,way,name\n" + "".join(f"{x},{2 * x},n\n" for x in rng.normal(size=200).tolist())
+    training = trained(text, MondrianForestRegressor(5, random_state=0), coverage=0.9)
+    means = training.measures.means()
+    assert means.keys() == {"coverage", "mae", "rmse", "width"}
+    assert 0.5 < means["coverage"] <= 1 and means["mae"] <= means["rmse"] < 1
