@@ -1,7 +1,7 @@
 """A fitted forest with room for more features, its trees as they were.
 
-The new columns hold the same value, 0, in all samples stored: they have no range and weigh nothing.
-Knows the arrays of a core forest's state that have one entry per feature, and no others.
+The new features are missing in all samples stored: what no sample has has no range, and weighs
+nothing. Knows the arrays of a core forest's state that have one entry per feature, and no others.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Forest = TypeVar("Forest", bound=BaseMondrianForest)
 
 
 def widened(forest: Forest, n_features: int) -> Forest:
-    """A copy of a fitted forest that has more features than it, all 0 in the samples stored.
+    """A copy of a fitted forest that has more features than it, missing in the samples stored.
 
     It predicts as the forest does, whatever the new features are, up to the rounding of sums: those
     of 4, 8, 12, … features are rounded alike. Weights must be ``"learned"`` or ``"range"``, and
@@ -39,10 +39,7 @@ def widened(forest: Forest, n_features: int) -> Forest:
 
 
 def _widened_state(state: Arrays, n_before: int, n_after: int) -> Arrays:
-    """The state of a core forest with columns of zeros after those it has.
-
-    Where cells can be missing, that is told by feature: no cell of a new one is.
-    """
+    """The state of a core forest with columns of nothing after those it has."""
     n_new = n_after - n_before
     rows = np.pad(state["rows"].reshape(-1, n_before), ((0, 0), (0, n_new)))
     n_features = np.full(1, n_after, dtype=np.uint64)
@@ -50,7 +47,22 @@ def _widened_state(state: Arrays, n_before: int, n_after: int) -> Arrays:
     state |= _lengthened(state, "measures.weights", n_new, mode="constant")
     if "measures.trend_ends" in state:  # a feature without knots ends where the one before does
         state |= _lengthened(state, "measures.trend_ends", n_new, mode="edge")
-    return state
+    return state | _with_missing(state, n_before, n_after)
+
+
+def _with_missing(state: Arrays, n_before: int, n_after: int) -> Arrays:
+    """What is missing, and all cells of new features: a bit for each sample, 64 to a word."""
+    n_samples = len(state["values"])
+    if n_samples == 0:
+        return {}
+    words = np.full(-(-n_samples // 64), 2**64 - 1, dtype=np.uint64)
+    if n_samples % 64:
+        words[-1] = 2 ** (n_samples % 64) - 1
+    new = np.arange(n_before, n_after, dtype=np.int32)
+    return {
+        "missing.features": np.concatenate([state["missing.features"], new]),
+        "missing.words": np.concatenate([state["missing.words"], np.tile(words, len(new))]),
+    }
 
 
 def _lengthened(state: Arrays, name: str, n_new: int, mode: Any) -> Arrays:

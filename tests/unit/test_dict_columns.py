@@ -46,14 +46,14 @@ def test_new_keys_get_a_quarter_more_room_than_they_need():
     assert columns.keys == tuple("abcdefghij") and columns.width == 12
     assert columns.extended("kl").width == 12 and columns.extended("klm").width == 16
     complete = dict.fromkeys("abcdefghij", 1.0)
-    assert row_of(columns, complete) == [1.0] * 10 + [0.0] * 2
-    assert row_of(columns, {"j": 1.0}) == [None] * 9 + [1.0, 0.0, 0.0]
+    assert row_of(columns, complete) == [1.0] * 10 + [None] * 2
+    assert row_of(columns, {"j": 1.0}) == [None] * 9 + [1.0, None, None]
 
 
 def test_no_key_at_all_has_a_column_nevertheless():
     columns = Columns.of({})
     assert columns.keys == () and columns.width == 1
-    assert row_of(columns, {}) == row_of(columns, {"a": 1.0}) == [0.0]
+    assert row_of(columns, {}) == row_of(columns, {"a": 1.0}) == [None]
     assert columns.extended("a").keys == ("a",)
 
 

@@ -85,7 +85,12 @@ def test_the_examples_of_river_run(capsys):
     assert names["model"].estimator.n_samples_seen_ == 1000
 
 
-OWN_TESTS = {"README.md", "model-files.md", "regression.md", "river.md"}  # above, which look at results, too
+OWN_TESTS = {
+    "README.md",
+    "model-files.md",
+    "regression.md",
+    "river.md",
+}  # above, which look at results, too
 
 
 def has_python(page):

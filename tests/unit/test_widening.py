@@ -32,7 +32,7 @@ def predictions(forest, X):
     return np.column_stack([*forest.predict(X, return_std=True), forest.predict_interval(X)])
 
 
-def with_columns(X, n_features, value=0.0):
+def with_columns(X, n_features, value=np.nan):
     return np.pad(X, ((0, 0), (0, n_features - X.shape[1])), constant_values=value)
 
 
