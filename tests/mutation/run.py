@@ -28,6 +28,7 @@ FORGETTING = "tests/statistical/test_forgetting.py"
 REFERENCE = "tests/parity/test_reference.py"
 GAUSSIAN = "tests/parity/test_gaussian.py"
 LEARNED_WEIGHTS = "tests/estimator/test_learned_weights.py"
+MISSING = "tests/estimator/test_missing.py"
 
 
 @dataclass(frozen=True)
@@ -58,6 +59,7 @@ MUTANTS = [
         "is_upper ? rng.location(box.upper[d], row[d]) : rng.location(row[d], box.lower[d])",
         "is_upper ? rng.location(box.lower[d], row[d]) : rng.location(row[d], box.upper[d])",
         ONLINE_EQUALS_BATCH,
+        is_variant=True,
     ),
     Mutant(
         "the random state is the same for every sample",
@@ -161,6 +163,7 @@ MUTANTS = [
         "return {below.mean, below.variance + edge_variance(fade_above, fade_below)};",
         "return {below.mean, below.variance + 0.0 * edge_variance(fade_above, fade_below)};",
         GAUSSIAN,
+        is_variant=True,
     ),
     Mutant(
         "no bridge where a row branches off",
@@ -226,6 +229,7 @@ MUTANTS = [
         "false && may_join(links_.parent(j), points)",
         FORGETTING,
         only="class",
+        is_variant=True,
     ),
     Mutant(
         "of the cuts of a block that may pause again only the last is undone",
@@ -244,6 +248,7 @@ MUTANTS = [
         "  if (!nodes_[j].is_leaf()) set_split_time(j, time);\n",
         FORGETTING,
         only="outliers",
+        is_variant=True,
     ),
     Mutant(
         "a label that is forgotten stays known above its leaf",
@@ -277,6 +282,29 @@ MUTANTS = [
         "  const Leaving leaving(std::move(admission.leaving), points_.size());\n",
         FORGETTING,
         only="blindly",
+    ),
+    Mutant(
+        "what is missing cuts a row off",
+        "src/core/walk.hpp",
+        "if (std::isnan(rows.given[i * n_features + d])) known_weights_[d] = 0.0;",
+        "if (std::isnan(rows.given[i * n_features + d])) known_weights_[d] *= 1.0;",
+        MISSING,
+    ),
+    Mutant(
+        "what was filled in lends to others",
+        "src/core/completion.hpp",
+        "if (!points.is_missing(slot, d)) values[n++] = points.row(slot)[d];",
+        "if (slot >= 0) values[n++] = points.row(slot)[d];",
+        MISSING,
+        is_variant=True,
+    ),
+    Mutant(
+        "what was filled in once stays",
+        "src/core/forest.cpp",
+        "points_.missing().any() && measure_ ?",
+        "points_.missing().any() && !measure_ ?",
+        MISSING,
+        is_variant=True,
     ),
 ]
 
