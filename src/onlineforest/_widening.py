@@ -16,9 +16,6 @@ from onlineforest._base import BaseMondrianForest
 Arrays = dict[str, NDArray[Any]]
 Forest = TypeVar("Forest", bound=BaseMondrianForest)
 
-# Arrays with one row per sample and one column per feature, and what a new cell holds.
-_CELLS: dict[str, Any] = {"rows": 0.0}
-
 
 def widened(forest: Forest, n_features: int) -> Forest:
     """A copy of a fitted forest that has more features than it, all 0 in the samples stored.
@@ -42,12 +39,14 @@ def widened(forest: Forest, n_features: int) -> Forest:
 
 
 def _widened_state(state: Arrays, n_before: int, n_after: int) -> Arrays:
-    """The state of a core forest with columns of zeros after those it has."""
+    """The state of a core forest with columns of zeros after those it has.
+
+    Where cells can be missing, that is told by feature: no cell of a new one is.
+    """
     n_new = n_after - n_before
-    state = {**state, "options.n_features": np.full(1, n_after, dtype=np.uint64)}
-    for name, value in _CELLS.items():
-        cells = state[name].reshape(-1, n_before)
-        state[name] = np.pad(cells, ((0, 0), (0, n_new)), constant_values=value).reshape(-1)
+    rows = np.pad(state["rows"].reshape(-1, n_before), ((0, 0), (0, n_new)))
+    n_features = np.full(1, n_after, dtype=np.uint64)
+    state = {**state, "rows": rows.reshape(-1), "options.n_features": n_features}
     state |= _lengthened(state, "measures.weights", n_new, mode="constant")
     if "measures.trend_ends" in state:  # a feature without knots ends where the one before does
         state |= _lengthened(state, "measures.trend_ends", n_new, mode="edge")

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import builtins
 import copy
-import gc
 import importlib
 import inspect
 import pickle
 import sys
+import weakref
 
 import numpy as np
 import pandas as pd
@@ -134,13 +134,22 @@ def test_mini_batches_are_the_same_as_one_by_one(kind, sizes):
     assert answers(one, samples) == answers(many, samples)
 
 
-def test_new_classes_within_a_batch_come_when_they_come():
-    samples = list(datasets.ImageSegments().take(400))
+def test_new_classes_within_a_batch_come_when_they_come(monkeypatch):
+    """What is learned of the data as a whole before a class appears must not know of it."""
+    samples = list(datasets.ImageSegments().take(200))
     one, many = (MondrianForestClassifier(3, seed=1) for _ in range(2))
     learn(one, samples)
-    X, y = pd.DataFrame([x for x, _ in samples]), pd.Series([y for _, y in samples])
-    many.learn_many(X, y)
-    assert len(set(y)) == 7
+    pieces, real = [], onlineforest.MondrianForestClassifier._learn_more
+
+    def noted(self, X, y, ids, **options):
+        pieces.append(y.tolist())
+        real(self, X, y, ids, **options)
+
+    monkeypatch.setattr(onlineforest.MondrianForestClassifier, "_learn_more", noted)
+    many.learn_many(pd.DataFrame([x for x, _ in samples]), pd.Series([y for _, y in samples]))
+    assert [piece[0] for piece in pieces] == list(range(7)) and sum(map(len, pieces)) == 200
+    for n_known, piece in enumerate(pieces, start=1):
+        assert max(piece) < n_known
     assert_same_forest(one.estimator, many.estimator)
     assert answers(one, samples[:20]) == answers(many, samples[:20])
 
@@ -462,16 +471,19 @@ def test_memory_counts_what_the_core_holds_within_pipelines_too():
     assert "KiB" in model._memory_usage or "MiB" in model._memory_usage
 
 
-def test_no_reference_to_a_sample_is_kept():
+@pytest.mark.parametrize("kind", MODELS)
+def test_no_reference_to_a_sample_is_kept(kind):
     class Sample(dict):
-        pass
+        """A dict that can be watched."""
 
-    model = MondrianForestClassifier(3, seed=0)
-    for x, y in PHISHING[:10]:
+    model = kind(3, seed=0)
+    for x, y in STREAM_OF[kind][:10]:
         sample = Sample(x)
         model.learn_one(sample, y)
         model.predict_one(sample)
-        assert not [holder for holder in gc.get_referrers(sample) if holder is not globals()][1:]
+        watch = weakref.ref(sample)
+        del sample
+        assert watch() is None
 
 
 def test_memory_rules_are_passed_on():

@@ -76,7 +76,21 @@ def test_the_examples_of_regression_run(capsys):
     assert far > 1.5 * near
 
 
-OWN_TESTS = {"README.md", "model-files.md", "regression.md"}  # above, which look at results, too
+def test_the_examples_of_river_run(capsys):
+    names = run_examples((ROOT / "docs/river.md").read_text(), "river.md")
+    accuracy, fruit, inside = capsys.readouterr().out.splitlines()[:3]
+    assert 0.88 < names["accuracy"].get() < 0.93 and accuracy.startswith("Accuracy: ")
+    assert fruit == "melon"
+    assert 0.85 < float(inside) < 0.95
+    assert names["model"].estimator.n_samples_seen_ == 1000
+
+
+OWN_TESTS = {
+    "README.md",
+    "model-files.md",
+    "regression.md",
+    "river.md",
+}  # above, which look at results, too
 
 
 def has_python(page):
