@@ -90,7 +90,12 @@ def is_not_ours(
 
 
 # Files of the repository that are shown as pages, though they lie outside this folder.
-SHOWN = {"benchmarks/NOTES.md": "benchmarks.md", "SECURITY.md": "security.md"}
+SHOWN = {
+    "benchmarks/NOTES.md": "benchmarks.md",
+    "SECURITY.md": "security.md",
+    "examples": "gallery/index.rst",
+    **{f"examples/{e.name}": f"gallery/{e.stem}.rst" for e in HERE.glob("../examples/*.py")},
+}
 LINK = re.compile(r"(?<=\]\()(?:\.\./)+([^)#]+)")
 
 

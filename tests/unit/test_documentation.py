@@ -185,6 +185,14 @@ def test_the_page_of_benchmarks_finds_its_figures(tmp_path):
     assert (tmp_path / "benchmarks.svg").stat().st_size > 1000
 
 
+def test_the_pictures_of_how_it_works_are_those_of_the_script():
+    script = load_script(ROOT / "docs/make_how_pictures.py")
+    shown = re.findall(r"\(how/(\w+)\.svg\)", (ROOT / "docs/how-it-works.md").read_text())
+    assert shown == list(script.PICTURES)
+    assert {path.stem for path in (ROOT / "docs/how").iterdir()} == set(shown)
+    script.online_picture()  # draws, with the plot module as it is
+
+
 def test_every_public_name_is_in_the_reference():
     import onlineforest.plot
     import onlineforest.river
