@@ -83,6 +83,9 @@ def readable_errors(show_traceback: object = None) -> Iterator[None]:
         yield
     except BrokenPipeError:  # who reads what is written has seen enough
         _close_quietly()
+    except KeyboardInterrupt:
+        click.echo("Interrupted.", err=True)
+        sys.exit(INTERRUPTED)
     except ChoiceError as error:
         raise click.UsageError(str(error)) from error
     except (ModelFileError, OSError, MissingExtraError, ValueError, MemoryError) as error:

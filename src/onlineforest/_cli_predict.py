@@ -11,7 +11,7 @@ from typing import Any, BinaryIO
 import click
 
 from onlineforest._atomic import replacing
-from onlineforest._cli_base import INTERRUPTED, BadRows, Command, examples, option, table_options
+from onlineforest._cli_base import BadRows, Command, examples, option, table_options
 from onlineforest._load import load
 from onlineforest._predictions import CsvWriter, ParquetWriter, Question, predictions
 from onlineforest._tables import open_table
@@ -105,16 +105,13 @@ def predict(model: Path, data: str, **given: Any) -> None:
     if given["jobs"] is not None:
         forest.set_params(n_jobs=given["jobs"])
     batch_size = given["batch_size"] or _DEFAULT_BATCH
-    try:
-        with closing(open_table(data, given["format_"], given["delimiter"])) as table:
-            batches = predictions(forest, table, question, batch_size, bad_rows)
-            first = next(batches)  # an error here leaves the output as it was
-            with _writer(given["output"]) as writer:
-                writer.write(first)
-                for batch in batches:
-                    writer.write(batch)
-    except KeyboardInterrupt:
-        sys.exit(INTERRUPTED)
+    with closing(open_table(data, given["format_"], given["delimiter"])) as table:
+        batches = predictions(forest, table, question, batch_size, bad_rows)
+        first = next(batches)  # an error here leaves the output as it was
+        with _writer(given["output"]) as writer:
+            writer.write(first)
+            for batch in batches:
+                writer.write(batch)
     if bad_rows.n:
         click.echo(bad_rows.words(), err=True)
 

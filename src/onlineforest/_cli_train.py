@@ -316,11 +316,7 @@ def evaluate(**given: Any) -> None:
         learn = not given["no_learn"]
         training = Training(start.forest, start.position, coverage=given["coverage"], learn=learn)
         curve = Curve()
-        try:
-            run.learn(training, None, given["curve"], curve)
-        except KeyboardInterrupt:
-            run.reporter.say(f"Interrupted after {training.rows:,} samples.")
-            sys.exit(INTERRUPTED)
+        run.learn(training, None, given["curve"], curve)
         run.reporter.say(run.bad_rows.words())
         if training.measures.n == 0:
             raise ValueError(

@@ -7,7 +7,7 @@ import threading
 from types import FrameType
 from typing import Any, Self
 
-GRACE_SECONDS = 0.5
+GRACE_SECONDS = 0.3
 
 
 class Interrupts:

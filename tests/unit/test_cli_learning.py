@@ -276,6 +276,16 @@ def test_interrupted_anywhere_it_can_be_gone_on_with(folder, monkeypatch, n_lear
     assert (folder / "m.st").read_bytes() == (folder / "whole.st").read_bytes()
 
 
+def test_other_commands_end_with_the_same_code(models, monkeypatch):
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(MondrianForestClassifier, "predict_proba", interrupted)
+    for arguments in (["predict", "kinds.st", "data.csv"], ["evaluate", "data.csv", *CLASSIFY]):
+        result = run(*arguments)
+        assert result.exit_code == 130 and result.output == "Interrupted.\n"
+
+
 def test_signals_wait_for_a_moment_and_no_longer():
     with Interrupts() as interrupts:
         interrupts.check()
