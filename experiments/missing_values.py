@@ -20,11 +20,12 @@ from experiments.common import load
 from onlineforest import MondrianForestClassifier
 
 N_SAMPLES = 6000  # at most, of which a third is predicted
+N_TREES = 100
 LEAST_PROBABILITY = 1e-3
 
 
 def methods(seed: int) -> dict:
-    forest = {"n_estimators": 100, "random_state": seed}
+    forest = {"n_estimators": N_TREES, "random_state": seed}
     median = SimpleImputer(strategy="median", keep_empty_features=True)
     return {
         "ours": MondrianForestClassifier(**forest),

@@ -13,7 +13,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))  # experiments are run from a checkout, never installed
 
-from experiments import regression
+from experiments import missing_values, regression
 from experiments.regression import OURS, Prediction, score
 
 
@@ -37,6 +37,14 @@ def test_learned_weights_without_a_data_folder():
     assert "log loss" in header
     assert [row.split(" | ")[0] for row in rows] == ["| iris", "| noise"]
     assert all(row.count("|") == header.count("|") for row in rows)
+
+
+def test_missing_values(monkeypatch):
+    monkeypatch.setattr(missing_values, "N_TREES", 10)
+    monkeypatch.setattr(missing_values, "N_SAMPLES", 600)
+    scores = missing_values.scores("digits", 0.3, 0)
+    assert scores.keys() == missing_values.methods(0).keys()
+    assert all(accuracy > 0.5 and 0 < loss < 2 for accuracy, loss in scores.values())
 
 
 @pytest.mark.parametrize(
