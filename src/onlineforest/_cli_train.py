@@ -179,7 +179,8 @@ _EVALUATE_EXAMPLES = examples(
     metavar="COLUMN",
     section=_DATA,
     help="A column of names by which samples can be forgotten later, all different. Whole numbers "
-    "if all in the first rows look so, text otherwise.",
+    "if all in the first rows look so, text otherwise; in a model that is gone on with, what its "
+    "ids are.",
 )
 @forest_options
 @table_options(_BATCH_HELP)
@@ -211,8 +212,8 @@ _EVALUATE_EXAMPLES = examples(
     is_flag=True,
     section=_SAFETY,
     help="Go on from the newest sound checkpoint, or from the model file if that is further: what "
-    "was learned is skipped. Ends with the very forest of a run never stopped. Starts anew if "
-    "there is neither.",
+    "was learned is skipped. Ends with the very forest of a run never stopped, unless DATA has "
+    "grown past a last batch that was not full. Starts anew if there is neither.",
 )
 @option(
     "--no-evaluate",

@@ -38,10 +38,13 @@ _LOOKED_AT = 1000  # rows, to see what a column is
 _DELIMITERS = ",;\t|"
 _NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
 _INFINITE = re.compile(r"[+-]?inf(?:inity)?", re.ASCII | re.IGNORECASE)
+_NAN = re.compile(r"[+-]?nan(?:\(\w*\))?", re.ASCII | re.IGNORECASE)  # as Arrow reads it
 _WHOLE = re.compile(r"0|-?[1-9]\d{0,17}", re.ASCII)
 _DATE = re.compile(r"\d{4}-\d\d?-\d\d?(?:[T ].*)?|\d\d?[/.]\d\d?[/.]\d{2,4}(?: .*)?|\d\d?:\d\d.*")
 _BOOLS = {"true": 1.0, "false": 0.0, "True": 1.0, "False": 0.0, "TRUE": 1.0, "FALSE": 0.0}
 _TYPES = {Kind.NUMBER: pa.float64(), Kind.WHOLE: pa.int64(), Kind.TEXT: pa.string()}
+# Whole numbers are read as text: Arrow would take 0x1F and 007 for 31 and 7.
+_READ_AS = {**_TYPES, Kind.WHOLE: pa.string()}
 _BLANK = " \t"
 
 
@@ -136,7 +139,7 @@ class CsvTable:
         types = {
             name: pa.bool_()
             if each.kind is Kind.NUMBER and looks[name] is Looks.BOOLS
-            else _TYPES[each.kind]
+            else _READ_AS[each.kind]
             for name, each in wanted.items()
         }
         return {
@@ -168,10 +171,8 @@ class CsvTable:
             return None
         columns = []
         for name, each in wanted.items():
-            column = table.column(name)
-            if each.kind is Kind.NUMBER:
-                column = column.cast(pa.float64())
-            if _has_bad_values(column, each):
+            column = _AS_WANTED[each.kind](table.column(name), each)
+            if column is None:
                 return None
             columns.append(column)
         return pa.table(columns, names=list(wanted))
@@ -239,7 +240,7 @@ def _value(text: str, name: str, wanted: Wanted) -> float | int | str | None:
     if wanted.kind is Kind.TEXT and not wanted.is_needed:
         return text
     bare = text.strip(_BLANK)
-    if bare in MISSING:
+    if bare in MISSING or (wanted.kind is Kind.NUMBER and _NAN.fullmatch(bare)):
         if wanted.is_needed:
             shown = f" ({bare})" if bare else ""
             raise _BadError(f"column {name!r} is missing{shown}")
@@ -250,7 +251,7 @@ def _value(text: str, name: str, wanted: Wanted) -> float | int | str | None:
         if not _WHOLE.fullmatch(bare):
             raise _BadError(
                 f"column {name!r} holds {printable(text)}, where {wanted.kind.value} was "
-                "wanted, as in the first rows"
+                "wanted, as in the rows before"
             )
         return int(bare)
     number = _number(bare)
@@ -267,19 +268,49 @@ def _number(text: str) -> float | None:
     return _BOOLS.get(text)
 
 
-def _has_bad_values(column: pa.ChunkedArray, wanted: Wanted) -> bool:
-    """Whether there are missing values where there must be none, or numbers too large."""
-    if wanted.kind is Kind.TEXT:
-        if not wanted.is_needed:
-            return False
-        bare = pc.utf8_trim(column, _BLANK)
-        return bool(pc.any(pc.is_in(bare, pa.array(sorted(MISSING)))).as_py())
-    if wanted.is_needed and column.null_count:
-        return True
-    if wanted.kind is Kind.WHOLE:
-        return False
-    sizes = np.abs(column.to_numpy())
-    return not bool(np.all((sizes <= wanted.largest) | np.isnan(sizes)))
+# What Arrow has read as what is wanted; None if there are bad values. Must agree with `_value`:
+# what a row holds must not depend on whether others of its block are bad.
+
+
+def _as_text(column: pa.ChunkedArray, wanted: Wanted) -> pa.ChunkedArray | None:
+    if wanted.is_needed and _any(_are_missing(pc.utf8_trim(column, _BLANK))):
+        return None
+    return column
+
+
+def _as_whole_numbers(column: pa.ChunkedArray, wanted: Wanted) -> pa.ChunkedArray | None:
+    bare = pc.utf8_trim(column, _BLANK)
+    if not wanted.is_needed:
+        bare = _null_where(_are_missing(bare), bare)
+    if _any(pc.invert(pc.match_substring_regex(bare, f"^(?:{_WHOLE.pattern})$"))):
+        return None
+    return bare.cast(pa.int64())
+
+
+def _as_numbers(column: pa.ChunkedArray, wanted: Wanted) -> pa.ChunkedArray | None:
+    numbers = column.cast(pa.float64())
+    are_nan = pc.is_nan(numbers)
+    if _any(are_nan):  # other ways to write it than those in MISSING
+        numbers = _null_where(are_nan, numbers)
+    if wanted.is_needed and numbers.null_count:
+        return None
+    sizes = np.abs(numbers.to_numpy())
+    return numbers if np.all((sizes <= wanted.largest) | np.isnan(sizes)) else None
+
+
+_AS_WANTED = {Kind.TEXT: _as_text, Kind.WHOLE: _as_whole_numbers, Kind.NUMBER: _as_numbers}
+
+
+def _any(are_so: pa.ChunkedArray) -> bool:
+    return bool(pc.any(are_so).as_py())
+
+
+def _are_missing(bare: pa.ChunkedArray) -> pa.ChunkedArray:
+    return pc.is_in(bare, pa.array(sorted(MISSING)))
+
+
+def _null_where(are_so: pa.ChunkedArray, column: pa.ChunkedArray) -> pa.ChunkedArray:
+    return pc.if_else(are_so, pa.scalar(None, column.type), column)
 
 
 def _at_first_sight(name: str, values: list[str]) -> Column:

@@ -96,20 +96,29 @@ def _check_are_not(table: Table, columns: list[Column], bad: set[Looks], words: 
 
 
 def wanted_of(table: Table, roles: Roles, forest: Forest) -> dict[str, Wanted]:
-    """How the columns are read; labels and ids are whole numbers if they look so."""
+    """How the columns are read; labels and ids are whole numbers if they look so.
+
+    But a forest that has some goes on with their kind.
+    """
     features = {name: Wanted(Kind.NUMBER) for name in roles.features}
     target = Wanted(Kind.NUMBER, is_needed=True, largest=LARGEST_VALUE)
     if isinstance(forest, MondrianForestClassifier):
         target = Wanted(_kind_of_labels(named(table, roles.target), forest), is_needed=True)
     wanted = {**features, roles.target: target}
     if roles.id is not None:
-        kind = Kind.WHOLE if _looks_whole(named(table, roles.id)) else Kind.TEXT
-        wanted[roles.id] = Wanted(kind, is_needed=True)
+        wanted[roles.id] = Wanted(_kind_of_ids(named(table, roles.id), forest), is_needed=True)
     return wanted
 
 
 def _looks_whole(column: Column) -> bool:
     return column.looks is Looks.WHOLE_NUMBERS
+
+
+def _kind_of_ids(column: Column, forest: Forest) -> Kind:
+    ids = forest.ids_ if is_fitted(forest) else frozenset()
+    # 3 and "3" are two ids: of the other kind, a sample that is there already would pass.
+    are_whole = all(isinstance(id, int) for id in ids) if ids else _looks_whole(column)
+    return Kind.WHOLE if are_whole else Kind.TEXT
 
 
 def _kind_of_labels(column: Column, forest: MondrianForestClassifier) -> Kind:

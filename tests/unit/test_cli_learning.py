@@ -198,6 +198,46 @@ def test_a_file_that_grew_is_learned_on(folder):
     assert (folder / "m.st").read_bytes() == (folder / "whole.st").read_bytes()
 
 
+def test_the_help_tells_of_a_last_batch_that_was_not_full(folder):
+    stream(530).to_csv("all.csv", index=False)
+    lines = (folder / "all.csv").read_text().splitlines(keepends=True)
+    (folder / "log.csv").write_text("".join(lines[:511]))  # ten rows are the last batch
+    options = [*CLASSIFY, *SMALL, "-o", "m.st", "--resume"]
+    fine("train", "log.csv", *options)
+    (folder / "log.csv").write_text("".join(lines))
+    assert "Learned 20 samples" in fine("train", "log.csv", *options).output
+    fine("train", "all.csv", *CLASSIFY, *SMALL, "-o", "whole.st")
+    assert (folder / "m.st").read_bytes() != (folder / "whole.st").read_bytes()
+    words = " ".join(fine("train", "--help").output.split())
+    assert "unless DATA has grown past a last batch that was not full" in words
+
+
+def test_ids_keep_their_kind_in_a_file_that_grew(folder):
+    lines = [f"{i},{i / 7},{i % 2}\n" for i in range(50)]
+    (folder / "log.csv").write_text("".join(["id,a,t\n", *lines]))
+    options = ["--target", "t", "--task", "classify", "--id", "id", *SMALL, "-o", "m.st"]
+    options += ["--resume", "--skip-bad-rows"]
+    fine("train", "log.csv", *options)
+    with open("log.csv", "a") as log:
+        log.write("x10,1,0\n50,2,1\n")
+    assert "1 bad row" in fine("train", "log.csv", *options).output
+    assert onlineforest.load("m.st").ids_ == set(range(51))
+    with open("log.csv", "a") as log:
+        log.write("3,1,0\n")
+    result = run("train", "log.csv", *options)
+    assert result.exit_code == 1 and "ids must be new" in result.output
+
+
+def test_a_target_that_is_nan_is_a_bad_row(folder):
+    with open("data.csv", "a") as data:
+        data.write("s500,1,2,3,red,NAN\n")
+    result = run("train", "data.csv", *REGRESS, *SMALL, "-o", "m.st")
+    assert result.exit_code == 1
+    assert "data.csv, line 502: column 'value' is missing (NAN)" in result.output
+    fine("train", "data.csv", *REGRESS, *SMALL, "-o", "m.st", "--skip-bad-rows")
+    assert onlineforest.load("m.st").n_samples_seen_ == 500
+
+
 def test_checkpoints_of_another_run_are_not_mixed_in(folder):
     options = [*CLASSIFY, *SMALL, "-o", "m.st", "--checkpoints", "c", "--every-samples", "200"]
     fine("train", "data.csv", *options)

@@ -86,7 +86,9 @@ def test_quoted_newlines_and_the_lines_after_them():
         (b"1e999,y,3", "column 'a' holds '1e999', which is infinite or too large"),
         (b"1,y,", "column 'c' is missing"),
         (b"1,y,NA", "column 'c' is missing (NA)"),
-        (b"1,y,3.5", "column 'c' holds '3.5', where a whole number was wanted, as in the first"),
+        (b"1,y,3.5", "column 'c' holds '3.5', where a whole number was wanted, as in the rows"),
+        (b"1,y,0x1F", "column 'c' holds '0x1F', where a whole number was wanted"),
+        (b"1,y,007", "column 'c' holds '007', where a whole number was wanted"),
         (b"1,,3", "column 'b' is missing"),
         (b"1,\xff,3", r"column 'b' is not UTF-8: '\\xff'"),
         (b"\x1b[31m,y,3", r"column 'a' holds '\x1b[31m', where a number was wanted"),
@@ -97,6 +99,81 @@ def test_bad_rows_are_told_and_left_out(line, message):
     rows, bad = read(b"a,b,c\n1,x,10\n" + line + b"\n2,z,20\n", wanted)
     assert rows == {"a": [1.0, 2.0], "b": ["x", "z"], "c": [10, 20]}
     assert len(bad) == 1 and bad[0].startswith(f"a.csv, line 3: {message}")
+
+
+@pytest.mark.parametrize("nan", ["NAN", "Nan", "nAn", "+nan", "-NAN", "nan(1)"])
+def test_a_number_is_missing_however_nan_is_written(nan):
+    data = f"a,b\n1,1\n{nan},2\n3,{nan}\n".encode()
+    rows, bad = read(data, {"a": NUMBER, "b": Wanted(Kind.NUMBER, is_needed=True)})
+    assert rows == {"a": [1.0, None], "b": [1.0, 2.0]}
+    assert bad == [f"a.csv, line 4: column 'b' is missing ({nan})"]
+
+
+MISSING_OR_NOT = [
+    "",
+    "NA",
+    "None",
+    "?",
+    '"NA"',
+    "NaN",
+    "nan",
+    "NAN",
+    "Nan",
+    '" Nan"',
+    "nan(1)",
+    "nan(",
+]
+LARGE = [
+    "inf",
+    "-Inf",
+    "+INFINITY",
+    "1e400",
+    "-1e39",
+    "9223372036854775807",
+    "1" + "0" * 18,
+    "9" * 18,
+]
+NUMBERS = [
+    "0",
+    "00",
+    "-0",
+    "007",
+    "-7",
+    "+5",
+    "5.",
+    ".5",
+    ".",
+    "-",
+    "1e5",
+    "1e-400",
+    '"1"',
+    '"1\n"',
+]
+WORDS = ["0x1F", "0X1f", "1p3", "1_000", "true", "False", "tRue", "\u0663", "\xa01", "1\x0b", "x"]
+
+
+@given(
+    cells=st.lists(
+        st.tuples(
+            st.sampled_from(["", " ", "\t"]),
+            st.sampled_from([*MISSING_OR_NOT, *LARGE, *NUMBERS, *WORDS]),
+            st.sampled_from(["", " "]),
+        ),
+        min_size=1,
+        max_size=3,
+    ),
+    wanted=st.builds(Wanted, st.sampled_from(Kind), st.booleans()),
+)
+def test_a_row_does_not_depend_on_whether_another_is_bad(cells, wanted):
+    # Without a bad row the quick reader may do; with one, the careful one must.
+    lines = [
+        cell if cell.startswith('"') else before + cell + after for before, cell, after in cells
+    ]
+    data = "\n".join(["a,b", *(f"{line},1" for line in lines), ""]).encode()
+    rows, bad = read(data, {"a": wanted})
+    with_bad_row, more_bad = read(data + b"1,2,3\n", {"a": wanted})
+    assert with_bad_row == rows
+    assert more_bad[:-1] == bad and "3 fields" in more_bad[-1]
 
 
 def test_columns_that_are_not_asked_for_may_hold_anything():

@@ -9,7 +9,7 @@ import pytest
 from sklearn.metrics import log_loss
 
 from onlineforest import Checkpointer, MondrianForestClassifier, MondrianForestRegressor
-from onlineforest._columns import TableError
+from onlineforest._columns import Kind, TableError
 from onlineforest._csv_tables import CsvTable
 from onlineforest._prequential import (
     CurveFile,
@@ -131,6 +131,20 @@ def test_labels_are_whole_numbers_if_they_look_so():
     for labels, kind in (("1,2,1,2", "i"), ("1,2,x,2", "U"), ("1.0,2.0,1.0,2.0", "U")):
         text = "a,way,name\n" + "".join(f"{i},{y},z\n" for i, y in enumerate(labels.split(",")))
         assert trained(text, new_forest()).forest.classes_.dtype.kind == kind
+
+
+@pytest.mark.parametrize(
+    ("first", "later", "kind"),
+    [([0, 1], "x10", Kind.WHOLE), (["x", "1"], "2", Kind.TEXT), ([0, "x"], "2", Kind.TEXT)],
+)
+def test_a_forest_that_has_ids_goes_on_with_their_kind(first, later, kind):
+    table = table_of(f"name,a,way\n{later},0.5,x\n")
+    roles = roles_in(table, "way", id="name")
+    forest = new_forest().partial_fit([[0.0], [1.0]], ["x", "y"], ids=first)
+    assert wanted_of(table, roles, forest)["name"].kind is kind
+    forest.forget(ids=first)  # nothing left to clash with
+    table_says = Kind.TEXT if later == "x10" else Kind.WHOLE
+    assert wanted_of(table, roles, forest)["name"].kind is table_says
 
 
 def test_a_row_that_the_forest_refuses_is_named():
