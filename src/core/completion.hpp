@@ -5,6 +5,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -21,56 +22,56 @@ namespace onlineforest {
 inline constexpr std::size_t kCandidates = 512;  // points drawn
 inline constexpr std::size_t kCompletions = 8;   // ways in which a row to be predicted is completed
 
-// Finds the points that rows take values from. Scratch memory, taken at once.
+// Points that rows may take values from, copied side by side. Scratch memory of one worker.
 class Donors {
  public:
-  explicit Donors(std::size_t n_features) : n_features_(n_features) {
-    candidates_.reserve(kCandidates);
-    distances_.reserve(kCandidates);
-    n_compared_.reserve(kCandidates);
-    order_.reserve(kCandidates);
-  }
+  explicit Donors(std::size_t n_features) : n_features_(n_features) {}
 
-  // Draws candidates among the first `n` points, but not `except`.
-  void draw(std::size_t n, Slot except, Rng& rng) {
-    candidates_.clear();
-    for (std::size_t i = 0; i < kCandidates && n > 0; ++i) {
-      const auto slot = static_cast<Slot>(static_cast<std::size_t>(rng.uniform() * static_cast<double>(n)));
-      if (slot != except) candidates_.push_back(slot);
-    }
-    start_ = candidates_.empty() ? 0 : static_cast<std::size_t>(candidates_.front());
-  }
-
-  // Sorts the candidates by their distance from a row, of which known(d) tells what is known.
-  template <class Value, class Known>
-  void sort(const float* row, Known known, const PointStore<Value>& points) {
-    const std::size_t n = candidates_.size();
-    distances_.assign(n, 0.0);
-    n_compared_.assign(n, 0);
-    for (std::size_t d = 0; d < n_features_; ++d) {
-      if (known(d)) compare(row[d], d, points);
-    }
-    order_.resize(n);
-    std::iota(order_.begin(), order_.end(), std::uint32_t{0});
-    for (std::size_t i = 0; i < n; ++i) {
-      distances_[i] = n_compared_[i] > 0 ? distances_[i] / n_compared_[i] : std::numeric_limits<double>::infinity();
-    }
-    std::ranges::sort(order_, [this](std::uint32_t a, std::uint32_t b) {
-      return distances_[a] != distances_[b] ? distances_[a] < distances_[b] : a < b;
-    });
-  }
-
-  // Values of a feature known of the nearest candidates, as many as `values` has room for; if fewer know it, over and
-  // over again, and if none does, one of some other point. Returns false, and 0, if no point does.
+  // Draws among the first `n` points; all of them if they are few, in random order, for the first of equals lends.
   template <class Value>
-  bool find_values(std::size_t d, const PointStore<Value>& points, std::span<float> values) const {
+  void draw(const PointStore<Value>& points, std::size_t n, Rng& rng) {
+    const auto below = [&rng](std::size_t m) {
+      return static_cast<std::size_t>(rng.uniform() * static_cast<double>(m));
+    };
+    drawn_.resize(std::min(n, kCandidates));
+    std::iota(drawn_.begin(), drawn_.end(), std::size_t{0});
+    for (std::size_t i = 0; i < drawn_.size(); ++i) {
+      if (n > kCandidates) {
+        drawn_[i] = below(n);
+      } else {
+        std::swap(drawn_[i], drawn_[i + below(n - i)]);
+      }
+    }
+    n_points_ = n;
+    values_.resize(drawn_.size() * n_features_);
+    for (std::size_t i = 0; i < drawn_.size(); ++i) {
+      points.copy_given(static_cast<Slot>(drawn_[i]), std::span(values_).subspan(i * n_features_, n_features_));
+    }
+    distances_.resize(drawn_.size());
+    order_.resize(drawn_.size());
+    set_units();
+  }
+
+  // Puts the drawn in the order of their distance from a row, in which NaN is missing.
+  void compare(std::span<const float> row) {
+    for (std::size_t i = 0; i < order_.size(); ++i) distances_[i] = distance(row, i);
+    std::iota(order_.begin(), order_.end(), std::uint32_t{0});
+    n_sorted_ = 0;
+    sort_to(kUsuallyEnough);
+  }
+
+  // Values of a feature known of the nearest, as many as `values` has room for; if fewer know it, over and over again,
+  // and if none does, that of some other of the first points. Returns false, and 0, if no one does.
+  template <class Value>
+  bool find_values(std::size_t d, const PointStore<Value>& points, std::span<float> values) {
     std::size_t n = 0;
     for (std::size_t i = 0; i < order_.size() && n < values.size(); ++i) {
-      const Slot slot = candidates_[order_[i]];
-      if (!points.is_missing(slot, d)) values[n++] = points.row(slot)[d];
+      if (i == n_sorted_) sort_to(order_.size());
+      const float value = values_[order_[i] * n_features_ + d];
+      if (!std::isnan(value)) values[n++] = value;
     }
     if (n == 0) {
-      const std::size_t some = points.missing().find_known(d, start_);
+      const std::size_t some = points.missing().find_known(d, drawn_.empty() ? 0 : drawn_.front(), n_points_);
       std::ranges::fill(values, some == MissingCells::kNone ? 0.0f : points.row(static_cast<Slot>(some))[d]);
       return some != MissingCells::kNone;
     }
@@ -79,27 +80,57 @@ class Donors {
   }
 
  private:
-  template <class Value>
-  void compare(float x, std::size_t d, const PointStore<Value>& points) {
-    double low = std::numeric_limits<double>::infinity(), high = -low;
-    for (const Slot slot : candidates_) {
-      if (points.is_missing(slot, d)) continue;
-      low = std::min(low, static_cast<double>(points.row(slot)[d]));
-      high = std::max(high, static_cast<double>(points.row(slot)[d]));
+  static constexpr std::size_t kUsuallyEnough = 32, kLanes = 4;
+
+  void set_units() {
+    std::vector<double> low(n_features_, std::numeric_limits<double>::infinity()), high(n_features_, -low.front());
+    for (std::size_t i = 0; i < drawn_.size(); ++i) {
+      for (std::size_t d = 0; d < n_features_; ++d) {
+        const double x = values_[i * n_features_ + d];
+        if (x < low[d]) low[d] = x;  // never of what is unknown
+        if (x > high[d]) high[d] = x;
+      }
     }
-    const double unit = high > low ? 1.0 / (high - low) : 0.0;
-    for (std::size_t i = 0; i < candidates_.size(); ++i) {
-      if (points.is_missing(candidates_[i], d)) continue;
-      distances_[i] += unit * std::abs(static_cast<double>(x) - static_cast<double>(points.row(candidates_[i])[d]));
-      ++n_compared_[i];
+    units_.assign(n_features_, 0.0);
+    for (std::size_t d = 0; d < n_features_; ++d) {
+      if (high[d] > low[d]) units_[d] = 1.0 / (high[d] - low[d]);
     }
   }
 
+  // The mean over the features that both know; infinite if there is none.
+  double distance(std::span<const float> row, std::size_t i) const {
+    const float* const other = values_.data() + i * n_features_;
+    std::array<double, kLanes> sums{}, counts{};
+    const auto add = [&](std::size_t d, std::size_t lane) {
+      const double apart = units_[d] * std::abs(static_cast<double>(row[d]) - static_cast<double>(other[d]));
+      const bool are_known = apart == apart;
+      sums[lane] += are_known ? apart : 0.0;
+      counts[lane] += are_known ? 1.0 : 0.0;
+    };
+    std::size_t d = 0;
+    for (; d + kLanes <= n_features_; d += kLanes) {
+      for (std::size_t lane = 0; lane < kLanes; ++lane) add(d + lane, lane);
+    }
+    for (; d < n_features_; ++d) add(d, 0);
+    const double count = counts[0] + counts[1] + counts[2] + counts[3];
+    const double sum = sums[0] + sums[1] + sums[2] + sums[3];
+    return count > 0.0 ? sum / count : std::numeric_limits<double>::infinity();
+  }
+
+  void sort_to(std::size_t n) {
+    n_sorted_ = std::min(n, order_.size());
+    std::ranges::partial_sort(order_, order_.begin() + static_cast<std::ptrdiff_t>(n_sorted_),
+                              [this](std::uint32_t a, std::uint32_t b) {
+                                return distances_[a] != distances_[b] ? distances_[a] < distances_[b] : a < b;
+                              });
+  }
+
   std::size_t n_features_;
-  std::size_t start_ = 0;
-  std::vector<Slot> candidates_;
+  std::size_t n_points_ = 0, n_sorted_ = 0;
+  std::vector<std::size_t> drawn_;
+  std::vector<float> values_;  // of the drawn, row by row; NaN where unknown
+  std::vector<double> units_;  // 1 over the range of each feature, 0 of a constant one
   std::vector<double> distances_;
-  std::vector<std::uint32_t> n_compared_;
   std::vector<std::uint32_t> order_;
 };
 
@@ -119,14 +150,16 @@ struct Queries {
 // other points is there in several completions.
 class Completed {
  public:
-  // `rows` must outlive this. `candidates` draws the candidates: the same for all rows, so that what is predicted for
-  // one does not depend on the others.
+  static constexpr std::size_t kMostRows = 1024;  // of which one is to be made: it takes several times their memory
+
+  // `rows` must outlive this. `candidates` draws the donors: the same for all rows, so that what is predicted for one
+  // does not depend on the others.
   template <class Value>
   Completed(std::span<const float> rows, const PointStore<Value>& points, Rng candidates)
       : n_features_(points.n_features()), n_rows_(rows.size() / n_features_), rows_(rows), given_(rows) {
     if (!has_missing(rows)) return;
     Donors donors(n_features_);
-    donors.draw(points.size(), kNoSlot, candidates);
+    donors.draw(points, points.size(), candidates);
     std::vector<float> values(kCompletions * n_features_);
     for (std::size_t i = 0; i < n_rows_; ++i) {
       add(rows.subspan(i * n_features_, n_features_), points, donors, values);
@@ -153,11 +186,15 @@ class Completed {
  private:
   template <class Value>
   void add(std::span<const float> row, const PointStore<Value>& points, Donors& donors, std::vector<float>& values) {
-    bool is_sorted = false, is_told = false;
+    bool is_compared = false, is_told = false;
     for (std::size_t d = 0; d < n_features_; ++d) {
       if (!std::isnan(row[d])) continue;
-      if (!is_sorted) donors.sort(row.data(), [&](std::size_t other) { return !std::isnan(row[other]); }, points);
-      is_sorted = true;
+      if (!points.missing().is_ever_known(d)) {
+        std::fill_n(values.begin() + static_cast<std::ptrdiff_t>(d * kCompletions), kCompletions, 0.0f);
+        continue;
+      }
+      if (!is_compared) donors.compare(row);
+      is_compared = true;
       is_told |= donors.find_values(d, points, std::span(values).subspan(d * kCompletions, kCompletions));
     }
     for (std::size_t k = 0; k < (is_told ? kCompletions : 1); ++k) {

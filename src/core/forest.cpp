@@ -37,6 +37,13 @@ constexpr std::size_t kFewForgotten = 4;
 // Random numbers apart from those of the trees: for what is filled in when learning, and when predicting.
 constexpr std::uint64_t kSeedOfFills = 0x6669'6c6c'7300'0000u, kSeedOfQueries = 0x7175'6572'6965'7300u;
 
+constexpr std::size_t kLentTogether = 1024;  // points of a set that take values from the same donors
+
+// From whom a point takes values: the group it is in, by its first point, and how many points may lend to it.
+struct Lending {
+  std::size_t group, n;
+};
+
 // What is missing when rows are compared: a number that no value is.
 constexpr float kMissing = std::numeric_limits<float>::infinity();
 
@@ -110,8 +117,8 @@ void Forest<Target, Options>::store(std::span<const float> rows, std::span<const
   const bool is_outdated = n_until_outdated(values) <= n;
   const std::size_t n_more = n - std::min(n, admission.leaving.size());
   const Leaving leaving(std::move(admission.leaving), points_.size());
-  std::optional<Donors> donors;
-  if (has_missing(rows)) donors.emplace(width);
+  std::vector<float> complete;
+  if (has_missing(rows)) complete = filled(rows, values, admission.taken, n_threads, signal);
   points_.reserve(rows, n_more);
   tenure_.reserve(n_more);
   // From here on nothing fails before the points are stored. Those that go are gone even if that is stopped.
@@ -123,9 +130,7 @@ void Forest<Target, Options>::store(std::span<const float> rows, std::span<const
   }
   points_.append(rows, values);
   tenure_.take_in(n_came, admission);
-  for (std::size_t i = points_.size() - n; donors && i < points_.size(); ++i) {
-    fill(static_cast<Slot>(i), one_by_one_ ? i + 1 : points_.size(), *donors);
-  }
+  points_.set_last_rows(complete);
   schedule_.add_points(n);
   on_stored();
   if (measure_) set_expected(points_.size() - n);
@@ -313,24 +318,69 @@ void Forest<Target, Options>::bring_up_to_date(std::size_t n_threads, StopSignal
   settle(n_threads, signal);
 }
 
-// Fills in what is missing of a point from the first `n_donors`. Takes no memory.
+// Fills in what is missing of the points from `first` on, which came with these serials, in groups: those of group
+// `donors_of(i).group` take values from the first `donors_of(i).n` points. Only cells that are missing are written, and
+// only those that are known are read, so that points can be filled side by side.
 template <class Target, class Options>
-void Forest<Target, Options>::fill(Slot slot, std::size_t n_donors, Donors& donors) {
-  const auto is_missing = [&](std::size_t d) { return points_.is_missing(slot, d); };
-  const auto is_to_fill = [&](std::size_t d) { return is_missing(d) && points_.missing().is_ever_known(d); };
-  const auto& features = points_.missing().features();
-  if (std::ranges::none_of(features, [&](std::int32_t d) { return is_to_fill(static_cast<std::size_t>(d)); })) return;
-  const Serial serial = tenure_.serials()[static_cast<std::size_t>(slot)];
-  Rng rng(options_.seed ^ kSeedOfFills ^ schedule_.n_refreshes(), static_cast<std::uint64_t>(serial));
-  donors.draw(n_donors, slot, rng);
-  donors.sort(points_.row(slot), [&](std::size_t d) { return !is_missing(d); }, points_);
-  for (const std::int32_t feature : features) {
-    const std::size_t d = static_cast<std::size_t>(feature);
-    float value = 0.0f;
-    if (!is_to_fill(d)) continue;
-    donors.find_values(d, points_, std::span(&value, 1));
-    points_.fill(slot, d, value);
+template <class DonorsOf>
+void Forest<Target, Options>::fill(std::size_t first, std::span<const Serial> serials, DonorsOf donors_of,
+                                   std::size_t n_threads, StopSignal& signal) {
+  constexpr std::size_t n_together = 64;
+  const std::size_t n = serials.size(), n_features = options_.n_features;
+  const std::uint64_t seed = options_.seed ^ kSeedOfFills ^ schedule_.n_refreshes();
+  parallel_for((n + n_together - 1) / n_together, n_threads, signal, [&] {
+    return [&, donors = Donors(n_features), given = std::vector<float>(n_features), group = ~std::size_t{0}](
+               std::size_t piece, StopProbe& stop) mutable {
+      for (std::size_t i = piece * n_together; i < std::min(n, (piece + 1) * n_together); ++i) {
+        const Slot slot = static_cast<Slot>(first + i);
+        points_.copy_given(slot, given);
+        if (!has_missing(given)) continue;
+        const auto [own_group, n_donors] = donors_of(i);
+        if (own_group != group) {
+          Rng rng(seed, static_cast<std::uint64_t>(serials[own_group]));
+          donors.draw(points_, n_donors, rng);
+          group = own_group;
+        }
+        donors.compare(given);
+        for (std::size_t d = 0; d < n_features; ++d) {
+          float value = 0.0f;
+          if (!std::isnan(given[d])) continue;
+          if (points_.missing().is_ever_known(d)) donors.find_values(d, points_, std::span(&value, 1));
+          points_.fill(slot, d, value);
+        }
+        stop.tick(kCandidates * n_features);
+      }
+    };
+  });
+}
+
+// Rows that are to be stored, with what is missing filled in. Nothing has changed afterwards.
+template <class Target, class Options>
+std::vector<float> Forest<Target, Options>::filled(std::span<const float> rows, std::span<const Value> values,
+                                                   std::span<const std::size_t> taken, std::size_t n_threads,
+                                                   StopSignal& signal) {
+  const std::size_t n_before = points_.size(), n = values.size();
+  std::vector<Serial> serials;
+  for (const std::size_t place : taken) serials.push_back(static_cast<Serial>(tenure_.n_seen() + place));
+  points_.append(rows, values);
+  std::exception_ptr failure;
+  std::vector<float> result;
+  try {
+    // One by one, each knows only those before it. In a set, points share their donors: that is much quicker.
+    fill(
+        n_before, serials,
+        [&](std::size_t i) {
+          return one_by_one_ ? Lending{i, n_before + i + 1} : Lending{i / kLentTogether * kLentTogether, n_before + n};
+        },
+        n_threads, signal);
+    const auto last = points_.rows().last(n * options_.n_features);
+    result.assign(last.begin(), last.end());
+  } catch (...) {
+    failure = std::current_exception();
   }
+  points_.remove_last(n);
+  if (failure) std::rethrow_exception(failure);
+  return result;
 }
 
 // What is filled in came from fewer points than there are now, or from some that were forgotten since. If this is
@@ -340,12 +390,10 @@ Learned<typename Target::Prior> Forest<Target, Options>::learn_measure_and_fill_
                                                                                      StopSignal& signal) {
   std::vector<float> old_rows(points_.rows().begin(), points_.rows().end());
   try {
-    StopProbe stop(signal, true);
-    Donors donors(options_.n_features);
-    for (std::size_t i = 0; i < points_.size(); ++i) {
-      fill(static_cast<Slot>(i), points_.size(), donors);
-      stop.tick(kCandidates * options_.n_features);
-    }
+    const std::size_t n = points_.size();
+    fill(
+        0, tenure_.serials(), [n](std::size_t i) { return Lending{i / kLentTogether * kLentTogether, n}; }, n_threads,
+        signal);
     Learned<Prior> learned = learn_measure(n_threads, signal);
     if (!std::ranges::equal(old_rows, points_.rows())) {
       for (TargetTree& tree : trees_) tree.clear();
@@ -506,19 +554,22 @@ std::vector<NodeIndex> Forest<Target, Options>::apply(std::span<const float> row
                                                       const StopRequested& requested) const {
   const ReentryGuard guard(this);
   const std::shared_lock lock(mutex_);
-  const Completed queries = completed(rows);
-  const std::size_t n = queries.n_rows(), m = trees_.size();
+  const std::size_t n = n_rows(rows), m = trees_.size(), width = options_.n_features;
   std::vector<NodeIndex> result(n * m, kNoNode);
   StopSignal signal(requested);
-  parallel_for(m, n_threads, signal, [&] {
-    return [&](std::size_t t, StopProbe& stop) {
-      if (trees_[t].empty()) return;
-      for (std::size_t i = 0; i < n; ++i) {
-        result[i * m + t] = find_leaf(trees_[t].nodes(), queries.row(queries.begin(i)));
-        stop.tick(kUsualDepth);
-      }
-    };
-  });
+  for (std::size_t first = 0; first < n; first += Completed::kMostRows) {
+    const std::size_t n_here = std::min(Completed::kMostRows, n - first);
+    const Completed queries = completed(rows.subspan(first * width, n_here * width));
+    parallel_for(m, n_threads, signal, [&] {
+      return [&](std::size_t t, StopProbe& stop) {
+        if (trees_[t].empty()) return;
+        for (std::size_t i = 0; i < n_here; ++i) {
+          result[(first + i) * m + t] = find_leaf(trees_[t].nodes(), queries.row(queries.begin(i)));
+          stop.tick(kUsualDepth);
+        }
+      };
+    });
+  }
   return result;
 }
 

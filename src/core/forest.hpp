@@ -145,8 +145,8 @@ class Forest {
     const std::size_t n = n_rows(rows);
     if (!has_missing(rows)) return predict(completed(rows));
     // Not all at once: there are several times as many.
-    constexpr std::size_t most_numbers = std::size_t{1} << 20, most_rows = 1024;
-    const std::size_t n_together = std::clamp<std::size_t>(most_numbers / width, 1, most_rows);
+    constexpr std::size_t most_numbers = std::size_t{1} << 20;
+    const std::size_t n_together = std::clamp<std::size_t>(most_numbers / width, 1, Completed::kMostRows);
     std::vector<double> result(n * width);
     for (std::size_t begin = 0; begin < n; begin += n_together) {
       const std::size_t n_here = std::min(n_together, n - begin);
@@ -202,7 +202,11 @@ class Forest {
   bool must_grow(const TargetTree& tree) const;
   void refresh_measure(std::size_t n_threads, StopSignal& signal);
   Learned<Prior> learn_measure_and_fill_anew(std::size_t n_threads, StopSignal& signal);
-  void fill(Slot slot, std::size_t n_donors, Donors& donors);
+  template <class DonorsOf>
+  void fill(std::size_t first, std::span<const Serial> serials, DonorsOf donors_of, std::size_t n_threads,
+            StopSignal& signal);
+  std::vector<float> filled(std::span<const float> rows, std::span<const Value> values,
+                            std::span<const std::size_t> taken, std::size_t n_threads, StopSignal& signal);
   void store(std::span<const float> rows, std::span<const Value> values, std::size_t n_threads, StopSignal& signal,
              const std::function<void()>& on_stored);
   void forget_slots(std::vector<Slot> slots, std::size_t n_threads, StopSignal& signal);

@@ -154,6 +154,23 @@ void GaussianForest::set_expected(std::size_t first) {
 
 namespace {
 
+// A calibration stretches a law around its mean, which was measured on complete rows. How far completions lie apart is
+// known in units of y, and is not to be stretched: so it is shrunk before.
+void unscale_between(std::vector<Component>& law, std::span<const std::size_t> completion_of, double scale) {
+  if (law.size() != completion_of.size() || law.empty()) return;
+  const std::size_t first = std::ranges::min(completion_of), n = std::ranges::max(completion_of) - first + 1;
+  std::vector<double> masses(n), sums(n);
+  for (std::size_t i = 0; i < law.size(); ++i) {
+    masses[completion_of[i] - first] += law[i].mass;
+    sums[completion_of[i] - first] += law[i].mass * law[i].mean;
+  }
+  const double mean = Mixture(law).moments().mean;
+  for (std::size_t i = 0; i < law.size(); ++i) {
+    const std::size_t k = completion_of[i] - first;
+    law[i].mean -= (1.0 - 1.0 / scale) * (sums[k] / masses[k] - mean);
+  }
+}
+
 constexpr double kLargestShift = 1e10 * kLargestResidual;  // so that squares are numbers
 
 // What turns the units of a tree's prior at a row into those of the forest's. They are the same unless a call was
@@ -258,6 +275,7 @@ void GaussianForest::with_mixtures(std::span<const float> rows, std::size_t n_th
         }
       }
       for (auto& law : laws) law.clear();
+      std::vector<std::vector<std::size_t>> completion_of(n_here);  // per component
       (*walk).walk(std::span<const TargetTree>(trees_), points_, queries.queries(0, queries.size()),
                    [&](std::size_t k, const TargetTree& tree, std::span<const Component> components) {
                      const Units units(tree.measure().prior, to, queries.row(k));
@@ -265,11 +283,13 @@ void GaussianForest::with_mixtures(std::span<const float> rows, std::size_t n_th
                        Component c = calibration_.with_noise(units(component));
                        c.mean += shifts[k];
                        laws[row_of[k]].push_back(c);
+                       completion_of[row_of[k]].push_back(k);
                      }
                      stop.tick(components.size() * n_features);
                    });
       for (std::size_t i = 0; i < n_here; ++i) {
         if (laws[i].empty()) laws[i].push_back({1.0, 0.0, 1.0});  // no tree is grown
+        if (queries.end(i) - queries.begin(i) > 1) unscale_between(laws[i], completion_of[i], calibration_.scale);
         find(begin + i, Mixture(laws[i]), trends[i], to);
         stop.tick(laws[i].size() * 64);
       }

@@ -40,17 +40,19 @@ class MissingCells {
     return column == nullptr ? n_points_ > 0 : column->n_set < n_points_;
   }
 
-  // The first point from `start` on, and then from 0, of which the feature is known; kNone if there is none.
-  std::size_t find_known(std::size_t feature, std::size_t start) const {
-    if (!is_ever_known(feature)) return kNone;
+  // Of the first `n` points the first from `start` on, and then from 0, of which the feature is known; kNone if there
+  // is none.
+  std::size_t find_known(std::size_t feature, std::size_t start, std::size_t n) const {
+    if (!is_ever_known(feature) || n == 0) return kNone;
     const Column* column = find(feature);
     if (column == nullptr) return start;
-    for (std::size_t i = start; i < n_points_; i = (i / kBits + 1) * kBits) {
-      if (const std::size_t point = column->first_clear(i); point < n_points_) return point;
+    for (std::size_t i = start; i < n; i = (i / kBits + 1) * kBits) {
+      if (const std::size_t point = column->first_clear(i); point < n) return point;
     }
-    for (std::size_t i = 0;; i += kBits) {
-      if (const std::size_t point = column->first_clear(i); point < n_points_) return point;
+    for (std::size_t i = 0; i < n; i += kBits) {
+      if (const std::size_t point = column->first_clear(i); point < n) return point;
     }
+    return kNone;
   }
 
   // Takes memory for rows to come; if this throws, nothing has changed.

@@ -77,8 +77,30 @@ class PointStore {
     rows_[static_cast<std::size_t>(slot) * n_features_ + feature] = value;
   }
 
+  // The row as it was given: NaN where a value is missing.
+  void copy_given(Slot slot, std::span<float> row) const {
+    std::copy_n(this->row(slot), n_features_, row.begin());
+    for (const std::int32_t d : missing_.features()) {
+      if (is_missing(slot, static_cast<std::size_t>(d))) {
+        row[static_cast<std::size_t>(d)] = std::numeric_limits<float>::quiet_NaN();
+      }
+    }
+  }
+
   // Exchanges all rows for others that differ only in what stands in the place of missing values.
   void swap_rows(std::vector<float>& others) { rows_.swap(others); }
+
+  // Sets the last rows to others that differ only in what stands in the place of missing values.
+  void set_last_rows(std::span<const float> rows) {
+    std::ranges::copy(rows, rows_.end() - static_cast<std::ptrdiff_t>(rows.size()));
+  }
+
+  // Takes the last points away.
+  void remove_last(std::size_t n) {
+    std::vector<Slot> slots(n);
+    for (std::size_t i = 0; i < n; ++i) slots[i] = static_cast<Slot>(size() - 1 - i);
+    remove(slots, {});
+  }
 
   // Says which values are missing, in a store of points without any; they must be sound.
   void set_missing(std::span<const std::int32_t> features, std::span<const MissingCells::Word> words) {

@@ -68,6 +68,8 @@ class Columns:
         """
         if len(x) != len(self.keys) or self._in_order is None:
             return None
+        if type(x) is not dict and hasattr(x, "__missing__"):  # makes up what it lacks
+            return None
         try:
             row = array("d", self._in_order(x))
         except (KeyError, TypeError, OverflowError):

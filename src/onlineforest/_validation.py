@@ -50,7 +50,8 @@ def check_rows(estimator: Any, X: Any, **options: Any) -> Any:
 
     NaN stays, for a value that is missing. A sparse matrix is made dense.
     """
-    _check_columns_are_numbers(X)
+    if is_into_dataframe(X):
+        X = _columns_of_numbers(X)
     # A value too large for float32 becomes infinite, and is then rejected as such.
     with np.errstate(over="ignore"):
         try:
@@ -78,21 +79,29 @@ _ENCODE = (
 )
 
 
-def _check_columns_are_numbers(X: Any) -> None:
-    """Raise if columns of a data frame are text, categories, times or the like, and name them."""
-    if not is_into_dataframe(X):
-        return
-    schema = nw.from_native(X).schema
+def _columns_of_numbers(X: Any) -> Any:
+    """A data frame whose columns can become numbers.
+
+    Raises if some are text, categories, times or the like, and names them.
+    """
+    frame = nw.from_native(X)
     # What kind of objects there are in a column turns out when they are to become numbers.
     numbers = (nw.Boolean, nw.Object, nw.Unknown)
+    others = {
+        name: dtype
+        for name, dtype in frame.schema.items()
+        if not (dtype.is_numeric() or dtype in numbers[:1])
+    }
     bad = [
         f"{name!r} ({dtype})"
-        for name, dtype in schema.items()
-        if not (dtype.is_numeric() or isinstance(dtype, numbers) or dtype in numbers)
+        for name, dtype in others.items()
+        if dtype not in numbers and frame[name].null_count() < len(frame)
     ]
     if bad:
         shown = ", ".join(bad[:5]) + (", …" if len(bad) > 5 else "")
         raise ValueError(f"X has columns that are not numbers: {shown}. {_ENCODE}")
+    # NA of pandas among objects does not become a number by itself.
+    return X.astype(object).where(X.notna(), np.nan) if others and hasattr(X, "notna") else X
 
 
 def _dense(X: Any, n_numbers: int = 2**20) -> NDArray[np.float32]:
@@ -106,7 +115,7 @@ def _dense(X: Any, n_numbers: int = 2**20) -> NDArray[np.float32]:
 
 def blocks_of(X: Any, n_numbers: int = 2**24) -> Iterator[Any]:
     """X itself; a sparse matrix by blocks of rows, which do not take much memory when dense."""
-    n = X.shape[0] if issparse(X) else 0
+    n = X.shape[0] if issparse(X) and X.ndim == 2 else 0
     if n == 0 or n * X.shape[1] <= n_numbers:
         yield X
         return

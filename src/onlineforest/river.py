@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from itertools import islice
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, overload
 
 import numpy as np
@@ -386,7 +387,12 @@ class MondrianForestClassifier(_MondrianForest, base.MiniBatchClassifier):
         codes = np.array([labels[label] for label in targets], dtype=np.int64)
         with self._unless_refused():
             self._labels = labels
-            self._learn_many(X, codes, sorted(set(starts)))
+            try:
+                self._learn_many(X, codes, sorted(set(starts)))
+            finally:  # an interrupt may come before all labels are learned
+                if self._n_seen():
+                    n_known = len(self._estimator.classes_)
+                    self._labels = dict(islice(labels.items(), n_known))
 
     def predict_proba_many(self, X: IntoDataFrame) -> Any:
         """Predict the probability of each label for each row.

@@ -35,7 +35,8 @@ void check_same(const PointStore<Label>& points, const Cells& cells) {
       for (std::size_t k = points.size(); k-- > 0;) {
         if (const std::size_t i = (start + k) % points.size(); !cells.contains({i, d})) expected = i;
       }
-      CHECK(points.missing().find_known(d, start) == expected);
+      CHECK(points.missing().find_known(d, start, points.size()) == expected);
+      CHECK(expected >= start || points.missing().find_known(d, expected, expected + 1) == expected);
     }
   }
 }
@@ -114,9 +115,9 @@ void test_values_come_from_points_that_are_near_and_know_them() {
   Donors donors(3);
   for (int i = 0; i < 20; ++i) {
     Rng rng(2, static_cast<std::uint64_t>(i));
-    donors.draw(points.size(), kNoSlot, rng);
+    donors.draw(points, points.size(), rng);
     const float row[] = {i % 2 == 0 ? 0.3f : 100.2f, kNan, kNan};
-    donors.sort(row, [&](std::size_t d) { return !std::isnan(row[d]); }, points);
+    donors.compare(row);
     std::vector<float> values(8);
     CHECK(donors.find_values(1, points, values));
     for (const float value : values) CHECK(value == (i % 2 == 0 ? 5.0f : 7.0f));

@@ -147,6 +147,18 @@ def test_columns_that_are_not_numbers_are_named(kind):
         forest.predict(other.assign(d=TEXT))
 
 
+def test_a_column_of_which_nothing_is_known_in_a_batch():
+    forest = MondrianForestClassifier(n_estimators=5, random_state=0)
+    forest.partial_fit(pd.DataFrame({"a": [1.0, 2.0], "b": [3.0, 4.0]}), [0, 1])
+    for nothing in ([None, None], [pd.NA, pd.NA], [np.nan, np.nan], pd.array([None, None], "str")):
+        forest.partial_fit(pd.DataFrame({"a": [3.0, 4.0], "b": nothing}), [0, 1])
+    forest.partial_fit(pd.DataFrame({"a": [1, pd.NA], "b": [None, 5.0]}, dtype=object), [0, 1])
+    forest.partial_fit(pl.DataFrame({"a": [3.0, 4.0], "b": [None, None]}), [0, 1])
+    assert forest.n_samples_seen_ == 14
+    rows = forest._forest.get_state()["rows"].reshape(-1, 2)
+    assert set(rows[:, 1]) == {3.0, 4.0, 5.0}
+
+
 def test_missing_values_of_frames():
     gaps = np.where(X < 1, np.nan, X)
     forest = MondrianForestClassifier(n_estimators=5, random_state=0).fit(gaps, Y)

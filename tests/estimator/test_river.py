@@ -6,9 +6,13 @@ import builtins
 import copy
 import importlib
 import inspect
+import os
 import pickle
+import signal
 import sys
+import threading
 import weakref
+from collections import Counter, defaultdict
 
 import numpy as np
 import pandas as pd
@@ -613,3 +617,31 @@ def test_novelty():
     x, _ = PHISHING[0]
     assert model.novelty_one(x) == 0.0
     assert model.novelty_one(dict.fromkeys(x, 50.0)) > 0.9
+
+
+def test_a_batch_that_is_interrupted_leaves_a_model_that_works():
+    """New labels come all along it: those of what was learned are known, and no others."""
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.normal(size=(20_000, 4)), columns=list("abcd"))
+    y = pd.Series(np.arange(20_000) // 400)
+    model = MondrianForestClassifier(10, seed=0)
+    model.learn_one(X.iloc[0].to_dict(), y[0])
+    timer = threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT))
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        model.learn_many(X, y)
+    n_labels = len(model.predict_proba_one({"a": 1.0}))
+    assert n_labels == len(model.estimator.classes_) < 50
+    model.learn_one(X.iloc[-1].to_dict(), 49)
+    model.learn_many(X[-200:], y[-200:])
+    assert set(model.predict_proba_one({"a": 1.0})) == {*range(n_labels), 49}
+
+
+def test_dicts_that_make_up_what_they_lack():
+    model = MondrianForestClassifier(2, seed=0)
+    model.learn_one(Counter("aab"), 1)
+    model.learn_one(Counter("xyy"), 0)
+    assert model.features == ["a", "b", "x", "y"]
+    sample = defaultdict(float, {"a": 1.0, "b": 2.0, "x": 1.0, "z": 1.0})
+    model.predict_proba_one(sample)
+    assert sorted(sample) == ["a", "b", "x", "z"]
