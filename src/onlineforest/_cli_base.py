@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
 import click
@@ -165,6 +167,35 @@ def table_options(batch_size: str) -> Callable[[Any], Any]:
             "has none, a semicolon, tab or |.",
         ),
     )
+
+
+def checked_file(_: click.Context, __: click.Parameter, path: Path | None) -> Path | None:
+    """A file that can be written, as far as can be told before hours of learning."""
+    if path is not None and path.exists() and not path.is_file():  # a pipe or a device
+        _check_may_write(path, path)
+    elif path is not None:
+        _check_may_write(path, path.resolve().parent)
+    return path
+
+
+def checked_folder(_: click.Context, __: click.Parameter, path: Path | None) -> Path | None:
+    """A folder that can be written to, or made."""
+    if path is not None:
+        whole = path.absolute()
+        _check_may_write(path, next(each for each in (whole, *whole.parents) if each.exists()))
+    return path
+
+
+def _check_may_write(given: Path, to: Path) -> None:
+    code = 0
+    if not to.exists():
+        code = errno.ENOENT
+    elif to != given and not to.is_dir():
+        code = errno.ENOTDIR
+    elif not os.access(to, os.W_OK | (os.X_OK if to.is_dir() else 0)):
+        code = errno.EACCES
+    if code:
+        raise click.ClickException(f"{given}: {os.strerror(code)}")
 
 
 def _checked_delimiter(

@@ -4,23 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-import pyarrow as pa
 
 from onlineforest import plot as pictures
 from onlineforest._atomic import replacing
-from onlineforest._cli_base import BadRows, Command, Group, examples, option, options
+from onlineforest._cli_base import BadRows, Command, Group, checked_file, examples, option, options
 from onlineforest._columns import Kind, Wanted
 from onlineforest._extras import require
 from onlineforest._load import load
 from onlineforest._plot_base import new_figure
 from onlineforest._predictions import features_in, rows_for
 from onlineforest._prequential import read_curve
-from onlineforest._tables import in_batches, open_table
+from onlineforest._tables import open_table, sampled
 from onlineforest._training import Forest, Roles, target_of, wanted_of
 
 if TYPE_CHECKING:
@@ -32,10 +30,10 @@ _FORMATS = (".png", ".svg", ".pdf")
 _NAMES = {"log_loss": "log loss", "rmse": "RMSE", "mae": "mean absolute error"}
 
 
-def _checked_output(_: click.Context, __: click.Parameter, path: Path) -> Path:
+def _checked_output(context: click.Context, option: click.Parameter, path: Path) -> Path | None:
     if path.suffix.lower() not in _FORMATS:
         raise click.BadParameter(f"{path} must end in .png, .svg or .pdf.")
-    return path
+    return checked_file(context, option, path)
 
 
 _output = option(
@@ -90,7 +88,7 @@ _points = options(
         show_default=True,
         metavar="N",
         section=_POINTS,
-        help="How many of the first rows.",
+        help="How many rows: a random sample of all of --data, always the same.",
     ),
 )
 
@@ -217,8 +215,8 @@ def importances(model: Path, output: Path, max_features: int) -> None:
     "--measure",
     metavar="NAME",
     section=_PICTURE,
-    help="Which measure: accuracy, log_loss, rmse, mae, coverage or width. Default: accuracy or "
-    "rmse.",
+    help="Which measure: accuracy, log_loss, rmse, mae, coverage or width (these two "
+    "only in the curve of `evaluate`). Default: accuracy or rmse.",
 )
 @_output
 def curve(curve_file: Path, output: Path, measure: str | None) -> None:
@@ -315,9 +313,12 @@ def _read_points(
         if target is not None:
             roles = Roles(target, features)
             wanted = wanted_of(table, roles, forest)
-        tables = in_batches(table.read(wanted, BadRows(skip=False)), rows)
-        batch: pa.Table = next(islice(tables, 1), None)
-    if batch is None:
-        raise ValueError(f"{data} has no rows.")
+        # A bad row, wherever it is, need not spoil a picture.
+        bad_rows = BadRows(skip=True)
+        batch = sampled(table.read(wanted, bad_rows), rows)
+    if not batch:
+        raise ValueError(f"{data} has no rows to draw.{bad_rows.words(' ')}")
+    if bad_rows.n:
+        click.echo(bad_rows.words(), err=True)
     X = rows_for(forest, batch.select(list(features)))
     return X, None if target is None else target_of(batch, roles)

@@ -11,7 +11,7 @@ from typing import Any, BinaryIO
 import click
 
 from onlineforest._atomic import replacing
-from onlineforest._cli_base import BadRows, Command, examples, option, table_options
+from onlineforest._cli_base import BadRows, Command, checked_file, examples, option, table_options
 from onlineforest._load import load
 from onlineforest._predictions import CsvWriter, ParquetWriter, Question, predictions
 from onlineforest._tables import open_table
@@ -76,6 +76,7 @@ _EXAMPLES = examples(
     "--output",
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="FILE",
+    callback=checked_file,
     section=_OUTPUT,
     help="Parquet if it ends in .parquet, otherwise CSV. Default: CSV to standard output.",
 )

@@ -6,7 +6,7 @@ import json
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -17,13 +17,15 @@ from onlineforest._cli_base import (
     INTERRUPTED,
     BadRows,
     Command,
+    checked_file,
+    checked_folder,
     examples,
     option,
     options,
     table_options,
 )
 from onlineforest._cli_progress import MEASURES, Reporter, measures
-from onlineforest._columns import BadRow, Table, listed
+from onlineforest._columns import BadRow, Table, TableError, listed
 from onlineforest._extras import require
 from onlineforest._interrupts import Interrupts
 from onlineforest._prequential import CurveFile, Measures
@@ -123,8 +125,9 @@ forest_options = options(
 )
 
 _BATCH_HELP = (
-    f"Rows learned at a time. Default: {DEFAULT_BATCH:,}. Each batch is predicted before it is "
-    "learned. A forest depends a little on how its data were cut into batches."
+    f"Rows learned at a time, N. Default: {DEFAULT_BATCH:,}. Each batch is predicted before it is "
+    "learned: what is measured is how well the next N rows are predicted before any of their "
+    "labels is known. A forest depends a little on how its data were cut into batches."
 )
 
 
@@ -170,6 +173,7 @@ _EVALUATE_EXAMPLES = examples(
     type=_FILE,
     required=True,
     metavar="FILE",
+    callback=checked_file,
     section=_DATA,
     help="Where to save the forest (.safetensors). Replaced when the new one is complete.",
 )
@@ -188,6 +192,7 @@ _EVALUATE_EXAMPLES = examples(
     "--checkpoints",
     type=click.Path(path_type=Path, file_okay=False),
     metavar="FOLDER",
+    callback=checked_folder,
     section=_SAFETY,
     help="Save the forest now and then; the last three are kept. If the command is killed, only "
     "what came after the last one is lost.",
@@ -225,6 +230,7 @@ _EVALUATE_EXAMPLES = examples(
     "--curve",
     type=_FILE,
     metavar="FILE",
+    callback=checked_file,
     section=_SHOWN,
     help="Write the learning curve as CSV: samples learned, and each measure over all samples "
     "until then and over the batch alone.",
@@ -244,7 +250,7 @@ def train(**given: Any) -> None:
     with _opened(given) as run:
         store = Store(given["model"], checkpointer)
         if not given["resume"]:
-            store.check_is_new()
+            store.check_is_new(given["from_"])
         start = run.start(given, found_forest(store, given["resume"], given["from_"]))
         if given["resume"] and not start.words:
             run.reporter.say("Nothing to go on from: starting anew.")
@@ -289,11 +295,17 @@ def train(**given: Any) -> None:
     "--picture",
     type=_FILE,
     metavar="FILE",
+    callback=checked_file,
     section=_SHOWN,
     help="Draw the learning curve: .png, .svg or .pdf.",
 )
 @option(
-    "--curve", type=_FILE, metavar="FILE", section=_SHOWN, help="Write the learning curve as CSV."
+    "--curve",
+    type=_FILE,
+    metavar="FILE",
+    callback=checked_file,
+    section=_SHOWN,
+    help="Write the learning curve as CSV.",
 )
 @option("--json", "as_json", is_flag=True, section=_SHOWN, help="The measures as JSON.")
 @option("-q", "--quiet", is_flag=True, section=_SHOWN, help="Show no progress.")
@@ -327,6 +339,8 @@ def evaluate(**given: Any) -> None:
         _show_measures(training, run.reporter.seconds, given)
         if given["picture"] is not None:
             _draw(curve, given["picture"])
+        if given["curve"] is not None:
+            run.reporter.say(f"Saved {given['curve']}")
 
 
 class Run:
@@ -361,7 +375,7 @@ class Run:
     ) -> None:
         """Learn all of the table, show how it goes, save checkpoints."""
         n_start = n_before = training.rows
-        with ExitStack() as stack:
+        with ExitStack() as stack, self._ended_by_interrupts():
             curves: list[CurveFile | Curve] = [] if curve is None else [curve]
             if curve_path is not None:
                 curves.append(stack.enter_context(closing(CurveFile(curve_path, n_start))))
@@ -378,6 +392,14 @@ class Run:
                 if checkpointer is not None:
                     checkpointer.update(training.forest, training.position().as_json())
         self.n_now = training.rows - n_start
+
+    @contextmanager
+    def _ended_by_interrupts(self) -> Iterator[None]:
+        try:
+            yield
+        except TableError:
+            self.interrupts.check()  # as for bad rows: in a pipe, a quote may be cut off
+            raise
 
     def _on_bad_row(self, bad: BadRow) -> None:
         # Ctrl-C ends those, too, who write into a pipe: what comes last from it is often cut off.
@@ -408,7 +430,8 @@ def _choices(given: dict[str, Any]) -> Choices:
         "seed": "random_state",
     }
     parameters = {names[key]: given[key] for key in names if given[key] is not None}
-    return Choices(given["task"], parameters, given["jobs"], given["batch_size"])
+    learn = not given.get("no_learn", False)
+    return Choices(given["task"], parameters, given["jobs"], given["batch_size"], learn)
 
 
 def _checkpointer(given: dict[str, Any]) -> Checkpointer | None:
@@ -426,8 +449,8 @@ def _checkpointer(given: dict[str, Any]) -> Checkpointer | None:
     return Checkpointer(folder, every_seconds=seconds, every_samples=samples)
 
 
-def _save(training: Training, store: Store) -> None:
-    position = training.position().as_json()
+def _save(training: Training, store: Store, is_finished: bool = True) -> None:
+    position = replace(training.position(), is_finished=is_finished).as_json()
     if store.checkpointer is not None:
         store.checkpointer.save(training.forest, position)
     write_model(training.forest, store.model, position)
@@ -439,7 +462,7 @@ def _save_interrupted(run: Run, training: Training, store: Store) -> NoReturn:
         say("Interrupted before anything was learned; nothing saved.")
         sys.exit(INTERRUPTED)
     try:
-        _save(training, store)
+        _save(training, store, is_finished=False)
     except KeyboardInterrupt:
         say("Interrupted again while saving: files are as they were before.")
         sys.exit(INTERRUPTED)
@@ -460,7 +483,8 @@ def _save_finished(run: Run, training: Training, store: Store) -> None:
         return
     _save(training, store)
     means = measures(training.measures.means(), most=2).removeprefix(", ")
-    predicted = f" Predicted before they were learned: {means}." if means else ""
+    over = "" if run.n_now == training.rows else f", over all {training.rows:,} samples"
+    predicted = f" Predicted before they were learned{over}: {means}." if means else ""
     run.reporter.say(
         f"Learned {run.n_now:,} samples in {seconds:.1f} s ({run.n_now / seconds:,.0f}/s)."
         f"{predicted} Saved {store.model}.{run.bad_rows.words(' ')}"

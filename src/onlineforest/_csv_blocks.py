@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import csv
 import io
+from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
@@ -49,7 +50,29 @@ def blocks_of(read: Callable[[int], bytes], delimiter: Callable[[bytes], str]) -
             yield Block(data, line)
             line += n_lines(data)
     if rest:
+        _check_quotes(Block(rest, line), separator)
         yield Block(rest, line)
+
+
+def _check_quotes(last: Block, delimiter: str) -> None:
+    """Raise if a quote that is open at the end has made many lines one field of one row.
+
+    If it is in the last line, that was cut off, perhaps, and is judged as others are.
+    """
+    # In quotes, what is added is a part of the last field; otherwise it is a record.
+    data = last.data.rstrip(b"\r\n") + b"\nx"
+    text = io.StringIO(data.decode("latin-1"), newline="")
+    try:
+        records = deque(csv.reader(text, delimiter=delimiter), maxlen=1)
+    except csv.Error:  # a field too long: found, and said, when the block is read
+        return
+    n_swallowed = n_lines(records[0][-1].encode("latin-1")) - 1
+    if n_swallowed > 0:
+        line = last.first_line + n_lines(data) - 1 - n_swallowed
+        raise TableError(
+            f"line {line:,}: a quote that is opened in this line is never closed, so that "
+            "none of the lines after it can be read."
+        )
 
 
 def n_lines(data: bytes) -> int:

@@ -209,7 +209,9 @@ class CsvTable:
                     yield line, record
                 line = block.first_line + reader.line_num
         except csv.Error as error:
-            raise TableError(f"{self.name}, line {line:,}: {error}.") from error
+            raise TableError(
+                f"{self.name}, line {line:,}: {error}. Is a quote left open?"
+            ) from error
 
     def _check_length(self, row: list[str]) -> None:
         if len(row) != len(self.names):

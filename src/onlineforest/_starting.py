@@ -13,6 +13,7 @@ from typing import Any
 
 from onlineforest._checkpoints import Checkpointer
 from onlineforest._classifier import MondrianForestClassifier
+from onlineforest._container import parse_json, read_header
 from onlineforest._load import load, load_with_position
 from onlineforest._regressor import MondrianForestRegressor
 from onlineforest._training import DEFAULT_BATCH, Forest, Position, TrainingError, finish_last_batch
@@ -35,6 +36,7 @@ class Choices:
     parameters: Mapping[str, Any] = field(default_factory=dict)  # those that were given
     n_jobs: int | None = None
     batch_size: int | None = None
+    learn: bool = True
 
 
 @dataclass(frozen=True)
@@ -73,12 +75,17 @@ class Store:
             return checkpoint or model
         return model if _rows(model.stored) > _rows(checkpoint.stored) else checkpoint
 
-    def check_is_new(self) -> None:
-        """Raise if the checkpoints of another run would be mixed with those of this one."""
+    def check_is_new(self, from_: Path | None = None) -> None:
+        """Raise if an unfinished run would be lost, or its checkpoints mixed with those of this."""
         if self.checkpointer is not None and any(self.checkpointer.folder.glob("checkpoint-*")):
             raise ChoiceError(
                 f"{self.checkpointer.folder} has checkpoints already. Go on from them with "
                 "--resume, or name another folder."
+            )
+        if self.model != from_ and self.model.is_file() and _is_unfinished(self.model):
+            raise ChoiceError(
+                f"{self.model} is the model of a run that was interrupted. Go on from it with "
+                "--resume; to start anew, delete it or name another file."
             )
 
 
@@ -108,12 +115,21 @@ def started(choices: Choices, found: Found | None, source: str) -> Start:
     if choices.n_jobs is not None:
         found.forest.set_params(n_jobs=choices.n_jobs)
     if not found.is_resumed:
-        words = f"Going on with {found.path}, of {found.forest.n_samples_seen_:,} samples."
+        doing = "Going on with" if choices.learn else "Predicting with"
+        words = f"{doing} {found.path}, of {found.forest.n_samples_seen_:,} samples."
         return Start(found.forest, Position(0, batch_size, source), words)
     position = _checked_position(choices, found, source)
     finish_last_batch(found.forest)
     words = f"Going on from {found.path}, after {position.rows:,} samples."
     return Start(found.forest, position, words)
+
+
+def _is_unfinished(model: Path) -> bool:
+    try:
+        position = Position.from_json(parse_json(read_header(model).metadata["position"], "it"))
+    except (ValueError, KeyError, OSError):  # no model of a run: it is replaced, as the help says
+        return False
+    return position is not None and not position.is_finished
 
 
 def _rows(stored: Any) -> int:

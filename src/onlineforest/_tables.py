@@ -6,6 +6,7 @@ told with its place, and is left out.
 
 from __future__ import annotations
 
+import difflib
 import gzip
 import os
 import sys
@@ -15,9 +16,10 @@ from io import BufferedReader, RawIOBase
 from shutil import copyfileobj
 from typing import Any, BinaryIO, cast
 
+import numpy as np
 import pyarrow as pa
 
-from onlineforest._columns import Column, Table, TableError, listed
+from onlineforest._columns import Column, Table, TableError, listed, printable
 from onlineforest._csv_tables import CsvTable
 from onlineforest._parquet_tables import ParquetTable
 
@@ -61,6 +63,8 @@ def named(table: Table, name: str) -> Column:
         hint = " The first line must be a header: is it one?"
     elif len(names) == 1:
         hint = " Is another delimiter meant?"
+    elif close := difflib.get_close_matches(name, names, n=1):
+        hint = f" Did you mean {printable(close[0])}?"
     raise TableError(f"{table.name} has no column {name!r}. Its columns are {listed(names)}.{hint}")
 
 
@@ -80,6 +84,20 @@ def in_batches(tables: Iterator[pa.Table], size: int) -> Iterator[pa.Table]:
         held, n_held = [joined.slice(n_whole)], n_held - n_whole
     if n_held:
         yield pa.concat_tables(held)
+
+
+def sampled(tables: Iterator[pa.Table], n: int) -> pa.Table | None:
+    """A random n of all rows, in their order, always the same; all if there are fewer."""
+    rng = np.random.default_rng(0)
+    held: pa.Table | None = None
+    keys = np.empty(0)  # of those held: the smallest of all, and any n are as likely to have these
+    for table in tables:
+        held = table if held is None else pa.concat_tables([held, table])
+        keys = np.concatenate([keys, rng.random(len(table))])
+        if len(keys) > n:
+            kept = np.sort(np.argpartition(keys, n - 1)[:n])
+            held, keys = held.take(kept), keys[kept]
+    return held
 
 
 def without_first(tables: Iterator[pa.Table], n: int) -> Iterator[pa.Table]:

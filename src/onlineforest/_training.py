@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 from sklearn.exceptions import NotFittedError
@@ -102,6 +103,13 @@ def wanted_of(table: Table, roles: Roles, forest: Forest) -> dict[str, Wanted]:
     """
     features = {name: Wanted(Kind.NUMBER) for name in roles.features}
     target = Wanted(Kind.NUMBER, is_needed=True, largest=LARGEST_VALUE)
+    if isinstance(forest, MondrianForestRegressor):
+        _check_are_not(
+            table,
+            [named(table, roles.target)],
+            {Looks.TEXT},
+            "where numbers were wanted: --task classify learns classes",
+        )
     if isinstance(forest, MondrianForestClassifier):
         target = Wanted(_kind_of_labels(named(table, roles.target), forest), is_needed=True)
     wanted = {**features, roles.target: target}
@@ -157,6 +165,7 @@ class Position:
     batch_size: int
     source: str  # the table's fingerprint
     measures: Measures = field(default_factory=Measures)
+    is_finished: bool = True  # False if the run was interrupted, and is to go on
 
     def as_json(self) -> dict[str, Any]:
         """What is stored with the forest."""
@@ -165,6 +174,7 @@ class Position:
             "batch_size": self.batch_size,
             "source": self.source,
             "measures": self.measures.as_json(),
+            **({} if self.is_finished else {"is_finished": False}),
         }
 
     @classmethod
@@ -176,8 +186,32 @@ class Position:
                     measures = Measures.from_json(others.get("measures"))
                 except ValueError:
                     return None
-                return cls(rows, size, source, measures) if rows >= 0 and size > 0 else None
+                is_finished = others.get("is_finished") is not False
+                is_sound = rows >= 0 and size > 0
+                return cls(rows, size, source, measures, is_finished) if is_sound else None
         return None
+
+
+@dataclass(frozen=True)
+class _Batch:
+    """Rows to be learned together; if it is but one, it is there as an array, too."""
+
+    X: pa.Table
+    y: NDArray[Any]
+    ids: list[Any] | None
+    row: NDArray[np.float32] | None = None
+
+
+def _cut(table: pa.Table, roles: Roles, size: int) -> Iterator[_Batch]:
+    """A batch as it is; for batches of one, however many rows there are, one after the other."""
+    X, y = table.select(list(roles.features)), target_of(table, roles)
+    ids = None if roles.id is None else table.column(roles.id).to_pylist()
+    if size > 1:
+        yield _Batch(X, y, ids)
+        return
+    rows = np.stack([column.to_numpy() for column in X.columns], axis=1).astype(np.float32)
+    for i, row in enumerate(rows):
+        yield _Batch(X.slice(i, 1), y[i : i + 1], None if ids is None else ids[i : i + 1], row)
 
 
 class Training:
@@ -198,6 +232,7 @@ class Training:
         self._next: tuple[int, Measures] | None = None
         self._evaluate, self._coverage, self._learn = evaluate, coverage, learn
         self._n_passed = start.rows
+        self._has_same_names = False
 
     @property
     def rows(self) -> int:
@@ -222,23 +257,24 @@ class Training:
         `check` is called before a batch is learned, and may raise to end it there.
         """
         rows = without_first(table.read(wanted, on_bad_row), self._start.rows)
-        for batch in in_batches(rows, self._start.batch_size):
-            check()
-            self._step(batch, roles)
-            yield self.rows
+        size = self._start.batch_size
+        tables = in_batches(rows, size) if size > 1 else rows
+        for table_part in tables:
+            for batch in _cut(table_part, roles, size):
+                check()
+                self._step(batch)
+                yield self.rows
 
-    def _step(self, batch: pa.Table, roles: Roles) -> None:
-        X, y = batch.select(list(roles.features)), target_of(batch, roles)
-        first = self.rows + 1
+    def _step(self, batch: _Batch) -> None:
+        y, first = batch.y, self.rows + 1
         try:
-            self.last = self._measured(X, y)
+            self.last = self._measured(batch)
             after = self.measures + self.last
             if not self._learn:
                 self._n_passed, self.measures = self._n_passed + len(y), after
                 return
             self._next = (self.rows + len(y), after)
-            ids = None if roles.id is None else batch.column(roles.id).to_pylist()
-            self.forest.partial_fit(X, y, ids=ids)
+            self._learn_batch(batch)
         except ValueError as error:
             where = f"samples {first:,} to {first + len(y) - 1:,}"
             raise TrainingError(f"{where}: {first_line(error)}") from error
@@ -249,13 +285,42 @@ class Training:
         if self._next is not None and self.rows == self._next[0]:
             self.measures, self._next = self._next[1], None
 
-    def _measured(self, X: pa.Table, y: NDArray[Any]) -> Measures:
+    def _learn_batch(self, batch: _Batch) -> None:
+        x = self._only_row(batch)
+        # One of a new class, or with an id, takes the long way in any case.
+        if x is None or batch.ids is not None or not self._is_known(batch.y):
+            self.forest.partial_fit(batch.X, batch.y, ids=batch.ids)
+        else:
+            self.forest.learn_one(x, batch.y[0].item())
+
+    def _is_known(self, y: NDArray[Any]) -> bool:
         forest = self.forest
+        return isinstance(forest, MondrianForestRegressor) or bool((forest.classes_ == y[0]).any())
+
+    def _only_row(self, batch: _Batch) -> NDArray[np.float32] | None:
+        """The row of a batch of one, if the forest has its columns in this order; None otherwise.
+
+        Methods for one row are many times quicker, but look at no names.
+        """
+        if batch.row is None:
+            return None
+        if not self._has_same_names and is_fitted(self.forest):
+            names = getattr(self.forest, "feature_names_in_", ())
+            self._has_same_names = list(names) == batch.X.column_names
+        return batch.row if self._has_same_names else None
+
+    def _measured(self, batch: _Batch) -> Measures:
+        forest, X, y, x = self.forest, batch.X, batch.y, self._only_row(batch)
         if not self._evaluate or not is_fitted(forest) or forest.n_samples_stored_ == 0:
             return Measures()
         if isinstance(forest, MondrianForestClassifier):
-            return measure_classes(forest.classes_, forest.predict_proba(X), y)
-        measures = measure_values(forest.predict(X), y)
+            one = None if x is None else forest.predict_proba_one(x)[np.newaxis]
+            return measure_classes(
+                forest.classes_, forest.predict_proba(X) if one is None else one, y
+            )
+        measures = measure_values(
+            forest.predict(X) if x is None else np.array([forest.predict_one(x)]), y
+        )
         if self._coverage is None:
             return measures
         return measures + measure_intervals(forest.predict_interval(X, self._coverage), y)

@@ -21,7 +21,13 @@ import pytest
 from click.testing import CliRunner
 
 import onlineforest
-from onlineforest import MondrianForestClassifier, MondrianForestRegressor, _cli, _cli_progress
+from onlineforest import (
+    MondrianForestClassifier,
+    MondrianForestRegressor,
+    _cli,
+    _cli_plot,
+    _cli_progress,
+)
 from onlineforest._interrupts import Interrupts
 from support.bits import assert_same_forest
 
@@ -316,6 +322,54 @@ def test_interrupted_anywhere_it_can_be_gone_on_with(folder, monkeypatch, n_lear
     assert (folder / "m.st").read_bytes() == (folder / "whole.st").read_bytes()
 
 
+def test_an_interrupted_model_is_not_replaced_unasked(folder, monkeypatch):
+    learn = MondrianForestClassifier.partial_fit
+
+    def interrupted(forest, X, y, ids=None):
+        if forest.__sklearn_is_fitted__():
+            raise KeyboardInterrupt
+        return learn(forest, X, y, ids=ids)
+
+    options = ["train", "data.csv", *CLASSIFY, *SMALL, "-o", "m.st"]
+    with monkeypatch.context() as patch:
+        patch.setattr(MondrianForestClassifier, "partial_fit", interrupted)
+        assert run(*options).exit_code == 130
+    before = (folder / "m.st").read_bytes()
+    result = run(*options)
+    assert result.exit_code == 2 and "Go on from it with --resume" in result.output
+    assert "delete it or name another file" in result.output
+    assert (folder / "m.st").read_bytes() == before
+    assert "over all 500 samples: accuracy" in fine(*options, "--resume").output
+    fine(*options)  # what is finished may be replaced
+
+
+def test_an_output_that_cannot_be_written_is_told_before_anything_is_read(models):
+    picture = ["-o", "no/p.png"]
+    for arguments in (
+        ["train", "-", *CLASSIFY, "-o", "no/m"],
+        ["train", "-", *CLASSIFY, "-o", "data.csv/m"],
+        ["train", "-", *CLASSIFY, "-o", "m", "--curve", "no/c.csv"],
+        ["train", "-", *CLASSIFY, "-o", "m", "--checkpoints", "data.csv/c"],
+        ["evaluate", "-", *CLASSIFY, "--curve", "no/c.csv"],
+        ["evaluate", "-", *CLASSIFY, "--picture", "no/c.png"],
+        ["predict", "kinds.st", "-", "-o", "no/out.csv"],
+        ["plot", "surface", "kinds.st", "--data", "-", *picture],
+        ["plot", "curve", "none.csv", *picture],
+    ):
+        result = run(*arguments, input=b"")  # which would be an error, if it were read
+        words = r"Error: (no|data\.csv)/.*: (No such file or|Not a) directory\n"
+        assert result.exit_code == 1 and re.fullmatch(words, result.output), arguments
+
+
+def test_a_quote_left_open_is_no_row_to_skip(folder):
+    lines = (folder / "data.csv").read_text().splitlines()
+    lines[300] = lines[300].replace(",", ',"', 1)
+    (folder / "open.csv").write_text("\n".join(lines))
+    result = run("train", "open.csv", *CLASSIFY, *SMALL, "-o", "m.st", "--skip-bad-rows")
+    assert result.exit_code == 1 and "open.csv, line 301: a quote" in result.output
+    assert not (folder / "m.st").exists()
+
+
 def test_other_commands_end_with_the_same_code(models, monkeypatch):
     def interrupted(*_):
         raise KeyboardInterrupt
@@ -428,6 +482,19 @@ def test_evaluate_a_model_without_learning(models):
     right = forest.predict(frame[["a", "b", "c"]]) == frame.kind.to_numpy(str)
     assert facts["accuracy"] == pytest.approx(right.mean()) and facts["predicted"] == 500
     assert (models / "kinds.st").read_bytes() == before
+    output = fine("evaluate", "data.csv", *options[:5], "--curve", "c.csv").output
+    assert "Predicting with kinds.st, of 500 samples." in output and "Saved c.csv" in output
+
+
+def test_points_are_of_the_whole_file_and_bad_ones_are_left_out(models, monkeypatch):
+    drawn = []
+    monkeypatch.setattr(_cli_plot.pictures, "novelty_map", lambda forest, X, **_: drawn.append(X))
+    frame = stream(500).assign(a=np.arange(500.0), b=1, c=2)
+    frame.astype({"b": object}).assign(b=lambda f: f.b.where(f.a != 9, "oops")).to_csv("t.csv")
+    arguments = ["novelty", "kinds.st", "--data", "t.csv", "--rows", "50", "-o", "p.png"]
+    assert "Skipped 1 bad row: t.csv, line 11" in fine("plot", *arguments).output
+    values = np.asarray(drawn[0])[:, 0]
+    assert len(values) == 50 and 150 < values.mean() < 350
 
 
 def test_plots(models):
@@ -456,6 +523,9 @@ def test_plots(models):
         (["train", "data.csv", *CLASSIFY[:2], *CLASSIFY[4:], "-o", "m"], 2, "option '--task'"),
         (["train", "data.csv", *CLASSIFY], 2, "Missing option '-o'"),
         (["train", "data.csv", "--target", "sort", *CLASSIFY[2:], "-o", "m"], 1, "no column"),
+        (["train", "data.csv", "--target", "kin", *CLASSIFY[2:], "-o", "m"], 1, "mean 'kind'?"),
+        (["train", "data.csv", "--target", "kind", *REGRESS[2:6], "--drop", "value", "-o", "m"],
+         1, "--task classify learns classes"),
         (["train", "none.csv", *CLASSIFY, "-o", "m"], 1, "none.csv: No such file or directory"),
         (["train", ".", *CLASSIFY, "-o", "m"], 1, ".: Is a directory"),
         (["train", "data.csv", *CLASSIFY, *SMALL, "-o", "no/m"], 1, "no/m: No such file"),

@@ -16,7 +16,7 @@ from onlineforest import _csv_blocks
 from onlineforest._columns import Kind, Looks, TableError, Wanted
 from onlineforest._csv_blocks import blocks_of, end_of_last_record
 from onlineforest._csv_tables import CsvTable
-from onlineforest._tables import in_batches, named, open_table, without_first
+from onlineforest._tables import in_batches, named, open_table, sampled, without_first
 
 NUMBER, TEXT, WHOLE = Wanted(Kind.NUMBER), Wanted(Kind.TEXT), Wanted(Kind.WHOLE, is_needed=True)
 
@@ -181,6 +181,30 @@ def test_columns_that_are_not_asked_for_may_hold_anything():
     assert rows == {"a": [1.0, 2.0, 3.0]} and bad == []
 
 
+def test_a_quote_that_would_swallow_the_rows_after_it_is_told_with_its_line():
+    lines = [f"{i},red" for i in range(3000)]
+    lines[1500] = '1500,"two\nlines"'
+    for place, cell in ((2000, '"2000,red'), (2000, '2000,"red')):
+        broken = "\n".join(["a,b", *lines[:place], cell, *lines[place + 1 :], ""])
+        with pytest.raises(
+            TableError, match=r"a\.csv, line 2,003: a quote .* none of the lines after"
+        ):
+            read(broken.encode(), {"a": NUMBER})
+    rows, _ = read("\n".join(["a,b", *lines]).encode(), {"a": NUMBER})
+    assert len(rows["a"]) == 3000
+
+
+def test_a_sample_is_of_all_rows_whatever_they_come_in():
+    def tables(size):
+        table = pa.table({"a": list(range(1000))})
+        return (table.slice(i, size) for i in range(0, 1000, size))
+
+    samples = [sampled(tables(size), 100)["a"].to_pylist() for size in (7, 100, 1000)]
+    assert samples[0] == samples[1] == samples[2] == sorted(set(samples[0]))
+    assert len(samples[0]) == 100 and 400 < np.mean(samples[0]) < 600
+    assert len(sampled(tables(30), 5000)) == 1000 and sampled(iter([]), 5) is None
+
+
 def test_a_late_bad_row_is_found_at_its_line(monkeypatch):
     monkeypatch.setattr(_csv_blocks, "BLOCK_BYTES", 1 << 12)
     lines = [f"{i},{i}.5" for i in range(20_000)]
@@ -310,7 +334,13 @@ def test_what_csv_writes_is_read_whatever_the_blocks(rows, block):
 def test_blocks_are_the_file_cut_between_lines(data):
     data = b"".join(data)
     stream = io.BytesIO(data)
-    blocks = list(blocks_of(lambda n: stream.read(5), lambda start: ","))
+    blocks = []
+    try:
+        blocks.extend(blocks_of(lambda n: stream.read(5), lambda start: ","))
+    except TableError:  # it ends in quotes, after all blocks but the last
+        n_bytes = sum(len(block.data) for block in blocks)
+        assert b'"' in data[n_bytes:] and b"\n" in data[n_bytes:]
+        data = data[:n_bytes]
     assert b"".join(block.data for block in blocks) == data
     for block, after in pairwise(blocks):
         assert block.data.endswith(b"\n")

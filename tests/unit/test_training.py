@@ -5,6 +5,7 @@ import io
 import math
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from sklearn.metrics import log_loss
 
@@ -73,6 +74,29 @@ def test_it_learns_what_partial_fit_learns():
     assert list(training.forest.feature_names_in_) == ["a", "b"]
     assert training.rows == 95 and training.measures.n == 85
     assert training.measures.means()["accuracy"] == pytest.approx(n_right / 85)
+
+
+@pytest.mark.parametrize("kind", [MondrianForestClassifier, MondrianForestRegressor])
+def test_rows_one_by_one_are_learned_and_measured_as_batches_of_one(kind):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 2))
+    labels = np.where(X[:, 0] > 0, "up", "down").tolist()
+    labels[30] = "aside"  # a class not known until then
+    y = labels if kind is MondrianForestClassifier else X.sum(axis=1).tolist()
+    X[7, 1] = np.nan
+    lines = [f"n,{a},{b},{value}" for (a, b), value in zip(X.tolist(), y, strict=True)]
+    text = "\n".join(["name,a,b,way", *lines])
+    training = trained(text, kind(5, random_state=0), batch_size=1)
+    forest, measures = kind(5, random_state=0), Measures()
+    for i in range(60):
+        row, truth = pa.table(dict(zip("ab", X[i : i + 1].T, strict=True))), np.array(y[i : i + 1])
+        if i and kind is MondrianForestClassifier:
+            measures += measure_classes(forest.classes_, forest.predict_proba(row), truth)
+        elif i:
+            measures += measure_values(forest.predict(row), truth)
+        forest.partial_fit(row, truth)
+    assert_same_forest(training.forest, forest)
+    assert training.measures == measures and training.rows == 60
 
 
 @pytest.mark.parametrize("stop_at", [10, 50, 100])
