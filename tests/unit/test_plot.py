@@ -355,10 +355,11 @@ def test_what_is_left_out_of_a_regressor_tells_its_number_alone(diabetes):
     assert [text.get_text() for text in axes.texts] == [f"n = {tree.n_points[tree.root]:,}"]
 
 
-def test_labels_of_a_new_tree_do_not_overlap():
+def test_labels_of_a_tree_do_not_overlap_in_axes_of_usual_size():
     X = np.random.default_rng(0).normal(size=(3000, 8))
     y = 1e3 * X[:, 0] - 1e3 * X[:, 1]
-    axes = rendered(plot.tree(MondrianForestRegressor(1, random_state=0).fit(X, y)))
+    forest = MondrianForestRegressor(1, random_state=0).fit(X, y)
+    axes = rendered(plot.tree(forest, ax=Figure(layout="constrained").subplots()))
     boxes = [text.get_window_extent() for text in axes.texts]
     assert len(boxes) > 12
     assert not any(one.overlaps(two) for i, one in enumerate(boxes) for two in boxes[:i])
