@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 # hard to see on white.
 COLOURS = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9", "#000000")
 MOST_IN_LEGEND = 8  # classes; more are named in the picture
+MOST_INSIDE = 6  # lines named in the axes; more would cover them
 VALUES = "viridis"  # colours of numbers
 DARK, MIDDLE, LIGHT = "0.2", "0.55", "0.85"
 
@@ -86,15 +87,29 @@ def legend_beside(
     axes: Axes, handles: Sequence[Artist], labels: Sequence[str], title: str | None = None
 ) -> None:
     """A legend at the right of the axes, where it covers nothing."""
-    legend = axes.legend(
-        handles=list(handles),
-        labels=[" "] * len(handles),
+    _legend(
+        axes,
+        handles,
+        labels,
         loc="upper left",
         bbox_to_anchor=(1.01, 1.0),
         borderaxespad=0.0,
         frameon=False,
         title=title,
-        alignment="left",
+    )
+
+
+def legend_inside(axes: Axes, handles: Sequence[Artist], labels: Sequence[str]) -> None:
+    """A legend in the axes, where it covers least; of many lines beside them."""
+    if len(handles) > MOST_INSIDE:
+        legend_beside(axes, handles, labels)
+    else:
+        _legend(axes, handles, labels, loc="best", framealpha=0.8, edgecolor="none")
+
+
+def _legend(axes: Axes, handles: Sequence[Artist], labels: Sequence[str], **place: Any) -> None:
+    legend = axes.legend(
+        handles=list(handles), labels=[" "] * len(handles), alignment="left", **place
     )
     # Set afterwards: matplotlib leaves out what begins with an underscore.
     for text, label in zip(legend.get_texts(), labels, strict=True):

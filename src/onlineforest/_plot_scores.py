@@ -24,6 +24,7 @@ from onlineforest._plot_base import (
     class_codes,
     feature_names,
     legend_beside,
+    legend_inside,
     printable,
     without_name_warning,
 )
@@ -101,7 +102,7 @@ def learning_curve(
     n_samples : array-like of shape (n_points,)
         The numbers of samples.
     curves : mapping of str to array-like of shape (n_points,)
-        For each name its scores. NaN leaves a gap.
+        For each name its scores. NaN leaves a gap. The names stand in a legend if they are several.
     ylabel : str, default="accuracy"
         What the scores are.
     ax : matplotlib.axes.Axes, default=None
@@ -134,7 +135,8 @@ def learning_curve(
     axes.set(xlabel="samples learned", ylabel=ylabel)
     axes.grid(alpha=0.3)
     axes.spines[["top", "right"]].set_visible(False)
-    legend_beside(axes, handles, [printable(name, 40) for name in lines])
+    if len(lines) > 1:
+        legend_inside(axes, handles, [printable(name, 40) for name in lines])
     return axes
 
 

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from onlineforest._plot_base import Forest
 
-MOST_ENDS = 16  # of a tree whose depth nobody limited
+MOST_ENDS = 10  # of a tree whose depth nobody limited
 MOST_ROWS = 3  # classes told of below an end
 ROW_HEIGHT = 10.0  # points
 
@@ -52,7 +52,8 @@ def tree(
 
     Left of a cut is what is not larger. A leaf is never cut: its line ends at the lifetime, or is
     dotted on if that is infinite. Below it stand the numbers of its samples per class; of a
-    regressor, its mean (in the middle of its box, the trend included) and their number.
+    regressor, their number n and what the leaf predicts in the middle of its box. (Of what is left
+    out n alone: a trend is part of each prediction, and in a wide box its middle tells little.)
 
     Parameters
     ----------
@@ -62,7 +63,7 @@ def tree(
         The index of the tree.
     max_depth : int, default=None
         How many cuts to draw below one another. What is below is left out, marked by a triangle,
-        and summed up. None draws as many as there is room for, with 16 ends at most.
+        and summed up. None draws as many as there is room for, with 10 ends at most.
     ax : matplotlib.axes.Axes, default=None
         Where to draw; None makes a new figure, see `onlineforest.plot`.
 
@@ -226,7 +227,7 @@ def _tree_size(labels: list[str], rows: list[list[Row]]) -> tuple[float, float]:
     """Width and height in inches that give each column room for its label."""
     above = max((len(line) for label in labels for line in label.split("\n")), default=0)
     below = max(len(text) for of_end in rows for text, _ in of_end)
-    column = max(0.5, 0.07 * above, 0.085 * below)
+    column = max(0.5, 0.1 + 0.07 * above, 0.1 + 0.085 * below)
     return min(max(5.0, 2.0 + column * len(rows)), 60.0), 5.5
 
 
@@ -272,14 +273,16 @@ def _class_counts(
 def _means(
     sketch: Sketch, tree: RegressionTree, forest: MondrianForestRegressor
 ) -> list[list[Row]]:
-    """For each end, its mean and how many samples it has."""
+    """For each end, how many samples it has, and of leaves the mean."""
     ends = sketch.ends
     middles = np.ascontiguousarray(0.5 * tree.lower[ends] + 0.5 * tree.upper[ends])
     means = forest._forest.trend(middles) + forest._forest.scale * tree.mean[ends]
-    return [
-        [(_short(mean), DARK), (f"n = {n_points}", MIDDLE)]
-        for mean, n_points in zip(means, tree.n_points[ends], strict=True)
-    ]
+    rows: list[list[Row]] = [[(f"n = {n_points:,}", MIDDLE)] for n_points in tree.n_points[ends]]
+    for row, mean, is_leaf in zip(rows, means, tree.is_leaf[ends], strict=True):
+        # Below others the trend varies with the samples, and its middle is not their mean.
+        if is_leaf:
+            row.append((_short(mean), DARK))
+    return rows
 
 
 def _label_ends(axes: Axes, sketch: Sketch, rows: list[list[Row]]) -> None:

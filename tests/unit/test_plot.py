@@ -326,7 +326,7 @@ def test_a_tree_limited_in_depth_says_what_is_left_out(iris, max_depth):
     if max_depth is not None:
         assert len(down) == np.sum(tree.depth <= max_depth)
     else:
-        assert len(down) - len(across) <= 16
+        assert len(down) - len(across) <= 10
     n_left_out = tree.n_nodes - len(down)
     assert n_left_out > 0
     assert axes.get_xlabel() == f"triangles: {n_left_out:,} of {tree.n_nodes:,} nodes left out"
@@ -347,6 +347,22 @@ def test_leaves_of_a_regressor_tell_their_mean():
     # A leaf of one sample is sure of its value.
     assert "400" in below and "5" in below
     assert sum(int(text[4:]) for text in below if text.startswith("n = ")) == 4
+
+
+def test_what_is_left_out_of_a_regressor_tells_its_number_alone(diabetes):
+    tree = diabetes.trees_[0]
+    axes = rendered(plot.tree(diabetes, max_depth=0))
+    assert [text.get_text() for text in axes.texts] == [f"n = {tree.n_points[tree.root]:,}"]
+
+
+def test_labels_of_a_tree_do_not_overlap_in_axes_of_usual_size():
+    X = np.random.default_rng(0).normal(size=(3000, 8))
+    y = 1e3 * X[:, 0] - 1e3 * X[:, 1]
+    forest = MondrianForestRegressor(1, random_state=0).fit(X, y)
+    axes = rendered(plot.tree(forest, ax=Figure(layout="constrained").subplots()))
+    boxes = [text.get_window_extent() for text in axes.texts]
+    assert len(boxes) > 12
+    assert not any(one.overlaps(two) for i, one in enumerate(boxes) for two in boxes[:i])
 
 
 def test_leaves_end_at_a_finite_lifetime():
@@ -571,7 +587,12 @@ def test_learning_curves_are_lines_with_names():
     np.testing.assert_array_equal(two.get_ydata(), [0.1, 0.2])
     assert legend_texts(axes) == ["one", "two"]
     assert axes.get_ylabel() == "loss" and axes.get_xlabel() == "samples learned"
+    assert plot.learning_curve([1, 2], {"alone": [0, 1]}).get_legend() is None
     many = plot.learning_curve([1, 2], {str(i): [0, 1] for i in range(20)})
+    inside = [
+        of.get_legend().get_window_extent().x0 < of.bbox.x1 for of in map(rendered, [axes, many])
+    ]
+    assert inside == [True, False]  # many would cover the lines
     assert len({(line.get_color(), line.get_linestyle()) for line in many.lines}) == 20
     with pytest.raises(ValueError, match=r"curves\['one'\] has 1 scores for 2 n_samples"):
         plot.learning_curve([1, 2], {"one": [1]})
