@@ -165,12 +165,22 @@ def test_what_is_missing_does_not_cut_off(kind):
     forest = new_forest(kind, n_estimators=20, feature_weights="range").fit(X, y)
     far = X.copy()
     far[:, 0] = 1e6
-    hidden = X.copy()
-    hidden[:, 0] = np.nan
-    nothing = np.full_like(X, np.nan)
     assert forest.novelty(far).min() > 0.9
-    assert forest.novelty(hidden).mean() < 0.2
-    assert (forest.novelty(nothing) == 0).all()
+    assert forest.novelty(np.where(far == 1e6, np.nan, far)).mean() < 0.2
+
+
+@each_kind
+def test_what_is_filled_in_does_not_cut_off(kind):
+    """Not even where two values never seen together are filled in, each from another sample."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 3))
+    y = np.arange(200) % 2 if kind == "classifier" else np.arange(200.0)
+    X[::2, 0] = X[1::2, 1] = np.nan
+    forest = new_forest(kind, feature_weights=[1.0, 1.0, 0.0]).fit(X, y)
+    queries = rng.normal(size=(50, 3))
+    assert forest.novelty(queries).mean() > 0.01
+    queries[:, :2] = np.nan
+    assert (forest.novelty(queries) == 0).all()
 
 
 @each_kind
