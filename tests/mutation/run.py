@@ -76,6 +76,7 @@ MUTANTS = [
         "    if (n_points <= kFewPoints || nodes_.has_box(j)) return;\n    nodes_.add_box(j);",
         ONLINE_EQUALS_BATCH,
         only="cloud",
+        is_variant=True,
     ),
     Mutant(
         "a box is not grown by one point",
@@ -148,6 +149,7 @@ MUTANTS = [
         "sets_.contains(leaf, label) && all_equal(points, more, label)",
         "sets_.contains(leaf, label)",
         ONLINE_EQUALS_BATCH,
+        is_variant=True,
     ),
     Mutant(
         "relevance keeps what chance takes off",
@@ -266,6 +268,7 @@ MUTANTS = [
         "    return true;",
         FORGETTING,
         only="predictions and numbers",
+        is_variant=True,
     ),
     Mutant(
         "the point that lies deepest goes",
@@ -282,6 +285,7 @@ MUTANTS = [
         "  const Leaving leaving(std::move(admission.leaving), points_.size());\n",
         FORGETTING,
         only="blindly",
+        is_variant=True,
     ),
     Mutant(
         "what is missing cuts a row off",
