@@ -334,21 +334,24 @@ void Forest<Target, Options>::fill(std::size_t first, std::span<const Serial> se
       for (std::size_t i = piece * n_together; i < std::min(n, (piece + 1) * n_together); ++i) {
         const Slot slot = static_cast<Slot>(first + i);
         points_.copy_given(slot, given);
-        if (!has_missing(given)) continue;
-        const auto [own_group, n_donors] = donors_of(i);
-        if (own_group != group) {
-          Rng rng(seed, static_cast<std::uint64_t>(serials[own_group]));
-          donors.draw(points_, n_donors, rng);
-          group = own_group;
-        }
-        donors.compare(given);
+        bool is_compared = false;  // not for what no point knows
         for (std::size_t d = 0; d < n_features; ++d) {
           float value = 0.0f;
           if (!std::isnan(given[d])) continue;
-          if (points_.missing().is_ever_known(d)) donors.find_values(d, points_, std::span(&value, 1));
+          if (points_.missing().is_ever_known(d)) {
+            const Lending from = donors_of(i);
+            if (!is_compared && from.group != group) {
+              Rng rng(seed, static_cast<std::uint64_t>(serials[from.group]));
+              donors.draw(points_, from.n, rng);
+              group = from.group;
+            }
+            if (!is_compared) donors.compare(given);
+            is_compared = true;
+            donors.find_values(d, points_, std::span(&value, 1));
+          }
           points_.fill(slot, d, value);
         }
-        stop.tick(kCandidates * n_features);
+        stop.tick(is_compared ? kCandidates * n_features : n_features);
       }
     };
   });
@@ -378,7 +381,7 @@ std::vector<float> Forest<Target, Options>::filled(std::span<const float> rows, 
   } catch (...) {
     failure = std::current_exception();
   }
-  points_.remove_last(n);
+  points_.truncate(n_before);
   if (failure) std::rethrow_exception(failure);
   return result;
 }

@@ -77,13 +77,11 @@ class PointStore {
     rows_[static_cast<std::size_t>(slot) * n_features_ + feature] = value;
   }
 
-  // The row as it was given: NaN where a value is missing.
+  // The row as it was given: NaN where a value is missing. What stands there is not read: it may just be set.
   void copy_given(Slot slot, std::span<float> row) const {
-    std::copy_n(this->row(slot), n_features_, row.begin());
-    for (const std::int32_t d : missing_.features()) {
-      if (is_missing(slot, static_cast<std::size_t>(d))) {
-        row[static_cast<std::size_t>(d)] = std::numeric_limits<float>::quiet_NaN();
-      }
+    const float* const kept = this->row(slot);
+    for (std::size_t d = 0; d < n_features_; ++d) {
+      row[d] = is_missing(slot, d) ? std::numeric_limits<float>::quiet_NaN() : kept[d];
     }
   }
 
@@ -93,13 +91,6 @@ class PointStore {
   // Sets the last rows to others that differ only in what stands in the place of missing values.
   void set_last_rows(std::span<const float> rows) {
     std::ranges::copy(rows, rows_.end() - static_cast<std::ptrdiff_t>(rows.size()));
-  }
-
-  // Takes the last points away.
-  void remove_last(std::size_t n) {
-    std::vector<Slot> slots(n);
-    for (std::size_t i = 0; i < n; ++i) slots[i] = static_cast<Slot>(size() - 1 - i);
-    remove(slots, {});
   }
 
   // Says which values are missing, in a store of points without any; they must be sound.
@@ -146,7 +137,11 @@ class PointStore {
       missing_.move(static_cast<std::size_t>(from), static_cast<std::size_t>(to));
       if constexpr (kIsNumber) expected_[static_cast<std::size_t>(to)] = expected_[static_cast<std::size_t>(from)];
     }
-    const std::size_t n_left = size() - slots.size();
+    truncate(size() - slots.size());
+  }
+
+  // Takes all but the first points away. Takes no memory.
+  void truncate(std::size_t n_left) {
     std::fill(rows_.begin() + static_cast<std::ptrdiff_t>(n_left * n_features_), rows_.end(), 0.0f);
     std::fill(values_.begin() + static_cast<std::ptrdiff_t>(n_left), values_.end(), Value());
     rows_.resize(n_left * n_features_);
