@@ -2,15 +2,20 @@
 // what the signal's Python handler raised.
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
 #include <nanobind/stl/unique_ptr.h>
 
 #include <algorithm>
 #include <limits>
+#include <memory>
 #include <optional>
 #include <span>
 #include <stdexcept>
 #include <string>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 #include "archive.hpp"
@@ -60,6 +65,11 @@ WeightRule weight_rule_of(const std::string& name) {
   throw std::invalid_argument("weight_rule must be 'unit', 'fixed', 'range' or 'learned', got '" + name + "'");
 }
 
+std::optional<TreeRange> range_of(const std::optional<std::pair<std::size_t, std::size_t>>& held) {
+  if (!held) return std::nullopt;
+  return TreeRange{held->first, held->second};
+}
+
 KeepOptions keep_of(std::size_t window, std::size_t reservoir, double half_life) {
   if (window > 0 && reservoir > 0) throw std::invalid_argument("window and reservoir exclude each other");
   if (window > 0) return {KeepRule::kLatest, window, kInfinity};
@@ -70,23 +80,24 @@ KeepOptions keep_of(std::size_t window, std::size_t reservoir, double half_life)
 void init_label_forest(LabelForest* self, std::size_t n_trees, std::size_t n_features, double lifetime, double discount,
                        std::int32_t min_samples_split, const std::string& weight_rule,
                        const std::optional<InArray<double, 1>>& weights, std::uint64_t seed,
-                       std::optional<double> leaf_discount, std::size_t window, std::size_t reservoir,
-                       double half_life) {
-  new (self)
-      LabelForest({{n_trees, n_features, lifetime, discount, min_samples_split, weight_rule_of(weight_rule),
-                    weights ? vector_of(*weights) : std::vector<double>(), seed, keep_of(window, reservoir, half_life)},
-                   leaf_discount.value_or(0.0),
-                   !leaf_discount});
+                       std::optional<double> leaf_discount, std::size_t window, std::size_t reservoir, double half_life,
+                       const std::optional<std::pair<std::size_t, std::size_t>>& held) {
+  new (self) LabelForest({{n_trees, n_features, lifetime, discount, min_samples_split, weight_rule_of(weight_rule),
+                           weights ? vector_of(*weights) : std::vector<double>(), seed,
+                           keep_of(window, reservoir, half_life), range_of(held)},
+                          leaf_discount.value_or(0.0),
+                          !leaf_discount});
 }
 
 void init_gaussian_forest(GaussianForest* self, std::size_t n_trees, std::size_t n_features, double lifetime,
                           std::optional<double> discount, std::int32_t min_samples_split,
                           const std::string& weight_rule, const std::optional<InArray<double, 1>>& weights,
                           std::uint64_t seed, std::optional<double> noise, bool trend, bool calibrate,
-                          std::size_t window, std::size_t reservoir, double half_life) {
+                          std::size_t window, std::size_t reservoir, double half_life,
+                          const std::optional<std::pair<std::size_t, std::size_t>>& held) {
   GaussianOptions options{{n_trees, n_features, lifetime, 0.0, min_samples_split, weight_rule_of(weight_rule),
                            weights ? vector_of(*weights) : std::vector<double>(), seed,
-                           keep_of(window, reservoir, half_life)}};
+                           keep_of(window, reservoir, half_life), range_of(held)}};
   options.discount = discount.value_or(options.discount);
   options.learns_discount = !discount;
   options.noise = noise.value_or(options.noise);
@@ -183,13 +194,155 @@ template <class Forest>
 OutArray<NodeIndex, 2> apply(const Forest& self, const InArray<float, 2>& rows, std::size_t n_threads) {
   require_width(self, rows);
   return to_array(without_gil([&] { return self.apply(span_of(rows), n_threads, signal_arrived); }),
-                  {rows.shape(0), self.options().n_trees});
+                  {rows.shape(0), self.options().trees_held().size()});
 }
 
 template <class Forest>
 OutArray<double, 1> novelty(const Forest& self, const InArray<float, 2>& rows, std::size_t n_threads) {
   require_width(self, rows);
   return to_array(without_gil([&] { return self.novelty(span_of(rows), n_threads, signal_arrived); }));
+}
+
+// What the trees of a part say, and how many of them are not empty.
+nb::tuple to_tuple(Terms terms) { return nb::make_tuple(to_array(std::move(terms.numbers)), terms.n_grown); }
+
+template <class Forest>
+nb::tuple novelty_terms(const Forest& self, const InArray<float, 2>& rows, std::size_t n_threads) {
+  require_width(self, rows);
+  return to_tuple(without_gil([&] { return self.novelty_terms(span_of(rows), n_threads, signal_arrived); }));
+}
+
+template <class Forest>
+OutArray<double, 1> novelty_from(const Forest& self, const InArray<float, 2>& rows, const InArray<double, 1>& sums,
+                                 std::size_t n_grown) {
+  require_width(self, rows);
+  return to_array(without_gil([&] { return self.novelty_from(span_of(rows), {span_of(sums), n_grown}); }));
+}
+
+template <class Forest>
+nb::tuple predict_terms(const Forest& self, const InArray<float, 2>& rows, std::size_t n_threads) {
+  require_width(self, rows);
+  return to_tuple(without_gil([&] { return self.predict_terms(span_of(rows), n_threads, signal_arrived); }));
+}
+
+template <class Forest>
+OutArray<double, 2> predict_from(const Forest& self, const InArray<float, 2>& rows, const InArray<double, 1>& sums,
+                                 std::size_t n_grown) {
+  require_width(self, rows);
+  auto result = without_gil([&] { return self.predict_from(span_of(rows), {span_of(sums), n_grown}); });
+  const std::size_t width = rows.shape(0) == 0 ? 0 : result.size() / rows.shape(0);
+  return to_array(std::move(result), {rows.shape(0), width});
+}
+
+// The sums over all trees of a forest of the terms of its parts: of each the trees it holds, and the terms.
+OutArray<double, 1> add_terms_of_parts(std::size_t n_trees, const nb::list& parts) {
+  std::vector<Term> terms;
+  std::vector<const double*> numbers;
+  std::vector<InArray<double, 1>> arrays;
+  std::optional<std::size_t> n;
+  for (const nb::handle part : parts) {
+    const auto [begin, end, array] = nb::cast<std::tuple<std::size_t, std::size_t, InArray<double, 1>>>(part, false);
+    const TreeRange held{begin, end};
+    if (begin != (terms.empty() ? 0 : terms.back().trees.end) || begin >= end || end > n_trees) {
+      throw std::invalid_argument("the parts do not follow one another");
+    }
+    const std::vector<Term> own = terms_of(held, n_trees);
+    const std::size_t n_each = array.size() / own.size();
+    if (n_each * own.size() != array.size() || n.value_or(n_each) != n_each) {
+      throw std::invalid_argument("the parts were not asked the same");
+    }
+    n = n_each;
+    for (std::size_t i = 0; i < own.size(); ++i) numbers.push_back(array.data() + i * n_each);
+    terms.insert(terms.end(), own.begin(), own.end());
+    arrays.push_back(array);
+  }
+  if (terms.empty() || terms.back().trees.end != n_trees) throw std::invalid_argument("a part is missing");
+  return to_array(without_gil([&] { return add_terms(terms, numbers, *n); }));
+}
+
+nb::dict to_dict(Laws laws) {
+  nb::dict dict;
+  dict["ends"] = to_array(std::move(laws.ends));
+  dict["completion_of"] = to_array(std::move(laws.completion_of));
+  dict["masses"] = to_array(std::move(laws.masses));
+  dict["means"] = to_array(std::move(laws.means));
+  dict["variances"] = to_array(std::move(laws.variances));
+  return dict;
+}
+
+template <class T>
+std::vector<T> vector_in(const nb::dict& dict, const char* name) {
+  InArray<T, 1> array;
+  if (!dict.contains(name) || !nb::try_cast(dict[name], array, /*convert=*/false)) {
+    throw std::invalid_argument(std::string("'") + name + "' is missing or of another type");
+  }
+  return vector_of(array);
+}
+
+Laws laws_in(const nb::dict& dict) {
+  return {vector_in<std::uint64_t>(dict, "ends"), vector_in<std::int32_t>(dict, "completion_of"),
+          vector_in<double>(dict, "masses"), vector_in<double>(dict, "means"), vector_in<double>(dict, "variances")};
+}
+
+nb::dict laws(const GaussianForest& self, const InArray<float, 2>& rows, std::size_t n_threads) {
+  require_width(self, rows);
+  return to_dict(without_gil([&] { return self.laws(span_of(rows), n_threads, signal_arrived); }));
+}
+
+OutArray<double, 2> quantiles_from(const GaussianForest& self, const InArray<float, 2>& rows,
+                                   const InArray<double, 1>& levels, const nb::dict& laws, std::size_t n_threads) {
+  require_width(self, rows);
+  const Laws given = laws_in(laws);
+  return to_array(without_gil([&] {
+                    return self.quantiles_from(span_of(rows), span_of(levels), given, n_threads, signal_arrived);
+                  }),
+                  {rows.shape(0), levels.shape(0)});
+}
+
+OutArray<double, 1> log_density_from(const GaussianForest& self, const InArray<float, 2>& rows,
+                                     const InArray<double, 1>& values, const nb::dict& laws, std::size_t n_threads) {
+  require_width(self, rows);
+  const Laws given = laws_in(laws);
+  return to_array(without_gil(
+      [&] { return self.log_density_from(span_of(rows), span_of(values), given, n_threads, signal_arrived); }));
+}
+
+nb::object take_left_out(GaussianForest& self) {
+  std::optional<LeftOut> left_out = without_gil([&] { return self.take_left_out(); });
+  if (!left_out) return nb::none();
+  nb::dict dict = to_dict(std::move(left_out->laws));
+  dict["residuals"] = to_array(std::move(left_out->residuals));
+  return dict;
+}
+
+// Scale, noise and levels of the calibration that points left out of all trees make.
+nb::tuple calibration_of(const nb::dict& left_out, std::size_t n_threads) {
+  const LeftOut given{vector_in<double>(left_out, "residuals"), laws_in(left_out)};
+  Calibration calibration = without_gil([&] {
+    StopSignal signal(signal_arrived);
+    return calibration_from(given, n_threads, signal);
+  });
+  return nb::make_tuple(calibration.scale, calibration.noise, to_array(std::move(calibration.levels)));
+}
+
+void set_calibration(GaussianForest& self, double scale, double noise, const InArray<double, 1>& levels) {
+  Calibration calibration{scale, noise, vector_of(levels)};
+  without_gil([&] { self.set_calibration(std::move(calibration)); });
+}
+
+template <class Forest>
+std::unique_ptr<Forest> from_state(const nb::dict& dict, std::size_t n_threads, std::size_t max_bytes,
+                                   std::size_t n_trees, std::size_t first_tree) {
+  auto state = state_from_dict<Forest>(dict);
+  if (n_trees > 0) {  // it is that of a part
+    if (first_tree >= n_trees || state.trees.size() > n_trees - first_tree) {
+      throw std::invalid_argument("not the state of a forest: it has trees beyond those of the whole");
+    }
+    state.options.n_trees = n_trees;
+    state.options.held = TreeRange{first_tree, first_tree + state.trees.size()};
+  }
+  const RestoreOptions options{n_threads, max_bytes, signal_arrived};
+  return without_gil([&] { return Archive<Forest>::restore(state, options); });
 }
 
 template <class Forest>
@@ -279,15 +432,14 @@ nb::class_<Forest> bind_common(nb::module_& module, const char* name, const char
            [](const Forest& self) {
              return state_to_dict(without_gil([&] { return Archive<Forest>::save(self, signal_arrived); }));
            })
-      .def_static(
-          "from_state",
-          [](const nb::dict& dict, std::size_t n_threads, std::size_t max_bytes) {
-            const auto state = state_from_dict<Forest>(dict);
-            const RestoreOptions options{n_threads, max_bytes, signal_arrived};
-            return without_gil([&] { return Archive<Forest>::restore(state, options); });
-          },
-          "state"_a, "n_threads"_a = 1, "max_bytes"_a = std::numeric_limits<std::size_t>::max())
-      .def_prop_ro("n_trees", [](const Forest& self) { return self.options().n_trees; })
+      .def_static("from_state", &from_state<Forest>, "state"_a, "n_threads"_a = 1,
+                  "max_bytes"_a = std::numeric_limits<std::size_t>::max(), nb::kw_only(), "n_trees"_a = 0,
+                  "first_tree"_a = 0)
+      .def("novelty_terms", &novelty_terms<Forest>, "rows"_a.noconvert(), "n_threads"_a = 1)
+      .def("novelty_from", &novelty_from<Forest>, "rows"_a.noconvert(), "sums"_a.noconvert(), "n_grown"_a)
+      .def("predict_terms", &predict_terms<Forest>, "rows"_a.noconvert(), "n_threads"_a = 1)
+      .def("predict_from", &predict_from<Forest>, "rows"_a.noconvert(), "sums"_a.noconvert(), "n_grown"_a)
+      .def_prop_ro("n_trees", [](const Forest& self) { return self.options().trees_held().size(); })
       .def_prop_ro("n_features", [](const Forest& self) { return self.options().n_features; })
       .def_prop_ro("n_points", [](const Forest& self) { return without_gil([&] { return self.n_points(); }); })
       .def_prop_ro("nbytes", [](const Forest& self) { return without_gil([&] { return self.nbytes(); }); })
@@ -305,11 +457,14 @@ nb::class_<Forest> bind_common(nb::module_& module, const char* name, const char
 void bind_forests(nb::module_& module) {
   module.attr("LARGEST_WEIGHT") = kLargestWeight;
   module.attr("LARGEST_VALUE") = kLargestValue;
+  module.def("add_terms", &add_terms_of_parts, "n_trees"_a, "parts"_a);
+  module.def("calibration_of", &calibration_of, "left_out"_a, "n_threads"_a = 1);
   nb::exception<TooLarge>(module, "TooLargeError", PyExc_ValueError);
   bind_common<LabelForest>(module, "LabelForest", "A Mondrian forest over labels 0, 1, ... Rows are finite float32.")
       .def("__init__", &init_label_forest, "n_trees"_a, "n_features"_a, nb::kw_only(), "lifetime"_a, "discount"_a,
            "min_samples_split"_a, "weight_rule"_a, "weights"_a.noconvert() = nb::none(), "seed"_a,
-           "leaf_discount"_a.none() = 0.0, "window"_a = 0, "reservoir"_a = 0, "half_life"_a = kInfinity)
+           "leaf_discount"_a.none() = 0.0, "window"_a = 0, "reservoir"_a = 0, "half_life"_a = kInfinity,
+           "held"_a = nb::none())
       .def("learn", &learn_labels, "rows"_a.noconvert(), "labels"_a.noconvert(), "n_classes"_a, "n_threads"_a = 1,
            "one_by_one"_a = false)
       .def("predict", &predict_labels, "rows"_a.noconvert(), "n_threads"_a = 1)
@@ -323,7 +478,8 @@ void bind_forests(nb::module_& module) {
   bind_common<GaussianForest>(module, "GaussianForest", "A Mondrian forest over numbers. Rows are finite float32.")
       .def("__init__", &init_gaussian_forest, "n_trees"_a, "n_features"_a, nb::kw_only(), "lifetime"_a,
            "discount"_a.none(), "min_samples_split"_a, "weight_rule"_a, "weights"_a.noconvert() = nb::none(), "seed"_a,
-           "noise"_a.none(), "trend"_a, "calibrate"_a, "window"_a = 0, "reservoir"_a = 0, "half_life"_a = kInfinity)
+           "noise"_a.none(), "trend"_a, "calibrate"_a, "window"_a = 0, "reservoir"_a = 0, "half_life"_a = kInfinity,
+           "held"_a = nb::none())
       .def("learn", &learn_values, "rows"_a.noconvert(), "values"_a.noconvert(), "n_threads"_a = 1,
            "one_by_one"_a = false)
       .def("predict", &predict_values, "rows"_a.noconvert(), "n_threads"_a = 1)
@@ -331,6 +487,12 @@ void bind_forests(nb::module_& module) {
       .def("predict_one", &predict_one_value, "row"_a)
       .def("quantiles", &quantiles, "rows"_a.noconvert(), "levels"_a.noconvert(), "n_threads"_a = 1)
       .def("log_density", &log_density, "rows"_a.noconvert(), "values"_a.noconvert(), "n_threads"_a = 1)
+      .def("laws", &laws, "rows"_a.noconvert(), "n_threads"_a = 1)
+      .def("quantiles_from", &quantiles_from, "rows"_a.noconvert(), "levels"_a.noconvert(), "laws"_a, "n_threads"_a = 1)
+      .def("log_density_from", &log_density_from, "rows"_a.noconvert(), "values"_a.noconvert(), "laws"_a,
+           "n_threads"_a = 1)
+      .def("take_left_out", &take_left_out)
+      .def("set_calibration", &set_calibration, "scale"_a, "noise"_a, "levels"_a.noconvert())
       .def("predict_left_out", &predict_left_out, "slots"_a.noconvert(), "n_threads"_a = 1)
       .def("tree", &tree_of_values, "index"_a)
       .def_prop_ro("noise",

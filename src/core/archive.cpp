@@ -341,7 +341,7 @@ class Archive<Forest>::TreeBuilder {
 template <class Forest>
 std::unique_ptr<Forest> Archive<Forest>::restore(const State& state, const RestoreOptions& options) {
   const std::size_t n_features = state.options.n_features, n_measures = state.measures.size();
-  require_state(state.trees.size() == state.options.n_trees, "the number of trees is wrong");
+  require_state(state.trees.size() == state.options.trees_held().size(), "the number of trees is wrong");
   require_state(n_features <= std::numeric_limits<std::int32_t>::max(), "there are more features than there can be");
   require_state(state.values.size() <= Forest::Points::kMostPoints, "there are more points than there can be");
   require_state(state.rows.size() == state.values.size() * n_features, "rows and values differ in number");

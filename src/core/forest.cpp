@@ -67,8 +67,9 @@ Forest<Target, Options>::Forest(Options options)
       points_(options_.n_features),
       tenure_(options_.keep, options_.seed),
       schedule_(options_.weight_rule, options_.weights, options_.n_features) {
-  trees_.reserve(options_.n_trees);
-  for (std::size_t i = 0; i < options_.n_trees; ++i) {
+  const TreeRange held = options_.trees_held();
+  trees_.reserve(held.size());
+  for (std::size_t i = held.begin; i < held.end; ++i) {
     trees_.emplace_back(options_.n_features, options_.lifetime, Target(options_.min_samples_split),
                         Rng(options_.seed, i));
   }
@@ -524,27 +525,48 @@ void Forest<Target, Options>::catch_up_tree(TargetTree& tree, const Columns* col
 }
 
 template <class Target, class Options>
+auto Forest<Target, Options>::novelty_prediction() const {
+  return Prediction(
+      1, 1, [] { return SetWalk(); },
+      [this](std::span<const TargetTree> trees, const Queries& queries, SetWalk& walk, double* sums, StopProbe& stop) {
+        walk.walk_trees(trees, points_, queries, [&](const TargetTree&) {
+          return [&](const Way& way) {
+            sums[way.row] += separated_above_leaf(way);
+            stop.tick(way.steps.size() * options_.n_features);
+          };
+        });
+      },
+      [](const Completed&, std::vector<double> sums, std::size_t n_grown) {
+        for (double& each : sums) each = n_grown == 0 ? 1.0 : each / static_cast<double>(n_grown);
+        return sums;
+      },
+      MeanOfCompletions{1});
+}
+
+template <class Target, class Options>
 std::vector<double> Forest<Target, Options>::novelty(std::span<const float> rows, std::size_t n_threads,
                                                      const StopRequested& requested) const {
   const ReentryGuard guard(this);
   const std::shared_lock lock(mutex_);
   if (n_grown() == 0) return std::vector<double>(n_rows(rows), 1.0);
   StopSignal signal(requested);
-  return over_completions(rows, 1, [&](const Completed& queries) {
-    std::vector<double> result = sum_over_trees(
-        {queries.size(), trees_.size(), 1}, n_threads, signal, [] { return SetWalk(); },
-        [&](std::size_t begin, std::size_t end, Piece piece, SetWalk& walk, double* sums, StopProbe& stop) {
-          walk.walk_trees(std::span(trees_).subspan(begin, end - begin), points_,
-                          queries.queries(piece.begin, piece.end), [&](const TargetTree&) {
-                            return [&](const Way& way) {
-                              sums[way.row] += separated_above_leaf(way);
-                              stop.tick(way.steps.size() * options_.n_features);
-                            };
-                          });
-        });
-    for (double& each : result) each /= static_cast<double>(n_grown());
-    return result;
-  });
+  return predicted(novelty_prediction(), rows, n_threads, signal);
+}
+
+template <class Target, class Options>
+Terms Forest<Target, Options>::novelty_terms(std::span<const float> rows, std::size_t n_threads,
+                                             const StopRequested& requested) const {
+  const ReentryGuard guard(this);
+  const std::shared_lock lock(mutex_);
+  StopSignal signal(requested);
+  return terms(novelty_prediction(), rows, n_threads, signal);
+}
+
+template <class Target, class Options>
+std::vector<double> Forest<Target, Options>::novelty_from(std::span<const float> rows, const TreeSums& sums) const {
+  const ReentryGuard guard(this);
+  const std::shared_lock lock(mutex_);
+  return finished(novelty_prediction(), rows, sums);
 }
 
 template <class Target, class Options>

@@ -8,6 +8,8 @@
 #include <functional>
 #include <shared_mutex>
 #include <span>
+#include <stdexcept>
+#include <utility>
 #include <vector>
 
 #include "columns.hpp"
@@ -20,10 +22,49 @@
 #include "stop.hpp"
 #include "tenure.hpp"
 #include "tree.hpp"
+#include "tree_sums.hpp"
 
 namespace onlineforest {
 
 using StopRequested = std::function<bool()>;
+
+// What the trees of a part of a forest say to some rows, see tree_sums.hpp.
+struct Terms {
+  std::vector<double> numbers;  // per term, completion of a row and number of the sum
+  std::size_t n_grown;          // trees of the part that are not empty
+};
+
+// The sum of all terms of a forest.
+struct TreeSums {
+  std::span<const double> numbers;
+  std::size_t n_grown;
+};
+
+// A prediction that adds up what trees say: `sum_width` numbers per completion of a row, of which finish(queries, sums,
+// n_grown) makes `width` numbers, and merge() of those of all completions of a row one; as in over_completions.
+// make_state() and add_trees(trees, queries, state, sums, stop) are those of a worker.
+template <class MakeState, class AddTrees, class Finish, class Merge>
+struct Prediction {
+  std::size_t sum_width, width;
+  MakeState make_state;
+  AddTrees add_trees;
+  Finish finish;
+  Merge merge;
+};
+
+template <class... Fields>
+Prediction(std::size_t, std::size_t, Fields...) -> Prediction<Fields...>;
+
+// The mean over completions.
+struct MeanOfCompletions {
+  std::size_t width;
+
+  void operator()(const double* first, std::size_t n, double* result) const {
+    for (std::size_t k = 0; k < width; ++k) {
+      for (std::size_t i = 0; i < n; ++i) result[k] += first[i * width + k] / static_cast<double>(n);
+    }
+  }
+};
 
 // All rows are row-major float32, each value finite or NaN, which says that it is missing; the caller checks.
 //
@@ -76,6 +117,11 @@ class Forest {
   // nothing was learned.
   std::vector<double> novelty(std::span<const float> rows, std::size_t n_threads,
                               const StopRequested& requested = {}) const;
+
+  // The same for a part of a forest, in two steps: terms of its own trees, n_terms x n_completions; and, from the sums
+  // over all trees of the whole, of which so many are not empty, what novelty() of the whole would be.
+  Terms novelty_terms(std::span<const float> rows, std::size_t n_threads, const StopRequested& requested = {}) const;
+  std::vector<double> novelty_from(std::span<const float> rows, const TreeSums& sums) const;
 
   const Options& options() const { return options_; }
   std::size_t n_points() const;
@@ -146,7 +192,8 @@ class Forest {
     if (!has_missing(rows)) return predict(completed(rows));
     // Not all at once: there are several times as many.
     constexpr std::size_t most_numbers = std::size_t{1} << 20;
-    const std::size_t n_together = std::clamp<std::size_t>(most_numbers / width, 1, Completed::kMostRows);
+    const std::size_t most_together = most_numbers / std::max<std::size_t>(width, 1);
+    const std::size_t n_together = std::clamp<std::size_t>(most_together, 1, Completed::kMostRows);
     std::vector<double> result(n * width);
     for (std::size_t begin = 0; begin < n; begin += n_together) {
       const std::size_t n_here = std::min(n_together, n - begin);
@@ -160,14 +207,67 @@ class Forest {
     return result;
   }
 
-  // The same, by their mean.
-  template <class Predict>
-  std::vector<double> over_completions(std::span<const float> rows, std::size_t width, Predict predict) const {
-    return over_completions(rows, width, predict, [width](const double* first, std::size_t n, double* result) {
-      for (std::size_t k = 0; k < width; ++k) {
-        for (std::size_t i = 0; i < n; ++i) result[k] += first[i * width + k] / static_cast<double>(n);
+  // What a prediction makes of rows; the caller holds the lock, here and below.
+  template <class Prediction>
+  std::vector<double> predicted(const Prediction& prediction, std::span<const float> rows, std::size_t n_threads,
+                                StopSignal& signal) const {
+    return over_completions(
+        rows, prediction.width,
+        [&](const Completed& queries) {
+          std::vector<double> sums = sum_over_trees({queries.size(), trees_.size(), prediction.sum_width}, n_threads,
+                                                    signal, prediction.make_state, adding(prediction, queries, 0));
+          return prediction.finish(queries, std::move(sums), n_grown());
+        },
+        prediction.merge);
+  }
+
+  // The terms of the trees that are held.
+  template <class Prediction>
+  Terms terms(const Prediction& prediction, std::span<const float> rows, std::size_t n_threads,
+              StopSignal& signal) const {
+    const TreeRange held = options_.trees_held();
+    const std::vector<Term> terms = terms_of(held, options_.n_trees);
+    const std::size_t width = prediction.sum_width;
+    std::vector<std::vector<double>> of_pieces;
+    over_completions(
+        rows, prediction.width,
+        [&](const Completed& queries) {
+          of_pieces.push_back(sum_by_term(terms, {queries.size(), trees_.size(), width}, n_threads, signal,
+                                          prediction.make_state, adding(prediction, queries, held.begin)));
+          return std::vector<double>(queries.size() * prediction.width);
+        },
+        prediction.merge);
+    Terms result{{}, n_grown()};
+    for (std::size_t term = 0; term < terms.size(); ++term) {
+      for (const std::vector<double>& piece : of_pieces) {
+        const auto n = static_cast<std::ptrdiff_t>(piece.size() / terms.size());
+        const auto first = piece.begin() + static_cast<std::ptrdiff_t>(term) * n;
+        result.numbers.insert(result.numbers.end(), first, first + n);
       }
-    });
+    }
+    return result;
+  }
+
+  // What the prediction of the whole forest makes of the sums. Throws std::invalid_argument if they are not those of
+  // these rows.
+  template <class Prediction>
+  std::vector<double> finished(const Prediction& prediction, std::span<const float> rows, const TreeSums& sums) const {
+    std::size_t done = 0;
+    const auto require_numbers = [&](bool ok) {
+      if (!ok) throw std::invalid_argument("the sums are not those of these rows");
+    };
+    std::vector<double> result = over_completions(
+        rows, prediction.width,
+        [&](const Completed& queries) {
+          const std::size_t n = queries.size() * prediction.sum_width;
+          require_numbers(n <= sums.numbers.size() - done);
+          const auto some = sums.numbers.subspan(done, n);
+          done += n;
+          return prediction.finish(queries, std::vector<double>(some.begin(), some.end()), sums.n_grown);
+        },
+        prediction.merge);
+    require_numbers(done == sums.numbers.size());
+    return result;
   }
 
   std::size_t n_grown() const;  // trees that are not empty
@@ -194,6 +294,17 @@ class Forest {
     std::vector<Slot> slots;
     std::vector<Move> moves;
   };
+
+  // What adds up trees, of which the first has this number.
+  template <class Prediction>
+  auto adding(const Prediction& prediction, const Completed& queries, std::size_t first_tree) const {
+    return
+        [&, first_tree](std::size_t begin, std::size_t end, Piece piece, auto& state, double* sums, StopProbe& stop) {
+          prediction.add_trees(std::span(trees_).subspan(begin - first_tree, end - begin),
+                               queries.queries(piece.begin, piece.end), state, sums, stop);
+        };
+  }
+  auto novelty_prediction() const;
 
   void bring_up_to_date(std::size_t n_threads, StopSignal& signal);
   void catch_up(std::size_t n_threads, StopSignal& signal);

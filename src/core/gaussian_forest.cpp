@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <memory>
 #include <mutex>
 #include <numeric>
 #include <stdexcept>
+#include <utility>
 
 #include "gaussian_subject.hpp"
 #include "mixture.hpp"
@@ -156,18 +158,19 @@ namespace {
 
 // A calibration stretches a law around its mean, which was measured on complete rows. How far completions lie apart is
 // known in units of y, and is not to be stretched: so it is shrunk before.
-void unscale_between(std::vector<Component>& law, std::span<const std::size_t> completion_of, double scale) {
-  if (law.size() != completion_of.size() || law.empty()) return;
-  const std::size_t first = std::ranges::min(completion_of), n = std::ranges::max(completion_of) - first + 1;
+void unscale_between(Law& law, double scale) {
+  if (law.components.empty()) return;
+  const auto n = static_cast<std::size_t>(std::ranges::max(law.completion_of)) + 1;
   std::vector<double> masses(n), sums(n);
-  for (std::size_t i = 0; i < law.size(); ++i) {
-    masses[completion_of[i] - first] += law[i].mass;
-    sums[completion_of[i] - first] += law[i].mass * law[i].mean;
+  const auto completion = [&law](std::size_t i) { return static_cast<std::size_t>(law.completion_of[i]); };
+  for (std::size_t i = 0; i < law.components.size(); ++i) {
+    masses[completion(i)] += law.components[i].mass;
+    sums[completion(i)] += law.components[i].mass * law.components[i].mean;
   }
-  const double mean = Mixture(law).moments().mean;
-  for (std::size_t i = 0; i < law.size(); ++i) {
-    const std::size_t k = completion_of[i] - first;
-    law[i].mean -= (1.0 - 1.0 / scale) * (sums[k] / masses[k] - mean);
+  const double mean = Mixture(law.components).moments().mean;
+  for (std::size_t i = 0; i < law.components.size(); ++i) {
+    const std::size_t k = completion(i);
+    law.components[i].mean -= (1.0 - 1.0 / scale) * (sums[k] / masses[k] - mean);
   }
 }
 
@@ -192,13 +195,42 @@ struct Units {
 
 }  // namespace
 
-std::vector<double> GaussianForest::predict(std::span<const float> rows, std::size_t n_threads,
-                                            const StopRequested& requested) const {
-  const ReentryGuard guard(this);
-  const std::shared_lock lock(mutex_);
-  StopSignal signal(requested);
-  return over_completions(
-      rows, 2, [&](const Completed& queries) { return predict_complete(queries, n_threads, signal); },
+// Sums of means and of squares, of which mean and deviation are made.
+auto GaussianForest::prediction() const {
+  const auto of_all = measure_ ? std::shared_ptr<const GaussianPrior>(measure_, &measure_->prior)
+                               : std::make_shared<const GaussianPrior>(prior_without_measure());
+  return Prediction(
+      2, 2, [this] { return walks_.lend(); },
+      [this, of_all](std::span<const TargetTree> trees, const Queries& queries, Pool<GaussianWalk>::Loan& walk,
+                     double* sums, StopProbe& stop) {
+        (*walk).walk(trees, points_, queries,
+                     [&](std::size_t row, const TargetTree& tree, std::span<const Component> components) {
+                       const Units units(tree.measure().prior, *of_all, queries.rows + row * options_.n_features);
+                       double sum = 0.0, squares = 0.0;
+                       for (const Component& component : components) {
+                         const Component c = units(component);
+                         sum += c.mass * c.mean;
+                         squares += c.mass * (c.variance + c.mean * c.mean);
+                       }
+                       sums[2 * row] += sum;
+                       sums[2 * row + 1] += squares;
+                       stop.tick(components.size() * options_.n_features);
+                     });
+      },
+      [this, of_all](const Completed& queries, std::vector<double> sums, std::size_t n_grown) {
+        const double n_trees = static_cast<double>(n_grown);
+        for (std::size_t i = 0; i < queries.size(); ++i) {
+          double mean = 0.0, variance = 1.0;
+          if (n_trees > 0.0) {
+            mean = sums[2 * i] / n_trees;
+            variance = std::max(sums[2 * i + 1] / n_trees - mean * mean, 0.0);
+          }
+          variance += calibration_.noise;
+          sums[2 * i] = of_all->trend.at(queries.row(i)) + of_all->scale * mean;
+          sums[2 * i + 1] = of_all->scale * calibration_.scale * std::sqrt(variance);
+        }
+        return sums;
+      },
       [](const double* first, std::size_t n, double* result) {  // means and deviations
         if (n == 1) {
           std::copy_n(first, 2, result);
@@ -212,113 +244,169 @@ std::vector<double> GaussianForest::predict(std::span<const float> rows, std::si
       });
 }
 
-std::vector<double> GaussianForest::predict_complete(const Completed& queries, std::size_t n_threads,
-                                                     StopSignal& signal) const {
-  const GaussianPrior own = measure_ ? GaussianPrior() : prior_without_measure();
-  const GaussianPrior& to = measure_ ? measure_->prior : own;
-  const double n_trees = static_cast<double>(n_grown());
-  // Sums of means and of squares.
-  std::vector<double> result = sum_over_trees(
-      {queries.size(), trees_.size(), 2}, n_threads, signal, [this] { return walks_.lend(); },
-      [&](std::size_t begin, std::size_t end, Piece piece, Pool<GaussianWalk>::Loan& walk, double* sums,
-          StopProbe& stop) {
-        (*walk).walk(std::span(trees_).subspan(begin, end - begin), points_, queries.queries(piece.begin, piece.end),
-                     [&](std::size_t row, const TargetTree& tree, std::span<const Component> components) {
-                       const Units units(tree.measure().prior, to, queries.row(piece.begin + row));
-                       for (const Component& component : components) {
-                         const Component c = units(component);
-                         sums[2 * row] += c.mass * c.mean;
-                         sums[2 * row + 1] += c.mass * (c.variance + c.mean * c.mean);
-                       }
-                       stop.tick(components.size() * options_.n_features);
-                     });
-      });
-  for (std::size_t i = 0; i < queries.size(); ++i) {
-    double mean = 0.0, variance = 1.0;
-    if (n_trees > 0.0) {
-      mean = result[2 * i] / n_trees;
-      variance = std::max(result[2 * i + 1] / n_trees - mean * mean, 0.0);
-    }
-    variance += calibration_.noise;
-    result[2 * i] = to.trend.at(queries.row(i)) + to.scale * mean;
-    result[2 * i + 1] = to.scale * calibration_.scale * std::sqrt(variance);
-  }
-  return result;
+std::vector<double> GaussianForest::predict(std::span<const float> rows, std::size_t n_threads,
+                                            const StopRequested& requested) const {
+  const ReentryGuard guard(this);
+  const std::shared_lock lock(mutex_);
+  StopSignal signal(requested);
+  return predicted(prediction(), rows, n_threads, signal);
 }
 
-// Calls find(row, mixture, trend, prior) for each row, with the law of the forest in units of its prior, as what y is
-// more than the trend there.
-template <class Find>
-void GaussianForest::with_mixtures(std::span<const float> rows, std::size_t n_threads, const StopRequested& requested,
-                                   Find find) const {
+Terms GaussianForest::predict_terms(std::span<const float> rows, std::size_t n_threads,
+                                    const StopRequested& requested) const {
+  const ReentryGuard guard(this);
+  const std::shared_lock lock(mutex_);
+  StopSignal signal(requested);
+  return terms(prediction(), rows, n_threads, signal);
+}
+
+std::vector<double> GaussianForest::predict_from(std::span<const float> rows, const TreeSums& sums) const {
+  const ReentryGuard guard(this);
+  const std::shared_lock lock(mutex_);
+  return finished(prediction(), rows, sums);
+}
+
+// Calls use(first row, empty laws, queries, prior, walk, stop) for some rows after the other, on several threads.
+template <class Use>
+void GaussianForest::with_completed(std::span<const float> rows, std::size_t n_threads, const StopRequested& requested,
+                                    Use use) const {
   constexpr std::size_t n_together = 64;
   const ReentryGuard guard(this);
   const std::shared_lock lock(mutex_);
   const std::size_t n = n_rows(rows), n_features = options_.n_features;
   const GaussianPrior own = measure_ ? GaussianPrior() : prior_without_measure();
-  const GaussianPrior& to = measure_ ? measure_->prior : own;
+  const GaussianPrior& prior = measure_ ? measure_->prior : own;
   StopSignal signal(requested);
   parallel_for((n + n_together - 1) / n_together, n_threads, signal, [&] {
-    return [&, walk = walks_.lend(), laws = std::vector<std::vector<Component>>(n_together)](std::size_t piece,
-                                                                                             StopProbe& stop) mutable {
+    return [&, walk = walks_.lend(), laws = std::vector<Law>(n_together)](std::size_t piece, StopProbe& stop) mutable {
       const std::size_t begin = piece * n_together, n_here = std::min(n_together, n - begin);
       const Completed queries = completed(rows.subspan(begin * n_features, n_here * n_features));
-      // The law of a row is the mixture of those of its completions, each beside the trend of the first.
-      std::vector<std::size_t> row_of;
-      std::vector<double> trends, shifts;
-      for (std::size_t i = 0; i < n_here; ++i) {
-        trends.push_back(to.trend.at(queries.row(queries.begin(i))));
-        for (std::size_t k = queries.begin(i); k < queries.end(i); ++k) {
-          row_of.push_back(i);
-          const double shift = to.scale > 0.0 ? (to.trend.at(queries.row(k)) - trends[i]) / to.scale : 0.0;
-          shifts.push_back(std::clamp(shift, -kLargestShift, kLargestShift));
-        }
-      }
-      for (auto& law : laws) law.clear();
-      std::vector<std::vector<std::size_t>> completion_of(n_here);  // per component
-      (*walk).walk(std::span<const TargetTree>(trees_), points_, queries.queries(0, queries.size()),
-                   [&](std::size_t k, const TargetTree& tree, std::span<const Component> components) {
-                     const Units units(tree.measure().prior, to, queries.row(k));
-                     for (const Component& component : components) {
-                       Component c = calibration_.with_noise(units(component));
-                       c.mean += shifts[k];
-                       laws[row_of[k]].push_back(c);
-                       completion_of[row_of[k]].push_back(k);
-                     }
-                     stop.tick(components.size() * n_features);
-                   });
-      for (std::size_t i = 0; i < n_here; ++i) {
-        if (laws[i].empty()) laws[i].push_back({1.0, 0.0, 1.0});  // no tree is grown
-        if (queries.end(i) - queries.begin(i) > 1) unscale_between(laws[i], completion_of[i], calibration_.scale);
-        find(begin + i, Mixture(laws[i]), trends[i], to);
-        stop.tick(laws[i].size() * 64);
-      }
+      for (Law& law : laws) law.clear();
+      use(begin, std::span(laws).first(n_here), queries, prior, *walk, stop);
     };
   });
 }
 
-std::vector<double> GaussianForest::quantiles(std::span<const float> rows, std::span<const double> levels,
-                                              std::size_t n_threads, const StopRequested& requested) const {
+// What puts the components of all trees that are held into laws, in units of the prior.
+auto GaussianForest::filling_from_trees() const {
+  return [this](std::size_t, std::span<Law> laws, const Completed& queries, const GaussianPrior& prior,
+                GaussianWalk& walk, StopProbe& stop) {
+    std::vector<std::size_t> row_of;
+    for (std::size_t i = 0; i < laws.size(); ++i) row_of.resize(queries.end(i), i);
+    walk.walk(std::span<const TargetTree>(trees_), points_, queries.queries(0, queries.size()),
+              [&](std::size_t k, const TargetTree& tree, std::span<const Component> components) {
+                const Units units(tree.measure().prior, prior, queries.row(k));
+                const std::size_t row = row_of[k];
+                for (const Component& component : components) {
+                  laws[row].add(units(component), k - queries.begin(row));
+                }
+                stop.tick(components.size() * options_.n_features);
+              });
+  };
+}
+
+Laws GaussianForest::laws(std::span<const float> rows, std::size_t n_threads, const StopRequested& requested) const {
+  std::vector<Law> of_rows(n_rows(rows));
+  const auto fill = filling_from_trees();
+  with_completed(rows, n_threads, requested,
+                 [&](std::size_t begin, std::span<Law> laws, const Completed& queries, const GaussianPrior& prior,
+                     GaussianWalk& walk, StopProbe& stop) {
+                   fill(begin, laws, queries, prior, walk, stop);
+                   std::ranges::copy(laws, of_rows.begin() + static_cast<std::ptrdiff_t>(begin));
+                 });
+  Laws result;
+  for (const Law& law : of_rows) result.add(law);
+  return result;
+}
+
+// Calls find(row, mixture, trend, prior) for each row, with the law of the forest in units of its prior, as what y is
+// more than the trend there. `fill` puts into laws what the trees say.
+template <class Fill, class Find>
+void GaussianForest::with_mixtures(std::span<const float> rows, std::size_t n_threads, const StopRequested& requested,
+                                   Fill fill, Find find) const {
+  with_completed(rows, n_threads, requested,
+                 [&](std::size_t begin, std::span<Law> laws, const Completed& queries, const GaussianPrior& prior,
+                     GaussianWalk& walk, StopProbe& stop) {
+                   fill(begin, laws, queries, prior, walk, stop);
+                   for (std::size_t i = 0; i < laws.size(); ++i) {
+                     // The law of a row is the mixture of those of its completions, each beside the trend of the first.
+                     Law& law = laws[i];
+                     const std::size_t n_completions = queries.end(i) - queries.begin(i);
+                     const double trend = prior.trend.at(queries.row(queries.begin(i)));
+                     std::vector<double> shifts;
+                     for (std::size_t k = queries.begin(i); k < queries.end(i); ++k) {
+                       const double shift =
+                           prior.scale > 0.0 ? (prior.trend.at(queries.row(k)) - trend) / prior.scale : 0.0;
+                       shifts.push_back(std::clamp(shift, -kLargestShift, kLargestShift));
+                     }
+                     for (std::size_t c = 0; c < law.components.size(); ++c) {
+                       const auto completion = static_cast<std::size_t>(law.completion_of[c]);
+                       if (completion >= n_completions)
+                         throw std::invalid_argument("the laws are not those of these rows");
+                       law.components[c] = calibration_.with_noise(law.components[c]);
+                       law.components[c].mean += shifts[completion];
+                     }
+                     if (law.components.empty()) {
+                       law.components.push_back({1.0, 0.0, 1.0});  // no tree is grown
+                     } else if (n_completions > 1) {
+                       unscale_between(law, calibration_.scale);
+                     }
+                     find(begin + i, Mixture(law.components), trend, prior);
+                     stop.tick(law.components.size() * 64);
+                   }
+                 });
+}
+
+namespace {
+
+// What puts laws from elsewhere into those of a piece of the rows.
+auto filling_from(const Laws& laws) {
+  return [&laws](std::size_t begin, std::span<Law> here, auto&&...) {
+    for (std::size_t i = 0; i < here.size(); ++i) laws.copy(begin + i, here[i]);
+  };
+}
+
+}  // namespace
+
+template <class Fill>
+std::vector<double> GaussianForest::quantiles_of(std::span<const float> rows, std::span<const double> levels,
+                                                 std::size_t n_threads, const StopRequested& requested,
+                                                 Fill fill) const {
   for (const double level : levels) {
     if (!(level > 0.0 && level < 1.0)) throw std::invalid_argument("levels must lie between 0 and 1");
   }
   std::vector<double> result(n_rows(rows) * levels.size());
-  with_mixtures(
-      rows, n_threads, requested, [&](std::size_t i, const Mixture& law, double trend, const GaussianPrior& prior) {
-        const double mean = law.moments().mean;
-        for (std::size_t k = 0; k < levels.size(); ++k) {
-          const double quantile = prior.scale > 0.0 ? law.quantile(calibration_.level(levels[k])) : mean;
-          result[i * levels.size() + k] = trend + prior.scale * (mean + calibration_.scale * (quantile - mean));
-        }
-      });
+  with_mixtures(rows, n_threads, requested, fill,
+                [&](std::size_t i, const Mixture& law, double trend, const GaussianPrior& prior) {
+                  const double mean = law.moments().mean;
+                  for (std::size_t k = 0; k < levels.size(); ++k) {
+                    const double quantile = prior.scale > 0.0 ? law.quantile(calibration_.level(levels[k])) : mean;
+                    result[i * levels.size() + k] =
+                        trend + prior.scale * (mean + calibration_.scale * (quantile - mean));
+                  }
+                });
   return result;
 }
 
-std::vector<double> GaussianForest::log_density(std::span<const float> rows, std::span<const double> values,
-                                                std::size_t n_threads, const StopRequested& requested) const {
+std::vector<double> GaussianForest::quantiles(std::span<const float> rows, std::span<const double> levels,
+                                              std::size_t n_threads, const StopRequested& requested) const {
+  return quantiles_of(rows, levels, n_threads, requested, filling_from_trees());
+}
+
+std::vector<double> GaussianForest::quantiles_from(std::span<const float> rows, std::span<const double> levels,
+                                                   const Laws& laws, std::size_t n_threads,
+                                                   const StopRequested& requested) const {
+  laws.check(n_rows(rows));
+  return quantiles_of(rows, levels, n_threads, requested, filling_from(laws));
+}
+
+template <class Fill>
+std::vector<double> GaussianForest::log_density_of(std::span<const float> rows, std::span<const double> values,
+                                                   std::size_t n_threads, const StopRequested& requested,
+                                                   Fill fill) const {
   if (n_rows(rows) != values.size()) throw std::invalid_argument("rows and values differ in number");
   std::vector<double> result(values.size());
-  with_mixtures(rows, n_threads, requested,
+  with_mixtures(rows, n_threads, requested, fill,
                 [&](std::size_t i, const Mixture& law, double trend, const GaussianPrior& prior) {
                   if (!(prior.scale > 0.0)) {  // all values seen are the same
                     result[i] = values[i] == trend ? kInfinity : -kInfinity;
@@ -329,6 +417,18 @@ std::vector<double> GaussianForest::log_density(std::span<const float> rows, std
                   result[i] = law.log_density(x) - std::log(prior.scale) - std::log(calibration_.scale);
                 });
   return result;
+}
+
+std::vector<double> GaussianForest::log_density(std::span<const float> rows, std::span<const double> values,
+                                                std::size_t n_threads, const StopRequested& requested) const {
+  return log_density_of(rows, values, n_threads, requested, filling_from_trees());
+}
+
+std::vector<double> GaussianForest::log_density_from(std::span<const float> rows, std::span<const double> values,
+                                                     const Laws& laws, std::size_t n_threads,
+                                                     const StopRequested& requested) const {
+  laws.check(n_rows(rows));
+  return log_density_of(rows, values, n_threads, requested, filling_from(laws));
 }
 
 // Calls find(i, mixture) for each slot, with the law of the forest without that point.
@@ -378,63 +478,104 @@ std::vector<double> GaussianForest::predict_left_out(std::span<const Slot> slots
 
 void GaussianForest::settle(std::size_t n_threads, StopSignal& signal) {
   if (!measure_ || n_calibrated_ == schedule_.n_refreshes()) return;
-  calibrate(n_threads, signal);
+  if (!can_calibrate()) {
+    calibration_ = {};
+    left_out_.reset();
+  } else if (options_.is_part()) {
+    left_out_ = leave_out(n_threads, signal);
+  } else {
+    calibration_ = calibration_from(leave_out(n_threads, signal), n_threads, signal);
+  }
   n_calibrated_ = schedule_.n_refreshes();
 }
 
 void GaussianForest::start_anew() {
   calibration_ = {};
+  left_out_.reset();
   n_calibrated_ = 0;
 }
 
-void GaussianForest::calibrate(std::size_t n_threads, StopSignal& signal) {
+std::optional<LeftOut> GaussianForest::take_left_out() {
+  const ReentryGuard guard(this);
+  const std::unique_lock lock(mutex_);
+  return std::exchange(left_out_, std::nullopt);
+}
+
+void GaussianForest::set_calibration(Calibration calibration) {
+  const ReentryGuard guard(this);
+  const std::unique_lock lock(mutex_);
+  require_sound(calibration);
+  calibration_ = std::move(calibration);
+}
+
+bool GaussianForest::can_calibrate() const {
+  return options_.calibrates && points_.size() >= kFewestPoints && measure_->prior.scale > 0.0;
+}
+
+LeftOut GaussianForest::leave_out(std::size_t n_threads, StopSignal& signal) const {
   const GaussianPrior& prior = measure_->prior;
-  if (points_.size() < kFewestPoints || !(prior.scale > 0.0) || !options_.calibrates) {
-    calibration_ = {};
-    return;
-  }
   Rng rng(options_.seed ^ kSeedOfCalibration, points_.size());
   const std::size_t n_left_out = std::clamp(points_.size() / kLeftOutOneIn, kFewestLeftOut, kMostLeftOut);
   const std::vector<Slot> slots = draw_slots(points_.size(), n_left_out, rng);
   StopProbe own_stop(signal, true);
   const std::vector<double> of_trend = leverages(prior.trend, points_, slots_of_trend(), slots, own_stop);
-  std::vector<double> errors(slots.size()), variances(slots.size());
-  std::vector<std::vector<Component>> laws(slots.size());
-  with_mixtures_left_out(slots, n_threads, signal, [&](std::size_t i, const Mixture& law) {
+  LeftOut result;
+  for (std::size_t i = 0; i < slots.size(); ++i) {
     // Trees leave the point out exactly, the trend by its leverage.
-    const double residual = prior.residual(points_.value(slots[i]), points_.expected(slots[i]));
-    errors[i] = residual / (1.0 - of_trend[i]) - law.moments().mean;
-    variances[i] = law.moments().variance;
-    laws[i].assign(law.components().begin(), law.components().end());
+    result.residuals.push_back(prior.residual(points_.value(slots[i]), points_.expected(slots[i])) /
+                               (1.0 - of_trend[i]));
+  }
+  std::vector<Law> laws(slots.size());
+  with_mixtures_left_out(slots, n_threads, signal, [&](std::size_t i, const Mixture& law) {
+    for (const Component& component : law.components()) laws[i].add(component, 0);
+  });
+  for (const Law& law : laws) result.laws.add(law);
+  return result;
+}
+
+Calibration calibration_from(const LeftOut& left_out, std::size_t n_threads, StopSignal& signal) {
+  const std::size_t n = left_out.residuals.size();
+  left_out.laws.check(n);
+  std::vector<double> errors(n), variances(n);
+  parallel_for(n, n_threads, signal, [&] {
+    return [&, law = Law()](std::size_t i, StopProbe& stop) mutable {
+      left_out.laws.copy(i, law);
+      const Moments moments = Mixture(law.components).moments();
+      errors[i] = left_out.residuals[i] - moments.mean;
+      variances[i] = moments.variance;
+      stop.tick(law.components.size());
+    };
   });
   Calibration fresh = most_likely(errors, variances);
-  fresh.levels.resize(slots.size());
-  parallel_for(slots.size(), n_threads, signal, [&] {
-    return [&](std::size_t i, StopProbe& stop) {
-      for (Component& component : laws[i]) component = fresh.with_noise(component);
-      const Mixture law(laws[i]);
-      fresh.levels[i] = law.distribution(law.moments().mean + errors[i] / fresh.scale);
-      stop.tick(laws[i].size() * 64);
+  fresh.levels.resize(n);
+  parallel_for(n, n_threads, signal, [&] {
+    return [&, law = Law()](std::size_t i, StopProbe& stop) mutable {
+      left_out.laws.copy(i, law);
+      for (Component& component : law.components) component = fresh.with_noise(component);
+      const Mixture mixture(law.components);
+      fresh.levels[i] = mixture.distribution(mixture.moments().mean + errors[i] / fresh.scale);
+      stop.tick(law.components.size() * 64);
     };
   });
   std::ranges::sort(fresh.levels);
-  calibration_ = std::move(fresh);
+  return fresh;
+}
+
+void GaussianForest::require_sound(const Calibration& calibration) const {
+  constexpr double least = 1e-7, largest = 1e70;
+  require(calibration.noise >= 0.0 && calibration.noise <= largest, "the noise of the calibration is out of range");
+  require(calibration.scale >= least && calibration.scale <= largest, "the scale of the calibration is out of range");
+  require(std::ranges::all_of(calibration.levels, [](double u) { return u >= 0.0 && u <= 1.0; }),
+          "a level of the calibration is out of range");
+  require(std::ranges::is_sorted(calibration.levels), "the levels of the calibration are not sorted");
+  require(options_.calibrates || (calibration.scale == 1.0 && calibration.noise == 0.0 && calibration.levels.empty()),
+          "it is calibrated, but should not be");
 }
 
 void GaussianForest::restore(const Extra& extra) {
   require(std::ranges::all_of(points_.values(), [](double y) { return std::abs(y) <= kLargestValue; }),
           "a value is out of range");
-  constexpr double least = 1e-7, largest = 1e70;
-  require(extra.calibration.noise >= 0.0 && extra.calibration.noise <= largest,
-          "the noise of the calibration is out of range");
-  require(extra.calibration.scale >= least && extra.calibration.scale <= largest,
-          "the scale of the calibration is out of range");
-  require(std::ranges::all_of(extra.calibration.levels, [](double u) { return u >= 0.0 && u <= 1.0; }),
-          "a level of the calibration is out of range");
-  require(std::ranges::is_sorted(extra.calibration.levels), "the levels of the calibration are not sorted");
-  require(options_.calibrates ||
-              (extra.calibration.scale == 1.0 && extra.calibration.noise == 0.0 && extra.calibration.levels.empty()),
-          "it is calibrated, but should not be");
+  require_sound(extra.calibration);
   calibration_ = extra.calibration;
   n_calibrated_ = extra.n_calibrated;
 }

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -10,8 +11,17 @@
 #include "forest.hpp"
 #include "gaussian_target.hpp"
 #include "gaussian_walk.hpp"
+#include "laws.hpp"
 
 namespace onlineforest {
+
+// Points left out of the trees: their laws then, and what the laws should have said.
+struct LeftOut {
+  std::vector<double> residuals;  // without the point, too; in units of the prior
+  Laws laws;
+};
+
+Calibration calibration_from(const LeftOut& left_out, std::size_t n_threads, StopSignal& signal);
 
 class GaussianForest : public Forest<GaussianTarget, GaussianOptions> {
  public:
@@ -39,6 +49,22 @@ class GaussianForest : public Forest<GaussianTarget, GaussianOptions> {
   std::vector<double> log_density(std::span<const float> rows, std::span<const double> values, std::size_t n_threads,
                                   const StopRequested& requested = {}) const;
 
+  // The same for a part of a forest, in two steps, as with novelty; and from laws, those of all parts joined row by row
+  // in the order of the parts. Laws are in units of the prior, and not calibrated.
+  Terms predict_terms(std::span<const float> rows, std::size_t n_threads, const StopRequested& requested = {}) const;
+  std::vector<double> predict_from(std::span<const float> rows, const TreeSums& sums) const;
+  Laws laws(std::span<const float> rows, std::size_t n_threads, const StopRequested& requested = {}) const;
+  std::vector<double> quantiles_from(std::span<const float> rows, std::span<const double> levels, const Laws& laws,
+                                     std::size_t n_threads, const StopRequested& requested = {}) const;
+  std::vector<double> log_density_from(std::span<const float> rows, std::span<const double> values, const Laws& laws,
+                                       std::size_t n_threads, const StopRequested& requested = {}) const;
+
+  // A part cannot calibrate itself: that takes all trees. Whenever the whole would, it finds the laws of the points
+  // left out in its own trees, for its owner to take, join with those of the other parts, and bring back as a
+  // calibration; which is of use for predict_from() and the like alone.
+  std::optional<LeftOut> take_left_out();
+  void set_calibration(Calibration calibration);
+
   // Mean and standard deviation of points learned, as they would be without each of them and without calibration,
   // n_slots x 2. All trees must be up to date.
   std::vector<double> predict_left_out(std::span<const Slot> slots, std::size_t n_threads,
@@ -64,22 +90,34 @@ class GaussianForest : public Forest<GaussianTarget, GaussianOptions> {
   Extra extra() const { return {calibration_, n_calibrated_}; }
   void restore(const Extra& extra);  // after the points; throws std::invalid_argument if it makes no sense
 
-  // Mean and deviation of each completion; the caller holds the lock.
-  std::vector<double> predict_complete(const Completed& queries, std::size_t n_threads, StopSignal& signal) const;
+  auto prediction() const;
+  auto filling_from_trees() const;
+  void require_sound(const Calibration& calibration) const;
 
   // Whether no point lies too far from a trend for the scale.
   bool is_in_proportion(const Trend& trend, double scale, StopProbe& stop) const;
   std::vector<Slot> slots_of_trend() const;     // the points a trend is fitted to
   GaussianPrior prior_without_measure() const;  // a constant trend, and what it leaves
-  void calibrate(std::size_t n_threads, StopSignal& signal);
+  bool can_calibrate() const;
+  LeftOut leave_out(std::size_t n_threads, StopSignal& signal) const;
   template <class Find>
   void with_mixtures_left_out(std::span<const Slot> slots, std::size_t n_threads, StopSignal& signal, Find find) const;
-  template <class Find>
-  void with_mixtures(std::span<const float> rows, std::size_t n_threads, const StopRequested& requested,
+  template <class Use>
+  void with_completed(std::span<const float> rows, std::size_t n_threads, const StopRequested& requested,
+                      Use use) const;
+  template <class Fill, class Find>
+  void with_mixtures(std::span<const float> rows, std::size_t n_threads, const StopRequested& requested, Fill fill,
                      Find find) const;
+  template <class Fill>
+  std::vector<double> quantiles_of(std::span<const float> rows, std::span<const double> levels, std::size_t n_threads,
+                                   const StopRequested& requested, Fill fill) const;
+  template <class Fill>
+  std::vector<double> log_density_of(std::span<const float> rows, std::span<const double> values, std::size_t n_threads,
+                                     const StopRequested& requested, Fill fill) const;
 
   Calibration calibration_;
-  std::uint64_t n_calibrated_ = 0;  // how often the measure had been computed then
+  std::uint64_t n_calibrated_ = 0;   // how often the measure had been computed then
+  std::optional<LeftOut> left_out_;  // of a part, until it is taken
   mutable Pool<GaussianWalk> walks_;
 };
 

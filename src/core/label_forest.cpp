@@ -119,6 +119,23 @@ void LabelForest::set_leaf_discount(double leaf_discount) {
   if (measure_) set_measure({measure_->weights, measure_->discount_rate, {leaf_discount}});
 }
 
+auto LabelForest::prediction() const {
+  const std::size_t k = static_cast<std::size_t>(n_classes_);
+  return Prediction(
+      LabelWalk::width(n_classes_), k, [this] { return walks_.lend(); },
+      [this](std::span<const TargetTree> trees, const Queries& queries, Pool<LabelWalk>::Loan& walk, double* sums,
+             StopProbe& stop) {
+        (*walk).add_predictions(trees, points_, queries, n_classes_, sums,
+                                [&stop](std::size_t work) { stop.tick(work); });
+      },
+      [this, k](const Completed& queries, std::vector<double> sums, std::size_t n_grown) {
+        if (n_grown == 0) return std::vector<double>(queries.size() * k, 1.0 / static_cast<double>(k));
+        LabelWalk::finish(sums, n_classes_, static_cast<double>(n_grown));
+        return sums;
+      },
+      MeanOfCompletions{k});
+}
+
 std::vector<double> LabelForest::predict(std::span<const float> rows, std::size_t n_threads,
                                          const StopRequested& requested) const {
   const ReentryGuard guard(this);
@@ -126,19 +143,21 @@ std::vector<double> LabelForest::predict(std::span<const float> rows, std::size_
   const std::size_t k = static_cast<std::size_t>(n_classes_);
   if (n_grown() == 0) return std::vector<double>(n_rows(rows) * k, 1.0 / static_cast<double>(k));
   StopSignal signal(requested);
-  return over_completions(rows, k, [&](const Completed& queries) {
-    std::vector<double> result = sum_over_trees(
-        {queries.size(), trees_.size(), LabelWalk::width(n_classes_)}, n_threads, signal,
-        [this] { return walks_.lend(); },
-        [&](std::size_t begin, std::size_t end, Piece piece, Pool<LabelWalk>::Loan& walk, double* sums,
-            StopProbe& stop) {
-          (*walk).add_predictions(std::span(trees_).subspan(begin, end - begin), points_,
-                                  queries.queries(piece.begin, piece.end), n_classes_, sums,
-                                  [&stop](std::size_t work) { stop.tick(work); });
-        });
-    LabelWalk::finish(result, n_classes_, static_cast<double>(n_grown()));
-    return result;
-  });
+  return predicted(prediction(), rows, n_threads, signal);
+}
+
+Terms LabelForest::predict_terms(std::span<const float> rows, std::size_t n_threads,
+                                 const StopRequested& requested) const {
+  const ReentryGuard guard(this);
+  const std::shared_lock lock(mutex_);
+  StopSignal signal(requested);
+  return terms(prediction(), rows, n_threads, signal);
+}
+
+std::vector<double> LabelForest::predict_from(std::span<const float> rows, const TreeSums& sums) const {
+  const ReentryGuard guard(this);
+  const std::shared_lock lock(mutex_);
+  return finished(prediction(), rows, sums);
 }
 
 void LabelForest::restore(const Extra& extra) {

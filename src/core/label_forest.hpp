@@ -29,6 +29,10 @@ class LabelForest : public Forest<LabelTarget, LabelOptions> {
   std::vector<double> predict(std::span<const float> rows, std::size_t n_threads,
                               const StopRequested& requested = {}) const;
 
+  // The same for a part of a forest, in two steps, as with novelty.
+  Terms predict_terms(std::span<const float> rows, std::size_t n_threads, const StopRequested& requested = {}) const;
+  std::vector<double> predict_from(std::span<const float> rows, const TreeSums& sums) const;
+
   // Predicts with another discount at the leaves, until the measure is computed anew.
   void set_leaf_discount(double leaf_discount);
 
@@ -43,6 +47,8 @@ class LabelForest : public Forest<LabelTarget, LabelOptions> {
   std::vector<double> relevance_of_features(const Columns& columns, std::uint64_t seed, std::size_t n_threads,
                                             StopSignal& signal) const override;
   void prepare(LabelTarget& target) const override { target.reserve_classes(n_classes_); }
+
+  auto prediction() const;
 
   Extra extra() const { return {n_classes_}; }
   void restore(const Extra& extra);  // after the points; throws std::invalid_argument if it makes no sense

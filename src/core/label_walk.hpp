@@ -25,8 +25,9 @@ class LabelWalk {
   // A sum has a number per class, and one for what is spread evenly over all of them.
   static std::size_t width(std::int32_t n_classes) { return static_cast<std::size_t>(n_classes) + 1; }
 
-  // Adds the distributions of the trees at the rows to `sums`, tree by tree. Calls on_row(work) after each row with the
-  // numbers touched, roughly.
+  // Adds the distributions of the trees at the rows to `sums`, tree by tree, each number of a tree at once: so sums
+  // over some of the trees can be taken up by others. Calls on_row(work) after each row with the numbers touched,
+  // roughly.
   template <class OnRow>
   void add_predictions(std::span<const Tree<LabelTarget>> trees, const PointStore<Label>& points, const Queries& rows,
                        std::int32_t n_classes, double* sums, OnRow on_row) {
@@ -34,8 +35,10 @@ class LabelWalk {
     walk_.walk_trees(trees, points, rows, [&](const Tree<LabelTarget>& tree) {
       levels_.clear();
       return [&](const Way& way) {
+        of_tree_.assign(k + 1, 0.0);
+        of_tree_[k] = add(tree, way, std::span(of_tree_).first(k));
         double* const sum = sums + way.row * width(n_classes);
-        sum[k] += add(tree, way, std::span(sum, k));
+        for (std::size_t c = 0; c <= k; ++c) sum[c] += of_tree_[c];
         on_row(way.steps.size() * points.n_features() + k);
       };
     });
@@ -161,6 +164,7 @@ class LabelWalk {
 
   SetWalk walk_;
   std::vector<Level> levels_;
+  std::vector<double> of_tree_;
 };
 
 }  // namespace onlineforest

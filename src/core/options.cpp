@@ -8,6 +8,8 @@ namespace onlineforest {
 
 void check_options(const ForestOptions& options) {
   require(options.n_trees > 0, "a forest needs at least one tree");
+  require(options.trees_held().begin < options.trees_held().end && options.trees_held().end <= options.n_trees,
+          "a part of a forest needs at least one tree, and none beyond those of the whole");
   require(options.n_features > 0, "a forest needs at least one feature");
   require(options.lifetime >= 0.0, "the lifetime must not be negative");
   require(options.discount >= 0.0 && std::isfinite(options.discount), "the discount must be finite, not negative");

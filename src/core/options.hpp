@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "measure.hpp"
@@ -10,6 +11,14 @@
 #include "tenure.hpp"
 
 namespace onlineforest {
+
+// Trees of a forest, by number.
+struct TreeRange {
+  std::size_t begin = 0, end = 0;
+
+  std::size_t size() const { return end - begin; }
+  bool operator==(const TreeRange&) const = default;
+};
 
 struct ForestOptions {
   std::size_t n_trees = 100;
@@ -21,6 +30,11 @@ struct ForestOptions {
   std::vector<double> weights;  // for WeightRule::kFixed
   std::uint64_t seed = 0;
   KeepOptions keep;
+  // A part of a forest holds some of the trees only; all else, the points and the measure, is that of the whole.
+  std::optional<TreeRange> held = {};
+
+  TreeRange trees_held() const { return held.value_or(TreeRange{0, n_trees}); }
+  bool is_part() const { return trees_held().size() < n_trees; }
 };
 
 struct LabelOptions : ForestOptions {

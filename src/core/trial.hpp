@@ -117,6 +117,7 @@ class Trial {
         learned_(subset(points, split_.learned())),
         powers_(kPowers) {
     options_.n_trees = std::min(options_.n_trees, kTrialTrees);
+    options_.held = {};  // every part of a forest has the same trial
     options_.keep = {};
     if (options.weight_rule != WeightRule::kLearned) powers_ = powers_.last(1);
   }

@@ -1,0 +1,66 @@
+// The laws of rows, mixtures of what the trees of a forest say, as flat arrays: so that parts of a forest can hand them
+// on, and be joined. Knows nothing of trees.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <stdexcept>
+#include <vector>
+
+#include "mixture.hpp"
+
+namespace onlineforest {
+
+// The components of one row, tree by tree, and of which completion of the row each is.
+struct Law {
+  std::vector<Component> components;
+  std::vector<std::int32_t> completion_of;
+
+  void clear() {
+    components.clear();
+    completion_of.clear();
+  }
+
+  void add(const Component& component, std::size_t completion) {
+    components.push_back(component);
+    completion_of.push_back(static_cast<std::int32_t>(completion));
+  }
+};
+
+struct Laws {
+  std::vector<std::uint64_t> ends;  // per row: where its components end, and those of the next begin
+  std::vector<std::int32_t> completion_of;
+  std::vector<double> masses, means, variances;
+
+  std::size_t size() const { return ends.size(); }
+
+  void add(const Law& law) {
+    for (const Component& c : law.components) {
+      masses.push_back(c.mass);
+      means.push_back(c.mean);
+      variances.push_back(c.variance);
+    }
+    completion_of.insert(completion_of.end(), law.completion_of.begin(), law.completion_of.end());
+    ends.push_back(masses.size());
+  }
+
+  // Puts the law of a row in place of `law`.
+  void copy(std::size_t row, Law& law) const {
+    law.clear();
+    for (std::size_t i = row == 0 ? 0 : ends[row - 1]; i < ends[row]; ++i) {
+      law.components.push_back({masses[i], means[i], variances[i]});
+      law.completion_of.push_back(completion_of[i]);
+    }
+  }
+
+  // Throws std::invalid_argument if arrays from elsewhere are no laws of so many rows.
+  void check(std::size_t n_rows) const {
+    bool ok = ends.size() == n_rows && means.size() == masses.size() && variances.size() == masses.size() &&
+              completion_of.size() == masses.size() && (ends.empty() ? 0 : ends.back()) == masses.size();
+    for (std::size_t i = 1; ok && i < ends.size(); ++i) ok = ends[i - 1] <= ends[i];
+    if (!ok) throw std::invalid_argument("the laws are not those of these rows");
+  }
+};
+
+}  // namespace onlineforest
