@@ -10,6 +10,13 @@ LARGEST_VALUE: float
 
 class TooLargeError(ValueError): ...
 
+def add_terms(
+    n_trees: int, parts: list[tuple[int, int, NDArray[np.float64]]]
+) -> NDArray[np.float64]: ...
+def calibration_of(
+    left_out: dict[str, NDArray[Any]], n_threads: int = 1
+) -> tuple[float, float, NDArray[np.float64]]: ...
+
 class LabelForest:
     """A Mondrian forest over labels 0, 1, ... Rows are finite float32."""
 

@@ -10,7 +10,7 @@ from onlineforest._classifier import MondrianForestClassifier
 from onlineforest._regressor import MondrianForestRegressor
 from onlineforest._saving import Model, read_model
 
-_KINDS = {kind._saved_as: kind for kind in (MondrianForestClassifier, MondrianForestRegressor)}
+KINDS = {kind._saved_as: kind for kind in (MondrianForestClassifier, MondrianForestRegressor)}
 
 
 def load(
@@ -62,4 +62,4 @@ def load_with_position(
     if max_bytes is not None and (not isinstance(max_bytes, Integral) or max_bytes < 0):
         raise ValueError(f"max_bytes must be a whole number, at least 0, or None. Got {max_bytes}.")
     limit = None if max_bytes is None else min(int(max_bytes), 2**62)
-    return read_model(file, _KINDS, limit)
+    return read_model(file, KINDS, limit)

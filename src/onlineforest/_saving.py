@@ -7,7 +7,7 @@ samples. Everything else is metadata: strings of JSON.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, BinaryIO, NoReturn
@@ -74,8 +74,17 @@ def read_model(
     max_bytes: int | None,
 ) -> Model:
     """Read an estimator, one of `kinds`, and check all of it."""
-    contents = _container.read(source)
     where = os.fspath(source) if isinstance(source, str | os.PathLike) else "the file"
+    return model_of(_container.read(source), where, kinds, max_bytes)
+
+
+def model_of(
+    contents: Contents,
+    where: str,
+    kinds: Mapping[str, type[BaseMondrianForest]],
+    max_bytes: int | None,
+) -> Model:
+    """The estimator, one of `kinds`, whose contents came from a file; all of it is checked."""
     try:
         name = contents.metadata.get("estimator", "")
         if name not in kinds:
@@ -117,41 +126,73 @@ def _checked_position(position: Any) -> str:
 
 
 def _contents_of(forest: BaseMondrianForest) -> tuple[Arrays, dict[str, str]]:
+    _check_is_ours(forest)
+    with forest._locked():
+        state: Arrays = forest._forest.get_state()
+        ids, texts = contents_beside_core(
+            forest, state["serials"], int(state[f"{_OPTIONS}seed"][0])
+        )
+    arrays = arrays_of_core(state, forest.n_features_in_) | ids
+    return arrays, with_counts(texts, arrays)
+
+
+def _check_is_ours(forest: BaseMondrianForest) -> None:
     check_is_fitted(forest)
     if "_saved_as" not in vars(type(forest)):
         raise TypeError(
             f"A model file can hold a forest of this library, but not of the subclass "
             f"{type(forest).__name__}, which would be lost."
         )
+
+
+def arrays_of_core(state: Arrays, n_features: int) -> Arrays:
+    """The state of a core forest as a file holds it, without what follows from the parameters."""
+    arrays = {name: array for name, array in state.items() if not name.startswith(_OPTIONS)}
+    arrays["rows"] = arrays["rows"].reshape(-1, n_features)
+    return arrays
+
+
+def contents_beside_core(
+    forest: BaseMondrianForest, serials: NDArray[np.int64], seed: int
+) -> tuple[Arrays, dict[str, str]]:
+    """What a file holds besides the core forest, which has samples of these serials."""
+    _check_is_ours(forest)
     with forest._locked():
         forest._check_parameters_unchanged()
-        state: Arrays = forest._forest.get_state()
-        ids = forest._ids.only_of(state["serials"])
+        ids = forest._ids.only_of(serials)
         metadata = forest._own_metadata()
         n_features, names = forest.n_features_in_, getattr(forest, "feature_names_in_", None)
         parameters = forest.get_params(deep=False)
         # As they were when the forest was built: a 2.0 that was a 2 is not another value.
         kept = {name: value for name, value in forest._built_with.items() if np.ndim(value) == 0}
-    arrays = {name: array for name, array in state.items() if not name.startswith(_OPTIONS)}
-    arrays["rows"] = arrays["rows"].reshape(-1, n_features)
     of_serials = np.argsort(ids.serials())  # the same ids give the same file
     all_ids = ids.names()
     text, ends = encode_ids(all_ids[i] for i in of_serials)
-    arrays |= {"ids.text": text, "ids.ends": ends, "ids.serials": ids.serials()[of_serials]}
+    arrays: Arrays = {"ids.text": text, "ids.ends": ends, "ids.serials": ids.serials()[of_serials]}
     values = {
         "parameters": encode_parameters(parameters | kept),
-        "seed": int(state[f"{_OPTIONS}seed"][0]),
+        "seed": seed,
         "features": {
             "count": n_features,
             "dtype": "float32",
             "names": None if names is None else [str.__str__(name) for name in names],
         },
-        "counts": _counts_of(arrays),
         **metadata,
     }
     texts = {key: to_json(value) for key, value in values.items()}
     _check_loadable(type(forest), texts, n_features)
     return arrays, {"library_version": _VERSION, "estimator": forest._saved_as, **texts}
+
+
+def with_counts(texts: dict[str, str], arrays: Arrays) -> dict[str, str]:
+    """Metadata, and among it what there is of everything in a file that holds these arrays."""
+    names = list(texts)
+    place = names.index("features") + 1
+    return (
+        {name: texts[name] for name in names[:place]}
+        | {"counts": to_json(_counts_of(arrays))}
+        | {name: texts[name] for name in names[place:]}
+    )
 
 
 def _check_loadable(
@@ -192,21 +233,35 @@ def _counts_of(arrays: Arrays) -> dict[str, int]:
 def _restored(
     kind: type[BaseMondrianForest], contents: Contents, max_bytes: int | None
 ) -> BaseMondrianForest:
-    metadata, arrays = contents.metadata, contents.arrays
+    arrays = contents.arrays
+    if contents.format_version == 1:  # before values could be missing
+        arrays = {**_NOTHING_MISSING, **arrays}
+
+    def core_of(forest: BaseMondrianForest, n_features: int, seed: int) -> Any:
+        core = _restored_core(forest, n_features, seed, arrays, max_bytes)
+        if core.n_trees != forest.n_estimators:
+            _refuse(f"it has {core.n_trees} trees, but n_estimators is {forest.n_estimators}")
+        if from_json(contents.metadata, "counts") != _counts_of(arrays):
+            _refuse("its counts are not those of what it holds")
+        return core
+
+    return estimator_around(kind, contents, core_of)
+
+
+def estimator_around(
+    kind: type[BaseMondrianForest],
+    contents: Contents,
+    core_of: Callable[[BaseMondrianForest, int, int], Any],
+) -> BaseMondrianForest:
+    """The estimator of a file around the core that core_of(estimator, n_features, seed) gives."""
+    metadata = contents.metadata
     forest = _blank_estimator(kind, metadata)
     n_features = _take_features(forest, from_json(metadata, "features", dict))
     seed = from_json(metadata, "seed", int)
     if not 0 <= seed < 2**64:
         _refuse(f"its seed is {seed}")
-    if contents.format_version == 1:  # before values could be missing
-        arrays = {**_NOTHING_MISSING, **arrays}
-    core = _restored_core(forest, n_features, seed, arrays, max_bytes)
-    if core.n_trees != forest.n_estimators:
-        _refuse(f"it has {core.n_trees} trees, but n_estimators is {forest.n_estimators}")
-    if from_json(metadata, "counts") != _counts_of(arrays):
-        _refuse("its counts are not those of what it holds")
-    forest._forest = core
-    forest._ids = _restored_ids(arrays, core)
+    forest._forest = core_of(forest, n_features, seed)
+    forest._ids = _restored_ids(contents.arrays, forest._forest)
     forest._built_with = forest._built_with_now(n_features)
     forest._take_own_metadata(metadata)
     forest._own_lock()

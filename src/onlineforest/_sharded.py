@@ -1,0 +1,694 @@
+"""A core forest in parts that live elsewhere: the same interface, the same answers, to the bit.
+
+Operations have numbers. All parts get all of them, in order; those since the last snapshot are
+kept, so that a part that is lost can be built again from the snapshot and catch up. Knows nothing
+of Ray: a crew keeps the parts.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from onlineforest._core import add_terms, calibration_of
+from onlineforest._parts import (
+    State,
+    are_trees_up_to_date,
+    join_laws,
+    join_left_out,
+    join_states,
+    part_of_state,
+)
+from onlineforest._shard import Hello, Outcome, PartPlan, Start, Status
+from onlineforest._snapshots import Snapshots
+from onlineforest._validation import check_row
+
+Floats = NDArray[np.float64]
+Rows = NDArray[np.float32]
+
+_MOST_NUMBERS = 2**23  # of the answers to one question: the rows are asked for in pieces
+
+
+class ShardLostError(RuntimeError):
+    """A shard was lost and could not be brought back; says what can be done.
+
+    Nothing that was learned up to the last snapshot is lost: `load_snapshot` reads it. The next
+    call tries to bring the shard back again.
+
+    Examples
+    --------
+    >>> from onlineforest.ray import ShardLostError
+    >>> issubclass(ShardLostError, RuntimeError)
+    True
+    """
+
+
+class MemberLostError(Exception):
+    """A member of a crew is gone, or is not as it should be. Raised by a crew."""
+
+
+class Crew(Protocol):
+    """Keeps the parts of a forest, each in a process of its own, and carries messages."""
+
+    def start(self, plan: PartPlan, start: Start) -> None:
+        """Start a part, in place of one that was there."""
+
+    def put(self, value: Any) -> Any:
+        """A handle to a value that all parts can be given."""
+
+    def call(self, number: int, method: str, *arguments: Any) -> Any:
+        """Call a method of a part, after those called before; a handle to what it returns."""
+
+    def get(self, handle: Any, timeout: float | None = None) -> Any:
+        """What a method returned; `MemberLostError`, or `TimeoutError`."""
+
+    def resources(self) -> str:
+        """What a part needs and what there is, in words."""
+
+    def close(self) -> None:
+        """End all parts."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How a forest in parts is run."""
+
+    max_in_flight: int
+    recovery_timeout: float
+    snapshots: Snapshots | None
+    max_log: int
+    max_tries: int = 3
+
+
+@dataclass(frozen=True)
+class Entry:
+    """An operation that was given a number, and how many samples were seen after it."""
+
+    number: int
+    n_seen: int
+    operation: str = ""
+    arguments: Any = None  # a handle
+    keywords: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass
+class Member:
+    """What is known about a part."""
+
+    plan: PartPlan
+    start: Start
+    sent: int = 0  # so many operations were sent to it
+    is_there: bool = False
+    n_failures: int = 0  # since it last did something
+    handles: dict[int, Any] = field(default_factory=dict)  # by number of the operation
+    outcomes: dict[int, Outcome] = field(default_factory=dict)
+
+
+class ShardedForest:
+    """A core forest whose parts a crew keeps.
+
+    Parameters
+    ----------
+    crew : Crew
+        Keeps the parts.
+    plans : list of PartPlan
+        The parts.
+    starts : list of Start
+        Where each begins; all after the same number of operations.
+    own : Hello
+        What a part in this process would say of itself.
+    settings : Settings
+        How it is run.
+    n_seen : int
+        How many samples were seen by then.
+    """
+
+    def __init__(
+        self,
+        crew: Crew,
+        plans: list[PartPlan],
+        starts: list[Start],
+        own: Hello,
+        settings: Settings,
+        n_seen: int = 0,
+    ) -> None:
+        self._crew = crew
+        self._own = own
+        self._settings = settings
+        self._members = [Member(plan, start) for plan, start in zip(plans, starts, strict=True)]
+        self._lock = threading.RLock()
+        self._is_pipelined = False
+        self._is_closed = False
+        self._tip = Entry(starts[0].position, n_seen)
+        self._completed = starts[0].position
+        self._snapshot_position = starts[0].position
+        self._log: dict[int, Entry] = {}
+        self._answer: Any = None
+        self._status: Status | None = None
+        self.n_recoveries = 0
+        try:
+            for member in self._members:
+                self._crew.start(member.plan, member.start)
+            for member in self._members:
+                self._greet(member, time.monotonic() + settings.recovery_timeout)
+        except BaseException:
+            self.close()
+            raise
+
+    # What the estimators ask of a core forest. Threads are the parts' own affair.
+
+    @property
+    def n_trees(self) -> int:
+        """Number of trees of the whole forest."""
+        return self._members[0].plan.n_trees
+
+    @property
+    def n_features(self) -> int:
+        """Number of features."""
+        return self._members[0].plan.n_features
+
+    @property
+    def n_seen(self) -> int:
+        """Number of samples given."""
+        return self._tip.n_seen
+
+    @property
+    def n_points(self) -> int:
+        """Number of samples stored."""
+        return self._settled_status().n_points
+
+    @property
+    def n_classes(self) -> int:
+        """Number of classes, of a forest over labels."""
+        return self._settled_status().n_classes
+
+    @property
+    def nbytes(self) -> int:
+        """What all parts take in memory."""
+        return sum(self._ask_all("nbytes"))
+
+    def __getattr__(self, name: str) -> Any:
+        if name in {"serials", "feature_weights", "discount_rate", "leaf_discount", "noise"}:
+            return self._ask_first(name)
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+    def forget(self, serials: NDArray[np.int64], _n_threads: int = 1) -> None:
+        """Forget samples by when they came."""
+        self._operate("forget", (serials,))
+
+    def forget_rows(self, rows: Rows, values: Any, _n_threads: int = 1) -> NDArray[np.int64]:
+        """Forget samples by what they are; returns places of those that are not stored."""
+        missing: NDArray[np.int64] = self._operate("forget_rows", (rows, values))
+        return missing
+
+    def keep_latest(self, n: int, _n_threads: int = 1) -> None:
+        """Forget all but the latest samples."""
+        self._operate("keep_latest", (n,))
+
+    def refresh(self, _n_threads: int = 1) -> None:
+        """Compute the measure anew."""
+        self._operate("refresh", ())
+
+    def are_stored(self, serials: NDArray[np.int64]) -> NDArray[np.uint8]:
+        """Which samples are stored."""
+        stored: NDArray[np.uint8] = self._ask_first("are_stored", serials)
+        return stored
+
+    def relevance(self, _n_threads: int = 1) -> Floats:
+        """How much each feature tells."""
+        relevance: Floats = self._ask_first("relevance")
+        return relevance
+
+    def tree(self, index: int) -> dict[str, NDArray[Any]]:
+        """One tree as arrays."""
+        for member in self._members:
+            begin, end = member.plan.held
+            if begin <= index < end:
+                arrays: dict[str, NDArray[Any]] = self._ask(member, "tree", index - begin)
+                # What comes from another process may not be written to.
+                return {name: array.copy() for name, array in arrays.items()}
+        raise IndexError(f"There is no tree {index}: there are {self.n_trees}.")
+
+    def apply(self, rows: Rows, _n_threads: int = 1) -> NDArray[np.int32]:
+        """The leaf of each row in each tree."""
+        return np.concatenate(self._ask_all("apply", rows), axis=1)
+
+    def novelty(self, rows: Rows, _n_threads: int = 1) -> Floats:
+        """How far each row is from everything learned."""
+        return self._sum("novelty", rows, 1)
+
+    def check_invariants(self) -> None:
+        """Raise if a part is not sound."""
+        self._ask_all("check_invariants")
+
+    def get_state(self) -> State:
+        """The state of the whole forest."""
+        return join_states(self._ask_all("get_state"))
+
+    # Operations.
+
+    def _operate(
+        self,
+        operation: str,
+        arguments: tuple[Any, ...],
+        keywords: Mapping[str, Any] | None = None,
+        n_new: int = 0,
+    ) -> Any:
+        with self._lock:
+            self._check_open()
+            self._check_log()
+            while self._tip.number - self._completed >= self._settings.max_in_flight:
+                self._complete_next()
+            number = self._submit(operation, arguments, keywords or {}, n_new)
+            if self._is_pipelined and operation == "learn":
+                return None
+            while self._completed < number:
+                self._complete_next()
+            answer, self._answer = self._answer, None
+            self._settle()
+            return answer
+
+    def _submit(
+        self, operation: str, arguments: tuple[Any, ...], keywords: Mapping[str, Any], n_new: int
+    ) -> int:
+        handle = self._crew.put(arguments)
+        n_seen = self._tip.n_seen + n_new
+        entry = Entry(self._tip.number + 1, n_seen, operation, handle, keywords)
+        self._log[entry.number] = entry
+        self._tip = entry  # from here on it counts, even if an interrupt comes
+        for member in self._members:
+            if member.is_there:
+                self._send_missing(member)
+        return entry.number
+
+    def _complete_next(self) -> None:
+        """Wait until all parts have carried out the oldest operation that is under way."""
+        number = self._completed + 1
+        outcomes = [self._outcome_of(member, number) for member in self._members]
+        first = outcomes[0]
+        for member, outcome in zip(self._members, outcomes, strict=True):
+            if (outcome.status, outcome.refusal) != (first.status, first.refusal):
+                raise ShardLostError(
+                    f"{member.plan.name} does not agree with shard 0 after operation {number}: "
+                    f"{outcome.status}, {outcome.refusal!r} and {first.status}, {first.refusal!r}."
+                )
+        self._completed = number
+        for member in self._members:
+            del member.outcomes[number]
+        if self._settings.snapshots is None:
+            del self._log[number]
+        self._status, self._answer = first.status, first.answer
+        if first.refusal is not None:
+            if self._tip.number == number and first.status is not None:  # nothing was learned
+                self._tip = replace(self._tip, n_seen=first.status.n_seen)
+            raise ValueError(first.refusal)
+        if first.left_out is not None and len(self._members) > 1:
+            left_out = join_left_out([outcome.left_out for outcome in outcomes])
+            self._submit("set_calibration", calibration_of(left_out), {}, 0)
+
+    def _settle(self) -> None:
+        while self._completed < self._tip.number:
+            self._complete_next()
+
+    @contextmanager
+    def pipelined(self) -> Iterator[None]:
+        """Here `learn` does not wait for the parts, as long as not too much is under way."""
+        self._is_pipelined = True
+        try:
+            yield
+            with self._lock:
+                self._check_open()
+                self._settle()
+        finally:
+            self._is_pipelined = False
+
+    def _outcome_of(self, member: Member, number: int) -> Outcome:
+        while number not in member.outcomes:
+            try:
+                self._bring_back(member)
+                self._send_missing(member)
+                outcome = self._crew.get(member.handles[number])
+            except MemberLostError as error:
+                self._note_loss(member, error)
+            else:
+                member.outcomes[number] = outcome
+                del member.handles[number]
+                member.n_failures = 0
+        return member.outcomes[number]
+
+    def _send_missing(self, member: Member) -> None:
+        while member.sent < self._tip.number:
+            entry = self._log[member.sent + 1]
+            handle = self._crew.call(
+                member.plan.number,
+                "carry_out",
+                entry.number,
+                entry.operation,
+                entry.arguments,
+                entry.keywords,
+            )
+            if entry.number > self._completed and entry.number not in member.outcomes:
+                member.handles[entry.number] = handle
+            member.sent = entry.number
+
+    # Questions.
+
+    def _settled_status(self) -> Status:
+        with self._lock:
+            self._check_open()
+            self._settle()
+            if self._status is None:
+                self._status = self._find_status()
+            return self._status
+
+    def _find_status(self) -> Status:
+        statuses: list[Status] = self._ask_all("status")
+        return statuses[0]
+
+    def _ask_first(self, question: str, *arguments: Any) -> Any:
+        return self._ask(self._members[0], question, *arguments)
+
+    def _ask(self, member: Member, question: str, *arguments: Any) -> Any:
+        return self._ask_members([member], question, *arguments)[0]
+
+    def _ask_all(self, question: str, *arguments: Any) -> list[Any]:
+        return self._ask_members(self._members, question, *arguments)
+
+    def _ask_members(self, members: list[Member], question: str, *arguments: Any) -> list[Any]:
+        with self._lock:
+            self._check_open()
+            self._settle()
+            handle = self._crew.put(arguments)
+            outcomes = self._call_all(members, lambda _: ("ask", question, handle))
+        for outcome in outcomes:
+            if outcome.refusal is not None:
+                raise ValueError(outcome.refusal)
+        return [outcome.answer for outcome in outcomes]
+
+    def _call_all(self, members: list[Member], message_to: Any) -> list[Outcome]:
+        """Call a method of members, which are asked again if they were lost meanwhile."""
+        handles: dict[int, Any] = {}
+        answers: dict[int, Outcome] = {}
+        while len(answers) < len(members):
+            waiting = [m for m in members if m.plan.number not in answers]
+            for member in waiting:
+                number = member.plan.number
+                try:
+                    if number not in handles:
+                        self._bring_back(member)
+                        self._send_missing(member)
+                        handles[number] = self._crew.call(number, *message_to(member))
+                except MemberLostError as error:
+                    self._note_loss(member, error)
+            for member in waiting:
+                number = member.plan.number
+                if number not in handles:
+                    continue
+                try:
+                    answers[number] = self._crew.get(handles[number])
+                    member.n_failures = 0
+                except MemberLostError as error:
+                    del handles[number]
+                    self._note_loss(member, error)
+        return [answers[member.plan.number] for member in members]
+
+    def _sum(self, question: str, rows: Rows, width: int) -> Floats:
+        """What the whole forest answers whose trees' answers are added up."""
+        if len(self._members) == 1:
+            answer: Floats = self._ask_first(question, rows)
+            return answer
+        return np.concatenate([self._sum_piece(question, piece) for piece in _pieces(rows, width)])
+
+    def _sum_piece(self, question: str, rows: Rows) -> Floats:
+        answers = self._ask_all(f"{question}_terms", rows)
+        parts = [
+            (*member.plan.held, terms)
+            for member, (terms, _) in zip(self._members, answers, strict=True)
+        ]
+        sums = add_terms(self.n_trees, parts)
+        n_grown = sum(n for _, n in answers)
+        finished: Floats = self._ask_first(f"{question}_from", rows, sums, n_grown)
+        return finished
+
+    # Parts that are lost, and snapshots.
+
+    def _note_loss(self, member: Member, error: MemberLostError) -> None:
+        member.is_there = False
+        member.handles.clear()
+        member.n_failures += 1
+        if self._settings.snapshots is None:
+            raise ShardLostError(
+                f"{member.plan.name} was lost, and no folder for snapshots was given from which "
+                f"it could be brought back. {error}"
+            ) from error
+        if member.n_failures >= self._settings.max_tries:
+            member.n_failures = 0
+            raise ShardLostError(
+                f"{member.plan.name} was lost {self._settings.max_tries} times at the same place, "
+                f"after operation {self._completed}. {self._what_is_safe()} {error}"
+            ) from error
+
+    def _bring_back(self, member: Member) -> None:
+        if member.is_there:
+            return
+        deadline = time.monotonic() + self._settings.recovery_timeout
+        self._crew.start(member.plan, member.start)
+        self._greet(member, deadline)
+        self.n_recoveries += 1
+
+    def _greet(self, member: Member, deadline: float) -> None:
+        """Wait until a part is there, and see whether it can be one of this forest."""
+        name = member.plan.name
+        try:
+            handle = self._crew.call(member.plan.number, "hello")
+            hello: Hello = self._crew.get(handle, max(deadline - time.monotonic(), 0.0))
+        except TimeoutError:
+            raise ShardLostError(
+                f"{name} could not be started within {self._settings.recovery_timeout:g} s. "
+                f"{self._crew.resources()} {self._what_is_safe()}"
+            ) from None
+        for what in ("version", "fingerprint"):
+            own, other = getattr(self._own, what), getattr(hello, what)
+            if own != other:
+                raise ShardLostError(
+                    f"{name} runs where forests are not the same to the bit: its {what} is {other} "
+                    f"({hello.machine}), here it is {own} ({self._own.machine}). All nodes need "
+                    "the same build of onlineforest and of the system's mathematics."
+                )
+        if hello.position != member.start.position:
+            raise ShardLostError(
+                f"{name} begins after operation {hello.position}, not {member.start.position}."
+            )
+        member.sent = hello.position
+        member.is_there = True
+
+    def _what_is_safe(self) -> str:
+        snapshots = self._settings.snapshots
+        if snapshots is None:
+            return ""
+        return (
+            f"What was learned up to operation {self._snapshot_position} is safe in "
+            f"{str(snapshots.folder)!r}: load_snapshot reads it."
+        )
+
+    @property
+    def position(self) -> int:
+        """How many operations there were."""
+        return self._tip.number
+
+    @property
+    def n_since_snapshot(self) -> int:
+        """How many operations came since the last snapshot."""
+        return self._tip.number - self._snapshot_position
+
+    @property
+    def seed(self) -> int:
+        """The seed of the trees."""
+        return int(self._members[0].plan.options["seed"])
+
+    @property
+    def is_log_full(self) -> bool:
+        """Whether so many operations are kept that no more are taken before a snapshot."""
+        return self._settings.snapshots is not None and len(self._log) >= self._settings.max_log
+
+    def _check_log(self) -> None:
+        if not self.is_log_full:
+            return
+        raise ShardLostError(
+            f"No snapshot could be written since operation {self._snapshot_position}: so "
+            f"{len(self._log)} operations are kept, and no more are taken, until a snapshot can be "
+            "written. Nothing has changed."
+        )
+
+    def write_parts(self) -> int:
+        """Let all parts write a snapshot; returns its position. Raises `OSError` if one cannot."""
+        snapshots = self._settings.snapshots
+        if snapshots is None:
+            raise ValueError("No folder for snapshots was given.")
+        with self._lock:
+            self._check_open()
+            self._settle()
+            position = self._completed
+            snapshots.begin(position)
+            outcomes = self._call_all(
+                self._members,
+                lambda m: ("snapshot", snapshots.part_file(position, m.plan.number)),
+            )
+            for member, outcome in zip(self._members, outcomes, strict=True):
+                name, path = member.plan.name, snapshots.part_file(position, member.plan.number)
+                hindrance = outcome.refusal
+                if hindrance is None and not os.path.exists(path):
+                    hindrance = f"it wrote {path!r}, which is not there: all nodes must share it."
+                if hindrance is not None:
+                    snapshots.drop(position)
+                    raise OSError(f"{name}: {hindrance}")
+        return position
+
+    def rely_on_snapshot(self, position: int) -> None:
+        """From now on, parts that are lost begin with this snapshot."""
+        snapshots = self._settings.snapshots
+        assert snapshots is not None
+        with self._lock:
+            for member in self._members:
+                path = snapshots.part_file(position, member.plan.number)
+                member.start = Start(position, snapshot=path)
+            self._snapshot_position = position
+            for number in [n for n in self._log if n <= position]:
+                del self._log[number]
+
+    def close(self) -> None:
+        """End all parts; what was learned since the last snapshot is gone."""
+        self._is_closed = True
+        self._crew.close()
+
+    def _check_open(self) -> None:
+        if self._is_closed:
+            raise RuntimeError("The shards of this forest were closed.")
+
+
+class ShardedLabelForest(ShardedForest):
+    """A forest over labels."""
+
+    def learn(
+        self,
+        rows: Rows,
+        labels: NDArray[np.int32],
+        n_classes: int,
+        _n_threads: int = 1,
+        one_by_one: bool = False,
+    ) -> None:
+        """Learn rows with labels."""
+        keywords = {"one_by_one": one_by_one}
+        self._operate("learn", (rows, labels, n_classes), keywords, len(rows))
+
+    def learn_one(self, row: Any, label: int, n_classes: int) -> None:
+        """Learn one row."""
+        self.learn(_one_row(row, self.n_features), np.array([label], dtype=np.int32), n_classes)
+
+    def predict(self, rows: Rows, _n_threads: int = 1) -> Floats:
+        """Probabilities."""
+        return self._sum("predict", rows, self.n_classes + 1)
+
+    def predict_one(self, row: Any, out: Floats) -> bool:
+        """Probabilities of one row; False if `out` has another length."""
+        probabilities = self.predict(_one_row(row, self.n_features))[0]
+        if len(probabilities) != len(out):
+            return False
+        out[:] = probabilities
+        return True
+
+
+class ShardedGaussianForest(ShardedForest):
+    """A forest over numbers."""
+
+    def learn(
+        self, rows: Rows, values: Floats, _n_threads: int = 1, one_by_one: bool = False
+    ) -> None:
+        """Learn rows with values."""
+        self._operate("learn", (rows, values), {"one_by_one": one_by_one}, len(rows))
+
+    def learn_one(self, row: Any, value: float) -> None:
+        """Learn one row."""
+        self.learn(_one_row(row, self.n_features), np.array([value]))
+
+    def predict(self, rows: Rows, _n_threads: int = 1) -> Floats:
+        """Mean and standard deviation."""
+        return self._sum("predict", rows, 2)
+
+    def predict_one(self, row: Any) -> tuple[float, float]:
+        """The same of one row."""
+        mean, deviation = self.predict(_one_row(row, self.n_features))[0]
+        return float(mean), float(deviation)
+
+    def quantiles(self, rows: Rows, levels: Floats, _n_threads: int = 1) -> Floats:
+        """Quantiles of the law at each row."""
+        if len(self._members) == 1:
+            answer: Floats = self._ask_first("quantiles", rows, levels)
+            return answer
+        return np.concatenate(
+            [
+                self._ask_first("quantiles_from", piece, levels, self._laws(piece))
+                for piece in self._law_pieces(rows)
+            ]
+        )
+
+    def log_density(self, rows: Rows, values: Floats, _n_threads: int = 1) -> Floats:
+        """The logarithm of the density of each value at its row."""
+        if len(self._members) == 1:
+            answer: Floats = self._ask_first("log_density", rows, values)
+            return answer
+        answers, begin = [], 0
+        for piece in self._law_pieces(rows):
+            some = np.ascontiguousarray(values[begin : begin + len(piece)])
+            answers.append(self._ask_first("log_density_from", piece, some, self._laws(piece)))
+            begin += len(piece)
+        return np.concatenate(answers)
+
+    def _laws(self, rows: Rows) -> dict[str, NDArray[Any]]:
+        return join_laws(self._ask_all("laws", rows))
+
+    def _law_pieces(self, rows: Rows) -> list[Rows]:
+        components_per_tree = 16  # roughly
+        return _pieces(rows, 4 * components_per_tree * self.n_trees)
+
+
+def _pieces(rows: Rows, width: int) -> list[Rows]:
+    """Rows in pieces for which answers of so many numbers per row are not too large."""
+    n_together = max(_MOST_NUMBERS // max(width, 1), 1)
+    return [rows[i : i + n_together] for i in range(0, max(len(rows), 1), n_together)]
+
+
+def _one_row(row: Any, n_features: int) -> Rows:
+    """One row as the core would take it."""
+    array = check_row(row)
+    if len(array) != n_features:
+        raise ValueError(f"x has {len(array)} features, but this forest has {n_features}")
+    if np.isinf(array).any():
+        place = int(np.flatnonzero(np.isinf(array))[0])
+        raise ValueError(
+            f"x contains infinity or a value too large for float32, at feature {place}"
+        )
+    return array[np.newaxis]
+
+
+KINDS: dict[str, type[ShardedForest]] = {
+    "LabelForest": ShardedLabelForest,
+    "GaussianForest": ShardedGaussianForest,
+}
+
+
+def parts_of(state: State, kind: type[Any], plans: list[PartPlan]) -> list[State]:
+    """The states of the parts of a forest of which this is the state."""
+    if not are_trees_up_to_date(state):  # an interrupted call left something to be finished
+        whole = kind.from_state(state)
+        whole.forget(np.empty(0, dtype=np.int64))
+        state = whole.get_state()
+    return [part_of_state(state, *plan.held) for plan in plans]

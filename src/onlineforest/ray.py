@@ -1,0 +1,846 @@
+"""The same forest on a Ray cluster, bit for bit: sharded by trees, each shard an actor.
+
+Thin: `_sharded` keeps the shards in step, the estimators do all else.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import time
+import warnings
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from numbers import Integral, Real
+from typing import Any, BinaryIO, ClassVar, Self
+
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
+from sklearn.utils._param_validation import Interval
+from sklearn.utils.validation import check_is_fitted
+
+from onlineforest._base import BaseMondrianForest
+from onlineforest._classifier import MondrianForestClassifier
+from onlineforest._extras import require
+from onlineforest._ids import Id
+from onlineforest._load import KINDS as ESTIMATORS
+from onlineforest._parts import State, split_trees
+from onlineforest._regressor import MondrianForestRegressor
+from onlineforest._saving import estimator_around
+from onlineforest._shard import PartPlan, Start, hello_from_here
+from onlineforest._sharded import KINDS, Settings, ShardedForest, ShardLostError, parts_of
+from onlineforest._snapshots import (
+    Snapshot,
+    Snapshots,
+    SnapshotWarning,
+    newest_snapshot,
+    positions_in,
+)
+
+try:
+    import ray
+except ImportError:
+    require("ray", "ray")  # says how to get it
+    raise
+
+from onlineforest._ray_crew import RayCrew
+
+__all__ = ["RayForest", "ShardLostError", "SnapshotWarning", "StreamReport", "load_snapshot"]
+
+_LOG_FACTOR = (
+    4  # so many times `snapshot_every` operations are kept when no snapshot can be written
+)
+
+
+@dataclass(frozen=True)
+class StreamReport:
+    """How far a stream has come.
+
+    Attributes
+    ----------
+    n_batches : int
+        Batches learned, those that were skipped not counted.
+    n_rows : int
+        Their rows.
+    seconds : float
+        How long it took.
+    n_recoveries : int
+        How often a shard was brought back.
+
+    Examples
+    --------
+    >>> from onlineforest.ray import StreamReport
+    >>> StreamReport(n_batches=2, n_rows=3000, seconds=1.5, n_recoveries=0).rows_per_second
+    2000.0
+    """
+
+    n_batches: int
+    n_rows: int
+    seconds: float
+    n_recoveries: int
+
+    @property
+    def rows_per_second(self) -> float:
+        """The throughput."""
+        return self.n_rows / self.seconds if self.seconds > 0 else 0.0
+
+
+class RayForest(MetaEstimatorMixin, BaseEstimator):
+    """A forest whose trees are spread over a Ray cluster, the same to the last bit.
+
+    Trees never talk to each other. So each shard, a Ray actor, holds some of the trees, sees every
+    sample, and a prediction adds up what the shards say, in the order in which the trees of a local
+    forest are added up. Whatever the number of shards, threads and nodes: the forest is the one
+    that the estimator would have been in this process.
+
+    All methods and attributes of the estimator are here, too: `predict`, `predict_proba`,
+    `predict_interval`, `novelty`, `classes_`, `trees_` and so on.
+
+    Parameters
+    ----------
+    estimator : MondrianForestClassifier or MondrianForestRegressor
+        The forest to be; only its parameters are looked at, `n_jobs` is not. See `scatter` for one
+        that has learned something already.
+    n_shards : int or None, default=None
+        Number of shards, at most as many as trees. None: as many as the cluster has room for.
+    actor_options : mapping or None, default=None
+        Options of Ray for each shard, as of ``ray.remote``: ``num_cpus`` (1 by default; a shard
+        uses so many threads), ``memory``, ``resources``, ``scheduling_strategy`` ("SPREAD" by
+        default: over the nodes), ``runtime_env`` and so on.
+    folder : str, os.PathLike or None, default=None
+        Where shards write snapshots. All nodes must see it under this path. Needed to bring back
+        shards that are lost; None: a lost shard is an error.
+    snapshot_every : int, default=100
+        So many batches (and other changes) may come between two snapshots. They are kept, in Ray's
+        object store, to be learned again by a shard that is brought back.
+    max_in_flight : int, default=4
+        So many batches of a stream may be under way before `learn_stream` waits for the slowest
+        shard.
+    recovery_timeout : float, default=120.0
+        So many seconds a shard may take to start, or to come back, before there is an error.
+
+    Notes
+    -----
+    Ray is started on this machine unless ``ray.init`` was called, or a cluster is running here, or
+    ``RAY_ADDRESS`` names one.
+
+    `fit` and the first `partial_fit` start the shards. `close`, or leaving a ``with`` block, ends
+    them. When an interrupt (Ctrl-C) comes while a batch is being learned, the batch is learned all
+    the same: `n_samples_seen_` tells.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from onlineforest import MondrianForestClassifier
+    >>> from onlineforest.ray import RayForest
+    >>> X, y = load_digits(return_X_y=True)
+    >>> local = MondrianForestClassifier(n_estimators=10, random_state=0)
+    >>> with RayForest(local, n_shards=2) as forest:
+    ...     for start in range(0, 1500, 500):
+    ...         forest = forest.partial_fit(X[start : start + 500], y[start : start + 500])
+    ...     probabilities = forest.predict_proba(X[1500:])
+    >>> for start in range(0, 1500, 500):
+    ...     local = local.partial_fit(X[start : start + 500], y[start : start + 500])
+    >>> bool((probabilities == local.predict_proba(X[1500:])).all())
+    True
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "estimator": [BaseMondrianForest],
+        "n_shards": [Interval(Integral, 1, None, closed="left"), None],
+        "actor_options": [Mapping, None],
+        "folder": [str, os.PathLike, None],
+        "snapshot_every": [Interval(Integral, 1, None, closed="left")],
+        "max_in_flight": [Interval(Integral, 1, None, closed="left")],
+        "recovery_timeout": [Interval(Real, 0, None, closed="neither")],
+    }
+    _estimator: BaseMondrianForest
+    _current: ShardedForest | None = None  # the shards there are
+    _snapshots: Snapshots | None = None
+    _run = ""
+    _n_batches = 0
+    _next_snapshot = 0
+
+    def __init__(
+        self,
+        estimator: BaseMondrianForest,
+        *,
+        n_shards: int | None = None,
+        actor_options: Mapping[str, Any] | None = None,
+        folder: str | os.PathLike[str] | None = None,
+        snapshot_every: int = 100,
+        max_in_flight: int = 4,
+        recovery_timeout: float = 120.0,
+    ) -> None:
+        self.estimator = estimator
+        self.n_shards = n_shards
+        self.actor_options = actor_options
+        self.folder = folder
+        self.snapshot_every = snapshot_every
+        self.max_in_flight = max_in_flight
+        self.recovery_timeout = recovery_timeout
+
+    # Learning and forgetting.
+
+    def fit(self, X: ArrayLike, y: ArrayLike, ids: Iterable[Id] | None = None) -> Self:
+        """Learn a forest from these samples alone.
+
+        The shards of a forest that was there are ended first, when X and y are sound: unlike with
+        a local estimator, it is gone if `fit` is then interrupted.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            The samples.
+        y : array-like of shape (n_samples,)
+            Their classes or values.
+        ids : iterable of int or str of length n_samples, default=None
+            Names by which `forget` can find the samples.
+
+        Returns
+        -------
+        RayForest
+            The forest itself.
+
+        Examples
+        --------
+        >>> from onlineforest import MondrianForestRegressor
+        >>> from onlineforest.ray import RayForest
+        >>> local = MondrianForestRegressor(n_estimators=4, random_state=0)
+        >>> with RayForest(local, n_shards=1) as forest:
+        ...     float(forest.fit([[0.0], [1.0]], [10.0, 20.0]).predict([[1.0]])[0].round())
+        20.0
+        """
+        self._validate_params()
+        estimator = self._new_estimator()
+        try:
+            estimator.fit(X, y, ids=ids)
+        except BaseException:
+            self._close_unless_used_by(self.__dict__.get("_estimator"))
+            raise
+        self._estimator, self._n_batches = estimator, 1
+        self._take_snapshot_if_due()
+        return self
+
+    def partial_fit(self, X: ArrayLike, y: ArrayLike, **options: Any) -> Self:
+        """Learn more samples; on a new forest, the first ones.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            The samples.
+        y : array-like of shape (n_samples,)
+            Their classes or values.
+        **options : classes, ids
+            As those of the estimator's `partial_fit`.
+
+        Returns
+        -------
+        RayForest
+            The forest itself.
+
+        Examples
+        --------
+        >>> from onlineforest import MondrianForestClassifier
+        >>> from onlineforest.ray import RayForest
+        >>> local = MondrianForestClassifier(n_estimators=4, random_state=0)
+        >>> with RayForest(local, n_shards=1) as forest:
+        ...     forest.partial_fit([[0.0], [1.0]], ["no", "yes"]).classes_
+        array(['no', 'yes'], dtype='<U3')
+        """
+        self._change("partial_fit", X, y, **options)
+        return self
+
+    def learn_one(self, x: ArrayLike, y: Any, id: Id | None = None) -> Self:
+        """Learn one more sample. For tests and the like: batches of 1,000 are for Ray.
+
+        Parameters
+        ----------
+        x : array-like of shape (n_features,)
+            The sample.
+        y : str, int, bool or float
+            Its class or value.
+        id : int or str, default=None
+            A name by which `forget` can find the sample.
+
+        Returns
+        -------
+        RayForest
+            The forest itself.
+
+        Examples
+        --------
+        >>> from onlineforest import MondrianForestClassifier
+        >>> from onlineforest.ray import RayForest
+        >>> local = MondrianForestClassifier(n_estimators=4, random_state=0)
+        >>> with RayForest(local, n_shards=1) as forest:
+        ...     forest.learn_one([0.0], "no").n_samples_seen_
+        1
+        """
+        self._change("learn_one", x, y, id=id)
+        return self
+
+    def forget(
+        self,
+        X: ArrayLike | None = None,
+        y: ArrayLike | None = None,
+        *,
+        ids: Iterable[Id] | None = None,
+    ) -> Self:
+        """Forget samples, as if they had never been learned; as the estimator's `forget`.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features), default=None
+            The samples, with `y`.
+        y : array-like of shape (n_samples,), default=None
+            Their classes or values.
+        ids : iterable of int or str, default=None
+            Or their ids.
+
+        Returns
+        -------
+        RayForest
+            The forest itself.
+
+        Examples
+        --------
+        >>> from onlineforest import MondrianForestClassifier
+        >>> from onlineforest.ray import RayForest
+        >>> local = MondrianForestClassifier(n_estimators=4, random_state=0)
+        >>> with RayForest(local, n_shards=1) as forest:
+        ...     forest = forest.fit([[0.0], [1.0]], ["no", "yes"], ids=["a", "b"])
+        ...     forest.forget(ids=["a"]).n_samples_stored_
+        1
+        """
+        check_is_fitted(self)
+        self._change("forget", X, y, ids=ids)
+        return self
+
+    def keep_latest(self, n_samples: int) -> Self:
+        """Forget all but the latest samples; as the estimator's `keep_latest`.
+
+        Parameters
+        ----------
+        n_samples : int
+            How many to keep.
+
+        Returns
+        -------
+        RayForest
+            The forest itself.
+
+        Examples
+        --------
+        >>> from onlineforest import MondrianForestClassifier
+        >>> from onlineforest.ray import RayForest
+        >>> local = MondrianForestClassifier(n_estimators=4, random_state=0)
+        >>> with RayForest(local, n_shards=1) as forest:
+        ...     forest.fit([[0.0], [1.0]], ["old", "new"]).keep_latest(1).n_samples_stored_
+        1
+        """
+        check_is_fitted(self)
+        self._change("keep_latest", n_samples)
+        return self
+
+    def learn_stream(
+        self,
+        batches: Any,
+        *,
+        target: str | None = None,
+        batch_size: int = 1000,
+        first: int = 0,
+        progress: Callable[[StreamReport], object] | None = None,
+    ) -> StreamReport:
+        """Learn a stream of batches, while the next ones are on their way.
+
+        The result is that of `partial_fit` of one batch after the other. At most `max_in_flight`
+        batches are under way: a stream that is quicker than the slowest shard has to wait.
+
+        Parameters
+        ----------
+        batches : iterable of (X, y), or ray.data.Dataset
+            The batches. Of a dataset, `target` is the column of y, all others are X. Its blocks
+            come in an order of their own unless Ray is told to preserve it.
+        target : str or None, default=None
+            For a dataset.
+        batch_size : int, default=1000
+            For a dataset: rows per batch.
+        first : int, default=0
+            The number of the first batch, counted from the beginning of the forest. Batches that
+            were learned before (see `n_batches_`) are skipped, so that a stream can be begun anew;
+            if batches between are missing, nothing is learned.
+        progress : callable or None, default=None
+            Called with a `StreamReport` after each batch was sent.
+
+        Returns
+        -------
+        StreamReport
+            How many batches were learned, and how quickly.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_digits
+        >>> from onlineforest import MondrianForestClassifier
+        >>> from onlineforest.ray import RayForest
+        >>> X, y = load_digits(return_X_y=True)
+        >>> batches = [(X[i : i + 500], y[i : i + 500]) for i in range(0, 1500, 500)]
+        >>> local = MondrianForestClassifier(n_estimators=4, random_state=0)
+        >>> with RayForest(local, n_shards=2) as forest:
+        ...     forest.learn_stream(batches).n_rows
+        1500
+        """
+        done = self.n_batches_ if self.__sklearn_is_fitted__() else 0
+        if first > done:
+            raise ValueError(
+                f"The stream begins with batch {first}, but only {done} batches were learned: "
+                f"batches {done} to {first - 1} are missing."
+            )
+        started = time.monotonic()
+        n_batches = n_rows = 0
+
+        def report() -> StreamReport:
+            seconds = time.monotonic() - started
+            return StreamReport(n_batches, n_rows, seconds, self._n_recoveries())
+
+        def learn(X: Any, y: Any) -> None:
+            nonlocal n_batches, n_rows
+            self.partial_fit(X, y)
+            n_batches += 1
+            n_rows += len(y)
+            if progress is not None:
+                progress(report())
+
+        source = iter(_batches_of(batches, target, batch_size))
+        for _ in range(done - first):
+            next(source, None)
+        if done == 0:  # the first batch starts the shards
+            for X, y in source:
+                learn(X, y)
+                break
+        if self.__sklearn_is_fitted__():
+            with self._sharded().pipelined():
+                for X, y in source:
+                    learn(X, y)
+        return report()
+
+    # Here and there.
+
+    @classmethod
+    def scatter(cls, estimator: BaseMondrianForest, **parameters: Any) -> RayForest:
+        """Spread a fitted forest of this process over shards.
+
+        Parameters
+        ----------
+        estimator : MondrianForestClassifier or MondrianForestRegressor
+            The forest, which stays as it is.
+        **parameters : n_shards, folder, ...
+            As those of the class.
+
+        Returns
+        -------
+        RayForest
+            The forest, learning on exactly as the local one would.
+
+        Examples
+        --------
+        >>> from onlineforest import MondrianForestRegressor
+        >>> from onlineforest.ray import RayForest
+        >>> local = MondrianForestRegressor(n_estimators=4, random_state=0)
+        >>> local = local.fit([[0.0], [1.0]], [10.0, 20.0])
+        >>> with RayForest.scatter(local, n_shards=2) as forest:
+        ...     bool(forest.predict([[0.3]]) == local.predict([[0.3]]))
+        True
+        """
+        if not isinstance(estimator, BaseMondrianForest):
+            raise TypeError(f"A forest of onlineforest was wanted. Got {estimator!r} instead.")
+        check_is_fitted(estimator)
+        forest = cls(clone(estimator), **parameters)
+        forest._validate_params()
+        contents = estimator.__getstate__()
+        state: State = contents.pop("_forest")
+        twin = type(estimator).__new__(type(estimator))
+        twin.__setstate__(contents)
+        twin._own_lock()
+        twin._forest = forest._started(
+            type(estimator)._core_forest,
+            int(twin.n_estimators),
+            twin.n_features_in_,
+            twin._core_options(twin.n_features_in_) | {"seed": int(state["options.seed"][0])},
+            state=state,
+        )
+        forest._estimator, forest._n_batches = twin, 0
+        forest._take_snapshot_if_due()
+        return forest
+
+    def gather(self) -> MondrianForestClassifier | MondrianForestRegressor:
+        """The forest as a plain estimator of this process.
+
+        Returns
+        -------
+        MondrianForestClassifier or MondrianForestRegressor
+            A copy, which learns on and predicts exactly as this one.
+
+        Examples
+        --------
+        >>> from onlineforest import MondrianForestClassifier
+        >>> from onlineforest.ray import RayForest
+        >>> local = MondrianForestClassifier(n_estimators=4, random_state=0)
+        >>> with RayForest(local, n_shards=2) as forest:
+        ...     local = forest.fit([[0.0], [1.0]], ["no", "yes"]).gather()
+        >>> local.predict([[0.9]])
+        array(['yes'], dtype='<U3')
+        """
+        check_is_fitted(self)
+        contents = self._estimator.__getstate__()
+        contents.pop("_core_forest", None)
+        local = type(self._estimator).__new__(type(self._estimator))
+        local.__setstate__(contents)
+        return local
+
+    def save(self, file: str | os.PathLike[str] | BinaryIO) -> None:
+        """Save the forest to a file, from which `onlineforest.load` gets a local one.
+
+        Parameters
+        ----------
+        file : str, os.PathLike or binary file
+            Where to save it.
+
+        Examples
+        --------
+        >>> import onlineforest
+        >>> from onlineforest.ray import RayForest
+        >>> local = onlineforest.MondrianForestRegressor(n_estimators=4, random_state=0)
+        >>> with RayForest(local, n_shards=2) as forest:
+        ...     forest.fit([[0.0], [1.0]], [3.0, 7.0]).save("sevens.safetensors")
+        >>> round(onlineforest.load("sevens.safetensors").predict_one([1.0]))
+        7
+        """
+        check_is_fitted(self)
+        self._estimator.save(file)
+
+    def take_snapshot(self) -> None:
+        """Let all shards write a snapshot now; `OSError` if one cannot.
+
+        Examples
+        --------
+        >>> from onlineforest import MondrianForestRegressor
+        >>> from onlineforest.ray import RayForest, load_snapshot
+        >>> local = MondrianForestRegressor(n_estimators=4, random_state=0)
+        >>> with RayForest(local, n_shards=2, folder="snapshots-1") as forest:
+        ...     forest.fit([[0.0], [1.0]], [3.0, 7.0]).take_snapshot()
+        >>> round(load_snapshot("snapshots-1").predict_one([1.0]))
+        7
+        """
+        check_is_fitted(self)
+        if self.folder is None:
+            raise ValueError("take_snapshot needs a folder: RayForest(..., folder=...).")
+        self._take_snapshot()
+
+    @classmethod
+    def resume(cls, folder: str | os.PathLike[str], **parameters: Any) -> RayForest:
+        """Go on from the newest snapshot in a folder, with as many shards as it has.
+
+        Each shard reads its own part: the forest need not fit into this process.
+
+        Parameters
+        ----------
+        folder : str or os.PathLike
+            The folder of snapshots. More are written there.
+        **parameters : actor_options, snapshot_every, ...
+            As those of the class, but `n_shards`.
+
+        Returns
+        -------
+        RayForest
+            The forest. `n_batches_` tells how many batches it has learned.
+
+        Examples
+        --------
+        >>> from onlineforest import MondrianForestRegressor
+        >>> from onlineforest.ray import RayForest
+        >>> local = MondrianForestRegressor(n_estimators=4, random_state=0)
+        >>> with RayForest(local, n_shards=2, folder="snapshots-2") as forest:
+        ...     forest.fit([[0.0], [1.0]], [3.0, 7.0]).take_snapshot()
+        >>> with RayForest.resume("snapshots-2") as forest:
+        ...     forest.partial_fit([[2.0]], [9.0]).n_samples_seen_
+        3
+        """
+
+        def from_snapshot(snapshot: Snapshot) -> RayForest:
+            contents, plan = snapshot.beside_core(), snapshot.plan
+            kind = ESTIMATORS.get(contents.metadata.get("estimator", ""))
+            if kind is None:
+                raise ValueError("The snapshot holds an estimator that is not known.")
+            forest = cls(kind(), folder=folder, n_shards=plan["n_parts"], **parameters)
+            forest._validate_params()
+
+            def core_of(estimator: BaseMondrianForest, n_features: int, seed: int) -> ShardedForest:
+                options = estimator._core_options(n_features) | {"seed": seed}
+                n_trees = int(estimator.n_estimators)
+                return forest._started(kind._core_forest, n_trees, n_features, options, resume=plan)
+
+            estimator = estimator_around(kind, contents, core_of)
+            forest.estimator = clone(estimator)
+            forest._estimator, forest._n_batches = estimator, plan["batches"]
+            return forest
+
+        resumed: RayForest = newest_snapshot(folder, from_snapshot)
+        return resumed
+
+    def close(self) -> None:
+        """End the shards; what was learned since the last snapshot, or `gather`, is gone.
+
+        Examples
+        --------
+        >>> from onlineforest import MondrianForestRegressor
+        >>> from onlineforest.ray import RayForest
+        >>> forest = RayForest(MondrianForestRegressor(n_estimators=4), n_shards=1)
+        >>> forest.fit([[0.0], [1.0]], [3.0, 7.0]).close()
+        """
+        if self._current is not None:
+            self._current.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @property
+    def n_batches_(self) -> int:
+        """Number of batches learned, since the last `fit` or ever."""
+        check_is_fitted(self)
+        return self._n_batches
+
+    @property
+    def n_shards_(self) -> int:
+        """Number of shards there are."""
+        return len(self._sharded()._members)
+
+    @property
+    def n_recoveries_(self) -> int:
+        """How often a shard was lost and brought back."""
+        check_is_fitted(self)
+        return self._n_recoveries()
+
+    # All else is the estimator's.
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_") or "estimator" not in self.__dict__:
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        # Before anything is learned: what says so when it is called.
+        return getattr(self.__dict__.get("_estimator") or clone(self.estimator), name)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return "_estimator" in self.__dict__
+
+    def __sklearn_tags__(self) -> Any:
+        return self.estimator.__sklearn_tags__()
+
+    def __getstate__(self) -> dict[str, Any]:
+        if self.__sklearn_is_fitted__():
+            raise TypeError(
+                "A RayForest that has learned something cannot be pickled: its trees are "
+                "elsewhere. Pickle gather(), or save() it."
+            )
+        state: dict[str, Any] = super().__getstate__()
+        return state
+
+    def _sharded(self) -> ShardedForest:
+        check_is_fitted(self)
+        forest: ShardedForest = self._estimator._forest
+        return forest
+
+    def _n_recoveries(self) -> int:
+        return self._sharded().n_recoveries if self.__sklearn_is_fitted__() else 0
+
+    def _change(self, method: str, *arguments: Any, **keywords: Any) -> None:
+        """Call a method of the estimator that changes the forest."""
+        estimator = self.__dict__.get("_estimator")
+        if estimator is None:
+            self._validate_params()
+            estimator = self._new_estimator()
+        elif self.folder is not None and self._sharded().is_log_full:
+            self._take_snapshot_if_due(at_once=True)
+        n_before = self._n_seen_by(estimator)
+        try:
+            getattr(estimator, method)(*arguments, **keywords)
+        except BaseException:
+            self._close_unless_used_by(estimator)
+            raise
+        finally:
+            # An interrupt may come when the batch is on its way already: then it counts.
+            if hasattr(estimator, "_forest"):
+                self._estimator = estimator
+                self._n_batches += self._n_seen_by(estimator) > n_before
+        self._take_snapshot_if_due()
+
+    @staticmethod
+    def _n_seen_by(estimator: BaseMondrianForest) -> int:
+        return int(estimator._forest.n_seen) if hasattr(estimator, "_forest") else 0
+
+    def _new_estimator(self) -> BaseMondrianForest:
+        """An estimator of the same parameters that starts shards in place of a core forest."""
+        estimator: BaseMondrianForest = clone(self.estimator)
+        kind = type(estimator)._core_forest
+
+        def start(n_trees: int, n_features: int, **options: Any) -> ShardedForest:
+            return self._started(kind, n_trees, n_features, options)
+
+        estimator._core_forest = start  # type: ignore[assignment]
+        return estimator
+
+    def _close_unless_used_by(self, estimator: BaseMondrianForest | None) -> None:
+        """End shards that were started for a forest that is not to be."""
+        if self._current is not None and getattr(estimator, "_forest", None) is not self._current:
+            self._current.close()
+
+    def _started(
+        self,
+        core: type[Any],
+        n_trees: int,
+        n_features: int,
+        options: Mapping[str, Any],
+        *,
+        state: State | None = None,
+        resume: Mapping[str, Any] | None = None,
+    ) -> ShardedForest:
+        """Shards of a new forest, of one whose state is given, or of one that was interrupted."""
+        if not ray.is_initialized():
+            ray.init()
+        self.close()
+        actor_options: dict[str, Any] = {"num_cpus": 1, "scheduling_strategy": "SPREAD"}
+        actor_options |= self.actor_options or {}
+        n_threads = max(int(actor_options["num_cpus"]), 1)
+        n_shards = self.n_shards or self._n_shards_there_is_room_for(actor_options["num_cpus"])
+        n_shards = min(int(n_shards), n_trees)
+        run = secrets.token_hex(8) if resume is None else str(resume["run"])
+        snapshots = None if self.folder is None else self._snapshots_of(run, resume is not None)
+        held = split_trees(n_trees, n_shards)
+        plans = [
+            PartPlan(
+                core.__name__, n_trees, n_features, options, i, n_shards, held[i], n_threads, run
+            )
+            for i in range(n_shards)
+        ]
+        starts, n_seen = [Start()] * n_shards, 0
+        if state is not None:
+            n_seen = int(state["n_seen"][0])
+            starts = [Start(state=part) for part in parts_of(state, core, plans)]
+        elif resume is not None and snapshots is not None:
+            position, n_seen = resume["position"], resume["n_seen"]
+            files = [snapshots.part_file(position, plan.number) for plan in plans]
+            starts = [Start(position, snapshot=file) for file in files]
+        settings = Settings(
+            max_in_flight=int(self.max_in_flight),
+            recovery_timeout=float(self.recovery_timeout),
+            snapshots=snapshots,
+            max_log=_LOG_FACTOR * int(self.snapshot_every),
+        )
+        crew = RayCrew(actor_options)
+        kind = KINDS[core.__name__]
+        self._current = kind(crew, plans, starts, hello_from_here(), settings, n_seen)
+        self._run, self._snapshots = run, snapshots
+        self._next_snapshot = self._current.position + (resume is not None) * self.snapshot_every
+        return self._current
+
+    @staticmethod
+    def _n_shards_there_is_room_for(n_cpus: float) -> int:
+        return max(int(ray.cluster_resources().get("CPU", 1) // max(n_cpus, 1e-3)), 1)
+
+    def _snapshots_of(self, run: str, is_resumed: bool) -> Snapshots:
+        assert self.folder is not None
+        snapshots = Snapshots(self.folder, run)
+        for position in positions_in(self.folder):
+            if is_resumed:
+                continue
+            if Snapshot(self.folder, position).plan["run"] != self._run:
+                raise ValueError(
+                    f"{os.fspath(self.folder)!r} holds snapshots of another forest. Go on with it "
+                    "(RayForest.resume), or choose another folder."
+                )
+            snapshots.drop(position)  # of the forest that `fit` is about to replace
+        return snapshots
+
+    def _take_snapshot(self) -> None:
+        forest = self._sharded()
+        assert self._snapshots is not None
+        position = forest.write_parts()
+        plan = {
+            "n_parts": self.n_shards_,
+            "n_seen": forest.n_seen,
+            "seed": forest.seed,
+            "batches": self._n_batches,
+        }
+        try:
+            self._snapshots.finish(position, self._estimator, plan)
+        except OSError:
+            self._snapshots.drop(position)
+            raise
+        forest.rely_on_snapshot(position)
+
+    def _take_snapshot_if_due(self, at_once: bool = False) -> None:
+        """The first one comes after the first batch, so that it is known whether it can be done."""
+        if self._snapshots is None:
+            return
+        position = self._sharded().position
+        if position < self._next_snapshot and not at_once:
+            return
+        self._next_snapshot = position + self.snapshot_every
+        try:
+            self._take_snapshot()
+        except OSError as error:
+            warnings.warn(
+                f"No snapshot could be written, the one before stays: {error}",
+                SnapshotWarning,
+                stacklevel=4,
+            )
+
+
+def load_snapshot(
+    folder: str | os.PathLike[str], *, max_bytes: int | None = None
+) -> MondrianForestClassifier | MondrianForestRegressor:
+    """The newest snapshot of a `RayForest` as a plain estimator of this process. Ray is not needed.
+
+    Parameters
+    ----------
+    folder : str or os.PathLike
+        The folder of snapshots.
+    max_bytes : int or None, default=None
+        Refuse a forest that would take more bytes in memory, as in `onlineforest.load`.
+
+    Returns
+    -------
+    MondrianForestClassifier or MondrianForestRegressor
+        The forest.
+
+    Examples
+    --------
+    >>> from onlineforest import MondrianForestRegressor
+    >>> from onlineforest.ray import RayForest, load_snapshot
+    >>> local = MondrianForestRegressor(n_estimators=4, random_state=0)
+    >>> with RayForest(local, n_shards=2, folder="snapshots-3") as forest:
+    ...     forest.fit([[0.0], [1.0]], [3.0, 7.0]).take_snapshot()
+    >>> load_snapshot("snapshots-3").n_samples_seen_
+    2
+    """
+    forest: MondrianForestClassifier | MondrianForestRegressor = newest_snapshot(
+        folder, lambda snapshot: snapshot.estimator(ESTIMATORS, max_bytes)
+    )
+    return forest
+
+
+def _batches_of(batches: Any, target: str | None, batch_size: int) -> Iterable[tuple[Any, Any]]:
+    """Pairs of X and y, of an iterable of such or of a dataset of Ray."""
+    if not hasattr(batches, "iter_batches"):
+        if target is not None:
+            raise ValueError("target is for a dataset of Ray; batches are pairs of X and y.")
+        yield from batches
+        return
+    if target is None:
+        raise ValueError("Which column of the dataset is y? Give target.")
+    for table in batches.iter_batches(batch_size=batch_size, batch_format="pyarrow"):
+        if target not in table.column_names:
+            raise ValueError(f"The dataset has no column {target!r}, only {table.column_names}.")
+        yield table.drop_columns([target]), table.column(target).to_numpy()
