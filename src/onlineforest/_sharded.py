@@ -159,8 +159,10 @@ class ShardedForest:
                 self._crew.start(member.plan, member.start)
             for member in self._members:
                 self._greet(member, time.monotonic() + settings.recovery_timeout)
-        except BaseException:
+        except BaseException as error:
             self.close()
+            if isinstance(error, MemberLostError):
+                raise ShardLostError(f"A shard could not be started. {error}") from error
             raise
 
     # What the estimators ask of a core forest. Threads are the parts' own affair.

@@ -1,0 +1,302 @@
+"""A forest on Ray is the local one, to the bit: learning, forgetting, streams, there and back."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import signal
+import threading
+import time
+
+import numpy as np
+import pytest
+from sklearn.base import clone, is_classifier, is_regressor
+from sklearn.exceptions import NotFittedError
+
+import onlineforest
+from onlineforest import MondrianForestClassifier
+from onlineforest.ray import RayForest, ShardLostError, load_snapshot
+from support.bits import assert_same_forest
+from support.rays import (
+    RAY,
+    SMALL_ACTORS,
+    actors_of,
+    classifier,
+    data,
+    on_ray,
+    process_of,
+    regressor,
+)
+
+pytestmark = [RAY, pytest.mark.usefixtures("ray_here")]
+
+X, LABELS, VALUES = data()
+
+
+def assert_same_answers(forest, local):
+    queries = X[:60] + 0.1
+    assert np.array_equal(forest.novelty(queries), local.novelty(queries))
+    assert np.array_equal(forest.apply(queries), local.apply(queries))
+    assert np.array_equal(forest.predict(queries), local.predict(queries))
+    assert np.array_equal(forest.feature_weights_, local.feature_weights_)
+    assert forest.n_samples_seen_ == local.n_samples_seen_
+    assert forest.n_samples_stored_ == local.n_samples_stored_
+    assert forest.ids_ == local.ids_
+    if is_classifier(local):
+        assert np.array_equal(forest.predict_proba(queries), local.predict_proba(queries))
+        assert np.array_equal(forest.predict_proba_one(X[0]), local.predict_proba_one(X[0]))
+        assert list(forest.classes_) == list(local.classes_)
+    else:
+        interval = forest.predict_interval(queries)
+        assert np.array_equal(interval, local.predict_interval(queries))
+        assert forest.predict_one(X[0], return_std=True) == local.predict_one(X[0], return_std=True)
+        values = VALUES[:60]
+        assert np.array_equal(
+            forest.log_density(queries, values), local.log_density(queries, values)
+        )
+
+
+@pytest.mark.parametrize(("n_trees", "n_shards"), [(10, 1), (9, 2), (23, 5)])
+@pytest.mark.parametrize("make", [classifier, regressor])
+def test_it_is_the_local_forest(make, n_trees, n_shards, tmp_path):
+    """With windows, ids, forgetting, and weights learned anew several times on the way."""
+    y = LABELS if make is classifier else VALUES
+    local = make(n_estimators=n_trees, window=500)
+    with on_ray(make(n_estimators=n_trees, window=500), n_shards=n_shards) as forest:
+        for begin in range(0, 1200, 150):
+            rows = slice(begin, begin + 150)
+            for each in (forest, local):
+                each.partial_fit(X[rows], y[rows], ids=range(begin, begin + 150))
+        for each in (forest, local):
+            each.forget(ids=range(1000, 1040))
+            each.forget(X[1190:], y[1190:])
+            each.learn_one(X[3], y[3])
+            each.keep_latest(300)
+            each.partial_fit(X[:90], y[:90])
+        assert forest.n_shards_ == n_shards
+        assert forest.n_batches_ == 10
+        assert_same_answers(forest, local)
+        assert_same_forest(forest.gather(), local)
+        forest.save(tmp_path / "forest.safetensors")
+        assert_same_forest(onlineforest.load(tmp_path / "forest.safetensors"), local)
+        assert len(forest.trees_) == n_trees
+        assert np.array_equal(forest.trees_[-1].split_time, local.trees_[-1].split_time)
+
+
+@pytest.mark.parametrize("make", [classifier, regressor])
+def test_there_and_back(make, tmp_path):
+    y = LABELS if make is classifier else VALUES
+    local = make().partial_fit(X[:400], y[:400], ids=range(400))
+    before = pickle.dumps(local._forest.get_state())
+    with RayForest.scatter(
+        local, n_shards=3, actor_options=SMALL_ACTORS, folder=tmp_path
+    ) as forest:
+        assert_same_answers(forest, local)
+        forest.partial_fit(X[400:], y[400:])
+        assert pickle.dumps(local._forest.get_state()) == before  # it stays as it was
+        local.partial_fit(X[400:], y[400:])
+        back = forest.gather()
+        assert_same_forest(back, local)
+        forest.take_snapshot()
+    assert_same_forest(load_snapshot(tmp_path), local)
+    with RayForest.resume(tmp_path, actor_options=SMALL_ACTORS) as forest:
+        assert forest.get_params()["estimator"].get_params() == local.get_params()
+        for each in (forest, local, back):
+            each.forget(ids=range(100))
+            each.partial_fit(X[:200], y[:200])
+        assert_same_answers(forest, local)
+    assert_same_forest(back, local)
+    assert type(back) is type(local)
+
+
+def test_a_forest_that_was_interrupted_is_scattered_as_it_would_have_gone_on():
+    local, undisturbed = classifier(n_estimators=200), classifier(n_estimators=200)
+    undisturbed.partial_fit(X, LABELS)
+    timer = threading.Timer(0.03, signal.raise_signal, [signal.SIGINT])
+    timer.start()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            for _ in range(1000):  # the first one may have been too quick
+                local = classifier(n_estimators=200)
+                local.partial_fit(X, LABELS)
+    finally:
+        timer.join()
+    if not hasattr(local, "_forest"):
+        local.partial_fit(X, LABELS)
+    with RayForest.scatter(local, n_shards=2, actor_options=SMALL_ACTORS) as forest:
+        assert_same_forest(forest.gather(), undisturbed)
+
+
+def batches(n, size=40):
+    return [(X[size * i : size * i + size], LABELS[size * i : size * i + size]) for i in range(n)]
+
+
+def test_a_stream_is_learned_as_its_batches(ray_here):
+    local, reports = classifier(), []
+    for some, labels in batches(30):
+        local.partial_fit(some, labels)
+    with on_ray(classifier(), max_in_flight=3) as forest:
+        report = forest.learn_stream(batches(10), progress=reports.append)
+        assert [each.n_batches for each in reports] == list(range(1, 11))
+        assert report.n_rows == 400 and report.rows_per_second > 0 and report.n_recoveries == 0
+        # Begun anew, it goes on where it was.
+        assert forest.learn_stream(iter(batches(20))).n_batches == 10
+        with pytest.raises(ValueError, match="batches 20 to 24 are missing"):
+            forest.learn_stream(batches(30)[25:], first=25)
+        assert forest.learn_stream(batches(30)[15:], first=15).n_batches == 10
+        assert_same_forest(forest.gather(), local)
+        with pytest.raises(ValueError, match="X has 3 features, but .* is expecting 4"):
+            forest.learn_stream([(X[:5, :3], LABELS[:5])], first=30)
+        assert_same_forest(forest.gather(), local)
+
+
+def test_a_dataset_of_ray_is_a_stream(ray_here):
+    import pandas as pd
+    import ray.data
+
+    ray.data.DataContext.get_current().enable_progress_bars = False
+    frame = pd.DataFrame(X[:600], columns=list("abcd")).assign(y=LABELS[:600])
+    local = classifier()
+    for begin in range(0, 600, 200):
+        some = frame.iloc[begin : begin + 200]
+        local.partial_fit(some.drop(columns="y"), some["y"])
+    with on_ray(classifier()) as forest:
+        dataset = ray.data.from_pandas(frame)
+        with pytest.raises(ValueError, match="Give target"):
+            forest.learn_stream(dataset)
+        with pytest.raises(ValueError, match="no column 'z'"):
+            forest.learn_stream(dataset, target="z")
+        assert forest.learn_stream(dataset, target="y", batch_size=200).n_batches == 3
+        assert list(forest.feature_names_in_) == list("abcd")
+        assert_same_forest(forest.gather(), local)
+
+
+def test_a_slow_shard_holds_up_the_stream(ray_here):
+    """Batches do not pile up: no more than allowed are under way until it is awake again."""
+    sent = []
+    with on_ray(classifier(), max_in_flight=3) as forest:
+        forest.partial_fit(*batches(1)[0])
+        process = process_of(ray_here, actors_of(forest)[1])
+        os.kill(process, signal.SIGSTOP)
+        waking = threading.Timer(1.5, os.kill, (process, signal.SIGCONT))
+        waking.start()
+        try:
+            started = time.monotonic()
+            forest.learn_stream(
+                batches(30), progress=lambda report: sent.append(time.monotonic() - started)
+            )
+        finally:
+            waking.join()
+        while_asleep = sum(moment < 1.3 for moment in sent)
+        assert while_asleep == 3
+        assert len(sent) == 29
+        assert forest.n_recoveries_ == 0
+        local = classifier()
+        for some, labels in batches(30):
+            local.partial_fit(some, labels)
+        assert_same_forest(forest.gather(), local)
+
+
+def test_an_interrupt_returns_at_once_and_the_batch_counts(ray_here):
+    local = classifier().partial_fit(X[:400], LABELS[:400]).partial_fit(X[400:], LABELS[400:])
+    with on_ray(classifier()) as forest:
+        forest.partial_fit(X[:400], LABELS[:400])
+        process = process_of(ray_here, actors_of(forest)[0])
+        os.kill(process, signal.SIGSTOP)  # it will not answer
+        waking = threading.Timer(3.0, os.kill, (process, signal.SIGCONT))
+        waking.start()
+        interrupt = threading.Timer(0.5, signal.raise_signal, [signal.SIGINT])
+        interrupt.start()
+        started = time.monotonic()
+        with pytest.raises(KeyboardInterrupt):
+            forest.partial_fit(X[400:], LABELS[400:])
+        assert time.monotonic() - started < 1.5
+        assert forest.n_samples_seen_ == 1200 and forest.n_batches_ == 2
+        waking.join()
+        assert_same_forest(forest.gather(), local)
+
+
+def test_bad_input_changes_nothing():
+    with on_ray(classifier()) as forest:
+        for use in (lambda: forest.predict(X), lambda: forest.classes_, forest.gather):
+            with pytest.raises(NotFittedError):
+                use()
+        with pytest.raises(ValueError, match="Input y contains NaN|missing"):
+            forest.partial_fit(X[:3], np.array(["a", None, "b"], dtype=object))
+        assert forest._current is None or forest._current._is_closed
+        with pytest.raises(NotFittedError):
+            forest.predict(X)
+        forest.partial_fit(X, LABELS)
+        before = forest.gather()
+        for use in (
+            lambda: forest.partial_fit(X[:, :2], LABELS),
+            lambda: forest.fit(X[:, 0], LABELS),
+            lambda: forest.partial_fit(np.full((1, 4), np.inf), ["low"]),
+            lambda: forest.learn_one([1.0, 2.0], "low"),
+            lambda: forest.learn_one([1.0, 2.0, 3.0, np.inf], "low"),
+            lambda: forest.forget(X[:1] + 50, LABELS[:1]),
+            lambda: forest.keep_latest(-1),
+            lambda: forest.predict(X[:, :2]),
+        ):
+            with pytest.raises(ValueError, match=r"."):
+                use()
+        assert_same_forest(forest.gather(), before)
+
+
+def test_fit_replaces_the_forest(tmp_path):
+    with on_ray(classifier(), folder=tmp_path, snapshot_every=1) as forest:
+        forest.partial_fit(X[:100], LABELS[:100]).fit(X[200:], LABELS[200:])
+        assert forest.n_samples_seen_ == 1000 and forest.n_batches_ == 1
+        assert_same_forest(forest.gather(), classifier().fit(X[200:], LABELS[200:]))
+        assert load_snapshot(tmp_path).n_samples_seen_ == 1000
+
+
+def test_parameters_that_make_no_sense_are_refused(tmp_path):
+    for parameters, message in [
+        ({"n_shards": 0}, "'n_shards' parameter of RayForest"),
+        ({"max_in_flight": 0}, "'max_in_flight' parameter"),
+        ({"snapshot_every": 0}, "'snapshot_every' parameter"),
+        ({"recovery_timeout": 0}, "'recovery_timeout' parameter"),
+        ({"estimator": "a forest"}, "'estimator' parameter"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            RayForest(**{"estimator": classifier()} | parameters).fit(X, LABELS)
+    with pytest.raises(TypeError, match="A forest of onlineforest was wanted"):
+        RayForest.scatter("a forest")
+    with pytest.raises(NotFittedError):
+        RayForest.scatter(classifier())
+    with pytest.raises(FileNotFoundError, match="no snapshot in"):
+        RayForest.resume(tmp_path)
+
+
+def test_it_is_at_home_in_scikit_learn():
+    forest = on_ray(classifier(), max_in_flight=7)
+    again = clone(forest)
+    assert again.max_in_flight == 7 and again.estimator.n_estimators == 10
+    assert is_classifier(forest) and is_regressor(on_ray(regressor()))
+    assert again.set_params(estimator__n_estimators=3).estimator.n_estimators == 3
+    assert pickle.loads(pickle.dumps(forest)).max_in_flight == 7
+    assert hasattr(forest, "predict_proba") and not hasattr(on_ray(regressor()), "predict_proba")
+    with forest:
+        forest.fit(X, LABELS)
+        assert forest.score(X, LABELS) > 0.8
+        with pytest.raises(TypeError, match="cannot be pickled"):
+            pickle.dumps(forest)
+
+
+def test_there_are_no_more_shards_than_trees():
+    with on_ray(classifier(n_estimators=2), n_shards=5) as forest:
+        assert forest.fit(X, LABELS).n_shards_ == 2
+
+
+def test_by_default_there_is_a_shard_per_processor():
+    with RayForest(MondrianForestClassifier(n_estimators=6, random_state=0)) as forest:
+        assert forest.fit(X, LABELS).n_shards_ == 2
+
+
+def test_too_few_resources_are_told():
+    with (
+        on_ray(classifier(), actor_options={"num_cpus": 1.5}, recovery_timeout=2.0) as forest,
+        pytest.raises(ShardLostError, match=r"could not be started within 2 s. CPU: 1.5 needed"),
+    ):
+        forest.fit(X, LABELS)

@@ -1,0 +1,122 @@
+"""One part of a forest: operations once and in order, snapshots, what it refuses."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from onlineforest._container import ModelFileError
+from onlineforest._core import LabelForest
+from onlineforest._shard import GapError, Shard, Start, fingerprint
+from support.bits import assert_same
+from support.crews import GAUSSIAN_OPTIONS, LABEL_OPTIONS, plans_of
+
+X = np.random.default_rng(0).normal(size=(90, 3)).astype(np.float32)
+Y = (X[:, 0] > 0).astype(np.int32)
+
+
+def new_shard(number=0, start=None):
+    return Shard(plans_of("LabelForest", 5, 3, LABEL_OPTIONS, 2)[number], start or Start())
+
+
+def learn(shard, number, rows=slice(0, 30)):
+    return shard.carry_out(number, "learn", (X[rows], Y[rows], 2))
+
+
+def state_of(shard):
+    return shard.ask("get_state").answer
+
+
+def test_a_repeat_is_ignored_and_a_gap_refused():
+    shard, once = new_shard(), new_shard()
+    learn(once, 1)
+    learn(shard, 1)
+    assert learn(shard, 1).status is None
+    assert_same(state_of(shard), state_of(once))
+    with pytest.raises(
+        GapError, match=r"shard 0 of 2 has carried out 1 operations, .* operation 3"
+    ):
+        learn(shard, 3)
+    assert_same(state_of(shard), state_of(once))
+    assert shard.hello().position == 1
+
+
+def test_what_is_refused_counts_and_changes_nothing():
+    shard = new_shard()
+    learn(shard, 1)
+    before = state_of(shard)
+    outcome = shard.carry_out(2, "forget", (np.array([99]),))
+    assert "not stored" in outcome.refusal
+    assert_same(state_of(shard), before)
+    assert shard.hello().position == 2
+    assert shard.ask("predict_from", (X, np.zeros(3), 1)).refusal
+
+
+@pytest.mark.parametrize("name", ["__class__", "get_state", "from_state", "predict", "nonsense"])
+def test_only_operations_are_carried_out(name):
+    with pytest.raises(ValueError, match="no operation"):
+        new_shard().carry_out(1, name, ())
+
+
+@pytest.mark.parametrize("name", ["__class__", "learn", "forget", "from_state", "nonsense"])
+def test_only_questions_are_answered(name):
+    with pytest.raises(ValueError, match="no question"):
+        new_shard().ask(name, ())
+
+
+def test_a_part_has_trees_of_the_whole_forest():
+    whole = LabelForest(5, 3, **LABEL_OPTIONS)
+    whole.learn(X, Y, 2)
+    for number, (begin, end) in enumerate([(0, 2), (2, 5)]):
+        shard = new_shard(number)
+        shard.carry_out(1, "learn", (X, Y, 2))
+        for i in range(begin, end):
+            tree = shard.ask("tree", (i - begin,)).answer
+            assert tree["split_time"].tobytes() == whole.tree(i)["split_time"].tobytes()
+
+
+def test_a_snapshot_brings_it_back(tmp_path):
+    shard, path = new_shard(1), str(tmp_path / "part.safetensors")
+    learn(shard, 1)
+    assert shard.snapshot(path).answer == 1
+    again = new_shard(1, Start(1, snapshot=path))
+    assert_same(state_of(again), state_of(shard))
+    for number in (2, 3):
+        learn(shard, number, slice(number * 25, number * 25 + 20))
+        learn(again, number, slice(number * 25, number * 25 + 20))
+    assert_same(state_of(again), state_of(shard))
+
+
+def test_a_snapshot_of_another_part_is_refused(tmp_path):
+    shard, path = new_shard(1), str(tmp_path / "part.safetensors")
+    learn(shard, 1)
+    shard.snapshot(path)
+    for number, position in [(0, 1), (1, 2)]:
+        with pytest.raises(ModelFileError, match="holds another part"):
+            new_shard(number, Start(position, snapshot=path))
+    other = plans_of("LabelForest", 5, 3, LABEL_OPTIONS, 2, run="another run")[1]
+    with pytest.raises(ModelFileError, match="holds another part"):
+        Shard(other, Start(1, snapshot=path))
+
+
+def test_a_snapshot_that_cannot_be_written_is_told(tmp_path):
+    shard = new_shard()
+    learn(shard, 1)
+    assert "No such file" in shard.snapshot(str(tmp_path / "no folder" / "part")).refusal
+
+
+def test_what_is_left_out_is_handed_over_once():
+    plan = plans_of("GaussianForest", 5, 3, GAUSSIAN_OPTIONS, 2)[0]
+    shard = Shard(plan, Start())
+    values = X[:, 0].astype(np.float64)
+    outcome = shard.carry_out(1, "learn", (X, values))
+    assert len(outcome.left_out["residuals"]) == len(X)
+    assert shard.carry_out(2, "learn", (X[:1], values[:1])).left_out is None
+
+
+def test_the_fingerprint_is_that_of_the_forests(monkeypatch):
+    own = fingerprint()
+    assert fingerprint.__wrapped__() == own
+    real = np.sin
+    monkeypatch.setattr(np, "sin", lambda x: np.nextafter(real(x), np.float32(9)))
+    assert fingerprint.__wrapped__() != own

@@ -1,0 +1,113 @@
+"""A crew in this process, whose members can be lost at any moment."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+
+from onlineforest._parts import split_trees
+from onlineforest._shard import PartPlan, Shard, Start, hello_from_here
+from onlineforest._sharded import KINDS, MemberLostError, Settings
+
+
+class Lost:
+    """What a call to a lost member returns."""
+
+
+class LocalCrew:
+    """Keeps parts in this process; `loses(number, method)` says when one is lost in a call."""
+
+    def __init__(self, loses=lambda number, method: False):
+        self.shards = {}
+        self.loses = loses
+        self.n_started = 0
+        self.n_lost = 0
+        self.can_start = True
+        self.n_under_way = 0
+
+    def start(self, plan, start):
+        self.n_started += 1
+        self.shards.pop(plan.number, None)
+        if self.can_start:
+            # What another process gets is a copy.
+            self.shards[plan.number] = Shard(*pickle.loads(pickle.dumps((plan, start))))
+
+    def put(self, value):
+        return pickle.loads(pickle.dumps(value))
+
+    def call(self, number, method, *arguments):
+        if number not in self.shards:
+            return TimeoutError() if method == "hello" else Lost()
+        before = self.loses(number, method)
+        if before == "before":
+            self._lose(number)
+            return Lost()
+        try:
+            answer = getattr(self.shards[number], method)(*arguments)
+        except Exception as error:
+            return error
+        if before == "after":  # it was done, but no one will know
+            self._lose(number)
+            return Lost()
+        return answer
+
+    def get(self, handle, timeout=None):
+        if isinstance(handle, Lost):
+            raise MemberLostError("It was lost.")
+        if isinstance(handle, TimeoutError):
+            raise handle
+        if isinstance(handle, Exception):
+            raise MemberLostError(f"{type(handle).__name__}: {handle}")
+        return handle
+
+    def resources(self):
+        return "CPU: 1 needed, 0 of 2 free."
+
+    def close(self):
+        self.shards.clear()
+
+    def _lose(self, number):
+        self.n_lost += 1
+        del self.shards[number]
+
+
+LABEL_OPTIONS = {
+    "lifetime": np.inf,
+    "discount": 10.0,
+    "leaf_discount": None,
+    "min_samples_split": 2,
+    "weight_rule": "learned",
+    "seed": 7,
+}
+GAUSSIAN_OPTIONS = {
+    "lifetime": np.inf,
+    "discount": None,
+    "noise": None,
+    "trend": True,
+    "calibrate": True,
+    "min_samples_split": 2,
+    "weight_rule": "learned",
+    "seed": 7,
+}
+
+
+def plans_of(core, n_trees, n_features, options, n_parts, run="a run"):
+    held = split_trees(n_trees, n_parts)
+    return [
+        PartPlan(core, n_trees, n_features, options, i, n_parts, held[i], 1, run)
+        for i in range(n_parts)
+    ]
+
+
+def sharded(crew, plans, snapshots=None, starts=None, n_seen=0, **settings):
+    """A forest whose parts this crew keeps."""
+    settings = {"max_in_flight": 4, "recovery_timeout": 5.0, "max_log": 1000} | settings
+    return KINDS[plans[0].core](
+        crew,
+        plans,
+        starts or [Start()] * len(plans),
+        hello_from_here(),
+        Settings(snapshots=snapshots, **settings),
+        n_seen,
+    )
