@@ -7,6 +7,7 @@ from onlineforest._checkpoints import Checkpoint, Checkpointer
 from onlineforest._classifier import MondrianForestClassifier
 from onlineforest._container import ModelFileError, ModelTooLargeError
 from onlineforest._load import load
+from onlineforest._merging import MergedForestClassifier, MergedForestRegressor, merge
 from onlineforest._regressor import MondrianForestRegressor
 from onlineforest._trees import ClassificationTree, MondrianTree, RegressionTree
 
@@ -14,6 +15,8 @@ __all__ = [
     "Checkpoint",
     "Checkpointer",
     "ClassificationTree",
+    "MergedForestClassifier",
+    "MergedForestRegressor",
     "ModelFileError",
     "ModelTooLargeError",
     "MondrianForestClassifier",
@@ -22,6 +25,7 @@ __all__ = [
     "RegressionTree",
     "__version__",
     "load",
+    "merge",
     "plot",
 ]
 

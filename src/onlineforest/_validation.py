@@ -246,7 +246,8 @@ def _is_missing(label: object) -> bool:
         return True
 
 
-def _kind(labels: NDArray[Any]) -> str:
+def kind_of_labels(labels: NDArray[Any]) -> str:
+    """What the labels are, in a word that errors can name."""
     if labels.dtype.kind in "biuf":
         return "numbers"
     if labels.dtype.kind in "UT" or all(isinstance(label, str) for label in labels):
@@ -310,7 +311,7 @@ class ClassCodes:
         return codes, are_known
 
     def _check_kind(self, labels: NDArray[Any], name: str) -> None:
-        ours, theirs = _kind(self.classes), _kind(labels)
+        ours, theirs = kind_of_labels(self.classes), kind_of_labels(labels)
         if ours != theirs:
             raise ValueError(
                 f"{name} has labels that are {theirs}, but this forest was fitted with {ours}."

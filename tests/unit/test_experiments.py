@@ -13,7 +13,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))  # experiments are run from a checkout, never installed
 
-from experiments import missing_values, regression
+from experiments import merging, missing_values, regression
 from experiments.regression import OURS, Prediction, score
 
 
@@ -45,6 +45,32 @@ def test_missing_values(monkeypatch):
     scores = missing_values.scores("digits", 0.3, 0)
     assert scores.keys() == missing_values.methods(0).keys()
     assert all(accuracy > 0.5 and 0 < loss < 2 for accuracy, loss in scores.values())
+
+
+def test_merging(monkeypatch, capsys):
+    monkeypatch.setattr(merging, "N_TREES", 8)
+    monkeypatch.setattr(merging, "N_SAMPLES", 600)
+    monkeypatch.setattr(merging, "N_PARTS", (2,))
+    merging.main(["digits", "--classes"])
+    header, _, *rows = capsys.readouterr().out.splitlines()
+    assert header.endswith(" | ".join(merging.COLUMNS) + " |")
+    assert [row.split(" | ")[1:3] for row in rows] == [
+        [f"2, {how}", trees] for how in ("random", "range", "class") for trees in ("4", "8")
+    ]
+    for row in rows:
+        merged, _, alone, exact = (
+            float(cell.split(" / ")[0]) for cell in row.strip("| ").split(" | ")[3:]
+        )
+        assert alone < merged < exact + 0.05
+
+
+def test_scores_of_merging_by_hand():
+    classes = np.array([2, 5])
+    found = merging.score(np.array([[0.75, 0.25], [0.5, 0.5], [1.0, 0.0]]), [2, 5, 5], classes)
+    assert found == pytest.approx((1 / 3, -np.log(0.75 * 0.5 * 1e-3) / 3))
+    numbers = merging.score(np.array([[1.0, 1.0], [2.0, 2.0]]), np.array([0.0, 2.0]), None)
+    density = -np.log(2 * np.pi) / 2 - (1 / 2 + np.log(2)) / 2
+    assert numbers == pytest.approx((np.sqrt(0.5), density))
 
 
 @pytest.mark.parametrize(
