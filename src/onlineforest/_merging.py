@@ -156,7 +156,7 @@ def _classes_of(classes: Sequence[NDArray[Any]]) -> NDArray[Any]:
     return codes.classes
 
 
-class BaseMergedForest(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
+class BaseMergedForest(BaseEstimator):  # scikit-learn has no types
     """What merged forests of both kinds share: their features, and how much each has to say."""
 
     forests: Sequence[Any]
@@ -268,7 +268,7 @@ class BaseMergedForest(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         return X
 
 
-class MergedForestClassifier(ClassifierMixin, BaseMergedForest):  # type: ignore[misc]
+class MergedForestClassifier(ClassifierMixin, BaseMergedForest):
     """Classifiers that learned different parts of the data; `merge` makes it.
 
     Its answers are those of its forests as they are at that moment, weighed by how well each knows
@@ -403,7 +403,7 @@ class MergedForestClassifier(ClassifierMixin, BaseMergedForest):  # type: ignore
         return total, classes
 
 
-class MergedForestRegressor(RegressorMixin, BaseMergedForest):  # type: ignore[misc]
+class MergedForestRegressor(RegressorMixin, BaseMergedForest):
     """Regressors that learned different parts of the data; `merge` makes it.
 
     Its answers are those of its forests as they are at that moment, weighed by how well each knows

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, BinaryIO, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils.validation import check_is_fitted
 
 from onlineforest import _container
 from onlineforest._atomic import replacing
@@ -137,6 +136,8 @@ def _contents_of(forest: BaseMondrianForest) -> tuple[Arrays, dict[str, str]]:
 
 
 def _check_is_ours(forest: BaseMondrianForest) -> None:
+    from sklearn.utils.validation import check_is_fitted  # here: shards do without scikit-learn
+
     check_is_fitted(forest)
     if "_saved_as" not in vars(type(forest)):
         raise TypeError(

@@ -85,7 +85,7 @@ class Settings:
     recovery_timeout: float
     snapshots: Snapshots | None
     max_log: int
-    max_tries: int = 3
+    max_tries: int = 5
 
 
 @dataclass(frozen=True)

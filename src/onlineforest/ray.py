@@ -661,8 +661,8 @@ class RayForest(MetaEstimatorMixin, BaseEstimator):
         if estimator is None:
             self._validate_params()
             estimator = self._new_estimator()
-        elif self.folder is not None and self._sharded().is_log_full:
-            self._take_snapshot_if_due(at_once=True)
+        elif self._sharded().is_log_full:
+            self._take_snapshot_or_refuse()
         n_before = self._n_seen_by(estimator)
         try:
             getattr(estimator, method)(*arguments, **keywords)
@@ -780,12 +780,22 @@ class RayForest(MetaEstimatorMixin, BaseEstimator):
             raise
         forest.rely_on_snapshot(position)
 
-    def _take_snapshot_if_due(self, at_once: bool = False) -> None:
+    def _take_snapshot_or_refuse(self) -> None:
+        try:
+            self._take_snapshot()
+        except OSError as error:
+            raise OSError(
+                f"{error}. {self._sharded().n_since_snapshot} batches and other changes are kept "
+                "since the last snapshot; no more are taken until one can be written. Nothing has "
+                "changed."
+            ) from error
+
+    def _take_snapshot_if_due(self) -> None:
         """The first one comes after the first batch, so that it is known whether it can be done."""
         if self._snapshots is None:
             return
         position = self._sharded().position
-        if position < self._next_snapshot and not at_once:
+        if position < self._next_snapshot:
             return
         self._next_snapshot = position + self.snapshot_every
         try:

@@ -21,19 +21,29 @@ TUNE = (ROOT / "docs/tune.md").read_text()
 REGRESSION = (ROOT / "docs/regression.md").read_text()
 # The README, and all pages but those that Sphinx makes.
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), *ROOT.glob("docs/*/0*.md")]
+RAY = pytest.mark.xdist_group("ray")  # what starts Ray: one after the other
 MODULES = [name for _, name, _ in pkgutil.iter_modules(onlineforest.__path__)]
 
 
-@pytest.mark.parametrize("name", [m for m in MODULES if m not in ("_core", "__main__")])
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=RAY) if name == "ray" else name
+        for name in MODULES
+        if name not in ("_core", "__main__")
+    ],
+)
 def test_docstring_examples(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)  # some of them write files
     module = importlib.import_module(f"onlineforest.{name}")
     assert doctest.testmod(module).failed == 0
 
 
-def test_every_public_name_has_an_example():
-    for name in onlineforest.__all__:
-        thing = getattr(onlineforest, name)
+@pytest.mark.parametrize("module", ["onlineforest", "onlineforest.ray"])
+def test_every_public_name_has_an_example(module):
+    module = importlib.import_module(module)
+    for name in module.__all__:
+        thing = getattr(module, name)
         if isinstance(thing, str):  # __version__
             continue
         assert ">>> " in inspect.getdoc(thing), name

@@ -1,0 +1,38 @@
+"""What is imported when: names come when they are asked for, and shards need little."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+import onlineforest
+
+
+def modules_after(code):
+    """The modules a new process has imported after some code."""
+    code = f"{code}\nimport sys\nprint(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return set(done.stdout.split())
+
+
+def test_a_shard_does_without_the_estimators():
+    modules = modules_after("import onlineforest._shard")
+    assert "onlineforest._core" in modules
+    assert not modules & {"sklearn", "pandas", "scipy", "matplotlib", "ray", "onlineforest._base"}
+
+
+def test_the_package_alone_is_light():
+    modules = modules_after("import onlineforest; onlineforest.__version__; dir(onlineforest)")
+    assert not modules & {"numpy", "sklearn"}
+
+
+def test_all_names_are_there():
+    code = "from onlineforest import *; MondrianForestClassifier, merge, load, plot.partition"
+    assert "onlineforest._merging" in modules_after(code)
+    assert set(onlineforest.__all__) <= set(dir(onlineforest))
+    for name in onlineforest.__all__:
+        assert getattr(onlineforest, name) is not None
+    with pytest.raises(AttributeError, match="module 'onlineforest' has no attribute 'nonsense'"):
+        onlineforest.nonsense  # noqa: B018
