@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import time
 from collections.abc import Mapping
 from contextlib import suppress
@@ -43,10 +44,13 @@ class RayCrew:
             raise MemberLostError(_first_lines(error)) from error
 
     def put(self, value: Any) -> Any:
-        """A value, or where it is in the object store: there once for all actors of a node."""
+        """A copy of a value, or where it is in the object store: there once for all actors.
+
+        What is given may change afterwards, but may be sent again.
+        """
         arrays = value if isinstance(value, tuple) else (value,)
         n_bytes = sum(getattr(array, "nbytes", 0) for array in arrays)
-        return value if n_bytes < _SMALL else ray.put(value)
+        return copy.deepcopy(value) if n_bytes < _SMALL else ray.put(value)
 
     def call(self, number: int, method: str, *arguments: Any) -> Any:
         """Call a method of an actor; Ray keeps the order of calls."""

@@ -187,9 +187,8 @@ def test_a_slow_shard_holds_up_the_stream(ray_here):
             )
         finally:
             waking.join()
-        while_asleep = sum(moment < 1.3 for moment in sent)
-        assert while_asleep == 3
         assert len(sent) == 29
+        assert sent[3] > 1.2  # only three could be on their way while it slept
         assert forest.n_recoveries_ == 0
         local = classifier()
         for some, labels in batches(30):
@@ -205,12 +204,16 @@ def test_an_interrupt_returns_at_once_and_the_batch_counts(ray_here):
         os.kill(process, signal.SIGSTOP)  # it will not answer
         waking = threading.Timer(3.0, os.kill, (process, signal.SIGCONT))
         waking.start()
-        interrupt = threading.Timer(0.5, signal.raise_signal, [signal.SIGINT])
-        interrupt.start()
-        started = time.monotonic()
+        moments = []
+
+        def interrupt():
+            moments.append(time.monotonic())
+            signal.raise_signal(signal.SIGINT)
+
+        threading.Timer(0.5, interrupt).start()
         with pytest.raises(KeyboardInterrupt):
             forest.partial_fit(X[400:], LABELS[400:])
-        assert time.monotonic() - started < 1.5
+        assert time.monotonic() - moments[0] < 1.0
         assert forest.n_samples_seen_ == 1200 and forest.n_batches_ == 2
         waking.join()
         assert_same_forest(forest.gather(), local)
