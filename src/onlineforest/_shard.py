@@ -10,7 +10,7 @@ import hashlib
 import platform
 import threading
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.metadata import version
 from types import MappingProxyType
 from typing import Any
@@ -77,6 +77,7 @@ class Hello:
     machine: str
     fingerprint: str
     position: int
+    refusal: str | None = None  # why it cannot begin
 
 
 @dataclass(frozen=True)
@@ -142,22 +143,16 @@ class Shard:
         self._plan = plan
         self._position = start.position
         self._lock = threading.Lock()
-        kind = getattr(_core, plan.core)
-        if start.snapshot is None and start.state is None:
-            self._forest = kind(plan.n_trees, plan.n_features, held=plan.held, **plan.options)
-            return
-        state = start.state
-        if state is None:
-            state = read_part(str(start.snapshot), self._place(), self._options_state(kind))
-        self._forest = kind.from_state(
-            state, plan.n_threads, n_trees=plan.n_trees, first_tree=plan.held[0]
-        )
-        if self._forest.n_trees != plan.held[1] - plan.held[0]:
-            raise ModelFileError(f"{start.snapshot} holds another number of trees.")
+        self._forest: Any = None
+        self._refusal: str | None = None
+        try:
+            self._forest = self._begun(start)
+        except (ModelFileError, OSError) as error:
+            self._refusal = str(error)
 
     def hello(self) -> Hello:
         """Say what this is, so that others can tell whether it can be one of them."""
-        return hello_from_here(self._position)
+        return replace(hello_from_here(self._position), refusal=self._refusal)
 
     def carry_out(
         self,
@@ -203,6 +198,24 @@ class Shard:
             except OSError as error:
                 return Outcome(refusal=str(error))
         return Outcome(self._position)
+
+    def _begun(self, start: Start) -> Any:
+        plan = self._plan
+        kind = getattr(_core, plan.core)
+        state = start.state
+        if start.snapshot is not None:
+            state = read_part(start.snapshot, self._place(), self._options_state(kind))
+        if state is None:
+            return kind(plan.n_trees, plan.n_features, held=plan.held, **plan.options)
+        try:
+            forest = kind.from_state(
+                state, plan.n_threads, n_trees=plan.n_trees, first_tree=plan.held[0]
+            )
+        except ValueError as error:
+            raise ModelFileError(f"{start.snapshot} is not a valid part: {error}") from error
+        if forest.n_trees != plan.held[1] - plan.held[0]:
+            raise ModelFileError(f"{start.snapshot} holds another number of trees.")
+        return forest
 
     def _call(
         self, name: str, arguments: tuple[Any, ...], keywords: Mapping[str, Any]

@@ -51,6 +51,10 @@ class ShardLostError(RuntimeError):
     """
 
 
+class PartUnreadableError(ShardLostError):
+    """A part cannot begin with its snapshot."""
+
+
 class MemberLostError(Exception):
     """A member of a crew is gone, or is not as it should be. Raised by a crew."""
 
@@ -477,6 +481,8 @@ class ShardedForest:
                 f"{name} could not be started within {self._settings.recovery_timeout:g} s. "
                 f"{self._crew.resources()} {self._what_is_safe()}"
             ) from None
+        if hello.refusal is not None:
+            raise PartUnreadableError(f"{name} cannot begin with its snapshot: {hello.refusal}")
         for what in ("version", "fingerprint"):
             own, other = getattr(self._own, what), getattr(hello, what)
             if own != other:

@@ -155,7 +155,12 @@ class Snapshot:
         self, kinds: Mapping[str, type[BaseMondrianForest]], max_bytes: int | None = None
     ) -> Any:
         """The forest as a plain estimator of this process."""
-        arrays = join_states([self._part(number) for number in range(self.plan["n_parts"])])
+        try:
+            arrays = join_states([self._part(number) for number in range(self.plan["n_parts"])])
+        except (KeyError, IndexError, RuntimeError) as error:
+            raise ModelFileError(
+                f"{self._folder} holds parts that are not one forest's."
+            ) from error
         arrays |= self._front.arrays
         texts = {key: text for key, text in self._front.metadata.items() if key != "snapshot"}
         contents = Contents(with_counts(texts, arrays), self._front.format_version, arrays)
@@ -175,7 +180,11 @@ class Snapshot:
         return contents.arrays
 
 
-def newest_snapshot(folder: str | os.PathLike[str], use: Callable[[Snapshot], Any]) -> Any:
+def newest_snapshot(
+    folder: str | os.PathLike[str],
+    use: Callable[[Snapshot], Any],
+    unreadable: type[Exception] = ModelFileError,
+) -> Any:
     """What `use` makes of the newest snapshot it can read; with a warning if others are newer."""
     positions = positions_in(folder)
     if not positions:
@@ -183,7 +192,7 @@ def newest_snapshot(folder: str | os.PathLike[str], use: Callable[[Snapshot], An
     for position in reversed(positions):
         try:
             return use(Snapshot(folder, position))
-        except (ModelFileError, OSError, RuntimeError, KeyError) as error:
+        except (ModelFileError, OSError, unreadable) as error:
             if position == positions[0]:
                 raise
             warnings.warn(

@@ -21,6 +21,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from onlineforest._base import BaseMondrianForest
 from onlineforest._classifier import MondrianForestClassifier
+from onlineforest._container import ModelFileError
 from onlineforest._extras import require
 from onlineforest._ids import Id
 from onlineforest._load import KINDS as ESTIMATORS
@@ -28,7 +29,14 @@ from onlineforest._parts import State, split_trees
 from onlineforest._regressor import MondrianForestRegressor
 from onlineforest._saving import estimator_around
 from onlineforest._shard import PartPlan, Start, hello_from_here
-from onlineforest._sharded import KINDS, Settings, ShardedForest, ShardLostError, parts_of
+from onlineforest._sharded import (
+    KINDS,
+    PartUnreadableError,
+    Settings,
+    ShardedForest,
+    ShardLostError,
+    parts_of,
+)
 from onlineforest._snapshots import (
     Snapshot,
     Snapshots,
@@ -571,7 +579,7 @@ class RayForest(MetaEstimatorMixin, BaseEstimator):
             contents, plan = snapshot.beside_core(), snapshot.plan
             kind = ESTIMATORS.get(contents.metadata.get("estimator", ""))
             if kind is None:
-                raise ValueError("The snapshot holds an estimator that is not known.")
+                raise ModelFileError("The snapshot holds an estimator that is not known.")
             forest = cls(kind(), folder=folder, n_shards=plan["n_parts"], **parameters)
             forest._validate_params()
 
@@ -580,12 +588,15 @@ class RayForest(MetaEstimatorMixin, BaseEstimator):
                 n_trees = int(estimator.n_estimators)
                 return forest._started(kind._core_forest, n_trees, n_features, options, resume=plan)
 
-            estimator = estimator_around(kind, contents, core_of)
+            try:
+                estimator = estimator_around(kind, contents, core_of)
+            except (ValueError, TypeError, OverflowError) as error:
+                raise ModelFileError(f"The snapshot is not a valid one: {error}") from error
             forest.estimator = clone(estimator)
             forest._estimator, forest._n_batches = estimator, plan["batches"]
             return forest
 
-        resumed: RayForest = newest_snapshot(folder, from_snapshot)
+        resumed: RayForest = newest_snapshot(folder, from_snapshot, PartUnreadableError)
         return resumed
 
     def close(self) -> None:

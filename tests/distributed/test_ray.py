@@ -73,6 +73,7 @@ def test_it_is_the_local_forest(make, n_trees, n_shards, tmp_path):
             each.forget(X[1190:], y[1190:])
             each.learn_one(X[3], y[3])
             each.keep_latest(300)
+            each.refresh_weights()
             each.partial_fit(X[:90], y[:90])
         assert forest.n_shards_ == n_shards
         assert forest.n_batches_ == 10
