@@ -35,7 +35,8 @@ template <class Forest>
 OutArray<double, 1> novelty_from(const Forest& self, const InArray<float, 2>& rows, const InArray<double, 1>& sums,
                                  std::size_t n_grown) {
   require_width(self, rows);
-  return to_array(without_gil([&] { return self.novelty_from(span_of(rows), {span_of(sums), n_grown}); }));
+  return to_array(
+      without_gil([&] { return self.novelty_from(span_of(rows), {span_of(sums), n_grown}, signal_arrived); }));
 }
 
 template <class Forest>
@@ -48,7 +49,7 @@ template <class Forest>
 OutArray<double, 2> predict_from(const Forest& self, const InArray<float, 2>& rows, const InArray<double, 1>& sums,
                                  std::size_t n_grown) {
   require_width(self, rows);
-  auto result = without_gil([&] { return self.predict_from(span_of(rows), {span_of(sums), n_grown}); });
+  auto result = without_gil([&] { return self.predict_from(span_of(rows), {span_of(sums), n_grown}, signal_arrived); });
   constexpr std::size_t width_of_none = std::is_same_v<Forest, GaussianForest> ? 2 : 0;  // as predict has it
   const std::size_t width = rows.shape(0) == 0 ? width_of_none : result.size() / rows.shape(0);
   return to_array(std::move(result), {rows.shape(0), width});
