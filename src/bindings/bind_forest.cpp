@@ -4,7 +4,6 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
-#include <nanobind/stl/tuple.h>
 #include <nanobind/stl/unique_ptr.h>
 
 #include <algorithm>
@@ -14,13 +13,14 @@
 #include <span>
 #include <stdexcept>
 #include <string>
-#include <tuple>
 #include <utility>
 #include <vector>
 
 #include "archive.hpp"
 #include "arrays.hpp"
+#include "bind_parts.hpp"
 #include "bind_state.hpp"
+#include "calls.hpp"
 #include "gaussian_forest.hpp"
 #include "invariants.hpp"
 #include "label_forest.hpp"
@@ -32,30 +32,6 @@ namespace onlineforest::bindings {
 using namespace nb::literals;
 
 namespace {
-
-bool signal_arrived() {
-  const nb::gil_scoped_acquire gil;
-  return PyErr_CheckSignals() != 0;
-}
-
-// Runs work without the GIL.
-template <class Work>
-auto without_gil(Work work) {
-  try {
-    const nb::gil_scoped_release release;
-    return work();
-  } catch (const Interrupted&) {
-    throw nb::python_error();  // set by signal_arrived
-  }
-}
-
-template <class Forest>
-void require_width(const Forest& forest, const InArray<float, 2>& rows) {
-  if (rows.shape(1) != forest.options().n_features) {
-    throw std::invalid_argument("X has " + std::to_string(rows.shape(1)) + " features, but this forest has " +
-                                std::to_string(forest.options().n_features));
-  }
-}
 
 WeightRule weight_rule_of(const std::string& name) {
   if (name == "unit") return WeightRule::kUnit;
@@ -203,133 +179,6 @@ OutArray<double, 1> novelty(const Forest& self, const InArray<float, 2>& rows, s
   return to_array(without_gil([&] { return self.novelty(span_of(rows), n_threads, signal_arrived); }));
 }
 
-// What the trees of a part say, and how many of them are not empty.
-nb::tuple to_tuple(Terms terms) { return nb::make_tuple(to_array(std::move(terms.numbers)), terms.n_grown); }
-
-template <class Forest>
-nb::tuple novelty_terms(const Forest& self, const InArray<float, 2>& rows, std::size_t n_threads) {
-  require_width(self, rows);
-  return to_tuple(without_gil([&] { return self.novelty_terms(span_of(rows), n_threads, signal_arrived); }));
-}
-
-template <class Forest>
-OutArray<double, 1> novelty_from(const Forest& self, const InArray<float, 2>& rows, const InArray<double, 1>& sums,
-                                 std::size_t n_grown) {
-  require_width(self, rows);
-  return to_array(without_gil([&] { return self.novelty_from(span_of(rows), {span_of(sums), n_grown}); }));
-}
-
-template <class Forest>
-nb::tuple predict_terms(const Forest& self, const InArray<float, 2>& rows, std::size_t n_threads) {
-  require_width(self, rows);
-  return to_tuple(without_gil([&] { return self.predict_terms(span_of(rows), n_threads, signal_arrived); }));
-}
-
-template <class Forest>
-OutArray<double, 2> predict_from(const Forest& self, const InArray<float, 2>& rows, const InArray<double, 1>& sums,
-                                 std::size_t n_grown) {
-  require_width(self, rows);
-  auto result = without_gil([&] { return self.predict_from(span_of(rows), {span_of(sums), n_grown}); });
-  const std::size_t width = rows.shape(0) == 0 ? 0 : result.size() / rows.shape(0);
-  return to_array(std::move(result), {rows.shape(0), width});
-}
-
-// The sums over all trees of a forest of the terms of its parts: of each the trees it holds, and the terms.
-OutArray<double, 1> add_terms_of_parts(std::size_t n_trees, const nb::list& parts) {
-  std::vector<Term> terms;
-  std::vector<const double*> numbers;
-  std::vector<InArray<double, 1>> arrays;
-  std::optional<std::size_t> n;
-  for (const nb::handle part : parts) {
-    const auto [begin, end, array] = nb::cast<std::tuple<std::size_t, std::size_t, InArray<double, 1>>>(part, false);
-    const TreeRange held{begin, end};
-    if (begin != (terms.empty() ? 0 : terms.back().trees.end) || begin >= end || end > n_trees) {
-      throw std::invalid_argument("the parts do not follow one another");
-    }
-    const std::vector<Term> own = terms_of(held, n_trees);
-    const std::size_t n_each = array.size() / own.size();
-    if (n_each * own.size() != array.size() || n.value_or(n_each) != n_each) {
-      throw std::invalid_argument("the parts were not asked the same");
-    }
-    n = n_each;
-    for (std::size_t i = 0; i < own.size(); ++i) numbers.push_back(array.data() + i * n_each);
-    terms.insert(terms.end(), own.begin(), own.end());
-    arrays.push_back(array);
-  }
-  if (terms.empty() || terms.back().trees.end != n_trees) throw std::invalid_argument("a part is missing");
-  return to_array(without_gil([&] { return add_terms(terms, numbers, *n); }));
-}
-
-nb::dict to_dict(Laws laws) {
-  nb::dict dict;
-  dict["ends"] = to_array(std::move(laws.ends));
-  dict["completion_of"] = to_array(std::move(laws.completion_of));
-  dict["masses"] = to_array(std::move(laws.masses));
-  dict["means"] = to_array(std::move(laws.means));
-  dict["variances"] = to_array(std::move(laws.variances));
-  return dict;
-}
-
-template <class T>
-std::vector<T> vector_in(const nb::dict& dict, const char* name) {
-  InArray<T, 1> array;
-  if (!dict.contains(name) || !nb::try_cast(dict[name], array, /*convert=*/false)) {
-    throw std::invalid_argument(std::string("'") + name + "' is missing or of another type");
-  }
-  return vector_of(array);
-}
-
-Laws laws_in(const nb::dict& dict) {
-  return {vector_in<std::uint64_t>(dict, "ends"), vector_in<std::int32_t>(dict, "completion_of"),
-          vector_in<double>(dict, "masses"), vector_in<double>(dict, "means"), vector_in<double>(dict, "variances")};
-}
-
-nb::dict laws(const GaussianForest& self, const InArray<float, 2>& rows, std::size_t n_threads) {
-  require_width(self, rows);
-  return to_dict(without_gil([&] { return self.laws(span_of(rows), n_threads, signal_arrived); }));
-}
-
-OutArray<double, 2> quantiles_from(const GaussianForest& self, const InArray<float, 2>& rows,
-                                   const InArray<double, 1>& levels, const nb::dict& laws, std::size_t n_threads) {
-  require_width(self, rows);
-  const Laws given = laws_in(laws);
-  return to_array(without_gil([&] {
-                    return self.quantiles_from(span_of(rows), span_of(levels), given, n_threads, signal_arrived);
-                  }),
-                  {rows.shape(0), levels.shape(0)});
-}
-
-OutArray<double, 1> log_density_from(const GaussianForest& self, const InArray<float, 2>& rows,
-                                     const InArray<double, 1>& values, const nb::dict& laws, std::size_t n_threads) {
-  require_width(self, rows);
-  const Laws given = laws_in(laws);
-  return to_array(without_gil(
-      [&] { return self.log_density_from(span_of(rows), span_of(values), given, n_threads, signal_arrived); }));
-}
-
-nb::object take_left_out(GaussianForest& self) {
-  std::optional<LeftOut> left_out = without_gil([&] { return self.take_left_out(); });
-  if (!left_out) return nb::none();
-  nb::dict dict = to_dict(std::move(left_out->laws));
-  dict["residuals"] = to_array(std::move(left_out->residuals));
-  return dict;
-}
-
-// Scale, noise and levels of the calibration that points left out of all trees make.
-nb::tuple calibration_of(const nb::dict& left_out, std::size_t n_threads) {
-  const LeftOut given{vector_in<double>(left_out, "residuals"), laws_in(left_out)};
-  Calibration calibration = without_gil([&] {
-    StopSignal signal(signal_arrived);
-    return calibration_from(given, n_threads, signal);
-  });
-  return nb::make_tuple(calibration.scale, calibration.noise, to_array(std::move(calibration.levels)));
-}
-
-void set_calibration(GaussianForest& self, double scale, double noise, const InArray<double, 1>& levels) {
-  Calibration calibration{scale, noise, vector_of(levels)};
-  without_gil([&] { self.set_calibration(std::move(calibration)); });
-}
-
 template <class Forest>
 std::unique_ptr<Forest> from_state(const nb::dict& dict, std::size_t n_threads, std::size_t max_bytes,
                                    std::size_t n_trees, std::size_t first_tree) {
@@ -435,10 +284,6 @@ nb::class_<Forest> bind_common(nb::module_& module, const char* name, const char
       .def_static("from_state", &from_state<Forest>, "state"_a, "n_threads"_a = 1,
                   "max_bytes"_a = std::numeric_limits<std::size_t>::max(), nb::kw_only(), "n_trees"_a = 0,
                   "first_tree"_a = 0)
-      .def("novelty_terms", &novelty_terms<Forest>, "rows"_a.noconvert(), "n_threads"_a = 1)
-      .def("novelty_from", &novelty_from<Forest>, "rows"_a.noconvert(), "sums"_a.noconvert(), "n_grown"_a)
-      .def("predict_terms", &predict_terms<Forest>, "rows"_a.noconvert(), "n_threads"_a = 1)
-      .def("predict_from", &predict_from<Forest>, "rows"_a.noconvert(), "sums"_a.noconvert(), "n_grown"_a)
       .def_prop_ro("n_trees", [](const Forest& self) { return self.options().trees_held().size(); })
       .def_prop_ro("n_features", [](const Forest& self) { return self.options().n_features; })
       .def_prop_ro("n_points", [](const Forest& self) { return without_gil([&] { return self.n_points(); }); })
@@ -457,10 +302,10 @@ nb::class_<Forest> bind_common(nb::module_& module, const char* name, const char
 void bind_forests(nb::module_& module) {
   module.attr("LARGEST_WEIGHT") = kLargestWeight;
   module.attr("LARGEST_VALUE") = kLargestValue;
-  module.def("add_terms", &add_terms_of_parts, "n_trees"_a, "parts"_a);
-  module.def("calibration_of", &calibration_of, "left_out"_a, "n_threads"_a = 1);
   nb::exception<TooLarge>(module, "TooLargeError", PyExc_ValueError);
-  bind_common<LabelForest>(module, "LabelForest", "A Mondrian forest over labels 0, 1, ... Rows are finite float32.")
+  auto of_labels = bind_common<LabelForest>(module, "LabelForest",
+                                            "A Mondrian forest over labels 0, 1, ... Rows are finite float32.");
+  of_labels
       .def("__init__", &init_label_forest, "n_trees"_a, "n_features"_a, nb::kw_only(), "lifetime"_a, "discount"_a,
            "min_samples_split"_a, "weight_rule"_a, "weights"_a.noconvert() = nb::none(), "seed"_a,
            "leaf_discount"_a.none() = 0.0, "window"_a = 0, "reservoir"_a = 0, "half_life"_a = kInfinity,
@@ -475,7 +320,9 @@ void bind_forests(nb::module_& module) {
       .def_prop_ro("leaf_discount", [](const LabelForest& self) {
         return without_gil([&] { return self.measure().prior.leaf_discount; });
       });
-  bind_common<GaussianForest>(module, "GaussianForest", "A Mondrian forest over numbers. Rows are finite float32.")
+  auto of_numbers =
+      bind_common<GaussianForest>(module, "GaussianForest", "A Mondrian forest over numbers. Rows are finite float32.");
+  of_numbers
       .def("__init__", &init_gaussian_forest, "n_trees"_a, "n_features"_a, nb::kw_only(), "lifetime"_a,
            "discount"_a.none(), "min_samples_split"_a, "weight_rule"_a, "weights"_a.noconvert() = nb::none(), "seed"_a,
            "noise"_a.none(), "trend"_a, "calibrate"_a, "window"_a = 0, "reservoir"_a = 0, "half_life"_a = kInfinity,
@@ -487,12 +334,6 @@ void bind_forests(nb::module_& module) {
       .def("predict_one", &predict_one_value, "row"_a)
       .def("quantiles", &quantiles, "rows"_a.noconvert(), "levels"_a.noconvert(), "n_threads"_a = 1)
       .def("log_density", &log_density, "rows"_a.noconvert(), "values"_a.noconvert(), "n_threads"_a = 1)
-      .def("laws", &laws, "rows"_a.noconvert(), "n_threads"_a = 1)
-      .def("quantiles_from", &quantiles_from, "rows"_a.noconvert(), "levels"_a.noconvert(), "laws"_a, "n_threads"_a = 1)
-      .def("log_density_from", &log_density_from, "rows"_a.noconvert(), "values"_a.noconvert(), "laws"_a,
-           "n_threads"_a = 1)
-      .def("take_left_out", &take_left_out)
-      .def("set_calibration", &set_calibration, "scale"_a, "noise"_a, "levels"_a.noconvert())
       .def("predict_left_out", &predict_left_out, "slots"_a.noconvert(), "n_threads"_a = 1)
       .def("tree", &tree_of_values, "index"_a)
       .def_prop_ro("noise",
@@ -502,6 +343,7 @@ void bind_forests(nb::module_& module) {
       .def("trend", &trend, "rows"_a.noconvert())
       .def_prop_ro("calibration_scale",
                    [](const GaussianForest& self) { return without_gil([&] { return self.calibration().scale; }); });
+  bind_parts(module, of_labels, of_numbers);
 }
 
 }  // namespace onlineforest::bindings

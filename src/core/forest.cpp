@@ -563,10 +563,12 @@ Terms Forest<Target, Options>::novelty_terms(std::span<const float> rows, std::s
 }
 
 template <class Target, class Options>
-std::vector<double> Forest<Target, Options>::novelty_from(std::span<const float> rows, const TreeSums& sums) const {
+std::vector<double> Forest<Target, Options>::novelty_from(std::span<const float> rows, const TreeSums& sums,
+                                                          const StopRequested& requested) const {
   const ReentryGuard guard(this);
   const std::shared_lock lock(mutex_);
-  return finished(novelty_prediction(), rows, sums);
+  StopSignal signal(requested);
+  return finished(novelty_prediction(), rows, sums, signal);
 }
 
 template <class Target, class Options>

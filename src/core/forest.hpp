@@ -121,7 +121,8 @@ class Forest {
   // The same for a part of a forest, in two steps: terms of its own trees, n_terms x n_completions; and, from the sums
   // over all trees of the whole, of which so many are not empty, what novelty() of the whole would be.
   Terms novelty_terms(std::span<const float> rows, std::size_t n_threads, const StopRequested& requested = {}) const;
-  std::vector<double> novelty_from(std::span<const float> rows, const TreeSums& sums) const;
+  std::vector<double> novelty_from(std::span<const float> rows, const TreeSums& sums,
+                                   const StopRequested& requested = {}) const;
 
   const Options& options() const { return options_; }
   std::size_t n_points() const;
@@ -183,27 +184,42 @@ class Forest {
   // The rows, with what is missing filled in.
   Completed completed(std::span<const float> rows) const;
 
+  // Calls use(first row, completed) for some rows after the other: for all at once, if nothing is missing. `width` is
+  // how many numbers are to be made for each completion.
+  template <class Use>
+  void for_completed(std::span<const float> rows, std::size_t width, Use use) const {
+    const std::size_t n = n_rows(rows);
+    // Not all at once where something is missing: there are several times as many.
+    constexpr std::size_t most_numbers = std::size_t{1} << 20;
+    const std::size_t most_together = most_numbers / std::max<std::size_t>(width, 1);
+    const std::size_t n_together =
+        has_missing(rows) ? std::clamp<std::size_t>(most_together, 1, Completed::kMostRows) : n;
+    std::size_t begin = 0;
+    do {
+      const std::size_t n_here = std::min(n_together, n - begin);
+      use(begin, completed(rows.subspan(begin * options_.n_features, n_here * options_.n_features)));
+      begin += n_here;
+    } while (begin < n);
+  }
+
   // What predict(completed), `width` numbers for each completion, gives for the rows: of a row with several completions
   // merge(first, n, result) makes one of `n` times `width` numbers.
   template <class Predict, class Merge>
   std::vector<double> over_completions(std::span<const float> rows, std::size_t width, Predict predict,
                                        Merge merge) const {
-    const std::size_t n = n_rows(rows);
-    if (!has_missing(rows)) return predict(completed(rows));
-    // Not all at once: there are several times as many.
-    constexpr std::size_t most_numbers = std::size_t{1} << 20;
-    const std::size_t most_together = most_numbers / std::max<std::size_t>(width, 1);
-    const std::size_t n_together = std::clamp<std::size_t>(most_together, 1, Completed::kMostRows);
-    std::vector<double> result(n * width);
-    for (std::size_t begin = 0; begin < n; begin += n_together) {
-      const std::size_t n_here = std::min(n_together, n - begin);
-      const Completed queries = completed(rows.subspan(begin * options_.n_features, n_here * options_.n_features));
-      const std::vector<double> each = predict(queries);
-      for (std::size_t i = 0; i < n_here; ++i) {
+    std::vector<double> result;
+    for_completed(rows, width, [&](std::size_t begin, const Completed& queries) {
+      std::vector<double> each = predict(queries);
+      if (queries.is_plain() && queries.n_rows() == n_rows(rows)) {
+        result = std::move(each);
+        return;
+      }
+      result.resize(n_rows(rows) * width);
+      for (std::size_t i = 0; i < queries.n_rows(); ++i) {
         merge(each.data() + queries.begin(i) * width, queries.end(i) - queries.begin(i),
               result.data() + (begin + i) * width);
       }
-    }
+    });
     return result;
   }
 
@@ -229,15 +245,15 @@ class Forest {
     const std::vector<Term> terms = terms_of(held, options_.n_trees);
     const std::size_t width = prediction.sum_width;
     std::vector<std::vector<double>> of_pieces;
-    over_completions(
-        rows, prediction.width,
-        [&](const Completed& queries) {
-          of_pieces.push_back(sum_by_term(terms, {queries.size(), trees_.size(), width}, n_threads, signal,
-                                          prediction.make_state, adding(prediction, queries, held.begin)));
-          return std::vector<double>(queries.size() * prediction.width);
-        },
-        prediction.merge);
+    std::size_t n_numbers = 0;
+    for_completed(rows, prediction.width, [&](std::size_t, const Completed& queries) {
+      of_pieces.push_back(sum_by_term(terms, {queries.size(), trees_.size(), width}, n_threads, signal,
+                                      prediction.make_state, adding(prediction, queries, held.begin)));
+      n_numbers += of_pieces.back().size();
+    });
+    if (of_pieces.size() == 1) return {std::move(of_pieces.front()), n_grown()};
     Terms result{{}, n_grown()};
+    result.numbers.reserve(n_numbers);
     for (std::size_t term = 0; term < terms.size(); ++term) {
       for (const std::vector<double>& piece : of_pieces) {
         const auto n = static_cast<std::ptrdiff_t>(piece.size() / terms.size());
@@ -251,7 +267,9 @@ class Forest {
   // What the prediction of the whole forest makes of the sums. Throws std::invalid_argument if they are not those of
   // these rows.
   template <class Prediction>
-  std::vector<double> finished(const Prediction& prediction, std::span<const float> rows, const TreeSums& sums) const {
+  std::vector<double> finished(const Prediction& prediction, std::span<const float> rows, const TreeSums& sums,
+                               StopSignal& signal) const {
+    StopProbe stop(signal, true);
     std::size_t done = 0;
     const auto require_numbers = [&](bool ok) {
       if (!ok) throw std::invalid_argument("the sums are not those of these rows");
@@ -263,6 +281,7 @@ class Forest {
           require_numbers(n <= sums.numbers.size() - done);
           const auto some = sums.numbers.subspan(done, n);
           done += n;
+          stop.check();
           return prediction.finish(queries, std::vector<double>(some.begin(), some.end()), sums.n_grown);
         },
         prediction.merge);

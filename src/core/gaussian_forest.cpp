@@ -260,10 +260,12 @@ Terms GaussianForest::predict_terms(std::span<const float> rows, std::size_t n_t
   return terms(prediction(), rows, n_threads, signal);
 }
 
-std::vector<double> GaussianForest::predict_from(std::span<const float> rows, const TreeSums& sums) const {
+std::vector<double> GaussianForest::predict_from(std::span<const float> rows, const TreeSums& sums,
+                                                 const StopRequested& requested) const {
   const ReentryGuard guard(this);
   const std::shared_lock lock(mutex_);
-  return finished(prediction(), rows, sums);
+  StopSignal signal(requested);
+  return finished(prediction(), rows, sums, signal);
 }
 
 // Calls use(first row, empty laws, queries, prior, walk, stop) for some rows after the other, on several threads.
@@ -314,9 +316,7 @@ Laws GaussianForest::laws(std::span<const float> rows, std::size_t n_threads, co
                    fill(begin, laws, queries, prior, walk, stop);
                    std::ranges::copy(laws, of_rows.begin() + static_cast<std::ptrdiff_t>(begin));
                  });
-  Laws result;
-  for (const Law& law : of_rows) result.add(law);
-  return result;
+  return Laws::of_rows(std::move(of_rows));
 }
 
 // Calls find(row, mixture, trend, prior) for each row, with the law of the forest in units of its prior, as what y is
@@ -481,8 +481,10 @@ void GaussianForest::settle(std::size_t n_threads, StopSignal& signal) {
   if (!can_calibrate()) {
     calibration_ = {};
     left_out_.reset();
+    awaits_calibration_ = false;
   } else if (options_.is_part()) {
     left_out_ = leave_out(n_threads, signal);
+    awaits_calibration_ = true;
   } else {
     calibration_ = calibration_from(leave_out(n_threads, signal), n_threads, signal);
   }
@@ -492,6 +494,7 @@ void GaussianForest::settle(std::size_t n_threads, StopSignal& signal) {
 void GaussianForest::start_anew() {
   calibration_ = {};
   left_out_.reset();
+  awaits_calibration_ = false;
   n_calibrated_ = 0;
 }
 
@@ -506,6 +509,7 @@ void GaussianForest::set_calibration(Calibration calibration) {
   const std::unique_lock lock(mutex_);
   require_sound(calibration);
   calibration_ = std::move(calibration);
+  awaits_calibration_ = false;
 }
 
 bool GaussianForest::can_calibrate() const {
@@ -519,23 +523,23 @@ LeftOut GaussianForest::leave_out(std::size_t n_threads, StopSignal& signal) con
   const std::vector<Slot> slots = draw_slots(points_.size(), n_left_out, rng);
   StopProbe own_stop(signal, true);
   const std::vector<double> of_trend = leverages(prior.trend, points_, slots_of_trend(), slots, own_stop);
-  LeftOut result;
+  std::vector<double> residuals;
   for (std::size_t i = 0; i < slots.size(); ++i) {
     // Trees leave the point out exactly, the trend by its leverage.
-    result.residuals.push_back(prior.residual(points_.value(slots[i]), points_.expected(slots[i])) /
-                               (1.0 - of_trend[i]));
+    residuals.push_back(prior.residual(points_.value(slots[i]), points_.expected(slots[i])) / (1.0 - of_trend[i]));
   }
   std::vector<Law> laws(slots.size());
   with_mixtures_left_out(slots, n_threads, signal, [&](std::size_t i, const Mixture& law) {
     for (const Component& component : law.components()) laws[i].add(component, 0);
   });
-  for (const Law& law : laws) result.laws.add(law);
-  return result;
+  return {std::move(residuals), Laws::of_rows(std::move(laws))};
 }
 
 Calibration calibration_from(const LeftOut& left_out, std::size_t n_threads, StopSignal& signal) {
   const std::size_t n = left_out.residuals.size();
   left_out.laws.check(n);
+  require(n > 0, "a calibration needs points left out");
+  const auto require_number = [](double x) { require(std::isfinite(x), "the laws of the points left out are none"); };
   std::vector<double> errors(n), variances(n);
   parallel_for(n, n_threads, signal, [&] {
     return [&, law = Law()](std::size_t i, StopProbe& stop) mutable {
@@ -543,6 +547,8 @@ Calibration calibration_from(const LeftOut& left_out, std::size_t n_threads, Sto
       const Moments moments = Mixture(law.components).moments();
       errors[i] = left_out.residuals[i] - moments.mean;
       variances[i] = moments.variance;
+      require_number(errors[i] * errors[i]);
+      require_number(std::log(variances[i]));
       stop.tick(law.components.size());
     };
   });
@@ -554,6 +560,7 @@ Calibration calibration_from(const LeftOut& left_out, std::size_t n_threads, Sto
       for (Component& component : law.components) component = fresh.with_noise(component);
       const Mixture mixture(law.components);
       fresh.levels[i] = mixture.distribution(mixture.moments().mean + errors[i] / fresh.scale);
+      require_number(fresh.levels[i]);
       stop.tick(law.components.size() * 64);
     };
   });

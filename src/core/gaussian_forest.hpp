@@ -52,7 +52,8 @@ class GaussianForest : public Forest<GaussianTarget, GaussianOptions> {
   // The same for a part of a forest, in two steps, as with novelty; and from laws, those of all parts joined row by row
   // in the order of the parts. Laws are in units of the prior, and not calibrated.
   Terms predict_terms(std::span<const float> rows, std::size_t n_threads, const StopRequested& requested = {}) const;
-  std::vector<double> predict_from(std::span<const float> rows, const TreeSums& sums) const;
+  std::vector<double> predict_from(std::span<const float> rows, const TreeSums& sums,
+                                   const StopRequested& requested = {}) const;
   Laws laws(std::span<const float> rows, std::size_t n_threads, const StopRequested& requested = {}) const;
   std::vector<double> quantiles_from(std::span<const float> rows, std::span<const double> levels, const Laws& laws,
                                      std::size_t n_threads, const StopRequested& requested = {}) const;
@@ -61,7 +62,8 @@ class GaussianForest : public Forest<GaussianTarget, GaussianOptions> {
 
   // A part cannot calibrate itself: that takes all trees. Whenever the whole would, it finds the laws of the points
   // left out in its own trees, for its owner to take, join with those of the other parts, and bring back as a
-  // calibration; which is of use for predict_from() and the like alone.
+  // calibration; which is of use for predict_from() and the like alone. A part that was saved while it waited finds
+  // them once more.
   std::optional<LeftOut> take_left_out();
   void set_calibration(Calibration calibration);
 
@@ -87,7 +89,7 @@ class GaussianForest : public Forest<GaussianTarget, GaussianOptions> {
   void start_anew() override;
   std::size_t n_until_outdated(std::span<const double> values) const override;
 
-  Extra extra() const { return {calibration_, n_calibrated_}; }
+  Extra extra() const { return {calibration_, awaits_calibration_ ? 0 : n_calibrated_}; }
   void restore(const Extra& extra);  // after the points; throws std::invalid_argument if it makes no sense
 
   auto prediction() const;
@@ -118,6 +120,7 @@ class GaussianForest : public Forest<GaussianTarget, GaussianOptions> {
   Calibration calibration_;
   std::uint64_t n_calibrated_ = 0;   // how often the measure had been computed then
   std::optional<LeftOut> left_out_;  // of a part, until it is taken
+  bool awaits_calibration_ = false;  // a part, of what it left out
   mutable Pool<GaussianWalk> walks_;
 };
 

@@ -154,10 +154,15 @@ Terms LabelForest::predict_terms(std::span<const float> rows, std::size_t n_thre
   return terms(prediction(), rows, n_threads, signal);
 }
 
-std::vector<double> LabelForest::predict_from(std::span<const float> rows, const TreeSums& sums) const {
+std::vector<double> LabelForest::predict_from(std::span<const float> rows, const TreeSums& sums,
+                                              const StopRequested& requested) const {
   const ReentryGuard guard(this);
   const std::shared_lock lock(mutex_);
-  return finished(prediction(), rows, sums);
+  StopSignal signal(requested);
+  std::vector<double> result = finished(prediction(), rows, sums, signal);
+  // As predict() has it: a mean of completions would not be even to the last bit.
+  if (sums.n_grown == 0) std::ranges::fill(result, 1.0 / static_cast<double>(n_classes_));
+  return result;
 }
 
 void LabelForest::restore(const Extra& extra) {

@@ -31,7 +31,8 @@ class LabelForest : public Forest<LabelTarget, LabelOptions> {
 
   // The same for a part of a forest, in two steps, as with novelty.
   Terms predict_terms(std::span<const float> rows, std::size_t n_threads, const StopRequested& requested = {}) const;
-  std::vector<double> predict_from(std::span<const float> rows, const TreeSums& sums) const;
+  std::vector<double> predict_from(std::span<const float> rows, const TreeSums& sums,
+                                   const StopRequested& requested = {}) const;
 
   // Predicts with another discount at the leaves, until the measure is computed anew.
   void set_leaf_discount(double leaf_discount);

@@ -32,13 +32,12 @@ class LabelWalk {
   void add_predictions(std::span<const Tree<LabelTarget>> trees, const PointStore<Label>& points, const Queries& rows,
                        std::int32_t n_classes, double* sums, OnRow on_row) {
     const std::size_t k = static_cast<std::size_t>(n_classes);
+    if (of_nodes_.size() < k) of_nodes_.resize(k, 0.0);
     walk_.walk_trees(trees, points, rows, [&](const Tree<LabelTarget>& tree) {
       levels_.clear();
       return [&](const Way& way) {
-        of_tree_.assign(k + 1, 0.0);
-        of_tree_[k] = add(tree, way, std::span(of_tree_).first(k));
         double* const sum = sums + way.row * width(n_classes);
-        for (std::size_t c = 0; c <= k; ++c) sum[c] += of_tree_[c];
+        sum[k] += add(tree, way, std::span(sum, k));
         on_row(way.steps.size() * points.n_features() + k);
       };
     });
@@ -88,7 +87,7 @@ class LabelWalk {
   }
 
   // Returns the mass that goes beyond the root, and what became too little to be told apart.
-  double add(const Tree<LabelTarget>& tree, const Way& way, std::span<double> probabilities) {
+  double add(const Tree<LabelTarget>& tree, const Way& way, std::span<double> sums) {
     levels_.resize(std::min(levels_.size(), way.n_shared));
     levels_.resize(way.steps.size());
     double mass = separate(tree, way);
@@ -104,14 +103,14 @@ class LabelWalk {
         to_parent = here.separated.to_parent;
       }
       if (mass >= kNegligibleMass) {
-        here.to_each_label += add_posterior_mean(tree, way.steps[top].node, here, mass, probabilities);
+        here.to_each_label += add_posterior_mean(tree, way.steps[top].node, here, mass);
         to_parent += mass * here.to_parent;
       } else {
         to_parent += mass;
       }
       mass = to_parent;
     }
-    add_to_labels(tree, way, top, probabilities);
+    add_to_labels(tree, way, top, sums);
     return mass;
   }
 
@@ -131,27 +130,30 @@ class LabelWalk {
   }
 
   // Adds what lies on counts, or on labels that both children hold; returns what lies on each label of the set.
-  double add_posterior_mean(const Tree<LabelTarget>& tree, NodeIndex j, const Level& here, double mass,
-                            std::span<double> probabilities) const {
+  double add_posterior_mean(const Tree<LabelTarget>& tree, NodeIndex j, const Level& here, double mass) {
     const Node& node = tree.nodes()[j];
     const double per_count = mass * here.per_count;
     if (node.is_leaf()) {
       tree.target().for_each_count(j, node.n_points, [&](Label label, std::uint32_t count) {
-        probabilities[static_cast<std::size_t>(label)] += per_count * (count - here.discount);
+        of_nodes_[static_cast<std::size_t>(label)] += per_count * (count - here.discount);
       });
       return 0.0;
     }
-    tree.target().sets().for_each_common(
-        node.left, node.right(), [&](Label label) { probabilities[static_cast<std::size_t>(label)] += per_count; });
+    tree.target().sets().for_each_common(node.left, node.right(),
+                                         [&](Label label) { of_nodes_[static_cast<std::size_t>(label)] += per_count; });
     return per_count * (1.0 - here.discount);
   }
 
-  // A label of a set gets what lies on each label of it and of all sets around it.
-  void add_to_labels(const Tree<LabelTarget>& tree, const Way& way, std::size_t top,
-                     std::span<double> probabilities) const {
+  // A label of a set gets what lies on each label of it and of all sets around it, and what lies on it alone: no other
+  // labels have such, for the set at the top holds all those below.
+  void add_to_labels(const Tree<LabelTarget>& tree, const Way& way, std::size_t top, std::span<double> sums) {
     const LabelSets& sets = tree.target().sets();
     double sum = 0.0;
-    const auto add_sum = [&](Label label) { probabilities[static_cast<std::size_t>(label)] += sum; };
+    const auto add_sum = [&](Label label) {
+      double& alone = of_nodes_[static_cast<std::size_t>(label)];
+      sums[static_cast<std::size_t>(label)] += alone + sum;
+      alone = 0.0;
+    };
     for (std::size_t k = top; k < way.steps.size(); ++k) {
       sum += levels_[k].to_each_label;
       if (k + 1 < way.steps.size()) {
@@ -164,7 +166,7 @@ class LabelWalk {
 
   SetWalk walk_;
   std::vector<Level> levels_;
-  std::vector<double> of_tree_;
+  std::vector<double> of_nodes_;  // what lies on a label alone, of the row at hand; else 0
 };
 
 }  // namespace onlineforest

@@ -2,10 +2,12 @@
 // on, and be joined. Knows nothing of trees.
 #pragma once
 
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <span>
 #include <stdexcept>
+#include <utility>
 #include <vector>
 
 #include "mixture.hpp"
@@ -33,16 +35,24 @@ struct Laws {
   std::vector<std::int32_t> completion_of;
   std::vector<double> masses, means, variances;
 
-  std::size_t size() const { return ends.size(); }
-
-  void add(const Law& law) {
-    for (const Component& c : law.components) {
-      masses.push_back(c.mass);
-      means.push_back(c.mean);
-      variances.push_back(c.variance);
+  static Laws of_rows(std::vector<Law> rows) {
+    Laws laws;
+    std::size_t n = 0;
+    for (const Law& law : rows) n += law.components.size();
+    laws.ends.reserve(rows.size());
+    laws.completion_of.reserve(n);
+    for (std::vector<double>* numbers : {&laws.masses, &laws.means, &laws.variances}) numbers->reserve(n);
+    for (Law& row : rows) {
+      const Law law = std::exchange(row, {});  // not twice in memory
+      for (const Component& c : law.components) {
+        laws.masses.push_back(c.mass);
+        laws.means.push_back(c.mean);
+        laws.variances.push_back(c.variance);
+      }
+      laws.completion_of.insert(laws.completion_of.end(), law.completion_of.begin(), law.completion_of.end());
+      laws.ends.push_back(laws.masses.size());
     }
-    completion_of.insert(completion_of.end(), law.completion_of.begin(), law.completion_of.end());
-    ends.push_back(masses.size());
+    return laws;
   }
 
   // Puts the law of a row in place of `law`.
@@ -60,6 +70,11 @@ struct Laws {
               completion_of.size() == masses.size() && (ends.empty() ? 0 : ends.back()) == masses.size();
     for (std::size_t i = 1; ok && i < ends.size(); ++i) ok = ends[i - 1] <= ends[i];
     if (!ok) throw std::invalid_argument("the laws are not those of these rows");
+    for (std::size_t i = 0; i < masses.size(); ++i) {
+      ok &= std::isfinite(masses[i]) && masses[i] >= 0.0 && std::isfinite(means[i]) && std::isfinite(variances[i]) &&
+            variances[i] > 0.0;
+    }
+    if (!ok) throw std::invalid_argument("the laws are no mixtures of normals");
   }
 };
 

@@ -57,8 +57,8 @@ inline std::size_t n_groups_of(std::size_t n_trees) {
   return std::clamp<std::size_t>(n_trees / fewest_trees, 1, most_groups);
 }
 
-// What is handed over as one of the numbers to be added up: the sum of a group, if all of it is held; else each tree
-// that is.
+// What is handed over as one of the numbers to be added up: the sum of the trees of a group that are held, if they are
+// its first; else each of them, to be added to the sum of those before.
 struct Term {
   TreeRange trees;
   std::size_t group;
@@ -70,8 +70,8 @@ inline std::vector<Term> terms_of(TreeRange held, std::size_t n_trees) {
   for (std::size_t group = 0; group < n_groups; ++group) {
     const TreeRange whole{group * n_trees / n_groups, (group + 1) * n_trees / n_groups};
     const TreeRange here{std::max(whole.begin, held.begin), std::min(whole.end, held.end)};
-    if (here == whole) {
-      terms.push_back({whole, group});
+    if (here.begin == whole.begin && here.begin < here.end) {
+      terms.push_back({here, group});
     } else {
       for (std::size_t tree = here.begin; tree < here.end; ++tree) terms.push_back({{tree, tree + 1}, group});
     }

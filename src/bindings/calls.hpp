@@ -1,0 +1,38 @@
+// Calls into the core: without the GIL, stopped by signals, with rows as wide as the forest.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include <stdexcept>
+#include <string>
+
+#include "arrays.hpp"
+#include "stop.hpp"
+
+namespace onlineforest::bindings {
+
+inline bool signal_arrived() {
+  const nb::gil_scoped_acquire gil;
+  return PyErr_CheckSignals() != 0;
+}
+
+// Runs work without the GIL.
+template <class Work>
+auto without_gil(Work work) {
+  try {
+    const nb::gil_scoped_release release;
+    return work();
+  } catch (const Interrupted&) {
+    throw nb::python_error();  // set by signal_arrived
+  }
+}
+
+template <class Forest>
+void require_width(const Forest& forest, const InArray<float, 2>& rows) {
+  if (rows.shape(1) != forest.options().n_features) {
+    throw std::invalid_argument("X has " + std::to_string(rows.shape(1)) + " features, but this forest has " +
+                                std::to_string(forest.options().n_features));
+  }
+}
+
+}  // namespace onlineforest::bindings
