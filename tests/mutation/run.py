@@ -29,6 +29,7 @@ REFERENCE = "tests/parity/test_reference.py"
 GAUSSIAN = "tests/parity/test_gaussian.py"
 LEARNED_WEIGHTS = "tests/estimator/test_learned_weights.py"
 MISSING = "tests/estimator/test_missing.py"
+PARTS = "tests/parity/test_parts.py"
 
 
 @dataclass(frozen=True)
@@ -308,6 +309,30 @@ MUTANTS = [
         "points_.missing().any() && measure_ ?",
         "points_.missing().any() && !measure_ ?",
         MISSING,
+        is_variant=True,
+    ),
+    Mutant(
+        "trees of a part are numbered from 0",
+        "src/core/forest.cpp",
+        "Rng(options_.seed, i));",
+        "Rng(options_.seed, i - held.begin));",
+        PARTS,
+        is_variant=True,
+    ),
+    Mutant(
+        "a part has a trial of its own",
+        "src/core/trial.hpp",
+        "options_.n_trees = std::min(options_.n_trees, kTrialTrees);",
+        "options_.n_trees = std::min(options_.trees_held().size(), kTrialTrees);",
+        PARTS,
+        is_variant=True,
+    ),
+    Mutant(
+        "the groups of trees are not told apart",
+        "src/core/tree_sums.hpp",
+        "terms[end].group == terms[begin].group",
+        "terms[end].group >= terms[begin].group",
+        PARTS,
         is_variant=True,
     ),
 ]
