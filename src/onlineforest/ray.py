@@ -357,7 +357,7 @@ class RayForest(MetaEstimatorMixin, BaseEstimator):
         *,
         target: str | None = None,
         batch_size: int = 1000,
-        first: int = 0,
+        first: int | None = None,
         progress: Callable[[StreamReport], object] | None = None,
     ) -> StreamReport:
         """Learn a stream of batches, while the next ones are on their way.
@@ -374,10 +374,11 @@ class RayForest(MetaEstimatorMixin, BaseEstimator):
             For a dataset.
         batch_size : int, default=1000
             For a dataset: rows per batch.
-        first : int, default=0
-            The number of the first batch, counted from the beginning of the forest. Batches that
-            were learned before (see `n_batches_`) are skipped, so that a stream can be begun anew;
-            if batches between are missing, nothing is learned.
+        first : int or None, default=None
+            The number of the first batch, counted over all batches the forest has learned (see
+            `n_batches_`), if the stream is one that was begun before: what was learned is skipped,
+            and if batches between are missing, nothing is learned. 0 for a stream that is begun
+            anew. None: all batches are new.
         progress : callable or None, default=None
             Called with a `StreamReport` after each batch was sent.
 
@@ -399,6 +400,7 @@ class RayForest(MetaEstimatorMixin, BaseEstimator):
         1500
         """
         done = self.n_batches_ if self.__sklearn_is_fitted__() else 0
+        first = done if first is None else first
         if first > done:
             raise ValueError(
                 f"The stream begins with batch {first}, but only {done} batches were learned: "

@@ -139,13 +139,13 @@ def test_a_stream_is_learned_as_its_batches(ray_here):
         assert [each.n_batches for each in reports] == list(range(1, 11))
         assert report.n_rows == 400 and report.rows_per_second > 0 and report.n_recoveries == 0
         # Begun anew, it goes on where it was.
-        assert forest.learn_stream(iter(batches(20))).n_batches == 10
+        assert forest.learn_stream(iter(batches(20)), first=0).n_batches == 10
         with pytest.raises(ValueError, match="batches 20 to 24 are missing"):
             forest.learn_stream(batches(30)[25:], first=25)
         assert forest.learn_stream(batches(30)[15:], first=15).n_batches == 10
         assert_same_forest(forest.gather(), local)
         with pytest.raises(ValueError, match=r"X has 3 features, but .* is expecting 4"):
-            forest.learn_stream([(X[:5, :3], LABELS[:5])], first=30)
+            forest.learn_stream([(X[:5, :3], LABELS[:5])])
         assert_same_forest(forest.gather(), local)
 
 
@@ -184,7 +184,7 @@ def test_a_slow_shard_holds_up_the_stream(ray_here):
         try:
             started = time.monotonic()
             forest.learn_stream(
-                batches(30), progress=lambda report: sent.append(time.monotonic() - started)
+                batches(30)[1:], progress=lambda report: sent.append(time.monotonic() - started)
             )
         finally:
             waking.join()

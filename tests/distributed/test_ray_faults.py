@@ -93,7 +93,7 @@ def test_thirty_kills(make, n_kills, tmp_path, ray_here):
         forest.partial_fit(*next(source))
         killer = Killer(ray_here, forest, n_kills, seed=n_kills)
         killer.start()
-        forest.learn_stream(source, first=1)
+        forest.learn_stream(source)
         killer.join()
         assert killer.n_done == n_kills
         assert forest.n_recoveries_ >= n_kills / 2  # a shard may be killed again before it is back
@@ -182,7 +182,7 @@ def test_a_driver_that_is_gone_is_followed_by_another(tmp_path, ray_here):
     assert load_snapshot(tmp_path).n_samples_seen_ < 750
     with RayForest.resume(tmp_path, actor_options=SMALL_ACTORS) as forest:
         assert 0 < forest.n_batches_ < 15
-        forest.learn_stream(stream)  # what was learned before is skipped
+        forest.learn_stream(stream, first=0)  # what was learned before is skipped
         assert_same_forest(forest.gather(), local)
 
 
