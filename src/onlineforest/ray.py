@@ -401,6 +401,8 @@ class RayForest(MetaEstimatorMixin, BaseEstimator):
         """
         done = self.n_batches_ if self.__sklearn_is_fitted__() else 0
         first = done if first is None else first
+        if not isinstance(first, Integral) or first < 0:
+            raise ValueError(f"first must be a whole number, at least 0, or None. Got {first!r}.")
         if first > done:
             raise ValueError(
                 f"The stream begins with batch {first}, but only {done} batches were learned: "
@@ -720,7 +722,8 @@ class RayForest(MetaEstimatorMixin, BaseEstimator):
         resume: Mapping[str, Any] | None = None,
     ) -> ShardedForest:
         """Shards of a new forest, of one whose state is given, or of one that was interrupted."""
-        if not ray.is_initialized():
+        starts_ray = not ray.is_initialized()
+        if starts_ray:
             ray.init()
         self.close()
         actor_options: dict[str, Any] = {"num_cpus": 1, "scheduling_strategy": "SPREAD"}
@@ -728,6 +731,8 @@ class RayForest(MetaEstimatorMixin, BaseEstimator):
         n_threads = max(int(actor_options["num_cpus"]), 1)
         n_shards = self.n_shards or self._n_shards_there_is_room_for(actor_options["num_cpus"])
         n_shards = min(int(n_shards), n_trees)
+        if starts_ray:
+            _check_room(n_shards, float(actor_options["num_cpus"]))
         run = secrets.token_hex(8) if resume is None else str(resume["run"])
         snapshots = None if self.folder is None else self._snapshots_of(run, resume is not None)
         held = split_trees(n_trees, n_shards)
@@ -819,6 +824,17 @@ class RayForest(MetaEstimatorMixin, BaseEstimator):
                 SnapshotWarning,
                 stacklevel=4,
             )
+
+
+def _check_room(n_shards: int, n_cpus: float) -> None:
+    """Raise if there is no room for shards, and will be none: on this machine alone."""
+    there = ray.cluster_resources().get("CPU", 0)
+    if len(ray.nodes()) == 1 and n_shards * n_cpus > there:
+        raise ValueError(
+            f"{n_shards} shards of {n_cpus:g} processors were wanted, but this machine, on which "
+            f"Ray was started, has {there:g}. Take fewer shards, or smaller ones: "
+            "actor_options={'num_cpus': 0.5}, for example."
+        )
 
 
 def load_snapshot(

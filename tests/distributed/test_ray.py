@@ -142,6 +142,8 @@ def test_a_stream_is_learned_as_its_batches(ray_here):
         assert forest.learn_stream(iter(batches(20)), first=0).n_batches == 10
         with pytest.raises(ValueError, match="batches 20 to 24 are missing"):
             forest.learn_stream(batches(30)[25:], first=25)
+        with pytest.raises(ValueError, match="first must be a whole number"):
+            forest.learn_stream(batches(30), first=-1)
         assert forest.learn_stream(batches(30)[15:], first=15).n_batches == 10
         assert_same_forest(forest.gather(), local)
         with pytest.raises(ValueError, match=r"X has 3 features, but .* is expecting 4"):
@@ -304,3 +306,11 @@ def test_too_few_resources_are_told():
         pytest.raises(ShardLostError, match=r"could not be started within 2 s. CPU: 1.5 needed"),
     ):
         forest.fit(X, LABELS)
+
+
+def test_without_a_cluster_ray_is_started_here(ray_here, monkeypatch):
+    """And if it has no room for the shards, there is no need to wait for more."""
+    monkeypatch.setattr(ray_here, "is_initialized", lambda: False)
+    monkeypatch.setattr(ray_here, "init", lambda: None)
+    with pytest.raises(ValueError, match=r"3 shards of 1 processors were wanted, .* has 2"):
+        RayForest(classifier(), n_shards=3).fit(X, LABELS)
