@@ -291,7 +291,8 @@ def n_terms(n_trees: int, n_shards: int) -> int:
 
 def prediction_bytes(run: Run, n_classes: int) -> int:
     """Bytes of the answers to one prediction of a batch, all of which the driver receives."""
-    return n_terms(run.n_trees, run.n_shards) * run.batch * n_classes * 8
+    width = n_classes + 1  # the core keeps one more number per row
+    return n_terms(run.n_trees, run.n_shards) * run.batch * width * 8
 
 
 def prediction_seconds(run: Run, constants: Constants, n_classes: int) -> float:
@@ -320,12 +321,10 @@ def cluster_runs() -> list[Run]:
             n_shards=N_NODES,
             n_nodes=N_NODES,
             n_threads=N_CORES,
-            bandwidth=gigabits * GIGABIT,
         )
         for n_trees in (100, 1000)
         for n_features in (16, 100)
         for batch in (1_000, 10_000)
-        for gigabits in (1, 10)
     ]
 
 
@@ -337,31 +336,46 @@ def on_one_machine(run: Run) -> Run:
 def cluster_table(constants: Constants, **changes: Any) -> str:
     """Markdown: what a billion rows take, and what one machine of them would."""
     head = (
-        *("trees", "features", "rows per batch", "Gbit/s", "driver", "network", "trees' time"),
-        *("in all", "decided by", "one machine", "times as fast", "bytes sent", "memory per node"),
+        *("trees", "features", "rows per batch", "driver", "network, 1 and 10 Gbit/s", "shards"),
+        *("in all, and what decides", "one machine", "times as fast", "memory per node"),
     )
     lines = [head]
     for run in cluster_runs():
         run = replace(run, **changes)
-        seconds, alone = learning_seconds(run, constants), on_one_machine(run)
+        slow, quick = (
+            learning_seconds(replace(run, bandwidth=n * GIGABIT), constants) for n in (1, 10)
+        )
+        alone = on_one_machine(run)
         by_one = learning_seconds(alone, constants).total
         lines.append(
             (
                 f"{run.n_trees:,}",
                 f"{run.n_features}",
                 f"{run.batch:,}",
-                number(run.bandwidth / GIGABIT),
-                hours(seconds.front),
-                hours(seconds.network),
-                hours(seconds.trees + seconds.refreshes),
-                hours(seconds.total),
-                seconds.dominated_by,
+                hours(slow.front),
+                f"{hours(slow.network)}, {hours(quick.network)}",
+                hours(slow.trees + slow.refreshes),
+                ", ".join(f"{hours(s.total)} {s.dominated_by}" for s in (slow, quick)),
                 f"{hours(by_one)}, {gigabytes(shard_bytes(alone, constants))}",
-                number(by_one / seconds.total),
-                gigabytes(network_bytes(run)),
+                ", ".join(number(by_one / s.total) for s in (slow, quick)),
                 gigabytes(shard_bytes(run, constants)),
             )
         )
+    return markdown_table(lines)
+
+
+def measured_table(rows: Sequence[dict[str, Any]]) -> str:
+    """Markdown: the rows about Ray, as they were measured."""
+    lines = [("measured", "Ray", "beside", "median", "spread")]
+    for row in rows:
+        values = row["values"]
+        unit = row["unit"]
+        figure = (
+            f"{number(row['median'])}{unit}" if unit == "×" else f"{number(row['median'])} {unit}"
+        )
+        spread = f"{number(min(values))} – {number(max(values))}" if len(values) > 1 else ""
+        name = row["case"].removeprefix("Ray, ")
+        lines.append((name, row["ours"], row["peer"], figure.strip(), spread))
     return markdown_table(lines)
 
 
@@ -406,9 +420,14 @@ def gigabytes(n_bytes: float) -> str:
     return f"{number(n_bytes / 1e12)} TB" if n_bytes >= 1e12 else f"{number(n_bytes / 1e9)} GB"
 
 
+def rows_about_ray(figures: dict[str, Any]) -> list[dict[str, Any]]:
+    """Those among the figures that `python -m benchmarks` has saved."""
+    return [row for row in figures["rows"] if row["case"].startswith("Ray, ")]
+
+
 def constants_in(figures: dict[str, Any]) -> Constants:
-    """The constants among the figures that `python -m benchmarks` has saved."""
-    for row in figures["rows"]:
+    """The constants among them."""
+    for row in rows_about_ray(figures):
         if "constants" in row["details"]:
             return Constants.of_dict(row["details"]["constants"])
     raise ValueError("There are no constants of Ray: run python -m benchmarks --only Ray first.")
@@ -417,6 +436,30 @@ def constants_in(figures: dict[str, Any]) -> Constants:
 def saved(constants: Constants) -> dict[str, Any]:
     """As it is put among the figures."""
     return asdict(constants)
+
+
+def tables(figures: dict[str, Any], constants: Constants) -> str:
+    """All of it, as the documentation shows it."""
+    machine = figures["machine"]
+    where = f"{machine['cores']} cores, {machine['processor'] or machine['architecture']}"
+    versions = f"onlineforest {machine['onlineforest']}, Ray {machine['ray']}"
+    kept = f"{BOUND:,}"
+    cluster = f"{BILLION:,} rows, {N_NODES} nodes of {N_CORES} cores, one shard each"
+    parts = [
+        f"{where}, load {machine['load']} at the start, {versions}.",
+        measured_table(rows_about_ray(figures)),
+        "The constants of the model:",
+        constants_table(constants),
+        f"{cluster}. All rows are kept:",
+        cluster_table(constants),
+        "All rows are kept, and learned weights move at each refresh:",
+        cluster_table(constants, learned_weights=True),
+        f"A window of {kept} rows:",
+        cluster_table(constants, window=BOUND),
+        f"A reservoir of {kept} rows:",
+        cluster_table(constants, reservoir=BOUND),
+    ]
+    return "\n\n".join(parts)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -438,16 +481,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except (OSError, ValueError) as error:
         print(error, file=sys.stderr)
         return 2
-    print(constants_table(constants))
-    kept = f"{BOUND:,}"
-    for title, changes in (
-        ("All rows are kept", {}),
-        (f"A window of {kept} rows", {"window": BOUND}),
-        (f"A reservoir of {kept} rows", {"reservoir": BOUND}),
-        ("All rows are kept, and learned weights move at each refresh", {"learned_weights": True}),
-    ):
-        print(f"\n{title}:\n")
-        print(cluster_table(constants, **changes))
+    print(tables(figures, constants))
     return 0
 
 
