@@ -135,11 +135,6 @@ class Bench:
         """A row of the table."""
         return self.case.row(self.settings, case=f"{self.case.name}, {what}", **columns)
 
-    def known(self, forest: Any, source: Source) -> Any:
-        """The forest after the rows it is to know."""
-        X, y = source.take(self.n_known)
-        return forest.partial_fit(X, y, classes=np.arange(N_CLASSES))
-
 
 def measure(case: Case, settings: Settings) -> Iterator[Row]:
     """All rows about Ray."""
@@ -148,15 +143,20 @@ def measure(case: Case, settings: Settings) -> Iterator[Row]:
         from onlineforest.ray import RayForest
 
         source = Source()
-        alone = bench.known(local(bench.n_trees), source)
+        alone = local(bench.n_trees)
 
-        def scattered(n_shards: int) -> Any:
-            forest = RayForest.scatter(alone, n_shards=n_shards, actor_options=OPTIONS)
+        def sharded(n_shards: int) -> Any:
+            forest = RayForest(local(bench.n_trees), n_shards=n_shards, actor_options=OPTIONS)
             return stack.enter_context(forest)
 
-        one = scattered(1)
-        yield from overheads(bench, alone, one, source)
-        two = scattered(N_SHARDS)  # now it knows what the other has learned
+        # All grow up here: one that was restored lies in memory in another way, and is slower.
+        one, two = sharded(1), sharded(N_SHARDS)
+        known = source.take(bench.n_known)
+        for forest in (alone, one, two):
+            forest.partial_fit(*known, classes=np.arange(N_CLASSES))
+        seen: list[Labelled] = []
+        yield from overheads(bench, alone, one, source, seen)
+        learn_on(two, seen)
         streams = list(two_by_one(bench, two, one, source))
         for row, *_ in streams:
             yield row
@@ -186,13 +186,19 @@ def measure(case: Case, settings: Settings) -> Iterator[Row]:
         )
 
 
-def overheads(bench: Bench, alone: Any, one: Any, source: Source) -> Iterator[Row]:
-    """One shard beside the local forest: the same batches learned, the same rows predicted."""
+def overheads(
+    bench: Bench, alone: Any, one: Any, source: Source, seen: list[Labelled]
+) -> Iterator[Row]:
+    """One shard beside the local forest: the same batches learned, the same rows predicted.
+
+    What they have learned is added to `seen`.
+    """
     times: dict[str, list[tuple[float, float]]] = {"learn": [], "predict": []}
     for n_rows in bench.sizes:
         n_calls = max(min(1_000 // n_rows, 10), 1)
 
         def learning(batches: list[Labelled]) -> Callable[[Any], Job]:
+            seen.extend(batches)
             return lambda forest: lambda: [forest.partial_fit(*batch) for batch in batches]
 
         def predicting(X: Any, n_calls: int = n_calls) -> Callable[[Any], Job]:
