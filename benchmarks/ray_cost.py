@@ -275,17 +275,17 @@ def learning_seconds(run: Run, constants: Constants) -> Seconds:
 def n_terms(n_trees: int, n_shards: int) -> int:
     """How many sums the shards hand over per row of a prediction.
 
-    The core adds up trees in groups. A shard that has all of a group hands over its sum, else each
-    tree: so the last bits do not depend on the shards.
+    The core adds up trees in groups, one after the other. A shard hands over one sum of those it
+    has if they are the first of a group, else each tree: so the last bits do not depend on shards.
     """
     n_groups = min(max(n_trees // FEWEST_TREES, 1), MOST_GROUPS)
     n_shards = min(n_shards, n_trees)
-    shards = [(i * n_trees // n_shards, (i + 1) * n_trees // n_shards) for i in range(n_shards)]
+    ends = [(i + 1) * n_trees // n_shards for i in range(n_shards)]
     total = 0
     for group in range(n_groups):
         begin, end = group * n_trees // n_groups, (group + 1) * n_trees // n_groups
-        is_whole = any(first <= begin and end <= last for first, last in shards)
-        total += 1 if is_whole else end - begin
+        first_ends = next(each for each in ends if each > begin)
+        total += 1 + max(end - first_ends, 0)
     return total
 
 
