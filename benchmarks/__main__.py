@@ -28,6 +28,7 @@ BUSY = 0.5
 def main(argv: Sequence[str] | None = None) -> int:
     """Measure what the arguments ask for. Returns the exit code."""
     from benchmarks.cases import full_cases, quick_cases
+    from benchmarks.data import BUNDLED
     from benchmarks.settings import Settings
 
     parser = build_parser()
@@ -39,7 +40,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         print("\n".join(f"{case.name}, {case.data}" for case in cases))
         return 0
     folder = None if arguments.quick else data_folder()
-    if folder is None and not arguments.quick:
+    if folder is None and not all(case.data in BUNDLED for case in cases):
         print(
             f"Set {DATA_VARIABLE} to the folder of the data sets (letter.npz, …), "
             "or use --quick, which needs none.",

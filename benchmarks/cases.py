@@ -32,6 +32,7 @@ from benchmarks.ours import (
 )
 from benchmarks.peers import AMF, AMF_REGRESSOR, ARF, ERT, ERT_1, ERT_K, RF
 from benchmarks.settings import Case, Measure
+from benchmarks.shards import measure as on_ray
 from benchmarks.tasks import fitting, mini_batches, predicting, predicting_numbers, retraining
 
 
@@ -138,11 +139,12 @@ def full_cases() -> list[Case]:
         *forgetting_cases(("letter", "usps")),
         *(Case("model file", data, model_file, 300.0) for data in ("letter", "usps")),
         *regression_cases(REGRESSION),
+        Case("Ray", SYNTHETIC, on_ray),  # last: its processes would be in the way of others
     ]
 
 
 def quick_cases() -> list[Case]:
-    """The same on data that need no folder; only targets that hold for any data are kept."""
+    """The same on data that need no folder, without Ray; only targets for any data are kept."""
     return [
         *compared((DIGITS, SYNTHETIC), {}),
         *mini_batch_cases((DIGITS,)),

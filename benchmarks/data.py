@@ -17,6 +17,7 @@ Labelled = tuple[NDArray[np.float32], NDArray[np.int64]]
 DIGITS, SYNTHETIC, COVTYPE = "digits", "synthetic", "covtype"
 REGRESSION = ("kin8nm", "power_plant", "concrete", "california")
 SYNTHETIC_REGRESSION = "synthetic regression"
+BUNDLED = (DIGITS, SYNTHETIC, SYNTHETIC_REGRESSION)  # need no folder
 
 
 @dataclass(frozen=True)

@@ -95,9 +95,29 @@ def test_the_examples_of_river_run(capsys):
     assert names["model"].estimator.n_samples_seen_ == 1000
 
 
+@pytest.mark.xdist_group("ray")
+@pytest.mark.filterwarnings("ignore::DeprecationWarning:ray")  # Ray Data's, of itself
+def test_the_examples_of_ray_run(capsys, tmp_path, monkeypatch):
+    import ray
+
+    monkeypatch.chdir(tmp_path)
+    if not ray.is_initialized():
+        ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level="ERROR")
+    order = ray.data.DataContext.get_current().execution_options
+    monkeypatch.setattr(order, "preserve_order", False)  # and so again afterwards
+    names = run_examples((ROOT / "docs/ray.md").read_text(), "ray.md")
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "True" and lines[1].startswith("1500 ") and lines[2] == "3"
+    assert names["more"].n_rows == 297  # all digits
+    assert names["report"].n_rows == 2000 and names["report"].n_batches == 4
+    assert names["again"].n_batches == 0
+    assert names["plain"].n_samples_seen_ == 1500
+
+
 OWN_TESTS = {
     "README.md",
     "model-files.md",
+    "ray.md",
     "regression.md",
     "river.md",
 }  # above, which look at results, too
@@ -205,10 +225,12 @@ def test_the_pictures_of_how_it_works_are_those_of_the_script():
 
 def test_every_public_name_is_in_the_reference():
     import onlineforest.plot
+    import onlineforest.ray
     import onlineforest.river
 
     parts = (ROOT / "docs/reference.md").read_text().split("autosummary::")[1:]
-    for module, part in zip((onlineforest, onlineforest.plot, onlineforest.river), parts):
+    modules = (onlineforest, onlineforest.plot, onlineforest.river, onlineforest.ray)
+    for module, part in zip(modules, parts, strict=True):
         names = re.findall(r"^   (\w+)$", part, re.MULTILINE)
         public = {n for n in module.__all__ if not n.startswith("__") and n != "plot"}
         assert set(names) == public

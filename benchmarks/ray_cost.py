@@ -1,0 +1,489 @@
+"""What a forest on Ray costs: seconds, bytes on the network and memory, from measured constants.
+
+Plain arithmetic: measures nothing and does not know Ray. `python -m benchmarks.ray_cost` prints the
+constants and what follows from them for many nodes; `benchmarks.shards` measures them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.formats import duration, number
+from benchmarks.report import markdown_table
+
+GROWTH = 1.5  # learned weights are computed anew each time the samples have grown so much
+GIGABIT = 1e9 / 8  # bytes per second
+MOST_GROUPS, FEWEST_TREES = (
+    8,
+    4,
+)  # how the core adds up trees: in so many groups of at least so many
+
+
+@dataclass(frozen=True)
+class Growth:
+    """A cost per row and tree that grows with the depth: (base + by D) + (slope + by D) log2 N."""
+
+    base: float = 0.0
+    base_by_feature: float = 0.0
+    slope: float = 0.0
+    slope_by_feature: float = 0.0
+
+    def at(self, n_stored: float, n_features: int) -> float:
+        """The cost of one row in one tree of a forest that has stored so many."""
+        return max(self._line(n_features)[0] + self._line(n_features)[1] * _log2(n_stored), 0.0)
+
+    def between(self, begin: float, end: float, n_features: int) -> float:
+        """The cost of all rows from one number of stored rows to another."""
+        base, slope = self._line(n_features)
+        whole = base * (end - begin) + slope * (_integral(end) - _integral(begin))
+        return max(whole, 0.0)
+
+    def _line(self, n_features: int) -> tuple[float, float]:
+        return (
+            self.base + self.base_by_feature * n_features,
+            self.slope + self.slope_by_feature * n_features,
+        )
+
+    @classmethod
+    def fitted(cls, points: Sequence[tuple[float, int, float]]) -> Growth:
+        """The least squares of (rows stored, features, cost), in proportion to the cost."""
+        table = np.array([(1, d, _log2(n), d * _log2(n)) for n, d, _ in points], dtype=float)
+        costs = np.array([cost for _, _, cost in points])
+        if len({d for _, d, _ in points}) == 1:
+            table[:, [1, 3]] = 0.0  # nothing is known of the features
+        found = np.linalg.lstsq(table / costs[:, None], np.ones(len(points)), rcond=None)[0]
+        return cls(*map(float, found))
+
+
+def _log2(n: float) -> float:
+    return math.log2(max(n, 1.0))
+
+
+def _integral(n: float) -> float:
+    """Of log2 from 1 to n."""
+    n = max(n, 1.0)
+    return n * math.log2(n) - (n - 1.0) / math.log(2.0)
+
+
+@dataclass(frozen=True)
+class Line:
+    """An amount with a part that is always there and one for each of something."""
+
+    always: float = 0.0
+    each: float = 0.0
+
+    def at(self, n: float) -> float:
+        """The amount for so many."""
+        return self.always + self.each * n
+
+    @classmethod
+    def fitted(cls, points: Sequence[tuple[float, float]]) -> Line:
+        """The least squares of (how many, amount), in proportion to the amount, nothing below 0."""
+        table = np.array([(1.0, n) for n, _ in points])
+        amounts = np.array([amount for _, amount in points])
+        found = np.linalg.lstsq(table / amounts[:, None], np.ones(len(points)), rcond=None)[0]
+        return cls(*(max(float(each), 0.0) for each in found))
+
+
+@dataclass(frozen=True)
+class Constants:
+    """What is measured, in seconds and bytes."""
+
+    learn: Growth  # a row and tree
+    grow: Growth  # the same when a tree is grown afresh
+    predict: Growth  # the same
+    window: float  # a row through a full window, by a row learned
+    measure: float  # weights learned anew, once: the same in each shard, however many trees it has
+    front: Line  # a batch of a stream, by its rows: what the driver takes
+    per_shard: float  # the driver's time for each further shard, per batch
+    call: Line  # a prediction, by its rows, beside the trees
+    samples: Line  # bytes of a stored row, by features
+    nodes: Line  # bytes of a stored row in a tree, by features
+    snapshot: Line  # seconds of a snapshot, by bytes of the shard
+    recovery: Line  # seconds until a lost shard is back, by bytes of its snapshot
+
+    @classmethod
+    def of_dict(cls, found: dict[str, Any]) -> Constants:
+        """From what `asdict` gives, or JSON."""
+        kinds = {"learn": Growth, "grow": Growth, "predict": Growth}
+        return cls(
+            **{
+                name: kinds.get(name, Line)(**value) if isinstance(value, dict) else value
+                for name, value in found.items()
+            }
+        )
+
+
+@dataclass(frozen=True)
+class Run:
+    """A stream, a forest and a cluster."""
+
+    n_rows: int
+    batch: int
+    n_trees: int
+    n_features: int
+    n_shards: int = 1
+    n_nodes: int = 0  # other than that of the driver: batches go there over the network
+    n_threads: int = 1  # of a shard
+    bandwidth: float = math.inf  # bytes per second out of the driver's node
+    n_cores: float = math.inf  # shared by the driver and all shards, if they are on one machine
+    n_before: int = 0  # rows learned before the stream begins
+    window: int | None = None
+    reservoir: int | None = None
+    learned_weights: bool = False
+    regrown: float = 1.0  # share of refreshes that move the weights, so that trees are grown afresh
+
+    @property
+    def n_batches(self) -> int:
+        """Batches of the stream."""
+        return math.ceil(self.n_rows / self.batch)
+
+    @property
+    def n_stored(self) -> int:
+        """Rows each shard has at the end."""
+        end = self.n_before + self.n_rows
+        return end if self.bound is None else min(end, self.bound)
+
+    @property
+    def bound(self) -> int | None:
+        """The most rows a shard stores."""
+        return self.window or self.reservoir
+
+    @property
+    def trees_of_a_shard(self) -> int:
+        """Of the largest: it sets the pace."""
+        return math.ceil(self.n_trees / min(self.n_shards, self.n_trees))
+
+    @property
+    def rounds(self) -> int:
+        """How many trees a thread of the largest shard has to do one after the other."""
+        return math.ceil(self.trees_of_a_shard / self.n_threads)
+
+
+@dataclass(frozen=True)
+class Seconds:
+    """Of learning a stream. All three go on at once, so that the slowest sets the pace."""
+
+    front: float
+    network: float
+    trees: float
+    refreshes: float
+    shared: float = 0.0  # all of it by the cores there are, if they are shared
+
+    @property
+    def parts(self) -> dict[str, float]:
+        """What goes on at once, by name."""
+        shards = "trees" if self.trees >= self.refreshes else "refreshes"
+        return {
+            "driver": self.front,
+            "network": self.network,
+            shards: self.trees + self.refreshes,
+            "cores": self.shared,
+        }
+
+    @property
+    def total(self) -> float:
+        """How long it takes."""
+        return max(self.parts.values())
+
+    @property
+    def dominated_by(self) -> str:
+        """The slowest."""
+        return max(self.parts, key=self.parts.__getitem__)
+
+
+def batch_bytes(n_rows: int, n_features: int) -> int:
+    """Bytes of a batch: features as float32, a class as int32."""
+    return n_rows * (4 * n_features + 4)
+
+
+def network_bytes(run: Run) -> int:
+    """Bytes that leave the driver's node: each other node gets each batch once."""
+    return run.n_nodes * batch_bytes(run.n_rows, run.n_features)
+
+
+def shard_bytes(run: Run, constants: Constants) -> float:
+    """Memory of the largest shard: all samples that are stored, and its trees."""
+    samples, nodes = (line.at(run.n_features) for line in (constants.samples, constants.nodes))
+    return run.n_stored * (samples + run.trees_of_a_shard * nodes)
+
+
+def rows_into_trees(run: Run) -> tuple[float, float]:
+    """Rows learned while the forest grows, and expected rows that displace others later."""
+    begin, end = run.n_before, run.n_before + run.n_rows
+    if run.bound is None:
+        return run.n_rows, 0.0
+    grown = max(min(end, run.bound) - begin, 0)
+    full_at = max(begin, run.bound)
+    if end <= full_at:
+        return grown, 0.0
+    if run.window is not None:
+        return grown, end - full_at
+    return grown, run.bound * math.log(end / full_at)  # the n-th row stays with probability bound/n
+
+
+def tree_seconds(run: Run, constants: Constants) -> float:
+    """Time of the largest shard to let its trees learn the stream."""
+    grown, displacing = rows_into_trees(run)
+    begin = min(run.n_before, run.n_stored)
+    one = constants.learn.between(begin, begin + grown, run.n_features)
+    if displacing:
+        at_bound = constants.learn.at(run.n_stored, run.n_features)
+        one += displacing * constants.window * at_bound
+    return run.rounds * one
+
+
+def refresh_seconds(run: Run, constants: Constants) -> float:
+    """Time for learned weights: the measure, which each shard repeats, and trees grown afresh."""
+    if not run.learned_weights:
+        return 0.0
+    total, n = 0.0, max(run.n_before, 1) * GROWTH
+    end = run.n_before + run.n_rows
+
+    def refresh(n_stored: float) -> float:
+        again = n_stored * constants.grow.at(n_stored, run.n_features) * run.rounds
+        return constants.measure + run.regrown * again
+
+    while n <= min(end, run.n_stored):
+        total += refresh(n)
+        n *= GROWTH
+    if run.bound is not None:  # a full one is due each time half of it has come anew
+        total += rows_into_trees(run)[1] / (run.bound * (GROWTH - 1)) * refresh(run.bound)
+    return total
+
+
+def learning_seconds(run: Run, constants: Constants) -> Seconds:
+    """Time to learn the stream, by what takes it."""
+    per_batch = constants.front.at(run.batch) + constants.per_shard * (run.n_shards - 1)
+    front = run.n_batches * per_batch
+    trees, refreshes = tree_seconds(run, constants), refresh_seconds(run, constants)
+    of_all = front + min(run.n_shards, run.n_trees) * (trees + refreshes)
+    return Seconds(
+        front, network_bytes(run) / run.bandwidth, trees, refreshes, of_all / run.n_cores
+    )
+
+
+def n_terms(n_trees: int, n_shards: int) -> int:
+    """How many sums the shards hand over per row of a prediction.
+
+    The core adds up trees in groups, one after the other. A shard hands over one sum of those it
+    has if they are the first of a group, else each tree: so the last bits do not depend on shards.
+    """
+    n_groups = min(max(n_trees // FEWEST_TREES, 1), MOST_GROUPS)
+    n_shards = min(n_shards, n_trees)
+    ends = [(i + 1) * n_trees // n_shards for i in range(n_shards)]
+    total = 0
+    for group in range(n_groups):
+        begin, end = group * n_trees // n_groups, (group + 1) * n_trees // n_groups
+        first_ends = next(each for each in ends if each > begin)
+        total += 1 + max(end - first_ends, 0)
+    return total
+
+
+def prediction_bytes(run: Run, n_classes: int) -> int:
+    """Bytes of the answers to one prediction of a batch, all of which the driver receives."""
+    width = n_classes + 1  # the core keeps one more number per row
+    return n_terms(run.n_trees, run.n_shards) * run.batch * width * 8
+
+
+def prediction_seconds(run: Run, constants: Constants, n_classes: int) -> float:
+    """Time of a prediction of a batch: out, walk down the trees, back, one after the other."""
+    out = run.n_nodes * batch_bytes(run.batch, run.n_features) / run.bandwidth
+    back = (prediction_bytes(run, n_classes) if run.n_nodes else 0) / run.bandwidth
+    trees = run.batch * run.rounds * constants.predict.at(run.n_stored, run.n_features)
+    sharing = max(run.n_shards / run.n_cores, 1.0)
+    around = constants.call.at(run.batch) + constants.per_shard * (run.n_shards - 1)
+    return out + back + trees * sharing + around
+
+
+# What follows for a cluster.
+
+N_NODES, N_CORES, BILLION, BOUND = 64, 16, 10**9, 10**6
+
+
+def cluster_runs() -> list[Run]:
+    """A billion rows on 64 nodes of 16 cores each: what is varied."""
+    return [
+        Run(
+            BILLION,
+            batch,
+            n_trees,
+            n_features,
+            n_shards=N_NODES,
+            n_nodes=N_NODES,
+            n_threads=N_CORES,
+        )
+        for n_trees in (100, 1000)
+        for n_features in (16, 100)
+        for batch in (1_000, 10_000)
+    ]
+
+
+def on_one_machine(run: Run) -> Run:
+    """The same on one node, without a network."""
+    return replace(run, n_shards=1, n_nodes=0, bandwidth=math.inf)
+
+
+def cluster_table(constants: Constants, **changes: Any) -> str:
+    """Markdown: what a billion rows take, and what one machine of them would."""
+    head = (
+        *("trees", "features", "rows per batch", "driver", "network, 1 and 10 Gbit/s", "shards"),
+        *("in all, and what decides", "one machine", "times as fast", "memory per node"),
+    )
+    lines = [head]
+    for run in cluster_runs():
+        run = replace(run, **changes)
+        slow, quick = (
+            learning_seconds(replace(run, bandwidth=n * GIGABIT), constants) for n in (1, 10)
+        )
+        alone = on_one_machine(run)
+        by_one = learning_seconds(alone, constants).total
+        lines.append(
+            (
+                f"{run.n_trees:,}",
+                f"{run.n_features}",
+                f"{run.batch:,}",
+                hours(slow.front),
+                f"{hours(slow.network)}, {hours(quick.network)}",
+                hours(slow.trees + slow.refreshes),
+                ", ".join(f"{hours(s.total)} {s.dominated_by}" for s in (slow, quick)),
+                f"{hours(by_one)}, {gigabytes(shard_bytes(alone, constants))}",
+                ", ".join(number(by_one / s.total) for s in (slow, quick)),
+                gigabytes(shard_bytes(run, constants)),
+            )
+        )
+    return markdown_table(lines)
+
+
+def measured_table(rows: Sequence[dict[str, Any]]) -> str:
+    """Markdown: the rows about Ray, as they were measured."""
+    lines = [("measured", "Ray", "beside", "median", "spread")]
+    for row in rows:
+        values = row["values"]
+        unit = row["unit"]
+        figure = (
+            f"{number(row['median'])}{unit}" if unit == "×" else f"{number(row['median'])} {unit}"
+        )
+        spread = f"{number(min(values))} – {number(max(values))}" if len(values) > 1 else ""
+        name = row["case"].removeprefix("Ray, ")
+        lines.append((name, row["ours"], row["peer"], figure.strip(), spread))
+    return markdown_table(lines)
+
+
+def constants_table(constants: Constants) -> str:
+    """Markdown: the constants, in words."""
+    c = constants
+    lines = [("constant", "value")]
+    for name, growth in (("learn", c.learn), ("grow afresh", c.grow), ("predict", c.predict)):
+        at = [duration(growth.at(n, d)) for n, d in ((20_000, 16), (20_000, 100), (10**9, 16))]
+        what = f"{name} a row in a tree: 20,000 rows of 16 features, of 100, 10⁹ rows of 16"
+        lines.append((what, ", ".join(at)))
+    lines += [
+        ("a row through a full window, by a row learned", number(c.window)),
+        ("weights learned anew, in each shard", duration(c.measure)),
+        ("driver, a batch of a stream", f"{duration(c.front.always)} + {_each(c.front)} per row"),
+        ("driver, each further shard, per batch", duration(c.per_shard)),
+        ("predict, beside the trees", f"{duration(c.call.always)} + {_each(c.call)} per row"),
+        ("bytes of a stored row", f"{number(c.samples.always)} + {c.samples.each:.2g} D"),
+        ("bytes of a stored row in a tree", f"{number(c.nodes.always)} + {c.nodes.each:.2g} D"),
+        ("snapshot", f"{duration(c.snapshot.always)} + {_per_gigabyte(c.snapshot)}"),
+        ("a lost shard is back after", f"{duration(c.recovery.always)} + "
+         f"{_per_gigabyte(c.recovery)}, and what it has to learn again"),
+    ]  # fmt: skip
+    return markdown_table(lines)
+
+
+def _each(line: Line) -> str:
+    return duration(line.each)
+
+
+def _per_gigabyte(line: Line) -> str:
+    return f"{duration(line.each * 1e9)} per GB"
+
+
+def hours(seconds: float) -> str:
+    """Seconds as hours."""
+    return f"{number(seconds / 3600)} h"
+
+
+def gigabytes(n_bytes: float) -> str:
+    """Bytes in billions, or in thousands of them."""
+    return f"{number(n_bytes / 1e12)} TB" if n_bytes >= 1e12 else f"{number(n_bytes / 1e9)} GB"
+
+
+def rows_about_ray(figures: dict[str, Any]) -> list[dict[str, Any]]:
+    """Those among the figures that `python -m benchmarks` has saved."""
+    return [row for row in figures["rows"] if row["case"].startswith("Ray, ")]
+
+
+def constants_in(figures: dict[str, Any]) -> Constants:
+    """The constants among them."""
+    for row in rows_about_ray(figures):
+        if "constants" in row["details"]:
+            return Constants.of_dict(row["details"]["constants"])
+    raise ValueError("There are no constants of Ray: run python -m benchmarks --only Ray first.")
+
+
+def saved(constants: Constants) -> dict[str, Any]:
+    """As it is put among the figures."""
+    return asdict(constants)
+
+
+def tables(figures: dict[str, Any], constants: Constants) -> str:
+    """All of it, as the documentation shows it."""
+    machine = figures["machine"]
+    where = f"{machine['cores']} cores, {machine['processor'] or machine['architecture']}"
+    versions = f"onlineforest {machine['onlineforest']}, Ray {machine['ray']}"
+    kept = f"{BOUND:,}"
+    cluster = f"{BILLION:,} rows, {N_NODES} nodes of {N_CORES} cores, one shard each"
+    parts = [
+        f"{where}, load {machine['load']} at the start, {versions}.",
+        measured_table(rows_about_ray(figures)),
+        "The constants of the model:",
+        constants_table(constants),
+        f"{cluster}. All rows are kept:",
+        cluster_table(constants),
+        "All rows are kept, and learned weights move at each refresh:",
+        cluster_table(constants, learned_weights=True),
+        f"A window of {kept} rows:",
+        cluster_table(constants, window=BOUND),
+        f"A reservoir of {kept} rows:",
+        cluster_table(constants, reservoir=BOUND),
+    ]
+    return "\n\n".join(parts)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Print the tables."""
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.ray_cost",
+        description="What 64 nodes and a billion rows would take, from constants measured here.",
+    )
+    parser.add_argument(
+        "figures",
+        type=Path,
+        nargs="?",
+        default=Path("benchmarks/results/benchmarks.json"),
+        help="what python -m benchmarks --only Ray has saved (default: %(default)s)",
+    )
+    try:
+        figures = json.loads(parser.parse_args(argv).figures.read_text(encoding="utf-8"))
+        constants = constants_in(figures)
+    except (OSError, ValueError) as error:
+        print(error, file=sys.stderr)
+        return 2
+    print(tables(figures, constants))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
