@@ -34,7 +34,7 @@ from onlineforest._validation import check_row
 Floats = NDArray[np.float64]
 Rows = NDArray[np.float32]
 
-_MOST_NUMBERS = 2**23  # of the answers to one question: the rows are asked for in pieces
+_MOST_NUMBERS = 2**24  # of the answers to one question: the rows are asked for in pieces
 
 
 class ShardLostError(RuntimeError):
@@ -431,7 +431,8 @@ class ShardedForest:
         if len(self._members) == 1:
             answer: Floats = self._ask_first(question, rows)
             return answer
-        return np.concatenate([self._sum_piece(question, piece) for piece in _pieces(rows, width)])
+        most = width * self.n_trees  # a shard may have to tell trees apart
+        return np.concatenate([self._sum_piece(question, piece) for piece in _pieces(rows, most)])
 
     def _sum_piece(self, question: str, rows: Rows) -> Floats:
         answers = self._ask_all(f"{question}_terms", rows)

@@ -110,11 +110,12 @@ class RayForest(MetaEstimatorMixin, BaseEstimator):
         The forest to be; only its parameters are looked at, `n_jobs` is not. See `scatter` for one
         that has learned something already.
     n_shards : int or None, default=None
-        Number of shards, at most as many as trees. None: as many as the cluster has room for.
+        Number of shards, at most as many as trees. None: one per node of the cluster, with all its
+        processors but one; or, if ``num_cpus`` is given, as many as there is room for.
     actor_options : mapping or None, default=None
-        Options of Ray for each shard, as of ``ray.remote``: ``num_cpus`` (1 by default; a shard
-        uses so many threads), ``memory``, ``resources``, ``scheduling_strategy`` ("SPREAD" by
-        default: over the nodes), ``runtime_env`` and so on.
+        Options of Ray for each shard, as of ``ray.remote``: ``num_cpus`` (1 by default, if
+        `n_shards` is given; a shard uses so many threads), ``memory``, ``resources``,
+        ``scheduling_strategy`` ("SPREAD" by default: over the nodes), ``runtime_env`` and so on.
     folder : str, os.PathLike or None, default=None
         Where shards write snapshots. All nodes must see it under this path. Needed to bring back
         shards that are lost; None: a lost shard is an error.
@@ -726,13 +727,12 @@ class RayForest(MetaEstimatorMixin, BaseEstimator):
         if starts_ray:
             ray.init()
         self.close()
-        actor_options: dict[str, Any] = {"num_cpus": 1, "scheduling_strategy": "SPREAD"}
-        actor_options |= self.actor_options or {}
-        n_threads = max(int(actor_options["num_cpus"]), 1)
-        n_shards = self.n_shards or self._n_shards_there_is_room_for(actor_options["num_cpus"])
-        n_shards = min(int(n_shards), n_trees)
+        given = dict(self.actor_options or {})
+        n_shards, n_cpus = _shards_and_processors(self.n_shards, given.get("num_cpus"), n_trees)
+        actor_options = {"scheduling_strategy": "SPREAD", **given, "num_cpus": n_cpus}
+        n_threads = max(int(n_cpus), 1)
         if starts_ray:
-            _check_room(n_shards, float(actor_options["num_cpus"]))
+            _check_room(n_shards, n_cpus)
         run = secrets.token_hex(8) if resume is None else str(resume["run"])
         snapshots = None if self.folder is None else self._snapshots_of(run, resume is not None)
         held = split_trees(n_trees, n_shards)
@@ -762,10 +762,6 @@ class RayForest(MetaEstimatorMixin, BaseEstimator):
         self._run, self._snapshots = run, snapshots
         self._next_snapshot = self._current.position + (resume is not None) * self.snapshot_every
         return self._current
-
-    @staticmethod
-    def _n_shards_there_is_room_for(n_cpus: float) -> int:
-        return max(int(ray.cluster_resources().get("CPU", 1) // max(n_cpus, 1e-3)), 1)
 
     def _snapshots_of(self, run: str, is_resumed: bool) -> Snapshots:
         assert self.folder is not None
@@ -824,6 +820,22 @@ class RayForest(MetaEstimatorMixin, BaseEstimator):
                 SnapshotWarning,
                 stacklevel=4,
             )
+
+
+def _shards_and_processors(n_shards: int | None, n_cpus: Any, n_trees: int) -> tuple[int, float]:
+    """How many shards there are to be, and how many processors each is to have."""
+    if n_cpus is not None and (
+        not isinstance(n_cpus, Real) or isinstance(n_cpus, bool) or n_cpus < 0
+    ):
+        raise ValueError(f"num_cpus of actor_options must be a number, at least 0. Got {n_cpus!r}.")
+    if n_shards is None:
+        nodes = [node["Resources"].get("CPU", 0) for node in ray.nodes() if node["Alive"]]
+        nodes = [n for n in nodes if n > 0] or [1]
+        if n_cpus is None:  # one is left for whatever else goes on there
+            n_shards, n_cpus = len(nodes), max(min(nodes) - 1, 1)
+        else:
+            n_shards = sum(int(n // (n_cpus or 1)) for n in nodes)
+    return min(max(int(n_shards), 1), n_trees), 1.0 if n_cpus is None else float(n_cpus)
 
 
 def _check_room(n_shards: int, n_cpus: float) -> None:

@@ -14,9 +14,8 @@ from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.exceptions import NotFittedError
 
 import onlineforest
-from onlineforest import MondrianForestClassifier
 from onlineforest._parts import are_trees_up_to_date
-from onlineforest.ray import RayForest, ShardLostError, load_snapshot
+from onlineforest.ray import RayForest, ShardLostError, _shards_and_processors, load_snapshot
 from support.bits import assert_same_forest
 from support.rays import (
     RAY,
@@ -295,9 +294,24 @@ def test_there_are_no_more_shards_than_trees():
         assert forest.fit(X, LABELS).n_shards_ == 2
 
 
-def test_by_default_there_is_a_shard_per_processor():
-    with RayForest(MondrianForestClassifier(n_estimators=6, random_state=0)) as forest:
-        assert forest.fit(X, LABELS).n_shards_ == 2
+def test_by_default_there_is_a_shard_per_node(ray_here, monkeypatch):
+    with RayForest(classifier()) as forest:
+        assert forest.fit(X, LABELS).n_shards_ == 1  # with one of two processors
+    machines = [
+        {"Alive": True, "Resources": {"CPU": 8.0}},
+        {"Alive": True, "Resources": {"CPU": 16.0}},
+        {"Alive": False, "Resources": {"CPU": 4.0}},
+        {"Alive": True, "Resources": {}},
+    ]
+    monkeypatch.setattr(ray_here, "nodes", lambda: machines)
+    assert _shards_and_processors(None, None, 100) == (2, 7.0)
+    assert _shards_and_processors(None, 3, 100) == (7, 3.0)
+    assert _shards_and_processors(None, 3, 5) == (5, 3.0)
+    assert _shards_and_processors(None, 0, 100) == (24, 0.0)
+    assert _shards_and_processors(4, None, 100) == (4, 1.0)
+    for nonsense in (-1, "two", True):
+        with pytest.raises(ValueError, match="num_cpus of actor_options must be a number"):
+            _shards_and_processors(None, nonsense, 100)
 
 
 def test_too_few_resources_are_told():
