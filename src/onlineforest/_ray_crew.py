@@ -28,8 +28,10 @@ class RayCrew:
     """
 
     def __init__(self, actor_options: Mapping[str, Any]) -> None:
-        # Lost actors are started anew by whoever knows what they missed, not by Ray.
-        self._options = {**actor_options, "max_restarts": 0, "max_task_retries": 0}
+        # Lost actors are started anew by whoever knows what they missed, not by Ray. And they do
+        # one thing after the other.
+        own = {"max_restarts": 0, "max_task_retries": 0, "max_concurrency": 1}
+        self._options = {**actor_options, **own}
         self._actor_class = ray.remote(Shard)
         self._actors: dict[int, Any] = {}
 

@@ -557,6 +557,17 @@ class ShardedForest:
             "written. Nothing has changed."
         )
 
+    def check_agreement(self) -> None:
+        """Raise if parts that began with a snapshot are not those of one forest."""
+        try:
+            n_seen = self._settled_status().n_seen
+        except ShardLostError as error:
+            raise PartUnreadableError(f"The snapshot's parts cannot be used. {error}") from error
+        if n_seen != self.n_seen:
+            raise PartUnreadableError(
+                f"The snapshot's parts have seen {n_seen} samples, not {self.n_seen}."
+            )
+
     def write_parts(self) -> int:
         """Let all parts write a snapshot; returns its position. Raises `OSError` if one cannot."""
         snapshots = self._settings.snapshots
@@ -608,7 +619,10 @@ class ShardedForest:
 
     def _check_open(self) -> None:
         if self._is_closed:
-            raise RuntimeError("The shards of this forest were closed.")
+            raise RuntimeError(
+                "The shards of this forest were closed. fit starts new ones, and RayForest.resume "
+                "goes on with a snapshot."
+            )
 
 
 class ShardedLabelForest(ShardedForest):
