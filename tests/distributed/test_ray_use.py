@@ -214,3 +214,18 @@ def test_one_that_was_not_begun_can_be_copied():
     assert clone(forest).n_shards == 2
     assert "_lock" not in forest.__getstate__()
     assert np.array_equal(forest.__getstate__()["n_shards"], 2)
+
+
+@pytest.mark.parametrize("now", [None, ("another node", "another job")])
+def test_when_ray_was_shut_down_no_other_is_used(now, tmp_path, monkeypatch):
+    with on_ray(classifier(n_estimators=2), folder=tmp_path) as forest:
+        forest.fit(X, LABELS)
+        with monkeypatch.context() as patched:
+            patched.setattr("onlineforest._ray_crew._this_ray", lambda: now)
+            for use in (forest.predict, lambda X: forest.partial_fit(X, LABELS)):
+                with pytest.raises(ShardLostError, match="Ray was shut down, and the shards"):
+                    use(X)
+            with pytest.raises(ShardLostError, match="Ray was shut down"):
+                forest.take_snapshot()
+        assert forest.n_samples_seen_ == 600
+        assert forest.score(X, LABELS) > 0.8
