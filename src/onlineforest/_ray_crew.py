@@ -12,7 +12,7 @@ import ray
 from ray import exceptions
 
 from onlineforest._shard import PartPlan, Shard, Start
-from onlineforest._sharded import MemberLostError
+from onlineforest._sharded import MemberLostError, ShardLostError
 
 _SMALL = 2**16  # bytes: what is smaller goes with each call rather than into the object store
 _BETWEEN_SIGNALS = 0.2  # seconds of waiting before a Ctrl-C is heeded
@@ -28,13 +28,17 @@ class RayCrew:
     """
 
     def __init__(self, actor_options: Mapping[str, Any]) -> None:
-        # Lost actors are started anew by whoever knows what they missed, not by Ray.
-        self._options = {**actor_options, "max_restarts": 0, "max_task_retries": 0}
+        # Lost actors are started anew by whoever knows what they missed, not by Ray. And they do
+        # one thing after the other.
+        own = {"max_restarts": 0, "max_task_retries": 0, "max_concurrency": 1}
+        self._options = {**actor_options, **own}
         self._actor_class = ray.remote(Shard)
         self._actors: dict[int, Any] = {}
+        self._ray = _this_ray()
 
     def start(self, plan: PartPlan, start: Start) -> None:
         """Start an actor, in place of one that was there."""
+        self._check_ray()
         self._end(plan.number)
         try:
             self._actors[plan.number] = self._actor_class.options(**self._options).remote(
@@ -48,12 +52,14 @@ class RayCrew:
 
         What is given may change afterwards, but may be sent again.
         """
+        self._check_ray()
         arrays = value if isinstance(value, tuple) else (value,)
         n_bytes = sum(getattr(array, "nbytes", 0) for array in arrays)
         return copy.deepcopy(value) if n_bytes < _SMALL else ray.put(value)
 
     def call(self, number: int, method: str, *arguments: Any) -> Any:
         """Call a method of an actor; Ray keeps the order of calls."""
+        self._check_ray()
         try:
             return getattr(self._actors[number], method).remote(*arguments)
         except exceptions.RayError as error:
@@ -66,6 +72,7 @@ class RayCrew:
             wait = _BETWEEN_SIGNALS
             if deadline is not None:
                 wait = min(wait, max(deadline - time.monotonic(), 0.0))
+            self._check_ray()
             try:
                 return ray.get(handle, timeout=wait)
             except exceptions.GetTimeoutError:
@@ -92,11 +99,27 @@ class RayCrew:
         for number in list(self._actors):
             self._end(number)
 
+    def _check_ray(self) -> None:
+        """Raise if Ray was shut down: it would start another, where other things have our names."""
+        if _this_ray() != self._ray:
+            raise ShardLostError(
+                "Ray was shut down, and the shards with it. fit starts new ones, and "
+                "RayForest.resume goes on with the last snapshot, if there is a folder of them."
+            )
+
     def _end(self, number: int) -> None:
         actor = self._actors.pop(number, None)
-        if actor is not None and ray.is_initialized():
+        if actor is not None and _this_ray() == self._ray:
             with suppress(exceptions.RayError, ValueError):
                 ray.kill(actor)
+
+
+def _this_ray() -> tuple[str, str] | None:
+    """Tells a Ray from one that is started, or connected to, later; None if there is none."""
+    if not ray.is_initialized():
+        return None
+    context = ray.get_runtime_context()
+    return context.get_node_id(), context.get_job_id()
 
 
 def _first_lines(error: BaseException) -> str:

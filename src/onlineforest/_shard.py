@@ -145,6 +145,7 @@ class Shard:
         self._lock = threading.Lock()
         self._forest: Any = None
         self._refusal: str | None = None
+        self._last = Outcome()  # what became of the operation carried out last
         try:
             self._forest = self._begun(start)
         except (ModelFileError, OSError) as error:
@@ -165,7 +166,9 @@ class Shard:
         if operation not in _OPERATIONS:
             raise ValueError(f"There is no operation {operation!r}.")
         with self._lock:
-            if number <= self._position:
+            if number == self._position:  # whoever asked may not have had the answer
+                return self._last
+            if number < self._position:
                 return Outcome()
             if number > self._position + 1:
                 raise GapError(
@@ -177,10 +180,14 @@ class Shard:
             left_out = None
             if hasattr(self._forest, "take_left_out"):
                 left_out = self._forest.take_left_out()
-            return Outcome(answer, refusal, self._status(), left_out)
+            self._last = Outcome(answer, refusal, self._status(), left_out)
+            return self._last
 
-    def ask(self, question: str, arguments: tuple[Any, ...] = ()) -> Outcome:
-        """Answer a question about the forest, which stays as it is."""
+    def ask(
+        self, question: str, arguments: tuple[Any, ...] = (), position: int | None = None
+    ) -> Outcome:
+        """Answer a question about the forest after so many operations, which stays as it is."""
+        self._check_position(position)
         if question == "status":
             return Outcome(self._status())
         if question in _PROPERTIES:
@@ -190,14 +197,22 @@ class Shard:
         answer, refusal = self._call(question, arguments, {})
         return Outcome(answer, refusal)
 
-    def snapshot(self, path: str) -> Outcome:
+    def snapshot(self, path: str, position: int | None = None) -> Outcome:
         """Write the part to a file; what hinders it is told, not raised."""
+        self._check_position(position)
         with self._lock:
             try:
                 write_part(path, self._forest.get_state(), self._place())
             except OSError as error:
                 return Outcome(refusal=str(error))
         return Outcome(self._position)
+
+    def _check_position(self, position: int | None) -> None:
+        """Raise if it has not come as far as it should: an operation may have failed here."""
+        if position is not None and position != self._position:
+            raise GapError(
+                f"{self._plan.name} has carried out {self._position} operations, not {position}."
+            )
 
     def _begun(self, start: Start) -> Any:
         plan = self._plan
@@ -220,6 +235,8 @@ class Shard:
     def _call(
         self, name: str, arguments: tuple[Any, ...], keywords: Mapping[str, Any]
     ) -> tuple[Any, str | None]:
+        if name == "set_calibration" and (self._forest.n_points == 0 or self._forest.scale == 0.0):
+            return None, None  # meanwhile there is nothing to calibrate any more
         threads = {} if name in _WITHOUT_THREADS else {"n_threads": self._plan.n_threads}
         try:
             return getattr(self._forest, name)(*arguments, **keywords, **threads), None

@@ -271,10 +271,13 @@ class ShardedForest:
         with self._lock:
             self._check_open()
             self._check_log()
+            is_pipelined = self._is_pipelined and operation == "learn"
+            if not is_pipelined:  # a calibration of before must not come after it
+                self._settle()
             while self._tip.number - self._completed >= self._settings.max_in_flight:
                 self._complete_next()
             number = self._submit(operation, arguments, keywords or {}, n_new)
-            if self._is_pipelined and operation == "learn":
+            if is_pipelined:
                 return None
             while self._completed < number:
                 self._complete_next()
@@ -292,7 +295,10 @@ class ShardedForest:
         self._tip = entry  # from here on it counts, even if an interrupt comes
         for member in self._members:
             if member.is_there:
-                self._send_missing(member)
+                try:
+                    self._send_missing(member)
+                except MemberLostError as error:
+                    self._note_loss(member, error)
         return entry.number
 
     def _complete_next(self) -> None:
@@ -306,19 +312,22 @@ class ShardedForest:
                     f"{member.plan.name} does not agree with shard 0 after operation {number}: "
                     f"{outcome.status}, {outcome.refusal!r} and {first.status}, {first.refusal!r}."
                 )
-        self._completed = number
-        for member in self._members:
-            del member.outcomes[number]
-        if self._settings.snapshots is None:
-            del self._log[number]
-        self._status, self._answer = first.status, first.answer
-        if first.refusal is not None:
-            if self._tip.number == number and first.status is not None:  # nothing was learned
-                self._tip = replace(self._tip, n_seen=first.status.n_seen)
-            raise ValueError(first.refusal)
+        # An interrupt may come at any line: what is done twice then does no harm.
         if first.left_out is not None and len(self._members) > 1:
             left_out = join_left_out([outcome.left_out for outcome in outcomes])
             self._submit("set_calibration", calibration_of(left_out), {}, 0)
+        self._status, self._answer = first.status, first.answer
+        is_last = self._tip.number == number
+        if first.refusal is not None and is_last and first.status is not None:
+            self._tip = replace(self._tip, n_seen=first.status.n_seen)  # nothing was learned
+        self._completed = number
+        for member in self._members:
+            del member.outcomes[number]
+            member.handles.pop(number, None)
+        if self._settings.snapshots is None:
+            del self._log[number]
+        if first.refusal is not None:
+            raise ValueError(first.refusal)
 
     def _settle(self) -> None:
         while self._completed < self._tip.number:
@@ -377,13 +386,18 @@ class ShardedForest:
 
     def _find_status(self) -> Status:
         statuses: list[Status] = self._ask_all("status")
+        if any(status != statuses[0] for status in statuses):
+            raise ShardLostError(f"The shards do not agree: {statuses}.")
         return statuses[0]
 
     def _ask_first(self, question: str, *arguments: Any) -> Any:
         return self._ask(self._members[0], question, *arguments)
 
     def _ask(self, member: Member, question: str, *arguments: Any) -> Any:
-        return self._ask_members([member], question, *arguments)[0]
+        answer = self._ask_members([member], question, *arguments)[0]
+        # What comes from another process may not be written to.
+        is_locked = isinstance(answer, np.ndarray) and not answer.flags.writeable
+        return answer.copy() if is_locked else answer
 
     def _ask_all(self, question: str, *arguments: Any) -> list[Any]:
         return self._ask_members(self._members, question, *arguments)
@@ -393,7 +407,8 @@ class ShardedForest:
             self._check_open()
             self._settle()
             handle = self._crew.put(arguments)
-            outcomes = self._call_all(members, lambda _: ("ask", question, handle))
+            position = self._completed
+            outcomes = self._call_all(members, lambda _: ("ask", question, handle, position))
         for outcome in outcomes:
             if outcome.refusal is not None:
                 raise ValueError(outcome.refusal)
@@ -452,10 +467,7 @@ class ShardedForest:
         member.handles.clear()
         member.n_failures += 1
         if self._settings.snapshots is None:
-            raise ShardLostError(
-                f"{member.plan.name} was lost, and no folder for snapshots was given from which "
-                f"it could be brought back. {error}"
-            ) from error
+            raise ShardLostError(f"{self._why_it_is_gone(member)} {error}") from error
         if member.n_failures >= self._settings.max_tries:
             member.n_failures = 0
             raise ShardLostError(
@@ -466,10 +478,19 @@ class ShardedForest:
     def _bring_back(self, member: Member) -> None:
         if member.is_there:
             return
+        if self._settings.snapshots is None:  # then nothing is kept that it could begin with
+            raise ShardLostError(self._why_it_is_gone(member))
         deadline = time.monotonic() + self._settings.recovery_timeout
         self._crew.start(member.plan, member.start)
         self._greet(member, deadline)
         self.n_recoveries += 1
+
+    @staticmethod
+    def _why_it_is_gone(member: Member) -> str:
+        return (
+            f"{member.plan.name} was lost, and no folder for snapshots was given from which it "
+            "could be brought back."
+        )
 
     def _greet(self, member: Member, deadline: float) -> None:
         """Wait until a part is there, and see whether it can be one of this forest."""
@@ -537,6 +558,17 @@ class ShardedForest:
             "written. Nothing has changed."
         )
 
+    def check_agreement(self) -> None:
+        """Raise if parts that began with a snapshot are not those of one forest."""
+        try:
+            n_seen = self._settled_status().n_seen
+        except ShardLostError as error:
+            raise PartUnreadableError(f"The snapshot's parts cannot be used. {error}") from error
+        if n_seen != self.n_seen:
+            raise PartUnreadableError(
+                f"The snapshot's parts have seen {n_seen} samples, not {self.n_seen}."
+            )
+
     def write_parts(self) -> int:
         """Let all parts write a snapshot; returns its position. Raises `OSError` if one cannot."""
         snapshots = self._settings.snapshots
@@ -546,10 +578,12 @@ class ShardedForest:
             self._check_open()
             self._settle()
             position = self._completed
+            if position != self._snapshot_position:
+                snapshots.drop(position)  # left by another that could not be gone on with
             snapshots.begin(position)
             outcomes = self._call_all(
                 self._members,
-                lambda m: ("snapshot", snapshots.part_file(position, m.plan.number)),
+                lambda m: ("snapshot", snapshots.part_file(position, m.plan.number), position),
             )
             for member, outcome in zip(self._members, outcomes, strict=True):
                 name, path = member.plan.name, snapshots.part_file(position, member.plan.number)
@@ -557,9 +591,15 @@ class ShardedForest:
                 if hindrance is None and not os.path.exists(path):
                     hindrance = f"it wrote {path!r}, which is not there: all nodes must share it."
                 if hindrance is not None:
-                    snapshots.drop(position)
+                    self.give_up_snapshot(position)
                     raise OSError(f"{name}: {hindrance}")
         return position
+
+    def give_up_snapshot(self, position: int) -> None:
+        """Remove a snapshot that could not be finished, unless it was whole already."""
+        snapshots = self._settings.snapshots
+        if snapshots is not None and position != self._snapshot_position:
+            snapshots.drop(position)
 
     def rely_on_snapshot(self, position: int) -> None:
         """From now on, parts that are lost begin with this snapshot."""
@@ -580,7 +620,10 @@ class ShardedForest:
 
     def _check_open(self) -> None:
         if self._is_closed:
-            raise RuntimeError("The shards of this forest were closed.")
+            raise RuntimeError(
+                "The shards of this forest were closed. fit starts new ones, and RayForest.resume "
+                "goes on with a snapshot."
+            )
 
 
 class ShardedLabelForest(ShardedForest):

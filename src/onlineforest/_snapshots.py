@@ -90,16 +90,24 @@ class Snapshots:
         self._at(position).mkdir(exist_ok=True)
 
     def finish(self, position: int, estimator: BaseMondrianForest, plan: Mapping[str, Any]) -> None:
-        """Write what the estimator knows: now the snapshot is whole. Older ones go."""
+        """Write what the estimator knows: now the snapshot is whole."""
         serials, seed = estimator._forest.serials, plan["seed"]
         arrays, metadata = contents_beside_core(estimator, serials, seed)
         metadata["snapshot"] = to_json({"run": self._run, "position": position, **plan})
         with replacing(self._at(position) / _FRONT) as file:
             _container.write(file, arrays, metadata)
+
+    def drop_old(self) -> None:
+        """Remove all but the latest snapshots, and what was not finished."""
         kept = positions_in(self.folder)[-_N_KEPT:]
         for old in _all_positions(self.folder):
             if old not in kept:
                 self.drop(old)
+
+    def drop_all(self) -> None:
+        """Remove all snapshots."""
+        for position in _all_positions(self.folder):
+            self.drop(position)
 
     def drop(self, position: int) -> None:
         """Remove a snapshot, as far as it can be."""
@@ -143,11 +151,12 @@ class Snapshot:
             case {
                 "run": str(),
                 "position": int(n),
-                "n_parts": int(),
+                "n_parts": int(n_parts),
+                "n_seen": int(n_seen),
                 "seed": int(),
-                "batches": int(),
+                "batches": int(n_batches),
             }:
-                if n == position:
+                if n == position and n_parts > 0 and n_seen >= 0 and n_batches >= 0:
                     return
         raise ModelFileError(f"{self._folder / _FRONT} is not that of a snapshot.")
 

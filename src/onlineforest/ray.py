@@ -5,11 +5,14 @@ Thin: `_sharded` keeps the shards in step, the estimators do all else.
 
 from __future__ import annotations
 
+import math
 import os
 import secrets
+import threading
 import time
 import warnings
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any, BinaryIO, ClassVar, Self
@@ -166,7 +169,7 @@ class RayForest(MetaEstimatorMixin, BaseEstimator):
     _estimator: BaseMondrianForest
     _current: ShardedForest | None = None  # the shards there are
     _snapshots: Snapshots | None = None
-    _run = ""
+    _runs: frozenset[str] = frozenset()  # whose snapshots may be replaced
     _n_batches = 0
     _next_snapshot = 0
 
@@ -221,14 +224,18 @@ class RayForest(MetaEstimatorMixin, BaseEstimator):
         20.0
         """
         self._validate_params()
-        estimator = self._new_estimator()
-        try:
-            estimator.fit(X, y, ids=ids)
-        except BaseException:
-            self._close_unless_used_by(self.__dict__.get("_estimator"))
-            raise
-        self._estimator, self._n_batches = estimator, 1
-        self._take_snapshot_if_due()
+        with self._own_lock():
+            estimator = self._new_estimator()
+            try:
+                estimator.fit(X, y, ids=ids)
+            except BaseException:
+                self._close_unless_used_by(self.__dict__.get("_estimator"))
+                raise
+            self._use(estimator)
+            self._n_batches = 1
+            if self._snapshots is not None:  # those of the forest that was there before
+                self._snapshots.drop_all()
+            self._take_snapshot_if_due()
         return self
 
     def partial_fit(self, X: ArrayLike, y: ArrayLike, **options: Any) -> Self:
@@ -352,6 +359,28 @@ class RayForest(MetaEstimatorMixin, BaseEstimator):
         self._change("keep_latest", n_samples)
         return self
 
+    def refresh_weights(self) -> Self:
+        """Compute the weights of the features anew; as the estimator's `refresh_weights`.
+
+        Returns
+        -------
+        RayForest
+            The forest itself.
+
+        Examples
+        --------
+        >>> from onlineforest import MondrianForestClassifier
+        >>> from onlineforest.ray import RayForest
+        >>> local = MondrianForestClassifier(feature_weights="range", random_state=0)
+        >>> with RayForest(local, n_shards=1) as forest:
+        ...     forest = forest.partial_fit([[0.0], [2.0]], [0, 1]).partial_fit([[4.0]], [1])
+        ...     forest.refresh_weights().feature_weights_
+        array([0.25])
+        """
+        check_is_fitted(self)
+        self._change("refresh_weights")
+        return self
+
     def learn_stream(
         self,
         batches: Any,
@@ -400,9 +429,11 @@ class RayForest(MetaEstimatorMixin, BaseEstimator):
         ...     forest.learn_stream(batches).n_rows
         1500
         """
+        if progress is not None and not callable(progress):
+            raise TypeError(f"progress must be a function or None. Got {progress!r}.")
         done = self.n_batches_ if self.__sklearn_is_fitted__() else 0
         first = done if first is None else first
-        if not isinstance(first, Integral) or first < 0:
+        if not isinstance(first, Integral) or isinstance(first, bool) or first < 0:
             raise ValueError(f"first must be a whole number, at least 0, or None. Got {first!r}.")
         if first > done:
             raise ValueError(
@@ -428,13 +459,13 @@ class RayForest(MetaEstimatorMixin, BaseEstimator):
         for _ in range(done - first):
             next(source, None)
         if done == 0:  # the first batch starts the shards
-            for X, y in source:
-                learn(X, y)
+            for batch in source:
+                learn(*_pair(batch))
                 break
         if self.__sklearn_is_fitted__():
             with self._sharded().pipelined():
-                for X, y in source:
-                    learn(X, y)
+                for batch in source:
+                    learn(*_pair(batch))
         return report()
 
     # Here and there.
@@ -470,6 +501,7 @@ class RayForest(MetaEstimatorMixin, BaseEstimator):
         check_is_fitted(estimator)
         forest = cls(clone(estimator), **parameters)
         forest._validate_params()
+        forest._check_can_be_saved()
         contents = estimator.__getstate__()
         state: State = contents.pop("_forest")
         twin = type(estimator).__new__(type(estimator))
@@ -506,7 +538,6 @@ class RayForest(MetaEstimatorMixin, BaseEstimator):
         """
         check_is_fitted(self)
         contents = self._estimator.__getstate__()
-        contents.pop("_core_forest", None)
         local = type(self._estimator).__new__(type(self._estimator))
         local.__setstate__(contents)
         return local
@@ -591,11 +622,17 @@ class RayForest(MetaEstimatorMixin, BaseEstimator):
             def core_of(estimator: BaseMondrianForest, n_features: int, seed: int) -> ShardedForest:
                 options = estimator._core_options(n_features) | {"seed": seed}
                 n_trees = int(estimator.n_estimators)
-                return forest._started(kind._core_forest, n_trees, n_features, options, resume=plan)
+                core = kind._core_forest
+                sharded = forest._started(core, n_trees, n_features, options, resume=plan)
+                sharded.check_agreement()
+                return sharded
 
             try:
                 estimator = estimator_around(kind, contents, core_of)
-            except (ValueError, TypeError, OverflowError) as error:
+            except BaseException as error:
+                forest.close()  # or there may be no room for those of an older snapshot
+                if not isinstance(error, KeyError | ValueError | TypeError | OverflowError):
+                    raise
                 raise ModelFileError(f"The snapshot is not a valid one: {error}") from error
             forest.estimator = clone(estimator)
             forest._estimator, forest._n_batches = estimator, plan["batches"]
@@ -643,10 +680,11 @@ class RayForest(MetaEstimatorMixin, BaseEstimator):
     # All else is the estimator's.
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("_") or "estimator" not in self.__dict__:
+        estimator = self.__dict__.get("estimator")
+        if name.startswith("_") or not isinstance(estimator, BaseMondrianForest):
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         # Before anything is learned: what says so when it is called.
-        return getattr(self.__dict__.get("_estimator") or clone(self.estimator), name)
+        return getattr(self.__dict__.get("_estimator") or clone(estimator), name)
 
     def __sklearn_is_fitted__(self) -> bool:
         return "_estimator" in self.__dict__
@@ -661,7 +699,15 @@ class RayForest(MetaEstimatorMixin, BaseEstimator):
                 "elsewhere. Pickle gather(), or save() it."
             )
         state: dict[str, Any] = super().__getstate__()
-        return state
+        return {name: value for name, value in state.items() if name != "_lock"}
+
+    def _own_lock(self) -> AbstractContextManager[bool]:
+        """What keeps threads apart that change the forest, so that snapshots and counts are right.
+
+        An estimator keeps those apart that go to the same one, but the first starts it.
+        """
+        lock: AbstractContextManager[bool] = self.__dict__.setdefault("_lock", threading.RLock())
+        return lock
 
     def _sharded(self) -> ShardedForest:
         check_is_fitted(self)
@@ -673,24 +719,52 @@ class RayForest(MetaEstimatorMixin, BaseEstimator):
 
     def _change(self, method: str, *arguments: Any, **keywords: Any) -> None:
         """Call a method of the estimator that changes the forest."""
-        estimator = self.__dict__.get("_estimator")
-        if estimator is None:
-            self._validate_params()
-            estimator = self._new_estimator()
-        elif self._sharded().is_log_full:
-            self._take_snapshot_or_refuse()
-        n_before = self._n_seen_by(estimator)
-        try:
-            getattr(estimator, method)(*arguments, **keywords)
-        except BaseException:
-            self._close_unless_used_by(estimator)
-            raise
-        finally:
-            # An interrupt may come when the batch is on its way already: then it counts.
-            if hasattr(estimator, "_forest"):
-                self._estimator = estimator
-                self._n_batches += self._n_seen_by(estimator) > n_before
-        self._take_snapshot_if_due()
+        with self._own_lock():
+            estimator = self.__dict__.get("_estimator")
+            if estimator is None:
+                self._validate_params()
+                estimator = self._new_estimator()
+            else:
+                self._check_parameters_unchanged()
+                if self._sharded().is_log_full:
+                    self._take_snapshot_or_refuse()
+            n_before = self._n_seen_by(estimator)
+            try:
+                getattr(estimator, method)(*arguments, **keywords)
+            except BaseException:
+                self._close_unless_used_by(estimator)
+                raise
+            finally:
+                # An interrupt may come when the batch is on its way already: then it counts.
+                if hasattr(estimator, "_forest"):
+                    self._use(estimator)
+                    self._n_batches += self._n_seen_by(estimator) > n_before
+            self._take_snapshot_if_due()
+
+    def _use(self, estimator: BaseMondrianForest) -> None:
+        """From now on this is the forest."""
+        self._estimator = estimator
+        # It knows this object: nobody else may, and then its actors are to end at once.
+        estimator.__dict__.pop("_core_forest", None)
+
+    def _check_parameters_unchanged(self) -> None:
+        """What the estimator itself would say if its parameters had changed."""
+        if type(self.estimator) is not type(self._estimator):
+            raise ValueError(
+                f"This forest was started with a {type(self._estimator).__name__}, and estimator "
+                f"is {self.estimator!r} now. Set it back, or start a new forest with fit."
+            )
+        now = clone(self.estimator)
+        now._built_with = self._estimator._built_with
+        now._check_parameters_unchanged()
+
+    def _check_can_be_saved(self) -> None:
+        kind = type(self.estimator)
+        if self.folder is not None and "_saved_as" not in vars(kind):
+            raise TypeError(
+                "Snapshots can hold a forest of this library, but not of the subclass "
+                f"{kind.__name__}, which would be lost: folder must be None."
+            )
 
     @staticmethod
     def _n_seen_by(estimator: BaseMondrianForest) -> int:
@@ -698,6 +772,7 @@ class RayForest(MetaEstimatorMixin, BaseEstimator):
 
     def _new_estimator(self) -> BaseMondrianForest:
         """An estimator of the same parameters that starts shards in place of a core forest."""
+        self._check_can_be_saved()
         estimator: BaseMondrianForest = clone(self.estimator)
         kind = type(estimator)._core_forest
 
@@ -726,7 +801,6 @@ class RayForest(MetaEstimatorMixin, BaseEstimator):
         starts_ray = not ray.is_initialized()
         if starts_ray:
             ray.init()
-        self.close()
         given = dict(self.actor_options or {})
         n_shards, n_cpus = _shards_and_processors(self.n_shards, given.get("num_cpus"), n_trees)
         actor_options = {"scheduling_strategy": "SPREAD", **given, "num_cpus": n_cpus}
@@ -757,42 +831,41 @@ class RayForest(MetaEstimatorMixin, BaseEstimator):
             max_log=_LOG_FACTOR * int(self.snapshot_every),
         )
         crew = RayCrew(actor_options)
+        self.close()  # those of a forest that is replaced: there may be no room for both
         kind = KINDS[core.__name__]
         self._current = kind(crew, plans, starts, hello_from_here(), settings, n_seen)
-        self._run, self._snapshots = run, snapshots
+        self._runs, self._snapshots = self._runs | {run}, snapshots
         self._next_snapshot = self._current.position + (resume is not None) * self.snapshot_every
         return self._current
 
     def _snapshots_of(self, run: str, is_resumed: bool) -> Snapshots:
         assert self.folder is not None
-        snapshots = Snapshots(self.folder, run)
-        for position in positions_in(self.folder):
-            if is_resumed:
-                continue
-            if Snapshot(self.folder, position).plan["run"] != self._run:
+        for position in [] if is_resumed else positions_in(self.folder):
+            if Snapshot(self.folder, position).plan["run"] not in self._runs:
                 raise ValueError(
                     f"{os.fspath(self.folder)!r} holds snapshots of another forest. Go on with it "
                     "(RayForest.resume), or choose another folder."
                 )
-            snapshots.drop(position)  # of the forest that `fit` is about to replace
-        return snapshots
+        return Snapshots(self.folder, run)
 
     def _take_snapshot(self) -> None:
         forest = self._sharded()
         assert self._snapshots is not None
-        position = forest.write_parts()
-        plan = {
-            "n_parts": self.n_shards_,
-            "n_seen": forest.n_seen,
-            "seed": forest.seed,
-            "batches": self._n_batches,
-        }
-        try:
-            self._snapshots.finish(position, self._estimator, plan)
-        except OSError:
-            self._snapshots.drop(position)
-            raise
-        forest.rely_on_snapshot(position)
+        with self._own_lock():
+            position = forest.write_parts()
+            plan = {
+                "n_parts": self.n_shards_,
+                "n_seen": forest.n_seen,
+                "seed": forest.seed,
+                "batches": self._n_batches,
+            }
+            try:
+                self._snapshots.finish(position, self._estimator, plan)
+            except OSError:
+                forest.give_up_snapshot(position)
+                raise
+            forest.rely_on_snapshot(position)
+            self._snapshots.drop_old()
 
     def _take_snapshot_or_refuse(self) -> None:
         try:
@@ -824,9 +897,8 @@ class RayForest(MetaEstimatorMixin, BaseEstimator):
 
 def _shards_and_processors(n_shards: int | None, n_cpus: Any, n_trees: int) -> tuple[int, float]:
     """How many shards there are to be, and how many processors each is to have."""
-    if n_cpus is not None and (
-        not isinstance(n_cpus, Real) or isinstance(n_cpus, bool) or n_cpus < 0
-    ):
+    is_number = isinstance(n_cpus, Real) and not isinstance(n_cpus, bool)
+    if n_cpus is not None and not (is_number and 0 <= n_cpus < math.inf):
         raise ValueError(f"num_cpus of actor_options must be a number, at least 0. Got {n_cpus!r}.")
     if n_shards is None:
         nodes = [node["Resources"].get("CPU", 0) for node in ray.nodes() if node["Alive"]]
@@ -880,6 +952,12 @@ def load_snapshot(
         folder, lambda snapshot: snapshot.estimator(ESTIMATORS, max_bytes)
     )
     return forest
+
+
+def _pair(batch: Any) -> tuple[Any, Any]:
+    if not isinstance(batch, tuple | list) or len(batch) != 2:
+        raise TypeError(f"A batch must be a pair of X and y. Got one of {type(batch)} instead.")
+    return batch[0], batch[1]
 
 
 def _batches_of(batches: Any, target: str | None, batch_size: int) -> Iterable[tuple[Any, Any]]:
