@@ -109,6 +109,7 @@ def _kind_of(forests: Sequence[Any]) -> type[BaseMondrianForest]:
             raise TypeError(
                 "merge needs forests, each a MondrianForestClassifier or each a "
                 f"MondrianForestRegressor, but forests[{i}] is of type {type(forest).__name__}."
+                + (" Merge what its gather() gives." if hasattr(forest, "gather") else "")
             )
         if kinds[i] is not kinds[0]:
             raise TypeError(

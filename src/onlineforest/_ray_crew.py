@@ -81,17 +81,14 @@ class RayCrew:
             except (exceptions.RayError, MemoryError) as error:
                 raise MemberLostError(_first_lines(error)) from error
 
-    def resources(self) -> str:
-        """What an actor needs and what there is, in words."""
-        needed = {"CPU": self._options.get("num_cpus", 1)}
-        needed |= self._options.get("resources") or {}
+    def resources(self, n_parts: int) -> str:
+        """What actors need and what there is, in words."""
+        needed = {"CPU": self._options.get("num_cpus", 1)} | (self._options.get("resources") or {})
         there, free = ray.cluster_resources(), ray.available_resources()
-        return (
-            "; ".join(
-                f"{name}: {amount:g} needed, {free.get(name, 0):g} of {there.get(name, 0):g} free"
-                for name, amount in needed.items()
-            )
-            + "."
+        return " ".join(
+            f"{n_parts} shards of {amount:g} {name} need {n_parts * amount:g}; the cluster has "
+            f"{there.get(name, 0):g}, of which {free.get(name, 0):g} are free now."
+            for name, amount in needed.items()
         )
 
     def close(self) -> None:

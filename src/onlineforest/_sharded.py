@@ -74,8 +74,8 @@ class Crew(Protocol):
     def get(self, handle: Any, timeout: float | None = None) -> Any:
         """What a method returned; `MemberLostError`, or `TimeoutError`."""
 
-    def resources(self) -> str:
-        """What a part needs and what there is, in words."""
+    def resources(self, n_parts: int) -> str:
+        """What parts need and what there is, in words."""
 
     def close(self) -> None:
         """End all parts."""
@@ -501,7 +501,7 @@ class ShardedForest:
         except TimeoutError:
             raise ShardLostError(
                 f"{name} could not be started within {self._settings.recovery_timeout:g} s. "
-                f"{self._crew.resources()} {self._what_is_safe()}"
+                f"{self._crew.resources(member.plan.n_parts)} {self._what_is_safe()}".rstrip()
             ) from None
         if hello.refusal is not None:
             raise PartUnreadableError(f"{name} cannot begin with its snapshot: {hello.refusal}")
@@ -617,6 +617,11 @@ class ShardedForest:
         """End all parts; what was learned since the last snapshot is gone."""
         self._is_closed = True
         self._crew.close()
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether the parts were ended."""
+        return self._is_closed
 
     def _check_open(self) -> None:
         if self._is_closed:

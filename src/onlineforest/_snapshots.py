@@ -7,6 +7,7 @@ All are model files, read without trust.
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import shutil
@@ -78,7 +79,11 @@ class Snapshots:
 
     def __init__(self, folder: str | os.PathLike[str], run: str) -> None:
         self.folder = Path(folder).absolute()
-        self.folder.mkdir(parents=True, exist_ok=True)
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+        except FileExistsError as error:
+            message = "A folder for snapshots was wanted. This is a file"
+            raise NotADirectoryError(errno.ENOTDIR, message, str(self.folder)) from error
         self._run = run
 
     def part_file(self, position: int, number: int) -> str:
@@ -87,7 +92,7 @@ class Snapshots:
 
     def begin(self, position: int) -> None:
         """Make room for a snapshot."""
-        self._at(position).mkdir(exist_ok=True)
+        self._at(position).mkdir(parents=True, exist_ok=True)
 
     def finish(self, position: int, estimator: BaseMondrianForest, plan: Mapping[str, Any]) -> None:
         """Write what the estimator knows: now the snapshot is whole."""
@@ -155,8 +160,9 @@ class Snapshot:
                 "n_seen": int(n_seen),
                 "seed": int(),
                 "batches": int(n_batches),
+                "snapshot_every": int(n_between),
             }:
-                if n == position and n_parts > 0 and n_seen >= 0 and n_batches >= 0:
+                if n == position and min(n_parts, n_between) > 0 and min(n_seen, n_batches) >= 0:
                     return
         raise ModelFileError(f"{self._folder / _FRONT} is not that of a snapshot.")
 

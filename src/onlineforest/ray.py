@@ -74,7 +74,7 @@ class StreamReport:
     n_rows : int
         Their rows.
     seconds : float
-        How long it took.
+        How long it took, but for the start of shards.
     n_recoveries : int
         How often a shard was brought back.
 
@@ -171,6 +171,8 @@ class RayForest(MetaEstimatorMixin, BaseEstimator):
     _snapshots: Snapshots | None = None
     _runs: frozenset[str] = frozenset()  # whose snapshots may be replaced
     _n_batches = 0
+    _n_cpus = 1.0  # of each shard
+    _seconds_of_starting = 0.0
     _next_snapshot = 0
 
     def __init__(
@@ -410,7 +412,8 @@ class RayForest(MetaEstimatorMixin, BaseEstimator):
             and if batches between are missing, nothing is learned. 0 for a stream that is begun
             anew. None: all batches are new.
         progress : callable or None, default=None
-            Called with a `StreamReport` after each batch was sent.
+            Called with a `StreamReport` after each batch was sent; up to `max_in_flight` of them
+            are still being learned then.
 
         Returns
         -------
@@ -440,16 +443,21 @@ class RayForest(MetaEstimatorMixin, BaseEstimator):
                 f"The stream begins with batch {first}, but only {done} batches were learned: "
                 f"batches {done} to {first - 1} are missing."
             )
-        started = time.monotonic()
+        started = time.monotonic() - self._seconds_of_starting
         n_batches = n_rows = 0
 
         def report() -> StreamReport:
-            seconds = time.monotonic() - started
+            seconds = time.monotonic() - self._seconds_of_starting - started
             return StreamReport(n_batches, n_rows, seconds, self._n_recoveries())
 
-        def learn(X: Any, y: Any) -> None:
+        def learn(batch: Any) -> None:
             nonlocal n_batches, n_rows
-            self.partial_fit(X, y)
+            X, y = _pair(batch)
+            try:
+                self.partial_fit(X, y)
+            except (ValueError, TypeError) as error:
+                error.add_note(f"This was batch {done + n_batches}, counted from 0.")
+                raise
             n_batches += 1
             n_rows += len(y)
             if progress is not None:
@@ -460,13 +468,26 @@ class RayForest(MetaEstimatorMixin, BaseEstimator):
             next(source, None)
         if done == 0:  # the first batch starts the shards
             for batch in source:
-                learn(*_pair(batch))
+                learn(batch)
                 break
         if self.__sklearn_is_fitted__():
+            if hasattr(batches, "iter_batches"):
+                self._warn_if_no_processor_is_left()
             with self._sharded().pipelined():
                 for batch in source:
-                    learn(*_pair(batch))
+                    learn(batch)
         return report()
+
+    def _warn_if_no_processor_is_left(self) -> None:
+        taken = self.n_shards_ * self._n_cpus
+        there = ray.cluster_resources().get("CPU", 0)
+        if taken > 0 and there - taken < 1:
+            warnings.warn(
+                f"The shards hold {taken:g} of {there:g} processors: a dataset that has something "
+                "to compute will wait for ever. Take fewer shards, or smaller ones.",
+                RuntimeWarning,
+                stacklevel=3,
+            )
 
     # Here and there.
 
@@ -592,7 +613,8 @@ class RayForest(MetaEstimatorMixin, BaseEstimator):
         folder : str or os.PathLike
             The folder of snapshots. More are written there.
         **parameters : actor_options, snapshot_every, ...
-            As those of the class, but `n_shards`.
+            As those of the class, but `n_shards`. `snapshot_every` is by default what it was; the
+            others are to be given again.
 
         Returns
         -------
@@ -610,9 +632,15 @@ class RayForest(MetaEstimatorMixin, BaseEstimator):
         ...     forest.partial_fit([[2.0]], [9.0]).n_samples_seen_
         3
         """
+        if "n_shards" in parameters:
+            raise TypeError(
+                "A snapshot has a part for each of its shards, so n_shards cannot be chosen. For "
+                "another number: RayForest.scatter(load_snapshot(folder), n_shards=...)."
+            )
 
         def from_snapshot(snapshot: Snapshot) -> RayForest:
             contents, plan = snapshot.beside_core(), snapshot.plan
+            parameters.setdefault("snapshot_every", plan["snapshot_every"])
             kind = ESTIMATORS.get(contents.metadata.get("estimator", ""))
             if kind is None:
                 raise ModelFileError("The snapshot holds an estimator that is not known.")
@@ -644,6 +672,8 @@ class RayForest(MetaEstimatorMixin, BaseEstimator):
     def close(self) -> None:
         """End the shards; what was learned since the last snapshot, or `gather`, is gone.
 
+        Leaving a ``with`` block, but by an error, takes a last snapshot first if there is a folder.
+
         Examples
         --------
         >>> from onlineforest import MondrianForestRegressor
@@ -657,8 +687,12 @@ class RayForest(MetaEstimatorMixin, BaseEstimator):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *_: object) -> None:
-        self.close()
+    def __exit__(self, error: type[BaseException] | None, *_: object) -> None:
+        try:
+            if error is None:
+                self._take_last_snapshot()
+        finally:
+            self.close()
 
     @property
     def n_batches_(self) -> int:
@@ -798,6 +832,7 @@ class RayForest(MetaEstimatorMixin, BaseEstimator):
         resume: Mapping[str, Any] | None = None,
     ) -> ShardedForest:
         """Shards of a new forest, of one whose state is given, or of one that was interrupted."""
+        began = time.monotonic()
         starts_ray = not ray.is_initialized()
         if starts_ray:
             ray.init()
@@ -834,6 +869,8 @@ class RayForest(MetaEstimatorMixin, BaseEstimator):
         self.close()  # those of a forest that is replaced: there may be no room for both
         kind = KINDS[core.__name__]
         self._current = kind(crew, plans, starts, hello_from_here(), settings, n_seen)
+        self._n_cpus = n_cpus
+        self._seconds_of_starting += time.monotonic() - began
         self._runs, self._snapshots = self._runs | {run}, snapshots
         self._next_snapshot = self._current.position + (resume is not None) * self.snapshot_every
         return self._current
@@ -858,6 +895,7 @@ class RayForest(MetaEstimatorMixin, BaseEstimator):
                 "n_seen": forest.n_seen,
                 "seed": forest.seed,
                 "batches": self._n_batches,
+                "snapshot_every": int(self.snapshot_every),
             }
             try:
                 self._snapshots.finish(position, self._estimator, plan)
@@ -866,6 +904,13 @@ class RayForest(MetaEstimatorMixin, BaseEstimator):
                 raise
             forest.rely_on_snapshot(position)
             self._snapshots.drop_old()
+
+    def _take_last_snapshot(self) -> None:
+        if self._snapshots is None or not self.__sklearn_is_fitted__():
+            return
+        forest = self._sharded()
+        if not forest.is_closed and forest.n_since_snapshot > 0:
+            self._take_snapshot_or_warn()
 
     def _take_snapshot_or_refuse(self) -> None:
         try:
@@ -885,13 +930,16 @@ class RayForest(MetaEstimatorMixin, BaseEstimator):
         if position < self._next_snapshot:
             return
         self._next_snapshot = position + self.snapshot_every
+        self._take_snapshot_or_warn()
+
+    def _take_snapshot_or_warn(self) -> None:
         try:
             self._take_snapshot()
         except OSError as error:
             warnings.warn(
                 f"No snapshot could be written, the one before stays: {error}",
                 SnapshotWarning,
-                stacklevel=4,
+                stacklevel=5,
             )
 
 
@@ -915,9 +963,10 @@ def _check_room(n_shards: int, n_cpus: float) -> None:
     there = ray.cluster_resources().get("CPU", 0)
     if len(ray.nodes()) == 1 and n_shards * n_cpus > there:
         raise ValueError(
-            f"{n_shards} shards of {n_cpus:g} processors were wanted, but this machine, on which "
-            f"Ray was started, has {there:g}. Take fewer shards, or smaller ones: "
-            "actor_options={'num_cpus': 0.5}, for example."
+            f"{n_shards} shards of {n_cpus:g} processors would need {n_shards * n_cpus:g}, but "
+            f"this machine, on which Ray was started, has {there:g}: room for "
+            f"{int(there // n_cpus)} of that size. Take fewer (n_shards), or smaller ones "
+            "(actor_options={'num_cpus': ...})."
         )
 
 
@@ -967,6 +1016,8 @@ def _batches_of(batches: Any, target: str | None, batch_size: int) -> Iterable[t
             raise ValueError("target is for a dataset of Ray; batches are pairs of X and y.")
         yield from batches
         return
+    if not isinstance(batch_size, Integral) or isinstance(batch_size, bool) or batch_size < 1:
+        raise ValueError(f"batch_size must be a whole number, at least 1. Got {batch_size!r}.")
     if target is None:
         raise ValueError("Which column of the dataset is y? Give target.")
     for table in batches.iter_batches(batch_size=batch_size, batch_format="pyarrow"):

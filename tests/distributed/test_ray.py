@@ -145,8 +145,9 @@ def test_a_stream_is_learned_as_its_batches(ray_here):
             forest.learn_stream(batches(30), first=-1)
         assert forest.learn_stream(batches(30)[15:], first=15).n_batches == 10
         assert_same_forest(forest.gather(), local)
-        with pytest.raises(ValueError, match=r"X has 3 features, but .* is expecting 4"):
+        with pytest.raises(ValueError, match=r"X has 3 features, but .* is expecting 4") as caught:
             forest.learn_stream([(X[:5, :3], LABELS[:5])])
+        assert caught.value.__notes__ == ["This was batch 30, counted from 0."]
         assert_same_forest(forest.gather(), local)
 
 
@@ -166,6 +167,8 @@ def test_a_dataset_of_ray_is_a_stream(ray_here):
         dataset = ray.data.from_arrow(pa.Table.from_pandas(frame))
         with pytest.raises(ValueError, match="Give target"):
             forest.learn_stream(dataset)
+        with pytest.raises(ValueError, match="batch_size must be a whole number, at least 1"):
+            forest.learn_stream(dataset, target="y", batch_size=0)
         with pytest.raises(ValueError, match="no column 'z'"):
             forest.learn_stream(dataset, target="z")
         assert forest.learn_stream(dataset, target="y", batch_size=200).n_batches == 3
@@ -272,6 +275,11 @@ def test_parameters_that_make_no_sense_are_refused(tmp_path):
         RayForest.scatter(classifier())
     with pytest.raises(FileNotFoundError, match="no snapshot in"):
         RayForest.resume(tmp_path)
+    with pytest.raises(TypeError, match="n_shards cannot be chosen"):
+        RayForest.resume(tmp_path, n_shards=3)
+    (tmp_path / "file").touch()
+    with pytest.raises(NotADirectoryError, match="A folder for snapshots was wanted"):
+        on_ray(classifier(), folder=tmp_path / "file").fit(X, LABELS)
 
 
 def test_it_is_at_home_in_scikit_learn():
@@ -317,7 +325,7 @@ def test_by_default_there_is_a_shard_per_node(ray_here, monkeypatch):
 def test_too_few_resources_are_told():
     with (
         on_ray(classifier(), actor_options={"num_cpus": 1.5}, recovery_timeout=2.0) as forest,
-        pytest.raises(ShardLostError, match=r"could not be started within 2 s. CPU: 1.5 needed"),
+        pytest.raises(ShardLostError, match=r"within 2 s. 2 shards of 1.5 CPU need 3; .* has 2"),
     ):
         forest.fit(X, LABELS)
 
@@ -326,5 +334,16 @@ def test_without_a_cluster_ray_is_started_here(ray_here, monkeypatch):
     """And if it has no room for the shards, there is no need to wait for more."""
     monkeypatch.setattr(ray_here, "is_initialized", lambda: False)
     monkeypatch.setattr(ray_here, "init", lambda: None)
-    with pytest.raises(ValueError, match=r"3 shards of 1 processors were wanted, .* has 2"):
+    with pytest.raises(
+        ValueError, match=r"3 shards of 1 processors would need 3, .* has 2: room for 2"
+    ):
         RayForest(classifier(), n_shards=3).fit(X, LABELS)
+
+
+def test_a_dataset_for_which_no_processor_is_left(ray_here, monkeypatch):
+    with on_ray(classifier()) as forest:
+        forest.fit(X, LABELS)
+        forest._warn_if_no_processor_is_left()  # 0.4 of 2: there are
+        monkeypatch.setattr(ray_here, "cluster_resources", lambda: {"CPU": 1.0})
+        with pytest.warns(RuntimeWarning, match="The shards hold 0.4 of 1 processors"):
+            forest._warn_if_no_processor_is_left()

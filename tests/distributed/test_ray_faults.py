@@ -179,11 +179,14 @@ def test_a_driver_that_is_gone_is_followed_by_another(tmp_path, ray_here):
         local.partial_fit(some, values)
     with on_ray(regressor(), folder=tmp_path, snapshot_every=4) as forest:
         forest.learn_stream(stream[:15])
+        forest.close()  # without a last snapshot
     assert load_snapshot(tmp_path).n_samples_seen_ < 750
     with RayForest.resume(tmp_path, actor_options=SMALL_ACTORS) as forest:
         assert 0 < forest.n_batches_ < 15
+        assert forest.snapshot_every == 4
         forest.learn_stream(stream, first=0)  # what was learned before is skipped
         assert_same_forest(forest.gather(), local)
+    assert_same_forest(load_snapshot(tmp_path), local)  # the last one, when all went well
 
 
 def test_a_damaged_snapshot_is_told_and_the_one_before_taken(tmp_path, ray_here):

@@ -60,7 +60,7 @@ def test_answers_may_be_written_to():
 @pytest.mark.parametrize(
     ("batches", "options", "error", "message"),
     [
-        ([(X, LABELS)], {"first": -2}, ValueError, "first must be .* at least 0. Got -2"),
+        ([(X, LABELS)], {"first": -2}, ValueError, "first must be .* Got -2"),
         ([(X, LABELS)], {"first": "2"}, ValueError, "first must be a whole number"),
         ([(X, LABELS)], {"progress": 3}, TypeError, "progress must be a function"),
         ([X], {}, TypeError, "must be a pair of X and y. Got one of .*ndarray"),
@@ -150,9 +150,9 @@ def test_snapshots_are_of_one_moment(tmp_path):
         assert forest.n_batches_ == 21
 
 
-@pytest.mark.parametrize("wrong", [None, "2", -1])
+@pytest.mark.parametrize("wrong", [np.inf, "2", -1])
 def test_processors_must_be_a_number(wrong):
-    with pytest.raises(ValueError, match="num_cpus in actor_options must be a number"):
+    with pytest.raises(ValueError, match="num_cpus of actor_options must be a number"):
         on_ray(classifier(), actor_options={"num_cpus": wrong}).fit(X, LABELS)
 
 

@@ -191,7 +191,7 @@ def test_what_cannot_come_back_is_told_and_can_be_tried_again(tmp_path):
     crew.can_start = False
     with pytest.raises(ShardLostError) as caught:
         forest.predict(QUERIES)
-    assert "shard 1 of 2 could not be started within 5 s. CPU: 1 needed" in str(caught.value)
+    assert "shard 1 of 2 could not be started within 5 s. 2 shards need 2." in str(caught.value)
     assert "up to operation 0 is safe" in str(caught.value)
     crew.can_start = True
     assert np.array_equal(forest.predict(QUERIES), local.predict(QUERIES))

@@ -61,8 +61,8 @@ class LocalCrew:
             raise MemberLostError(f"{type(handle).__name__}: {handle}")
         return handle
 
-    def resources(self):
-        return "CPU: 1 needed, 0 of 2 free."
+    def resources(self, n_parts):
+        return f"{n_parts} shards need {n_parts}."
 
     def close(self):
         self.shards.clear()
