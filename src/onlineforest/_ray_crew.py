@@ -11,8 +11,8 @@ from typing import Any
 import ray
 from ray import exceptions
 
+from onlineforest._keeping import MemberLostError, ShardLostError
 from onlineforest._shard import PartPlan, Shard, Start
-from onlineforest._sharded import MemberLostError, ShardLostError
 
 _SMALL = 2**16  # bytes: what is smaller goes with each call rather than into the object store
 _BETWEEN_SIGNALS = 0.2  # seconds of waiting before a Ctrl-C is heeded

@@ -1,6 +1,7 @@
 """The same forest on a Ray cluster, bit for bit: sharded by trees, each shard an actor.
 
-Thin: `_sharded` keeps the shards in step, the estimators do all else.
+Thin: `_keeping` keeps the shards in step, `_sharded` makes a core forest of them, and the
+estimators do all else.
 """
 
 from __future__ import annotations
@@ -27,19 +28,13 @@ from onlineforest._classifier import MondrianForestClassifier
 from onlineforest._container import ModelFileError
 from onlineforest._extras import require
 from onlineforest._ids import Id
+from onlineforest._keeping import PartUnreadableError, Settings, ShardLostError
 from onlineforest._load import KINDS as ESTIMATORS
 from onlineforest._parts import State, split_trees
 from onlineforest._regressor import MondrianForestRegressor
 from onlineforest._saving import estimator_around
 from onlineforest._shard import PartPlan, Start, hello_from_here
-from onlineforest._sharded import (
-    KINDS,
-    PartUnreadableError,
-    Settings,
-    ShardedForest,
-    ShardLostError,
-    parts_of,
-)
+from onlineforest._sharded import KINDS, ShardedForest, parts_of
 from onlineforest._snapshots import (
     Snapshot,
     Snapshots,

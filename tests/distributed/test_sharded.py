@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from onlineforest import _core
+from onlineforest._keeping import MemberLostError, ShardLostError
 from onlineforest._parts import join_states
 from onlineforest._shard import Shard
-from onlineforest._sharded import MemberLostError, ShardLostError
 from onlineforest._snapshots import Snapshots
 from support.bits import assert_same
 from support.crews import GAUSSIAN_OPTIONS, LABEL_OPTIONS, LocalCrew, plans_of, sharded
@@ -353,7 +353,9 @@ class InterruptAt:
 
     def __call__(self, frame, event, argument):
         if event == "call":
-            return self if frame.f_code.co_filename.endswith("_sharded.py") else None
+            return (
+                self if frame.f_code.co_filename.endswith(("_keeping.py", "_sharded.py")) else None
+            )
         if event == "line":
             self.n_left -= 1
             if self.n_left == 0:

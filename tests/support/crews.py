@@ -6,9 +6,10 @@ import pickle
 
 import numpy as np
 
+from onlineforest._keeping import MemberLostError, Settings
 from onlineforest._parts import split_trees
 from onlineforest._shard import PartPlan, Shard, Start, hello_from_here
-from onlineforest._sharded import KINDS, MemberLostError, Settings
+from onlineforest._sharded import KINDS
 
 
 class Lost:
