@@ -13,8 +13,8 @@ import pytest
 from sklearn.base import clone
 
 from onlineforest import ModelFileError, MondrianForestClassifier, _container
-from onlineforest._ray_crew import RayCrew
 from onlineforest._keeping import PartUnreadableError
+from onlineforest._ray_crew import RayCrew
 from onlineforest.ray import RayForest, ShardLostError, load_snapshot
 from support.bits import assert_same_forest
 from support.model_files import changed
