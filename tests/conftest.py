@@ -7,6 +7,9 @@ import sys
 
 # One of scikit-learn's estimator checks runs only where this is set before scipy is imported.
 os.environ["SCIPY_ARRAY_API"] = "1"
+# A Ray of each process's own, and no word of it to anybody.
+os.environ["RAY_ADDRESS"] = "local"
+os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
 
 import pytest
 from hypothesis import settings

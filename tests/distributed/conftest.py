@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import os
-
 import pytest
-
-os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
 
 
 @pytest.fixture

@@ -94,6 +94,7 @@ MUTANTS = [
         "work.tasks.push_back({near, near_begin, near_end, time, rng_.exponential()})",
         "work.tasks.push_back({near, near_begin, near_end, task.birth_time, rng_.exponential()})",
         ONLINE_EQUALS_BATCH,
+        is_variant=True,
     ),
     Mutant(
         "both children go on with one clock",
@@ -190,6 +191,7 @@ MUTANTS = [
         "      if (!held_it) {\n        beliefs_[k]",
         "      if (!held_it || other != kNoNode) {\n        beliefs_[k]",
         GAUSSIAN,
+        is_variant=True,
     ),
     Mutant(
         "a point that is left out still stretches the boxes",
@@ -294,6 +296,7 @@ MUTANTS = [
         "if (std::isnan(rows.given[i * n_features + d])) known_weights_[d] = 0.0;",
         "if (std::isnan(rows.given[i * n_features + d])) known_weights_[d] *= 1.0;",
         MISSING,
+        is_variant=True,
     ),
     Mutant(
         "one by one, those that come later lend",
