@@ -526,8 +526,10 @@ void Forest<Target, Options>::catch_up_tree(TargetTree& tree, const Columns* col
 
 template <class Target, class Options>
 auto Forest<Target, Options>::novelty_prediction() const {
-  return Prediction(
-      1, 1, [] { return SetWalk(); },
+  return Prediction{
+      1,
+      1,
+      [] { return SetWalk(); },
       [this](std::span<const TargetTree> trees, const Queries& queries, SetWalk& walk, double* sums, StopProbe& stop) {
         walk.walk_trees(trees, points_, queries, [&](const TargetTree&) {
           return [&](const Way& way) {
@@ -540,7 +542,7 @@ auto Forest<Target, Options>::novelty_prediction() const {
         for (double& each : sums) each = n_grown == 0 ? 1.0 : each / static_cast<double>(n_grown);
         return sums;
       },
-      MeanOfCompletions{1});
+      MeanOfCompletions{1}};
 }
 
 template <class Target, class Options>

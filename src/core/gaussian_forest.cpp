@@ -199,49 +199,52 @@ struct Units {
 auto GaussianForest::prediction() const {
   const auto of_all = measure_ ? std::shared_ptr<const GaussianPrior>(measure_, &measure_->prior)
                                : std::make_shared<const GaussianPrior>(prior_without_measure());
-  return Prediction(
-      2, 2, [this] { return walks_.lend(); },
-      [this, of_all](std::span<const TargetTree> trees, const Queries& queries, Pool<GaussianWalk>::Loan& walk,
-                     double* sums, StopProbe& stop) {
-        (*walk).walk(trees, points_, queries,
-                     [&](std::size_t row, const TargetTree& tree, std::span<const Component> components) {
-                       const Units units(tree.measure().prior, *of_all, queries.rows + row * options_.n_features);
-                       double sum = 0.0, squares = 0.0;
-                       for (const Component& component : components) {
-                         const Component c = units(component);
-                         sum += c.mass * c.mean;
-                         squares += c.mass * (c.variance + c.mean * c.mean);
-                       }
-                       sums[2 * row] += sum;
-                       sums[2 * row + 1] += squares;
-                       stop.tick(components.size() * options_.n_features);
-                     });
-      },
-      [this, of_all](const Completed& queries, std::vector<double> sums, std::size_t n_grown) {
-        const double n_trees = static_cast<double>(n_grown);
-        for (std::size_t i = 0; i < queries.size(); ++i) {
-          double mean = 0.0, variance = 1.0;
-          if (n_trees > 0.0) {
-            mean = sums[2 * i] / n_trees;
-            variance = std::max(sums[2 * i + 1] / n_trees - mean * mean, 0.0);
-          }
-          variance += calibration_.noise;
-          sums[2 * i] = of_all->trend.at(queries.row(i)) + of_all->scale * mean;
-          sums[2 * i + 1] = of_all->scale * calibration_.scale * std::sqrt(variance);
-        }
-        return sums;
-      },
-      [](const double* first, std::size_t n, double* result) {  // means and deviations
-        if (n == 1) {
-          std::copy_n(first, 2, result);
-          return;
-        }
-        std::vector<Component> law;
-        for (std::size_t i = 0; i < n; ++i) law.push_back({1.0, first[2 * i], first[2 * i + 1] * first[2 * i + 1]});
-        const Moments moments = Mixture(law).moments();
-        result[0] = moments.mean;
-        result[1] = std::sqrt(moments.variance);
-      });
+  return Prediction{2,
+                    2,
+                    [this] { return walks_.lend(); },
+                    [this, of_all](std::span<const TargetTree> trees, const Queries& queries,
+                                   Pool<GaussianWalk>::Loan& walk, double* sums, StopProbe& stop) {
+                      (*walk).walk(trees, points_, queries,
+                                   [&](std::size_t row, const TargetTree& tree, std::span<const Component> components) {
+                                     const Units units(tree.measure().prior, *of_all,
+                                                       queries.rows + row * options_.n_features);
+                                     double sum = 0.0, squares = 0.0;
+                                     for (const Component& component : components) {
+                                       const Component c = units(component);
+                                       sum += c.mass * c.mean;
+                                       squares += c.mass * (c.variance + c.mean * c.mean);
+                                     }
+                                     sums[2 * row] += sum;
+                                     sums[2 * row + 1] += squares;
+                                     stop.tick(components.size() * options_.n_features);
+                                   });
+                    },
+                    [this, of_all](const Completed& queries, std::vector<double> sums, std::size_t n_grown) {
+                      const double n_trees = static_cast<double>(n_grown);
+                      for (std::size_t i = 0; i < queries.size(); ++i) {
+                        double mean = 0.0, variance = 1.0;
+                        if (n_trees > 0.0) {
+                          mean = sums[2 * i] / n_trees;
+                          variance = std::max(sums[2 * i + 1] / n_trees - mean * mean, 0.0);
+                        }
+                        variance += calibration_.noise;
+                        sums[2 * i] = of_all->trend.at(queries.row(i)) + of_all->scale * mean;
+                        sums[2 * i + 1] = of_all->scale * calibration_.scale * std::sqrt(variance);
+                      }
+                      return sums;
+                    },
+                    [](const double* first, std::size_t n, double* result) {  // means and deviations
+                      if (n == 1) {
+                        std::copy_n(first, 2, result);
+                        return;
+                      }
+                      std::vector<Component> law;
+                      for (std::size_t i = 0; i < n; ++i)
+                        law.push_back({1.0, first[2 * i], first[2 * i + 1] * first[2 * i + 1]});
+                      const Moments moments = Mixture(law).moments();
+                      result[0] = moments.mean;
+                      result[1] = std::sqrt(moments.variance);
+                    }};
 }
 
 std::vector<double> GaussianForest::predict(std::span<const float> rows, std::size_t n_threads,

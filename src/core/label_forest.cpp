@@ -121,19 +121,20 @@ void LabelForest::set_leaf_discount(double leaf_discount) {
 
 auto LabelForest::prediction() const {
   const std::size_t k = static_cast<std::size_t>(n_classes_);
-  return Prediction(
-      LabelWalk::width(n_classes_), k, [this] { return walks_.lend(); },
-      [this](std::span<const TargetTree> trees, const Queries& queries, Pool<LabelWalk>::Loan& walk, double* sums,
-             StopProbe& stop) {
-        (*walk).add_predictions(trees, points_, queries, n_classes_, sums,
-                                [&stop](std::size_t work) { stop.tick(work); });
-      },
-      [this, k](const Completed& queries, std::vector<double> sums, std::size_t n_grown) {
-        if (n_grown == 0) return std::vector<double>(queries.size() * k, 1.0 / static_cast<double>(k));
-        LabelWalk::finish(sums, n_classes_, static_cast<double>(n_grown));
-        return sums;
-      },
-      MeanOfCompletions{k});
+  return Prediction{LabelWalk::width(n_classes_),
+                    k,
+                    [this] { return walks_.lend(); },
+                    [this](std::span<const TargetTree> trees, const Queries& queries, Pool<LabelWalk>::Loan& walk,
+                           double* sums, StopProbe& stop) {
+                      (*walk).add_predictions(trees, points_, queries, n_classes_, sums,
+                                              [&stop](std::size_t work) { stop.tick(work); });
+                    },
+                    [this, k](const Completed& queries, std::vector<double> sums, std::size_t n_grown) {
+                      if (n_grown == 0) return std::vector<double>(queries.size() * k, 1.0 / static_cast<double>(k));
+                      LabelWalk::finish(sums, n_classes_, static_cast<double>(n_grown));
+                      return sums;
+                    },
+                    MeanOfCompletions{k}};
 }
 
 std::vector<double> LabelForest::predict(std::span<const float> rows, std::size_t n_threads,
