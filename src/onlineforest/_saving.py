@@ -7,7 +7,7 @@ samples. Everything else is metadata: strings of JSON.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, BinaryIO, NoReturn
@@ -40,6 +40,7 @@ _NOTHING_MISSING: Arrays = {
     "missing.features": np.empty(0, dtype=np.int32),
     "missing.words": np.empty(0, dtype=np.uint64),
 }
+_IDS = frozenset({"ids.text", "ids.ends", "ids.serials"})
 _OPTIONS = "options."  # what arrays of the core's state begin with that follow from parameters
 
 
@@ -139,10 +140,15 @@ def _check_is_ours(forest: BaseMondrianForest) -> None:
     from sklearn.utils.validation import check_is_fitted  # here: shards do without scikit-learn
 
     check_is_fitted(forest)
-    if "_saved_as" not in vars(type(forest)):
+    check_can_be_saved(type(forest))
+
+
+def check_can_be_saved(kind: type[BaseMondrianForest]) -> None:
+    """Raise if a file could not say what kind of estimator it holds."""
+    if "_saved_as" not in vars(kind):
         raise TypeError(
             f"A model file can hold a forest of this library, but not of the subclass "
-            f"{type(forest).__name__}, which would be lost."
+            f"{kind.__name__}, which would be lost."
         )
 
 
@@ -293,23 +299,35 @@ def _checked_names(names: Any, count: int) -> NDArray[np.object_]:
 def _restored_core(
     forest: BaseMondrianForest, n_features: int, seed: int, arrays: Arrays, max_bytes: int | None
 ) -> Any:
-    # What follows from the parameters is taken from a forest that has no more than them.
-    blank = forest._core_forest(
-        1, n_features, seed=seed, **forest._core_options(n_features)
-    ).get_state()
+    core = forest._core_forest
+    options = {"seed": seed, **forest._core_options(n_features)}
+    state = state_of_core(core, n_features, options, arrays, _IDS)
+    n_threads = min(forest._n_threads(), os.cpu_count() or 1)
+    limit = {} if max_bytes is None else {"max_bytes": max_bytes}
+    return core.from_state(state, n_threads, **limit)
+
+
+def state_of_core(
+    core: type[Any],
+    n_features: int,
+    options: Mapping[str, Any],
+    arrays: Arrays,
+    others: Set[str] = frozenset(),
+) -> Arrays:
+    """The state of a core forest of these options of which a file holds the rest, and others."""
+    # What follows from the options is taken from a forest that has no more than them.
+    blank = core(1, n_features, **options).get_state()
     state = {name: array for name, array in blank.items() if name.startswith(_OPTIONS)}
-    expected = (blank.keys() - state.keys()) | {"ids.text", "ids.ends", "ids.serials"}
+    expected = (blank.keys() - state.keys()) | others
     if arrays.keys() != expected:
         _refuse(f"it lacks, or has beyond others, {min(arrays.keys() ^ expected)[:100]!r}")
     for name, array in arrays.items():
         width = (n_features,) if name == "rows" else ()
         if array.shape != (*array.shape[:1], *width):
             _refuse(f"its {name!r} has shape {array.shape}")
-        if not name.startswith("ids."):
+        if name not in others:
             state[name] = array.reshape(-1)
-    n_threads = min(forest._n_threads(), os.cpu_count() or 1)
-    limit = {} if max_bytes is None else {"max_bytes": max_bytes}
-    return forest._core_forest.from_state(state, n_threads, **limit)
+    return state
 
 
 def _restored_ids(arrays: Arrays, core: Any) -> Ids:

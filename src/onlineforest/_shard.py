@@ -219,7 +219,7 @@ class Shard:
         kind = getattr(_core, plan.core)
         state = start.state
         if start.snapshot is not None:
-            state = read_part(start.snapshot, self._place(), self._options_state(kind))
+            state = read_part(start.snapshot, self._place(), kind, plan.n_features, plan.options)
         if state is None:
             return kind(plan.n_trees, plan.n_features, held=plan.held, **plan.options)
         try:
@@ -263,8 +263,3 @@ class Shard:
             "n_trees": plan.n_trees,
             "position": self._position,
         }
-
-    def _options_state(self, kind: type[Any]) -> State:
-        """What a state has that is not saved, because it follows from the options."""
-        blank: State = kind(1, self._plan.n_features, **self._plan.options).get_state()
-        return blank

@@ -26,6 +26,7 @@ from onlineforest._saving import (
     arrays_of_core,
     contents_beside_core,
     model_of,
+    state_of_core,
     with_counts,
 )
 
@@ -57,13 +58,21 @@ def write_part(path: str, state: State, place: Mapping[str, Any]) -> None:
         _container.write(file, arrays_of_core(state, int(state["options.n_features"][0])), metadata)
 
 
-def read_part(path: str, place: Mapping[str, Any], blank: State) -> State:
-    """The state of a part; `blank` is that of an empty forest of the same options."""
+def read_part(
+    path: str,
+    place: Mapping[str, Any],
+    core: type[Any],
+    n_features: int,
+    options: Mapping[str, Any],
+) -> State:
+    """The state of a part of a forest of these options."""
     contents = _container.read(path)
     if from_json(contents.metadata, _PART, dict) != place:
         raise ModelFileError(f"{path} holds another part than {dict(place)}.")
-    options = {name: array for name, array in blank.items() if name.startswith("options.")}
-    return {name: array.reshape(-1) for name, array in contents.arrays.items()} | options
+    try:
+        return state_of_core(core, n_features, options, contents.arrays)
+    except ModelFileError as error:
+        raise ModelFileError(f"{path} is not a valid part: {error}") from error
 
 
 class Snapshots:

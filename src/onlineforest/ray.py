@@ -32,7 +32,7 @@ from onlineforest._keeping import PartUnreadableError, Settings, ShardLostError
 from onlineforest._load import KINDS as ESTIMATORS
 from onlineforest._parts import State, split_trees
 from onlineforest._regressor import MondrianForestRegressor
-from onlineforest._saving import estimator_around
+from onlineforest._saving import check_can_be_saved, estimator_around
 from onlineforest._shard import PartPlan, Start, hello_from_here
 from onlineforest._sharded import KINDS, ShardedForest, parts_of
 from onlineforest._snapshots import (
@@ -788,12 +788,8 @@ class RayForest(MetaEstimatorMixin, BaseEstimator):
         now._check_parameters_unchanged()
 
     def _check_can_be_saved(self) -> None:
-        kind = type(self.estimator)
-        if self.folder is not None and "_saved_as" not in vars(kind):
-            raise TypeError(
-                "Snapshots can hold a forest of this library, but not of the subclass "
-                f"{kind.__name__}, which would be lost: folder must be None."
-            )
+        if self.folder is not None:
+            check_can_be_saved(type(self.estimator))
 
     @staticmethod
     def _n_seen_by(estimator: BaseMondrianForest) -> int:
@@ -968,7 +964,7 @@ def _check_room(n_shards: int, n_cpus: float) -> None:
 def load_snapshot(
     folder: str | os.PathLike[str], *, max_bytes: int | None = None
 ) -> MondrianForestClassifier | MondrianForestRegressor:
-    """The newest snapshot of a `RayForest` as a plain estimator of this process. Ray is not needed.
+    """The newest snapshot of a `RayForest` as a plain estimator of this process. Ray need not run.
 
     Parameters
     ----------
