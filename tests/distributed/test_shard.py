@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from onlineforest import _container
 from onlineforest._core import LabelForest
 from onlineforest._shard import GapError, Shard, Start, fingerprint
 from support.bits import assert_same
@@ -38,6 +39,34 @@ def test_a_repeat_is_ignored_and_a_gap_refused():
         learn(shard, 3)
     assert_same(state_of(shard), state_of(once))
     assert shard.hello().position == 1
+
+
+def test_a_repeat_of_long_ago_is_ignored():
+    shard = new_shard()
+    learn(shard, 1)
+    learn(shard, 2, slice(30, 60))
+    before = state_of(shard)
+    assert learn(shard, 1).status is None
+    assert_same(state_of(shard), before)
+    assert shard.hello().position == 2
+
+
+def test_a_part_with_other_arrays_is_refused(tmp_path):
+    shard, path = new_shard(), tmp_path / "part.safetensors"
+    learn(shard, 1)
+    shard.snapshot(str(path))
+    contents = _container.read(path)
+    rows = contents.arrays["rows"]
+    for changed, message in [
+        ({"more": rows}, "it lacks, or has beyond others, 'more'"),
+        ({"rows": rows.reshape(-1, 1)}, "its 'rows' has shape"),
+    ]:
+        with open(path, "wb") as file:
+            own = {
+                key: text for key, text in contents.metadata.items() if key in ("estimator", "part")
+            }
+            _container.write(file, contents.arrays | changed, own)
+        assert message in new_shard(0, Start(1, snapshot=str(path))).hello().refusal
 
 
 def test_a_question_about_another_moment_is_refused(tmp_path):
