@@ -16,16 +16,16 @@
 #include <utility>
 #include <vector>
 
-#include "archive.hpp"
 #include "arrays.hpp"
 #include "bind_parts.hpp"
 #include "bind_state.hpp"
 #include "calls.hpp"
-#include "gaussian_forest.hpp"
-#include "invariants.hpp"
-#include "label_forest.hpp"
+#include "labels/label_forest.hpp"
+#include "numbers/gaussian_forest.hpp"
 #include "one_row.hpp"
-#include "tree_arrays.hpp"
+#include "state/archive.hpp"
+#include "state/invariants.hpp"
+#include "state/tree_arrays.hpp"
 
 namespace onlineforest::bindings {
 

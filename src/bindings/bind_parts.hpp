@@ -3,8 +3,8 @@
 
 #include <nanobind/nanobind.h>
 
-#include "gaussian_forest.hpp"
-#include "label_forest.hpp"
+#include "labels/label_forest.hpp"
+#include "numbers/gaussian_forest.hpp"
 
 namespace onlineforest::bindings {
 

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "arrays.hpp"
-#include "state_arrays.hpp"
+#include "state/state_arrays.hpp"
 
 namespace onlineforest::bindings {
 

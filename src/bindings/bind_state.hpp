@@ -3,7 +3,7 @@
 
 #include <nanobind/nanobind.h>
 
-#include "archive.hpp"
+#include "state/archive.hpp"
 
 namespace onlineforest::bindings {
 

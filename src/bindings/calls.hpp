@@ -7,7 +7,7 @@
 #include <string>
 
 #include "arrays.hpp"
-#include "stop.hpp"
+#include "base/stop.hpp"
 
 namespace onlineforest::bindings {
 

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from onlineforest import plot
-    from onlineforest._checkpoints import Checkpoint, Checkpointer
-    from onlineforest._classifier import MondrianForestClassifier
-    from onlineforest._container import ModelFileError, ModelTooLargeError
-    from onlineforest._load import load
-    from onlineforest._merging import MergedForestClassifier, MergedForestRegressor, merge
-    from onlineforest._regressor import MondrianForestRegressor
-    from onlineforest._trees import ClassificationTree, MondrianTree, RegressionTree
+    from onlineforest._files.container import ModelFileError, ModelTooLargeError
+    from onlineforest._models.checkpoints import Checkpoint, Checkpointer
+    from onlineforest._models.classifier import MondrianForestClassifier
+    from onlineforest._models.loading import load
+    from onlineforest._models.merging import MergedForestClassifier, MergedForestRegressor, merge
+    from onlineforest._models.regressor import MondrianForestRegressor
+    from onlineforest._models.trees import ClassificationTree, MondrianTree, RegressionTree
 
 __all__ = [
     "Checkpoint",
@@ -39,19 +39,19 @@ __all__ = [
 __version__ = version("onlineforest")
 
 _PLACES = {
-    "Checkpoint": "_checkpoints",
-    "Checkpointer": "_checkpoints",
-    "ClassificationTree": "_trees",
-    "MergedForestClassifier": "_merging",
-    "MergedForestRegressor": "_merging",
-    "ModelFileError": "_container",
-    "ModelTooLargeError": "_container",
-    "MondrianForestClassifier": "_classifier",
-    "MondrianForestRegressor": "_regressor",
-    "MondrianTree": "_trees",
-    "RegressionTree": "_trees",
-    "load": "_load",
-    "merge": "_merging",
+    "Checkpoint": "_models.checkpoints",
+    "Checkpointer": "_models.checkpoints",
+    "ClassificationTree": "_models.trees",
+    "MergedForestClassifier": "_models.merging",
+    "MergedForestRegressor": "_models.merging",
+    "ModelFileError": "_files.container",
+    "ModelTooLargeError": "_files.container",
+    "MondrianForestClassifier": "_models.classifier",
+    "MondrianForestRegressor": "_models.regressor",
+    "MondrianTree": "_models.trees",
+    "RegressionTree": "_models.trees",
+    "load": "_models.loading",
+    "merge": "_models.merging",
 }
 
 

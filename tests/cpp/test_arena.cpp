@@ -1,6 +1,6 @@
 #include <vector>
 
-#include "block_arena.hpp"
+#include "base/block_arena.hpp"
 #include "check.hpp"
 
 using onlineforest::BlockArena;

@@ -1,4 +1,4 @@
-#include "bounds.hpp"
+#include "process/bounds.hpp"
 
 #include <cmath>
 #include <vector>

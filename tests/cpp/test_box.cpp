@@ -1,12 +1,13 @@
-#include "box.hpp"
+#include "points/box.hpp"
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
 #include <vector>
 
+#include "base/rng.hpp"
 #include "check.hpp"
-#include "rng.hpp"
+#include "process/rates.hpp"
 
 using namespace onlineforest;
 

@@ -1,11 +1,11 @@
-#include "columns.hpp"
+#include "points/columns.hpp"
 
 #include <algorithm>
 #include <numeric>
 #include <vector>
 
+#include "base/rng.hpp"
 #include "check.hpp"
-#include "rng.hpp"
 
 using namespace onlineforest;
 

@@ -1,5 +1,5 @@
 // What is missing is known, and filled in from what is near.
-#include "completion.hpp"
+#include "points/completion.hpp"
 
 #include <cmath>
 #include <limits>
@@ -8,7 +8,8 @@
 #include <vector>
 
 #include "check.hpp"
-#include "label_sets.hpp"
+#include "labels/label_sets.hpp"
+#include "points/queries.hpp"
 
 using namespace onlineforest;
 

@@ -2,12 +2,12 @@
 #include <cmath>
 #include <vector>
 
-#include "archive.hpp"
 #include "check.hpp"
-#include "gaussian_forest.hpp"
-#include "invariants.hpp"
-#include "label_forest.hpp"
-#include "tree_arrays.hpp"
+#include "labels/label_forest.hpp"
+#include "numbers/gaussian_forest.hpp"
+#include "state/archive.hpp"
+#include "state/invariants.hpp"
+#include "state/tree_arrays.hpp"
 
 using namespace onlineforest;
 

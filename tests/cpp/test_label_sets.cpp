@@ -3,9 +3,9 @@
 #include <set>
 #include <vector>
 
+#include "base/rng.hpp"
 #include "check.hpp"
-#include "label_sets.hpp"
-#include "rng.hpp"
+#include "labels/label_sets.hpp"
 
 using namespace onlineforest;
 

@@ -2,7 +2,7 @@
 #include <vector>
 
 #include "check.hpp"
-#include "label_target.hpp"
+#include "labels/label_target.hpp"
 
 using namespace onlineforest;
 

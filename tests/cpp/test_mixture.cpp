@@ -1,10 +1,10 @@
-#include "mixture.hpp"
+#include "numbers/mixture.hpp"
 
 #include <cmath>
 #include <vector>
 
-#include "calibration.hpp"
 #include "check.hpp"
+#include "numbers/calibration.hpp"
 
 using namespace onlineforest;
 

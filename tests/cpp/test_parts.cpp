@@ -7,11 +7,11 @@
 #include <span>
 #include <vector>
 
-#include "archive.hpp"
 #include "check.hpp"
-#include "gaussian_forest.hpp"
-#include "invariants.hpp"
-#include "label_forest.hpp"
+#include "labels/label_forest.hpp"
+#include "numbers/gaussian_forest.hpp"
+#include "state/archive.hpp"
+#include "state/invariants.hpp"
 
 using namespace onlineforest;
 

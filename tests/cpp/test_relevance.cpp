@@ -1,4 +1,4 @@
-#include "relevance.hpp"
+#include "forest/relevance.hpp"
 
 #include <cmath>
 #include <vector>

@@ -2,8 +2,8 @@
 #include <numeric>
 #include <set>
 
+#include "base/rng.hpp"
 #include "check.hpp"
-#include "rng.hpp"
 
 using onlineforest::Rng;
 

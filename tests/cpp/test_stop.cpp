@@ -1,11 +1,11 @@
-#include "stop.hpp"
+#include "base/stop.hpp"
 
 #include <atomic>
 #include <stdexcept>
 #include <thread>
 
+#include "base/parallel.hpp"
 #include "check.hpp"
-#include "parallel.hpp"
 
 using namespace onlineforest;
 

@@ -1,5 +1,5 @@
 // Which points are kept.
-#include "tenure.hpp"
+#include "points/tenure.hpp"
 
 #include <cmath>
 #include <numeric>

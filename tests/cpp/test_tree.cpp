@@ -1,4 +1,4 @@
-#include "tree.hpp"
+#include "tree/tree.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -9,11 +9,12 @@
 #include <vector>
 
 #include "check.hpp"
-#include "gaussian_target.hpp"
-#include "invariants.hpp"
-#include "label_target.hpp"
-#include "label_walk.hpp"
-#include "walk.hpp"
+#include "labels/label_target.hpp"
+#include "labels/label_walk.hpp"
+#include "numbers/gaussian_target.hpp"
+#include "process/rates.hpp"
+#include "state/invariants.hpp"
+#include "tree/walk.hpp"
 
 using namespace onlineforest;
 

@@ -1,4 +1,4 @@
-#include "tree_sums.hpp"
+#include "forest/sums.hpp"
 
 #include <algorithm>
 #include <array>

@@ -1,11 +1,11 @@
-#include "trend.hpp"
+#include "numbers/trend.hpp"
 
 #include <cmath>
 #include <numeric>
 #include <vector>
 
+#include "base/rng.hpp"
 #include "check.hpp"
-#include "rng.hpp"
 
 using namespace onlineforest;
 

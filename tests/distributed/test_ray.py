@@ -14,8 +14,9 @@ from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.exceptions import NotFittedError
 
 import onlineforest
-from onlineforest._parts import are_trees_up_to_date
-from onlineforest.ray import RayForest, ShardLostError, _shards_and_processors, load_snapshot
+from onlineforest._distributed.shares import are_trees_up_to_date
+from onlineforest.ray import RayForest, ShardLostError, load_snapshot
+from onlineforest.ray.forest import _shards_and_processors
 from support.bits import assert_same_forest
 from support.rays import (
     RAY,

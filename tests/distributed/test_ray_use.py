@@ -12,10 +12,11 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-from onlineforest import ModelFileError, MondrianForestClassifier, _container
-from onlineforest._keeping import PartUnreadableError
-from onlineforest._ray_crew import RayCrew
+from onlineforest import ModelFileError, MondrianForestClassifier
+from onlineforest._distributed.keeping import PartUnreadableError
+from onlineforest._files import container as _container
 from onlineforest.ray import RayForest, ShardLostError, load_snapshot
+from onlineforest.ray.crew import RayCrew
 from support.bits import assert_same_forest
 from support.model_files import changed
 from support.rays import RAY, SMALL_ACTORS, classifier, data, on_ray, regressor
@@ -221,7 +222,7 @@ def test_when_ray_was_shut_down_no_other_is_used(now, tmp_path, monkeypatch):
     with on_ray(classifier(n_estimators=2), folder=tmp_path) as forest:
         forest.fit(X, LABELS)
         with monkeypatch.context() as patched:
-            patched.setattr("onlineforest._ray_crew._this_ray", lambda: now)
+            patched.setattr("onlineforest.ray.crew._this_ray", lambda: now)
             for use in (forest.predict, lambda X: forest.partial_fit(X, LABELS)):
                 with pytest.raises(ShardLostError, match="Ray was shut down, and the shards"):
                     use(X)

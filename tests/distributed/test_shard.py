@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from onlineforest import _container
 from onlineforest._core import LabelForest
-from onlineforest._shard import GapError, Shard, Start, fingerprint
+from onlineforest._distributed.shard import GapError, Shard, Start, fingerprint
+from onlineforest._files import container as _container
 from support.bits import assert_same
 from support.crews import GAUSSIAN_OPTIONS, LABEL_OPTIONS, plans_of
 

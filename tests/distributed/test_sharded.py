@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 from onlineforest import _core
-from onlineforest._keeping import MemberLostError, ShardLostError
-from onlineforest._parts import join_states
-from onlineforest._shard import Shard
-from onlineforest._snapshots import Snapshots
+from onlineforest._distributed.keeping import MemberLostError, ShardLostError
+from onlineforest._distributed.shard import Shard
+from onlineforest._distributed.shares import join_states
+from onlineforest._distributed.snapshots import Snapshots
 from support.bits import assert_same
 from support.crews import GAUSSIAN_OPTIONS, LABEL_OPTIONS, LocalCrew, plans_of, sharded
 
@@ -97,7 +97,7 @@ def test_rows_in_pieces_are_answered_alike(core, monkeypatch):
     forest = sharded(LocalCrew(), plans_of(core, 9, 3, KINDS[core], 2))
     for each in (local, forest):
         each.learn(*lesson(core, slice(0, 300)))
-    monkeypatch.setattr("onlineforest._sharded._MOST_NUMBERS", 64)
+    monkeypatch.setattr("onlineforest._distributed.sharded._MOST_NUMBERS", 64)
     assert_same_answers(forest, local)
     assert forest.predict(QUERIES[:0]).shape == local.predict(QUERIES[:0]).shape
 
@@ -250,7 +250,7 @@ def test_a_member_that_is_lost_at_once_is_told():
 
 
 def test_a_part_on_another_kind_of_machine_is_refused(monkeypatch):
-    monkeypatch.setattr("onlineforest._shard.fingerprint", lambda: "of another kind")
+    monkeypatch.setattr("onlineforest._distributed.shard.fingerprint", lambda: "of another kind")
     plans = plans_of("LabelForest", 6, 3, LABEL_OPTIONS, 2)
     crew = LocalCrew()
     monkeypatch.setattr(
@@ -293,7 +293,9 @@ def test_when_no_snapshot_can_be_written_it_takes_no_more_than_it_can_keep(tmp_p
 def test_a_folder_that_is_not_shared_is_told(tmp_path, monkeypatch):
     forest = some_forest(None, Snapshots(tmp_path, "a run"))
     forest.learn(X, LABELS, 2)
-    monkeypatch.setattr("onlineforest._shard.write_part", lambda *_: None)  # on another machine
+    monkeypatch.setattr(
+        "onlineforest._distributed.shard.write_part", lambda *_: None
+    )  # on another machine
     with pytest.raises(OSError, match=r"shard 0 of 2: it wrote .* all nodes must share it"):
         forest.write_parts()
 
@@ -447,7 +449,7 @@ def test_a_snapshot_that_is_there_outlives_another_attempt(tmp_path, monkeypatch
     def fail(*_):
         raise OSError("No space left on device")
 
-    monkeypatch.setattr("onlineforest._shard.write_part", fail)
+    monkeypatch.setattr("onlineforest._distributed.shard.write_part", fail)
     with pytest.raises(OSError, match="No space left"):
         forest.write_parts()
     forest._crew.shards.pop(0)

@@ -10,7 +10,8 @@ import pytest
 import scipy.sparse
 from sklearn.datasets import load_iris
 
-from onlineforest import MondrianForestClassifier, MondrianForestRegressor, _validation
+from onlineforest import MondrianForestClassifier, MondrianForestRegressor
+from onlineforest._models import validation as _validation
 
 X, Y = load_iris(return_X_y=True)
 X32 = X.astype(np.float32)

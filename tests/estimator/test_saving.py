@@ -22,13 +22,13 @@ from onlineforest import (
     ModelTooLargeError,
     MondrianForestClassifier,
     MondrianForestRegressor,
-    _base,
-    _container,
-    _encoding,
     load,
 )
-from onlineforest._load import load_with_position
-from onlineforest._saving import write_model
+from onlineforest._files import container as _container
+from onlineforest._files import encoding as _encoding
+from onlineforest._models import base as _base
+from onlineforest._models.loading import load_with_position
+from onlineforest._models.saving import write_model
 from support.bits import assert_same_forest
 from support.estimators import each_kind
 from support.model_files import changed, saved

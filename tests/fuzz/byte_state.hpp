@@ -18,7 +18,7 @@
 #include <variant>
 #include <vector>
 
-#include "state_arrays.hpp"
+#include "state/state_arrays.hpp"
 
 namespace onlineforest::fuzz {
 

@@ -10,11 +10,11 @@
 #include <stdexcept>
 #include <type_traits>
 
-#include "archive.hpp"
+#include "base/rng.hpp"
 #include "byte_state.hpp"
 #include "forget_edges.hpp"
-#include "invariants.hpp"
-#include "rng.hpp"
+#include "state/archive.hpp"
+#include "state/invariants.hpp"
 
 extern "C" std::size_t LLVMFuzzerMutate(std::uint8_t* data, std::size_t size, std::size_t max_size);
 

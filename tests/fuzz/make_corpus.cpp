@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
-#include "archive.hpp"
+#include "base/rng.hpp"
 #include "byte_state.hpp"
-#include "rng.hpp"
+#include "state/archive.hpp"
 
 namespace onlineforest::fuzz {
 

@@ -48,7 +48,7 @@ class Mutant:
 MUTANTS = [
     Mutant(
         "the rate of an extension counts the old box too",
-        "src/core/tree.hpp",
+        "src/core/tree/tree.hpp",
         "const double rate = extension_rate(weights(), block.box, outer, 0, n);",
         "const double rate = extension_rate(weights(), block.box, outer, 0, n) > 0.0"
         " ? linear_dimension(weights(), outer, n) : 0.0;",
@@ -56,7 +56,7 @@ MUTANTS = [
     ),
     Mutant(
         "the location is drawn in the wrong gap",
-        "src/core/cut.hpp",
+        "src/core/process/cut.hpp",
         "is_upper ? rng.location(box.upper[d], row[d]) : rng.location(row[d], box.lower[d])",
         "is_upper ? rng.location(box.lower[d], row[d]) : rng.location(row[d], box.upper[d])",
         ONLINE_EQUALS_BATCH,
@@ -64,7 +64,7 @@ MUTANTS = [
     ),
     Mutant(
         "the random state is the same for every sample",
-        "src/core/tree.hpp",
+        "src/core/tree/tree.hpp",
         "      learn();\n    } catch",
         "      learn();\n      rng_ = before;\n    } catch",
         ONLINE_EQUALS_BATCH,
@@ -72,7 +72,7 @@ MUTANTS = [
     ),
     Mutant(
         "a box is not grown",
-        "src/core/tree.hpp",
+        "src/core/tree/tree.hpp",
         "    if (n_points <= kFewPoints) return;\n    nodes_.add_box(j);",
         "    if (n_points <= kFewPoints || nodes_.has_box(j)) return;\n    nodes_.add_box(j);",
         ONLINE_EQUALS_BATCH,
@@ -81,7 +81,7 @@ MUTANTS = [
     ),
     Mutant(
         "a box is not grown by one point",
-        "src/core/tree.hpp",
+        "src/core/tree/tree.hpp",
         "      include(nodes_.lower(j), nodes_.upper(j), {row, row}, n_features());\n    }\n  }",
         "    }\n  }",
         ONLINE_EQUALS_BATCH,
@@ -90,7 +90,7 @@ MUTANTS = [
     ),
     Mutant(
         "the near child is born at its grandparent's time",
-        "src/core/tree.hpp",
+        "src/core/tree/tree.hpp",
         "work.tasks.push_back({near, near_begin, near_end, time, rng_.exponential()})",
         "work.tasks.push_back({near, near_begin, near_end, task.birth_time, rng_.exponential()})",
         ONLINE_EQUALS_BATCH,
@@ -98,7 +98,7 @@ MUTANTS = [
     ),
     Mutant(
         "both children go on with one clock",
-        "src/core/tree.hpp",
+        "src/core/tree/tree.hpp",
         "both ? rng_.exponential() : clock",
         "clock",
         ONLINE_EQUALS_BATCH,
@@ -106,7 +106,7 @@ MUTANTS = [
     ),
     Mutant(
         "the clock does not run down",
-        "src/core/tree.hpp",
+        "src/core/tree/tree.hpp",
         "return rate > 0.0 ? std::max(clock - rate * duration, 0.0) : clock;",
         "return rate * duration >= 0.0 ? clock : clock;",
         ONLINE_EQUALS_BATCH,
@@ -114,7 +114,7 @@ MUTANTS = [
     ),
     Mutant(
         "a proposal that misses the box is taken",
-        "src/core/cut.hpp",
+        "src/core/process/cut.hpp",
         "if (range.lower <= location && location < range.upper) {",
         "if (range.lower <= location && range.lower < range.upper) {",
         ONLINE_EQUALS_BATCH,
@@ -123,7 +123,7 @@ MUTANTS = [
     ),
     Mutant(
         "a right child goes on with the bounds of the left",
-        "src/core/tree.hpp",
+        "src/core/tree/tree.hpp",
         "          work.bounds.rewind(block.mark);\n",
         "",
         ONLINE_EQUALS_BATCH,
@@ -132,14 +132,14 @@ MUTANTS = [
     ),
     Mutant(
         "the posterior counts labels both children hold once",
-        "src/core/label_walk.hpp",
+        "src/core/labels/label_walk.hpp",
         "level.n_labels + sets.size_common(node.left, node.right())",
         "level.n_labels",
         REFERENCE,
     ),
     Mutant(
         "the walk forgets to weigh the features",
-        "src/core/box.hpp",
+        "src/core/process/rates.hpp",
         "rate += weights[d] * distance_to(box.lower[d], box.upper[d], row[d]);",
         "rate += (weights[d] > 0) * distance_to(box.lower[d], box.upper[d], row[d]);",
         REFERENCE,
@@ -147,7 +147,7 @@ MUTANTS = [
     ),
     Mutant(
         "pausing looks at the first new point only",
-        "src/core/label_target.hpp",
+        "src/core/labels/label_target.hpp",
         "sets_.contains(leaf, label) && all_equal(points, more, label)",
         "sets_.contains(leaf, label)",
         ONLINE_EQUALS_BATCH,
@@ -155,7 +155,7 @@ MUTANTS = [
     ),
     Mutant(
         "relevance keeps what chance takes off",
-        "src/core/relevance.hpp",
+        "src/core/forest/relevance.hpp",
         "relevance[d] += (gain - by_chance) * share;",
         "relevance[d] += gain * share;",
         LEARNED_WEIGHTS,
@@ -163,7 +163,7 @@ MUTANTS = [
     ),
     Mutant(
         "a message goes up an edge without its variance",
-        "src/core/gaussian_target.hpp",
+        "src/core/numbers/gaussian_target.hpp",
         "return {below.mean, below.variance + edge_variance(fade_above, fade_below)};",
         "return {below.mean, below.variance + 0.0 * edge_variance(fade_above, fade_below)};",
         GAUSSIAN,
@@ -171,7 +171,7 @@ MUTANTS = [
     ),
     Mutant(
         "no bridge where a row branches off",
-        "src/core/gaussian_walk.hpp",
+        "src/core/numbers/gaussian_walk.hpp",
         "mean = level.above.mean + apart * w;",
         "mean = level.below.mean + 0.0 * apart;",
         GAUSSIAN,
@@ -179,7 +179,7 @@ MUTANTS = [
     ),
     Mutant(
         "a set of points leaves the beliefs above it as they were",
-        "src/core/tree.hpp",
+        "src/core/tree/tree.hpp",
         "      work.unset.push_back({j, false});\n    } else {",
         "    } else {",
         GAUSSIAN,
@@ -187,7 +187,7 @@ MUTANTS = [
     ),
     Mutant(
         "a point that is left out still speaks",
-        "src/core/gaussian_walk.hpp",
+        "src/core/numbers/gaussian_walk.hpp",
         "      if (!held_it) {\n        beliefs_[k]",
         "      if (!held_it || other != kNoNode) {\n        beliefs_[k]",
         GAUSSIAN,
@@ -195,7 +195,7 @@ MUTANTS = [
     ),
     Mutant(
         "a point that is left out still stretches the boxes",
-        "src/core/gaussian_walk.hpp",
+        "src/core/numbers/gaussian_walk.hpp",
         "tree.box(places_[first].other, points, buffer_)",
         "tree.box(place.node, points, buffer_)",
         GAUSSIAN,
@@ -203,7 +203,7 @@ MUTANTS = [
     ),
     Mutant(
         "a box does not shrink when a point is forgotten",
-        "src/core/box.hpp",
+        "src/core/points/box.hpp",
         "    lower[d] = low;\n    upper[d] = high;\n",
         "",
         FORGETTING,
@@ -211,7 +211,7 @@ MUTANTS = [
     ),
     Mutant(
         "the boxes above one that shrinks do not",
-        "src/core/tree_forget.hpp",
+        "src/core/tree/forget.hpp",
         "return std::exchange(old, now) == now;",
         "return old == now;",
         FORGETTING,
@@ -220,7 +220,7 @@ MUTANTS = [
     ),
     Mutant(
         "the box of a leaf does not shrink when a point is forgotten",
-        "src/core/tree_forget.hpp",
+        "src/core/tree/forget.hpp",
         "(is_upper ? upper : lower)[d] = points.row(nodes_[leaf].first_point)[d];",
         "static_cast<void>(d), static_cast<void>(is_upper);",
         FORGETTING,
@@ -229,7 +229,7 @@ MUTANTS = [
     ),
     Mutant(
         "a block that may pause again stays cut",
-        "src/core/tree_forget.hpp",
+        "src/core/tree/forget.hpp",
         "j != kRoot && may_join(links_.parent(j), points)",
         "false && may_join(links_.parent(j), points)",
         FORGETTING,
@@ -238,7 +238,7 @@ MUTANTS = [
     ),
     Mutant(
         "of the cuts of a block that may pause again only the last is undone",
-        "src/core/tree_forget.hpp",
+        "src/core/tree/forget.hpp",
         "    j = join(links_.parent(j), points, work, stop);\n",
         "    j = join(links_.parent(j), points, work, stop);\n    break;\n",
         FORGETTING,
@@ -247,7 +247,7 @@ MUTANTS = [
     ),
     Mutant(
         "who takes its parent's place takes its time",
-        "src/core/tree_forget.hpp",
+        "src/core/tree/forget.hpp",
         "  move_node(sibling, j);\n",
         "  const double time = nodes_.split_time(j);\n  move_node(sibling, j);\n"
         "  if (!nodes_[j].is_leaf()) set_split_time(j, time);\n",
@@ -257,7 +257,7 @@ MUTANTS = [
     ),
     Mutant(
         "a label that is forgotten stays known above its leaf",
-        "src/core/label_target.hpp",
+        "src/core/labels/label_target.hpp",
         "    sets_.erase(j, label);\n",
         "",
         FORGETTING,
@@ -266,7 +266,7 @@ MUTANTS = [
     ),
     Mutant(
         "the beliefs above a point that is forgotten stay as they were",
-        "src/core/gaussian_target.hpp",
+        "src/core/numbers/gaussian_target.hpp",
         "    combine(j, left, right);\n    return true;",
         "    return true;",
         FORGETTING,
@@ -275,7 +275,7 @@ MUTANTS = [
     ),
     Mutant(
         "the point that lies deepest goes",
-        "src/core/forest.cpp",
+        "src/core/forest/forest.cpp",
         "  const Leaving leaving(std::move(admission.leaving), points_.size());\n",
         "    std::size_t most = 0;\n"
         "    for (std::size_t i = 0; admission.leaving.size() == 1 && i < points_.size(); ++i) {\n"
@@ -292,7 +292,7 @@ MUTANTS = [
     ),
     Mutant(
         "what is missing cuts a row off",
-        "src/core/walk.hpp",
+        "src/core/tree/walk.hpp",
         "if (std::isnan(rows.given[i * n_features + d])) known_weights_[d] = 0.0;",
         "if (std::isnan(rows.given[i * n_features + d])) known_weights_[d] *= 1.0;",
         MISSING,
@@ -300,7 +300,7 @@ MUTANTS = [
     ),
     Mutant(
         "one by one, those that come later lend",
-        "src/core/forest.cpp",
+        "src/core/forest/forest.cpp",
         "one_by_one_ ? Lending{i, n_before + i + 1}",
         "one_by_one_ ? Lending{i, n_before + n}",
         MISSING,
@@ -308,7 +308,7 @@ MUTANTS = [
     ),
     Mutant(
         "what was filled in once stays",
-        "src/core/forest.cpp",
+        "src/core/forest/forest.cpp",
         "points_.missing().any() && measure_ ?",
         "points_.missing().any() && !measure_ ?",
         MISSING,
@@ -316,7 +316,7 @@ MUTANTS = [
     ),
     Mutant(
         "trees of a part are numbered from 0",
-        "src/core/forest.cpp",
+        "src/core/forest/forest.cpp",
         "Rng(options_.seed, i));",
         "Rng(options_.seed, i - held.begin));",
         PARTS,
@@ -324,7 +324,7 @@ MUTANTS = [
     ),
     Mutant(
         "a part has a trial of its own",
-        "src/core/trial.hpp",
+        "src/core/forest/trial.hpp",
         "options_.n_trees = std::min(options_.n_trees, kTrialTrees);",
         "options_.n_trees = std::min(options_.trees_held().size(), kTrialTrees);",
         PARTS,
@@ -332,7 +332,7 @@ MUTANTS = [
     ),
     Mutant(
         "the groups of trees are not told apart",
-        "src/core/tree_sums.hpp",
+        "src/core/forest/sums.hpp",
         "terms[end].group == terms[begin].group",
         "terms[end].group >= terms[begin].group",
         PARTS,

@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from onlineforest import MondrianForestClassifier, MondrianForestRegressor
-from onlineforest._container import FORMAT_VERSION
+from onlineforest._files.container import FORMAT_VERSION
 
 FOLDER = Path(__file__).parent / f"format-{FORMAT_VERSION}"
 RNG = np.random.default_rng(8)

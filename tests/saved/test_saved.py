@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import onlineforest
-from onlineforest._container import FORMAT_VERSION
+from onlineforest._files.container import FORMAT_VERSION
 from saved.make import predictions
 
 FOLDER = Path(__file__).parent

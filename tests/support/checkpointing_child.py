@@ -21,8 +21,8 @@ from pathlib import Path
 import numpy as np
 
 from onlineforest import MondrianForestClassifier, MondrianForestRegressor
-from onlineforest._atomic import leftovers
-from onlineforest._checkpoints import Checkpointer
+from onlineforest._files.atomic import leftovers
+from onlineforest._models.checkpoints import Checkpointer
 
 MOST_EVENTS = 14  # of a life that is killed
 EVENT = struct.Struct("<q")

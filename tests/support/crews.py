@@ -6,10 +6,10 @@ import pickle
 
 import numpy as np
 
-from onlineforest._keeping import MemberLostError, Settings
-from onlineforest._parts import split_trees
-from onlineforest._shard import PartPlan, Shard, Start, hello_from_here
-from onlineforest._sharded import KINDS
+from onlineforest._distributed.keeping import MemberLostError, Settings
+from onlineforest._distributed.shard import PartPlan, Shard, Start, hello_from_here
+from onlineforest._distributed.sharded import KINDS
+from onlineforest._distributed.shares import split_trees
 
 
 class Lost:

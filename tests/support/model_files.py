@@ -9,7 +9,7 @@ import struct
 
 import numpy as np
 
-from onlineforest import _container
+from onlineforest._files import container as _container
 
 DIGEST = slice(35, 99)  # where the digest stands, in every format
 

@@ -13,8 +13,8 @@ import textwrap
 
 import pytest
 
-from onlineforest import _atomic
-from onlineforest._atomic import leftovers, replacing
+from onlineforest._files import atomic as _atomic
+from onlineforest._files.atomic import leftovers, replacing
 
 OLD, NEW = b"old", b"new, and longer"
 
@@ -366,7 +366,7 @@ def test_a_folder_that_may_not_be_listed(path, monkeypatch):
 def test_a_killed_process_leaves_the_old_file_and_one_temporary_file(path):
     script = """
         import os, signal, sys
-        from onlineforest._atomic import replacing
+        from onlineforest._files.atomic import replacing
         with replacing(sys.argv[1]) as file:
             file.write(b"half")
             file.flush()

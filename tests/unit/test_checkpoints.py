@@ -19,16 +19,11 @@ import pytest
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import SGDClassifier
 
-from onlineforest import (
-    ModelFileError,
-    ModelTooLargeError,
-    MondrianForestClassifier,
-    _atomic,
-    _checkpoints,
-    _saving,
-    load,
-)
-from onlineforest._checkpoints import Checkpointer
+from onlineforest import ModelFileError, ModelTooLargeError, MondrianForestClassifier, load
+from onlineforest._files import atomic as _atomic
+from onlineforest._models import checkpoints as _checkpoints
+from onlineforest._models import saving as _saving
+from onlineforest._models.checkpoints import Checkpointer
 from support.bits import assert_same_forest
 from support.estimators import each_kind
 

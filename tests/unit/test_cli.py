@@ -9,9 +9,10 @@ import pandas as pd
 import pytest
 from click.testing import CliRunner
 
-from onlineforest import MondrianForestClassifier, __version__, _cli, _extras
-from onlineforest._demo import Demo
-from onlineforest._saving import write_model
+from onlineforest import MondrianForestClassifier, __version__, _extras
+from onlineforest._cli import main as _cli
+from onlineforest._cli.demo_stream import Demo
+from onlineforest._models.saving import write_model
 from support.model_files import changed
 
 

@@ -21,14 +21,11 @@ import pytest
 from click.testing import CliRunner
 
 import onlineforest
-from onlineforest import (
-    MondrianForestClassifier,
-    MondrianForestRegressor,
-    _cli,
-    _cli_plot,
-    _cli_progress,
-)
-from onlineforest._interrupts import Interrupts
+from onlineforest import MondrianForestClassifier, MondrianForestRegressor
+from onlineforest._cli import main as _cli
+from onlineforest._cli import plot as _cli_plot
+from onlineforest._cli import progress as _cli_progress
+from onlineforest._cli.interrupts import Interrupts
 from support.bits import assert_same_forest
 
 COMMAND = [sys.executable, "-m", "onlineforest"]

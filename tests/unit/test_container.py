@@ -21,8 +21,8 @@ from hypothesis import strategies as st
 from safetensors import safe_open
 from safetensors.numpy import load, load_file, save
 
-from onlineforest import _container
-from onlineforest._container import (
+from onlineforest._files import container as _container
+from onlineforest._files.container import (
     FORMAT_VERSION,
     MAX_HEADER_BYTES,
     ModelFileError,

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from onlineforest._dict_columns import Columns
+from onlineforest.river.dict_columns import Columns
 
 
 def row_of(columns, x):

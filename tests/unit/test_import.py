@@ -18,9 +18,16 @@ def modules_after(code):
 
 
 def test_a_shard_does_without_the_estimators():
-    modules = modules_after("import onlineforest._shard")
+    modules = modules_after("import onlineforest._distributed.shard")
     assert "onlineforest._core" in modules
-    assert not modules & {"sklearn", "pandas", "scipy", "matplotlib", "ray", "onlineforest._base"}
+    assert not modules & {
+        "sklearn",
+        "pandas",
+        "scipy",
+        "matplotlib",
+        "ray",
+        "onlineforest._models.base",
+    }
 
 
 def test_the_package_alone_is_light():
@@ -30,7 +37,7 @@ def test_the_package_alone_is_light():
 
 def test_all_names_are_there():
     code = "from onlineforest import *; MondrianForestClassifier, merge, load, plot.partition"
-    assert "onlineforest._merging" in modules_after(code)
+    assert "onlineforest._models.merging" in modules_after(code)
     assert set(onlineforest.__all__) <= set(dir(onlineforest))
     for name in onlineforest.__all__:
         assert getattr(onlineforest, name) is not None

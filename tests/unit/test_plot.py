@@ -18,16 +18,11 @@ from matplotlib.patches import StepPatch
 from sklearn.datasets import load_diabetes, load_digits, load_iris
 from sklearn.exceptions import NotFittedError
 
-from onlineforest import (
-    MondrianForestClassifier,
-    MondrianForestRegressor,
-    _extras,
-    _plot_base,
-    _plot_scores,
-    _plot_tree,
-    plot,
-)
-from onlineforest._plot_base import COLOURS, class_colours
+from onlineforest import MondrianForestClassifier, MondrianForestRegressor, _extras, plot
+from onlineforest.plot import base as _plot_base
+from onlineforest.plot import scores as _plot_scores
+from onlineforest.plot import trees as _plot_tree
+from onlineforest.plot.base import COLOURS, class_colours
 
 IRIS = load_iris(as_frame=True)
 NAMES = IRIS.target_names[IRIS.target]

@@ -12,11 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyarrow import parquet
 
-from onlineforest import _csv_blocks
-from onlineforest._columns import Kind, Looks, TableError, Wanted
-from onlineforest._csv_blocks import blocks_of, end_of_last_record
-from onlineforest._csv_tables import CsvTable
-from onlineforest._tables import in_batches, named, open_table, sampled, without_first
+from onlineforest._tables import csv_blocks as _csv_blocks
+from onlineforest._tables.columns import Kind, Looks, TableError, Wanted
+from onlineforest._tables.csv_blocks import blocks_of, end_of_last_record
+from onlineforest._tables.csv_tables import CsvTable
+from onlineforest._tables.tables import in_batches, named, open_table, sampled, without_first
 
 NUMBER, TEXT, WHOLE = Wanted(Kind.NUMBER), Wanted(Kind.TEXT), Wanted(Kind.WHOLE, is_needed=True)
 

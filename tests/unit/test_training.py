@@ -10,9 +10,7 @@ import pytest
 from sklearn.metrics import log_loss
 
 from onlineforest import Checkpointer, MondrianForestClassifier, MondrianForestRegressor
-from onlineforest._columns import Kind, TableError
-from onlineforest._csv_tables import CsvTable
-from onlineforest._prequential import (
+from onlineforest._cli.prequential import (
     CurveFile,
     Measures,
     measure_classes,
@@ -20,8 +18,8 @@ from onlineforest._prequential import (
     measure_values,
     read_curve,
 )
-from onlineforest._starting import ChoiceError, Choices, Store, found_forest, started
-from onlineforest._training import (
+from onlineforest._cli.starting import ChoiceError, Choices, Store, found_forest, started
+from onlineforest._cli.training import (
     Position,
     Training,
     TrainingError,
@@ -29,6 +27,8 @@ from onlineforest._training import (
     roles_in,
     wanted_of,
 )
+from onlineforest._tables.columns import Kind, TableError
+from onlineforest._tables.csv_tables import CsvTable
 from support.bits import assert_same_forest
 
 
@@ -204,7 +204,7 @@ def start_of(path, choices, resume=True, folder=None, source="s", from_=None):
 
 
 def saved(path, n_rows, **options):
-    from onlineforest._saving import write_model
+    from onlineforest._models.saving import write_model
 
     training = trained(rows_of(n_rows), new_forest())
     position = {**training.position().as_json(), "source": "s", **options}

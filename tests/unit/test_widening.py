@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from onlineforest import MondrianForestClassifier, MondrianForestRegressor
-from onlineforest._widening import widened
+from onlineforest._models.widening import widened
 from support.bits import assert_same, assert_same_forest
 
 N_LEARNED, N_IN_ALL = 300, 450

@@ -1,0 +1,112 @@
+// How much each feature tells about the values, labels or numbers, measured on points. Knows nothing of Mondrian trees.
+//
+// Scouts are greedy trees: at each node a few features, drawn evenly, are tried with one random cut each, and the best
+// cut is taken, so that scouts come to places where features tell something only together. Every cut that was tried
+// counts for its feature, taken or not: what it takes off the impurity, less what a cut that knows nothing would take
+// off by chance. So a feature that tells nothing has a relevance of at most 0 in expectation.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <numeric>
+#include <span>
+#include <vector>
+
+#include "base/parallel.hpp"
+#include "base/rng.hpp"
+#include "points/columns.hpp"
+#include "points/point_store.hpp"
+
+namespace onlineforest {
+
+// Sends one scout through the points of `order`; adds to `relevance` what the features take off the impurity, per point
+// and as if every feature had been tried everywhere.
+template <class Impurity>
+void scout(Impurity& impurity, Coordinates at, std::span<Slot> order, Rng& rng, std::span<double> relevance,
+           StopProbe& stop) {
+  struct Block {
+    std::size_t begin, end, depth;
+  };
+  constexpr std::size_t most_depth = 40;    // cuts that part off a few points each, as of sparse data, could go on
+  constexpr double tie = 1e-10;             // rounding does not decide: units of the values do not matter
+  constexpr std::size_t fewest_points = 3;  // two points that differ tell nothing: any cut parts them
+  const std::size_t n_features = relevance.size();
+  const auto n_tried = static_cast<std::size_t>(std::ceil(std::cbrt(static_cast<double>(n_features * n_features))));
+  const double share = static_cast<double>(n_features) / static_cast<double>(n_tried * order.size());
+  std::vector<Slot> spare;
+  std::vector<Block> blocks{{0, order.size(), 0}};
+  while (!blocks.empty()) {
+    const Block block = blocks.back();
+    blocks.pop_back();
+    const std::span<Slot> slots = order.subspan(block.begin, block.end - block.begin);
+    if (slots.size() < fewest_points || block.depth == most_depth) continue;
+    const double n = static_cast<double>(slots.size());
+    const double whole = impurity.start(slots);
+    const double by_chance = whole / (n - 1.0);
+    double best = -1.0;
+    std::size_t dimension = 0;
+    float location = 0.0f;
+    // A constant feature is no cut; a few more are drawn in its place.
+    for (std::size_t i = 0, n_cuts = 0; whole > 0.0 && i < 3 * n_tried && n_cuts < n_tried; ++i) {
+      const auto d = static_cast<std::size_t>(rng.uniform() * static_cast<double>(n_features));
+      const Coordinates::Range range = at.range(d, slots);
+      stop.tick(3 * slots.size());
+      if (!(range.lower < range.upper)) continue;
+      ++n_cuts;
+      const float cut = rng.location(range.lower, range.upper);
+      const double gain = at.with_feature(
+          d, [&](auto value) { return impurity.gain(slots, [&](Slot slot) { return value(slot) <= cut; }); });
+      relevance[d] += (gain - by_chance) * share;
+      if (gain > best + tie * std::abs(best)) {
+        best = gain;
+        dimension = d;
+        location = cut;
+      }
+    }
+    impurity.finish(slots);
+    if (best < 0.0) continue;
+    const std::size_t middle = block.begin + at.partition(dimension, location, slots, spare);
+    blocks.push_back({middle, block.end, block.depth + 1});
+    blocks.push_back({block.begin, middle, block.depth + 1});
+  }
+}
+
+// Draws up to `n` of the slots [0, n_points), in random order.
+inline std::vector<Slot> draw_slots(std::size_t n_points, std::size_t n, Rng& rng) {
+  std::vector<Slot> slots(n_points);
+  std::iota(slots.begin(), slots.end(), Slot{0});
+  n = std::min(n, n_points);
+  for (std::size_t i = 0; i < n; ++i) {
+    std::swap(slots[i], slots[i + static_cast<std::size_t>(rng.uniform() * static_cast<double>(n_points - i))]);
+  }
+  slots.resize(n);
+  return slots;
+}
+
+// The relevance of each feature: the mean over scouts, each of which sees up to `most_points` of the points. Positive
+// where there is evidence. Calls make_impurity() once per thread.
+template <class MakeImpurity>
+std::vector<double> measure_relevance(const Columns& columns, std::uint64_t seed, std::size_t n_threads,
+                                      StopSignal& signal, MakeImpurity make_impurity) {
+  constexpr std::size_t n_scouts = 30, most_points = std::size_t{1} << 14;
+  const std::size_t n_features = columns.n_features();
+  std::vector<double> relevance(n_features, 0.0);
+  InOrder<std::vector<double>> scouts;
+  parallel_for(n_scouts, n_threads, signal, [&] {
+    return [&, impurity = make_impurity(), found = std::vector<double>()](std::size_t i, StopProbe& stop) mutable {
+      Rng rng(seed, i);
+      std::vector<Slot> order = draw_slots(columns.n_points(), most_points, rng);
+      std::ranges::sort(order);  // neighbours in memory stay neighbours
+      found.assign(n_features, 0.0);
+      scout(impurity, columns.coordinates(), order, rng, found, stop);
+      scouts.hand_in(i, found, [&](std::size_t, const std::vector<double>& one) {
+        for (std::size_t d = 0; d < n_features; ++d) relevance[d] += one[d] / static_cast<double>(n_scouts);
+      });
+    };
+  });
+  return relevance;
+}
+
+}  // namespace onlineforest

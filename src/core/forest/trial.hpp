@@ -1,0 +1,196 @@
+// Learns some points under several measures and predicts others, to see which measure does best. Knows nothing of what
+// the values are: a subject tells how forests over them learn, lose and are tuned.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <numeric>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "forest/forest.hpp"
+#include "forest/relevance.hpp"
+#include "points/columns.hpp"
+
+namespace onlineforest {
+
+inline constexpr std::size_t kFewestPoints = 40;  // below, nothing is learned about the measure
+inline constexpr std::size_t kTrialPoints = 4096, kTrialTrees = 20;
+inline constexpr std::size_t kTestedOneIn = 4;  // of the points of a trial
+
+// Shares are a power of the relevance. The first is the usual choice, which another must beat clearly; but as long as
+// few points are tested, the last, which believes nothing.
+inline constexpr double kPowers[] = {2.0, 1.0, 0.0};
+inline constexpr std::size_t kFewTested = 256;
+
+inline constexpr double kFloor = 0.01;  // of the cuts go evenly to all features, so that none is lost for good
+
+// Random numbers apart from those of the trees.
+inline constexpr std::uint64_t kSeedOfTrial = 0x7472'6961'6c00'0000u, kSeedOfRelevance = 0x7265'6c65'7661'6e63u;
+
+// Shares in proportion to a power of the relevance; even if there is no evidence at all.
+inline std::vector<double> shares_of(std::span<const double> relevance, double power) {
+  const double largest = std::ranges::max(relevance);
+  std::vector<double> shares(relevance.size(), 1.0);
+  if (power == 0.0 || !(largest > 0.0)) return shares;
+  for (std::size_t d = 0; d < shares.size(); ++d) shares[d] = std::pow(std::max(relevance[d], 0.0) / largest, power);
+  const double mean = std::accumulate(shares.begin(), shares.end(), 0.0) / static_cast<double>(shares.size());
+  for (double& share : shares) share = (1.0 - kFloor) * share / mean + kFloor;
+  return shares;
+}
+
+// The losses of one measure at the points of a trial that were not learned.
+struct Losses {
+  std::vector<double> each;
+
+  double mean() const { return std::accumulate(each.begin(), each.end(), 0.0) / static_cast<double>(each.size()); }
+
+  // Less by more than a standard error of the difference.
+  bool clearly_less_than(const Losses& other) const {
+    const double difference = other.mean() - mean();
+    double squares = 0.0;
+    for (std::size_t i = 0; i < each.size(); ++i) {
+      const double deviation = other.each[i] - each[i] - difference;
+      squares += deviation * deviation;
+    }
+    return difference > std::sqrt(squares) / static_cast<double>(each.size());
+  }
+};
+
+// The place of the least losses, if they are clearly less than the usual ones; else the usual place.
+inline std::size_t best_of(std::span<const Losses> losses, std::size_t usual) {
+  const auto least = std::ranges::min_element(losses, {}, &Losses::mean);
+  return least->clearly_less_than(losses[usual]) ? static_cast<std::size_t>(least - losses.begin()) : usual;
+}
+
+// How something is tuned, and how it does then.
+template <class Tuning>
+struct Tuned {
+  Tuning tuning;
+  Losses losses;
+};
+
+template <class Value>
+PointStore<Value> subset(const PointStore<Value>& points, std::span<const Slot> slots) {
+  PointStore<Value> some(points.n_features());
+  for (const Slot slot : slots) {
+    const Value value = points.value(slot);
+    some.append(std::span(points.row(slot), points.n_features()), std::span(&value, 1));
+  }
+  return some;
+}
+
+// Points drawn at random, and which of them are learned and which tested.
+struct Split {
+  Split(std::size_t n_points, std::size_t most_tested, Rng& rng) : slots(draw_slots(n_points, kTrialPoints, rng)) {
+    n_tested = std::min(slots.size() / kTestedOneIn, most_tested);
+  }
+
+  std::span<const Slot> tested() const { return std::span(slots).first(n_tested); }
+  std::span<const Slot> learned() const { return std::span(slots).subspan(n_tested); }
+
+  std::vector<Slot> slots;
+  std::size_t n_tested;
+};
+
+// A function of the points and the options alone; the threads do not matter.
+template <class Subject>
+class Trial {
+ public:
+  using Forest = typename Subject::Forest;
+  using Points = typename Forest::Points;
+  using Options = typename Forest::Options;
+  using Tuning = typename Subject::Tuning;
+
+  Trial(const Subject& subject, const Points& points, const Options& options, std::size_t n_threads, StopSignal& signal)
+      : subject_(subject),
+        options_(subject.fixed(options)),
+        n_threads_(n_threads),
+        signal_(signal),
+        rng_(options.seed ^ kSeedOfTrial, points.size()),
+        split_(points.size(), subject.most_tested(), rng_),
+        tested_(subset(points, split_.tested())),
+        learned_(subset(points, split_.learned())),
+        powers_(kPowers) {
+    options_.n_trees = std::min(options_.n_trees, kTrialTrees);
+    options_.held = {};  // every part of a forest has the same trial
+    options_.keep = {};
+    if (options.weight_rule != WeightRule::kLearned) powers_ = powers_.last(1);
+  }
+
+  struct Result {
+    double power;
+    Tuning tuning;
+  };
+
+  Result run() {
+    const Columns columns(learned_, learned_.size());
+    std::vector<double> relevance(learned_.n_features(), 1.0);
+    if (powers_.size() > 1) {
+      relevance = subject_.relevance(learned_, columns, rng_.next(), n_threads_, signal_);
+      if (!(std::ranges::max(relevance) > 0.0)) powers_ = powers_.last(1);
+    }
+    options_.seed = rng_.next();
+    std::deque<Forest> forests;
+    std::vector<Tuned<Tuning>> starts;
+    std::vector<Losses> of_powers;
+    for (const double power : powers_) {
+      Forest& forest = forests.emplace_back(options_with(shares_of(relevance, power), columns.box()));
+      subject_.learn(forest, learned_, n_threads_, stop_requested());
+      starts.push_back(subject_.start(starts.empty() ? nullptr : &starts.front(), evaluate(forest)));
+      of_powers.push_back(starts.back().losses);
+    }
+    const std::size_t best = best_of(of_powers, tested_.size() < kFewTested ? of_powers.size() - 1 : 0);
+    return {powers_[best], subject_.finish(starts[best], evaluate(forests[best]))};
+  }
+
+ private:
+  StopRequested stop_requested() {
+    return [this] {
+      signal_.poll();
+      return signal_.stopped();
+    };
+  }
+
+  // How a forest does when tuned.
+  auto evaluate(Forest& forest) {
+    return [this, &forest](const Tuning& tuning) {
+      return subject_.losses(forest, tested_, tuning, n_threads_, stop_requested());
+    };
+  }
+
+  Options options_with(std::span<const double> shares, BoxView box) const {
+    Options options = options_;
+    if (options.weight_rule == WeightRule::kLearned) {
+      options.weight_rule = WeightRule::kFixed;
+      options.weights = weights_of(shares, box);
+    }
+    return options;
+  }
+
+  const Subject& subject_;
+  Options options_;
+  std::size_t n_threads_;
+  StopSignal& signal_;
+  Rng rng_;
+  Split split_;
+  Points tested_, learned_;
+  std::span<const double> powers_;
+};
+
+// The shares of the features, from all points.
+template <class Subject, class Points>
+std::vector<double> learned_shares(const Subject& subject, const Points& points, double power, std::uint64_t seed,
+                                   std::size_t n_threads, StopSignal& signal) {
+  if (power == 0.0) return std::vector<double>(points.n_features(), 1.0);
+  StopProbe stop(signal, true);
+  const Columns columns(points, points.size(), [&stop](std::size_t n) { stop.tick(n); });
+  seed = Rng(seed ^ kSeedOfRelevance, points.size()).next();
+  return shares_of(subject.relevance(points, columns, seed, n_threads, signal), power);
+}
+
+}  // namespace onlineforest

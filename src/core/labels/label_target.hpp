@@ -1,0 +1,215 @@
+// What a classification tree keeps about labels, and when a block may pause. Knows nothing of boxes, cuts or times.
+//
+// Interpolated Kneser-Ney smoothing (the paper's appendix A) sets tab_jk = min(c_jk, 1), and c_jk of an internal
+// node counts the children that hold label k. So an internal node needs only the set of the labels below it, and
+// only leaves have counts: a leaf of one label its number of points, a mixed leaf a block of counts, in the order
+// of its set.
+//
+// What every kind of target offers to the tree: Value, Prior, kFromChildren, kKeepsOrder, size, empty_copy,
+// set_measure, set_time, expect_nodes, reserve_nodes, truncate, may_pause, is_paused, stays_paused, is_small, is_mixed,
+// add_to_leaf, remove_from_leaf, remove_one, combine, move, clear, nbytes; and absorb, absorb_one unless kFromChildren.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "base/block_arena.hpp"
+#include "labels/label_sets.hpp"
+#include "points/point_store.hpp"
+#include "process/measure.hpp"
+
+namespace onlineforest {
+
+struct LabelPrior {
+  double leaf_discount = 0.0;  // the least d_j of a leaf
+
+  bool operator==(const LabelPrior&) const = default;
+};
+
+class LabelTarget {
+ public:
+  using Value = Label;
+  using Prior = LabelPrior;
+  using Points = PointStore<Value>;
+  using Slots = std::span<const Slot>;
+
+  // Whether one more value below an internal node makes it to be set anew from its children. Not here: values pass
+  // through from above.
+  static constexpr bool kFromChildren = false;
+  // Whether the order in which the values of a leaf are added matters.
+  static constexpr bool kKeepsOrder = false;
+
+  explicit LabelTarget(std::int32_t min_samples_split) : min_samples_split_(min_samples_split) {}
+
+  // A target without nodes, with the same rule and the same room for classes.
+  LabelTarget empty_copy() const {
+    LabelTarget copy(min_samples_split_);
+    copy.sets_ = sets_.empty_copy();
+    return copy;
+  }
+
+  // What is kept depends on neither.
+  void set_measure(const MeasureWith<LabelPrior>&) {}
+  void set_time(NodeIndex, double) {}
+
+  void reserve_classes(std::int32_t n_classes) { sets_.reserve_classes(n_classes); }
+
+  void expect_nodes(std::size_t n_nodes) { sets_.expect_nodes(n_nodes); }
+
+  void reserve_nodes(std::size_t n_nodes) { sets_.reserve_nodes(n_nodes); }
+
+  // The pausing rule: all labels equal, or fewer points than min_samples_split. A function of the set of points
+  // alone, and hereditary, so that pausing only postpones draws.
+  // Differs from the paper: it has the first half of the rule.
+  bool may_pause(const Points& points, Slots slots) const {
+    return is_small(slots.size()) || all_equal(points, slots, points.value(slots.front()));
+  }
+
+  bool is_small(std::size_t n) const { return n < static_cast<std::size_t>(min_samples_split_); }
+
+  bool is_paused(NodeIndex leaf, std::int32_t n_points) const {
+    return is_small(static_cast<std::size_t>(n_points)) || sets_.size(leaf) == 1;
+  }
+
+  // Whether a paused leaf may stay so when it receives more points.
+  bool stays_paused(NodeIndex leaf, const Node& node, const Points& points, Slots more) const {
+    if (is_small(static_cast<std::size_t>(node.n_points) + more.size())) return true;
+    const Label label = points.value(more.front());
+    return sets_.size(leaf) == 1 && sets_.contains(leaf, label) && all_equal(points, more, label);
+  }
+
+  // Adds points to a leaf that holds `n_points` (0: a new one), one of which is given.
+  void add_to_leaf(NodeIndex leaf, std::int32_t n_points, Slot, const Points& points, Slots slots) {
+    for (const Slot slot : slots) add_one(leaf, n_points++, points.value(slot));
+  }
+
+  // Takes a point out of a leaf; the slots that others() returns stay, at least one.
+  template <class Others>
+  void remove_from_leaf(NodeIndex leaf, const Points&, Label label, std::int32_t, Others) {
+    const BlockArena::Offset old = counts(leaf);
+    if (old == kNoCounts) return;  // all are of this label
+    const std::uint32_t position = sets_.rank(leaf, label), size = sets_.size(leaf);
+    if (--arena_.data(old)[position] > 0) return;
+    if (size == 2) {  // no longer mixed
+      arena_.release(old, 2);
+      set_counts(leaf, kNoCounts);
+    } else {
+      set_counts(leaf, arena_.erase(old, size, position));
+    }
+    sets_.erase(leaf, label);
+  }
+
+  // How many values are kept of a node.
+  std::size_t size(NodeIndex j) const { return sets_.size(j); }
+
+  // Whether a leaf holds different values.
+  bool is_mixed(NodeIndex leaf) const { return sets_.size(leaf) > 1; }
+
+  // Takes the last nodes away, which hold nothing.
+  void truncate(std::size_t n_nodes) {
+    sets_.truncate(n_nodes);
+    if (counts_.size() > n_nodes) counts_.resize(n_nodes);
+  }
+
+  // Adds the labels of points that pass through an internal node.
+  void absorb(NodeIndex j, const Points& points, Slots slots) {
+    for (const Slot slot : slots) absorb_one(j, points.value(slot));
+  }
+
+  // Adds one label to an internal node; false if it was there before.
+  bool absorb_one(NodeIndex j, Label label) {
+    if (sets_.contains(j, label)) return false;
+    sets_.insert(j, label);
+    return true;
+  }
+
+  // Sets an internal node from its children.
+  void combine(NodeIndex j, NodeIndex left, NodeIndex right) { sets_.assign_union(j, left, right); }
+
+  // Sets an internal node from its children, one of which has lost a point of this label; false if it still holds the
+  // label.
+  bool remove_one(NodeIndex j, NodeIndex left, NodeIndex right, Label label) {
+    if (sets_.contains(left, label) || sets_.contains(right, label)) return false;
+    sets_.erase(j, label);
+    return true;
+  }
+
+  // Forgets what a leaf holds.
+  void clear(NodeIndex leaf) {
+    if (counts(leaf) != kNoCounts) arena_.release(counts(leaf), sets_.size(leaf));
+    set_counts(leaf, kNoCounts);
+    sets_.clear(leaf);
+  }
+
+  // Gives what a node holds to another, which holds nothing.
+  void move(NodeIndex from, NodeIndex to) {
+    sets_.move(from, to);
+    set_counts(to, counts(from));
+    set_counts(from, kNoCounts);
+  }
+
+  std::size_t nbytes() const { return sets_.nbytes() + counts_.capacity() * sizeof(counts_[0]) + arena_.nbytes(); }
+
+  const LabelSets& sets() const { return sets_; }
+
+  // f(label, count) for each label of a leaf of `n_points`, in increasing order.
+  template <class F>
+  void for_each_count(NodeIndex leaf, std::int32_t n_points, F f) const {
+    if (counts(leaf) == kNoCounts) {
+      sets_.for_each(leaf, [&](Label label) { f(label, static_cast<std::uint32_t>(n_points)); });
+    } else {
+      const std::uint32_t* count = arena_.data(counts(leaf));
+      sets_.for_each(leaf, [&](Label label) { f(label, *count++); });
+    }
+  }
+
+ private:
+  static constexpr BlockArena::Offset kNoCounts = ~BlockArena::Offset{0};
+
+  static bool all_equal(const Points& points, Slots slots, Label label) {
+    for (const Slot slot : slots) {
+      if (points.value(slot) != label) return false;
+    }
+    return true;
+  }
+
+  void add_one(NodeIndex leaf, std::int32_t n_points, Label label) {
+    const BlockArena::Offset old = counts(leaf);
+    if (sets_.contains(leaf, label)) {
+      if (old != kNoCounts) ++arena_.data(old)[sets_.rank(leaf, label)];
+      return;
+    }
+    const std::uint32_t position = sets_.rank(leaf, label);
+    if (old != kNoCounts) {
+      set_counts(leaf, arena_.insert(old, sets_.size(leaf), position, 1));
+    } else if (n_points > 0) {  // turns mixed
+      const BlockArena::Offset fresh = arena_.allocate(2);
+      arena_.data(fresh)[position] = 1;
+      arena_.data(fresh)[1 - position] = static_cast<std::uint32_t>(n_points);
+      set_counts(leaf, fresh);
+    }
+    sets_.insert(leaf, label);
+  }
+
+  BlockArena::Offset counts(NodeIndex j) const {
+    const std::size_t index = static_cast<std::size_t>(j);
+    return index < counts_.size() ? counts_[index] : kNoCounts;
+  }
+
+  void set_counts(NodeIndex j, BlockArena::Offset offset) {
+    const std::size_t index = static_cast<std::size_t>(j);
+    if (index >= counts_.size()) {
+      if (offset == kNoCounts) return;
+      resize_tightly(counts_, index + 1, kNoCounts);
+    }
+    counts_[index] = offset;
+  }
+
+  std::int32_t min_samples_split_;
+  LabelSets sets_;
+  std::vector<BlockArena::Offset> counts_;  // kNoCounts but for mixed leaves, and for nodes beyond the last of those
+  BlockArena arena_;
+};
+
+}  // namespace onlineforest

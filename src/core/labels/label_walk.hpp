@@ -1,0 +1,190 @@
+// The predictive distribution over labels at a point: Algorithm 8 of the paper, on the way of a walk.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "labels/label_target.hpp"
+#include "tree/tree.hpp"
+#include "tree/walk.hpp"
+
+namespace onlineforest {
+
+// d_j = exp(-gamma Delta_j): how much of a node's distribution is its parent's.
+inline double discount_of(double discount_rate, double duration) {
+  return discount_rate > 0.0 ? std::exp(-discount_rate * duration) : 1.0;
+}
+
+// The mass that branches off at a step: the part that stays with the labels of its node, and the part that goes on to
+// the parent's distribution. With T the time of branching off that is E[exp(-gamma T)], truncated to the step's
+// duration: eta / (eta + gamma) (1 - exp(-(eta + gamma) Delta)) of the mass that arrived. eta > 0.
+struct Separated {
+  Separated() = default;
+  Separated(double separation_rate, double discount_rate, double arrived, double left, double discount)
+      : to_parent(std::min(separation_rate / (separation_rate + discount_rate) * (arrived - left * discount),
+                           arrived - left)),
+        here(arrived - left - to_parent) {}
+
+  double to_parent = 0.0, here = 0.0;
+};
+
+// Adds up the distributions of trees. Scratch memory of one worker, reused from tree to tree.
+//
+// Each posterior mean on the way mixes the label sets of the nodes above it. So only scalars are kept per step: one
+// pass down finds the mass that branches off at each, one pass up the mass that rests on each set S_j and on the
+// labels both its children hold; what is left goes to the parent, and above the root evenly to all classes. The sets
+// lie in one another, so each label is then visited once.
+class LabelWalk {
+ public:
+  // A sum has a number per class, and one for what is spread evenly over all of them.
+  static std::size_t width(std::int32_t n_classes) { return static_cast<std::size_t>(n_classes) + 1; }
+
+  // Adds the distributions of the trees at the rows to `sums`, tree by tree, each number of a tree at once: so sums
+  // over some of the trees can be taken up by others. Calls on_row(work) after each row with the numbers touched,
+  // roughly.
+  template <class OnRow>
+  void add_predictions(std::span<const Tree<LabelTarget>> trees, const PointStore<Label>& points, const Queries& rows,
+                       std::int32_t n_classes, double* sums, OnRow on_row) {
+    const std::size_t k = static_cast<std::size_t>(n_classes);
+    if (of_nodes_.size() < k) of_nodes_.resize(k, 0.0);
+    walk_.walk_trees(trees, points, rows, [&](const Tree<LabelTarget>& tree) {
+      levels_.clear();
+      return [&](const Way& way) {
+        double* const sum = sums + way.row * width(n_classes);
+        sum[k] += add(tree, way, std::span(sum, k));
+        on_row(way.steps.size() * points.n_features() + k);
+      };
+    });
+  }
+
+  // Turns sums over `n_trees` trees into mean probabilities, n_classes per row.
+  static void finish(std::vector<double>& sums, std::int32_t n_classes, double n_trees) {
+    const std::size_t k = static_cast<std::size_t>(n_classes), n_rows = sums.size() / width(n_classes);
+    for (std::size_t i = 0; i < n_rows; ++i) {
+      const double* const sum = sums.data() + i * width(n_classes);
+      const double to_each = sum[k] / static_cast<double>(k);
+      for (std::size_t c = 0; c < k; ++c) sums[i * k + c] = (sum[c] + to_each) / n_trees;
+    }
+    sums.resize(n_rows * k);
+  }
+
+ private:
+  // What the posterior mean of a step's node makes of a mass of 1.
+  struct Level {
+    bool is_known = false;
+    double decay;      // exp(-gamma Delta_j)
+    double discount;   // d_j: the same, but for leaves
+    double n_labels;   // |S_j|
+    double per_count;  // 1 / c_j
+    double to_parent;  // d_j |S_j| / c_j
+    // What the row at hand brings.
+    Separated separated;
+    double to_each_label = 0.0;
+  };
+
+  Level& level(const Tree<LabelTarget>& tree, const Way& way, std::size_t k) {
+    Level& level = levels_[k];
+    if (!level.is_known) {
+      const NodeIndex j = way.steps[k].node;
+      const Node& node = tree.nodes()[j];
+      const LabelSets& sets = tree.target().sets();
+      level.is_known = true;
+      level.decay = discount_of(tree.measure().discount_rate, way.steps[k].duration);
+      level.discount = node.is_leaf() ? std::max(level.decay, tree.measure().prior.leaf_discount) : level.decay;
+      level.n_labels = sets.size(j);
+      const double count = node.is_leaf() ? static_cast<double>(node.n_points)
+                                          : level.n_labels + sets.size_common(node.left, node.right());
+      level.per_count = 1.0 / count;
+      level.to_parent = level.discount * level.n_labels / count;
+    }
+    return level;
+  }
+
+  // Returns the mass that goes beyond the root, and what became too little to be told apart.
+  double add(const Tree<LabelTarget>& tree, const Way& way, std::span<double> sums) {
+    levels_.resize(std::min(levels_.size(), way.n_shared));
+    levels_.resize(way.steps.size());
+    double mass = separate(tree, way);
+
+    std::size_t top = way.steps.size();
+    while (top > 0 && (mass >= kNegligibleMass || top > way.first_outside)) {
+      --top;
+      Level& here = level(tree, way, top);
+      here.to_each_label = 0.0;
+      double to_parent = 0.0;
+      if (top >= way.first_outside) {
+        here.to_each_label = here.separated.here / here.n_labels;
+        to_parent = here.separated.to_parent;
+      }
+      if (mass >= kNegligibleMass) {
+        here.to_each_label += add_posterior_mean(tree, way.steps[top].node, here, mass);
+        to_parent += mass * here.to_parent;
+      } else {
+        to_parent += mass;
+      }
+      mass = to_parent;
+    }
+    add_to_labels(tree, way, top, sums);
+    return mass;
+  }
+
+  // Finds the mass that branches off at each step; returns the mass that never does.
+  double separate(const Tree<LabelTarget>& tree, const Way& way) {
+    const double discount_rate = tree.measure().discount_rate;
+    double hazard = 0.0, arrived = 1.0;
+    for (std::size_t k = way.first_outside; k < way.steps.size(); ++k) {
+      const double rate = way.separation_rates[k];
+      Level& here = level(tree, way, k);
+      hazard += rate * way.steps[k].duration;
+      const double left = std::exp(-hazard);
+      here.separated = Separated(rate, discount_rate, arrived, left, here.decay);
+      arrived = left;
+    }
+    return arrived;
+  }
+
+  // Adds what lies on counts, or on labels that both children hold; returns what lies on each label of the set.
+  double add_posterior_mean(const Tree<LabelTarget>& tree, NodeIndex j, const Level& here, double mass) {
+    const Node& node = tree.nodes()[j];
+    const double per_count = mass * here.per_count;
+    if (node.is_leaf()) {
+      tree.target().for_each_count(j, node.n_points, [&](Label label, std::uint32_t count) {
+        of_nodes_[static_cast<std::size_t>(label)] += per_count * (count - here.discount);
+      });
+      return 0.0;
+    }
+    tree.target().sets().for_each_common(node.left, node.right(),
+                                         [&](Label label) { of_nodes_[static_cast<std::size_t>(label)] += per_count; });
+    return per_count * (1.0 - here.discount);
+  }
+
+  // A label of a set gets what lies on each label of it and of all sets around it, and what lies on it alone: no other
+  // labels have such, for the set at the top holds all those below.
+  void add_to_labels(const Tree<LabelTarget>& tree, const Way& way, std::size_t top, std::span<double> sums) {
+    const LabelSets& sets = tree.target().sets();
+    double sum = 0.0;
+    const auto add_sum = [&](Label label) {
+      double& alone = of_nodes_[static_cast<std::size_t>(label)];
+      sums[static_cast<std::size_t>(label)] += alone + sum;
+      alone = 0.0;
+    };
+    for (std::size_t k = top; k < way.steps.size(); ++k) {
+      sum += levels_[k].to_each_label;
+      if (k + 1 < way.steps.size()) {
+        sets.for_each_only_in(way.steps[k].node, way.steps[k + 1].node, add_sum);
+      } else {
+        sets.for_each(way.steps[k].node, add_sum);
+      }
+    }
+  }
+
+  SetWalk walk_;
+  std::vector<Level> levels_;
+  std::vector<double> of_nodes_;  // what lies on a label alone, of the row at hand; else 0
+};
+
+}  // namespace onlineforest

@@ -1,0 +1,47 @@
+#include "numbers/calibration.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+
+namespace onlineforest {
+
+namespace {
+
+constexpr double kLeastScale = 1e-6;
+constexpr double kExtremeLevel = 1e-12;  // no law is asked for a quantile beyond
+
+}  // namespace
+
+double Calibration::level(double q) const {
+  if (levels.empty()) return q;
+  // A straight line between the levels: of n, the i-th has a share i / (n + 1) below it. And from 0 to 1.
+  const double place = q * static_cast<double>(levels.size() + 1);
+  const std::size_t below = std::min(static_cast<std::size_t>(place), levels.size());
+  const double low = below == 0 ? 0.0 : levels[below - 1], high = below == levels.size() ? 1.0 : levels[below];
+  return std::clamp(low + (place - static_cast<double>(below)) * (high - low), kExtremeLevel, 1.0 - kExtremeLevel);
+}
+
+Calibration most_likely(std::span<const double> errors, std::span<const double> variances) {
+  constexpr double noises[] = {0.0,  0.0001, 0.0003, 0.001, 0.003, 0.006, 0.01, 0.02,
+                               0.03, 0.06,   0.1,    0.2,   0.3,   0.6,   1.0};
+  const double n = static_cast<double>(errors.size());
+  std::vector<Calibration> candidates;
+  std::vector<double> losses;
+  for (const double noise : noises) {
+    double squares = 0.0, logarithms = 0.0;
+    for (std::size_t i = 0; i < errors.size(); ++i) {
+      squares += errors[i] * errors[i] / (variances[i] + noise);
+      logarithms += std::log(variances[i] + noise);
+    }
+    squares = std::max(squares, n * kLeastScale * kLeastScale);
+    candidates.push_back({std::sqrt(squares / n), noise, {}});
+    losses.push_back(logarithms + n * std::log(squares / n));
+  }
+  // Where all variances are much the same, noise is as likely as scale; but noise would hide where they are not.
+  const double enough = std::ranges::min(losses) + 4.0;  // twice the logarithm of the likelihood
+  return candidates[static_cast<std::size_t>(std::ranges::find_if(losses, [&](double loss) { return loss <= enough; }) -
+                                             losses.begin())];
+}
+
+}  // namespace onlineforest

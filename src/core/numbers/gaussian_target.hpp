@@ -1,0 +1,197 @@
+// What a regression tree keeps about the values below its nodes, and when a block may pause. Knows nothing of boxes or
+// cuts.
+//
+// Every node has a mean mu_j. Above the root it is 0; along an edge that lasts from time a to time b it moves by a
+// normal of variance prior_variance (exp(-gamma a) - exp(-gamma b)); a value is the mean of its leaf and noise. All in
+// units of what the trend leaves of the values.
+// Differs from Lakshminarayanan, Roy and Teh (2016): exp instead of the logistic function, so that what depends on the
+// time of a branch has a closed form.
+//
+// Kept is the belief about mu_j from the values below j, a normal. It depends on the subtree alone. The variance of the
+// edge above is added when it is read, for the edge changes when a node is put above.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "numbers/trend.hpp"
+#include "points/point_store.hpp"
+#include "process/measure.hpp"
+#include "tree/node_store.hpp"
+
+namespace onlineforest {
+
+struct Belief {
+  double mean = 0.0, variance = 0.0;
+};
+
+// What two independent beliefs about the same mean make together. One of them may be sure, or both.
+inline Belief combined(Belief a, Belief b) {
+  const double total = a.variance + b.variance;
+  const double share = total > 0.0 ? a.variance / total : 0.5;  // of b
+  return {a.mean + share * (b.mean - a.mean), share * b.variance};
+}
+
+// The largest size of a value: squares of it are numbers.
+inline constexpr double kLargestValue = 1e150;
+inline constexpr double kLargestTrendVariance = 1e20;
+inline constexpr double kLargestResidual = 1e50;  // of a value, in units of the scale; beyond, the scale is out of date
+
+struct GaussianPrior {
+  Trend trend;
+  double scale = 0.0;           // standard deviation of what the trend leaves; 0 if nothing
+  double noise = 1.0;           // variance of a value around the mean of its leaf, in units of scale^2; up to 1
+  double trend_variance = 0.0;  // of the trend itself over the points, in units of scale^2
+
+  double prior_variance() const { return 1.0 - noise; }
+
+  // A value less what is expected, in units of the scale.
+  double residual(double value, double expected) const { return scale > 0.0 ? (value - expected) / scale : 0.0; }
+
+  bool operator==(const GaussianPrior&) const = default;
+};
+
+class GaussianTarget {
+ public:
+  using Value = double;
+  using Prior = GaussianPrior;
+  using Points = PointStore<Value>;
+  using Slots = std::span<const Slot>;
+
+  static constexpr bool kFromChildren = true, kKeepsOrder = true;  // see LabelTarget
+
+  explicit GaussianTarget(std::int32_t min_samples_split) : min_samples_split_(min_samples_split) {}
+
+  // Without a measure.
+  GaussianTarget empty_copy() const { return GaussianTarget(min_samples_split_); }
+
+  // What is kept of all nodes is out of date then. The measure must stay in place.
+  void set_measure(const MeasureWith<GaussianPrior>& measure) {
+    prior_ = &measure.prior;
+    discount_rate_ = measure.discount_rate;
+  }
+
+  // The split time of a node.
+  void set_time(NodeIndex j, double time) { state(j).fade = fade_at(time); }
+
+  void expect_nodes(std::size_t n_nodes) { states_.reserve(n_nodes); }
+
+  void reserve_nodes(std::size_t n_nodes) {
+    if (states_.size() < n_nodes) resize_tightly(states_, n_nodes, State());
+  }
+
+  // The pausing rule: all values equal, or fewer points than min_samples_split.
+  bool may_pause(const Points& points, Slots slots) const {
+    return is_small(slots.size()) || all_equal(points, slots, points.value(slots.front()));
+  }
+
+  bool is_small(std::size_t n) const { return n < static_cast<std::size_t>(min_samples_split_); }
+
+  bool is_paused(NodeIndex leaf, std::int32_t n_points) const {
+    return is_small(static_cast<std::size_t>(n_points)) || !state(leaf).is_mixed;
+  }
+
+  bool stays_paused(NodeIndex leaf, const Node& node, const Points& points, Slots more) const {
+    if (is_small(static_cast<std::size_t>(node.n_points) + more.size())) return true;
+    return !state(leaf).is_mixed && all_equal(points, more, points.value(node.first_point));
+  }
+
+  // Adds points to a leaf that holds `n_points` (0: a new one), one of which is given.
+  void add_to_leaf(NodeIndex leaf, std::int32_t n_points, Slot one, const Points& points, Slots slots) {
+    State& s = state(leaf);
+    for (const Slot slot : slots) {
+      const double value = points.value(slot);
+      if (n_points++ == 0) {
+        one = slot;
+        s.belief.mean = 0.0;
+        s.is_mixed = false;
+      } else if (value != points.value(one)) {
+        s.is_mixed = true;
+      }
+      s.belief.mean += (prior_->residual(value, points.expected(slot)) - s.belief.mean) / n_points;
+    }
+    s.belief.variance = prior_->noise / n_points;
+  }
+
+  // Takes a point out of a leaf; the slots that others() returns stay, `n_left` of them, at least one. Set anew from
+  // them, for what is taken out of a mean leaves its error behind; unless all are the same.
+  template <class Others>
+  void remove_from_leaf(NodeIndex leaf, const Points& points, double, std::int32_t n_left, Others others) {
+    if (!state(leaf).is_mixed && prior_->trend.is_constant()) {
+      state(leaf).belief.variance = prior_->noise / n_left;
+      return;
+    }
+    clear(leaf);
+    add_to_leaf(leaf, 0, kNoSlot, points, others());
+  }
+
+  std::size_t size(NodeIndex) const { return 1; }
+
+  bool is_mixed(NodeIndex leaf) const { return state(leaf).is_mixed; }
+
+  void truncate(std::size_t n_nodes) { states_.resize(n_nodes); }
+
+  // Sets an internal node from its children.
+  void combine(NodeIndex j, NodeIndex left, NodeIndex right) {
+    state(j).belief = combined(message(left, state(j).fade), message(right, state(j).fade));
+  }
+
+  // The same when a child has lost a point, which always makes a difference.
+  bool remove_one(NodeIndex j, NodeIndex left, NodeIndex right, double) {
+    combine(j, left, right);
+    return true;
+  }
+
+  void clear(NodeIndex leaf) {
+    state(leaf).belief = {};
+    state(leaf).is_mixed = false;
+  }
+
+  // Gives what a node holds to another.
+  void move(NodeIndex from, NodeIndex to) { state(to) = state(from); }
+
+  std::size_t nbytes() const { return states_.capacity() * sizeof(State); }
+
+  // exp(-gamma t): how much of the prior variance is still to come at time t.
+  double fade_at(double time) const { return discount_rate_ > 0.0 ? std::exp(-discount_rate_ * time) : 1.0; }
+
+  [[gnu::always_inline]] void prefetch_state(NodeIndex j) const { prefetch(&state(j)); }
+
+  double fade(NodeIndex j) const { return state(j).fade; }  // at the split time
+  const Belief& belief(NodeIndex j) const { return state(j).belief; }
+
+  // The variance of an edge, from how much was still to come at its beginning and its end.
+  double edge_variance(double from, double to) const { return prior_->prior_variance() * (from - to); }
+
+  // What the values below j tell about a mean above it.
+  Belief message(NodeIndex j, double fade_above) const { return message(belief(j), fade(j), fade_above); }
+  Belief message(Belief below, double fade_below, double fade_above) const {
+    return {below.mean, below.variance + edge_variance(fade_above, fade_below)};
+  }
+
+ private:
+  struct State {
+    Belief belief;
+    double fade = 0.0;
+    bool is_mixed = false;  // a leaf that holds different values
+  };
+
+  static bool all_equal(const Points& points, Slots slots, double value) {
+    for (const Slot slot : slots) {
+      if (points.value(slot) != value) return false;
+    }
+    return true;
+  }
+
+  State& state(NodeIndex j) { return states_[static_cast<std::size_t>(j)]; }
+  const State& state(NodeIndex j) const { return states_[static_cast<std::size_t>(j)]; }
+
+  std::int32_t min_samples_split_;
+  const GaussianPrior* prior_ = nullptr;
+  double discount_rate_ = 0.0;
+  std::vector<State> states_;
+};
+
+}  // namespace onlineforest

@@ -1,0 +1,47 @@
+// The variance of numbers, for the estimate of relevance. Knows nothing of trees.
+#pragma once
+
+#include <cstddef>
+#include <span>
+
+#include "base/types.hpp"
+
+namespace onlineforest {
+
+// The variance of numbers, times the number of points: sum y^2 - (sum y)^2 / n.
+class VarianceImpurity {
+ public:
+  // The value of each slot; of about unit size, around 0.
+  explicit VarianceImpurity(std::span<const double> values) : values_(values) {}
+
+  double start(std::span<const Slot> slots) {
+    n_ = static_cast<double>(slots.size());
+    mean_ = 0.0;
+    for (const Slot slot : slots) mean_ += value(slot);
+    mean_ /= n_;
+    double squares = 0.0;
+    for (const Slot slot : slots) squares += (value(slot) - mean_) * (value(slot) - mean_);
+    return squares;
+  }
+
+  void finish(std::span<const Slot>) {}
+
+  template <class IsLeft>
+  double gain(std::span<const Slot> slots, IsLeft is_left) {
+    double n = 0.0, sum = 0.0;
+    for (const Slot slot : slots) {
+      const double one = is_left(slot) ? 1.0 : 0.0;
+      n += one;
+      sum += one * (value(slot) - mean_);
+    }
+    return sum * sum / n + sum * sum / (n_ - n);  // the sum on the right is the same but for its sign
+  }
+
+ private:
+  double value(Slot slot) const { return values_[static_cast<std::size_t>(slot)]; }
+
+  std::span<const double> values_;
+  double n_ = 0.0, mean_ = 0.0;
+};
+
+}  // namespace onlineforest

@@ -1,0 +1,174 @@
+// The points learned so far, kept once for all trees of a forest. Knows nothing of trees.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+#include <limits>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+#include "base/types.hpp"
+#include "points/box.hpp"
+#include "points/missing_cells.hpp"
+
+namespace onlineforest {
+
+// A point that gets another slot.
+struct Move {
+  Slot from, to;
+};
+
+// How the points of `n` slots close ranks when some of them, in decreasing order, are gone: the last take their place.
+inline std::vector<Move> moves_after(std::span<const Slot> gone, std::size_t n) {
+  std::vector<Move> moves;
+  Slot last = static_cast<Slot>(n) - 1;
+  std::size_t next = 0;  // of those gone, the largest that is not behind the last yet
+  for (std::size_t i = gone.size(); i > next; --i) {
+    while (next < i && gone[next] == last) {
+      ++next;
+      --last;
+    }
+    if (next == i) break;
+    moves.push_back({last--, gone[i - 1]});
+  }
+  return moves;
+}
+
+// Layout: row-major float32 rows, one after the other, and beside them one value (label or number) per point. Rows come
+// with NaN where a value is missing; something finite stands there instead, 0 until it is set, and it is known which.
+template <class Value>
+class PointStore {
+ public:
+  // A tree has up to two nodes per point, numbered by a Slot's type.
+  static constexpr std::size_t kMostPoints = std::numeric_limits<Slot>::max() / 2;
+
+  explicit PointStore(std::size_t n_features) : n_features_(n_features) {}
+
+  std::size_t n_features() const { return n_features_; }
+  std::size_t size() const { return values_.size(); }
+
+  const float* row(Slot slot) const { return rows_.data() + static_cast<std::size_t>(slot) * n_features_; }
+  BoxView box(Slot slot) const { return {row(slot), row(slot)}; }
+  Value value(Slot slot) const { return values_[static_cast<std::size_t>(slot)]; }
+
+  // What a prior expects of a number; 0 until it was set.
+  double expected(Slot slot) const { return expected_[static_cast<std::size_t>(slot)]; }
+
+  // Sets what is expected of the points from `first` on: at(row). Takes no memory.
+  template <class At>
+  void set_expected(std::size_t first, At at) {
+    for (std::size_t i = first; i < size(); ++i) expected_[i] = at(row(static_cast<Slot>(i)));
+  }
+
+  bool is_missing(Slot slot, std::size_t feature) const {
+    return missing_.contains(static_cast<std::size_t>(slot), feature);
+  }
+  const MissingCells& missing() const { return missing_; }
+
+  // Sets what stands in the place of a missing value.
+  void fill(Slot slot, std::size_t feature, float value) {
+    rows_[static_cast<std::size_t>(slot) * n_features_ + feature] = value;
+  }
+
+  // The row as it was given: NaN where a value is missing. What stands there is not read: it may just be set.
+  void copy_given(Slot slot, std::span<float> row) const {
+    const float* const kept = this->row(slot);
+    for (std::size_t d = 0; d < n_features_; ++d) {
+      row[d] = is_missing(slot, d) ? std::numeric_limits<float>::quiet_NaN() : kept[d];
+    }
+  }
+
+  // Exchanges all rows for others that differ only in what stands in the place of missing values.
+  void swap_rows(std::vector<float>& others) { rows_.swap(others); }
+
+  // Sets the last rows to others that differ only in what stands in the place of missing values.
+  void set_last_rows(std::span<const float> rows) {
+    std::ranges::copy(rows, rows_.end() - static_cast<std::ptrdiff_t>(rows.size()));
+  }
+
+  // Says which values are missing, in a store of points without any; they must be sound.
+  void set_missing(std::span<const std::int32_t> features, std::span<const MissingCells::Word> words) {
+    missing_.restore(features, words, size(), n_features_);
+  }
+
+  std::span<const float> rows() const { return rows_; }
+  std::span<const Value> values() const { return values_; }
+
+  std::size_t nbytes() const {
+    return rows_.capacity() * sizeof(float) + values_.capacity() * sizeof(Value) +
+           expected_.capacity() * sizeof(double) + missing_.nbytes();
+  }
+
+  // Takes memory for these rows and `n_more` points in all; if this throws, nothing has changed.
+  void reserve(std::span<const float> rows, std::size_t n_more) {
+    if (n_more > kMostPoints - size()) {
+      throw std::length_error("a forest holds at most " + std::to_string(kMostPoints) + " points");
+    }
+    values_.reserve(grown(values_.capacity(), size() + n_more));
+    rows_.reserve(grown(rows_.capacity(), (size() + n_more) * n_features_));
+    if constexpr (kIsNumber) expected_.reserve(values_.capacity());
+    missing_.reserve(rows, n_features_);
+  }
+
+  // Copies the rows in; if this throws, nothing has changed.
+  void append(std::span<const float> rows, std::span<const Value> values) {
+    if (rows.size() != values.size() * n_features_) throw std::invalid_argument("rows and values differ in number");
+    reserve(rows, values.size());
+    missing_.append(rows, n_features_);
+    std::ranges::transform(rows, std::back_inserter(rows_), [](float x) { return std::isnan(x) ? 0.0f : x; });
+    values_.insert(values_.end(), values.begin(), values.end());
+    if constexpr (kIsNumber) expected_.resize(size(), 0.0);
+  }
+
+  // Takes points away; others get their slots, as in `moves`.
+  void remove(std::span<const Slot> slots, std::span<const Move> moves) {
+    for (const Move& move : moves) {
+      const auto from = static_cast<std::ptrdiff_t>(move.from), to = static_cast<std::ptrdiff_t>(move.to);
+      const auto n = static_cast<std::ptrdiff_t>(n_features_);
+      std::copy_n(rows_.begin() + from * n, n, rows_.begin() + to * n);
+      values_[static_cast<std::size_t>(to)] = values_[static_cast<std::size_t>(from)];
+      missing_.move(static_cast<std::size_t>(from), static_cast<std::size_t>(to));
+      if constexpr (kIsNumber) expected_[static_cast<std::size_t>(to)] = expected_[static_cast<std::size_t>(from)];
+    }
+    truncate(size() - slots.size());
+  }
+
+  // Takes all but the first points away. Takes no memory.
+  void truncate(std::size_t n_left) {
+    std::fill(rows_.begin() + static_cast<std::ptrdiff_t>(n_left * n_features_), rows_.end(), 0.0f);
+    std::fill(values_.begin() + static_cast<std::ptrdiff_t>(n_left), values_.end(), Value());
+    rows_.resize(n_left * n_features_);
+    values_.resize(n_left);
+    if constexpr (kIsNumber) expected_.resize(n_left);
+    missing_.truncate(n_left);
+  }
+
+  // Gives memory back, if much of it is not used.
+  void shrink() {
+    if (size() >= values_.capacity() / 4) return;
+    rows_.shrink_to_fit();
+    values_.shrink_to_fit();
+    expected_.shrink_to_fit();
+    missing_.shrink();
+  }
+
+ private:
+  static constexpr bool kIsNumber = std::is_floating_point_v<Value>;
+
+  static std::size_t grown(std::size_t capacity, std::size_t needed) {
+    return needed <= capacity ? capacity : std::max(needed, capacity + capacity / 4);
+  }
+
+  std::size_t n_features_;
+  std::vector<float> rows_;
+  std::vector<Value> values_;
+  std::vector<double> expected_;  // only of numbers
+  MissingCells missing_;
+};
+
+}  // namespace onlineforest

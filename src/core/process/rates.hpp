@@ -1,0 +1,137 @@
+// Rates at which a Mondrian process cuts a box, extends it, or separates a row from it. Knows nothing of trees.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <numeric>
+#include <vector>
+
+#include "base/simd.hpp"
+#include "points/box.hpp"
+
+namespace onlineforest {
+
+// How far x lies outside [low, high].
+inline double distance_to(float low, float high, float x) {
+  return std::abs(static_cast<double>(x) - static_cast<double>(std::min(std::max(x, low), high)));
+}
+
+// A box of a smaller rate than this may never be cut: the time of its cut can be infinite.
+inline constexpr double kNoRate = 1e-290;
+
+// Sum over d in [begin, end) of w_d (u_d - l_d): the rate at which a Mondrian process cuts the box there.
+inline double linear_dimension(const double* weights, BoxView box, std::size_t begin, std::size_t end) {
+  simd::Double4 lanes = simd::zero();
+  std::size_t d = begin;
+  for (; d + simd::kWidth <= end; d += simd::kWidth) {
+    lanes = simd::add(lanes,
+                      simd::scale(simd::distance(simd::load(box.upper + d), simd::load(box.lower + d)), weights + d));
+  }
+  double rate = simd::total(lanes);
+  for (; d < end; ++d) rate += weights[d] * length(box.lower[d], box.upper[d]);
+  return rate;
+}
+
+inline double linear_dimension(const double* weights, BoxView box, std::size_t n_features) {
+  return linear_dimension(weights, box, 0, n_features);
+}
+
+// The weighted length of one of the 2 D gaps between a box and a larger one around it:
+// gap 2 d lies below the box in dimension d, gap 2 d + 1 above it.
+inline double gap_weight(const double* weights, BoxView box, BoxView outer, std::size_t gap) {
+  const std::size_t d = gap / 2;
+  return gap % 2 == 0 ? weights[d] * length(outer.lower[d], box.lower[d])
+                      : weights[d] * length(box.upper[d], outer.upper[d]);
+}
+
+// Sum of the gap weights of the dimensions [begin, end): the rate at which a Mondrian process on `outer` cuts
+// outside `box` there.
+inline double extension_rate(const double* weights, BoxView box, BoxView outer, std::size_t begin, std::size_t end) {
+  simd::Double4 lanes = simd::zero();
+  std::size_t d = begin;
+  for (; d + simd::kWidth <= end; d += simd::kWidth) {
+    const simd::Double4 below = simd::distance(simd::load(box.lower + d), simd::load(outer.lower + d));
+    const simd::Double4 above = simd::distance(simd::load(outer.upper + d), simd::load(box.upper + d));
+    lanes = simd::add(lanes, simd::scale(simd::add(below, above), weights + d));
+  }
+  double rate = simd::total(lanes);
+  for (; d < end; ++d) {
+    rate += weights[d] * (length(outer.lower[d], box.lower[d]) + length(box.upper[d], outer.upper[d]));
+  }
+  return rate;
+}
+
+// eta_j(x) of the paper's appendix B, the part of the dimensions [begin, end): the rate at which a point outside the
+// box is cut off from it. The extension rate of the box by the point, too.
+inline double separation_rate(const double* weights, BoxView box, const float* row, std::size_t begin,
+                              std::size_t end) {
+  simd::Double4 lanes = simd::zero();
+  std::size_t d = begin;
+  for (; d + simd::kWidth <= end; d += simd::kWidth) {
+    const simd::Float4 x = simd::load(row + d);
+    const simd::Float4 nearest = simd::clamp(x, simd::load(box.lower + d), simd::load(box.upper + d));
+    lanes = simd::add(lanes, simd::scale(simd::distance(x, nearest), weights + d));
+  }
+  double rate = simd::total(lanes);
+  for (; d < end; ++d) rate += weights[d] * distance_to(box.lower[d], box.upper[d], row[d]);
+  return rate;
+}
+
+inline double separation_rate(const double* weights, BoxView box, const float* row, std::size_t n_features) {
+  return separation_rate(weights, box, row, 0, n_features);
+}
+
+// The separation rates of one row from boxes that each lie in the next. A dimension in which the row is inside one
+// box it is inside all further ones: those are looked at no more, which saves most of the work where there are many
+// dimensions.
+class NestedSeparation {
+ public:
+  // The row must stay in place until the last call of next_rate().
+  void start(const double* weights, const float* row, std::size_t n_features) {
+    weights_ = weights;
+    row_ = row;
+    n_features_ = n_features;
+    groups_.resize(n_features / simd::kWidth);
+    std::iota(groups_.begin(), groups_.end(), std::uint32_t{0});
+    n_groups_ = groups_.size();
+  }
+
+  double next_rate(BoxView box) {
+    if (n_features_ < kFewFeatures) return separation_rate(weights_, box, row_, n_features_);
+    // Copied, for what is written to `groups` might be any of them as far as the compiler knows.
+    std::uint32_t* const groups = groups_.data();
+    const float* const row = row_;
+    const double* const weights = weights_;
+    const std::size_t n_groups = n_groups_;
+    simd::Double4 lanes = simd::zero();
+    std::size_t n_left = 0;
+    for (std::size_t i = 0; i < n_groups; ++i) {
+      const std::uint32_t group = groups[i];
+      const std::size_t d = group * simd::kWidth;
+      const simd::Float4 x = simd::load(row + d);
+      const simd::Float4 nearest = simd::clamp(x, simd::load(box.lower + d), simd::load(box.upper + d));
+      lanes = simd::add(lanes, simd::scale(simd::distance(x, nearest), weights + d));
+      groups[n_left] = group;
+      n_left += simd::differ(x, nearest);
+    }
+    n_groups_ = n_left;
+    double rate = simd::total(lanes);
+    for (std::size_t d = groups_.size() * simd::kWidth; d < n_features_; ++d) {
+      rate += weights_[d] * distance_to(box.lower[d], box.upper[d], row_[d]);
+    }
+    return rate;
+  }
+
+ private:
+  static constexpr std::size_t kFewFeatures = 32;
+
+  const double* weights_ = nullptr;
+  const float* row_ = nullptr;
+  std::size_t n_features_ = 0;
+  std::vector<std::uint32_t> groups_;
+  std::size_t n_groups_ = 0;
+};
+
+}  // namespace onlineforest

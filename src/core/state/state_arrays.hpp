@@ -1,0 +1,276 @@
+// What a forest's state holds, by name: the one list that all who store or read states go by. Every entry is an array
+// of numbers, so that any container of named arrays can hold a state. Knows no such container.
+//
+// A number is an array of one. Of a list of records (trees, measures) each field is one array, joined from record to
+// record; where records have a different number of them, their numbers are in `name.sizes`.
+#pragma once
+
+#include <array>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <ranges>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "state/archive.hpp"
+
+namespace onlineforest {
+
+// A field of a record: its name, and get(record), a reference to it.
+template <class Get>
+struct Field {
+  const char* name;
+  Get get;
+};
+
+template <class Get>
+Field(const char*, Get) -> Field<Get>;
+
+inline auto fields_of(const TreeState&) {
+  return std::tuple(Field{"rng", [](auto& t) -> auto& { return t.rng; }},
+                    Field{"measure", [](auto& t) -> auto& { return t.measure; }},
+                    Field{"left", [](auto& t) -> auto& { return t.left; }},
+                    Field{"right", [](auto& t) -> auto& { return t.right; }},
+                    Field{"split_dimension", [](auto& t) -> auto& { return t.split_dimension; }},
+                    Field{"split_location", [](auto& t) -> auto& { return t.split_location; }},
+                    Field{"split_time", [](auto& t) -> auto& { return t.split_time; }},
+                    Field{"next_point", [](auto& t) -> auto& { return t.next_point; }});
+}
+
+template <class Prior>
+auto fields_of(const MeasureState<Prior>&) {
+  const auto common = std::tuple(Field{"discount_rate", [](auto& m) -> auto& { return m.discount_rate; }},
+                                 Field{"weights", [](auto& m) -> auto& { return m.weights; }});
+  if constexpr (std::is_same_v<Prior, LabelPrior>) {
+    return std::tuple_cat(common,
+                          std::tuple(Field{"leaf_discount", [](auto& m) -> auto& { return m.prior.leaf_discount; }}));
+  } else {
+    return std::tuple_cat(common,
+                          std::tuple(Field{"noise", [](auto& m) -> auto& { return m.prior.noise; }},
+                                     Field{"scale", [](auto& m) -> auto& { return m.prior.scale; }},
+                                     Field{"trend_variance", [](auto& m) -> auto& { return m.prior.trend_variance; }},
+                                     Field{"intercept", [](auto& m) -> auto& { return m.prior.trend.intercept; }},
+                                     Field{"trend_ends", [](auto& m) -> auto& { return m.prior.trend.ends; }},
+                                     Field{"trend_knots", [](auto& m) -> auto& { return m.prior.trend.knots; }},
+                                     Field{"trend_heights", [](auto& m) -> auto& { return m.prior.trend.heights; }}));
+  }
+}
+
+inline auto own_fields_of(const ForestState<LabelForest>&) {
+  return std::tuple(
+      Field{"options.leaf_discount", [](auto& s) -> auto& { return s.options.leaf_discount; }},
+      Field{"options.learns_leaf_discount", [](auto& s) -> auto& { return s.options.learns_leaf_discount; }},
+      Field{"n_classes", [](auto& s) -> auto& { return s.extra.n_classes; }});
+}
+
+inline auto own_fields_of(const ForestState<GaussianForest>&) {
+  return std::tuple(Field{"options.noise", [](auto& s) -> auto& { return s.options.noise; }},
+                    Field{"options.learns_noise", [](auto& s) -> auto& { return s.options.learns_noise; }},
+                    Field{"options.learns_discount", [](auto& s) -> auto& { return s.options.learns_discount; }},
+                    Field{"options.has_trend", [](auto& s) -> auto& { return s.options.has_trend; }},
+                    Field{"options.calibrates", [](auto& s) -> auto& { return s.options.calibrates; }},
+                    Field{"calibration.scale", [](auto& s) -> auto& { return s.extra.calibration.scale; }},
+                    Field{"calibration.noise", [](auto& s) -> auto& { return s.extra.calibration.noise; }},
+                    Field{"calibration.levels", [](auto& s) -> auto& { return s.extra.calibration.levels; }},
+                    Field{"n_calibrated", [](auto& s) -> auto& { return s.extra.n_calibrated; }});
+}
+
+// All but the number of trees, which is that of their records.
+template <class Forest>
+auto fields_of(const ForestState<Forest>& state) {
+  return std::tuple_cat(
+      std::tuple(Field{"options.n_features", [](auto& s) -> auto& { return s.options.n_features; }},
+                 Field{"options.lifetime", [](auto& s) -> auto& { return s.options.lifetime; }},
+                 Field{"options.discount", [](auto& s) -> auto& { return s.options.discount; }},
+                 Field{"options.min_samples_split", [](auto& s) -> auto& { return s.options.min_samples_split; }},
+                 Field{"options.weight_rule", [](auto& s) -> auto& { return s.options.weight_rule; }},
+                 Field{"options.weights", [](auto& s) -> auto& { return s.options.weights; }},
+                 Field{"options.seed", [](auto& s) -> auto& { return s.options.seed; }},
+                 Field{"options.keep_rule", [](auto& s) -> auto& { return s.options.keep.rule; }},
+                 Field{"options.capacity", [](auto& s) -> auto& { return s.options.keep.capacity; }},
+                 Field{"options.half_life", [](auto& s) -> auto& { return s.options.keep.half_life; }}),
+      own_fields_of(state),
+      std::tuple(Field{"rows", [](auto& s) -> auto& { return s.rows; }},
+                 Field{"missing.features", [](auto& s) -> auto& { return s.missing_features; }},
+                 Field{"missing.words", [](auto& s) -> auto& { return s.missing_words; }},
+                 Field{"values", [](auto& s) -> auto& { return s.values; }},
+                 Field{"serials", [](auto& s) -> auto& { return s.serials; }},
+                 Field{"n_seen", [](auto& s) -> auto& { return s.n_seen; }},
+                 Field{"turned_away", [](auto& s) -> auto& { return s.turned_away; }},
+                 Field{"schedule.computed_from", [](auto& s) -> auto& { return s.schedule.computed_from; }},
+                 Field{"schedule.n_since", [](auto& s) -> auto& { return s.schedule.n_since; }},
+                 Field{"schedule.n_refreshes", [](auto& s) -> auto& { return s.schedule.n_refreshes; }},
+                 Field{"measure", [](auto& s) -> auto& { return s.measure; }},
+                 Field{"measures", [](auto& s) -> auto& { return s.measures; }},
+                 Field{"trees", [](auto& s) -> auto& { return s.trees; }}));
+}
+
+template <class T>
+concept Number = std::is_arithmetic_v<T> || std::is_enum_v<T>;
+
+// What a number is in an array.
+template <Number T>
+using Stored = std::conditional_t<
+    std::is_same_v<T, bool>, std::uint8_t,
+    std::conditional_t<std::is_enum_v<T>, std::int32_t,
+                       std::conditional_t<std::is_unsigned_v<T> && sizeof(T) == 8, std::uint64_t, T>>>;
+
+// Hands all arrays of a state, which is used up, to sink(name, std::vector).
+template <class Sink>
+class StateWriter {
+ public:
+  explicit StateWriter(Sink& sink) : sink_(sink) {}
+
+  template <class Record>
+  void write(Record&& record) {
+    std::apply([&](const auto&... field) { (write(field.name, field.get(record)), ...); }, fields_of(record));
+  }
+
+ private:
+  template <Number T>
+  void write(const std::string& name, T number) {
+    sink_(name, std::vector<Stored<T>>{static_cast<Stored<T>>(number)});
+  }
+
+  template <Number T>
+  void write(const std::string& name, std::vector<T>& numbers) {
+    sink_(name, std::move(numbers));
+  }
+
+  template <class Record>
+  void write(const std::string& name, std::vector<Record>& records) {
+    std::apply([&](const auto&... field) { (write_field(name + '.' + field.name, records, field.get), ...); },
+               fields_of(Record()));
+  }
+
+  template <class Record, class Get>
+  void write_field(const std::string& name, std::vector<Record>& records, Get get) {
+    using Type = std::remove_cvref_t<decltype(get(records[0]))>;
+    if constexpr (Number<Type>) {
+      std::vector<Stored<Type>> joined;
+      for (Record& record : records) joined.push_back(static_cast<Stored<Type>>(get(record)));
+      sink_(name, std::move(joined));
+    } else {
+      std::vector<std::uint64_t> sizes;
+      std::size_t total = 0;
+      for (Record& record : records) total += sizes.emplace_back(get(record).size());
+      std::vector<typename Type::value_type> joined;
+      joined.reserve(total);
+      for (Record& record : records) {
+        joined.insert(joined.end(), get(record).begin(), get(record).end());
+        if constexpr (requires { get(record).shrink_to_fit(); })
+          Type().swap(get(record));  // there may be no room for two
+      }
+      sink_(name, std::move(joined));
+      if constexpr (requires(Type t) { t.clear(); }) sink_(name + ".sizes", std::move(sizes));
+    }
+  }
+
+  Sink& sink_;
+};
+
+// Reads what a StateWriter wrote: source.template get<T>(name) gives an array of numbers of type T as something with
+// begin, end and size. Throws std::invalid_argument that names the array whose length cannot be; takes memory in
+// proportion to what is there.
+template <class Source>
+class StateReader {
+ public:
+  explicit StateReader(Source& source) : source_(source) {}
+
+  template <class Record>
+  void read(Record& record) {
+    std::apply([&](const auto&... field) { (read(field.name, field.get(record)), ...); }, fields_of(record));
+  }
+
+ private:
+  static void require_size(bool ok, const std::string& name) {
+    if (!ok) throw std::invalid_argument("not the state of a forest: '" + name + "' has another length");
+  }
+
+  template <Number T>
+  void read(const std::string& name, T& number) {
+    const auto array = source_.template get<Stored<T>>(name);
+    require_size(array.size() == 1, name);
+    number = static_cast<T>(*array.begin());
+  }
+
+  template <Number T>
+  void read(const std::string& name, std::vector<T>& numbers) {
+    const auto array = source_.template get<T>(name);
+    numbers.assign(array.begin(), array.end());
+  }
+
+  // There are as many records as their first field says, which is of a fixed size.
+  template <class Record>
+  void read(const std::string& name, std::vector<Record>& records) {
+    std::apply(
+        [&](const auto& first, const auto&... others) {
+          read_first(name + '.' + first.name, records, first.get);
+          (read_field(name + '.' + others.name, records, others.get), ...);
+        },
+        fields_of(Record()));
+  }
+
+  template <class Record, class Get>
+  void read_first(const std::string& name, std::vector<Record>& records, Get get) {
+    using Type = std::remove_cvref_t<decltype(get(records[0]))>;
+    if constexpr (Number<Type>) {
+      records.resize(source_.template get<Stored<Type>>(name).size());
+    } else {
+      records.resize(source_.template get<typename Type::value_type>(name).size() / Type().size());
+    }
+    read_field(name, records, get);
+  }
+
+  template <class Record, class Get>
+  void read_field(const std::string& name, std::vector<Record>& records, Get get) {
+    using Type = std::remove_cvref_t<decltype(get(records[0]))>;
+    if constexpr (Number<Type>) {
+      const auto joined = source_.template get<Stored<Type>>(name);
+      require_size(joined.size() == records.size(), name);
+      for (std::size_t i = 0; i < records.size(); ++i) get(records[i]) = static_cast<Type>(joined.begin()[i]);
+    } else if constexpr (requires(Type t) { t.clear(); }) {
+      const auto joined = source_.template get<typename Type::value_type>(name);
+      const auto sizes = source_.template get<std::uint64_t>(name + ".sizes");
+      require_size(sizes.size() == records.size(), name + ".sizes");
+      auto next = joined.begin();
+      for (std::size_t i = 0; i < records.size(); ++i) {
+        const std::uint64_t size = sizes.begin()[i];
+        require_size(size <= static_cast<std::uint64_t>(joined.end() - next), name);
+        get(records[i]).assign(next, next + static_cast<std::ptrdiff_t>(size));
+        next += static_cast<std::ptrdiff_t>(size);
+      }
+      require_size(next == joined.end(), name);
+    } else {  // of a fixed size
+      const auto joined = source_.template get<typename Type::value_type>(name);
+      constexpr std::size_t size = std::tuple_size_v<Type>;
+      require_size(joined.size() == records.size() * size, name);
+      for (std::size_t i = 0; i < records.size(); ++i) {
+        std::copy_n(joined.begin() + i * size, size, get(records[i]).begin());
+      }
+    }
+  }
+
+  Source& source_;
+};
+
+template <class Forest, class Sink>
+void write_state(ForestState<Forest> state, Sink sink) {
+  StateWriter<Sink>(sink).write(state);
+}
+
+template <class Forest, class Source>
+ForestState<Forest> read_state(Source& source) {
+  ForestState<Forest> state;
+  StateReader<Source>(source).read(state);
+  state.options.n_trees = state.trees.size();
+  return state;
+}
+
+}  // namespace onlineforest

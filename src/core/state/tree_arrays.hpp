@@ -1,0 +1,37 @@
+// A tree laid out for people to look at: one array per property, one row per node.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "labels/label_forest.hpp"
+#include "numbers/gaussian_forest.hpp"
+
+namespace onlineforest {
+
+// What trees of all kinds have.
+struct TreeArrays {
+  std::size_t n_nodes = 0;
+  std::vector<NodeIndex> parent, left, right;  // kNoNode where there is none
+  std::vector<std::int32_t> split_dimension;   // -1 for a leaf
+  std::vector<float> split_location;           // NaN for a leaf
+  std::vector<double> split_time;
+  std::vector<float> lower, upper;     // n_nodes x n_features
+  std::vector<std::int32_t> n_points;  // below each node
+};
+
+struct LabelTreeArrays : TreeArrays {
+  std::size_t n_classes = 0;
+  std::vector<std::int32_t> count;   // n_nodes x n_classes: c_jk of the paper's appendix A
+  std::vector<std::uint8_t> labels;  // n_nodes x n_classes: tab_jk, the label set
+};
+
+struct GaussianTreeArrays : TreeArrays {
+  std::vector<double> mean, variance;  // the belief about the node's mean from below, in units of the prior
+};
+
+// Throws std::out_of_range if there is no such tree.
+LabelTreeArrays tree_arrays(const LabelForest& forest, std::size_t index);
+GaussianTreeArrays tree_arrays(const GaussianForest& forest, std::size_t index);
+
+}  // namespace onlineforest

@@ -1,0 +1,80 @@
+// The ways back in a tree: from a point to the leaf that holds it, and from nodes to their parents. A tree has them
+// once it has forgotten something: nothing else needs them.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+#include "points/point_store.hpp"
+#include "tree/node_store.hpp"
+
+namespace onlineforest {
+
+// Until they are made, setting them does nothing.
+class TreeLinks {
+ public:
+  bool are_there() const { return !before_.empty(); }
+
+  // Makes them for a tree that is not empty; `next` is, per point, the next one of the same leaf.
+  void make(const NodeStore& nodes, std::span<const Slot> next) {
+    std::vector<NodeIndex> parents(nodes.size() / 2, kNoNode);
+    std::vector<Slot> before(next.size());
+    parents_.swap(parents);
+    before_.swap(before);
+    for (std::size_t i = 0; i < nodes.size(); ++i) {
+      const NodeIndex j = static_cast<NodeIndex>(i);
+      set_node(j, nodes[j]);
+      if (!nodes[j].is_leaf()) continue;
+      for (Slot slot = nodes[j].first_point; slot != kNoSlot; slot = next[static_cast<std::size_t>(slot)]) {
+        set_before(next[static_cast<std::size_t>(slot)], slot);
+      }
+    }
+  }
+
+  // The root has none.
+  NodeIndex parent(NodeIndex j) const { return j == kRoot ? kNoNode : parents_[pair_of(j)]; }
+
+  // The point before this one in the list of its leaf; ~leaf if it is the first.
+  Slot before(Slot slot) const { return before_[static_cast<std::size_t>(slot)]; }
+
+  [[gnu::always_inline]] void prefetch(Slot slot) const {
+    onlineforest::prefetch(&before_[static_cast<std::size_t>(slot)]);
+  }
+
+  [[gnu::always_inline]] void prefetch_parent(NodeIndex j) const {
+    if (j != kRoot) onlineforest::prefetch(&parents_[pair_of(j)]);
+  }
+
+  // Sets the links to a node, which holds what it did not.
+  void set_node(NodeIndex j, const Node& node) {
+    if (!are_there()) return;
+    if (node.is_leaf()) {
+      set_before(node.first_point, ~j);
+    } else {
+      if (pair_of(node.left) >= parents_.size()) resize_tightly(parents_, pair_of(node.left) + 1, kNoNode);
+      parents_[pair_of(node.left)] = j;
+    }
+  }
+
+  // Sets what comes before a point, if it is one.
+  void set_before(Slot slot, Slot before) {
+    if (are_there() && slot != kNoSlot) before_[static_cast<std::size_t>(slot)] = before;
+  }
+
+  void resize(std::size_t n_points) {
+    if (are_there()) resize_tightly(before_, n_points, kNoSlot);
+  }
+  void shrink(std::size_t n_points) { before_.resize(n_points); }
+
+  std::size_t nbytes() const { return before_.capacity() * sizeof(Slot) + parents_.capacity() * sizeof(NodeIndex); }
+
+ private:
+  // Siblings lie side by side; the first two are the nodes 1 and 2.
+  static std::size_t pair_of(NodeIndex j) { return static_cast<std::size_t>(j - 1) / 2; }
+
+  std::vector<Slot> before_;        // per point
+  std::vector<NodeIndex> parents_;  // per pair
+};
+
+}  // namespace onlineforest

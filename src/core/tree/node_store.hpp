@@ -1,0 +1,176 @@
+// The nodes of one tree: links, cuts, split times and boxes in flat arrays. Knows nothing of labels or of growing.
+#pragma once
+
+#include <algorithm>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "base/memory.hpp"
+#include "base/types.hpp"
+#include "points/box.hpp"
+#include "points/point_store.hpp"
+
+namespace onlineforest {
+
+// A block of at most this many points has no box of its own: it is quickly found from the points, and such blocks
+// are most of a tree.
+inline constexpr std::int32_t kFewPoints = 4;
+
+// 16 bytes, all that a walk to the leaf needs. An internal node has two children side by side, and a cut; a leaf has
+// the head of the linked list of its points instead, their number, and split_dimension kLeaf.
+// `x <= split_location` goes left.
+struct Node {
+  static constexpr std::int32_t kLeaf = -1;
+
+  union {
+    NodeIndex left = kNoNode;
+    Slot first_point;
+  };
+  BoxIndex box = kNoBox;
+  std::int32_t split_dimension = kLeaf;
+  union {
+    std::int32_t n_points = 0;
+    float split_location;
+  };
+
+  bool is_leaf() const { return split_dimension == kLeaf; }
+  NodeIndex right() const { return left + 1; }
+  NodeIndex child(const float* row) const { return left + !(row[split_dimension] <= split_location); }
+};
+
+// Boxes, per box `lower[D]` then `upper[D]`, contiguous for the loops over the features. They lie in pages: a box
+// never moves, and little more is taken than is used.
+class BoxStore {
+ public:
+  explicit BoxStore(std::size_t n_features)
+      : n_features_(n_features),
+        shift_(std::bit_width(std::clamp<std::size_t>(kPageNumbers / (2 * n_features), 1, 256)) - 1) {}
+
+  // What so many boxes take in memory, or a little less.
+  static std::size_t nbytes_of(std::size_t n_boxes, std::size_t n_features) {
+    const std::size_t per_page = std::size_t{1} << BoxStore(n_features).shift_;
+    return (n_boxes + per_page - 1) / per_page * per_page * 2 * sizeof(float) * n_features;
+  }
+
+  BoxIndex add() {
+    if (!free_.empty()) {
+      const BoxIndex i = free_.back();
+      free_.pop_back();
+      return i;
+    }
+    if ((n_boxes_ >> shift_) == pages_.size()) {
+      pages_.push_back(std::make_unique_for_overwrite<float[]>((std::size_t{2} << shift_) * n_features_));
+    }
+    return static_cast<BoxIndex>(n_boxes_++);
+  }
+
+  // Takes a box back. Its numbers are overwritten, for they may be those of a point that is to be forgotten.
+  void release(BoxIndex i) {
+    free_.push_back(i);
+    std::fill_n(lower(i), 2 * n_features_, 0.0f);
+  }
+
+  float* lower(BoxIndex i) { return pages_[page(i)].get() + place(i); }
+  float* upper(BoxIndex i) { return lower(i) + n_features_; }
+  BoxView view(BoxIndex i) const {
+    const float* lower = pages_[page(i)].get() + place(i);
+    return {lower, lower + n_features_};
+  }
+
+  std::size_t nbytes() const {
+    return pages_.capacity() * sizeof(pages_[0]) + free_.capacity() * sizeof(free_[0]) +
+           pages_.size() * (sizeof(float) << shift_) * 2 * n_features_;
+  }
+
+ private:
+  static constexpr std::size_t kPageNumbers = 4096;  // 16 KiB
+
+  std::size_t page(BoxIndex i) const { return static_cast<std::size_t>(i) >> shift_; }
+  std::size_t place(BoxIndex i) const {
+    return (static_cast<std::size_t>(i) & ((std::size_t{1} << shift_) - 1)) * 2 * n_features_;
+  }
+
+  std::size_t n_features_;
+  int shift_;
+  std::size_t n_boxes_ = 0;
+  std::vector<std::unique_ptr<float[]>> pages_;
+  std::vector<BoxIndex> free_;
+};
+
+// The root is node 0, and the tree is empty when there is none. Adding nodes may move them: hold indices, not
+// references. Boxes stay where they are.
+class NodeStore {
+ public:
+  explicit NodeStore(std::size_t n_features) : n_features_(n_features), boxes_(n_features) {}
+
+  std::size_t n_features() const { return n_features_; }
+  std::size_t size() const { return nodes_.size(); }
+
+  // Takes memory for `n` nodes, should there be so many.
+  void expect(std::size_t n) {
+    nodes_.reserve(n);
+    split_times_.reserve(n);
+  }
+
+  // Adds `n` leaves without points; returns the first.
+  NodeIndex add(std::size_t n) {
+    const std::size_t first = nodes_.size();
+    resize_tightly(nodes_, first + n, Node());
+    resize_tightly(split_times_, first + n, 0.0);
+    return static_cast<NodeIndex>(first);
+  }
+
+  // Takes the last two nodes away; what they held must have been moved.
+  void remove_last_two() {
+    nodes_.resize(nodes_.size() - 2);
+    split_times_.resize(split_times_.size() - 2);
+  }
+
+  Node& operator[](NodeIndex j) { return nodes_[static_cast<std::size_t>(j)]; }
+  const Node& operator[](NodeIndex j) const { return nodes_[static_cast<std::size_t>(j)]; }
+
+  // When the node is cut; of a leaf the lifetime.
+  double& split_time(NodeIndex j) { return split_times_[static_cast<std::size_t>(j)]; }
+  double split_time(NodeIndex j) const { return split_times_[static_cast<std::size_t>(j)]; }
+
+  [[gnu::always_inline]] void prefetch_split_time(NodeIndex j) const {
+    prefetch(&split_times_[static_cast<std::size_t>(j)]);
+  }
+
+  bool has_box(NodeIndex j) const { return (*this)[j].box != kNoBox; }
+  void add_box(NodeIndex j) {
+    if (!has_box(j)) (*this)[j].box = boxes_.add();
+  }
+  void release_box(NodeIndex j) {
+    if (!has_box(j)) return;
+    boxes_.release((*this)[j].box);
+    (*this)[j].box = kNoBox;
+  }
+  // Asks for the first `most` numbers of a node's box, if it has one.
+  [[gnu::always_inline]] void prefetch_box(NodeIndex j, std::size_t most) const {
+    constexpr std::size_t per_line = 16;
+    if (!has_box(j)) return;
+    const float* box = stored_box(j).lower;
+    for (std::size_t d = 0; d < std::min(2 * n_features_, most); d += per_line) prefetch(box + d);
+  }
+
+  // Only of a node that has a box.
+  float* lower(NodeIndex j) { return boxes_.lower((*this)[j].box); }
+  float* upper(NodeIndex j) { return boxes_.upper((*this)[j].box); }
+  BoxView stored_box(NodeIndex j) const { return boxes_.view((*this)[j].box); }
+
+  std::size_t nbytes() const {
+    return nodes_.capacity() * sizeof(Node) + split_times_.capacity() * sizeof(double) + boxes_.nbytes();
+  }
+
+ private:
+  std::size_t n_features_;
+  std::vector<Node> nodes_;
+  std::vector<double> split_times_;
+  BoxStore boxes_;
+};
+
+}  // namespace onlineforest

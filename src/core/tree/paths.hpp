@@ -1,0 +1,100 @@
+// Ways down trees, as nodes. Knows nothing of boxes or targets.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <span>
+#include <vector>
+
+#include "tree/node_store.hpp"
+
+namespace onlineforest {
+
+using Path = std::vector<NodeIndex>;  // from the root, or another node, to a leaf
+
+// Appends the nodes from j down to the leaf of the row.
+inline void find_path(const NodeStore& nodes, NodeIndex j, const float* row, Path& path) {
+  for (; !nodes[j].is_leaf(); j = nodes[j].child(row)) path.push_back(j);
+  path.push_back(j);
+}
+
+inline NodeIndex find_leaf(const NodeStore& nodes, const float* row) {
+  NodeIndex j = kRoot;
+  while (!nodes[j].is_leaf()) j = nodes[j].child(row);
+  return j;
+}
+
+// All nodes of a tree that is not empty, each parent before its children.
+inline std::vector<NodeIndex> parents_first(const NodeStore& nodes) {
+  std::vector<NodeIndex> order{kRoot};
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    const Node& node = nodes[order[i]];
+    if (node.is_leaf()) continue;
+    order.push_back(node.left);
+    order.push_back(node.right());
+  }
+  return order;
+}
+
+// A path to be found: of a row down a tree that is not empty.
+struct Search {
+  const NodeStore* nodes;
+  const float* row;
+  Path* path;  // empty at first
+};
+
+inline constexpr std::size_t kSideBySide = 12;
+
+// Finds up to kSideBySide paths side by side: one alone waits at every step for memory and for the step before.
+// Calls on_found(search) for each, in any order.
+template <class OnFound>
+void find_paths(std::span<const Search> searches, OnFound on_found) {
+  struct Walker {
+    NodeIndex node;
+    Search search;
+  };
+  std::array<Walker, kSideBySide> walkers;
+  std::size_t n = searches.size();
+  for (std::size_t i = 0; i < n; ++i) walkers[i] = {kRoot, searches[i]};
+  while (n > 0) {
+    for (std::size_t i = 0; i < n;) {
+      Walker& walker = walkers[i];
+      const NodeStore& nodes = *walker.search.nodes;
+      walker.search.path->push_back(walker.node);
+      const Node& node = nodes[walker.node];
+      if (node.is_leaf()) {
+        on_found(walker.search);
+        walker = walkers[--n];
+      } else {
+        walker.node = node.child(walker.search.row);
+        prefetch(&nodes[walker.node]);
+        ++i;
+      }
+    }
+  }
+}
+
+// Asks for what the end of a path is going to be asked for.
+[[gnu::always_inline]] inline void prefetch_end(const NodeStore& nodes, const Path& path) {
+  constexpr std::size_t last = 8, most = 64;
+  for (std::size_t i = path.size() - std::min(path.size(), last); i < path.size(); ++i) {
+    nodes.prefetch_split_time(path[i]);
+    nodes.prefetch_box(path[i], most);
+  }
+}
+
+// The paths of one row down up to kSideBySide trees; that of an empty tree is empty.
+template <class Tree>
+void find_paths(std::span<Tree> trees, const float* row, std::array<Path, kSideBySide>& paths) {
+  std::array<Search, kSideBySide> searches;
+  std::size_t n = 0;
+  for (std::size_t i = 0; i < trees.size(); ++i) {
+    paths[i].clear();
+    if (!trees[i].empty()) searches[n++] = {&trees[i].nodes(), row, &paths[i]};
+  }
+  find_paths(std::span<const Search>(searches).first(n),
+             [](const Search& search) { prefetch_end(*search.nodes, *search.path); });
+}
+
+}  // namespace onlineforest

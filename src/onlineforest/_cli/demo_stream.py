@@ -1,0 +1,118 @@
+"""The demonstration: a stream of digits, learned and predicted as it comes.
+
+Knows nothing of terminals or files; the command line shows what comes out of it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.datasets import load_diabetes, load_digits, load_iris
+from sklearn.decomposition import PCA
+from sklearn.ensemble import ExtraTreesClassifier
+
+from onlineforest._cli.prequential import measure_classes
+from onlineforest._models.classifier import MondrianForestClassifier
+
+
+@dataclass
+class Score:
+    """How one method did so far."""
+
+    name: str
+    correct: list[float] = field(default_factory=list)  # per batch: share of right guesses
+    loss: list[float] = field(default_factory=list)  # per batch: mean log loss
+    seconds: float = 0.0  # spent learning
+
+    def add(self, model: Any, X: NDArray[Any], y: NDArray[Any]) -> None:
+        """Test on a batch."""
+        means = measure_classes(model.classes_, model.predict_proba(X), y).means()
+        self.correct.append(means["accuracy"])
+        self.loss.append(means["log_loss"])
+
+
+@dataclass
+class Demo:
+    """A test-then-train run over scikit-learn's bundled digits.
+
+    Each batch is first predicted, then learned. Beside the forest, which learns just the batch, a
+    batch forest (extremely randomised trees) is trained afresh on all samples so far.
+    """
+
+    batch_size: int = 50
+    n_estimators: int = 100
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        X, y = load_digits(return_X_y=True)
+        order = np.random.default_rng(self.seed).permutation(len(y))
+        self.X, self.y = X[order], y[order]
+        self.n_samples = len(y)
+        self.online = Score("Mondrian forest, online")
+        self.batch = Score("ExtraTrees, re-trained")
+        self.learned: list[int] = []
+
+    def run(self) -> Iterator[int]:
+        """Run through the stream; yields the number of samples learned after each batch."""
+        forest = MondrianForestClassifier(self.n_estimators, random_state=self.seed)
+        retrained: ExtraTreesClassifier | None = None
+        for start in range(0, self.n_samples, self.batch_size):
+            stop = min(start + self.batch_size, self.n_samples)
+            X, y = self.X[start:stop], self.y[start:stop]
+            if retrained is not None:
+                self.online.add(forest, X, y)
+                self.batch.add(retrained, X, y)
+                self.learned.append(start)
+            clock = time.perf_counter()
+            forest.partial_fit(X, y)
+            self.online.seconds += time.perf_counter() - clock
+            clock = time.perf_counter()
+            retrained = ExtraTreesClassifier(self.n_estimators, random_state=self.seed)
+            retrained.fit(self.X[:stop], self.y[:stop])
+            self.batch.seconds += time.perf_counter() - clock
+            yield stop
+
+    def recent(self, values: list[float], n_batches: int = 6) -> float:
+        """Mean over the last batches."""
+        return float(np.mean(values[-n_batches:]))
+
+
+def demo_partition(
+    seed: int = 0,
+) -> tuple[MondrianForestClassifier, NDArray[np.float32], NDArray[Any]]:
+    """A forest of one tree on two principal components of a few digits, and its samples."""
+    X, y = load_digits(n_class=3, return_X_y=True)
+    plane = PCA(2, random_state=seed).fit_transform(X)[:60].astype(np.float32)
+    forest = MondrianForestClassifier(1, random_state=seed).fit(plane, y[:60])
+    return forest, plane, y[:60]
+
+
+def example_files() -> dict[str, list[str]]:
+    """Small data sets of scikit-learn's as lines of CSV, in random order."""
+    irises, diabetes = load_iris(), load_diabetes(scaled=False)
+    flowers = [
+        [*map(str, row), str(irises.target_names[kind])]
+        for row, kind in zip(irises.data, irises.target, strict=True)
+    ]
+    patients = [
+        [f"P{i:03d}", *map(str, row), str(value)]
+        for i, (row, value) in enumerate(zip(diabetes.data, diabetes.target, strict=True))
+    ]
+    parts = ["sepal_length", "sepal_width", "petal_length", "petal_width"]
+    flower_lines = _csv_lines([*parts, "species"], flowers)
+    patient_lines = _csv_lines(["patient", *diabetes.feature_names, "progression"], patients)
+    return {
+        "flowers.csv": flower_lines[:-30],
+        "new-flowers.csv": [flower_lines[0], *flower_lines[-30:]],
+        "patients.csv": patient_lines,
+    }
+
+
+def _csv_lines(names: list[str], rows: list[list[str]]) -> list[str]:
+    order = np.random.default_rng(0).permutation(len(rows))
+    return [",".join(row) + "\n" for row in [names, *(rows[i] for i in order)]]

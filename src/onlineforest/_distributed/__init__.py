@@ -1,0 +1,1 @@
+"""Forests whose shards live in other processes. Knows no Ray and no scikit-learn."""

@@ -1,0 +1,1 @@
+"""Estimators: validation, saving, checkpoints, merging. Knows no Ray, River or terminal."""

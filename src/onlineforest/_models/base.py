@@ -1,0 +1,583 @@
+"""What all Mondrian forest estimators share: parameters, the life of the core forest, pickling.
+
+Knows nothing of what y is; subclasses say how it becomes what the core learns.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import threading
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, field
+from numbers import Integral, Real
+from typing import Any, BinaryIO, ClassVar, Self
+
+import numpy as np
+from joblib import effective_n_jobs
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted
+
+from onlineforest._models.ids import Id, Ids, check_ids
+from onlineforest._models.saving import write_model
+from onlineforest._models.validation import (
+    blocks_of,
+    check_feature_weights,
+    check_rows,
+    plain_rows,
+    unchanged_on_error,
+)
+
+
+@dataclass(frozen=True)
+class Lesson:
+    """What the core is to learn of a batch besides its rows, and what is known once it has."""
+
+    values: tuple[Any, ...]
+    known: Mapping[str, Any] = field(default_factory=dict)  # attributes of the estimator
+
+
+class BaseMondrianForest(BaseEstimator):
+    """Base of the estimators; see those for the parameters.
+
+    A subclass says which core forest it is (`_core_forest`), with which options of its own
+    (`_own_options`), and how X and y become what the core learns (`_check_batch`, `_lesson`).
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "n_estimators": [Interval(Integral, 1, 2**31 - 1, closed="both")],
+        "lifetime": [Interval(Real, 0, None, closed="both")],
+        "min_samples_split": [Interval(Integral, 2, 2**31 - 1, closed="both")],
+        "feature_weights": [StrOptions({"range", "learned"}), "array-like", None],
+        "window": [Interval(Integral, 1, 2**31 - 1, closed="both"), None],
+        "reservoir": [Interval(Integral, 1, 2**31 - 1, closed="both"), None],
+        "half_life": [Interval(Real, 1, None, closed="left"), None],
+        "n_jobs": [Integral, None],
+        "random_state": ["random_state"],
+    }
+    # Changing another parameter needs a new forest.
+    _free_parameters = ("n_jobs", "random_state")
+    _core_forest: type[Any]
+    _saved_as: ClassVar[str]  # what a model file calls this class; a subclass has none
+
+    _forest: Any
+    _built_with: dict[str, Any]
+    _ids: Ids
+    _lock: AbstractContextManager[bool]
+    _journal: list[tuple[Any, Lesson, list[Id] | None, int]]  # what is being learned
+    n_estimators: int
+    lifetime: float
+    min_samples_split: int
+    feature_weights: ArrayLike | str | None
+    window: int | None
+    reservoir: int | None
+    half_life: float | None
+    n_jobs: int | None
+    random_state: int | np.random.RandomState | None
+
+    def _own_options(self) -> dict[str, Any]:
+        """Options of the core forest that only this kind of forest has."""
+        raise NotImplementedError
+
+    def _check_batch(
+        self, X: ArrayLike, y: ArrayLike, *, reset: bool
+    ) -> tuple[NDArray[np.float32], NDArray[Any]]:
+        """Rows and targets as they should be, or an error."""
+        raise NotImplementedError
+
+    def _lesson(self, target: NDArray[Any], *, starts: bool, **options: Any) -> Lesson:
+        """What to learn of the targets of a batch, which may be the first of a forest."""
+        raise NotImplementedError
+
+    def _stored_values(self, target: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+        """Targets as the core keeps them, and which of them it can have at all."""
+        raise NotImplementedError
+
+    def _own_metadata(self) -> dict[str, Any]:
+        """What only this kind of estimator has to save, besides parameters and the core forest."""
+        return {}
+
+    def _take_own_metadata(self, metadata: Mapping[str, str]) -> None:
+        """Take up what `_own_metadata` gave, with the core forest in place, or raise."""
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "_forest")
+
+    @property
+    def n_samples_seen_(self) -> int:
+        """Number of samples given since the last `fit`, or ever, forgotten ones included."""
+        check_is_fitted(self)
+        return int(self._forest.n_seen)
+
+    @property
+    def n_samples_stored_(self) -> int:
+        """Number of samples the forest is made of now."""
+        check_is_fitted(self)
+        return int(self._forest.n_points)
+
+    @property
+    def ids_(self) -> frozenset[Id]:
+        """The ids of the stored samples that have one."""
+        check_is_fitted(self)
+        with self._locked():
+            return frozenset(self._ids.only_of(self._forest.serials).names())
+
+    @property
+    def nbytes_(self) -> int:
+        """What the forest takes in memory, the samples it keeps included, in bytes."""
+        check_is_fitted(self)
+        return int(self._forest.nbytes)
+
+    @property
+    def feature_weights_(self) -> NDArray[np.float64]:
+        """The weight of each feature now, shape (n_features,)."""
+        self._check_has_samples()
+        weights: NDArray[np.float64] = self._forest.feature_weights
+        return weights
+
+    @property
+    def discount_rate_(self) -> float:
+        """The discount per unit of time now: the paper's gamma."""
+        self._check_has_samples()
+        return float(self._forest.discount_rate)
+
+    @property
+    def feature_importances_(self) -> NDArray[np.float64]:
+        """How much each feature tells about the target, shape (n_features,); the sum is 1.
+
+        Measured each time it is asked for, on the stored samples, as for ``"learned"`` in
+        `feature_weights`, but always of y itself, without a trend. 0 where there is no evidence;
+        all 0 if there is none at all.
+        """
+        self._check_has_samples()
+        relevance: NDArray[np.float64] = np.maximum(self._forest.relevance(self._n_threads()), 0.0)
+        total = relevance.sum()
+        return relevance / total if total > 0 else relevance
+
+    def refresh_weights(self) -> Self:
+        """Compute anew what is learned or follows the range of the data, whether due or not.
+
+        That is `feature_weights_`, `discount_rate_` and what else the estimator learns about the
+        data as a whole, all from the samples stored now: nothing remains in it of samples that were
+        forgotten. If the weights are others than before, all trees are grown afresh from the stored
+        samples.
+
+        Returns
+        -------
+        object
+            The estimator itself.
+
+        Examples
+        --------
+        >>> from onlineforest import MondrianForestClassifier
+        >>> forest = MondrianForestClassifier(feature_weights="range", random_state=0)
+        >>> forest = forest.partial_fit([[0.0], [2.0]], [0, 1]).partial_fit([[4.0]], [1])
+        >>> forest.feature_weights_, forest.refresh_weights().feature_weights_
+        (array([0.5]), array([0.25]))
+        """
+        check_is_fitted(self)
+        self._check_parameters_unchanged()
+        self._forest.refresh(self._n_threads())
+        return self
+
+    def forget(
+        self,
+        X: ArrayLike | None = None,
+        y: ArrayLike | None = None,
+        *,
+        ids: Iterable[Id] | None = None,
+    ) -> Self:
+        """Unlearn samples: the forest becomes one that never saw them.
+
+        Exactly: its distribution is that of a forest learned from the other samples alone, given
+        what is learned about the data as a whole (see Notes). Either all samples are forgotten, or
+        an error says which are not stored, and nothing has changed.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features), default=None
+            The samples as they were learned. Of several equal ones the oldest is forgotten; a row
+            given twice is forgotten twice.
+        y : array-like of shape (n_samples,), default=None
+            What they were learned with.
+        ids : iterable of int or str, default=None
+            In place of X and y: the ids the samples were learned with.
+
+        Returns
+        -------
+        object
+            The estimator itself.
+
+        Notes
+        -----
+        Takes about as long as learning the samples; for a regressor, longer where very many equal
+        values of y lie together. If more than a fifth of the samples go, all trees are grown
+        afresh. Samples must not be chosen by looking at the trees (those that are deepest, say):
+        then what is left would be a biased forest.
+
+        Nothing of the samples remains in the stored data, the trees or a saved forest. But the
+        weights of the features and what else is learned about the data as a whole came from them,
+        too, and remember them, mixed with all others, until they are computed again: in due time,
+        which comes sooner if few samples are left, or by `refresh_weights`. Features and classes
+        stay known. A forest without samples is as new.
+
+        When interrupted (Ctrl-C), either nothing has changed or all are forgotten, and some trees
+        are grown afresh by the next call.
+
+        Examples
+        --------
+        >>> from onlineforest import MondrianForestClassifier
+        >>> forest = MondrianForestClassifier(random_state=0)
+        >>> people = ["Ada", "Grace", "Emmy"]
+        >>> forest = forest.partial_fit([[0.0], [1.0], [2.0]], ["a", "b", "a"], ids=people)
+        >>> forest.forget(ids=["Grace"]).n_samples_stored_
+        2
+        >>> forest.forget([[2.0]], ["a"]).ids_
+        frozenset({'Ada'})
+        """
+        check_is_fitted(self)
+        if ids is not None and (X is not None or y is not None):
+            raise ValueError("forget needs X and y, or ids, but not both.")
+        if ids is None and (X is None or y is None):
+            raise ValueError("forget needs X and y, or ids.")
+        with self._locked():
+            self._check_parameters_unchanged()
+            if ids is not None:
+                self._forget_ids(check_ids(ids))
+            else:
+                self._forget_rows(X, y)
+        return self
+
+    def keep_latest(self, n_samples: int) -> Self:
+        """Forget all but the latest samples, as when the world has changed.
+
+        Parameters
+        ----------
+        n_samples : int
+            How many to keep, of those stored; 0 forgets all.
+
+        Returns
+        -------
+        object
+            The estimator itself.
+
+        Examples
+        --------
+        >>> from onlineforest import MondrianForestClassifier
+        >>> forest = MondrianForestClassifier(random_state=0)
+        >>> forest = forest.fit([[0.0], [1.0], [2.0]], ["old", "new", "new"])
+        >>> forest.keep_latest(2).predict([[0.0]])
+        array(['new'], dtype='<U3')
+        """
+        check_is_fitted(self)
+        self._check_parameters_unchanged()
+        if not isinstance(n_samples, Integral) or isinstance(n_samples, bool) or n_samples < 0:
+            raise ValueError(f"n_samples must be a whole number, at least 0. Got {n_samples!r}.")
+        with self._locked():
+            self._forest.keep_latest(min(int(n_samples), 2**62), self._n_threads())
+            self._drop_stale_ids()
+        return self
+
+    def _forget_ids(self, ids: list[Id]) -> None:
+        serials = self._ids.serials_of(ids, self._forest.are_stored)
+        try:
+            self._forest.forget(serials, self._n_threads())
+        finally:
+            # A call that is interrupted may have forgotten them already.
+            if len(ids) and not self._forest.are_stored(serials).any():
+                self._ids.drop(ids)
+
+    def _forget_rows(self, X: Any, y: Any) -> None:
+        rows, target = self._check_batch(X, y, reset=False)
+        values, are_possible = self._stored_values(target)
+        missing = np.flatnonzero(~are_possible)
+        if len(missing) == 0:
+            missing = self._forest.forget_rows(rows, values, self._n_threads())
+        if len(missing):
+            shown = ", ".join(map(str, missing[:5])) + (", …" if len(missing) > 5 else "")
+            raise ValueError(
+                f"{len(missing)} of {len(rows)} samples are not stored, or not as often as "
+                f"given: rows {shown}. Nothing was forgotten."
+            )
+        if len(self._ids):
+            self._ids = self._ids.only_of(self._forest.serials)
+
+    def _drop_stale_ids(self) -> None:
+        """Forget ids of samples that are gone, once they are many."""
+        if len(self._ids) > 2 * self._forest.n_points + 100:
+            self._ids = self._ids.only_of(self._forest.serials)
+
+    def _check_has_samples(self) -> None:
+        check_is_fitted(self)
+        if self._forest.n_points == 0:
+            raise ValueError(
+                f"This {type(self).__name__} has forgotten all its samples. Learn some first."
+            )
+
+    def save(self, file: str | os.PathLike[str] | BinaryIO) -> None:
+        """Save the forest to a file, from which `onlineforest.load` gets it back.
+
+        The file holds all that the forest is: parameters, stored samples, trees, random states,
+        classes, ids. A forest that is loaded learns on and predicts as this one would have, to the
+        last bit. It is a safetensors file, which other tools can read, too.
+
+        Parameters
+        ----------
+        file : str, os.PathLike or binary file
+            Where to save it. A file of that name is replaced when the new one is safely on the
+            disk, or stays as it is: a crash leaves one or the other. If it is an open file, the
+            forest is written to it from where it stands.
+
+        Examples
+        --------
+        >>> import onlineforest
+        >>> forest = onlineforest.MondrianForestRegressor(random_state=0)
+        >>> forest.fit([[0.0], [1.0]], [3.0, 7.0]).save("sevens.safetensors")
+        >>> round(onlineforest.load("sevens.safetensors").predict_one([1.0]))
+        7
+        """
+        write_model(self, file)
+
+    def apply(self, X: ArrayLike) -> NDArray[np.int32]:
+        """The leaf each sample falls into, in each tree.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            The samples.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_estimators)
+            Indices of nodes, as in ``trees_``. -1 for a tree without nodes, which only an
+            interrupted call can leave.
+
+        Examples
+        --------
+        >>> from onlineforest import MondrianForestClassifier
+        >>> forest = MondrianForestClassifier(n_estimators=2, random_state=0)
+        >>> forest.fit([[0.0], [1.0]], [0, 1]).apply([[0.0], [1.0]])
+        array([[1, 1],
+               [2, 2]], dtype=int32)
+        """
+        leaves: NDArray[np.int32] = self._ask("apply", X)
+        return leaves
+
+    def novelty(self, X: ArrayLike) -> NDArray[np.float64]:
+        """How far each sample is from everything learned, 0 to 1.
+
+        The probability that a tree would cut the sample off from all samples learned before it
+        comes to a leaf, the mean over the trees. 0 for samples that were learned, small among
+        others like it, near 1 far from all of them. It takes account of the weights of the
+        features: those that tell nothing about y count little.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            The samples.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            The novelty of each. Where to draw the line depends on the data: samples like those
+            learned, but not among them, tell what is usual.
+
+        Notes
+        -----
+        Blocks whose y are all the same are not cut. So a forest that has seen one class only, or
+        one value of y, has no cuts, and calls nothing new. Without labels, learn a regressor with
+        numbers that are all different for y.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_digits
+        >>> from onlineforest import MondrianForestClassifier
+        >>> X, y = load_digits(return_X_y=True)
+        >>> forest = MondrianForestClassifier(n_estimators=20, random_state=0)
+        >>> forest = forest.fit(X[:1500], y[:1500])
+        >>> usual = forest.novelty(X[1500:])
+        >>> inverted = forest.novelty(16 - X[1500:])  # white on black
+        >>> usual.mean().round(1), inverted.mean().round(1)
+        (np.float64(0.1), np.float64(0.5))
+        """
+        self._check_has_samples()
+        novelty: NDArray[np.float64] = self._ask("novelty", X)
+        return novelty
+
+    def _learn_afresh(self, X: ArrayLike, y: ArrayLike, ids: Iterable[Id] | None) -> None:
+        """What `fit` does."""
+        with self._locked(), unchanged_on_error(self):
+            rows, target = self._check_batch(X, y, reset=True)
+            names = None if ids is None else check_ids(ids, len(rows))
+            lesson = self._lesson(target, starts=True)
+            forest, built_with = self._new_forest(rows.shape[1])
+            forest.learn(rows, *lesson.values, self._n_threads())
+            self._forest, self._built_with, self._ids = forest, built_with, Ids()
+            self._note(lesson, names, 0)
+
+    def _learn_more(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        ids: Iterable[Id] | None,
+        *,
+        one_by_one: bool = False,
+        **options: Any,
+    ) -> None:
+        """What `partial_fit` does; or, one by one, as if each row had come in a call of its own."""
+        with self._locked(), unchanged_on_error(self) as keep_changes:
+            starts = not hasattr(self, "_forest")
+            if not starts:
+                self._check_parameters_unchanged()
+            rows, target = self._check_batch(X, y, reset=starts)
+            names = None if ids is None else check_ids(ids, len(rows))
+            if starts:
+                self._forest, self._built_with = self._new_forest(rows.shape[1])
+                self._ids = Ids()
+            elif names is not None:
+                self._ids.check_new(names, self._forest.are_stored)
+            lesson = self._lesson(target, starts=starts, **options)
+            n_before = self._forest.n_seen
+            self._journal.append((self._forest, lesson, names, n_before))
+            try:
+                self._forest.learn(rows, *lesson.values, self._n_threads(), one_by_one)
+            finally:
+                # A call that is interrupted may have stored the batch already: then it counts.
+                if self._forest.n_seen > n_before:
+                    self._note(lesson, names, n_before)
+                    keep_changes()
+                self._journal.clear()
+
+    def _own_lock(self) -> AbstractContextManager[bool]:
+        """What keeps threads apart that learn or forget, so that ids and classes are right.
+
+        The core has its own lock for what it does itself.
+        """
+        self.__dict__.setdefault("_journal", [])
+        lock: AbstractContextManager[bool] = self.__dict__.setdefault("_lock", threading.RLock())
+        return lock
+
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        """With the lock held, and everything noted that the core has learned."""
+        with self._own_lock():
+            self._finish_journal()
+            yield
+
+    def _finish_journal(self) -> None:
+        """Note what a call could not: an interrupt may come when the core has just returned."""
+        own = self.__dict__.get("_forest")
+        for forest, lesson, ids, first_serial in self._journal:
+            if own is not None and forest is own and own.n_seen > first_serial:
+                self._note(lesson, ids, first_serial)
+        self._journal.clear()
+
+    def _note(self, lesson: Lesson, ids: list[Id] | None, first_serial: int) -> None:
+        for name, value in lesson.known.items():
+            setattr(self, name, value)
+        if ids is not None:
+            self._ids.add(ids, first_serial)
+            self._drop_stale_ids()
+
+    def _check_queries(self, X: ArrayLike) -> NDArray[np.float32]:
+        """Rows to predict, rounded to float32 exactly as the stored ones were."""
+        rows = plain_rows(self, X)
+        return check_rows(self, X, reset=False) if rows is None else rows
+
+    def _ask(self, method: str, X: ArrayLike, *arguments: Any) -> NDArray[Any]:
+        """What a method of the core forest makes of the rows of X."""
+        if not hasattr(self, "_forest"):
+            check_is_fitted(self)  # raises
+        while True:
+            answers: list[NDArray[Any]] = [
+                getattr(self._forest, method)(
+                    self._check_queries(block), *arguments, self._n_threads()
+                )
+                for block in blocks_of(X)
+            ]
+            if len(answers) == 1:
+                return answers[0]
+            if len({answer.shape[1:] for answer in answers}) == 1:
+                return np.concatenate(answers)
+            # Another thread has learned a new class meanwhile.
+
+    def _n_threads(self) -> int:
+        return int(min(effective_n_jobs(self.n_jobs), 1024))
+
+    def _new_forest(self, n_features: int) -> tuple[Any, dict[str, Any]]:
+        """An empty core forest of this estimator's parameters, and those parameters."""
+        options = self._core_options(n_features)
+        seed = check_random_state(self.random_state).randint(np.iinfo(np.int64).max, dtype=np.int64)
+        forest = self._core_forest(int(self.n_estimators), n_features, seed=int(seed), **options)
+        return forest, self._built_with_now(n_features)
+
+    def _core_options(self, n_features: int) -> dict[str, Any]:
+        """What a core forest of this estimator's parameters is built with, besides a seed."""
+        if self.window is not None and self.reservoir is not None:
+            raise ValueError("window and reservoir exclude each other: set one of them to None.")
+        if self.half_life is not None and self.reservoir is None:
+            raise ValueError("half_life is that of a reservoir: set reservoir, too.")
+        rule, weights = "unit", None
+        if isinstance(self.feature_weights, str):
+            rule = self.feature_weights
+        elif self.feature_weights is not None:
+            rule, weights = "fixed", check_feature_weights(self.feature_weights, n_features)
+        return {
+            "lifetime": float(self.lifetime),
+            "min_samples_split": int(self.min_samples_split),
+            "weight_rule": rule,
+            "weights": weights,
+            "window": int(self.window or 0),
+            "reservoir": int(self.reservoir or 0),
+            "half_life": math.inf if self.half_life is None else float(self.half_life),
+            **self._own_options(),
+        }
+
+    def _built_with_now(self, n_features: int) -> dict[str, Any]:
+        """The parameters that must not change while a forest lives."""
+        built_with = {
+            name: value
+            for name, value in self.get_params(deep=False).items()
+            if name not in self._free_parameters
+        }
+        weights = self.feature_weights
+        if weights is not None and not isinstance(weights, str):
+            built_with["feature_weights"] = check_feature_weights(weights, n_features)
+        return built_with
+
+    def _check_parameters_unchanged(self) -> None:
+        now = self.__dict__
+        for name, old in self._built_with.items():
+            new = now[name]
+            if new is not old and not np.array_equal(
+                np.asarray(old, object), np.asarray(new, object)
+            ):
+                raise ValueError(
+                    f"{name} was {old!r} when this forest was started and is {new!r} now. "
+                    "Set it back, or start a new forest with fit."
+                )
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.input_tags.sparse = True
+        return tags
+
+    def __getstate__(self) -> dict[str, Any]:
+        with self._locked():
+            state: dict[str, Any] = super().__getstate__().copy()
+            if "_forest" in state:
+                state["_ids"] = self._ids.only_of(self._forest.serials)
+                state["_forest"] = self._forest.get_state()
+        del state["_lock"], state["_journal"]
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        if "_forest" in state:
+            state = {**state, "_forest": self._core_forest.from_state(state["_forest"])}
+            self._own_lock()
+        super().__setstate__(state)

@@ -1,0 +1,341 @@
+"""Checkpoints of a forest that learns for months: saved every so often, the newest found again.
+
+Knows nothing of what is in a model file, nor of how one is replaced safely.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import threading
+import time
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from itertools import takewhile
+from numbers import Integral, Real
+from pathlib import Path
+from typing import Any
+
+from sklearn.utils._param_validation import Interval, validate_parameter_constraints
+
+from onlineforest._files.atomic import leftovers, sync_folder
+from onlineforest._files.container import ModelFileError, ModelTooLargeError
+from onlineforest._models.base import BaseMondrianForest
+from onlineforest._models.loading import load_with_position
+from onlineforest._models.saving import write_model
+
+_PREFIX = "checkpoint-"
+_NAME = re.compile(rf"{_PREFIX}([0-9]{{12}}|[1-9][0-9]{{12,}})\.safetensors")
+_CONSTRAINTS = {
+    "folder": [str, os.PathLike],
+    "every_samples": [Interval(Integral, 1, None, closed="left"), None],
+    "every_seconds": [Interval(Real, 0, None, closed="neither"), None],
+    "keep": [Interval(Integral, 1, None, closed="left")],
+}
+
+
+@dataclass(frozen=True)
+class Skipped:
+    """A checkpoint that could not be used, and why: "is damaged: …", as said of its path."""
+
+    path: Path
+    reason: str
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """What `Checkpointer.open` found.
+
+    Attributes
+    ----------
+    forest : MondrianForestClassifier or MondrianForestRegressor
+        The forest as it was, to the last bit.
+    position : object
+        What was saved with it; if that was None, the number of samples the forest has seen.
+    path : pathlib.Path
+        The file.
+    skipped : tuple of Skipped
+        Newer checkpoints that could not be used, each with its `path` and a `reason`.
+
+    Examples
+    --------
+    >>> from onlineforest import Checkpointer, MondrianForestRegressor
+    >>> forest = MondrianForestRegressor(random_state=0).fit([[0.0], [1.0]], [3.0, 7.0])
+    >>> path = Checkpointer("sevens").save(forest)
+    >>> checkpoint = Checkpointer("sevens").open()
+    >>> checkpoint.position, checkpoint.path.name, checkpoint.skipped
+    (2, 'checkpoint-000000000001.safetensors', ())
+    """
+
+    forest: Any
+    position: Any
+    path: Path
+    skipped: tuple[Skipped, ...]
+
+
+class Checkpointer:
+    """Saves a forest every so often, and finds the newest checkpoint that is whole.
+
+    A checkpoint holds the forest and its position in the stream, in one file: the two cannot
+    disagree. It takes its name only when it is safely on the disk, and older ones are deleted only
+    then: whenever the process is killed or the power fails, the newest checkpoint is whole. A
+    consumer that goes on from its position ends with the forest of one that was never stopped, to
+    the last bit, if it cuts the stream into the same batches.
+
+    Parameters
+    ----------
+    folder : str or os.PathLike
+        Where the checkpoints are: ``checkpoint-000000000001.safetensors`` and so on, files that
+        `onlineforest.load` reads, too. Made if missing. Other files in it are not touched. Only one
+        process at a time may save into a folder, and of one forest; any number may open.
+    every_samples : int or None, default=None
+        `update` saves when the forest has seen so many samples more (`n_samples_seen_`), or fewer
+        than before, because it was fitted anew.
+    every_seconds : float or None, default=None
+        `update` saves when so much time has passed. With both, whichever comes first; with neither,
+        only `save` saves, and `update` is an error.
+    keep : int, default=3
+        How many checkpoints to keep. Those that `open` skipped do not count.
+
+    Notes
+    -----
+    Threads may share it. A signal handler gets a `RuntimeError` if it interrupts a call: let it set
+    a flag, and save where the flag is seen.
+
+    Examples
+    --------
+    >>> from onlineforest import Checkpointer, MondrianForestRegressor
+    >>> def learn(until):
+    ...     checkpointer = Checkpointer("checkpoints", every_samples=20)
+    ...     checkpoint = checkpointer.open()
+    ...     if checkpoint is None:
+    ...         forest, start = MondrianForestRegressor(random_state=0), 0
+    ...     else:
+    ...         forest, start = checkpoint.forest, checkpoint.position
+    ...     for i in range(start, until):
+    ...         forest.partial_fit([[i]], [i / 2])
+    ...         checkpointer.update(forest, position=i + 1)
+    ...     return f"from {start} to {until}"
+    >>> learn(until=50), learn(until=100)
+    ('from 0 to 50', 'from 40 to 100')
+    """
+
+    def __init__(
+        self,
+        folder: str | os.PathLike[str],
+        *,
+        every_samples: int | None = None,
+        every_seconds: float | None = None,
+        keep: int = 3,
+    ) -> None:
+        parameters = {
+            "folder": folder,
+            "every_samples": every_samples,
+            "every_seconds": every_seconds,
+            "keep": keep,
+        }
+        validate_parameter_constraints(_CONSTRAINTS, parameters, caller_name="Checkpointer")
+        self.folder = Path(folder).absolute()  # the same after a change of directory
+        self.every_samples, self.every_seconds, self.keep = every_samples, every_seconds, keep
+        self._lock, self._is_at_work = threading.RLock(), False
+        self._count_from(0)
+        self._unusable: set[Path] = set()  # those that `open` skipped
+
+    def update(self, forest: BaseMondrianForest, position: Any = None) -> Path | None:
+        """Save the forest if it is time to; to be called after each batch.
+
+        Parameters
+        ----------
+        forest : MondrianForestClassifier or MondrianForestRegressor
+            The forest.
+        position : object, default=None
+            Where in the stream to go on: whatever JSON can hold, an offset or a dict of the offsets
+            of partitions. None: after as many samples as the forest has seen.
+
+        Returns
+        -------
+        pathlib.Path or None
+            The new checkpoint, if it was time.
+
+        Raises
+        ------
+        OSError
+            If it cannot be written, because the disk is full, say. The older checkpoints are as
+            they were, and so is the forest: a caller that catches this can learn on. It is tried
+            again when it would be time for the next one.
+
+        Examples
+        --------
+        >>> from onlineforest import Checkpointer, MondrianForestRegressor
+        >>> forest = MondrianForestRegressor(random_state=0)
+        >>> checkpointer = Checkpointer("numbers", every_samples=2)
+        >>> for x in range(4):
+        ...     path = checkpointer.update(forest.partial_fit([[x]], [x]))
+        ...     print(path and path.name)
+        None
+        checkpoint-000000000001.safetensors
+        None
+        checkpoint-000000000002.safetensors
+        """
+        if self.every_samples is None and self.every_seconds is None:
+            raise ValueError(
+                "update needs a Checkpointer with every_samples or every_seconds, but both are "
+                "None: it would never save."
+            )
+        with self._at_work():
+            return self._save(forest, position) if self._is_due(_n_seen(forest)) else None
+
+    def save(self, forest: BaseMondrianForest, position: Any = None) -> Path:
+        """Save the forest now, as `update` does when it is time, which is counted from here.
+
+        Examples
+        --------
+        >>> from onlineforest import Checkpointer, MondrianForestRegressor
+        >>> forest = MondrianForestRegressor(random_state=0).fit([[0.0], [1.0]], [3.0, 7.0])
+        >>> path = Checkpointer("parts").save(forest, position={"left": 17, "right": 4})
+        >>> Checkpointer("parts").open().position["right"]
+        4
+        """
+        with self._at_work():
+            return self._save(forest, position)
+
+    def open(self, *, max_bytes: int | None = None) -> Checkpoint | None:
+        """Read the newest checkpoint that is whole; `update` counts from there.
+
+        A checkpoint that is damaged or cannot be read is skipped, with a warning.
+
+        Parameters
+        ----------
+        max_bytes : int or None, default=None
+            Refuse a forest that would take more bytes in memory, roughly.
+
+        Returns
+        -------
+        Checkpoint or None
+            None if there is none at all, nor perhaps a folder.
+
+        Raises
+        ------
+        ModelFileError
+            If there are checkpoints, but none that can be used. Says why of each.
+        ModelTooLargeError
+            If the newest would take more memory than `max_bytes`.
+
+        Examples
+        --------
+        >>> from onlineforest import Checkpointer
+        >>> print(Checkpointer("a folder yet to be made").open())
+        None
+        """
+        with self._at_work():
+            skipped: list[Skipped] = []
+            for path in reversed(self._paths()):
+                try:
+                    model = load_with_position(path, max_bytes=max_bytes)
+                except ModelTooLargeError:  # it is whole: an older, smaller one is not meant
+                    raise
+                except (ModelFileError, OSError) as error:
+                    skipped.append(Skipped(path, _reason(path, error)))
+                    continue
+                for each in skipped:
+                    warnings.warn(f"Skipped a checkpoint: {each.path} {each.reason}", stacklevel=2)
+                self._unusable = {each.path for each in skipped}
+                n_seen = model.forest.n_samples_seen_
+                self._count_from(n_seen)
+                position = n_seen if model.position is None else model.position
+                return Checkpoint(model.forest, position, path, tuple(skipped))
+        if not skipped:
+            return None
+        whys = "".join(f"\n{each.path} {each.reason}" for each in skipped)
+        raise ModelFileError(f"{self.folder} has checkpoints, but none that can be used:{whys}")
+
+    @contextmanager
+    def _at_work(self) -> Iterator[None]:
+        """One thread at a time, and no signal handler in the middle of its work."""
+        with self._lock:
+            if self._is_at_work:
+                raise RuntimeError("This Checkpointer is in the middle of a call.")
+            self._is_at_work = True
+            try:
+                yield
+            finally:
+                self._is_at_work = False
+
+    def _count_from(self, n_seen: int) -> None:
+        self._last_n_seen, self._last_time = n_seen, time.monotonic()
+
+    def _is_due(self, n_seen: int) -> bool:
+        n_more, seconds = n_seen - self._last_n_seen, time.monotonic() - self._last_time
+        return (self.every_samples is not None and not 0 <= n_more < self.every_samples) or (
+            self.every_seconds is not None and seconds >= self.every_seconds
+        )
+
+    def _save(self, forest: BaseMondrianForest, position: Any) -> Path:
+        n_seen, path, others = _n_seen(forest), self.folder, "earlier ones are"
+        try:
+            earlier = self._paths()
+            others = "1 earlier one is" if len(earlier) == 1 else f"{len(earlier)} {others}"
+            path /= _name(_number(earlier[-1]) + 1 if earlier else 1)
+            self._make_ready()
+            # No position is saved as such: n_seen is too old if another thread has learned since.
+            write_model(forest, path, position)
+        except OSError as error:
+            what = f"{error.strerror or error}; checkpoint not written, {others} intact"
+            raise OSError(error.errno, what, str(path)) from error
+        finally:
+            # After a failure, too, and from its end: a full or slow disk must not stop every batch.
+            self._count_from(n_seen)
+        self._delete_old([*earlier, path])
+        return path
+
+    def _paths(self) -> list[Path]:
+        """All checkpoints, whole or not, the oldest first."""
+        try:
+            names = os.listdir(self.folder)
+        except FileNotFoundError:
+            return []
+        return sorted((self.folder / name for name in names if _NAME.fullmatch(name)), key=_number)
+
+    def _make_ready(self) -> None:
+        """Make the folder, so that it lasts, and remove what killed processes left in it."""
+        upwards = (self.folder, *self.folder.parents)
+        missing = list(takewhile(lambda folder: not folder.exists(), upwards))
+        self.folder.mkdir(parents=True, exist_ok=True)
+        for folder in missing:
+            sync_folder(str(folder.parent))
+        for left in leftovers(self.folder, _PREFIX):
+            target = Path(left.stem).stem  # of .checkpoint-000000000001.safetensors.0123abcd.tmp
+            if _NAME.fullmatch(target.removeprefix(".")):
+                with suppress(OSError):
+                    left.unlink()
+
+    def _delete_old(self, paths: list[Path]) -> None:
+        """Delete what is older than the last ones to keep; what cannot be is tried next time."""
+        usable = [path for path in paths if path not in self._unusable]
+        oldest_to_keep = usable[-self.keep :][0]
+        for path in paths[: paths.index(oldest_to_keep)]:
+            with suppress(OSError):
+                path.unlink()
+
+
+def _name(number: int) -> str:
+    return f"{_PREFIX}{number:012d}.safetensors"
+
+
+def _number(path: Path) -> int:
+    return int(path.stem.removeprefix(_PREFIX))
+
+
+def _n_seen(forest: BaseMondrianForest) -> int:
+    if not isinstance(forest, BaseMondrianForest):
+        raise TypeError(f"A forest of this library was wanted. Got {forest!r} instead.")
+    return forest.n_samples_seen_
+
+
+def _reason(path: Path, error: ModelFileError | OSError) -> str:
+    """Why a checkpoint cannot be used, to be read after its path."""
+    if isinstance(error, OSError):
+        return f"cannot be read: {error.strerror or error}"
+    return str(error).removeprefix(f"{path} ")

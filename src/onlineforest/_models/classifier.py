@@ -1,0 +1,521 @@
+"""The Mondrian forest classifier."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from numbers import Real
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import ClassifierMixin, _fit_context
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted
+
+from onlineforest._core import LabelForest
+from onlineforest._files.encoding import decode_labels, encode_labels, from_json
+from onlineforest._models.base import BaseMondrianForest, Lesson
+from onlineforest._models.ids import Id
+from onlineforest._models.trees import ClassificationTree, TreeSequence
+from onlineforest._models.validation import (
+    ClassCodes,
+    check_labels,
+    check_no_label_missing,
+    check_row,
+    check_rows,
+    codes_with,
+    plain_labels,
+    plain_rows,
+)
+
+
+class MondrianForestClassifier(ClassifierMixin, BaseMondrianForest):
+    """A random forest classifier that learns online.
+
+    The Mondrian forest of Lakshminarayanan, Roy and Teh [1]_. Samples can come all at once
+    (`fit`), in batches or one at a time (`partial_fit`), in any order: given the weights of the
+    features, the forest has the same distribution. Predicted probabilities are smoothed along the
+    tree, and fall back towards the uniform prior where a point is far from everything seen.
+
+    Each cut is drawn without looking at the labels; how often a feature is cut is learned from
+    them. With ``feature_weights="range", leaf_discount=0.0`` the forest is the paper's, on features
+    rescaled to [0, 1].
+
+    Parameters
+    ----------
+    n_estimators : int, default=100
+        Number of trees.
+    lifetime : float, default=inf
+        Time at which trees stop being cut: lambda in the paper. Smaller is coarser.
+    discount : float, default=10.0
+        How fast a node's label distribution may depart from its parent's. The discount rate,
+        gamma in the paper, is `discount` times the sum over features of weight times range; for
+        data that fills the unit cube that is `discount` times the number of features.
+    leaf_discount : float in [0, 1] or "learned", default="learned"
+        How much of the first sample of each label a leaf leaves to its parent's distribution, at
+        least. 0 is the paper's rule: with an infinite lifetime a leaf of one label is then sure of
+        it, which is too sure where samples repeat or features are discrete. ``"learned"`` chooses
+        among 0.03, 0.1, 0.3, 0.6 and 0.9, when the weights are computed, by the log loss on samples
+        left out; 0.3 unless another is better by a standard error.
+    min_samples_split : int, default=2
+        A block with fewer samples is not cut (yet); nor is one whose labels are all equal.
+    feature_weights : {"learned", "range"}, array-like of shape (n_features,) or None, \
+            default="learned"
+        What each feature weighs in the rate of cuts.
+
+        - ``"learned"``: a share over the range. The share is a power, usually the square, of what
+          the feature tells about the labels, as measured on the samples by thirty greedy trees; a
+          trial on samples left out chooses the power, 0 among them. With less than 40 samples, or
+          where no feature tells anything, the same as ``"range"``. Computed again when half as many
+          samples have come as it was computed from (when half of a full window is new); if more
+          than a twentieth of the cuts would then fall to other features, all trees are grown afresh
+          from the stored samples.
+        - ``"range"``: 1 over the range of the data seen, so that scales do not matter; 0 for a
+          constant feature. With `fit`, the same as rescaling the training data to [0, 1]. With
+          `partial_fit`, the weights stay as they are until the number of samples has doubled since
+          they were computed. Then they are computed again, and if one of them has moved by more
+          than 10 %, all trees are grown afresh from the stored samples.
+        - array-like: fixed weights. 0 leaves a feature out.
+        - None: all 1.
+    window : int or None, default=None
+        Keep only the latest so many samples: older ones are forgotten as new ones come (see
+        `forget`), so an endless stream takes fixed memory, and a changing world is followed.
+    reservoir : int or None, default=None
+        Keep a sample of so many of all that came, each equally likely, or as `half_life` says.
+        Those that are not drawn are not learned, or forgotten.
+    half_life : float or None, default=None
+        For a reservoir: a sample that came so many samples earlier is half as likely to be kept.
+        None: equally likely.
+    n_jobs : int or None, default=None
+        Number of threads, over the trees. None is 1, -1 all processors. The result does not depend
+        on it, to the last bit.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the trees; an int gives the same forest each time.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        The classes known, sorted.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features,)
+        Names of the features, where X had string column names.
+    n_samples_seen_ : int
+        Number of samples given, forgotten ones included.
+    n_samples_stored_ : int
+        Number of samples the forest is made of.
+    ids_ : frozenset
+        The ids of the stored samples that have one.
+    feature_weights_ : ndarray of shape (n_features,)
+        The weights now.
+    feature_importances_ : ndarray of shape (n_features,)
+        How much each feature tells about the labels; measured when asked for, in all modes.
+    discount_rate_ : float
+        The discount rate now.
+    leaf_discount_ : float
+        The least discount of a leaf now.
+    nbytes_ : int
+        What the forest takes in memory, the samples it keeps included, in bytes.
+    trees_ : sequence of MondrianTree
+        The trees, as read-only arrays.
+
+    Notes
+    -----
+    Samples are stored as float32, once for all trees, and so are boxes and cuts; X is rounded when
+    it comes in. float32 has 24 bits: of a timestamp in seconds since 1970 it keeps steps of two
+    minutes. Subtract large offsets first.
+
+    When `partial_fit` is interrupted (Ctrl-C), the batch is stored but some trees have learned only
+    part of it. The forest can be used and saved as it is; the next `partial_fit` finishes the batch
+    first, and ends with the forest it would have been without the interruption (or, if a leaf of
+    millions of numbers was just being cut up, with another of the same law). If interrupted even
+    before that is done, it has not stored its own batch: `n_samples_seen_` tells. `fit`, when
+    interrupted, leaves the estimator as it was.
+
+    References
+    ----------
+    .. [1] B. Lakshminarayanan, D. M. Roy, Y. W. Teh: Mondrian Forests: Efficient Online Random
+       Forests. Advances in Neural Information Processing Systems 27, 2014.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from onlineforest import MondrianForestClassifier
+    >>> X, y = load_digits(return_X_y=True)
+    >>> forest = MondrianForestClassifier(n_estimators=20, random_state=0)
+    >>> for start in range(0, 1500, 100):
+    ...     forest = forest.partial_fit(X[start : start + 100], y[start : start + 100])
+    >>> forest.n_samples_seen_
+    1500
+    >>> forest.score(X[1500:], y[1500:]) > 0.85
+    True
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **BaseMondrianForest._parameter_constraints,
+        "discount": [Interval(Real, 0, None, closed="left")],
+        "leaf_discount": [Interval(Real, 0, 1, closed="both"), StrOptions({"learned"})],
+    }
+    _core_forest = LabelForest
+    _saved_as = "MondrianForestClassifier"
+
+    _forest: LabelForest
+    _codes: ClassCodes
+
+    def __init__(
+        self,
+        n_estimators: int = 100,
+        *,
+        lifetime: float = math.inf,
+        discount: float = 10.0,
+        leaf_discount: float | str = "learned",
+        min_samples_split: int = 2,
+        feature_weights: ArrayLike | str | None = "learned",
+        window: int | None = None,
+        reservoir: int | None = None,
+        half_life: float | None = None,
+        n_jobs: int | None = None,
+        random_state: int | np.random.RandomState | None = None,
+    ) -> None:
+        self.n_estimators = n_estimators
+        self.lifetime = lifetime
+        self.discount = discount
+        self.leaf_discount = leaf_discount
+        self.min_samples_split = min_samples_split
+        self.feature_weights = feature_weights
+        self.window = window
+        self.reservoir = reservoir
+        self.half_life = half_life
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    def _own_options(self) -> dict[str, Any]:
+        learned = self.leaf_discount == "learned"
+        return {
+            "discount": float(self.discount),
+            "leaf_discount": None if learned else float(self.leaf_discount),
+        }
+
+    @property
+    def leaf_discount_(self) -> float:
+        """The least discount of a leaf now."""
+        self._check_has_samples()
+        return self._forest.leaf_discount
+
+    @property
+    def classes_(self) -> NDArray[Any]:
+        """The classes known, sorted."""
+        check_is_fitted(self)
+        if self._journal:
+            self._wait_for_others()
+        return self._codes.classes
+
+    @property
+    def trees_(self) -> TreeSequence[ClassificationTree]:
+        """The trees, as read-only arrays."""
+        check_is_fitted(self)
+
+        def tree(index: int) -> ClassificationTree:
+            arrays, columns = self._forest.tree(index), self._codes.codes
+            for name in ("count", "labels"):
+                arrays[name] = np.ascontiguousarray(arrays[name][:, columns])
+            arrays["labels"] = arrays["labels"].view(np.bool_)
+            return ClassificationTree(**arrays)
+
+        return TreeSequence(lambda: self._forest.n_trees, tree)
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: ArrayLike, y: ArrayLike, ids: Iterable[Id] | None = None) -> Self:
+        """Learn a forest from these samples alone.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            The samples.
+        y : array-like of shape (n_samples,)
+            Their classes: strings, whole numbers or bools.
+        ids : iterable of int or str of length n_samples, default=None
+            Names by which `forget` can find the samples, all different and new.
+
+        Returns
+        -------
+        MondrianForestClassifier
+            The estimator itself.
+
+        Examples
+        --------
+        >>> from onlineforest import MondrianForestClassifier
+        >>> forest = MondrianForestClassifier(random_state=0)
+        >>> forest.fit([[0.0], [1.0]], ["no", "yes"]).predict([[0.9]])
+        array(['yes'], dtype='<U3')
+        """
+        self._learn_afresh(X, y, ids)
+        return self
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def partial_fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        classes: ArrayLike | None = None,
+        ids: Iterable[Id] | None = None,
+    ) -> Self:
+        """Learn more samples; on a new estimator, the first ones.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            The samples.
+        y : array-like of shape (n_samples,)
+            Their classes. Classes not known yet are added to `classes_`.
+        classes : array-like of shape (n_classes,), default=None
+            Classes to know from now on, whether they occur in y or not. They need not be given;
+            if they are, y must have no others but those and the classes known before.
+        ids : iterable of int or str of length n_samples, default=None
+            Names by which `forget` can find the samples, all different and new.
+
+        Returns
+        -------
+        MondrianForestClassifier
+            The estimator itself.
+
+        Examples
+        --------
+        >>> from onlineforest import MondrianForestClassifier
+        >>> forest = MondrianForestClassifier(random_state=0)
+        >>> forest.partial_fit([[0.0], [1.0]], ["no", "yes"]).classes_
+        array(['no', 'yes'], dtype='<U3')
+        >>> forest.partial_fit([[9.0]], ["maybe"]).classes_
+        array(['maybe', 'no', 'yes'], dtype='<U5')
+        """
+        self._learn_more(X, y, ids, classes=classes)
+        return self
+
+    def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:
+        """Probability of each class.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            The samples.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            The mean of the trees' distributions, over `classes_`.
+
+        Examples
+        --------
+        >>> from onlineforest import MondrianForestClassifier
+        >>> forest = MondrianForestClassifier(random_state=0)
+        >>> forest = forest.fit([[0.0], [1.0]], ["no", "yes"])
+        >>> forest.predict_proba([[0.0], [0.5]]).round(1)
+        array([[0.8, 0.2],
+               [0.5, 0.5]])
+        """
+        return self._predict(X)[0]
+
+    def learn_one(self, x: ArrayLike, y: Any, id: Id | None = None) -> Self:
+        """Learn one more sample: what `partial_fit` of one row does, without its overhead.
+
+        Parameters
+        ----------
+        x : array-like of shape (n_features,)
+            The sample. An array of float32 or float64 is quickest; names of features are not
+            looked at.
+        y : str, int or bool
+            Its class. A class not known yet is added to `classes_`.
+        id : int or str, default=None
+            A name by which `forget` can find the sample.
+
+        Returns
+        -------
+        MondrianForestClassifier
+            The estimator itself.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from onlineforest import MondrianForestClassifier
+        >>> forest = MondrianForestClassifier(random_state=0)
+        >>> for x, y in [(0.0, "no"), (1.0, "yes"), (0.1, "no")]:
+        ...     forest = forest.learn_one(np.array([x]), y)
+        >>> forest.predict_one(np.array([0.9]))
+        'yes'
+        """
+        with self._own_lock():
+            if self._journal:
+                self._finish_journal()
+            code = self._codes.code_of(y) if hasattr(self, "_forest") else None
+            if code is None or id is not None:  # or the first sample, or no label at all
+                if np.ndim(y) != 0:
+                    raise ValueError(f"y must be one label. Got {y!r} instead.")
+                names = None if id is None else [id]
+                self.partial_fit(check_row(x)[np.newaxis], [y], ids=names)
+                return self
+            self._check_parameters_unchanged()
+            n_classes = self._codes.n_classes
+            try:
+                self._forest.learn_one(x, code, n_classes)
+            except TypeError:
+                self._forest.learn_one(check_row(x), code, n_classes)
+        return self
+
+    def predict_proba_one(self, x: ArrayLike) -> NDArray[np.float64]:
+        """Probability of each class for one sample: a row of `predict_proba`, with less overhead.
+
+        Parameters
+        ----------
+        x : array-like of shape (n_features,)
+            The sample. An array of float32 or float64 is quickest; names of features are not
+            looked at.
+
+        Returns
+        -------
+        ndarray of shape (n_classes,)
+            The mean of the trees' distributions, over `classes_`.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from onlineforest import MondrianForestClassifier
+        >>> forest = MondrianForestClassifier(random_state=0)
+        >>> forest = forest.fit([[0.0], [1.0]], ["no", "yes"])
+        >>> forest.predict_proba_one(np.array([0.5])).round(1)
+        array([0.5, 0.5])
+        """
+        return self._predict_one(x)[0]
+
+    def predict_one(self, x: ArrayLike) -> Any:
+        """The most probable class of one sample.
+
+        Parameters
+        ----------
+        x : array-like of shape (n_features,)
+            The sample.
+
+        Returns
+        -------
+        str, int or bool
+            The class with the largest mean probability; the first of equals.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from onlineforest import MondrianForestClassifier
+        >>> forest = MondrianForestClassifier(random_state=0).fit([[0.0], [1.0]], [3, 7])
+        >>> forest.predict_one(np.array([2.0]))
+        7
+        """
+        probabilities, classes = self._predict_one(x)
+        best = classes[probabilities.argmax()]
+        return best.item() if isinstance(best, np.generic) else best
+
+    def _predict_one(self, x: Any) -> tuple[NDArray[np.float64], NDArray[Any]]:
+        """Probabilities, and the classes they stand for."""
+        if not hasattr(self, "_forest"):
+            check_is_fitted(self)  # raises
+        while True:
+            codes = self._codes
+            probabilities = np.empty(codes.n_classes)
+            try:
+                if self._forest.predict_one(x, probabilities):
+                    return codes.in_class_order(probabilities), codes.classes
+                self._wait_for_others()  # one learns a new class: ask again
+            except TypeError:
+                x = check_row(x)
+
+    def _wait_for_others(self) -> None:
+        with self._locked():
+            pass
+
+    def _predict(self, X: ArrayLike) -> tuple[NDArray[np.float64], NDArray[Any]]:
+        """Probabilities, and the classes their columns stand for."""
+        if not hasattr(self, "_forest"):
+            check_is_fitted(self)  # raises
+        while True:
+            codes = self._codes
+            probabilities = self._ask("predict", X)
+            if probabilities.shape[1] == codes.n_classes:
+                return codes.in_class_order(probabilities), codes.classes
+            self._wait_for_others()  # one learns a new class: ask again
+
+    def predict_log_proba(self, X: ArrayLike) -> NDArray[np.float64]:
+        """Logarithm of the probability of each class.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            The samples.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            ``log(predict_proba(X))``.
+
+        Examples
+        --------
+        >>> from onlineforest import MondrianForestClassifier
+        >>> forest = MondrianForestClassifier(random_state=0).fit([[0.0], [1.0]], [0, 1])
+        >>> forest.predict_log_proba([[0.0]]).shape
+        (1, 2)
+        """
+        with np.errstate(divide="ignore"):
+            return np.log(self.predict_proba(X))
+
+    def predict(self, X: ArrayLike) -> NDArray[Any]:
+        """The most probable class.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            The samples.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            The class with the largest mean probability; the first of equals.
+
+        Examples
+        --------
+        >>> from onlineforest import MondrianForestClassifier
+        >>> forest = MondrianForestClassifier(random_state=0).fit([[0.0], [1.0]], [3, 7])
+        >>> forest.predict([[-1.0], [2.0]])
+        array([3, 7])
+        """
+        probabilities, classes = self._predict(X)
+        best: NDArray[Any] = classes[probabilities.argmax(axis=1)]
+        return best
+
+    def _check_batch(
+        self, X: ArrayLike, y: ArrayLike, *, reset: bool
+    ) -> tuple[NDArray[np.float32], NDArray[Any]]:
+        if not reset:
+            rows, labels = plain_rows(self, X), plain_labels(y)
+            if rows is not None and labels is not None and len(rows) == len(labels):
+                return rows, labels
+        check_no_label_missing(y)
+        rows, labels = check_rows(self, X, y=y, reset=reset)
+        return rows, check_labels(labels)
+
+    def _lesson(self, target: NDArray[Any], *, starts: bool, **options: Any) -> Lesson:
+        codes = codes_with(None if starts else self._codes, target, options.get("classes"))
+        return Lesson((codes.encode(target), codes.n_classes), {"_codes": codes})
+
+    def _own_metadata(self) -> dict[str, Any]:
+        return {
+            "classes": encode_labels(self._codes.classes),
+            "class_codes": self._codes.codes.tolist(),
+        }
+
+    def _take_own_metadata(self, metadata: Mapping[str, str]) -> None:
+        classes = decode_labels(from_json(metadata, "classes"))
+        self._codes = ClassCodes.checked(classes, from_json(metadata, "class_codes", list))
+        if self._codes.n_classes != self._forest.n_classes:
+            raise ValueError(
+                f"it has {self._codes.n_classes} classes, but its forest {self._forest.n_classes}."
+            )
+
+    def _stored_values(self, target: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+        return self._codes.encode_known(target)

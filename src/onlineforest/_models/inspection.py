@@ -1,0 +1,122 @@
+"""What a model file holds, in words, and whether it is sound."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from onlineforest._files.container import ModelFileError, parse_json, read_header
+from onlineforest._models.loading import load
+
+_TEXTS = ("library_version", "estimator")  # the other metadata are JSON
+_SHOWN = 10  # of a list
+
+
+def describe(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """All that the header of a file says; the digest is not checked, nor are the arrays read."""
+    header = read_header(path)
+    facts: dict[str, Any] = {}
+    for key, text in header.metadata.items():
+        what = f"{os.fspath(path)}: its {ascii(key)[1:-1][:40]}"
+        facts[key] = text if key in _TEXTS else parse_json(text, what)
+    facts["file_bytes"] = header.n_bytes
+    facts["format_version"] = header.format_version
+    facts["sha256"] = header.sha256
+    facts["tensors"] = {
+        name: {"dtype": str(tensor.dtype), "shape": list(tensor.shape)}
+        for name, tensor in header.tensors.items()
+    }
+    return facts
+
+
+def verify_file(path: str | os.PathLike[str], max_bytes: int | None = None) -> str:
+    """Check a file and all of the forest in it, twice over; return what it is in a few words."""
+    forest = load(path, max_bytes=max_bytes)
+    # Loading has checked it already, while it built the trees; this looks at what was built.
+    forest._forest.check_invariants()
+    return (
+        f"{type(forest).__name__} of {forest.n_samples_stored_:,} samples in "
+        f"{forest.n_estimators:,} trees"
+    )
+
+
+def lines_about(path: str | os.PathLike[str], tensors: bool = False) -> Iterator[str]:
+    """What a file holds, for people."""
+    facts = describe(path)
+    try:
+        estimator, lines = _printable(facts["estimator"]), list(_lines(facts))
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
+        raise ModelFileError(
+            f"{os.fspath(path)} is not a valid model file: its metadata cannot be read ({error!r})."
+        ) from error
+    width = max(len(label) for label, _ in lines)
+    yield f"{os.fspath(path)}: {estimator}"
+    for label, text in lines:
+        yield f"  {label:{width}}  {_printable(text)}"
+    if tensors:
+        yield "  arrays"
+        for name, tensor in facts["tensors"].items():
+            shape = " x ".join(str(n) for n in tensor["shape"])
+            yield f"    {_printable(name)}: {tensor['dtype']}, {shape}"
+
+
+def _lines(facts: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    counts, features = facts["counts"], facts["features"]
+    yield "size", _size(facts["file_bytes"])
+    yield "format", f"{facts['format_version']}, by onlineforest {facts['library_version']}"
+    yield (
+        "samples",
+        f"{counts['samples_stored']:,} stored of {counts['samples_seen']:,} seen, "
+        f"{counts['ids']:,} with an id",
+    )
+    yield "trees", f"{counts['trees']:,} with {counts['nodes']:,} nodes"
+    names = "without names" if features["names"] is None else _some(features["names"])
+    yield "features", f"{features['count']:,} of {features['dtype']}, {names}"
+    if "classes" in facts:
+        classes = facts["classes"]
+        yield (
+            "classes",
+            f"{len(classes['values']):,} of {classes['dtype']}, {_some(classes['values'])}",
+        )
+    if "position" in facts:
+        yield "position", _clipped(repr(facts["position"]))
+    yield (
+        "parameters",
+        ", ".join(f"{name}={_parameter(value)}" for name, value in facts["parameters"].items()),
+    )
+    yield "SHA-256", f"{facts['sha256']} (as it says; `verify` looks)"
+
+
+def _size(n_bytes: int) -> str:
+    size, unit = float(n_bytes), "B"
+    for larger in ("kB", "MB", "GB", "TB"):
+        if size < 1000:
+            break
+        size, unit = size / 1000, larger
+    return f"{size:,.0f} {unit}" if unit == "B" else f"{size:,.1f} {unit}"
+
+
+def _some(values: list[Any]) -> str:
+    shown = ", ".join(_clipped(str(value)) for value in values[:_SHOWN])
+    return shown + (", …" if len(values) > _SHOWN else "")
+
+
+def _parameter(value: Any) -> str:
+    match value:
+        case {"float": text}:
+            return str(text)
+        case {"RandomState": _}:
+            return "RandomState(…)"
+        case {"list": list(values)} | {"array": list(values)}:
+            return f"[{_some(values)}]"
+    return _clipped(repr(value))
+
+
+def _clipped(text: str) -> str:
+    return text if len(text) <= 60 else f"{text[:59]}…"
+
+
+def _printable(text: str) -> str:
+    """Nothing in a file may move the cursor of a terminal."""
+    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)

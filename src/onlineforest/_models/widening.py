@@ -1,0 +1,80 @@
+"""A fitted forest with room for more features, its trees as they were.
+
+The new features are missing in all samples stored: what no sample has has no range, and weighs
+nothing. Knows the arrays of a core forest's state that have one entry per feature, and no others.
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from onlineforest._models.base import BaseMondrianForest
+
+Arrays = dict[str, NDArray[Any]]
+Forest = TypeVar("Forest", bound=BaseMondrianForest)
+
+
+def widened(forest: Forest, n_features: int) -> Forest:
+    """A copy of a fitted forest that has more features than it, missing in the samples stored.
+
+    It predicts as the forest does, whatever the new features are, up to the rounding of sums: those
+    of 4, 8, 12, … features are rounded alike. Weights must be ``"learned"`` or ``"range"``, and
+    features must have no names.
+    """
+    if not isinstance(forest.feature_weights, str):
+        raise ValueError("Only a forest that computes the weights of features can get new ones.")
+    if hasattr(forest, "feature_names_in_"):
+        raise ValueError("A forest whose features have names cannot get others without.")
+    if n_features < forest.n_features_in_:
+        raise ValueError(f"{n_features} features are less than {forest.n_features_in_}.")
+    state = forest.__getstate__()
+    state["_forest"] = _widened_state(state["_forest"], forest.n_features_in_, n_features)
+    state["n_features_in_"] = n_features
+    wider = type(forest).__new__(type(forest))
+    wider.__setstate__(state)
+    return wider
+
+
+def _widened_state(state: Arrays, n_before: int, n_after: int) -> Arrays:
+    """The state of a core forest with columns of nothing after those it has."""
+    n_new = n_after - n_before
+    rows = np.pad(state["rows"].reshape(-1, n_before), ((0, 0), (0, n_new)))
+    n_features = np.full(1, n_after, dtype=np.uint64)
+    state = {**state, "rows": rows.reshape(-1), "options.n_features": n_features}
+    state |= _lengthened(state, "measures.weights", n_new, mode="constant")
+    if "measures.trend_ends" in state:  # a feature without knots ends where the one before does
+        state |= _lengthened(state, "measures.trend_ends", n_new, mode="edge")
+    return state | _with_missing(state, n_before, n_after)
+
+
+def _with_missing(state: Arrays, n_before: int, n_after: int) -> Arrays:
+    """What is missing, and all cells of new features: a bit for each sample, 64 to a word."""
+    n_samples = len(state["values"])
+    if n_samples == 0:
+        return {}
+    words = np.full(-(-n_samples // 64), 2**64 - 1, dtype=np.uint64)
+    if n_samples % 64:
+        words[-1] = 2 ** (n_samples % 64) - 1
+    new = np.arange(n_before, n_after, dtype=np.int32)
+    return {
+        "missing.features": np.concatenate([state["missing.features"], new]),
+        "missing.words": np.concatenate([state["missing.words"], np.tile(words, len(new))]),
+    }
+
+
+def _lengthened(state: Arrays, name: str, n_new: int, mode: Any) -> Arrays:
+    """A field of all measures with `n_new` more entries in each that has any.
+
+    None has a measure whose trend is the mean.
+    """
+    sizes = state[f"{name}.sizes"]
+    ends = np.cumsum(sizes).astype(np.intp)
+    # The last part is what comes after all measures: nothing.
+    fields = [
+        np.pad(field, (0, n_new), mode=mode) if len(field) else field
+        for field in np.split(state[name], ends)
+    ]
+    return {name: np.concatenate(fields), f"{name}.sizes": np.where(sizes, sizes + n_new, 0)}

@@ -1,0 +1,1 @@
+"""Tables in files, read in batches: CSV and Parquet. Knows no forest."""
