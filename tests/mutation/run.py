@@ -27,8 +27,8 @@ ONLINE_EQUALS_BATCH = "tests/statistical/test_online_equals_batch.py"
 FORGETTING = "tests/statistical/test_forgetting.py"
 REFERENCE = "tests/parity/test_reference.py"
 GAUSSIAN = "tests/parity/test_gaussian.py"
-LEARNED_WEIGHTS = "tests/estimator/test_learned_weights.py"
-MISSING = "tests/estimator/test_missing.py"
+LEARNED_WEIGHTS = "tests/models/test_learned_weights.py"
+MISSING = "tests/models/test_missing.py"
 PARTS = "tests/parity/test_parts.py"
 
 

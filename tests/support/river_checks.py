@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from river import checks
 
 from onlineforest.river import MondrianForestClassifier, MondrianForestRegressor
+from river import checks
 
 MODELS = [MondrianForestClassifier, MondrianForestRegressor]
 LACKING_KEYS = {

@@ -9,10 +9,9 @@ from contextlib import suppress
 from typing import Any
 
 import ray
-from ray import exceptions
-
 from onlineforest._distributed.keeping import MemberLostError, ShardLostError
 from onlineforest._distributed.shard import PartPlan, Shard, Start
+from ray import exceptions
 
 _SMALL = 2**16  # bytes: what is smaller goes with each call rather than into the object store
 _BETWEEN_SIGNALS = 0.2  # seconds of waiting before a Ctrl-C is heeded

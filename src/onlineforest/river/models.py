@@ -22,8 +22,9 @@ from onlineforest._models.widening import widened
 from onlineforest.river.dict_columns import Columns, is_missing, number_of
 
 try:
-    from river import base, conf
     from river.utils import dataframe
+
+    from river import base, conf
 except ImportError:
     require("river", "river")  # says how to get it
     raise

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT))  # benchmarks is run from a checkout, never installed
 
 from benchmarks.__main__ import main
 from benchmarks.cases import full_cases, quick_cases

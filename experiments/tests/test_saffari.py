@@ -1,9 +1,8 @@
-"""Saffari's forest against a plain twin (`tests/reference/saffari.py`), by hand, and on data."""
+"""Saffari's forest against a plain twin (`experiments/tests/reference/saffari.py`), by hand, and on data."""
 
 from __future__ import annotations
 
 import os
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +11,6 @@ from scipy.stats import entropy
 from sklearn.datasets import load_digits
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT))  # experiments are run from a checkout, never installed
 
 from experiments.competitors.online_forest import (
     LEAF,
@@ -22,9 +20,9 @@ from experiments.competitors.online_forest import (
     split_gain,
 )
 from experiments.competitors.saffari import OnlineForestSaffari
-from reference import saffari as reference
-from reference.saffari import SaffariTree
-from support.online_forests import DATA, assert_same_tree, make_data
+from experiments.tests.online_forests import DATA, assert_same_tree, make_data
+from experiments.tests.reference import saffari as reference
+from experiments.tests.reference.saffari import SaffariTree
 
 pytestmark = pytest.mark.xdist_group("compiled competitors")  # compiled once
 

@@ -19,6 +19,10 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+
+import onlineforest
+import onlineforest.river
+from onlineforest.river import MondrianForestClassifier, MondrianForestRegressor
 from river import (
     bandit,
     compose,
@@ -32,10 +36,6 @@ from river import (
     multioutput,
     preprocessing,
 )
-
-import onlineforest
-import onlineforest.river
-from onlineforest.river import MondrianForestClassifier, MondrianForestRegressor
 from support.bits import assert_same_forest
 from support.river_checks import LACKING_KEYS, MODELS, river_checks
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import os
-import sys
 from collections import defaultdict
 from pathlib import Path
 
@@ -12,11 +11,9 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_digits
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # experiments are never installed
-
 from experiments.competitors import dynamic_trees
 from experiments.competitors.dynamic_trees import GROW, NONE, PRUNE, STAY, DynamicTrees
-from reference.dynamic_trees import Cloud as ReferenceCloud
+from experiments.tests.reference.dynamic_trees import Cloud as ReferenceCloud
 
 pytestmark = pytest.mark.xdist_group("compiled competitors")  # compiled once
 

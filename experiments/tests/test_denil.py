@@ -1,8 +1,7 @@
-"""Denil's forest against a plain twin (`tests/reference/denil.py`), by hand, and on data."""
+"""Denil's forest against a plain twin (`experiments/tests/reference/denil.py`), by hand, and on data."""
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -10,12 +9,11 @@ import pytest
 from sklearn.datasets import load_digits
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT))  # experiments are run from a checkout, never installed
 
 from experiments.competitors.denil import OnlineForestDenil
 from experiments.competitors.online_forest import LEAF
-from reference.denil import DenilTree
-from support.online_forests import DATA, assert_same_tree, make_data
+from experiments.tests.online_forests import DATA, assert_same_tree, make_data
+from experiments.tests.reference.denil import DenilTree
 
 pytestmark = pytest.mark.xdist_group("compiled competitors")  # compiled once
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT))  # experiments are run from a checkout, never installed
 
 from experiments.competitors.denil import OnlineForestDenil
 from experiments.competitors.dynamic_trees import DynamicTrees

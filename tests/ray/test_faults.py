@@ -208,8 +208,9 @@ def test_a_damaged_snapshot_is_told_and_the_one_before_taken(tmp_path, ray_here)
 
 def test_a_node_that_is_killed(tmp_path):
     """Its shard comes back on another; where there is no other, an error after the time stated."""
-    import ray
     from ray.cluster_utils import Cluster
+
+    import ray
 
     ray.shutdown()  # that of the other tests
     memory = 100 * 2**20

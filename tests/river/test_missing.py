@@ -7,9 +7,9 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
-from river import compose, datasets, evaluate, metrics, preprocessing
 
 from onlineforest.river import MondrianForestClassifier, MondrianForestRegressor
+from river import compose, datasets, evaluate, metrics, preprocessing
 from support.bits import assert_same_forest
 from support.river_checks import MODELS, river_checks
 

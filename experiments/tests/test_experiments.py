@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT))  # experiments are run from a checkout, never installed
 
 from experiments import merging, missing_values, regression
 from experiments.regression import OURS, Prediction, score

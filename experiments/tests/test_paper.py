@@ -20,7 +20,6 @@ from scipy.sparse import csr_matrix
 from scipy.stats import ttest_ind
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT))  # experiments are run from a checkout, never installed
 
 from experiments.paper import data as paper_data
 from experiments.paper import tasks

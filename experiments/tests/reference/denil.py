@@ -6,7 +6,7 @@ trees and predictions must be equal.
 
 from __future__ import annotations
 
-from reference.saffari import Node, information_gain, sample_poisson
+from experiments.tests.reference.saffari import Node, information_gain, sample_poisson
 
 
 class Candidate:
