@@ -1,0 +1,398 @@
+"""Forests and predictions equal, to the last bit, those of the commit in `golden_digests.json`.
+
+Each case learns a forest through the public estimators from generated data. Two digests are kept of
+each: of the arrays of the core forest (`state`), and of all that the estimator answers
+(`predictions`). A third, of the data, tells whether the cases were given the same numbers at all.
+
+A change that must not change behaviour must not change a digest. After a change that is meant to
+change forests or predictions, write the file again, from a build of the commit that changes them,
+and say so in the message of that commit:
+
+    python tests/parity/test_golden_digests.py --write [--commit REVISION]
+
+The core calls log, exp and pow, whose last bit depends on the C library, the compiler and the
+machine; the file names those it was made with. Where the digests of an unchanged commit differ on
+another platform, this is no defect. Then compare on that platform: build the commit named in the
+file, write the digests with it (`--write --out FILE`), and run the tests of the new commit with
+ONLINEFOREST_GOLDEN_DIGESTS=FILE.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import hashlib
+import io
+import json
+import os
+import platform
+import subprocess
+import sys
+from collections.abc import Callable
+from itertools import pairwise
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from onlineforest import MondrianForestClassifier, MondrianForestRegressor, load
+
+COMMITTED = Path(__file__).with_name("golden_digests.json")
+RECORD = Path(os.environ.get("ONLINEFOREST_GOLDEN_DIGESTS", COMMITTED))
+N_TREES, N_SAMPLES, N_FEATURES, N_QUERIES = 12, 420, 5, 40
+EDGES = (0, 1, 9, 10, 50, 51, 130, 131, 260, N_SAMPLES)  # of uneven batches
+LEVELS = (0.025, 0.31, 0.5, 0.975)
+
+
+def digest_of(arrays):
+    """16 digits of SHA-256 over the arrays in order of name: name, type, shape, bytes."""
+    digest = hashlib.sha256()
+    for name in sorted(arrays):
+        array = np.asarray(arrays[name])
+        assert not array.dtype.hasobject, f"{name} has pointers, not values"
+        little_endian = np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<"))
+        head = f"{name} {little_endian.dtype.str} {array.shape};"
+        digest.update(head.encode() + little_endian.tobytes())
+    return digest.hexdigest()[:16]
+
+
+def make_data(seed=20):
+    """Samples and queries by rational arithmetic of NumPy's generator alone: no libm, no sums."""
+    rng = np.random.default_rng(seed)
+    X = rng.random((N_SAMPLES, N_FEATURES))
+    X[:, 3] = rng.integers(0, 4, N_SAMPLES)  # few values, many ties
+    X[:, 4] = 1000.0 * X[:, 4] - 300.0  # another scale
+    X[70:80] = X[60:70]  # rows that occur twice
+    y = 3.0 * X[:, 0] * X[:, 1] - X[:, 2] + 0.5 * X[:, 3] + 0.2 * rng.random(N_SAMPLES)
+    y[75:80] = y[65:70]
+    labels = np.floor(2.0 * X[:, 0] + 2.0 * X[:, 1] * X[:, 1]).astype(np.int64)
+    flipped = rng.random(N_SAMPLES) < 0.1
+    labels[flipped] = rng.integers(0, 4, np.count_nonzero(flipped))
+    labels[:4] = range(4)
+    missing = np.where(rng.random(X.shape) < 0.15, np.nan, X)
+    many = rng.integers(0, 30, N_SAMPLES)
+    many[120:] = rng.integers(0, 90, N_SAMPLES - 120)
+
+    queries = 1.2 * rng.random((N_QUERIES, N_FEATURES)) - 0.1
+    queries[:, 3] = rng.integers(-1, 5, N_QUERIES)
+    queries[:, 4] = 1000.0 * queries[:, 4] - 300.0
+    queries[:6] = X[[0, 60, 70, 150, 300, N_SAMPLES - 1]]  # learned
+    queries[6] = 1e6  # far from all
+    for row in range(10, 20):
+        queries[row, row % N_FEATURES] = np.nan
+    queries[20, [0, 3]] = queries[21, 1:] = queries[22] = np.nan
+    large = rng.random((2000, N_FEATURES))
+    return SimpleNamespace(
+        X=X,
+        y=y,
+        labels=labels,
+        missing=missing,
+        many=many,
+        queries=queries,
+        large=large,
+        large_y=large[:, 0] * large[:, 1] + 0.1 * rng.random(len(large)),
+        query_y=4.0 * rng.random(N_QUERIES) - 1.0,
+    )
+
+
+DATA = make_data()
+
+
+def answers_of_classifier(forest):
+    return {
+        "classes_": forest.classes_,
+        "predict": forest.predict(DATA.queries),
+        "predict_proba": forest.predict_proba(DATA.queries),
+        "predict_proba_one": [forest.predict_proba_one(row) for row in DATA.queries[:12]],
+    }
+
+
+def answers_of_regressor(forest):
+    mean, std = forest.predict(DATA.queries, return_std=True)
+    return {
+        "predict": forest.predict(DATA.queries),
+        "mean": mean,
+        "std": std,
+        "predict_quantiles": forest.predict_quantiles(DATA.queries, LEVELS),
+        "predict_interval": forest.predict_interval(DATA.queries, 0.8),
+        "log_density": forest.log_density(DATA.queries, DATA.query_y),
+        "predict_one": [forest.predict_one(row, return_std=True) for row in DATA.queries[:12]],
+    }
+
+
+@dataclasses.dataclass(frozen=True)
+class Kind:
+    """An estimator, the targets it learns, its own answers, and parameters for modes by name."""
+
+    estimator: type
+    y: np.ndarray
+    answers: Callable
+    learned: tuple[str, ...]  # attributes with what is learned about the data as a whole
+    plain: dict  # learns nothing about the data as a whole but ranges; the paper's settings
+
+
+KINDS = {
+    "classifier": Kind(
+        MondrianForestClassifier,
+        DATA.labels,
+        answers_of_classifier,
+        ("leaf_discount_",),
+        {"feature_weights": "range", "leaf_discount": 0.0},
+    ),
+    "regressor": Kind(
+        MondrianForestRegressor,
+        DATA.y,
+        answers_of_regressor,
+        ("noise_",),
+        {
+            "feature_weights": "range",
+            "discount": 0.05,
+            "noise": 0.02,
+            "trend": None,
+            "calibrate": False,
+        },
+    ),
+}
+CASES = {}
+
+
+def case(*kinds):
+    """Enter a function of a kind, which returns a forest, as a case of each of these kinds."""
+
+    def enter(build):
+        for name in kinds:
+            CASES[f"{name}: {build.__name__.replace('_', ' ')}"] = (KINDS[name], build)
+        return build
+
+    return enter
+
+
+both = case("classifier", "regressor")
+
+
+def start(kind, **parameters):
+    return kind.estimator(**{"n_estimators": N_TREES, "random_state": 7, **parameters})
+
+
+def learn_batches(kind, forest, X=DATA.X, begin=0, end=N_SAMPLES, ids=None):
+    edges = [edge for edge in EDGES if begin <= edge <= end]
+    for a, b in pairwise(edges):
+        forest.partial_fit(X[a:b], kind.y[a:b], ids=None if ids is None else ids[a:b])
+    return forest
+
+
+def learn_each(kind, forest, begin=0, end=N_SAMPLES, X=DATA.X):
+    for row, target in zip(X[begin:end], kind.y[begin:end]):
+        forest.learn_one(row, target)
+    return forest
+
+
+@both
+def fit_with_defaults(kind):
+    return start(kind, n_estimators=20).fit(DATA.X, kind.y)
+
+
+@both
+def larger_forest_with_two_threads(kind):
+    """More samples than calibration takes, more trees than a group of those summed together."""
+    y = DATA.large_y
+    y = np.floor(8.0 * y).astype(np.int64) if kind is KINDS["classifier"] else y
+    return start(kind, n_estimators=40, n_jobs=2).fit(DATA.large, y)
+
+
+@both
+def batches_with_defaults(kind):
+    return learn_batches(kind, start(kind))
+
+
+@both
+def batches_with_two_threads(kind):
+    return learn_batches(kind, start(kind, n_jobs=2))
+
+
+@both
+def one_by_one(kind):
+    return learn_each(kind, start(kind), end=250)
+
+
+@both
+def paper_settings_fit(kind):
+    return start(kind, **kind.plain).fit(DATA.X, kind.y)
+
+
+@both
+def paper_settings_in_batches_with_lifetime(kind):
+    parameters = {**kind.plain, "feature_weights": None}
+    forest = start(kind, lifetime=3.0, **parameters)
+    X = DATA.X.copy()
+    X[:, 4] /= 1000.0
+    return learn_batches(kind, forest, X)
+
+
+@both
+def fixed_weights_and_larger_leaves(kind):
+    weights = [1.0, 2.0, 0.0, 0.25, 0.001]
+    forest = start(kind, feature_weights=weights, min_samples_split=6)
+    return learn_each(kind, learn_batches(kind, forest, end=260), 260, 330)
+
+
+@both
+def window(kind):
+    forest = learn_batches(kind, start(kind, window=100), end=260)
+    return learn_each(kind, forest, 260, 400)
+
+
+@both
+def reservoir_with_half_life(kind):
+    forest = learn_batches(kind, start(kind, reservoir=90, half_life=120.0), end=260)
+    return learn_each(kind, forest, 260, 400)
+
+
+@case("classifier")
+def reservoir_with_two_threads(kind):
+    return learn_batches(kind, start(kind, reservoir=120, n_jobs=2, **kind.plain))
+
+
+@both
+def forget_rows_and_ids(kind):
+    ids = [f"sample {i}" if i % 2 else i for i in range(N_SAMPLES)]
+    forest = learn_batches(kind, start(kind), end=260, ids=ids)
+    forest.forget(ids=[ids[i] for i in (3, 8, 100, 259)])
+    forest.forget(DATA.X[[70, 12, 200]], kind.y[[70, 12, 200]])
+    forest.partial_fit(DATA.X[260:300], kind.y[260:300])
+    return forest.forget(ids=ids[110:190])  # more than a fifth: trees are grown afresh
+
+
+@both
+def keep_latest_then_refresh(kind):
+    forest = start(kind).fit(DATA.X[:300], kind.y[:300])
+    forest.keep_latest(120).partial_fit(DATA.X[300:340], kind.y[300:340])
+    forest.keep_latest(155).refresh_weights()
+    return learn_each(kind, forest, 340, 360)
+
+
+@both
+def missing_values(kind):
+    forest = learn_batches(kind, start(kind), DATA.missing, end=260)
+    learn_each(kind, forest, 260, 300, DATA.missing)
+    return forest.forget(DATA.missing[[20, 140]], kind.y[[20, 140]])
+
+
+@both
+def saved_loaded_and_continued(kind):
+    file = io.BytesIO()
+    learn_batches(kind, start(kind, window=200), end=260).save(file)
+    file.seek(0)
+    return learn_batches(kind, load(file), begin=260)
+
+
+@case("classifier")
+def many_classes_and_new_ones(kind):
+    forest = start(kind, n_estimators=6)
+    names = np.array([f"class {code:02}" for code in range(90)])
+    forest.partial_fit(DATA.X[:120], names[DATA.many[:120]])
+    forest.partial_fit(DATA.X[120:300], names[DATA.many[120:300]])
+    for row, code in zip(DATA.X[300:330], DATA.many[300:330]):
+        forest.learn_one(row, names[code])
+    forest.learn_one(DATA.X[330], "late class")
+    assert len(forest.classes_) > 64
+    return forest
+
+
+def digests_of(name):
+    """The two digests of a case."""
+    kind, build = CASES[name]
+    forest = build(kind)
+    learned = ("feature_weights_", "discount_rate_", "feature_importances_", *kind.learned)
+    tree = forest.trees_[N_TREES // 4]
+    answers = {
+        **kind.answers(forest),
+        "apply": forest.apply(DATA.queries),
+        "novelty": forest.novelty(DATA.queries),
+        **{attribute: getattr(forest, attribute) for attribute in learned},
+        **{f"tree.{f.name}": getattr(tree, f.name) for f in dataclasses.fields(tree)},
+    }
+    return {"state": digest_of(forest._forest.get_state()), "predictions": digest_of(answers)}
+
+
+def built_on():
+    """What the last bits of log, exp and pow may depend on."""
+    libc = " ".join(platform.libc_ver()).strip()
+    return {"machine": platform.machine(), "libc": libc, "numpy": np.__version__}
+
+
+def data_digest():
+    return digest_of(vars(DATA))
+
+
+@pytest.fixture(scope="module")
+def golden():
+    return json.loads(RECORD.read_text())
+
+
+def test_the_data_are_those_of_the_record(golden):
+    assert data_digest() == golden["data"], "the cases learn other data than those of the record"
+
+
+def test_the_record_has_exactly_these_cases(golden):
+    assert golden["cases"].keys() == CASES.keys()
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_digests_equal_those_of_the_record(name, golden):
+    found, expected = digests_of(name), golden["cases"][name]
+    changed = [what for what in expected if found[what] != expected[what]]
+    assert not changed, (
+        f"case '{name}': {' and '.join(changed)} changed since commit {golden['commit']}: "
+        f"expected {expected}, found {found}. Recorded on {golden['built_on']}, "
+        f"here {built_on()}: see the docstring of this file if they differ."
+    )
+
+
+def test_every_case_has_digests_of_its_own(golden):
+    """But for the number of threads, which must not matter."""
+    cases = golden["cases"]
+    for kind in KINDS:
+        same = f"{kind}: batches with defaults", f"{kind}: batches with two threads"
+        assert cases[same[0]] == cases[same[1]]
+    for what in ("state", "predictions"):
+        assert len({digests[what] for digests in cases.values()}) == len(cases) - len(KINDS)
+
+
+@pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
+def test_another_seed_changes_both_digests(kind, golden, monkeypatch):
+    def build(kind):
+        return start(kind, n_estimators=20, random_state=8).fit(DATA.X, kind.y)
+
+    name = next(name for name, entry in CASES.items() if entry == (kind, fit_with_defaults))
+    monkeypatch.setitem(CASES, name, (kind, build))
+    found, expected = digests_of(name), golden["cases"][name]
+    assert all(found[what] != expected[what] for what in expected)
+
+
+def commit_of(revision):
+    command = ["git", "rev-parse", "--verify", f"{revision}^{{commit}}"]
+    done = subprocess.run(
+        command, cwd=Path(__file__).parent, capture_output=True, text=True, check=True
+    )
+    return done.stdout.strip()
+
+
+def main(arguments=None):
+    parser = argparse.ArgumentParser(description="Write the digests of the installed package.")
+    parser.add_argument("--write", action="store_true", required=True)
+    parser.add_argument("--out", type=Path, default=COMMITTED)
+    parser.add_argument("--commit", default="HEAD", help="what the package was built from")
+    options = parser.parse_args(arguments)
+    record = {
+        "commit": commit_of(options.commit),
+        "built_on": built_on(),
+        "data": data_digest(),
+        "cases": {name: digests_of(name) for name in CASES},
+    }
+    options.out.write_text(json.dumps(record, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
