@@ -1,4 +1,4 @@
-"""Denil's forest against a plain twin (`experiments/tests/reference/denil.py`), by hand, and on data."""
+"""Denil's forest against a plain twin (`reference/denil.py`), by hand, and on data."""
 
 from __future__ import annotations
 

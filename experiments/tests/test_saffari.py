@@ -1,4 +1,4 @@
-"""Saffari's forest against a plain twin (`experiments/tests/reference/saffari.py`), by hand, and on data."""
+"""Saffari's forest against a plain twin (`reference/saffari.py`), by hand, and on data."""
 
 from __future__ import annotations
 
