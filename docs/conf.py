@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE))
-import benchmark_page  # noqa: E402 - of this folder
+import benchmark_page  # noqa: E402 - in this folder
+import pictures  # noqa: E402 - in this folder
 
 project = "onlineforest"
 author = "The onlineforest developers"
@@ -110,8 +111,14 @@ def lead_to_pages(app: Sphinx, name: str, text: list[str]) -> None:
     text[0] = LINK.sub(page, text[0])
 
 
-def setup(app: Sphinx) -> None:
-    """Called by Sphinx."""
+def draw(app: Sphinx) -> None:
+    """Draw what the pages show, before Sphinx reads them."""
     benchmark_page.write(HERE / "generated")
+    pictures.draw_outdated()
+
+
+def setup(app: Sphinx) -> None:
+    """Connect the functions of this file to Sphinx."""
+    app.connect("builder-inited", draw)
     app.connect("autodoc-skip-member", is_not_ours)
     app.connect("source-read", lead_to_pages)

@@ -13,7 +13,6 @@ from __future__ import annotations
 import argparse
 import os
 import shlex
-import shutil
 import signal
 import sys
 import time
@@ -28,6 +27,8 @@ from experiments.paper.records import Store
 from experiments.paper.runner import TaskError, clock, run_all
 from experiments.paper.tasks import FULL, QUICK, tasks_of
 from onlineforest._extras import MissingExtraError, require
+
+PICTURES = "_pictures/paper"  # the folder of figures that a build of the documentation draws
 
 
 def parse(argv: Sequence[str] | None) -> argparse.Namespace:
@@ -47,7 +48,7 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
         "--docs",
         type=Path,
         metavar="FOLDER",
-        help="also write paper.md and its pictures there; only of a whole run",
+        help="also write paper.md and paper/results.json there; only for a full run",
     )
     arguments = parser.parse_args(argv)
     partial = arguments.quick or arguments.seeds or arguments.data or arguments.methods
@@ -90,6 +91,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def reproduce(arguments: argparse.Namespace) -> int:
     """Run what is not done yet and write the report."""
     from experiments.paper.report import About, build, to_html, to_markdown
+    from experiments.paper.results import summarise, write
 
     settings = QUICK if arguments.quick else FULL
     changes = {
@@ -106,16 +108,14 @@ def reproduce(arguments: argparse.Namespace) -> int:
 
     records = [record for outcome in outcomes for record in outcome.records]
     about = About(settings, command_of(arguments), [outcome.about for outcome in outcomes])
-    report = build(records, about, output / "figures")
+    results = summarise(records)
+    report = build(records, results, about, output / "figures")
     page = output / "report.html"
     page.write_text(to_html(report.sections, output / "figures"), encoding="utf-8")
     if arguments.docs:
-        pictures = arguments.docs / "paper"
-        shutil.rmtree(pictures, ignore_errors=True)
-        pictures.mkdir(parents=True)
-        for name in report.pictures:
-            shutil.copy(output / "figures" / f"{name}.svg", pictures)
-        text = to_markdown(report.sections, "paper")
+        described = {"command": about.command, "machine": about.machines}
+        write(results, arguments.docs / "paper" / "results.json", described)
+        text = to_markdown(report.sections, PICTURES)
         (arguments.docs / "paper.md").write_text(text, encoding="utf-8")
     for claim in report.claims:
         answer = "holds" if claim.holds else "DOES NOT HOLD"

@@ -1,4 +1,7 @@
-"""Figures drawn from records: the paper's figures 3 and 4, and those that test its claims."""
+"""Figures drawn from results: the paper's figures 3 and 4, and those that test its claims.
+
+Runs no experiment: it needs only the numbers of `results.py`.
+"""
 
 from __future__ import annotations
 
@@ -24,10 +27,8 @@ from experiments.paper.curves import (
     N_BATCHES,
     Curve,
     calibration_error,
-    curve,
     depth_fit,
     exponent,
-    reliability,
     retrained_seconds,
 )
 from experiments.paper.names import (
@@ -46,7 +47,7 @@ from experiments.paper.names import (
     SAFFARI,
     SAFFARI_TUNED,
 )
-from experiments.paper.records import Record, select
+from experiments.paper.results import Results
 
 # Panels, in this order; data sets of other names follow.
 DATA = ("usps", "satimages", "letter", "dna", "digits")
@@ -113,16 +114,18 @@ DASHED = (0, (2.5, 1.5))
 # What is there to draw
 
 
-def data_sets(records: Sequence[Record], methods: Iterable[str]) -> list[str]:
+def data_sets(results: Results, methods: Iterable[str]) -> list[str]:
     """Data sets that any of the methods was run on, in the order of their panels."""
     wanted = set(methods)
-    found = {r.data for r in records if r.method in wanted and not r.data.endswith(REDUCED)}
+    found = {
+        data for data, method in results.curves if method in wanted and not data.endswith(REDUCED)
+    }
     return [data for data in DATA if data in found] + sorted(found - set(DATA))
 
 
-def curves_of(records: Sequence[Record], data: str, methods: Iterable[str]) -> list[Curve]:
+def curves_of(results: Results, data: str, methods: Iterable[str]) -> list[Curve]:
     """The curves of those of the methods that were run on a data set."""
-    found = [curve(records, data, method) for method in methods]
+    found = [results.curve(data, method) for method in methods]
     return [each for each in found if each is not None]
 
 
@@ -224,11 +227,9 @@ def dagger_style(method: str) -> dict:
     }
 
 
-def accuracy_panels(
-    records: Sequence[Record], methods: Sequence[str], over_time: bool
-) -> Figure | None:
+def accuracy_panels(results: Results, methods: Sequence[str], over_time: bool) -> Figure | None:
     """Accuracy against the fraction of the data, or against the time of learning it."""
-    names = data_sets(records, methods)
+    names = data_sets(results, methods)
     if not names:
         return None
     figure, grid = panels_for(names)
@@ -236,9 +237,9 @@ def accuracy_panels(
     extra: dict[str, Line2D] = {}
     more_passes = False
     for axes, data in zip(grid[0], names, strict=True):
-        drawn = [(of, "") for of in curves_of(records, data, methods)]
+        drawn = [(of, "") for of in curves_of(results, data, methods)]
         on_reduced = [method for method in ON_REDUCED if method in methods]
-        drawn += [(of, REDUCED) for of in curves_of(records, data + REDUCED, on_reduced)]
+        drawn += [(of, REDUCED) for of in curves_of(results, data + REDUCED, on_reduced)]
         for of, mark in drawn:
             style = dagger_style(of.method) if mark else STYLES[of.method].of_line()
             places = spent(of) if over_time else of.fraction
@@ -273,29 +274,29 @@ def accuracy_panels(
     return figure
 
 
-def figure_3_top(records: Sequence[Record]) -> Figure | None:
+def figure_3_top(results: Results) -> Figure | None:
     """Accuracy against the fraction of the training data."""
-    return accuracy_panels(records, PAPER, over_time=False)
+    return accuracy_panels(results, PAPER, over_time=False)
 
 
-def figure_3_bottom(records: Sequence[Record]) -> Figure | None:
+def figure_3_bottom(results: Results) -> Figure | None:
     """Accuracy against training time, of forests trained again after every mini-batch too."""
-    return accuracy_panels(records, PAPER, over_time=True)
+    return accuracy_panels(results, PAPER, over_time=True)
 
 
-def figure_4(records: Sequence[Record]) -> Figure | None:
+def figure_4(results: Results) -> Figure | None:
     """Accuracy against the fraction of the training data, with dynamic trees."""
-    if not select(records, method=DYNAMIC_TREES):
+    if not any(method == DYNAMIC_TREES for _, method in results.curves):
         return None
-    return accuracy_panels(records, (*PAPER, DYNAMIC_TREES), over_time=False)
+    return accuracy_panels(results, (*PAPER, DYNAMIC_TREES), over_time=False)
 
 
 # Claims of the text
 
 
-def figure_depth(records: Sequence[Record]) -> Figure | None:
+def figure_depth(results: Results) -> Figure | None:
     """Mean depth of a Mondrian forest against the logarithm of the number of samples."""
-    found = [curve(records, data, MF) for data in data_sets(records, [MF])]
+    found = [of for data in data_sets(results, [MF]) for of in curves_of(results, data, [MF])]
     found = [of for of in found if np.isfinite(of.depth).sum() >= 2]
     if not found:
         return None
@@ -317,17 +318,17 @@ def figure_depth(records: Sequence[Record]) -> Figure | None:
     return figure
 
 
-def figure_cost(records: Sequence[Record]) -> Figure | None:
+def figure_cost(results: Results) -> Figure | None:
     """Time of learning against the number of samples, for the largest data set."""
     methods = (MF, *RETRAINED)
-    sizes: dict[str, int] = {}
-    for data in data_sets(records, methods):
-        sizes[data] = max(r.n_samples for r in select(records, data=data) if r.method in methods)
+    sizes: dict[str, float] = {}
+    for data in data_sets(results, methods):
+        sizes[data] = max(of.n_samples.max() for of in curves_of(results, data, methods))
     if not sizes:
         return None
     data = max(sizes, key=lambda name: sizes[name])
     drawn = []
-    for of in curves_of(records, data, methods):
+    for of in curves_of(results, data, methods):
         times = spent(of)
         shown = of.first_pass() & (times > 0)
         if shown.sum() >= 2:
@@ -380,16 +381,16 @@ def draw_guide(axes: Axes, n_samples: NDArray, end: float, power: int, text: str
     )
 
 
-def figure_learned(records: Sequence[Record]) -> Figure | None:
+def figure_learned(results: Results) -> Figure | None:
     """Accuracy and log loss with the paper's settings and with learned feature weights."""
     methods = (MF, LEARNED)
-    names = data_sets(records, [LEARNED])
+    names = data_sets(results, [LEARNED])
     if not names:
         return None
     figure, grid = panels_for(names, rows=2, height=2.5)
     handles = {}
     for column, data in enumerate(names):
-        for of in curves_of(records, data, methods):
+        for of in curves_of(results, data, methods):
             style, shown = STYLES[of.method], of.first_pass()
             handles[of.method] = legend_line(style)
             grid[0, column].plot(of.fraction[shown], of.accuracy[shown], **style.of_line())
@@ -406,12 +407,12 @@ def figure_learned(records: Sequence[Record]) -> Figure | None:
 # Probabilities
 
 
-def figure_reliability(records: Sequence[Record]) -> Figure | None:
+def figure_reliability(results: Results) -> Figure | None:
     """Accuracy against confidence, per tenth of the confidence."""
     methods = (MF, LEARNED, BREIMAN, ERT_K)
     found = {}
-    for data in data_sets(records, methods):
-        bins = {method: reliability(records, data, method) for method in methods}
+    for data in data_sets(results, methods):
+        bins = {method: results.reliability(data, method) for method in methods}
         bins = {method: value for method, value in bins.items() if value is not None}
         if bins:
             found[data] = bins
@@ -463,18 +464,18 @@ def figure_reliability(records: Sequence[Record]) -> Figure | None:
 # Times
 
 
-def learning_times(records: Sequence[Record], data: str) -> dict[str, tuple[str, float]]:
+def learning_times(results: Results, data: str) -> dict[str, tuple[str, float]]:
     """Method and time of everything that is compared, by what is written beside its bar."""
     found: dict[str, tuple[str, float]] = {}
     again: dict[str, tuple[str, float]] = {}
     for method in (MF, LEARNED):
-        for of in curves_of(records, data, [method]):
+        for of in curves_of(results, data, [method]):
             found[f"{method}, online"] = method, float(of.seconds[of.first_pass()][-1])
-    for of in curves_of(records, data, RETRAINED):
+    for of in curves_of(results, data, RETRAINED):
         found[f"{of.method}, once"] = of.method, float(of.seconds[-1])
         again[f"{of.method}, {N_BATCHES} times"] = of.method, float(retrained_seconds(of)[-1])
     found |= again
-    for of in curves_of(records, data, OTHERS_ONLINE):
+    for of in curves_of(results, data, OTHERS_ONLINE):
         first = of.first_pass()
         several = not first.all()
         name = f"{of.method}, one pass" if several else of.method
@@ -504,10 +505,10 @@ def seconds_text(seconds: float) -> str:
     return f"{seconds:.2g}" if seconds < 0.995 else f"{seconds:.1f}"
 
 
-def figure_times(records: Sequence[Record]) -> Figure | None:
+def figure_times(results: Results) -> Figure | None:
     """Times of learning all the training data, one bar per way of doing so."""
     methods = (MF, LEARNED, *RETRAINED, *OTHERS_ONLINE)
-    times = {data: learning_times(records, data) for data in data_sets(records, methods)}
+    times = {data: learning_times(results, data) for data in data_sets(results, methods)}
     times = {data: value for data, value in times.items() if value}
     if not times:
         return None
@@ -552,16 +553,16 @@ def figure_times(records: Sequence[Record]) -> Figure | None:
     return figure
 
 
-def figure_river(records: Sequence[Record]) -> Figure | None:
+def figure_river(results: Results) -> Figure | None:
     """Accuracy, and time per sample, of forests of ten trees that learn online."""
-    names = data_sets(records, TEN_TREES)
+    names = data_sets(results, TEN_TREES)
     if not names:
         return None
     figure, grid = panels_for(names, rows=2, height=2.5)
     handles = {}
     for column, data in enumerate(names):
         above, below = grid[:, column]
-        for of in curves_of(records, data, TEN_TREES):
+        for of in curves_of(results, data, TEN_TREES):
             style, shown = STYLES[of.method], of.first_pass()
             handles[of.method] = legend_line(style)
             n_samples = of.n_samples[shown]
@@ -585,7 +586,7 @@ def figure_river(records: Sequence[Record]) -> Figure | None:
     return figure
 
 
-FIGURES: dict[str, tuple[str, Callable[[Sequence[Record]], Figure | None]]] = {
+FIGURES: dict[str, tuple[str, Callable[[Results], Figure | None]]] = {
     "figure_3_top": (
         "Test accuracy against the fraction of the training data (the paper's figure 3, upper "
         "row). Bands are a standard deviation over the seeds. † is the data set reduced to its "

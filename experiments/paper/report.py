@@ -27,6 +27,7 @@ from experiments.paper.names import (
     SAFFARI_TUNED,
 )
 from experiments.paper.records import Record
+from experiments.paper.results import Results
 from experiments.paper.tasks import Settings
 
 
@@ -226,7 +227,7 @@ class Report:
         return [part.name for part in parts if isinstance(part, Picture)]
 
 
-def build(records: Sequence[Record], about: About, folder: Path) -> Report:
+def build(records: Sequence[Record], results: Results, about: About, folder: Path) -> Report:
     """Draw the figures into a folder, judge the claims and lay out the report."""
     race, claims = Race(records), judge(records)
     drawn = []
@@ -235,7 +236,7 @@ def build(records: Sequence[Record], about: About, folder: Path) -> Report:
         drawn.append(Picture(name, caption))
     measured = []
     for name, (caption, draw) in FIGURES.items():
-        figure = draw(records)
+        figure = draw(results)
         if figure is not None:
             save(figure, folder, name)
             measured.append(Picture(name, caption))
