@@ -1,4 +1,4 @@
-"""How Sphinx builds the documentation. Needs the extra `docs`, and no network."""
+"""Configuration of Sphinx. A build needs the extra `docs` and no network."""
 
 from __future__ import annotations
 
@@ -32,15 +32,15 @@ extensions = [
 ]
 templates_path = ["_templates"]
 exclude_patterns = ["_templates", "generated"]
-suppress_warnings = ["config.cache"]  # functions in the gallery's settings
+suppress_warnings = ["config.cache"]  # the settings of the gallery hold functions
 
 myst_enable_extensions = ["colon_fence"]
 myst_heading_anchors = 3
 
-# `name` in a docstring is a name, as in the code around it.
+# In docstrings, `name` is code.
 default_role = "literal"
 autosummary_generate = True
-autodoc_typehints = "none"  # numpydoc says what the types are
+autodoc_typehints = "none"  # numpydoc shows the types
 numpydoc_show_class_members = False
 numpydoc_xref_param_type = False
 
@@ -77,20 +77,20 @@ sphinx_gallery_conf = {
     "only_warn_on_example_error": True,
 }
 
-# The gallery draws without a screen, and says each time the same.
+# The gallery draws without a screen.
 os.environ.setdefault("MPLBACKEND", "agg")
 
 
 def is_not_ours(
     app: Sphinx, what: str, name: str, obj: object, skip: bool, options: object
 ) -> bool | None:
-    """Leave out of the reference what scikit-learn and River give their estimators."""
+    """Leave methods that are inherited from scikit-learn and River out of the reference."""
     function = obj.fget if isinstance(obj, property) else getattr(obj, "__func__", obj)
     module = getattr(function, "__module__", None) or "onlineforest"
     return None if module.startswith("onlineforest") else True
 
 
-# Files of the repository that are shown as pages, though they lie outside this folder.
+# Files outside this folder that are pages of the documentation.
 SHOWN = {
     "benchmarks/NOTES.md": "benchmarks.md",
     "SECURITY.md": "security.md",
@@ -101,7 +101,7 @@ LINK = re.compile(r"(?<=\]\()(?:\.\./)+([^)#]+)")
 
 
 def lead_to_pages(app: Sphinx, name: str, text: list[str]) -> None:
-    """Make links to such files links to their pages; on GitHub they lead to the files."""
+    """Turn links to files in `SHOWN` into links to their pages; GitHub shows the files."""
     up = "../" * name.count("/")
 
     def page(match: re.Match[str]) -> str:

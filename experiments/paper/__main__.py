@@ -1,11 +1,10 @@
-"""Reproduce the paper: every figure and table, with its competitors, in one command.
+"""Reproduces every figure and table of the paper, with its competitors, in one command.
 
-    python -m experiments.paper --quick                             # some minutes, nothing to fetch
-    ONLINEFOREST_DATA=/path/to/data python -m experiments.paper     # the whole
+    python -m experiments.paper --quick                             # some minutes, no download
+    ONLINEFOREST_DATA=/path/to/data python -m experiments.paper     # the full run
 
-Results are kept in the output folder as they come: a run that was interrupted goes on where it
-stopped when the command is given again. Without the folder of data they are fetched from OpenML.
-Needs the extra `experiments`.
+The output folder keeps all results, so the same command resumes an interrupted run. Without the
+folder of data, they are fetched from OpenML. Needs the extra `experiments`.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ PICTURES = "_pictures/paper"  # the folder of figures that a build of the docume
 
 
 def parse(argv: Sequence[str] | None) -> argparse.Namespace:
-    """The arguments, checked."""
+    """Parse and check the arguments."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -75,8 +74,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 1
     except BrokenExecutor:
         print(
-            "A process was killed, perhaps for want of memory: try fewer --jobs. What is done is "
-            "kept; the same command goes on from here.",
+            "A process was killed, perhaps for lack of memory: try fewer --jobs. Finished tasks "
+            "are kept; the same command goes on from here.",
             file=sys.stderr,
         )
         return 1
@@ -89,7 +88,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def reproduce(arguments: argparse.Namespace) -> int:
-    """Run what is not done yet and write the report."""
+    """Run the tasks that are not done yet and write the report."""
     from experiments.paper.report import About, build, to_html, to_markdown
     from experiments.paper.results import summarise, write
 
@@ -127,7 +126,7 @@ def reproduce(arguments: argparse.Namespace) -> int:
 
 
 def command_of(arguments: argparse.Namespace) -> str:
-    """The command, as far as it changes what is found."""
+    """The command, with the options that change results."""
     words = ["python", "-m", "experiments.paper"]
     if arguments.quick:
         words.append("--quick")
@@ -140,5 +139,5 @@ def command_of(arguments: argparse.Namespace) -> str:
 
 
 if __name__ == "__main__":
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that no process is left behind
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that child processes end too
     sys.exit(main())
