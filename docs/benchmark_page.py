@@ -1,6 +1,6 @@
-"""What the page of benchmarks shows besides the notes: a picture of them, and the latest run here.
+"""Writes two parts of the page of benchmarks: a picture of the notes, and the latest run.
 
-Called by `conf.py` before a build. Measures nothing.
+`conf.py` calls it at the start of a build. It measures nothing.
 """
 
 from __future__ import annotations
@@ -11,10 +11,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 NOTES = ROOT / "benchmarks/NOTES.md"
 LATEST = ROOT / "benchmarks/results/benchmarks.md"
-PEER = "ERT-k"  # in units of scikit-learn's extra-trees, trained once or after each batch
-NO_RUN = (
-    "*No run was at hand when this page was built: `python -m benchmarks --quick` makes one.*\n"
-)
+PEER = "ERT-k"  # the unit: scikit-learn's extra-trees, trained once or after each batch
+NO_RUN = "*This page was built without a run: `python -m benchmarks --quick` makes one.*\n"
 
 
 def ratios(notes: str) -> dict[tuple[str, str], float]:
@@ -28,7 +26,7 @@ def ratios(notes: str) -> dict[tuple[str, str], float]:
 
 
 def draw(found: dict[tuple[str, str], float], path: Path) -> None:
-    """Each ratio as a dot, 1 as a line: left of it we are quicker."""
+    """Draw each ratio as a dot and 1 as a line; left of the line onlineforest is faster."""
     from matplotlib.figure import Figure
 
     cases = list(dict.fromkeys(case for case, _ in found))
@@ -44,7 +42,7 @@ def draw(found: dict[tuple[str, str], float], path: Path) -> None:
     axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks], minor=False)
     axes.set_xticks([], minor=True)
     axes.set(yticks=range(len(cases)), yticklabels=cases, xlim=(0.015, 12))
-    axes.set_xlabel("time by that of scikit-learn's ExtraTreesClassifier")
+    axes.set_xlabel("time relative to scikit-learn's ExtraTreesClassifier")
     axes.invert_yaxis()
     axes.margins(y=0.2)
     axes.spines[["top", "right"]].set_visible(False)
@@ -54,7 +52,7 @@ def draw(found: dict[tuple[str, str], float], path: Path) -> None:
 
 
 def write(folder: Path) -> None:
-    """The picture and the latest run, as files of this folder."""
+    """Write the picture and the latest run into a folder."""
     draw(ratios(NOTES.read_text()), folder / "benchmarks.svg")
     latest = LATEST.read_text().replace("# Benchmarks\n", "") if LATEST.exists() else NO_RUN
     (folder / "latest-benchmarks.md").write_text(latest)

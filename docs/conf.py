@@ -1,4 +1,4 @@
-"""How Sphinx builds the documentation. Needs the extra `docs`, and no network."""
+"""Configuration of Sphinx. A build needs the extra `docs` and no network."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE))
-import benchmark_page  # noqa: E402 - of this folder
+import benchmark_page  # noqa: E402 - in this folder
+import pictures  # noqa: E402 - in this folder
 
 project = "onlineforest"
 author = "The onlineforest developers"
@@ -31,15 +32,15 @@ extensions = [
 ]
 templates_path = ["_templates"]
 exclude_patterns = ["_templates", "generated"]
-suppress_warnings = ["config.cache"]  # functions in the gallery's settings
+suppress_warnings = ["config.cache"]  # the settings of the gallery hold functions
 
 myst_enable_extensions = ["colon_fence"]
 myst_heading_anchors = 3
 
-# `name` in a docstring is a name, as in the code around it.
+# In docstrings, `name` is code.
 default_role = "literal"
 autosummary_generate = True
-autodoc_typehints = "none"  # numpydoc says what the types are
+autodoc_typehints = "none"  # numpydoc shows the types
 numpydoc_show_class_members = False
 numpydoc_xref_param_type = False
 
@@ -76,20 +77,20 @@ sphinx_gallery_conf = {
     "only_warn_on_example_error": True,
 }
 
-# The gallery draws without a screen, and says each time the same.
+# The gallery draws without a screen.
 os.environ.setdefault("MPLBACKEND", "agg")
 
 
 def is_not_ours(
     app: Sphinx, what: str, name: str, obj: object, skip: bool, options: object
 ) -> bool | None:
-    """Leave out of the reference what scikit-learn and River give their estimators."""
+    """Leave methods that are inherited from scikit-learn and River out of the reference."""
     function = obj.fget if isinstance(obj, property) else getattr(obj, "__func__", obj)
     module = getattr(function, "__module__", None) or "onlineforest"
     return None if module.startswith("onlineforest") else True
 
 
-# Files of the repository that are shown as pages, though they lie outside this folder.
+# Files outside this folder that are pages of the documentation.
 SHOWN = {
     "benchmarks/NOTES.md": "benchmarks.md",
     "SECURITY.md": "security.md",
@@ -100,7 +101,7 @@ LINK = re.compile(r"(?<=\]\()(?:\.\./)+([^)#]+)")
 
 
 def lead_to_pages(app: Sphinx, name: str, text: list[str]) -> None:
-    """Make links to such files links to their pages; on GitHub they lead to the files."""
+    """Turn links to files in `SHOWN` into links to their pages; GitHub shows the files."""
     up = "../" * name.count("/")
 
     def page(match: re.Match[str]) -> str:
@@ -110,8 +111,14 @@ def lead_to_pages(app: Sphinx, name: str, text: list[str]) -> None:
     text[0] = LINK.sub(page, text[0])
 
 
-def setup(app: Sphinx) -> None:
-    """Called by Sphinx."""
+def draw(app: Sphinx) -> None:
+    """Draw what the pages show, before Sphinx reads them."""
     benchmark_page.write(HERE / "generated")
+    pictures.draw_outdated()
+
+
+def setup(app: Sphinx) -> None:
+    """Connect the functions of this file to Sphinx."""
+    app.connect("builder-inited", draw)
     app.connect("autodoc-skip-member", is_not_ours)
     app.connect("source-read", lead_to_pages)

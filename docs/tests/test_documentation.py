@@ -6,6 +6,7 @@ import doctest
 import importlib
 import importlib.util
 import inspect
+import os
 import pkgutil
 import re
 import shlex
@@ -16,6 +17,9 @@ import pytest
 import onlineforest
 
 ROOT = Path(__file__).resolve().parents[2]
+
+from docs import pictures
+
 README = (ROOT / "README.md").read_text()
 TUNE = (ROOT / "docs/tune.md").read_text()
 REGRESSION = (ROOT / "docs/regression.md").read_text()
@@ -216,11 +220,48 @@ def test_the_page_of_benchmarks_finds_its_figures(tmp_path):
 
 
 def test_the_pictures_of_how_it_works_are_those_of_the_script():
-    script = load_script(ROOT / "docs/make_how_pictures.py")
-    shown = re.findall(r"\(how/(\w+)\.svg\)", (ROOT / "docs/how-it-works.md").read_text())
-    assert shown == list(script.PICTURES)
-    assert {path.stem for path in (ROOT / "docs/how").iterdir()} == set(shown)
-    script.online_picture()  # draws, with the plot module as it is
+    shown = re.findall(r"\(_pictures/how/(\w+)\.svg\)", (ROOT / "docs/how-it-works.md").read_text())
+    assert shown == list(pictures.how.PICTURES)
+    pictures.how.online_picture()  # draws, with the plot module as it is
+
+
+def test_the_figures_of_the_paper_are_those_of_the_page():
+    shown = re.findall(r"\(_pictures/paper/(\w+)\.svg\)", (ROOT / "docs/paper.md").read_text())
+    assert shown == list(pictures.paper.PICTURES)
+
+
+def test_a_picture_is_drawn_when_it_is_missing_or_older_than_a_source(tmp_path):
+    source = tmp_path / "source.py"
+    source.touch()
+    picture = pictures.Picture(tmp_path / "page/tree.svg", pictures.how.tree_picture, (source,))
+    assert picture.is_outdated()
+    picture.save()
+    first = picture.path.read_bytes()
+    assert not picture.is_outdated()
+    later = picture.path.stat().st_mtime + 1
+    os.utime(source, (later, later))
+    assert picture.is_outdated()
+    picture.save()
+    assert picture.path.read_bytes() == first  # equal figures, equal files
+
+
+def test_only_outdated_pictures_are_drawn(tmp_path, monkeypatch):
+    monkeypatch.setattr(pictures.how, "PICTURES", {"tree": pictures.how.tree_picture})
+    monkeypatch.setattr(pictures, "PAGES", (pictures.how,))
+    assert pictures.draw_outdated(tmp_path) == [tmp_path / "how/tree.svg"]
+    assert pictures.draw_outdated(tmp_path) == []
+
+
+def test_the_picture_of_the_readme_is_small_and_the_only_one_committed():
+    assert "(docs/stream.svg)" in README
+    assert (ROOT / "docs/stream.svg").stat().st_size < 60_000
+    built = ("_pictures", "gallery", "generated", "api")  # folders that git ignores
+    images = [
+        path.relative_to(ROOT / "docs")
+        for suffix in ("svg", "png")
+        for path in (ROOT / "docs").rglob(f"*.{suffix}")
+    ]
+    assert [str(path) for path in images if path.parts[0] not in built] == ["stream.svg"]
 
 
 def test_every_public_name_is_in_the_reference():
@@ -249,8 +290,8 @@ def test_every_page_of_the_site_is_reached():
 
 @pytest.fixture(scope="module")
 def gap():
-    """The script that draws the picture of a gap."""
-    return load_script(ROOT / "docs/make_gap_picture.py")
+    """The module that draws the picture of a gap."""
+    return pictures.gap
 
 
 def test_the_picture_of_a_gap_is_as_its_caption_says(gap):
@@ -290,7 +331,9 @@ def test_continuous_integration_runs_the_readme_test_command():
 
 
 def test_links_of_the_documentation_lead_somewhere():
+    drawn = {picture.path for picture in pictures.pictures()}
     for document in [ROOT / "README.md", *ROOT.glob("docs/**/*.md"), ROOT / "CONTRIBUTING.md"]:
         for target in re.findall(r"\]\(([^)#]+)\)", document.read_text()):
+            path = document.parent / target
             if not target.startswith("http"):
-                assert (document.parent / target).exists(), f"{document.name}: {target}"
+                assert path in drawn or path.exists(), f"{document.name}: {target}"

@@ -1,11 +1,10 @@
-"""Reproduce the paper: every figure and table, with its competitors, in one command.
+"""Reproduces every figure and table of the paper, with its competitors, in one command.
 
-    python -m experiments.paper --quick                             # some minutes, nothing to fetch
-    ONLINEFOREST_DATA=/path/to/data python -m experiments.paper     # the whole
+    python -m experiments.paper --quick                             # some minutes, no download
+    ONLINEFOREST_DATA=/path/to/data python -m experiments.paper     # the full run
 
-Results are kept in the output folder as they come: a run that was interrupted goes on where it
-stopped when the command is given again. Without the folder of data they are fetched from OpenML.
-Needs the extra `experiments`.
+The output folder keeps all results, so the same command resumes an interrupted run. Without the
+folder of data, they are fetched from OpenML. Needs the extra `experiments`.
 """
 
 from __future__ import annotations
@@ -13,7 +12,6 @@ from __future__ import annotations
 import argparse
 import os
 import shlex
-import shutil
 import signal
 import sys
 import time
@@ -29,9 +27,11 @@ from experiments.paper.runner import TaskError, clock, run_all
 from experiments.paper.tasks import FULL, QUICK, tasks_of
 from onlineforest._extras import MissingExtraError, require
 
+PICTURES = "_pictures/paper"  # the folder of figures that a build of the documentation draws
+
 
 def parse(argv: Sequence[str] | None) -> argparse.Namespace:
-    """The arguments, checked."""
+    """Parse and check the arguments."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -47,7 +47,7 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
         "--docs",
         type=Path,
         metavar="FOLDER",
-        help="also write paper.md and its pictures there; only of a whole run",
+        help="also write paper.md and paper/results.json there; only for a full run",
     )
     arguments = parser.parse_args(argv)
     partial = arguments.quick or arguments.seeds or arguments.data or arguments.methods
@@ -74,8 +74,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 1
     except BrokenExecutor:
         print(
-            "A process was killed, perhaps for want of memory: try fewer --jobs. What is done is "
-            "kept; the same command goes on from here.",
+            "A process was killed, perhaps for lack of memory: try fewer --jobs. Finished tasks "
+            "are kept; the same command goes on from here.",
             file=sys.stderr,
         )
         return 1
@@ -88,8 +88,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def reproduce(arguments: argparse.Namespace) -> int:
-    """Run what is not done yet and write the report."""
+    """Run the tasks that are not done yet and write the report."""
     from experiments.paper.report import About, build, to_html, to_markdown
+    from experiments.paper.results import summarise, write
 
     settings = QUICK if arguments.quick else FULL
     changes = {
@@ -106,16 +107,14 @@ def reproduce(arguments: argparse.Namespace) -> int:
 
     records = [record for outcome in outcomes for record in outcome.records]
     about = About(settings, command_of(arguments), [outcome.about for outcome in outcomes])
-    report = build(records, about, output / "figures")
+    results = summarise(records)
+    report = build(records, results, about, output / "figures")
     page = output / "report.html"
     page.write_text(to_html(report.sections, output / "figures"), encoding="utf-8")
     if arguments.docs:
-        pictures = arguments.docs / "paper"
-        shutil.rmtree(pictures, ignore_errors=True)
-        pictures.mkdir(parents=True)
-        for name in report.pictures:
-            shutil.copy(output / "figures" / f"{name}.svg", pictures)
-        text = to_markdown(report.sections, "paper")
+        described = {"command": about.command, "machine": about.machines}
+        write(results, arguments.docs / "paper" / "results.json", described)
+        text = to_markdown(report.sections, PICTURES)
         (arguments.docs / "paper.md").write_text(text, encoding="utf-8")
     for claim in report.claims:
         answer = "holds" if claim.holds else "DOES NOT HOLD"
@@ -127,7 +126,7 @@ def reproduce(arguments: argparse.Namespace) -> int:
 
 
 def command_of(arguments: argparse.Namespace) -> str:
-    """The command, as far as it changes what is found."""
+    """The command, with the options that change results."""
     words = ["python", "-m", "experiments.paper"]
     if arguments.quick:
         words.append("--quick")
@@ -140,5 +139,5 @@ def command_of(arguments: argparse.Namespace) -> str:
 
 
 if __name__ == "__main__":
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that no process is left behind
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that child processes end too
     sys.exit(main())

@@ -1,6 +1,6 @@
-"""What the paper claims, and past it what we claim, each beside what was measured.
+"""The claims of the paper, and further claims of this project, tested against the measurements.
 
-Words like "very close" are given numbers here; each number is in its claim.
+Each claim states the number that defines words like "very close".
 """
 
 from __future__ import annotations
@@ -44,13 +44,13 @@ from experiments.paper.names import (
 )
 from experiments.paper.records import Record, select
 
-MANY = 5_000  # samples, below which fixed costs hide how time grows
-FEW = 0.05  # fractions below are too noisy to compare one by one
+MANY = 5_000  # samples; with fewer, fixed costs hide the growth of time
+FEW = 0.05  # smaller fractions are too noisy to compare one by one
 
 
 @dataclass(frozen=True)
 class Claim:
-    """A claim, what was measured, whether it holds, and if not why, where we know."""
+    """A claim, the measurements, the verdict, and the reason for a failure if known."""
 
     source: str
     says: str
@@ -75,7 +75,7 @@ class Race:
 
     @property
     def rich(self) -> list[str]:
-        """Data sets most of whose features matter: all but dna."""
+        """Data sets in which most features are relevant: all but dna."""
         return [data for data in self.data if not data.startswith("dna")]
 
     def has(self, data: str, *methods: str) -> bool:
@@ -95,12 +95,12 @@ class Race:
         return float(found.accuracy[found.last])
 
     def seconds(self, data: str, method: str) -> float:
-        """Time of learning everything, as online or one training, with all passes."""
+        """Time of learning all data: all passes of an online method, or one training."""
         found = self.get(data, method)
         return float(found.seconds[found.last])
 
     def retrained(self, data: str, method: str) -> float:
-        """Time of training afresh after each mini-batch."""
+        """Time of retraining after each mini-batch."""
         return float(retrained_seconds(self.get(data, method))[-1])
 
     def spent(self, data: str, method: str) -> np.ndarray:
@@ -109,10 +109,10 @@ class Race:
         return retrained_seconds(found) if method in RETRAINED else found.seconds
 
     def times_slower(self, data: str, other: str) -> tuple[float, float]:
-        """Time of a method by that of MF: up to equal accuracy, and over all data.
+        """Time of a method relative to that of MF: up to equal accuracy, and over all data.
 
-        The first is how figure 3 is read, from left to right: when does each first come to the
-        accuracy that both come to?
+        The first ratio reads figure 3 from left to right: it compares when each method first
+        reaches the accuracy that both reach.
         """
         curves = self.get(data, MF), self.get(data, other)
         target = min(found.accuracy.max() for found in curves)
@@ -121,7 +121,7 @@ class Race:
         return float(theirs[first[1]] / ours[first[0]]), float(theirs[-1] / ours[-1])
 
     def differences(self, data: str, one: str, other: str, start: float = FEW) -> np.ndarray:
-        """Accuracy of one minus another's at the fractions of the first pass."""
+        """Accuracy of one method minus that of another, at the fractions of the first pass."""
         a, b = self.get(data, one), self.get(data, other)
         fractions = [f for f in a.fraction[a.first_pass()] if f >= start]
         return np.array([a.accuracy[a.at(f)] - b.accuracy[b.at(f)] for f in fractions])
@@ -131,14 +131,14 @@ Check = Callable[[Race], Iterator[Claim]]
 
 
 def each(race: Race, data: Sequence[str], methods: Sequence[str]) -> list[str]:
-    """Those data sets on which all methods were run."""
+    """The data sets on which all methods were run."""
     return [name for name in data if race.has(name, *methods)]
 
 
 def claim(
     source: str, says: str, parts: Sequence[tuple[str, bool]], why: str = ""
 ) -> Iterator[Claim]:
-    """One claim from its parts, and why it does not hold if so; nothing if there are none."""
+    """One claim from its parts, with the reason if it fails; no claim if there are no parts."""
     if parts:
         holds = all(ok for _, ok in parts)
         yield Claim(source, says, "; ".join(p for p, _ in parts), holds, "" if holds else why)
@@ -165,7 +165,7 @@ def close_to_batch(race: Race) -> Iterator[Claim]:
 
 
 def above_saffari(race: Race) -> Iterator[Claim]:
-    for name, source in ((SAFFARI, "section 7, figure 3"), (SAFFARI_TUNED, "past the paper")):
+    for name, source in ((SAFFARI, "section 7, figure 3"), (SAFFARI_TUNED, "beyond the paper")):
         parts = []
         for data in each(race, race.rich, [MF, name]):
             ahead = race.differences(data, MF, name)
@@ -189,7 +189,7 @@ def faster(race: Race) -> Iterator[Claim]:
     rivals = (
         (RETRAINED, "re-trained batch forests (100 mini-batches)", "section 7, figure 3"),
         ((SAFFARI,), SAFFARI, "section 7, figure 3"),
-        ((SAFFARI_TUNED,), SAFFARI_TUNED, "past the paper"),
+        ((SAFFARI_TUNED,), SAFFARI_TUNED, "beyond the paper"),
     )
     for names, rival, source in rivals:
         parts, reasons = [], []
@@ -200,8 +200,9 @@ def faster(race: Race) -> Iterator[Claim]:
             reasons += [why_close(race, data, name) for name, (a, _) in ratios.items() if a < 10]
         yield from claim(
             source,
-            f"MF is at least an order of magnitude faster than {rival} (times slower to come to "
-            "the accuracy both come to; in brackets over all data and all passes)",
+            f"MF is at least an order of magnitude faster than {rival} (ratio of the times to "
+            "reach the accuracy that both reach; in brackets the ratio over all data and all "
+            "passes)",
             parts,
             f"{'; '.join(reasons)}.",
         )
@@ -211,15 +212,13 @@ def why_close(race: Race, data: str, name: str) -> str:
     """Why a rival is less than ten times slower than MF."""
     if race.last(data, name) > race.last(data, MF):
         return (
-            f"{name} on {data} becomes more accurate than MF, and comes to MF's last accuracy "
-            "before it has seen everything"
+            f"{name} on {data} becomes more accurate than MF, and reaches MF's final accuracy "
+            "before it has seen all data"
         )
-    why = (
-        f"{name} on {data} is compiled here, as MF is, where the paper compares Python with Python"
-    )
+    why = f"{name} on {data} is compiled here, like MF, whereas the paper compares Python programs"
     if name in RETRAINED:
         return why
-    return f"{why}; and it only counts at a leaf, where MF keeps boxes of all features along a path"
+    return f"{why}; and it only counts at a leaf, whereas MF updates boxes along a whole path"
 
 
 def denil_like_saffari(race: Race) -> Iterator[Claim]:
@@ -240,13 +239,13 @@ def denil_like_saffari(race: Race) -> Iterator[Claim]:
                 f"{data} {race.final(data, DENIL):.3f} and {half.accuracy[half.at(0.5)]:.3f}"
             )
     why = (
-        "It depends on ORF-Saffari's values: the article's wait for a tenth of all samples before "
-        "a split, the tuned ones for 50. ORF-Denil spends half of the samples on cuts and half on "
-        "predictions"
+        "The result depends on ORF-Saffari's settings: those of its article wait for a tenth of "
+        "all samples before a split, the tuned ones for 50. ORF-Denil uses half of the samples for "
+        "cuts and half for predictions"
     )
     if halves:
         why += (
-            "; after one pass over all data it is to be compared with the tuned ORF-Saffari on "
+            ". So compare ORF-Denil after one pass over all data with the tuned ORF-Saffari after "
             f"half of them: {', '.join(halves)}"
         )
     yield from claim(
@@ -270,7 +269,7 @@ def poor_on_dna(race: Race) -> Iterator[Claim]:
             text,
             max(blind.values()) <= min(seeing.values()) - 0.1,
         )
-    for name, source in ((SAFFARI, "section 7, figure 3"), (SAFFARI_TUNED, "past the paper")):
+    for name, source in ((SAFFARI, "section 7, figure 3"), (SAFFARI_TUNED, "beyond the paper")):
         if not race.has("dna", MF, ERT_1, name):
             continue
         ahead = {blind: race.differences("dna", blind, name) for blind in (MF, ERT_1)}
@@ -286,8 +285,8 @@ def poor_on_dna(race: Race) -> Iterator[Claim]:
                     min(gap.min() for gap in ahead.values()) > 0,
                 )
             ],
-            "With many tests per leaf it finds the features that matter, as Breiman-RF does. Of "
-            "the article's ten tests hardly one reaches the gain it asks for: it hardly splits.",
+            "With many tests per leaf it finds the relevant features, like Breiman-RF. With the "
+            "article's ten tests hardly any test reaches the required gain, so it hardly splits.",
         )
     if race.has("dna", MF, ERT_1) and race.has(DAGGER, MF, ERT_1):
         gains = {name: (race.final("dna", name), race.final(DAGGER, name)) for name in (MF, ERT_1)}
@@ -337,8 +336,8 @@ def above_dynamic_trees(race: Race) -> Iterator[Claim]:
         "appendix F, figure 4",
         "all the batch forests are superior to dynamic trees",
         parts,
-        f"All but {', '.join(worse)}. ERT-1 ignores the labels as MF does, and fails as MF does "
-        "where most features are irrelevant.",
+        f"The exceptions: {', '.join(worse)}. ERT-1 ignores the labels, like MF, and like MF it "
+        "fails where most features are irrelevant.",
     )
 
 
@@ -401,9 +400,10 @@ def costs(race: Race) -> Iterator[Claim]:
         "section 7, appendix C",
         f"learning costs O(N² log N) for re-trained forests ({size}: 1.9 to 2.25)",
         parts,
-        "A training takes a fixed time, which is most of it while samples are few, and a part that "
-        "grows: in brackets the R² of fixed + factor × N log N for one training, and the fixed "
-        "part. The sum over the mini-batches comes to its O(N² log N) beyond these sizes.",
+        "The time of one training has a fixed part, which dominates while samples are few, and a "
+        "part that grows. The brackets hold the R² of the fit fixed + factor × N log N to one "
+        "training, and the fixed part. The sum over the mini-batches reaches O(N² log N) only "
+        "beyond these sizes.",
     )
 
 
@@ -425,13 +425,14 @@ def online_equals_batch(race: Race) -> Iterator[Claim]:
     yield from claim(
         "section 2, equation 1",
         "online and batch forests have the same distribution (here: accuracy and depth, learned in "
-        "100 mini-batches and at once, p of Welch's test over 0.001; the tests prove the law)",
+        "100 mini-batches and at once, p of Welch's test over 0.001; the tests compare the "
+        "distributions themselves)",
         parts,
     )
 
 
 def chance_of_difference(a: Sequence[float], b: Sequence[float]) -> float:
-    """P-value of Welch's test of equal means; runs that all agree leave no doubt."""
+    """P-value of Welch's test of equal means; 0 or 1 if no run deviates from its mean."""
     if np.ptp(a) == np.ptp(b) == 0:
         return float(np.mean(a) == np.mean(b))
     moments = [f(x) for x in (a, b) for f in (np.mean, lambda x: np.std(x, ddof=1), len)]
@@ -444,14 +445,14 @@ def learned_weights(race: Race) -> Iterator[Claim]:
         a, b = race.final(data, MF), race.final(data, LEARNED)
         parts.append((f"{data}: {a:.3f} to {b:.3f}", b >= a - 0.002))
     yield from claim(
-        "past the paper",
+        "beyond the paper",
         "weights of the features learned from the labels never cost accuracy (0.002 at most)",
         parts,
     )
     if race.has("dna", LEARNED) and race.has(DAGGER, MF):
         learned, chosen = race.final("dna", LEARNED), race.final(DAGGER, MF)
         yield Claim(
-            "past the paper",
+            "beyond the paper",
             "on dna learned weights are as good as columns chosen by hand (†)",
             f"MF learned {learned:.3f}, MF† {chosen:.3f}",
             learned >= chosen,
@@ -473,7 +474,7 @@ def better_probabilities(race: Race) -> Iterator[Claim]:
             text = ", ".join(f"{name} {value:.3f}" for name, value in found.items())
             parts.append((f"{data}: {text}", found[LEARNED] < found[MF]))
         yield from claim(
-            "past the paper",
+            "beyond the paper",
             f"learned weights and discount lower the {what} of the paper's model",
             parts,
         )
@@ -486,7 +487,7 @@ def beside_scikit_learn(race: Race) -> Iterator[Claim]:
         text = ", ".join(f"{name} {ratio:.2f}" for name, ratio in ratios.items())
         parts.append((f"{data}: {text}", ratios[ERT_K] <= 2))
     yield from claim(
-        "past the paper",
+        "beyond the paper",
         "learning online in 100 mini-batches takes no more than twice the time of training "
         "scikit-learn's compiled ERT-k once (time of MF by theirs)",
         parts,
@@ -515,12 +516,12 @@ def beside_river(race: Race) -> Iterator[Claim]:
             ok &= ratio >= 10 and theirs.accuracy[-1] <= ours.accuracy[-1] + 2 * error
         parts.append((f"{data}, {ours.n_samples[-1]:.0f} rows: {'; '.join(texts)}", bool(ok)))
     yield from claim(
-        "past the paper",
-        "row by row, River's forests of as many trees learn at least 10 times slower than ours "
+        "beyond the paper",
+        "row by row, River's forests with as many trees learn at least 10 times slower than ours "
         "with learned weights, and are no more accurate (by two standard errors; same seeds)",
         parts,
-        "In few rows learning the weights is most of the time. Without, MF is faster by the "
-        "factors in brackets.",
+        "With few rows most of the time goes into learning the weights. Without learned weights MF "
+        "is faster by the factors in brackets.",
     )
 
 
@@ -542,6 +543,6 @@ CHECKS: tuple[Check, ...] = (
 
 
 def judge(records: Sequence[Record]) -> list[Claim]:
-    """All claims the records can tell about."""
+    """All claims that the records can test."""
     race = Race(records)
     return [claim for check in CHECKS for claim in check(race)]

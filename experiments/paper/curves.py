@@ -1,4 +1,4 @@
-"""Means over the seeds, as curves and figures to draw and to judge."""
+"""Means over the seeds: the curves that figures draw and that claims test."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Curve:
         return len(self.fraction) - 1
 
     def at(self, fraction: float, n_passes: int = 1) -> int:
-        """Index of a point."""
+        """Index of the point at a fraction of the data in a pass."""
         found = np.flatnonzero(np.isclose(self.fraction, fraction) & (self.n_passes == n_passes))
         if len(found) != 1:
             raise KeyError(f"{self.method} on {self.data} has no point at {fraction}, {n_passes}")
@@ -85,10 +85,10 @@ def curve(records: Sequence[Record], data: str, method: str) -> Curve | None:
 
 
 def retrained_seconds(trained: Curve, n_batches: int = N_BATCHES) -> NDArray:
-    """Time of a method trained afresh after every mini-batch, up to each point of its curve.
+    """Time of a method that is retrained after every mini-batch, up to each point of its curve.
 
-    Trainings were timed at the curve's fractions only; those between are interpolated along the
-    fraction, those below the first from nothing at no data.
+    Only trainings at the curve's fractions were timed; the times between them are interpolated
+    linearly in the fraction, starting with 0 at no data.
     """
     steps = np.arange(1, n_batches + 1) / n_batches
     places = np.concatenate([[0.0], trained.fraction])
@@ -106,14 +106,14 @@ def exponent(n_samples: NDArray, seconds: NDArray, start: float = 0.1) -> float:
 
 
 def fit_n_log_n(n_samples: NDArray, seconds: NDArray) -> tuple[float, float]:
-    """Least squares of time = fixed + factor n log n: the fixed part, and R²."""
+    """Least-squares fit of time = fixed + factor n log n: the fixed part, and R²."""
     growth = n_samples * np.log(n_samples)
     _, fixed = np.polyfit(growth, seconds, 1)
     return float(fixed), r_squared(growth, seconds)
 
 
 def r_squared(x: NDArray, y: NDArray) -> float:
-    """How much of y a straight line over x explains."""
+    """Share of the variance of y that a straight line over x explains."""
     if np.ptp(y) == 0:
         return 1.0
     return float(np.corrcoef(x, y)[0, 1] ** 2)
@@ -122,7 +122,7 @@ def r_squared(x: NDArray, y: NDArray) -> float:
 def depth_fit(of: Curve, start: float = 0.05) -> tuple[float, float, float]:
     """Straight line of the depth over log2 of the samples: slope, intercept, R².
 
-    The smallest fractions, up to `start`, are left out: their trees are hardly grown.
+    Fractions below `start` are left out: their trees have few nodes.
     """
     some = of.first_pass() & (of.fraction >= start) & np.isfinite(of.depth)
     doublings, depth = np.log2(of.n_samples[some]), of.depth[some]
@@ -133,7 +133,7 @@ def depth_fit(of: Curve, start: float = 0.05) -> tuple[float, float, float]:
 def reliability(records: Sequence[Record], data: str, method: str) -> NDArray | None:
     """Number of rows, mean confidence and accuracy, per tenth of the confidence that has rows.
 
-    Over the last points of all seeds; None if there are none.
+    Pools the last points of all seeds; None if there are none.
     """
     found = select(records, data=data, method=method)
     if not found:
@@ -146,6 +146,6 @@ def reliability(records: Sequence[Record], data: str, method: str) -> NDArray | 
 
 
 def calibration_error(bins: NDArray) -> float:
-    """Expected calibration error: mean distance of accuracy and confidence over the rows."""
+    """Expected calibration error: mean distance between accuracy and confidence over the rows."""
     n_rows, confidence, accuracy = bins
     return float((n_rows * np.abs(accuracy - confidence)).sum() / n_rows.sum())

@@ -1,7 +1,7 @@
-"""The paper's data sets: from a folder, or from OpenML with every row checked; digits come along.
+"""The paper's data sets, from a folder or from OpenML with every row checked; and the digits.
 
-A row of the paper's split is known by a hash of its values, kept in `row_hashes.npz`: OpenML has
-the rows, but in other orders and without the split.
+`row_hashes.npz` identifies the rows of the paper's split by hashes of their values: OpenML has the
+rows, but in a different order and without the split.
 """
 
 from __future__ import annotations
@@ -49,11 +49,11 @@ class Data:
 
 @dataclass(frozen=True)
 class Source:
-    """Where a data set is found, and how its rows are told apart.
+    """The OpenML id of a data set, and how to identify its rows.
 
-    `levels` turns raw values into the whole numbers that are hashed. usps has real values of which
-    the last digit is not sure: they are hashed coarsely, and a few rows may differ; its rows must
-    come in the known order instead.
+    `levels` rounds raw values to the whole numbers that are hashed. The last digit of the real
+    values of usps is uncertain, so they are rounded coarsely and a few rows may differ; instead,
+    its rows must come in the known order.
     """
 
     openml_id: int
@@ -62,7 +62,7 @@ class Source:
 
 
 def grey_levels(X: NDArray) -> NDArray:
-    """Nine levels of pixels from -1 to 1; the commonest values lie far from a level's edge."""
+    """Nine levels of pixels from -1 to 1; common values are far from the edges of levels."""
     return np.floor((X + 1) * 4 + 0.1)
 
 
@@ -80,7 +80,7 @@ NAMES = (*SOURCES, DAGGER, DIGITS)
 
 
 class DataError(Exception):
-    """A data set cannot be had, with what to do about it."""
+    """A data set is not available; the message says how to provide it."""
 
 
 @lru_cache(maxsize=8)
@@ -98,7 +98,7 @@ def load(name: str) -> Data:
 
 
 def raw(name: str) -> tuple[NDArray, NDArray, NDArray, NDArray]:
-    """Train and test rows as they come, from the folder if it is set, else from OpenML."""
+    """Unscaled train and test rows, from the folder if it is set, else from OpenML."""
     folder = os.environ.get("ONLINEFOREST_DATA")
     if folder:
         path = Path(folder) / f"{name}.npz"
@@ -119,12 +119,12 @@ def raw(name: str) -> tuple[NDArray, NDArray, NDArray, NDArray]:
 
 
 def fetched(name: str) -> tuple[NDArray, NDArray, NDArray, NDArray]:
-    """Train and test rows from OpenML, each found by its hash."""
+    """Train and test rows from OpenML, identified by their hashes."""
     source = SOURCES[name]
     try:
         bunch = fetch_openml(data_id=source.openml_id, as_frame=False, parser="liac-arff")
         X = plain_values(bunch)
-    except Exception as error:  # of the network, the server or the file: all mean the same here
+    except Exception as error:  # network, server or file: the advice is the same
         raise DataError(
             f"{name} (data set {source.openml_id}) could not be fetched from OpenML: {error}. "
             f"Either connect to a network, or set ONLINEFOREST_DATA to a folder with {name}.npz "
@@ -144,7 +144,7 @@ def fetched(name: str) -> tuple[NDArray, NDArray, NDArray, NDArray]:
 
 
 def plain_values(bunch: Any) -> NDArray[np.float64]:
-    """The features as OpenML shows them; those of few values come as places in a list of these."""
+    """The features as numbers; categories, which come as codes, get their values."""
     X = bunch.data.toarray() if hasattr(bunch.data, "toarray") else bunch.data
     X = np.array(X, dtype=np.float64)
     for name, values in (getattr(bunch, "categories", None) or {}).items():
@@ -155,7 +155,7 @@ def plain_values(bunch: Any) -> NDArray[np.float64]:
 
 
 def as_numbers(labels: NDArray) -> NDArray:
-    """Labels as numbers where they are, so that 10 comes after 9."""
+    """Labels as numbers if possible, so that 10 comes after 9."""
     try:
         return np.asarray(labels, dtype=np.float64)
     except ValueError:
@@ -170,7 +170,7 @@ def row_hashes(X: NDArray, source: Source) -> NDArray[np.uint64]:
 
 
 def places(name: str, wanted: NDArray, found: NDArray) -> NDArray[np.int64]:
-    """Where each wanted row is among those found, each taken once."""
+    """Index of each wanted row among those found; each index is used once."""
     at = defaultdict(list)
     for place in range(len(found) - 1, -1, -1):
         at[int(found[place])].append(place)
@@ -183,7 +183,7 @@ def places(name: str, wanted: NDArray, found: NDArray) -> NDArray[np.int64]:
 
 
 def known_order(name: str, wanted: NDArray, found: NDArray) -> NDArray[np.int64]:
-    """All rows as they come, if nearly all are the wanted ones."""
+    """All rows in their order, if nearly all of them are the wanted ones."""
     if len(wanted) != len(found) or (wanted == found).mean() < SHARE_OF_EQUAL_ROWS:
         raise DataError(
             f"OpenML's rows of {name} are not those of the paper in their order: {advice(name)}"
@@ -192,7 +192,7 @@ def known_order(name: str, wanted: NDArray, found: NDArray) -> NDArray[np.int64]
 
 
 def advice(name: str) -> str:
-    """What to do instead of fetching."""
+    """How to provide the data without OpenML."""
     return f"set ONLINEFOREST_DATA to a folder with {name}.npz instead."
 
 

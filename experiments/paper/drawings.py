@@ -13,26 +13,27 @@ from numpy.typing import NDArray
 
 from onlineforest import MondrianForestClassifier, MondrianTree
 
-N_TREES = 10000  # among which a figure finds its own
+N_TREES = 10000  # candidates for a figure
 
-# Colours of Okabe and Ito, told apart by colour-blind readers too.
+# Colours of Okabe and Ito, which colour-blind readers can distinguish.
 COLOURS = ("#D55E00", "#E69F00", "#0072B2", "#56B4E9", "#009E73")
 BLOCK, BOX, CUT = "#555555", "0.5", "0.15"
 
-# Two points at the left and three at the right, so that the root has two boxes to show.
+# Two points on the left and three on the right, so that both children of the root have a box.
 FIGURE_1 = np.array([[0.08, 0.42], [0.29, 0.90], [0.56, 0.10], [0.92, 0.36], [0.74, 0.84]])
-# a and b, then c far outside their box, then d: outside the box of a and b, inside that of c too.
+# a and b; then c, far outside their box; then d, outside the box of a and b but inside that of
+# a, b and c.
 FIGURE_2 = np.array([[0.14, 0.12], [0.40, 0.46], [0.90, 0.84], [0.62, 0.66]])
 LETTERS = "abcd"
 
 
-# Trees that show what a figure is about
+# Search for trees that suit a figure
 
 
 def grow(X: NDArray, start: int) -> Iterator[Sequence[MondrianTree]]:
-    """Many trees of the first `start` points, then after each further point; the same every time.
+    """Many trees after the first `start` points, then after each further point. Deterministic.
 
-    Every point has a label of its own, so that no leaf holds more than one.
+    Every point has its own label, so that no leaf holds more than one point.
     """
     labels = np.arange(len(X))
     forest = MondrianForestClassifier(
@@ -44,7 +45,7 @@ def grow(X: NDArray, start: int) -> Iterator[Sequence[MondrianTree]]:
 
 
 def readable(tree: MondrianTree, X: NDArray, latest: float) -> bool:
-    """Whether times lie apart and are not late, and cuts keep away from the points they part."""
+    """Whether split times are early and well apart, and cuts keep a distance from points."""
     inner = np.flatnonzero(~tree.is_leaf)
     times = np.sort(np.append(tree.split_time[inner], 0.0))
     distances = np.abs(X[:, tree.split_dimension[inner]] - tree.split_location[inner])
@@ -54,7 +55,7 @@ def readable(tree: MondrianTree, X: NDArray, latest: float) -> bool:
 
 
 def figure_1_shows(tree: MondrianTree) -> bool:
-    """Whether the groups at the left and right are parted first, then each in x₂."""
+    """Whether the root separates left from right, and both children are cut in x₂."""
     root = tree.root
     left, right = tree.left[root], tree.right[root]
     return bool(
@@ -70,7 +71,7 @@ def figure_1_shows(tree: MondrianTree) -> bool:
 
 @cache
 def figure_1_tree() -> MondrianTree:
-    """The first tree that figure 1 can show."""
+    """The first tree that suits figure 1."""
     (trees,) = grow(FIGURE_1, start=len(FIGURE_1))
     for tree in trees:
         if figure_1_shows(tree):
@@ -79,7 +80,7 @@ def figure_1_tree() -> MondrianTree:
 
 
 def same_cut(before: MondrianTree, i: int, after: MondrianTree, j: int) -> bool:
-    """Whether a node of one tree and a node of another are cut alike, at the same time."""
+    """Whether nodes of two trees have the same cut at the same time."""
     return bool(
         before.split_dimension[i] == after.split_dimension[j]
         and before.split_location[i] == after.split_location[j]
@@ -96,12 +97,12 @@ def same_box(before: MondrianTree, i: int, after: MondrianTree, j: int) -> bool:
 
 
 def shows_iteration_1(first: MondrianTree) -> bool:
-    """a and b are parted by a cut of x₂."""
+    """Whether a cut of x₂ separates a and b."""
     return bool(first.n_nodes == 3 and first.split_dimension[first.root] == 1)
 
 
 def shows_iteration_2(first: MondrianTree, second: MondrianTree) -> bool:
-    """c gets a split of x₁ above the root, which d will pass on the left."""
+    """Whether c gets a split of x₁ above the root that has d on its left."""
     old, root = first.root, second.root
     left, right = second.left[root], second.right[root]
     return bool(
@@ -115,7 +116,7 @@ def shows_iteration_2(first: MondrianTree, second: MondrianTree) -> bool:
 
 
 def shows_iteration_3(second: MondrianTree, third: MondrianTree) -> bool:
-    """d is within the root's box, extends the split of a and b, and splits the leaf of b."""
+    """Whether d, within the root's box, extends the split of a and b and splits the leaf of b."""
     old, new = second.left[second.root], third.left[third.root]
     if not same_cut(second, old, third, new):
         return False
@@ -135,7 +136,7 @@ def shows_iteration_3(second: MondrianTree, third: MondrianTree) -> bool:
 
 @cache
 def figure_2_trees() -> tuple[MondrianTree, MondrianTree, MondrianTree]:
-    """A tree after each iteration: the first whose iterations are those to show."""
+    """The tree after each iteration: the first tree whose iterations suit figure 2."""
     iterations = grow(FIGURE_2, start=2)
     first = {i: tree for i, tree in enumerate(next(iterations)) if shows_iteration_1(tree)}
     trees = next(iterations)
@@ -172,11 +173,11 @@ def leaf_of_point(tree: MondrianTree, X: NDArray) -> dict[int, int]:
     return found
 
 
-# Parts of pictures
+# Parts of figures
 
 
 def cut_text(tree: MondrianTree, j: int) -> str:
-    """A cut as the paper writes it."""
+    """A cut in the paper's notation."""
     return f"$x_{tree.split_dimension[j] + 1} > {tree.split_location[j]:.2f}$"
 
 
@@ -189,7 +190,7 @@ def unit_square(axes: Axes) -> None:
 
 
 def draw_box(axes: Axes, lower: NDArray, upper: NDArray, new: bool = False) -> None:
-    """A grey box; one just extended has a dashed edge."""
+    """Draw a grey box; a box that was just extended has a dashed edge."""
     place = (lower[0], lower[1]), upper[0] - lower[0], upper[1] - lower[1]
     axes.add_patch(Rectangle(*place, facecolor=BOX, alpha=0.18, lw=0))
     edge = {"ec": "0.25", "lw": 1.1, "ls": (0, (3, 2))} if new else {"ec": "0.6", "lw": 0.7}
@@ -205,7 +206,7 @@ def draw_cut(
     label: bool = True,
     **style: object,
 ) -> None:
-    """The cut of a node, from side to side of a rectangle, and its label along it."""
+    """Draw the cut of a node across a rectangle, with its label."""
     d, location = tree.split_dimension[j], tree.split_location[j]
     ends = [lower[1 - d], upper[1 - d]]
     along = ([location, location], ends) if d == 0 else (ends, [location, location])
@@ -229,7 +230,7 @@ def draw_points(
     letters: str = "",
     places: Sequence[tuple[float, float]] = (),
 ) -> None:
-    """Points as circles, with letters beside them."""
+    """Draw points as circles, with letters beside them."""
     axes.scatter(*X.T, s=42, c=list(colours), edgecolors="white", linewidths=0.8, zorder=3)
     for x, letter, shift in zip(X, letters, places, strict=False):
         axes.annotate(
@@ -244,7 +245,7 @@ def draw_points(
 
 
 def draw_committed(axes: Axes, tree: MondrianTree, nodes: Iterable[int] | None = None) -> None:
-    """A Mondrian tree's boxes, and its cuts within them."""
+    """Draw the boxes of a Mondrian tree, and its cuts within them."""
     inner = np.flatnonzero(~tree.is_leaf) if nodes is None else nodes
     for j in inner:
         draw_box(axes, tree.lower[j], tree.upper[j])
@@ -253,7 +254,7 @@ def draw_committed(axes: Axes, tree: MondrianTree, nodes: Iterable[int] | None =
 
 
 def across(tree: MondrianTree) -> NDArray:
-    """Where each node stands from left to right: leaves one apart, parents in the middle."""
+    """Horizontal position of each node: leaves one apart, parents in the middle."""
     place = np.zeros(tree.n_nodes)
     next_leaf = 0
 
@@ -281,10 +282,10 @@ def draw_tree(
     top: float | None = None,
     new: Iterable[int] = (),
 ) -> None:
-    """A tree with its nodes at the heights given and its leaves in the colours of their points.
+    """Draw a tree with its nodes at the given heights and its leaves in their points' colours.
 
-    With `top`, the root hangs from there by a line. Nodes in `new` are drawn in the colour of a
-    new split.
+    With `top`, a line connects the root with this height. Nodes in `new` have the colour of a new
+    split.
     """
     place = across(tree)
     new = set(new)
@@ -334,7 +335,7 @@ def draw_tree(
 
 
 def time_axis(axes: Axes, times: Sequence[float], end: float) -> None:
-    """A vertical axis of time, downwards, with a tick at each split and infinity at the end."""
+    """Make the y axis one of time, downwards, with a tick at each split and infinity at the end."""
     axes.set_ylim(end, 0)
     axes.set_yticks([0, *times, end], ["0", *(f"{time:.2f}" for time in times), r"$\infty$"])
     axes.grid(axis="y", color="0.8", lw=0.6, ls=":")
@@ -345,7 +346,7 @@ def time_axis(axes: Axes, times: Sequence[float], end: float) -> None:
 
 
 def heights_of_times(tree: MondrianTree, end: float) -> NDArray:
-    """Split times, with those of the leaves at the end of the axis."""
+    """Split times; those of leaves are at the end of the axis."""
     return np.where(tree.is_leaf, end, tree.split_time)
 
 
@@ -569,8 +570,8 @@ DRAWINGS: dict[str, tuple[str, Callable[[], Figure]]] = {
     "figure_2": (
         "Online learning, one point at a time: partitions with the steps in between (above), and "
         "the trees after each iteration on a shared axis of time (below). The newest point and the "
-        "newest cut are orange, a box just extended is dashed. c gets a new split above the root; "
-        "d extends a split that is there already, then splits a leaf.",
+        "newest cut are orange, a box that was just extended is dashed. c gets a new split above "
+        "the root; d extends an existing split, then splits a leaf.",
         figure_2,
     ),
 }

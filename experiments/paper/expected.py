@@ -1,4 +1,4 @@
-"""Figures the paper prints and those of independent runs of its model, to compare with."""
+"""Reference values: those the paper prints and those of independent runs of its model."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Expected:
-    """What the paper (depth) and independent runs (accuracy) give."""
+    """Depth from the paper, accuracy from independent runs."""
 
     depth: tuple[float, float] | None  # mean and tolerance, the paper's appendix E
     accuracy: tuple[float, float]  # range over independent runs
     tolerance: float = 0.006
-    seeds: int = 5  # more where single runs differ much
+    seeds: int = 5  # more where runs vary much
 
 
 EXPECTED = {

@@ -1,4 +1,7 @@
-"""Figures drawn from records: the paper's figures 3 and 4, and those that test its claims."""
+"""Figures drawn from results: the paper's figures 3 and 4, and those that test its claims.
+
+Runs no experiment: it needs only the numbers of `results.py`.
+"""
 
 from __future__ import annotations
 
@@ -24,10 +27,8 @@ from experiments.paper.curves import (
     N_BATCHES,
     Curve,
     calibration_error,
-    curve,
     depth_fit,
     exponent,
-    reliability,
     retrained_seconds,
 )
 from experiments.paper.names import (
@@ -46,11 +47,11 @@ from experiments.paper.names import (
     SAFFARI,
     SAFFARI_TUNED,
 )
-from experiments.paper.records import Record, select
+from experiments.paper.results import Results
 
-# Panels, in this order; data sets of other names follow.
+# The order of the panels; other data sets follow.
 DATA = ("usps", "satimages", "letter", "dna", "digits")
-REDUCED = "†"  # marks a data set reduced to its relevant columns, drawn in the panel of the whole
+REDUCED = "†"  # marks a data set reduced to its relevant columns; shares the full set's panel
 
 PAPER = (MF, *RETRAINED, SAFFARI, SAFFARI_TUNED, DENIL)
 OTHERS_ONLINE = (SAFFARI, SAFFARI_TUNED, DENIL, DYNAMIC_TREES)
@@ -60,7 +61,7 @@ ON_REDUCED = (MF, ERT_1)
 
 @dataclass(frozen=True)
 class Style:
-    """How a method is drawn, in every figure."""
+    """The look of a method in every figure."""
 
     colour: str
     marker: str
@@ -82,8 +83,8 @@ class Style:
         }
 
 
-# Colours of Okabe and Ito and of Tol, told apart by colour-blind readers; markers help in grey.
-# MF is thick and below the others, so that it is seen, and seen past, where curves coincide.
+# Colours of Okabe and Ito and of Tol, which colour-blind readers can distinguish; markers help in
+# print without colour. MF is thick and below the others, so that coinciding curves stay visible.
 STYLES = {
     MF: Style("#D55E00", "o", width=3.2, size=6.0, order=1.9),
     LEARNED: Style("#882255", "h", width=1.8, size=5.0),
@@ -110,24 +111,26 @@ OTHER = Style("#777777", "x")
 DASHED = (0, (2.5, 1.5))
 
 
-# What is there to draw
+# Selection
 
 
-def data_sets(records: Sequence[Record], methods: Iterable[str]) -> list[str]:
-    """Data sets that any of the methods was run on, in the order of their panels."""
+def data_sets(results: Results, methods: Iterable[str]) -> list[str]:
+    """Data sets with results of any of the methods, in the order of their panels."""
     wanted = set(methods)
-    found = {r.data for r in records if r.method in wanted and not r.data.endswith(REDUCED)}
+    found = {
+        data for data, method in results.curves if method in wanted and not data.endswith(REDUCED)
+    }
     return [data for data in DATA if data in found] + sorted(found - set(DATA))
 
 
-def curves_of(records: Sequence[Record], data: str, methods: Iterable[str]) -> list[Curve]:
-    """The curves of those of the methods that were run on a data set."""
-    found = [curve(records, data, method) for method in methods]
+def curves_of(results: Results, data: str, methods: Iterable[str]) -> list[Curve]:
+    """The curves of the methods that have results on a data set."""
+    found = [results.curve(data, method) for method in methods]
     return [each for each in found if each is not None]
 
 
 def spent(of: Curve) -> NDArray:
-    """Time of learning online up to each point, trained afresh per mini-batch if need be."""
+    """Time of learning up to each point; batch forests are retrained after every mini-batch."""
     return retrained_seconds(of) if of.method in RETRAINED else of.seconds
 
 
@@ -158,7 +161,7 @@ def panels_for(names: Sequence[str], rows: int = 1, height: float = 2.9) -> tupl
 
 
 def tidy(axes: Axes) -> None:
-    """Light grid, no frame at the top and right."""
+    """Give axes a light grid and no frame at the top and right."""
     axes.grid(color="0.88", lw=0.6)
     axes.set_axisbelow(True)
     axes.spines[["top", "right"]].set_visible(False)
@@ -166,12 +169,12 @@ def tidy(axes: Axes) -> None:
 
 
 def is_first_of_row(axes: Axes) -> bool:
-    """Whether axes stand at the left, where the label of the row belongs."""
+    """Whether axes are in the first column, which has the label of the row."""
     return bool(axes.get_subplotspec().is_first_col())
 
 
 def label_rows(grid: NDArray, labels: Sequence[str]) -> None:
-    """Labels of the vertical axes, at the left of each row only."""
+    """Label the vertical axes in the first column only."""
     for row, label in zip(grid, labels, strict=True):
         for axes in row:
             if is_first_of_row(axes):
@@ -179,7 +182,7 @@ def label_rows(grid: NDArray, labels: Sequence[str]) -> None:
 
 
 def add_legend(figure: Figure, handles: dict[str, Line2D], columns: int | None = None) -> None:
-    """The one legend of a figure, below its panels."""
+    """Add one legend for all panels, below them."""
     per_line = columns or max(1, int(figure.get_figwidth() // 1.25))
     n_lines = -(-len(handles) // per_line)
     figure.legend(
@@ -199,7 +202,7 @@ def legend_line(style: Style, **changed: object) -> Line2D:
 
 
 def log_samples(axes: Axes, base: int) -> None:
-    """A logarithmic axis of numbers of samples, written out."""
+    """Make the x axis logarithmic, with numbers of samples in full."""
     axes.set_xscale("log", base=base)
     axes.xaxis.set_major_locator(LogLocator(base, numticks=20))
     axes.xaxis.set_major_formatter(FuncFormatter(lambda n, _: f"{n:,.0f}"))
@@ -224,11 +227,9 @@ def dagger_style(method: str) -> dict:
     }
 
 
-def accuracy_panels(
-    records: Sequence[Record], methods: Sequence[str], over_time: bool
-) -> Figure | None:
+def accuracy_panels(results: Results, methods: Sequence[str], over_time: bool) -> Figure | None:
     """Accuracy against the fraction of the data, or against the time of learning it."""
-    names = data_sets(records, methods)
+    names = data_sets(results, methods)
     if not names:
         return None
     figure, grid = panels_for(names)
@@ -236,13 +237,13 @@ def accuracy_panels(
     extra: dict[str, Line2D] = {}
     more_passes = False
     for axes, data in zip(grid[0], names, strict=True):
-        drawn = [(of, "") for of in curves_of(records, data, methods)]
+        drawn = [(of, "") for of in curves_of(results, data, methods)]
         on_reduced = [method for method in ON_REDUCED if method in methods]
-        drawn += [(of, REDUCED) for of in curves_of(records, data + REDUCED, on_reduced)]
+        drawn += [(of, REDUCED) for of in curves_of(results, data + REDUCED, on_reduced)]
         for of, mark in drawn:
             style = dagger_style(of.method) if mark else STYLES[of.method].of_line()
             places = spent(of) if over_time else of.fraction
-            # Nothing at time 0 on a logarithmic axis: below the first mini-batch.
+            # A logarithmic axis has no time 0, as before the first mini-batch.
             shown = of.first_pass() & (places > 0)
             (line,) = axes.plot(places[shown], of.accuracy[shown], **style)
             if of.n_seeds > 1:
@@ -273,29 +274,29 @@ def accuracy_panels(
     return figure
 
 
-def figure_3_top(records: Sequence[Record]) -> Figure | None:
+def figure_3_top(results: Results) -> Figure | None:
     """Accuracy against the fraction of the training data."""
-    return accuracy_panels(records, PAPER, over_time=False)
+    return accuracy_panels(results, PAPER, over_time=False)
 
 
-def figure_3_bottom(records: Sequence[Record]) -> Figure | None:
-    """Accuracy against training time, of forests trained again after every mini-batch too."""
-    return accuracy_panels(records, PAPER, over_time=True)
+def figure_3_bottom(results: Results) -> Figure | None:
+    """Accuracy against training time, where batch forests are retrained after every mini-batch."""
+    return accuracy_panels(results, PAPER, over_time=True)
 
 
-def figure_4(records: Sequence[Record]) -> Figure | None:
+def figure_4(results: Results) -> Figure | None:
     """Accuracy against the fraction of the training data, with dynamic trees."""
-    if not select(records, method=DYNAMIC_TREES):
+    if not any(method == DYNAMIC_TREES for _, method in results.curves):
         return None
-    return accuracy_panels(records, (*PAPER, DYNAMIC_TREES), over_time=False)
+    return accuracy_panels(results, (*PAPER, DYNAMIC_TREES), over_time=False)
 
 
 # Claims of the text
 
 
-def figure_depth(records: Sequence[Record]) -> Figure | None:
+def figure_depth(results: Results) -> Figure | None:
     """Mean depth of a Mondrian forest against the logarithm of the number of samples."""
-    found = [curve(records, data, MF) for data in data_sets(records, [MF])]
+    found = [of for data in data_sets(results, [MF]) for of in curves_of(results, data, [MF])]
     found = [of for of in found if np.isfinite(of.depth).sum() >= 2]
     if not found:
         return None
@@ -317,17 +318,17 @@ def figure_depth(records: Sequence[Record]) -> Figure | None:
     return figure
 
 
-def figure_cost(records: Sequence[Record]) -> Figure | None:
+def figure_cost(results: Results) -> Figure | None:
     """Time of learning against the number of samples, for the largest data set."""
     methods = (MF, *RETRAINED)
-    sizes: dict[str, int] = {}
-    for data in data_sets(records, methods):
-        sizes[data] = max(r.n_samples for r in select(records, data=data) if r.method in methods)
+    sizes: dict[str, float] = {}
+    for data in data_sets(results, methods):
+        sizes[data] = max(of.n_samples.max() for of in curves_of(results, data, methods))
     if not sizes:
         return None
     data = max(sizes, key=lambda name: sizes[name])
     drawn = []
-    for of in curves_of(records, data, methods):
+    for of in curves_of(results, data, methods):
         times = spent(of)
         shown = of.first_pass() & (times > 0)
         if shown.sum() >= 2:
@@ -344,7 +345,7 @@ def figure_cost(records: Sequence[Record]) -> Figure | None:
         if (n_samples >= 0.1 * n_samples.max()).sum() >= 2:
             label += f": slope {exponent(n_samples, times):.2f}"
         (handles[label],) = axes.plot(n_samples, times, **STYLES[method].of_line())
-    # The guides end below the online curve and above the highest of the others.
+    # The guides end below the online curve and above the slowest batch forest.
     online = [(n, times) for method, n, times in drawn if method not in RETRAINED]
     retrained = [(n, times) for method, n, times in drawn if method in RETRAINED]
     if online:
@@ -362,7 +363,7 @@ def figure_cost(records: Sequence[Record]) -> Figure | None:
 
 
 def draw_guide(axes: Axes, n_samples: NDArray, end: float, power: int, text: str) -> None:
-    """A thin line of N^power log N that comes to `end` at the last number of samples."""
+    """Draw a thin line of N^power log N with the value `end` at the last number of samples."""
     large = n_samples[n_samples >= 0.02 * n_samples.max()]
     if len(large) < 2:
         return
@@ -380,16 +381,16 @@ def draw_guide(axes: Axes, n_samples: NDArray, end: float, power: int, text: str
     )
 
 
-def figure_learned(records: Sequence[Record]) -> Figure | None:
+def figure_learned(results: Results) -> Figure | None:
     """Accuracy and log loss with the paper's settings and with learned feature weights."""
     methods = (MF, LEARNED)
-    names = data_sets(records, [LEARNED])
+    names = data_sets(results, [LEARNED])
     if not names:
         return None
     figure, grid = panels_for(names, rows=2, height=2.5)
     handles = {}
     for column, data in enumerate(names):
-        for of in curves_of(records, data, methods):
+        for of in curves_of(results, data, methods):
             style, shown = STYLES[of.method], of.first_pass()
             handles[of.method] = legend_line(style)
             grid[0, column].plot(of.fraction[shown], of.accuracy[shown], **style.of_line())
@@ -406,12 +407,12 @@ def figure_learned(records: Sequence[Record]) -> Figure | None:
 # Probabilities
 
 
-def figure_reliability(records: Sequence[Record]) -> Figure | None:
+def figure_reliability(results: Results) -> Figure | None:
     """Accuracy against confidence, per tenth of the confidence."""
     methods = (MF, LEARNED, BREIMAN, ERT_K)
     found = {}
-    for data in data_sets(records, methods):
-        bins = {method: reliability(records, data, method) for method in methods}
+    for data in data_sets(results, methods):
+        bins = {method: results.reliability(data, method) for method in methods}
         bins = {method: value for method, value in bins.items() if value is not None}
         if bins:
             found[data] = bins
@@ -439,7 +440,7 @@ def figure_reliability(records: Sequence[Record]) -> Figure | None:
             )
             error = calibration_error(found[data][method])
             errors.append(legend_line(style, ls="none", label=f"{error:.3f}"))
-        # The errors differ from panel to panel, so they cannot stand in the figure's legend.
+        # The errors differ between panels, so each panel has its own legend for them.
         axes.legend(
             handles=errors,
             title="ECE",
@@ -463,18 +464,18 @@ def figure_reliability(records: Sequence[Record]) -> Figure | None:
 # Times
 
 
-def learning_times(records: Sequence[Record], data: str) -> dict[str, tuple[str, float]]:
-    """Method and time of everything that is compared, by what is written beside its bar."""
+def learning_times(results: Results, data: str) -> dict[str, tuple[str, float]]:
+    """Method and time of each bar, by the label of the bar."""
     found: dict[str, tuple[str, float]] = {}
     again: dict[str, tuple[str, float]] = {}
     for method in (MF, LEARNED):
-        for of in curves_of(records, data, [method]):
+        for of in curves_of(results, data, [method]):
             found[f"{method}, online"] = method, float(of.seconds[of.first_pass()][-1])
-    for of in curves_of(records, data, RETRAINED):
+    for of in curves_of(results, data, RETRAINED):
         found[f"{of.method}, once"] = of.method, float(of.seconds[-1])
         again[f"{of.method}, {N_BATCHES} times"] = of.method, float(retrained_seconds(of)[-1])
     found |= again
-    for of in curves_of(records, data, OTHERS_ONLINE):
+    for of in curves_of(results, data, OTHERS_ONLINE):
         first = of.first_pass()
         several = not first.all()
         name = f"{of.method}, one pass" if several else of.method
@@ -498,16 +499,16 @@ BARS = (
 
 
 def seconds_text(seconds: float) -> str:
-    """A time to write beside its bar: two digits, or whole seconds."""
+    """A time as the text beside its bar: two digits, or whole seconds."""
     if seconds >= 9.95:
         return f"{seconds:,.0f}"
     return f"{seconds:.2g}" if seconds < 0.995 else f"{seconds:.1f}"
 
 
-def figure_times(records: Sequence[Record]) -> Figure | None:
-    """Times of learning all the training data, one bar per way of doing so."""
+def figure_times(results: Results) -> Figure | None:
+    """Times of learning all the training data, one bar per method and schedule."""
     methods = (MF, LEARNED, *RETRAINED, *OTHERS_ONLINE)
-    times = {data: learning_times(records, data) for data in data_sets(records, methods)}
+    times = {data: learning_times(results, data) for data in data_sets(results, methods)}
     times = {data: value for data, value in times.items() if value}
     if not times:
         return None
@@ -552,16 +553,16 @@ def figure_times(records: Sequence[Record]) -> Figure | None:
     return figure
 
 
-def figure_river(records: Sequence[Record]) -> Figure | None:
-    """Accuracy, and time per sample, of forests of ten trees that learn online."""
-    names = data_sets(records, TEN_TREES)
+def figure_river(results: Results) -> Figure | None:
+    """Accuracy and time per sample of forests of ten trees that learn online."""
+    names = data_sets(results, TEN_TREES)
     if not names:
         return None
     figure, grid = panels_for(names, rows=2, height=2.5)
     handles = {}
     for column, data in enumerate(names):
         above, below = grid[:, column]
-        for of in curves_of(records, data, TEN_TREES):
+        for of in curves_of(results, data, TEN_TREES):
             style, shown = STYLES[of.method], of.first_pass()
             handles[of.method] = legend_line(style)
             n_samples = of.n_samples[shown]
@@ -585,7 +586,7 @@ def figure_river(records: Sequence[Record]) -> Figure | None:
     return figure
 
 
-FIGURES: dict[str, tuple[str, Callable[[Sequence[Record]], Figure | None]]] = {
+FIGURES: dict[str, tuple[str, Callable[[Results], Figure | None]]] = {
     "figure_3_top": (
         "Test accuracy against the fraction of the training data (the paper's figure 3, upper "
         "row). Bands are a standard deviation over the seeds. † is the data set reduced to its "
@@ -594,7 +595,7 @@ FIGURES: dict[str, tuple[str, Callable[[Sequence[Record]], Figure | None]]] = {
     ),
     "figure_3_bottom": (
         "Test accuracy against training time in seconds of processor time (the paper's figure 3, "
-        "lower row). Batch forests are trained again after each of the 100 mini-batches. Open "
+        "lower row). Batch forests are retrained after each of the 100 mini-batches. Open "
         "markers are further passes over all the data.",
         figure_3_bottom,
     ),
@@ -611,7 +612,7 @@ FIGURES: dict[str, tuple[str, Callable[[Sequence[Record]], Figure | None]]] = {
     ),
     "figure_cost": (
         "Training time up to a number of samples, for the largest data set: a Mondrian forest that "
-        "learns online, and batch forests trained again after every mini-batch. The slopes are "
+        "learns online, and batch forests retrained after every mini-batch. The slopes are "
         "fitted from a tenth of the samples on; thin lines grow as N log N and N² log N.",
         figure_cost,
     ),
@@ -623,13 +624,14 @@ FIGURES: dict[str, tuple[str, Callable[[Sequence[Record]], Figure | None]]] = {
     "figure_reliability": (
         "Accuracy against confidence (the largest probability) in each tenth of the confidence, "
         "after all the training data, over all seeds. The area of a marker is the share of the "
-        "test rows; ECE is the expected calibration error. On the diagonal, a forest is right as "
-        "often as it says.",
+        "test rows; ECE is the expected calibration error. On the diagonal, accuracy equals "
+        "confidence.",
         figure_reliability,
     ),
     "figure_times": (
-        "Training time for all the training data, in processor time. Full bars learn it once, "
-        "hatched bars train again after each of 100 mini-batches or pass over the data again.",
+        "Training time for all the training data, in processor time. Solid bars learn the data "
+        "once; hatched bars retrain after each of 100 mini-batches or make further passes over the "
+        "data.",
         figure_times,
     ),
     "figure_river": (
@@ -643,8 +645,8 @@ FIGURES: dict[str, tuple[str, Callable[[Sequence[Record]], Figure | None]]] = {
 def save(figure: Figure, folder: Path, name: str) -> None:
     """Write a figure as `<name>.svg` and `<name>.png`.
 
-    Equal figures give equal SVG files. Letters are drawn as paths: the file needs no fonts, and
-    looks the same everywhere.
+    Equal figures give equal SVG files. Letters become paths: the file needs no fonts and looks
+    alike everywhere.
     """
     folder.mkdir(parents=True, exist_ok=True)
     with matplotlib.rc_context({"svg.fonttype": "path", "svg.hashsalt": "onlineforest"}):

@@ -1,4 +1,4 @@
-"""Who takes part: how each method is made, and whether it learns online or is trained afresh."""
+"""The compared methods: how to construct each, and whether it learns online or is retrained."""
 
 from __future__ import annotations
 
@@ -50,22 +50,22 @@ class Method:
         It has `predict_proba` and `classes_`, and `partial_fit` with `classes` if it learns online,
         else `fit`.
     settings : str
-        Its values, for people.
+        Its settings, as a text for the report.
     code : tuple of Path
         The files its results depend on.
     packages : tuple of str
         The packages they depend on.
     online : bool
-        Whether it learns mini-batch after mini-batch, or is trained afresh on all there is.
+        Whether it learns mini-batch after mini-batch; if not, it is retrained on all data so far.
     point_by_point : bool
-        Whether it does not matter how rows are cut into mini-batches. Then it is given all rows up
-        to the next test at once, so that the cost of a call does not count against it.
+        Whether the division into mini-batches does not matter. Such a method gets all rows up to
+        the next test in one call, so that the overhead of calls is not measured.
     many_passes : bool
-        Whether it is given the data again after the first pass.
+        Whether it makes further passes over the data.
     few_rows : bool
-        Whether it takes part in the small race, of few trees, row by row.
+        Whether it belongs to the comparison with River: few trees, row by row.
     cost : float
-        Roughly how long it takes, in times of a Mondrian forest; for the estimate of the time left.
+        Rough duration relative to a Mondrian forest; for the estimate of the time left.
     """
 
     new: Callable[[int, int, int], Any]
@@ -79,7 +79,7 @@ class Method:
     cost: float = 1.0
 
     def depends_on(self) -> dict[str, str]:
-        """Versions and a hash of the code, whatever a result depends on besides the task."""
+        """Versions and a hash of the code: all dependencies of a result besides the task."""
         packages = ("numpy", *self.packages)
         return {"code": code_of((*SHARED, *self.code)), **{p: version(p) for p in packages}}
 
@@ -118,7 +118,7 @@ def ours(parameters: dict[str, Any]) -> Callable[[int, int, int], Any]:
 
 
 class RowByRow:
-    """A forest of ours that learns one row at a time, as in a stream."""
+    """A Mondrian forest that learns one row at a time, as in a stream."""
 
     def __init__(self, forest: MondrianForestClassifier) -> None:
         self.forest = forest
@@ -129,7 +129,7 @@ class RowByRow:
         return self.forest.classes_
 
     def partial_fit(self, X: NDArray, y: NDArray, classes: NDArray) -> RowByRow:
-        """Learn rows one after the other; the first tells the classes."""
+        """Learn rows one after the other; the first call announces the classes."""
         if not hasattr(self.forest, "classes_"):
             self.forest.partial_fit(X[:1], y[:1], classes=classes)
             X, y = X[1:], y[1:]
@@ -148,7 +148,7 @@ def ours_row_by_row(parameters: dict[str, Any]) -> Callable[[int, int, int], Any
 
 
 def saffari(n_trees: int, seed: int, n_rows: int) -> Any:
-    """With the values of the article, which knows the number of rows in advance."""
+    """ORF-Saffari with the settings of its article, which need the number of rows in advance."""
     require("numba", EXTRA)
     from experiments.competitors.saffari import OnlineForestSaffari
 
@@ -192,8 +192,8 @@ BATCH = {"packages": ("scikit-learn",), "online": False}
 COMPILED = {"packages": ("numba",), "point_by_point": True, "many_passes": True}
 ONLINE_FORESTS = ("online_forest", "estimator")
 RIVER = {"code": competitor("river_forests"), "packages": ("river",), "few_rows": True, "cost": 100}
-PAPER_SETTINGS = "infinite lifetime, gamma = 10 D, no weights of features, no leaf discount"
-LEARNED_SETTINGS = "the library's defaults: weights of features and leaf discount learned"
+PAPER_SETTINGS = "infinite lifetime, gamma = 10 D, no feature weights, no leaf discount"
+LEARNED_SETTINGS = "the library's defaults: feature weights and leaf discount are learned"
 
 METHODS = {
     MF: Method(ours(PAPER_MODEL), PAPER_SETTINGS, **OURS),
@@ -260,7 +260,7 @@ METHODS = {
 
 @lru_cache
 def warm_up(name: str) -> None:
-    """Learn and predict a few rows once, so that compiling and importing is not timed."""
+    """Learn and predict a few rows once, so that times exclude compilation and imports."""
     rng = np.random.default_rng(0)
     X, y = rng.random((20, 3)), np.arange(20) % 2
     model = METHODS[name].new(2, 0, 20)

@@ -1,4 +1,4 @@
-"""What one run found, and the store that keeps it so that an interrupted experiment goes on."""
+"""Measurements of one run, and the store from which an interrupted experiment resumes."""
 
 from __future__ import annotations
 
@@ -12,28 +12,28 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class Record:
-    """One model, after it has learned a fraction of the training data, on the test set.
+    """The test scores of one model after it has learned a fraction of the training data.
 
     Attributes
     ----------
     data, method : str
         Names of the data set and of the method.
     seed : int
-        The run. Equal seeds see the rows in the same order, whatever the method.
+        Number of the run. Runs with equal seeds see the rows in the same order, for any method.
     fraction : float
-        Of the training rows, the part learned so far.
+        Share of the training rows learned so far.
     n_passes : int
-        How often they were learned: 1, or more for methods that pass over the data again.
+        Number of passes over the rows: more than 1 only for methods that make further passes.
     n_samples : int
         Number of rows in the fraction.
     seconds : float
-        Processor time of learning: of everything since the start for a method that learns online,
-        of this training alone for one that is re-trained.
+        Processor time of learning: since the start for a method that learns online, of this
+        training alone for a method that is retrained.
     accuracy, log_loss : float
-        On the test set; a probability of 0 counts as 1e-15 in the log loss.
+        Scores on the test set; a probability of 0 counts as 1e-15 in the log loss.
     reliability : tuple of tuples
         Per tenth of the confidence (the largest probability): number of test rows, sum of the
-        confidences, number of rows guessed right.
+        confidences, number of correct predictions.
     depth : float or None
         Mean depth of a Mondrian forest's leaves, over points and trees.
     """
@@ -52,7 +52,7 @@ class Record:
 
 
 def record_of(fields: dict) -> Record:
-    """A record from what JSON holds of it."""
+    """A record from its JSON object."""
     fields["reliability"] = tuple(tuple(row) for row in fields["reliability"])
     return Record(**fields)
 
@@ -60,20 +60,20 @@ def record_of(fields: dict) -> Record:
 class Store:
     """Records of finished tasks as files in a folder, one per task.
 
-    A file's name is a hash of everything its records depend on (the key), so that a changed setting
-    or version is never answered with an old result.
+    The name of a file is a hash of everything its records depend on (the key). So the store never
+    returns an old result for a changed setting or version.
     """
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
     def path(self, key: dict) -> Path:
-        """Where the records of a task are kept."""
+        """The file of a task's records."""
         text = json.dumps(key, sort_keys=True)
         return self.folder / f"{hashlib.sha256(text.encode()).hexdigest()[:32]}.json"
 
     def load(self, key: dict) -> tuple[list[Record], dict] | None:
-        """Records of a task, and about them; None if it is not done, or its file is not whole."""
+        """Records of a task and a description of its run; None if the file is missing or bad."""
         try:
             content = json.loads(self.path(key).read_text())
             if content["key"] != json.loads(json.dumps(key)):
@@ -83,9 +83,9 @@ class Store:
             return None
 
     def save(self, key: dict, records: Sequence[Record], about: dict) -> None:
-        """Keep the records of a task, and what is to be known about them.
+        """Store the records of a task and a description of its run.
 
-        A file is there whole or not at all.
+        The file is written completely or not at all.
         """
         self.folder.mkdir(parents=True, exist_ok=True)
         path = self.path(key)

@@ -1,4 +1,4 @@
-"""The report: one page of claims, figures and tables, as HTML by itself or as Markdown."""
+"""The report: one page of claims, figures and tables, as self-contained HTML or as Markdown."""
 
 from __future__ import annotations
 
@@ -27,6 +27,7 @@ from experiments.paper.names import (
     SAFFARI_TUNED,
 )
 from experiments.paper.records import Record
+from experiments.paper.results import Results
 from experiments.paper.tasks import Settings
 
 
@@ -55,7 +56,7 @@ class Picture:
 
 @dataclass(frozen=True)
 class Section:
-    """A title and what stands below it."""
+    """A title and the parts below it."""
 
     title: str
     parts: tuple[Text | Table | Picture, ...]
@@ -68,12 +69,12 @@ def verdict(claim: Claim) -> str:
 def claims_section(claims: Sequence[Claim]) -> Section:
     held = sum(claim.holds for claim in claims)
     rows = tuple((c.source, c.says, c.measured, verdict(c)) for c in claims)
-    reasons = tuple(Text(f"Why not: {c.says}? {c.why}") for c in claims if c.why)
+    reasons = tuple(Text(f"Does not hold: {c.says}. Reason: {c.why}") for c in claims if c.why)
     return Section(
         "Claim by claim",
         (
             Text(
-                f"{held} of {len(claims)} claims hold. The numbers in brackets say what is asked."
+                f"{held} of {len(claims)} claims hold. The brackets hold the criterion of a claim."
             ),
             Table(("where", "claim", "measured", "verdict"), rows),
             *reasons,
@@ -117,15 +118,13 @@ def accuracy_section(race: Race) -> Section:
         "All data learned",
         (
             Text(
-                "Test accuracy, mean ± standard deviation over the seeds; behind a semicolon after "
-                "all passes, for methods that make more than one."
+                "Test accuracy, mean ± standard deviation over the seeds. The number after a "
+                "semicolon is the accuracy after all passes, for methods that make more than one."
             ),
             Table(("data", *methods), tuple(accuracies)),
             Text(
-                "Seconds of processor time, one thread: of the whole online pass in 100 "
-                "mini-batches, of one training for the forests that are trained afresh, and behind "
-                "a "
-                "semicolon of all passes."
+                "Seconds of processor time, one thread. Online methods: one pass in 100 "
+                "mini-batches, and after a semicolon all passes. Batch forests: one training."
             ),
             Table(("data", *methods), tuple(seconds)),
         ),
@@ -149,13 +148,13 @@ def depth_section(race: Race) -> Section:
                     f"{r2:.3f}",
                 )
             )
-    head = ("data", "samples", "depth", "paper", "more per doubling", "R² over log N")
+    head = ("data", "samples", "depth", "paper", "levels per doubling", "R² over log N")
     return Section("Table 1: depth of the trees", (Table(head, tuple(rows)),))
 
 
 @dataclass(frozen=True)
 class About:
-    """How the records came to be; `runs` has what is known about each task."""
+    """How the records were measured; `runs` describes the run of each task."""
 
     settings: Settings
     command: str
@@ -163,7 +162,7 @@ class About:
 
     @property
     def machines(self) -> list[str]:
-        """Processor and versions, each kind once."""
+        """Processor and versions, without duplicates."""
         texts = [
             ", ".join(f"{name} {value}" for name, value in run["machine"].items() if value)
             for run in self.runs
@@ -172,7 +171,7 @@ class About:
 
     @property
     def minutes(self) -> float:
-        """How long all tasks took one after the other."""
+        """Sum of the durations of all tasks."""
         return sum(run["wall_seconds"] for run in self.runs) / 60
 
 
@@ -184,25 +183,21 @@ def setting_section(about: About) -> Section:
         (
             Text(
                 f"Command: `{about.command}`. {len(about.runs)} tasks of {about.minutes:.0f} "
-                "minutes "
-                f"in all, one process each. Machine: {'; or '.join(about.machines)}."
+                f"minutes in total, one process each. Machine: {'; or '.join(about.machines)}."
             ),
             Text(
-                f"{settings.n_trees} trees or particles, {settings.n_seeds} seeds, features "
-                "rescaled "
-                "to [0, 1] over train and test together, rows shuffled by the seed and cut into "
-                "100 "
-                "mini-batches. Models are tested, and batch forests trained afresh, at the "
-                "fractions "
-                f"{fractions}, rounded down to whole mini-batches. The time of re-training after "
-                "every mini-batch is the sum over all 100, interpolated between these. ORF-Saffari "
-                f"and ORF-Denil make {settings.n_passes} passes; they learn sample by sample and "
-                "are "
-                "given all samples up to the next test at once. The race with River is row by row, "
-                f"with 10 trees, up to {max(settings.few_rows)} rows, and {settings.n_test_rows} "
-                "rows to test. Times are processor times of learning alone, one thread, every "
-                "method "
-                "compiled but River's."
+                f"{settings.n_trees} trees or particles, {settings.n_seeds} seeds. Features are "
+                "rescaled to [0, 1] over train and test together. The seed shuffles the rows, "
+                "which are divided into 100 mini-batches. Models are tested, and batch forests "
+                f"retrained, at the fractions {fractions}, rounded down to whole mini-batches. "
+                "The time of retraining after every mini-batch is the sum over all 100, "
+                "interpolated between these fractions. ORF-Saffari and ORF-Denil make "
+                f"{settings.n_passes} passes; they "
+                "learn sample by sample and get all samples up to the next test in one call. The "
+                "comparison with River is row by row, with 10 trees, up to "
+                f"{max(settings.few_rows)} rows, and {settings.n_test_rows} test rows. Times are "
+                "processor times of learning alone, in one thread. Every method but River's is "
+                "compiled."
             ),
             Table(
                 ("method", "settings"),
@@ -214,7 +209,7 @@ def setting_section(about: About) -> Section:
 
 @dataclass(frozen=True)
 class Report:
-    """What is to be shown."""
+    """The sections of the page, and the claims with their verdicts."""
 
     sections: list[Section]
     claims: list[Claim]
@@ -226,7 +221,7 @@ class Report:
         return [part.name for part in parts if isinstance(part, Picture)]
 
 
-def build(records: Sequence[Record], about: About, folder: Path) -> Report:
+def build(records: Sequence[Record], results: Results, about: About, folder: Path) -> Report:
     """Draw the figures into a folder, judge the claims and lay out the report."""
     race, claims = Race(records), judge(records)
     drawn = []
@@ -235,14 +230,14 @@ def build(records: Sequence[Record], about: About, folder: Path) -> Report:
         drawn.append(Picture(name, caption))
     measured = []
     for name, (caption, draw) in FIGURES.items():
-        figure = draw(records)
+        figure = draw(results)
         if figure is not None:
             save(figure, folder, name)
             measured.append(Picture(name, caption))
     sections = [
         claims_section(claims),
-        Section("Trees, drawn from the library's own", tuple(drawn)),
-        Section("Measured", tuple(measured)),
+        Section("Trees of the library", tuple(drawn)),
+        Section("Measurements", tuple(measured)),
         accuracy_section(race),
         depth_section(race),
         setting_section(about),
@@ -262,7 +257,7 @@ figcaption { color: #444; } .holds { color: #06662f; } .does-not-hold { color: #
 
 
 def to_html(sections: Sequence[Section], folder: Path) -> str:
-    """One page with nothing outside: the pictures are part of it."""
+    """A self-contained page: the pictures are part of it."""
     parts = [f"<h1>{TITLE}</h1>"]
     for section in sections:
         parts.append(f"<h2>{html.escape(section.title)}</h2>")
@@ -286,18 +281,18 @@ def to_html(sections: Sequence[Section], folder: Path) -> str:
 
 
 def with_code(text: str) -> str:
-    """What stands between backticks, as code."""
+    """Turn text between backticks into code elements."""
     return re.sub("`([^`]*)`", r"<code>\1</code>", text)
 
 
 def cell_html(cell: str) -> str:
-    """A cell; verdicts are coloured."""
+    """A cell of a table; verdicts get a class for their colour."""
     kind = f' class="{cell.replace(" ", "-")}"' if cell in ("holds", "does not hold") else ""
     return f"<td{kind}>{html.escape(cell)}</td>"
 
 
 def inline_svg(path: Path, prefix: str) -> str:
-    """A picture's elements to stand in a page: its names made its own, no header."""
+    """A picture as an element of a page: no header, and ids with a prefix to keep them unique."""
     text = path.read_text(encoding="utf-8")
     text = text[text.index("<svg") :]
     text = re.sub(r'\bid="([^"]+)"', rf'id="{prefix}-\1"', text)
@@ -306,13 +301,13 @@ def inline_svg(path: Path, prefix: str) -> str:
 
 
 def to_markdown(sections: Sequence[Section], pictures: str) -> str:
-    """The page for the documentation; `pictures` is their folder as seen from it."""
+    """The page for the documentation; `pictures` is the folder of its figures."""
     lines = [
         f"# {TITLE}",
         "",
-        "Every figure and table of the Mondrian forest's paper, with its competitors, measured "
-        "here "
-        "and set beside what the paper claims. This page is generated; the last section says how.",
+        "This page reproduces every figure and table of the Mondrian forest paper, with its "
+        "competitors, and compares the measurements with the paper's claims. It is generated; the "
+        "last section describes how.",
     ]
     for section in sections:
         lines += ["", f"## {section.title}"]

@@ -1,4 +1,4 @@
-"""Runs tasks in processes, with progress and an estimate of the time left; keeps what is done."""
+"""Runs tasks in processes, shows progress with an estimate of the time left, stores outcomes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from experiments.paper.tasks import Task, run
 
 
 class Progress:
-    """A bar on a terminal; elsewhere a line now and then."""
+    """A bar on a terminal; elsewhere a line every 30 seconds."""
 
     def __init__(self, todo: Sequence[Task], n_tasks: int) -> None:
         from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
@@ -37,7 +37,7 @@ class Progress:
             self.bar.start()
 
     def advance(self, task: Task) -> None:
-        """Tell that a task is done."""
+        """Show that a task is done."""
         self.done += task.cost()
         self.n_done += 1
         now = time.monotonic()
@@ -53,7 +53,7 @@ class Progress:
             print(text, file=sys.stderr, flush=True)
 
     def stop(self) -> None:
-        """Take the bar away."""
+        """Remove the bar."""
         if self.bar is not None:
             self.bar.stop()
 
@@ -65,27 +65,27 @@ def clock(seconds: float) -> str:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a task found; where, and how many seconds it took by the clock on the wall."""
+    """The records of a task, with its machine and its duration in seconds of wall time."""
 
     records: list[Record]
     about: dict[str, Any]
 
 
 class TaskError(Exception):
-    """Tasks failed; the others are done and kept."""
+    """Some tasks failed; the others are done and stored."""
 
 
 def run_one(task: Task) -> Outcome:
-    """Run a task in a process of its own."""
+    """Run a task and describe the machine."""
     start = time.monotonic()
     records = run(task)
-    # The load is that of the experiment itself.
+    # The load is left out: the experiment itself causes it.
     machine = {name: value for name, value in describe_machine().items() if name != "load"}
     return Outcome(records, {"machine": machine, "wall_seconds": time.monotonic() - start})
 
 
 def run_all(tasks: Sequence[Task], store: Store, n_jobs: int) -> list[Outcome]:
-    """Outcomes of all tasks, those that are not in the store computed and put there."""
+    """Outcomes of all tasks; computes and stores those that are not in the store."""
     keys = {task: task.key() for task in tasks}
     stored = {task: store.load(key) for task, key in keys.items()}
     found = {task: Outcome(*content) for task, content in stored.items() if content is not None}
@@ -103,8 +103,8 @@ def compute(
     n_jobs: int,
     progress: Progress,
 ) -> None:
-    """Run tasks and keep what they find; a task that fails does not keep others from being done."""
-    # The longest first, so that no process is left alone with one at the end.
+    """Run tasks and store their outcomes; a failing task does not stop the others."""
+    # The longest tasks first, so that all processes finish at about the same time.
     todo = sorted(todo, key=Task.cost, reverse=True)
     failures: list[tuple[Task, Exception]] = []
     try:
@@ -115,7 +115,7 @@ def compute(
                 try:
                     found[task] = done.result()
                 except BrokenExecutor:
-                    raise  # a process was killed: no task can be done any more
+                    raise  # a process was killed: the pool cannot run further tasks
                 except Exception as error:
                     failures.append((task, error))
                 else:
@@ -133,8 +133,8 @@ def compute(
 
 @contextmanager
 def processes(n_jobs: int):
-    """Processes of one thread each, ended at once when something is raised."""
-    # Spawned, not forked: the compiled competitors and the threads of this process stay apart.
+    """Processes of one thread each; an exception terminates them at once."""
+    # Spawned, not forked: forking would copy the state of compiled competitors and of threads.
     context = multiprocessing.get_context("spawn")
     one_thread = dict.fromkeys(
         ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS"), "1"
@@ -160,5 +160,5 @@ def processes(n_jobs: int):
 
 
 def ignore_interrupts() -> None:
-    """Leave Ctrl-C to the process that gives the tasks."""
+    """Leave Ctrl-C to the parent process."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)

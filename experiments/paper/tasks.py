@@ -1,4 +1,4 @@
-"""What there is to do, and how one piece of it is done."""
+"""The tasks of an experiment, and how one task runs."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ N_BINS = 10  # of the reliability diagrams
 
 @dataclass(frozen=True)
 class Settings:
-    """How large the experiment is.
+    """The size of an experiment.
 
     Attributes
     ----------
     fractions : tuple of float
-        Of the training data, where models are tested; multiples of a mini-batch. Dense where the
-        curves bend, and few enough that re-training them all takes minutes, not hours.
+        Shares of the training data at which models are tested; multiples of a mini-batch. Dense
+        where the curves bend, and few enough that all retrainings take minutes, not hours.
     n_passes : int
-        Over the data, by methods that pass over it again.
+        Number of passes over the data, for methods that make several.
     few_rows : tuple of int
-        Numbers of rows in the small race.
+        Numbers of rows in the comparison with River.
     n_test_rows : int
-        Test rows of the small race: River predicts no faster than it learns.
+        Number of test rows in that comparison: River predicts as slowly as it learns.
     """
 
     data: tuple[str, ...]
@@ -66,7 +66,7 @@ QUICK = Settings(
 
 @dataclass(frozen=True)
 class Task:
-    """A model to train and test: an online one at all fractions, another at a single one."""
+    """A model to train and test: online models at all fractions, others at a single one."""
 
     data: str
     method: str
@@ -86,7 +86,7 @@ class Task:
         }
 
     def cost(self) -> float:
-        """Roughly how long it takes, in seconds; only ratios matter."""
+        """Rough duration in seconds; only ratios matter."""
         data, method = load(self.data), METHODS[self.method]
         n_rows = max(self.few_rows, default=len(data.y) * max(self.fractions, default=1))
         width = 1 + data.X.shape[1] / (10 if method.few_rows else 100)
@@ -100,7 +100,7 @@ def tasks_of(settings: Settings) -> Iterator[Task]:
         for name in settings.methods:
             method = METHODS[name]
             if data == DAGGER and name not in (MF, ERT_1, LEARNED):
-                continue  # the paper's † is there for methods whose cuts ignore the labels
+                continue  # the paper uses † only for methods whose cuts ignore labels
             is_slow = name in (AMF_10, ARF_10)
             for seed in range(settings.n_river_seeds if is_slow else settings.n_seeds):
                 task = Task(data, name, seed, settings.n_trees, settings.fractions)
@@ -120,7 +120,7 @@ def tasks_of(settings: Settings) -> Iterator[Task]:
 
 
 def run(task: Task) -> list[Record]:
-    """Train and test; the rows come in an order the seed alone decides."""
+    """Train and test a model; only the seed decides the order of the rows."""
     warm_up(task.method)
     method, data = METHODS[task.method], load(task.data)
     rng = np.random.default_rng(task.seed)

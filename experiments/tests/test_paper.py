@@ -490,7 +490,7 @@ BREAKS = [
     ("outperforms ORF-Saffari trained", (SAFFARI,), {"accuracy": lambda r: 0.92}),
     ("outperforms ORF-Saffari, tuned", (SAFFARI_TUNED,), {"accuracy": lambda r: 0.92}),
     ("faster than re-trained", (MF,), {"seconds": lambda r: 10 * r.seconds}),
-    ("faster than ORF-Saffari (times", (SAFFARI,), {"seconds": lambda r: r.seconds / 30}),
+    ("faster than ORF-Saffari (ratio", (SAFFARI,), {"seconds": lambda r: r.seconds / 30}),
     ("faster than ORF-Saffari, tuned", (SAFFARI_TUNED,), {"seconds": lambda r: r.seconds / 30}),
     ("very similar to ORF-Saffari", (DENIL,), {"accuracy": lambda r: 0.95}),
     ("very similar to ORF-Saffari", (DENIL,), {"seconds": lambda r: r.seconds / 3}),

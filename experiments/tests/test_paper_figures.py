@@ -1,4 +1,4 @@
-"""Figures of the reproduction: what is drawn is what the records and the trees hold."""
+"""Figures of the reproduction show the numbers of their results and of their trees."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ pytest.importorskip("matplotlib")
 ROOT = Path(__file__).resolve().parents[2]
 
 from experiments.paper import drawings, figures
+from experiments.paper.curves import reliability
 from experiments.paper.records import Record
+from experiments.paper.results import summarise
 
 BATCH = ("Breiman-RF", "ERT-k", "ERT-1")
 OTHERS = ("ORF-Saffari", "ORF-Saffari, tuned", "ORF-Denil", "dynamic trees")
@@ -60,8 +62,8 @@ def legend_of(figure):
 @pytest.mark.parametrize("name", figures.FIGURES)
 def test_nothing_to_draw(name):
     _, draw = figures.FIGURES[name]
-    assert draw([]) is None
-    assert draw(made_up(["digits"], ["a method of no figure"])) is None
+    assert draw(summarise([])) is None
+    assert draw(summarise(made_up(["digits"], ["a method of no figure"]))) is None
 
 
 @pytest.mark.parametrize(
@@ -75,21 +77,21 @@ def test_nothing_to_draw(name):
     ],
 )
 def test_a_subset_of_the_methods(methods, drawn):
-    records = made_up(["digits"], methods, n_seeds=1)
-    found = {name: draw(records) for name, (_, draw) in figures.FIGURES.items()}
+    results = summarise(made_up(["digits"], methods, n_seeds=1))
+    found = {name: draw(results) for name, (_, draw) in figures.FIGURES.items()}
     assert {n for n in found if found[n] is not None} == {f"figure_{name}" for name in drawn}
 
 
 def test_a_single_fraction_draws_no_fits():
     records = made_up(["digits"], METHODS, fractions=[1.0])
-    assert figures.figure_depth(records) is None
-    assert figures.figure_cost(records) is None
-    assert figures.figure_3_bottom(records) is not None
+    assert figures.figure_depth(summarise(records)) is None
+    assert figures.figure_cost(summarise(records)) is None
+    assert figures.figure_3_bottom(summarise(records)) is not None
 
 
 def test_accuracy_against_the_fraction():
     records = made_up(["dna", "letter"], METHODS) + made_up(["dna†"], ["MF", "ERT-1"])
-    figure = figures.figure_3_top(records)
+    figure = figures.figure_3_top(summarise(records))
     letter, dna = figure.axes
     assert (letter.get_title(), dna.get_title()) == ("letter", "dna")
     assert (len(letter.lines), len(dna.lines)) == (7, 9)
@@ -97,11 +99,11 @@ def test_accuracy_against_the_fraction():
     for line in letter.lines:
         np.testing.assert_allclose(line.get_xdata(), FRACTIONS)
         np.testing.assert_allclose(line.get_ydata(), 0.9 * np.array(FRACTIONS))
-    assert len(figures.figure_4(records).axes[0].lines) == 8
+    assert len(figures.figure_4(summarise(records)).axes[0].lines) == 8
 
 
 def test_accuracy_against_time():
-    figure = figures.figure_3_bottom(made_up(["digits"], METHODS))
+    figure = figures.figure_3_bottom(summarise(made_up(["digits"], METHODS)))
     (axes,) = figure.axes
     assert axes.get_xscale() == "log"
     assert legend_of(figure) == [*figures.PAPER, "further passes"]
@@ -116,14 +118,14 @@ def test_accuracy_against_time():
 
 
 def test_depth_is_fitted_on_the_logarithm():
-    (axes,) = figures.figure_depth(made_up(["digits", "letter"], ["MF"])).axes
+    (axes,) = figures.figure_depth(summarise(made_up(["digits", "letter"], ["MF"]))).axes
     assert texts(axes.get_legend()) == [
         f"{data}: 1.50 levels per doubling, $R^2$ = 1.000" for data in ("letter", "digits")
     ]
 
 
 def test_cost_is_of_the_largest_data_set():
-    figure = figures.figure_cost(made_up(["digits", "letter"], ["MF", "ERT-1"]))
+    figure = figures.figure_cost(summarise(made_up(["digits", "letter"], ["MF", "ERT-1"])))
     assert figure.axes[0].get_title() == "letter"
     online, retrained = legend_of(figure)
     assert online == "MF, online: slope 1.50"
@@ -132,7 +134,7 @@ def test_cost_is_of_the_largest_data_set():
 
 
 def test_learned_weights_have_two_rows():
-    figure = figures.figure_learned(made_up(["digits", "letter"], METHODS))
+    figure = figures.figure_learned(summarise(made_up(["digits", "letter"], METHODS)))
     assert [len(axes.lines) for axes in figure.axes] == [2, 2, 2, 2]
     assert legend_of(figure) == ["MF", "MF learned"]
     np.testing.assert_allclose(figure.axes[2].lines[0].get_ydata(), [0.95, 0.75, 0.5])
@@ -140,24 +142,22 @@ def test_learned_weights_have_two_rows():
 
 def test_reliability_is_pooled_over_the_seeds():
     records = made_up(["digits"], ["MF"], n_seeds=3)
-    n_rows, confidence, accuracy = figures.reliability(records, "digits", "MF")
+    n_rows, confidence, accuracy = reliability(records, "digits", "MF")
     np.testing.assert_allclose(n_rows, [30, 90])
     np.testing.assert_allclose(confidence, [0.85, 0.95])
     np.testing.assert_allclose(accuracy, [0.6, 1.0])
-    figure = figures.figure_reliability(records)
+    figure = figures.figure_reliability(summarise(records))
     assert texts(figure.axes[0].get_legend()) == ["0.100"]  # a quarter of 0.25, the rest of 0.05
 
 
 def test_reliability_is_of_the_last_point():
     early = made_up(["digits"], ["MF"], n_seeds=1, fractions=[0.5])
     late = [Record(**{**vars(early[0]), "fraction": 1.0, "reliability": ((5, 2.0, 4),)})]
-    np.testing.assert_allclose(
-        figures.reliability(early + late, "digits", "MF"), [[5], [0.4], [0.8]]
-    )
+    np.testing.assert_allclose(reliability(early + late, "digits", "MF"), [[5], [0.4], [0.8]])
 
 
 def test_times_of_everything():
-    figure = figures.figure_times(made_up(["digits", "letter"], METHODS))
+    figure = figures.figure_times(summarise(made_up(["digits", "letter"], METHODS)))
     bars = [label.get_text() for label in figure.axes[0].get_yticklabels()]
     assert bars == [
         "MF, online",
@@ -184,7 +184,7 @@ def test_times_of_everything():
 
 
 def test_time_per_sample():
-    figure = figures.figure_river(made_up(["digits"], figures.TEN_TREES))
+    figure = figures.figure_river(summarise(made_up(["digits"], figures.TEN_TREES)))
     above, below = figure.axes
     assert len(above.lines) == len(below.lines) == 4
     np.testing.assert_allclose(below.lines[0].get_ydata()[-1], 1e6 * 1e-4 * 1000**0.5)
@@ -198,7 +198,7 @@ def test_a_method_looks_the_same_everywhere_and_like_no_other():
 def test_saved_files_are_whole_and_the_same_twice(tmp_path):
     records = made_up(["dna"], ["MF", "ERT-1"])
     for folder in ("one", "two"):
-        figures.save(figures.figure_3_top(records), tmp_path / folder, "name")
+        figures.save(figures.figure_3_top(summarise(records)), tmp_path / folder, "name")
     assert {path.name for path in (tmp_path / "one").iterdir()} == {"name.svg", "name.png"}
     first, second = ((tmp_path / folder / "name.svg").read_bytes() for folder in ("one", "two"))
     assert first == second

@@ -1,22 +1,18 @@
-"""Draws `gap.svg`: what a forest says where it has seen nothing.
-
-Run ``python docs/make_gap_picture.py`` in a checkout. It takes some seconds, prints the widths of
-the intervals and writes the same file each time. Imports matplotlib only to draw.
-"""
+"""Draws the picture of `regression.md`: intervals of a forest in a gap between its samples."""
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
+from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from onlineforest import MondrianForestRegressor
 
 Floats = NDArray[np.float64]
 
-CLOUDS = ((-4.0, -1.0), (1.0, 4.0))  # where there are samples
+CLOUDS = ((-4.0, -1.0), (1.0, 4.0))  # the intervals that hold samples
 PLACES = {  # a little away from the borders of the clouds
     "among the samples": ((-3.8, -1.2), (1.2, 3.8)),
     "in the gap": ((-0.6, 0.6),),
@@ -32,23 +28,23 @@ FORESTS: dict[str, dict[str, Any]] = {
         "discount": 0.05,
     },
 }
-DATA_SEED, FOREST_SEED = 0, 0  # nothing special: see the test for others
+DATA_SEED, FOREST_SEED = 0, 0  # not chosen: a test checks other seeds too
 
 
 def true_function(x: Floats) -> Floats:
-    """What the samples are drawn from, before the noise."""
+    """The function that the samples follow, without their noise."""
     return np.sin(1.5 * x) + 0.4 * x
 
 
 def draw_samples(seed: int = DATA_SEED, n_per_cloud: int = 100) -> tuple[Floats, Floats]:
-    """Samples from two clouds, and their values with noise of standard deviation 0.15."""
+    """Samples from two clouds; their targets have noise of standard deviation 0.15."""
     rng = np.random.default_rng(seed)
     x = np.concatenate([rng.uniform(low, high, n_per_cloud) for low, high in CLOUDS])
     return x[:, np.newaxis], true_function(x) + rng.normal(0.0, 0.15, len(x))
 
 
 def learn(name: str, X: Floats, y: Floats, seed: int = FOREST_SEED) -> MondrianForestRegressor:
-    """The forest of one panel."""
+    """Fit the forest of one panel."""
     return MondrianForestRegressor(200, random_state=seed, **FORESTS[name]).fit(X, y)
 
 
@@ -63,7 +59,7 @@ def mean_widths(forest: MondrianForestRegressor, coverage: float = 0.9) -> dict[
 
 
 def draw_panel(axes: Any, forest: MondrianForestRegressor, X: Floats, y: Floats) -> None:
-    """Truth, samples, mean and intervals from well left of the samples to well right."""
+    """Draw true function, samples, mean and intervals, far beyond the samples on both sides."""
     x = np.linspace(-8.0, 8.0, 257)
     levels = [0.05, 0.25, 0.75, 0.95]
     lowest, low, high, highest = forest.predict_quantiles(x[:, np.newaxis], levels).T
@@ -76,11 +72,8 @@ def draw_panel(axes: Any, forest: MondrianForestRegressor, X: Floats, y: Floats)
     axes.spines[["top", "right"]].set_visible(False)
 
 
-def main() -> None:
-    """Draw both panels, side by side."""
-    import matplotlib as mpl
-    from matplotlib.figure import Figure
-
+def gap_picture() -> Figure:
+    """Both forests side by side."""
     X, y = draw_samples()
     figure = Figure(figsize=(9.0, 3.8), layout="constrained")
     panels = figure.subplots(1, 2, sharey=True)
@@ -88,16 +81,13 @@ def main() -> None:
         forest = learn(name, X, y)
         draw_panel(axes, forest, X, y)
         axes.set_title(name, fontsize="medium")
-        widths = mean_widths(forest)
-        print(f"{name}:", ", ".join(f"{place} {width:.2f}" for place, width in widths.items()))
     panels[0].set_ylabel("y")
     handles, labels = panels[0].get_legend_handles_labels()
-    order = [3, 2, 4, 1, 0]  # what is known first; drawn from the back to the front
+    order = [3, 2, 4, 1, 0]  # samples and truth first; the panels draw from back to front
     handles, labels = [handles[i] for i in order], [labels[i] for i in order]
     figure.legend(handles, labels, loc="outside lower center", ncols=5, frameon=False)
-    with mpl.rc_context({"svg.hashsalt": "gap"}):
-        figure.savefig(Path(__file__).with_name("gap.svg"), metadata={"Date": None})
+    return figure
 
 
-if __name__ == "__main__":
-    main()
+PICTURES = {"gap": gap_picture}
+SOURCES = ()

@@ -1,7 +1,7 @@
-"""Draws `stream.svg`: digits learned as they come, beside a forest that is trained afresh.
+"""Draws `docs/stream.svg`, the picture of the README: digits learned online and by retraining.
 
-Run ``python docs/make_stream_picture.py`` in a checkout. It takes some ten seconds, prints what was
-measured and writes the same file each time, but for the seconds in its legend.
+``python -m docs.pictures readme`` takes ten to twenty seconds and prints the measurements. The file
+differs between runs only in the seconds of its legend.
 """
 
 from __future__ import annotations
@@ -19,10 +19,11 @@ from sklearn.ensemble import ExtraTreesClassifier
 from onlineforest import MondrianForestClassifier, plot
 
 BATCH = 50
+PATH = Path(__file__).resolve().parents[1] / "stream.svg"
 
 
 def stream() -> tuple[list[int], dict[str, list[float]], dict[str, float]]:
-    """Samples learned, accuracy of each method so far, and its seconds of learning."""
+    """Numbers of samples, accuracy of each method up to there, and its seconds of learning."""
     X, y = load_digits(return_X_y=True)
     order = np.random.default_rng(0).permutation(len(X))
     X, y = X[order], y[order]
@@ -48,8 +49,8 @@ def stream() -> tuple[list[int], dict[str, list[float]], dict[str, float]]:
     return n_predicted, curves, seconds
 
 
-def main() -> None:
-    """Stream the digits and draw both curves."""
+def save() -> None:
+    """Learn the digits, draw both curves and write the file."""
     n_samples, curves, seconds = stream()
     named = {f"{name}: {seconds[name]:.1f} s": curve for name, curve in curves.items()}
     for name, curve in named.items():
@@ -60,8 +61,4 @@ def main() -> None:
         plot.learning_curve(n_samples, named, ylabel="accuracy so far", ax=axes)
         axes.legend(axes.get_lines(), list(named), loc="lower right", frameon=False)
         axes.set(xlabel="digits learned", xlim=(0, 1800))
-        figure.savefig(Path(__file__).with_name("stream.svg"), metadata={"Date": None})
-
-
-if __name__ == "__main__":
-    main()
+        figure.savefig(PATH, metadata={"Date": None})

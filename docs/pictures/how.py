@@ -1,15 +1,9 @@
-"""Draws the pictures of `how-it-works.md`, in `how/`, with `onlineforest.plot` where it can.
-
-Run ``python docs/make_how_pictures.py`` in a checkout. It takes some seconds and writes the same
-files each time.
-"""
+"""Draws the pictures of `how-it-works.md`, with `onlineforest.plot` where it can."""
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
-import matplotlib as mpl
 import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
@@ -18,9 +12,8 @@ from onlineforest import MondrianForestClassifier, plot
 
 Floats = NDArray[np.float64]
 
-FOLDER = Path(__file__).with_name("how")
 BLUE, ORANGE, GREEN = "#0072B2", "#E69F00", "#009E73"
-N_TREES = 2000  # of each kind, where distributions are compared
+N_TREES = 2000  # per curve, where distributions are compared
 
 
 def draw_points(n: int = 24, seed: int = 3) -> tuple[Floats, NDArray[np.int64]]:
@@ -38,7 +31,7 @@ def one_tree(X: Floats, y: Any, seed: int, **parameters: Any) -> MondrianForestC
 
 
 def tidy(axes: Any, title: str) -> None:
-    """A small panel: a title, no legend, no numbers."""
+    """Give a small panel its title; remove legend, ticks and labels."""
     if axes.get_legend():
         axes.get_legend().remove()
     axes.set_title(title, fontsize="medium")
@@ -46,7 +39,7 @@ def tidy(axes: Any, title: str) -> None:
 
 
 def tree_picture() -> Figure:
-    """A partition of the plane, and its tree."""
+    """A partition of the plane and its tree."""
     X, y = draw_points(12)
     forest = one_tree(X, y, seed=13)
     figure = Figure(figsize=(9.5, 3.9), layout="constrained")
@@ -78,25 +71,25 @@ def online_picture() -> Figure:
     return figure
 
 
-def law_picture() -> Figure:
-    """The time of the first cut and the number of leaves: online, backwards, at once."""
+def distribution_picture() -> Figure:
+    """Distributions of first split time and number of leaves, for three orders of learning."""
     X, y = draw_points(30)
-    ways: dict[str, dict[str, Any]] = {
+    schedules: dict[str, dict[str, Any]] = {
         "one by one": {"order": range(30), "step": 1},
         "one by one, backwards": {"order": range(29, -1, -1), "step": 1},
         "at once": {"order": range(30), "step": 30},
     }
     figure = Figure(figsize=(9.0, 3.2), layout="constrained")
     left, right = figure.subplots(1, 2)
-    for seed, ((name, way), colour) in enumerate(
-        zip(ways.items(), (BLUE, GREEN, ORANGE), strict=True)
+    for seed, ((name, schedule), colour) in enumerate(
+        zip(schedules.items(), (BLUE, GREEN, ORANGE), strict=True)
     ):
-        order = list(way["order"])
+        order = list(schedule["order"])
         forest = MondrianForestClassifier(
             N_TREES, feature_weights=None, leaf_discount=0.0, random_state=seed
         )
-        for start in range(0, 30, way["step"]):
-            rows = order[start : start + way["step"]]
+        for start in range(0, 30, schedule["step"]):
+            rows = order[start : start + schedule["step"]]
             forest.partial_fit(X[rows], y[rows], classes=[0, 1, 2] if start == 0 else None)
         trees = list(forest.trees_)
         times = np.sort([tree.split_time[tree.root] for tree in trees])
@@ -112,10 +105,12 @@ def law_picture() -> Figure:
 
 
 def smoothing_picture() -> Figure:
-    """Probabilities and novelty along a line, of one tree and of a forest."""
+    """Probabilities and novelty along a line, for one tree and for a forest."""
     rng = np.random.default_rng(0)
     X = np.concatenate([rng.uniform(-3.2, -0.8, 40), rng.uniform(0.8, 3.2, 40)])[:, np.newaxis]
-    y = (np.floor(X[:, 0] + 2.0) % 4 < 2).astype(int)  # changes in the middle of each cloud
+    y = (np.floor(X[:, 0] + 2.0) % 4 < 2).astype(
+        int
+    )  # the class changes in the middle of each cloud
     x = np.linspace(-6.0, 6.0, 601)
     figure = Figure(figsize=(9.0, 4.4), layout="constrained")
     above, below = figure.subplots(2, 1, sharex=True, height_ratios=[3, 2])
@@ -137,7 +132,7 @@ def smoothing_picture() -> Figure:
 
 
 def weights_picture() -> Figure:
-    """Partitions of data where one feature of two tells nothing: even weights, learned ones."""
+    """Partitions with even and with learned weights, where the second feature is irrelevant."""
     rng = np.random.default_rng(0)
     X = rng.uniform(0.0, 1.0, (400, 2))
     y = np.sin(9 * X[:, 0]) > 0
@@ -171,20 +166,9 @@ def forget_picture() -> Figure:
 PICTURES = {
     "tree": tree_picture,
     "online": online_picture,
-    "law": law_picture,
+    "distribution": distribution_picture,
     "smoothing": smoothing_picture,
     "weights": weights_picture,
     "forget": forget_picture,
 }
-
-
-def main() -> None:
-    """Draw all of them."""
-    FOLDER.mkdir(exist_ok=True)
-    for name, draw in PICTURES.items():
-        with mpl.rc_context({"svg.hashsalt": name, "font.size": 10.0}):
-            draw().savefig(FOLDER / f"{name}.svg", metadata={"Date": None})
-
-
-if __name__ == "__main__":
-    main()
+SOURCES = ()
