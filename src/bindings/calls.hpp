@@ -3,10 +3,12 @@
 
 #include <nanobind/nanobind.h>
 
+#include <cstddef>
 #include <stdexcept>
 #include <string>
 
 #include "arrays.hpp"
+#include "base/call.hpp"
 #include "base/stop.hpp"
 
 namespace onlineforest::bindings {
@@ -16,15 +18,22 @@ inline bool signal_arrived() {
   return PyErr_CheckSignals() != 0;
 }
 
-// Runs work without the GIL.
+// Runs work(call) without the GIL. If a signal stops it, raises what the signal's Python handler raised.
 template <class Work>
-auto without_gil(Work work) {
+auto run(std::size_t n_threads, Work work) {
   try {
     const nb::gil_scoped_release release;
-    return work();
+    const Call call(n_threads, signal_arrived);
+    return work(call);
   } catch (const Interrupted&) {
     throw nb::python_error();  // set by signal_arrived
   }
+}
+
+// Runs work() without the GIL, on this thread.
+template <class Work>
+auto run(Work work) {
+  return run(1, [&work](const Call&) { return work(); });
 }
 
 template <class Forest>

@@ -1,15 +1,27 @@
-// The extension module onlineforest._core. Arrays in and out, the GIL, nothing else.
+// The extension module onlineforest._core: arrays in and out, the GIL, nothing else.
 #include <nanobind/nanobind.h>
 
-namespace onlineforest::bindings {
-void bind_forests(nanobind::module_& module);
-}
+#include "base/allowance.hpp"
+#include "bindings.hpp"
+#include "forest/summation.hpp"
+#include "numbers/gaussian_target.hpp"
+#include "process/measure.hpp"
 
 NB_MODULE(_core, module) {
+  namespace nb = nanobind;
+  using namespace onlineforest;
 #ifdef NDEBUG
-  // A daemon thread that is alive at exit holds references; that is no leak of ours.
-  nanobind::set_leak_warnings(false);
+  // A daemon thread that is alive at exit holds references, which nanobind would report as leaks.
+  nb::set_leak_warnings(false);
 #endif
   module.doc() = "The compiled core of onlineforest. Private: use the estimators.";
-  onlineforest::bindings::bind_forests(module);
+  module.attr("LARGEST_WEIGHT") = kLargestWeight;
+  module.attr("LARGEST_VALUE") = kLargestValue;
+  nb::exception<TooLarge>(module, "TooLargeError", PyExc_ValueError);
+  nb::enum_<Quantity>(module, "Quantity", "What a forest predicts as a sum over its trees.")
+      .value("PREDICTION", Quantity::kPrediction)
+      .value("NOVELTY", Quantity::kNovelty);
+  bindings::bind_labels(module);
+  bindings::bind_numbers(module);
+  bindings::bind_shards(module);
 }

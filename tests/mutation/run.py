@@ -275,7 +275,7 @@ MUTANTS = [
     ),
     Mutant(
         "the point that lies deepest goes",
-        "src/core/forest/forest.cpp",
+        "src/core/forest/learning.hpp",
         "  const Leaving leaving(std::move(admission.leaving), points_.size());\n",
         "    std::size_t most = 0;\n"
         "    for (std::size_t i = 0; admission.leaving.size() == 1 && i < points_.size(); ++i) {\n"
@@ -300,15 +300,15 @@ MUTANTS = [
     ),
     Mutant(
         "one by one, those that come later lend",
-        "src/core/forest/forest.cpp",
-        "one_by_one_ ? Lending{i, n_before + i + 1}",
-        "one_by_one_ ? Lending{i, n_before + n}",
+        "src/core/forest/filling.hpp",
+        "if (one_by_one_) return Lending{i, n_before + i + 1};",
+        "if (one_by_one_) return Lending{i, n_before + n};",
         MISSING,
         is_variant=True,
     ),
     Mutant(
         "what was filled in once stays",
-        "src/core/forest/forest.cpp",
+        "src/core/forest/learning.hpp",
         "points_.missing().any() && measure_ ?",
         "points_.missing().any() && !measure_ ?",
         MISSING,
@@ -316,7 +316,7 @@ MUTANTS = [
     ),
     Mutant(
         "trees of a part are numbered from 0",
-        "src/core/forest/forest.cpp",
+        "src/core/forest/learning.hpp",
         "Rng(options_.seed, i));",
         "Rng(options_.seed, i - held.begin));",
         PARTS,

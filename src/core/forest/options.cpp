@@ -1,27 +1,47 @@
 #include "forest/options.hpp"
 
 #include <cmath>
-
-#include "base/require.hpp"
+#include <stdexcept>
+#include <string>
 
 namespace onlineforest {
 
+namespace {
+
+// `what` says the quantity and its bound, `value` what came.
+template <class Value>
+void require_option(bool ok, const char* what, Value value) {
+  if (!ok) throw std::invalid_argument(std::string(what) + ", got " + std::to_string(value));
+}
+
+}  // namespace
+
 void check_options(const ForestOptions& options) {
-  require(options.n_trees > 0, "a forest needs at least one tree");
-  require(options.trees_held().begin < options.trees_held().end && options.trees_held().end <= options.n_trees,
-          "a part of a forest needs at least one tree, and none beyond those of the whole");
-  require(options.n_features > 0, "a forest needs at least one feature");
-  require(options.lifetime >= 0.0, "the lifetime must not be negative");
-  require(options.discount >= 0.0 && std::isfinite(options.discount), "the discount must be finite, not negative");
-  require(options.min_samples_split >= 2, "min_samples_split must be at least 2");
-  require(is_known(options.weight_rule), "the rule of weights is unknown");
-  require(is_known(options.keep.rule), "the rule of what to keep is unknown");
-  require(options.keep.rule == KeepRule::kAll || options.keep.capacity > 0, "a forest must keep at least one point");
-  require(options.keep.half_life >= 1.0, "the half-life must be at least 1");
+  require_option(options.n_trees > 0, "n_trees must be at least 1", options.n_trees);
+  const TreeRange held = options.trees_held();
+  if (!(held.begin < held.end && held.end <= options.n_trees)) {
+    throw std::invalid_argument("a shard must hold at least one of the " + std::to_string(options.n_trees) +
+                                " trees, got the trees [" + std::to_string(held.begin) + ", " +
+                                std::to_string(held.end) + ")");
+  }
+  require_option(options.n_features > 0, "n_features must be at least 1", options.n_features);
+  require_option(options.lifetime >= 0.0, "lifetime must be at least 0", options.lifetime);
+  require_option(options.discount >= 0.0 && std::isfinite(options.discount), "discount must be finite and at least 0",
+                 options.discount);
+  require_option(options.min_samples_split >= 2, "min_samples_split must be at least 2", options.min_samples_split);
+  require_option(is_known(options.weight_rule), "weight_rule must be 0, 1, 2 or 3",
+                 static_cast<int>(options.weight_rule));
+  require_option(is_known(options.keep.rule), "keep_rule must be 0, 1 or 2", static_cast<int>(options.keep.rule));
+  require_option(options.keep.rule == KeepRule::kAll || options.keep.capacity > 0,
+                 "the capacity of a window or reservoir must be at least 1", options.keep.capacity);
+  require_option(options.keep.half_life >= 1.0, "half_life must be at least 1", options.keep.half_life);
   if (options.weight_rule == WeightRule::kFixed) {
-    require(options.weights.size() == options.n_features, "there must be one weight per feature");
+    if (options.weights.size() != options.n_features) {
+      throw std::invalid_argument("there are " + std::to_string(options.weights.size()) + " feature weights for " +
+                                  std::to_string(options.n_features) + " features");
+    }
     for (const double w : options.weights) {
-      require(w >= 0.0 && w <= kLargestWeight, "weights must lie between 0 and 1e200");
+      require_option(w >= 0.0 && w <= kLargestWeight, "a feature weight must lie in [0, 1e200]", w);
     }
   }
 }

@@ -1,4 +1,4 @@
-// What a forest is built with.
+// Options of a forest that do not depend on its kind of target.
 #pragma once
 
 #include <cstddef>
@@ -6,13 +6,13 @@
 #include <optional>
 #include <vector>
 
-#include "base/rng.hpp"
+#include "base/types.hpp"
 #include "points/tenure.hpp"
 #include "process/measure.hpp"
 
 namespace onlineforest {
 
-// Trees of a forest, by number.
+// The trees [begin, end) of a forest.
 struct TreeRange {
   std::size_t begin = 0, end = 0;
 
@@ -30,14 +30,14 @@ struct ForestOptions {
   std::vector<double> weights;  // for WeightRule::kFixed
   std::uint64_t seed = 0;
   KeepOptions keep;
-  // A part of a forest holds some of the trees only; all else, the points and the measure, is that of the whole.
+  // A shard holds only some of the trees. Its points and its measure are those of the whole forest.
   std::optional<TreeRange> held = {};
 
   TreeRange trees_held() const { return held.value_or(TreeRange{0, n_trees}); }
-  bool is_part() const { return trees_held().size() < n_trees; }
+  bool is_shard() const { return trees_held().size() < n_trees; }
 };
 
-// Throws std::invalid_argument for options that make no forest.
+// Throws std::invalid_argument if a value is out of range.
 void check_options(const ForestOptions& options);
 
 }  // namespace onlineforest

@@ -1,9 +1,10 @@
-// How much each feature tells about the values, labels or numbers, measured on points. Knows nothing of Mondrian trees.
+// The relevance of each feature: how much it tells about the target, estimated on points. Knows no Mondrian tree and no
+// kind of target.
 //
-// Scouts are greedy trees: at each node a few features, drawn evenly, are tried with one random cut each, and the best
-// cut is taken, so that scouts come to places where features tell something only together. Every cut that was tried
-// counts for its feature, taken or not: what it takes off the impurity, less what a cut that knows nothing would take
-// off by chance. So a feature that tells nothing has a relevance of at most 0 in expectation.
+// Scouts are greedy trees. At each node a few features, drawn uniformly, are tried with one random cut each, and the
+// best cut is taken, so that scouts reach places where features tell something only together. Every tried cut counts
+// for its feature: its decrease of the impurity minus the decrease that a cut independent of the target has by chance.
+// So an irrelevant feature has a relevance of at most 0 in expectation.
 #pragma once
 
 #include <algorithm>
@@ -14,6 +15,7 @@
 #include <span>
 #include <vector>
 
+#include "base/call.hpp"
 #include "base/parallel.hpp"
 #include "base/rng.hpp"
 #include "points/columns.hpp"
@@ -21,17 +23,17 @@
 
 namespace onlineforest {
 
-// Sends one scout through the points of `order`; adds to `relevance` what the features take off the impurity, per point
-// and as if every feature had been tried everywhere.
+// Sends one scout through the points of `order`. Adds to `relevance` the decrease of impurity per feature, per point,
+// scaled as if every feature had been tried at every node.
 template <class Impurity>
 void scout(Impurity& impurity, Coordinates at, std::span<Slot> order, Rng& rng, std::span<double> relevance,
            StopProbe& stop) {
   struct Block {
     std::size_t begin, end, depth;
   };
-  constexpr std::size_t most_depth = 40;    // cuts that part off a few points each, as of sparse data, could go on
-  constexpr double tie = 1e-10;             // rounding does not decide: units of the values do not matter
-  constexpr std::size_t fewest_points = 3;  // two points that differ tell nothing: any cut parts them
+  constexpr std::size_t most_depth = 40;    // bounds the work where each cut separates only a few points (sparse data)
+  constexpr double tie = 1e-10;             // so that rounding, and with it the unit of y, decides nothing
+  constexpr std::size_t fewest_points = 3;  // any cut separates two different points: no evidence
   const std::size_t n_features = relevance.size();
   const auto n_tried = static_cast<std::size_t>(std::ceil(std::cbrt(static_cast<double>(n_features * n_features))));
   const double share = static_cast<double>(n_features) / static_cast<double>(n_tried * order.size());
@@ -48,7 +50,7 @@ void scout(Impurity& impurity, Coordinates at, std::span<Slot> order, Rng& rng, 
     double best = -1.0;
     std::size_t dimension = 0;
     float location = 0.0f;
-    // A constant feature is no cut; a few more are drawn in its place.
+    // A constant feature cannot be cut: up to 2 x n_tried more are drawn instead.
     for (std::size_t i = 0, n_cuts = 0; whole > 0.0 && i < 3 * n_tried && n_cuts < n_tried; ++i) {
       const auto d = static_cast<std::size_t>(rng.uniform() * static_cast<double>(n_features));
       const Coordinates::Range range = at.range(d, slots);
@@ -73,7 +75,7 @@ void scout(Impurity& impurity, Coordinates at, std::span<Slot> order, Rng& rng, 
   }
 }
 
-// Draws up to `n` of the slots [0, n_points), in random order.
+// Draws up to `n` of the slots [0, n_points) without replacement, in random order.
 inline std::vector<Slot> draw_slots(std::size_t n_points, std::size_t n, Rng& rng) {
   std::vector<Slot> slots(n_points);
   std::iota(slots.begin(), slots.end(), Slot{0});
@@ -85,20 +87,20 @@ inline std::vector<Slot> draw_slots(std::size_t n_points, std::size_t n, Rng& rn
   return slots;
 }
 
-// The relevance of each feature: the mean over scouts, each of which sees up to `most_points` of the points. Positive
-// where there is evidence. Calls make_impurity() once per thread.
+// Returns the mean over scouts, each of which sees up to `most_points` of the points. Positive where there is evidence.
+// Calls make_impurity() once per thread.
 template <class MakeImpurity>
-std::vector<double> measure_relevance(const Columns& columns, std::uint64_t seed, std::size_t n_threads,
-                                      StopSignal& signal, MakeImpurity make_impurity) {
+std::vector<double> measure_relevance(const Columns& columns, std::uint64_t seed, const Call& call,
+                                      MakeImpurity make_impurity) {
   constexpr std::size_t n_scouts = 30, most_points = std::size_t{1} << 14;
   const std::size_t n_features = columns.n_features();
   std::vector<double> relevance(n_features, 0.0);
   InOrder<std::vector<double>> scouts;
-  parallel_for(n_scouts, n_threads, signal, [&] {
+  call.parallel_for(n_scouts, [&] {
     return [&, impurity = make_impurity(), found = std::vector<double>()](std::size_t i, StopProbe& stop) mutable {
       Rng rng(seed, i);
       std::vector<Slot> order = draw_slots(columns.n_points(), most_points, rng);
-      std::ranges::sort(order);  // neighbours in memory stay neighbours
+      std::ranges::sort(order);  // for the cache
       found.assign(n_features, 0.0);
       scout(impurity, columns.coordinates(), order, rng, found, stop);
       scouts.hand_in(i, found, [&](std::size_t, const std::vector<double>& one) {

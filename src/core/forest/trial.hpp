@@ -1,5 +1,5 @@
-// Learns some points under several measures and predicts others, to see which measure does best. Knows nothing of what
-// the values are: a subject tells how forests over them learn, lose and are tuned.
+// Learns some points under several measures and predicts others, to choose the best measure. Knows no kind of target: a
+// subject says how forests of its kind learn, how their loss is computed, and what is tuned.
 #pragma once
 
 #include <algorithm>
@@ -12,27 +12,28 @@
 #include <utility>
 #include <vector>
 
+#include "base/call.hpp"
 #include "forest/forest.hpp"
 #include "forest/relevance.hpp"
 #include "points/columns.hpp"
 
 namespace onlineforest {
 
-inline constexpr std::size_t kFewestPoints = 40;  // below, nothing is learned about the measure
+inline constexpr std::size_t kFewestPoints = 40;  // fewer points are not enough to learn a measure
 inline constexpr std::size_t kTrialPoints = 4096, kTrialTrees = 20;
 inline constexpr std::size_t kTestedOneIn = 4;  // of the points of a trial
 
-// Shares are a power of the relevance. The first is the usual choice, which another must beat clearly; but as long as
-// few points are tested, the last, which believes nothing.
+// Shares are a power of the relevance. The first power is the default, which another must clearly beat. While few
+// points are tested the default is the last, which ignores the relevance.
 inline constexpr double kPowers[] = {2.0, 1.0, 0.0};
 inline constexpr std::size_t kFewTested = 256;
 
-inline constexpr double kFloor = 0.01;  // of the cuts go evenly to all features, so that none is lost for good
+inline constexpr double kFloor = 0.01;  // fraction of the cuts spread evenly, so that no feature gets weight 0 for good
 
-// Random numbers apart from those of the trees.
+// Seeds apart from those of the trees.
 inline constexpr std::uint64_t kSeedOfTrial = 0x7472'6961'6c00'0000u, kSeedOfRelevance = 0x7265'6c65'7661'6e63u;
 
-// Shares in proportion to a power of the relevance; even if there is no evidence at all.
+// Shares in proportion to a power of the relevance; all 1 if there is no evidence.
 inline std::vector<double> shares_of(std::span<const double> relevance, double power) {
   const double largest = std::ranges::max(relevance);
   std::vector<double> shares(relevance.size(), 1.0);
@@ -43,13 +44,13 @@ inline std::vector<double> shares_of(std::span<const double> relevance, double p
   return shares;
 }
 
-// The losses of one measure at the points of a trial that were not learned.
+// The losses of one measure at the tested points of a trial.
 struct Losses {
   std::vector<double> each;
 
   double mean() const { return std::accumulate(each.begin(), each.end(), 0.0) / static_cast<double>(each.size()); }
 
-  // Less by more than a standard error of the difference.
+  // Whether the mean is less by more than one standard error of the difference.
   bool clearly_less_than(const Losses& other) const {
     const double difference = other.mean() - mean();
     double squares = 0.0;
@@ -61,13 +62,13 @@ struct Losses {
   }
 };
 
-// The place of the least losses, if they are clearly less than the usual ones; else the usual place.
+// The index of the least mean loss if it is clearly less than the default's, otherwise `usual`, the default.
 inline std::size_t best_of(std::span<const Losses> losses, std::size_t usual) {
   const auto least = std::ranges::min_element(losses, {}, &Losses::mean);
   return least->clearly_less_than(losses[usual]) ? static_cast<std::size_t>(least - losses.begin()) : usual;
 }
 
-// How something is tuned, and how it does then.
+// Tuned parameters and the losses with them.
 template <class Tuning>
 struct Tuned {
   Tuning tuning;
@@ -84,7 +85,7 @@ PointStore<Value> subset(const PointStore<Value>& points, std::span<const Slot> 
   return some;
 }
 
-// Points drawn at random, and which of them are learned and which tested.
+// Points drawn at random, split into learned and tested ones.
 struct Split {
   Split(std::size_t n_points, std::size_t most_tested, Rng& rng) : slots(draw_slots(n_points, kTrialPoints, rng)) {
     n_tested = std::min(slots.size() / kTestedOneIn, most_tested);
@@ -97,7 +98,7 @@ struct Split {
   std::size_t n_tested;
 };
 
-// A function of the points and the options alone; the threads do not matter.
+// Its result depends on the points and the options alone, not on the number of threads.
 template <class Subject>
 class Trial {
  public:
@@ -106,18 +107,17 @@ class Trial {
   using Options = typename Forest::Options;
   using Tuning = typename Subject::Tuning;
 
-  Trial(const Subject& subject, const Points& points, const Options& options, std::size_t n_threads, StopSignal& signal)
+  Trial(const Subject& subject, const Points& points, const Options& options, const Call& call)
       : subject_(subject),
         options_(subject.fixed(options)),
-        n_threads_(n_threads),
-        signal_(signal),
+        call_(call),
         rng_(options.seed ^ kSeedOfTrial, points.size()),
         split_(points.size(), subject.most_tested(), rng_),
         tested_(subset(points, split_.tested())),
         learned_(subset(points, split_.learned())),
         powers_(kPowers) {
     options_.n_trees = std::min(options_.n_trees, kTrialTrees);
-    options_.held = {};  // every part of a forest has the same trial
+    options_.held = {};  // all shards of a forest run the same trial
     options_.keep = {};
     if (options.weight_rule != WeightRule::kLearned) powers_ = powers_.last(1);
   }
@@ -131,7 +131,7 @@ class Trial {
     const Columns columns(learned_, learned_.size());
     std::vector<double> relevance(learned_.n_features(), 1.0);
     if (powers_.size() > 1) {
-      relevance = subject_.relevance(learned_, columns, rng_.next(), n_threads_, signal_);
+      relevance = subject_.relevance(learned_, columns, rng_.next(), call_);
       if (!(std::ranges::max(relevance) > 0.0)) powers_ = powers_.last(1);
     }
     options_.seed = rng_.next();
@@ -140,7 +140,7 @@ class Trial {
     std::vector<Losses> of_powers;
     for (const double power : powers_) {
       Forest& forest = forests.emplace_back(options_with(shares_of(relevance, power), columns.box()));
-      subject_.learn(forest, learned_, n_threads_, stop_requested());
+      subject_.learn(forest, learned_, call_);
       starts.push_back(subject_.start(starts.empty() ? nullptr : &starts.front(), evaluate(forest)));
       of_powers.push_back(starts.back().losses);
     }
@@ -149,18 +149,9 @@ class Trial {
   }
 
  private:
-  StopRequested stop_requested() {
-    return [this] {
-      signal_.poll();
-      return signal_.stopped();
-    };
-  }
-
-  // How a forest does when tuned.
+  // A function that returns the losses of a forest with given parameters.
   auto evaluate(Forest& forest) {
-    return [this, &forest](const Tuning& tuning) {
-      return subject_.losses(forest, tested_, tuning, n_threads_, stop_requested());
-    };
+    return [this, &forest](const Tuning& tuning) { return subject_.losses(forest, tested_, tuning, call_); };
   }
 
   Options options_with(std::span<const double> shares, BoxView box) const {
@@ -174,23 +165,22 @@ class Trial {
 
   const Subject& subject_;
   Options options_;
-  std::size_t n_threads_;
-  StopSignal& signal_;
+  const Call& call_;
   Rng rng_;
   Split split_;
   Points tested_, learned_;
   std::span<const double> powers_;
 };
 
-// The shares of the features, from all points.
+// The shares of the features, computed from all points.
 template <class Subject, class Points>
 std::vector<double> learned_shares(const Subject& subject, const Points& points, double power, std::uint64_t seed,
-                                   std::size_t n_threads, StopSignal& signal) {
+                                   const Call& call) {
   if (power == 0.0) return std::vector<double>(points.n_features(), 1.0);
-  StopProbe stop(signal, true);
+  StopProbe stop = call.probe();
   const Columns columns(points, points.size(), [&stop](std::size_t n) { stop.tick(n); });
   seed = Rng(seed ^ kSeedOfRelevance, points.size()).next();
-  return shares_of(subject.relevance(points, columns, seed, n_threads, signal), power);
+  return shares_of(subject.relevance(points, columns, seed, call), power);
 }
 
 }  // namespace onlineforest

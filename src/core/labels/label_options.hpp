@@ -7,7 +7,7 @@ namespace onlineforest {
 
 struct LabelOptions : ForestOptions {
   double leaf_discount = 0.0;
-  bool learns_leaf_discount = false;  // then `leaf_discount` is not used
+  bool learns_leaf_discount = false;  // if set, `leaf_discount` is ignored
 };
 
 // Throws std::invalid_argument if a value is out of range.

@@ -1,32 +1,42 @@
-// A forest of regression trees.
+// A forest of regression trees. Its prediction is a mixture of normals; predict() returns the mean and the standard
+// deviation.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
+#include "base/call.hpp"
+#include "base/pool.hpp"
 #include "forest/forest.hpp"
 #include "numbers/calibration.hpp"
 #include "numbers/gaussian_options.hpp"
 #include "numbers/gaussian_target.hpp"
 #include "numbers/gaussian_walk.hpp"
-#include "numbers/laws.hpp"
+#include "numbers/mixtures.hpp"
 
 namespace onlineforest {
 
-// Points left out of the trees: their laws then, and what the laws should have said.
+extern template class Forest<GaussianTarget, GaussianOptions>;
+
+// Left-out predictions of some points, and what they should have predicted.
 struct LeftOut {
-  std::vector<double> residuals;  // without the point, too; in units of the prior
-  Laws laws;
+  std::vector<double> residuals;  // of the points, in units of the prior, with a trend that leaves the point out too
+  Mixtures mixtures;
 };
 
-Calibration calibration_from(const LeftOut& left_out, std::size_t n_threads, StopSignal& signal);
+// The calibration that the left-out predictions of all trees of a forest give.
+Calibration calibration_from(const LeftOut& left_out, const Call& call = Call());
 
 class GaussianForest : public Forest<GaussianTarget, GaussianOptions> {
  public:
-  // What its state has that those of other forests have not.
+  static constexpr std::size_t kWidthWithoutRows = 2;  // columns of a prediction for no rows
+
+  // The part of its state that other forests do not have.
   struct Extra {
     Calibration calibration;
     std::uint64_t n_calibrated = 0;
@@ -34,46 +44,36 @@ class GaussianForest : public Forest<GaussianTarget, GaussianOptions> {
 
   explicit GaussianForest(GaussianOptions options) : Forest(std::move(options)) {}
 
-  // Learns points with values of size up to kLargestValue; see Forest::learn_values.
-  void learn(std::span<const float> rows, std::span<const double> values, std::size_t n_threads,
-             const StopRequested& requested = {}, bool one_by_one = false);
+  // Learns points with |value| <= kLargestValue; see Forest::learn_values. predict() and everything below need at least
+  // one stored point.
+  void learn(std::span<const float> rows, std::span<const double> values, const Call& call = Call(),
+             bool one_by_one = false);
 
-  // Mean and standard deviation, n_rows x 2. At least one point must have been stored, here and below.
-  std::vector<double> predict(std::span<const float> rows, std::size_t n_threads,
-                              const StopRequested& requested = {}) const;
+  // The mixture that the trees held here predict for each row, in units of the prior and not calibrated. Mixtures of
+  // all shards, joined row by row in the order of the shards, are those of the whole forest.
+  Mixtures mixtures(std::span<const float> rows, const Call& call = Call()) const;
 
-  // The quantiles of each of the levels, which lie in (0, 1), n_rows x n_levels.
-  std::vector<double> quantiles(std::span<const float> rows, std::span<const double> levels, std::size_t n_threads,
-                                const StopRequested& requested = {}) const;
+  // The quantiles at each of the levels in (0, 1), n_rows x n_levels. `given` replaces the mixtures of the trees held
+  // here, for a sharded forest.
+  std::vector<double> quantiles(std::span<const float> rows, std::span<const double> levels, const Call& call = Call(),
+                                const Mixtures* given = nullptr) const;
 
-  // The logarithm of the density of each value at its row.
-  std::vector<double> log_density(std::span<const float> rows, std::span<const double> values, std::size_t n_threads,
-                                  const StopRequested& requested = {}) const;
+  // The logarithm of the density of each value at its row; `given` as above for quantiles().
+  std::vector<double> log_density(std::span<const float> rows, std::span<const double> values,
+                                  const Call& call = Call(), const Mixtures* given = nullptr) const;
 
-  // The same for a part of a forest, in two steps, as with novelty; and from laws, those of all parts joined row by row
-  // in the order of the parts. Laws are in units of the prior, and not calibrated.
-  Terms predict_terms(std::span<const float> rows, std::size_t n_threads, const StopRequested& requested = {}) const;
-  std::vector<double> predict_from(std::span<const float> rows, const TreeSums& sums,
-                                   const StopRequested& requested = {}) const;
-  Laws laws(std::span<const float> rows, std::size_t n_threads, const StopRequested& requested = {}) const;
-  std::vector<double> quantiles_from(std::span<const float> rows, std::span<const double> levels, const Laws& laws,
-                                     std::size_t n_threads, const StopRequested& requested = {}) const;
-  std::vector<double> log_density_from(std::span<const float> rows, std::span<const double> values, const Laws& laws,
-                                       std::size_t n_threads, const StopRequested& requested = {}) const;
-
-  // A part cannot calibrate itself: that takes all trees. Whenever the whole would, it finds the laws of the points
-  // left out in its own trees, for its owner to take, join with those of the other parts, and bring back as a
-  // calibration; which is of use for predict_from() and the like alone. A part that was saved while it waited finds
-  // them once more.
+  // A shard cannot calibrate itself, because that takes all trees. Whenever the whole forest would, the shard computes
+  // left-out predictions of its own trees. The driver takes them, joins them with those of the other shards, and
+  // returns the calibration, which acts on finish(), quantiles() and log_density(). A shard that was saved while it
+  // waited computes them again.
   std::optional<LeftOut> take_left_out();
   void set_calibration(Calibration calibration);
 
-  // Mean and standard deviation of points learned, as they would be without each of them and without calibration,
-  // n_slots x 2. All trees must be up to date.
-  std::vector<double> predict_left_out(std::span<const Slot> slots, std::size_t n_threads,
-                                       const StopRequested& requested = {}) const;
+  // Mean and standard deviation of stored points by exact leave-one-out, not calibrated, n_slots x 2. Throws
+  // std::invalid_argument if a tree is not up to date.
+  std::vector<double> predict_left_out(std::span<const Slot> slots, const Call& call = Call()) const;
 
-  // Predicts with another discount and noise, until the measure is computed anew.
+  // Predicts with another discount and noise until the next refresh of the measure.
   void set_tuning(double discount, double noise);
 
   Calibration calibration() const;
@@ -82,46 +82,45 @@ class GaussianForest : public Forest<GaussianTarget, GaussianOptions> {
   template <class ForestType>
   friend class Archive;
 
-  Learned<GaussianPrior> learn_measure(std::size_t n_threads, StopSignal& signal) const override;
-  std::vector<double> relevance_of_features(const Columns& columns, std::uint64_t seed, std::size_t n_threads,
-                                            StopSignal& signal) const override;
+  class MomentSummation;
+
+  Learned<GaussianPrior> learn_measure(const Call& call) const override;
+  std::vector<double> relevance_of_features(const Columns& columns, std::uint64_t seed,
+                                            const Call& call) const override;
+  std::unique_ptr<const TargetSummation> prediction() const override;
   void set_expected(std::size_t first) override;
-  void settle(std::size_t n_threads, StopSignal& signal) override;
+  void settle(const Call& call) override;
   void start_anew() override;
   std::size_t n_until_outdated(std::span<const double> values) const override;
 
   Extra extra() const { return {calibration_, awaits_calibration_ ? 0 : n_calibrated_}; }
-  void restore(const Extra& extra);  // after the points; throws std::invalid_argument if it makes no sense
+  void restore(const Extra& extra);  // after the points; throws std::invalid_argument if it contradicts them
 
-  auto prediction() const;
-  auto filling_from_trees() const;
-  void require_sound(const Calibration& calibration) const;
-
-  // Whether no point lies too far from a trend for the scale.
+  // Whether no residual is too large for the scale.
   bool is_in_proportion(const Trend& trend, double scale, StopProbe& stop) const;
   std::vector<Slot> slots_of_trend() const;     // the points a trend is fitted to
-  GaussianPrior prior_without_measure() const;  // a constant trend, and what it leaves
-  bool can_calibrate() const;
-  LeftOut leave_out(std::size_t n_threads, StopSignal& signal) const;
-  template <class Find>
-  void with_mixtures_left_out(std::span<const Slot> slots, std::size_t n_threads, StopSignal& signal, Find find) const;
+  GaussianPrior prior_without_measure() const;  // a constant trend and the deviation around it
+
+  // gaussian_prediction.cpp
   template <class Use>
-  void with_completed(std::span<const float> rows, std::size_t n_threads, const StopRequested& requested,
-                      Use use) const;
-  template <class Fill, class Find>
-  void with_mixtures(std::span<const float> rows, std::size_t n_threads, const StopRequested& requested, Fill fill,
-                     Find find) const;
-  template <class Fill>
-  std::vector<double> quantiles_of(std::span<const float> rows, std::span<const double> levels, std::size_t n_threads,
-                                   const StopRequested& requested, Fill fill) const;
-  template <class Fill>
-  std::vector<double> log_density_of(std::span<const float> rows, std::span<const double> values, std::size_t n_threads,
-                                     const StopRequested& requested, Fill fill) const;
+  void for_each_piece(std::span<const float> rows, const Call& call, Use use) const;
+  void add_components(const Completed& queries, const GaussianPrior& prior, std::span<RowMixture> mixtures,
+                      GaussianWalk& walk, StopProbe& stop) const;
+  void calibrate(RowMixture& mixture, std::size_t row, const Completed& queries, const GaussianPrior& prior) const;
+  template <class Use>
+  void for_each_mixture(std::span<const float> rows, const Call& call, const Mixtures* given, Use use) const;
+
+  // gaussian_calibration.cpp
+  bool can_calibrate() const;
+  void require_valid(const Calibration& calibration) const;
+  LeftOut leave_out(const Call& call) const;
+  template <class Use>
+  void for_each_left_out(std::span<const Slot> slots, const Call& call, Use use) const;
 
   Calibration calibration_;
-  std::uint64_t n_calibrated_ = 0;   // how often the measure had been computed then
-  std::optional<LeftOut> left_out_;  // of a part, until it is taken
-  bool awaits_calibration_ = false;  // a part, of what it left out
+  std::uint64_t n_calibrated_ = 0;   // number of refreshes at the last calibration
+  std::optional<LeftOut> left_out_;  // of a shard, until the driver takes it
+  bool awaits_calibration_ = false;  // a shard has computed left-out predictions and waits for the calibration
   mutable Pool<GaussianWalk> walks_;
 };
 

@@ -9,10 +9,10 @@ inline constexpr double kLeastNoise = 1e-9;
 
 struct GaussianOptions : ForestOptions {
   double noise = 0.01;
-  // Then what was given is not used.
+  // If set, the given value is ignored.
   bool learns_discount = false, learns_noise = false;
-  bool has_trend = false;   // an additive one, as far as it tells something
-  bool calibrates = false;  // from points left out
+  bool has_trend = false;   // subtract an additive trend if it helps
+  bool calibrates = false;  // correct predictions by left-out points
 };
 
 // Throws std::invalid_argument if a value is out of range.

@@ -1,4 +1,4 @@
-// What a trial of forests over numbers tunes, and by what loss.
+// The subject of a trial of forests over numbers: it tunes the discount and the noise by the squared error.
 #pragma once
 
 #include <algorithm>
@@ -19,7 +19,6 @@ struct GaussianTuning {
   double discount, noise;
 };
 
-// What is tuned is the discount and the noise, by the squared error.
 class GaussianSubject {
  public:
   using Forest = GaussianForest;
@@ -48,7 +47,7 @@ class GaussianSubject {
 
   std::size_t most_tested() const { return kMostTested; }
 
-  // Forests of the trial learn what the trend leaves.
+  // Forests of the trial learn the residuals from the trend.
   GaussianOptions fixed(GaussianOptions options) const {
     options.learns_discount = options.learns_noise = options.has_trend = options.calibrates = false;
     options.discount = usual().discount;
@@ -57,20 +56,19 @@ class GaussianSubject {
   }
 
   std::vector<double> relevance(const PointStore<double>& points, const Columns& columns, std::uint64_t seed,
-                                std::size_t n_threads, StopSignal& signal) const {
+                                const Call& call) const {
     const std::vector<double> values = residuals(points);
-    return measure_relevance(columns, seed, n_threads, signal, [&] { return VarianceImpurity(values); });
+    return measure_relevance(columns, seed, call, [&] { return VarianceImpurity(values); });
   }
 
-  void learn(GaussianForest& forest, const PointStore<double>& points, std::size_t n_threads,
-             const StopRequested& requested) const {
-    forest.learn(points.rows(), residuals(points), n_threads, requested);
+  void learn(GaussianForest& forest, const PointStore<double>& points, const Call& call) const {
+    forest.learn(points.rows(), residuals(points), call);
   }
 
   Losses losses(GaussianForest& forest, const PointStore<double>& tested, const GaussianTuning& tuning,
-                std::size_t n_threads, const StopRequested& requested) const {
+                const Call& call) const {
     forest.set_tuning(tuning.discount, tuning.noise);
-    const std::vector<double> predicted = forest.predict(tested.rows(), n_threads, requested);
+    const std::vector<double> predicted = forest.predict(tested.rows(), call);
     const std::vector<double> values = residuals(tested);
     Losses losses;
     for (std::size_t i = 0; i < values.size(); ++i) {
@@ -80,7 +78,7 @@ class GaussianSubject {
     return losses;
   }
 
-  // The search begins where the one for another power ended.
+  // The search starts from the best parameters of the first power.
   template <class Evaluate>
   Tuned<GaussianTuning> start(const Tuned<GaussianTuning>* other, Evaluate evaluate) const {
     const GaussianTuning first = other == nullptr ? usual() : other->tuning;
@@ -106,7 +104,7 @@ class GaussianSubject {
     return values;
   }
 
-  // Goes along the ladder from a step, as long as the loss gets less.
+  // Climbs the ladder from a step in either direction while the mean loss decreases.
   template <class With, class Evaluate>
   static Tuned<GaussianTuning> climb(std::span<const double> ladder, std::size_t from, Tuned<GaussianTuning> best,
                                      With with, Evaluate evaluate) {
@@ -124,7 +122,7 @@ class GaussianSubject {
     return best;
   }
 
-  // Where the search for the discount and the noise begins, and how far it goes.
+  // The ladders of candidates, and the steps where the search starts.
   static constexpr double kDiscounts[] = {0.0007, 0.002, 0.006, 0.02, 0.06, 0.18, 0.5};
   static constexpr double kNoises[] = {0.0004, 0.002, 0.01, 0.05, 0.25, 0.8};
   static constexpr std::size_t kUsualDiscount = 3, kUsualNoise = 2;

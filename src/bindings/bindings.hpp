@@ -1,0 +1,12 @@
+// What each file of the bindings adds to the module.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+namespace onlineforest::bindings {
+
+void bind_labels(nanobind::module_& module);
+void bind_numbers(nanobind::module_& module);
+void bind_shards(nanobind::module_& module);
+
+}  // namespace onlineforest::bindings
