@@ -2,6 +2,7 @@
 #include <cmath>
 #include <vector>
 
+#include "data.hpp"
 #include "labels/label_forest.hpp"
 #include "numbers/gaussian_forest.hpp"
 #include "state/archive.hpp"
@@ -13,11 +14,8 @@ using namespace onlineforest;
 
 namespace {
 
-template <class Value>
-struct Data {
-  std::vector<float> rows;
-  std::vector<Value> values;
-};
+using testing::Data;
+using testing::learn;
 
 template <class Value>
 Data<Value> random_data(std::size_t n, std::size_t n_features, double most, std::uint64_t seed) {
@@ -38,25 +36,17 @@ typename Forest::Options options_for(std::size_t n_features) {
 
 constexpr std::int32_t kClasses = 100;
 
-void learn(LabelForest& forest, const Data<Label>& data, std::size_t n_threads) {
-  forest.learn(data.rows, data.values, std::max(forest.n_classes(), kClasses), n_threads);
-}
-
-void learn(GaussianForest& forest, const Data<double>& data, std::size_t n_threads) {
-  forest.learn(data.rows, data.values, n_threads);
-}
-
 TEST_CASE_TEMPLATE("the number of threads and restoring do not change predictions", Forest, LabelForest,
                    GaussianForest) {
   const auto first = random_data<typename Forest::Value>(200, 3, kClasses, 1);
   const auto second = random_data<typename Forest::Value>(333, 3, kClasses, 2);
   Forest one(options_for<Forest>(3)), many(options_for<Forest>(3));
-  learn(one, first, 1);
-  learn(many, first, 4);
+  learn(one, first, kClasses, 1);
+  learn(many, first, kClasses, 4);
   const auto resumed = Archive<Forest>::restore(Archive<Forest>::save(many));
-  learn(one, second, 1);
-  learn(many, second, 3);
-  learn(*resumed, second, 2);
+  learn(one, second, kClasses, 1);
+  learn(many, second, kClasses, 3);
+  learn(*resumed, second, kClasses, 2);
   for (const Forest* forest : {&one, &many, resumed.get()}) check_invariants(*forest);
   const auto expected = one.predict(first.rows, 1);
   CHECK(many.predict(first.rows, 3) == expected);
@@ -109,7 +99,7 @@ TEST_CASE_TEMPLATE("invalid options are rejected", Forest, LabelForest, Gaussian
   const auto rejected = [](auto change) {
     auto options = options_for<Forest>(2);
     change(options);
-    CHECK_THROWS_AS(Forest(options), std::invalid_argument);
+    CHECK_THROWS_AS(Forest{options}, std::invalid_argument);
   };
   rejected([](ForestOptions& o) { o.n_trees = 0; });
   rejected([](ForestOptions& o) { o.n_features = 0; });
@@ -138,7 +128,7 @@ void try_damaged_states(DamageValue damage_value, DamageMore damage_more) {
   auto options = options_for<Forest>(2);
   options.n_trees = 1;
   Forest forest(options);
-  learn(forest, random_data<typename Forest::Value>(30, 2, 3, 5), 1);
+  learn(forest, random_data<typename Forest::Value>(30, 2, 3, 5), kClasses, 1);
   const State good = Archive<Forest>::save(forest);
   int n_rejected = 0, n_tried = 0;
   const auto attempt = [&](const State& state) {
@@ -147,7 +137,7 @@ void try_damaged_states(DamageValue damage_value, DamageMore damage_more) {
       // A state that is accepted must give a forest that learns and predicts.
       const auto restored = Archive<Forest>::restore(state);
       const auto more = random_data<typename Forest::Value>(5, 2, 3, 9);
-      learn(*restored, more, 1);
+      learn(*restored, more, kClasses, 1);
       check_invariants(*restored);
       for (const double p : restored->predict(more.rows, 1)) CHECK(std::isfinite(p));
     } catch (const std::invalid_argument&) {
@@ -305,7 +295,7 @@ TEST_CASE_TEMPLATE("forgetting removes exactly the named points and rejects unkn
   for (std::size_t i = 0; i < 3; ++i) data.rows[150 * 3 + i] = data.rows[20 * 3 + i];  // point 150 equals point 20
   data.values[150] = data.values[20];
   Forest forest(options_for<Forest>(3));
-  learn(forest, data, 2);
+  learn(forest, data, kClasses, 2);
   const auto row = [&](std::size_t i) { return std::span(data.rows).subspan(3 * i, 3); };
   const auto value = [&](std::size_t i) { return std::span(data.values).subspan(i, 1); };
   const auto before = forest.predict(data.rows, 1);
@@ -344,7 +334,7 @@ TEST_CASE_TEMPLATE("forgetting removes exactly the named points and rejects unkn
   CHECK(forest.n_points() == 0);
   CHECK(forest.measure().weights.empty());
   const auto empty = Archive<Forest>::restore(Archive<Forest>::save(forest));
-  for (Forest* each : {&forest, empty.get()}) learn(*each, data, 2);
+  for (Forest* each : {&forest, empty.get()}) learn(*each, data, kClasses, 2);
   check_invariants(forest);
   CHECK(forest.n_points() == 200);
   CHECK(forest.n_seen() == 400);
@@ -358,7 +348,7 @@ TEST_CASE_TEMPLATE("a window keeps the latest points for any batch size and afte
   Forest forest(options);
   std::size_t n_seen = 0;
   for (const std::size_t n : {10, 1, 45, 30, 1, 1, 7, 200, 61, 1}) {
-    learn(forest, random_data<typename Forest::Value>(n, 3, kClasses, n_seen + 1), 2);
+    learn(forest, random_data<typename Forest::Value>(n, 3, kClasses, n_seen + 1), kClasses, 2);
     n_seen += n;
     check_invariants(forest);
     const auto serials = forest.serials();
@@ -368,10 +358,10 @@ TEST_CASE_TEMPLATE("a window keeps the latest points for any batch size and afte
   }
   const Serial last = static_cast<Serial>(n_seen) - 1;
   forest.forget(std::vector<Serial>{last, last - 30}, 1);
-  learn(forest, random_data<typename Forest::Value>(2, 3, kClasses, 5), 1);
+  learn(forest, random_data<typename Forest::Value>(2, 3, kClasses, 5), kClasses, 1);
   CHECK(forest.n_points() == 60);
   CHECK(std::ranges::min(forest.serials()) == last - 59);  // two places were free
-  learn(forest, random_data<typename Forest::Value>(1, 3, kClasses, 5), 1);
+  learn(forest, random_data<typename Forest::Value>(1, 3, kClasses, 5), kClasses, 1);
   CHECK(forest.n_points() == 60);
   CHECK(std::ranges::min(forest.serials()) == last - 58);
   check_invariants(forest);

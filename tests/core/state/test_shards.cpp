@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "data.hpp"
 #include "labels/label_forest.hpp"
 #include "numbers/gaussian_forest.hpp"
 #include "state/archive.hpp"
@@ -21,11 +22,7 @@ constexpr std::size_t kFeatures = 3, kTrees = 13;
 constexpr std::int32_t kClasses = 5;
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
-template <class Value>
-struct Data {
-  std::vector<float> rows;
-  std::vector<Value> values;
-};
+using testing::Data;
 
 // Points whose values depend on feature 0; a share `missing` of the cells is missing.
 template <class Value>
@@ -62,9 +59,10 @@ typename Forest::Options whole_options() {
   return options;
 }
 
-void learn(LabelForest& forest, const Data<Label>& data) { forest.learn(data.rows, data.values, kClasses, 1); }
-
-void learn(GaussianForest& forest, const Data<double>& data) { forest.learn(data.rows, data.values, 1); }
+template <class Forest>
+void learn(Forest& forest, const Data<typename Forest::Value>& data) {
+  testing::learn(forest, data, kClasses);
+}
 
 Laws joined(std::span<const Laws> of_shards) {
   std::vector<Law> rows(of_shards.front().ends.size());
