@@ -1,8 +1,8 @@
-// A state as bytes and back, made to be mutated: most changed bytes are one changed number. Knows nothing of files, nor
-// of which states are forests.
+// Converts a state to bytes and back, in a layout for mutation: most changed bytes change one number. Knows nothing of
+// files, nor which states are valid.
 //
-// First a byte that says which kind of forest, then the lengths of all arrays in the order of state_arrays.hpp, 16 bits
-// each, then their numbers, as this machine has them.
+// Layout: one byte for the kind of forest, the lengths of all arrays in the order of state_arrays.hpp (16 bits each),
+// the numbers of all arrays in native byte order.
 #pragma once
 
 #include <algorithm>
@@ -48,7 +48,7 @@ class ArraySource {
   template <class T>
   std::span<const T> get(const std::string& name) const {
     const auto found = std::ranges::find(arrays_, name, &NamedArray::name);
-    if (found == arrays_.end()) throw std::out_of_range("no array has the name " + name);
+    if (found == arrays_.end()) throw std::out_of_range("unknown array " + name);
     return std::get<std::vector<T>>(found->numbers);
   }
 
@@ -56,7 +56,7 @@ class ArraySource {
   const Arrays& arrays_;
 };
 
-// Throws std::invalid_argument if the lengths of the arrays are not those of a state.
+// Throws std::invalid_argument if the lengths of the arrays do not fit together.
 template <class Forest>
 ForestState<Forest> to_state(const Arrays& arrays) {
   const ArraySource source(arrays);
@@ -68,7 +68,7 @@ enum class Kind : std::uint8_t { kLabels, kNumbers };
 template <class Forest>
 inline constexpr Kind kKindOf = std::is_same_v<Forest, LabelForest> ? Kind::kLabels : Kind::kNumbers;
 
-// All arrays that a state of this kind has.
+// All arrays of a state of this kind; those of an empty forest.
 inline const Arrays& arrays_of(Kind kind) {
   static const Arrays of_labels = to_arrays(ForestState<LabelForest>());
   static const Arrays of_numbers = to_arrays(ForestState<GaussianForest>());
@@ -98,8 +98,8 @@ struct ByteState {
     return bytes;
   }
 
-  // What is missing at the end is zero. None if there are no bytes, or if more than half of it is missing: so a state
-  // takes memory in proportion to its bytes.
+  // Bytes missing at the end are read as zero. Returns nothing if there are no bytes or if more than half of them are
+  // missing, so a state takes memory in proportion to its bytes.
   static std::optional<ByteState> decode(std::span<const std::uint8_t> bytes) {
     if (bytes.empty()) return {};
     const std::size_t most_bytes = 2 * bytes.size();

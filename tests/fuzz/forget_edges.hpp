@@ -1,10 +1,10 @@
-// Keeps an input out of libFuzzer's corpus, whatever is new about it.
+// Keeps an input out of libFuzzer's corpus. Knows nothing of states.
 #pragma once
 
 namespace onlineforest::fuzz {
 
-// What is refused is nothing to start from: another change hardly ever makes it a forest. But libFuzzer would keep one
-// for each way to be refused, and soon try little else.
+// Call it for rejected inputs. libFuzzer would keep one input for each reason of rejection and soon mutate little else,
+// but a rejected input hardly ever becomes a valid one by another mutation.
 void forget_edges();
 
 }  // namespace onlineforest::fuzz

@@ -1,7 +1,7 @@
-// Feeds the loader with states that may be anything: it refuses them, or makes forests that keep every promise. A
-// program of libFuzzer, which also says how states are mutated.
+// A libFuzzer target: Archive::restore must reject a state or give a forest that keeps all invariants. Also holds the
+// mutator of states.
 //
-// An exception that is not expected is not caught: what then aborts shows where it was thrown.
+// Unexpected exceptions are not caught, so that the abort shows where they were thrown.
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
@@ -23,15 +23,16 @@ namespace onlineforest::fuzz {
 namespace {
 
 constexpr std::size_t kMostBytes = std::size_t{64} << 20;
-// Larger forests are restored, but not used: so there are many tries in a second. The more so if they try out measures,
-// which takes long and has nothing to do with what was restored.
+// Larger forests are restored but not used, to keep the number of runs per second high. Forests that run trials have a
+// lower limit, because trials are slow and do not depend on what was restored.
 constexpr std::size_t kMostPoints = 300, kMostPointsOfTrial = 40, kMostTrees = 10, kMostFeatures = 64;
 constexpr std::int32_t kMostClasses = 1000;
-constexpr std::size_t kMostSeen = std::size_t{1} << 50;  // some more can be seen before there are too many to be saved
+constexpr std::size_t kMostSeen = std::size_t{1}
+                                  << 50;  // below the limit of the core, so that more points can be learned
 
 void expect(bool ok, const char* what) {
   if (ok) return;
-  std::fprintf(stderr, "not so: %s\n", what);
+  std::fprintf(stderr, "violated: %s\n", what);
   std::abort();
 }
 
@@ -45,7 +46,7 @@ Arrays saved(const Forest& forest) {
   return to_arrays(Archive<Forest>::save(forest));
 }
 
-// As numbers: 0 has no sign, and what is none (as an option may be that is not used) is as any other such.
+// Compares numbers: 0 equals -0, and NaN (which an unused option may be) equals NaN.
 bool are_same(const Arrays& a, const Arrays& b) {
   const auto same = [](auto x, auto y) { return x == y || (x != x && y != y); };
   return std::ranges::equal(a, b, [&](const NamedArray& one, const NamedArray& other) {
@@ -71,7 +72,7 @@ bool is_usable(const Forest& forest) {
          forest.n_seen() <= kMostSeen && forest.n_points() <= (makes_trials ? kMostPointsOfTrial : kMostPoints);
 }
 
-// Some rows that were learned, and some far from all.
+// Two stored rows, and rows far from all stored ones.
 template <class Forest>
 std::vector<float> some_rows(const Forest& forest) {
   const std::size_t width = forest.options().n_features;
@@ -89,7 +90,7 @@ void check_predictions(const LabelForest& forest) {
   for (std::size_t i = 0; i < predicted.size(); i += n_classes) {
     double sum = 0.0;
     for (const double p : std::span(predicted).subspan(i, n_classes)) {
-      expect(p >= 0.0, "a probability is one");
+      expect(p >= 0.0, "probabilities are at least 0");
       sum += p;
     }
     expect(std::abs(sum - 1.0) < 1e-6, "probabilities add up to 1");
@@ -102,11 +103,12 @@ void check_predictions(const GaussianForest& forest) {
   const std::vector<double> levels{0.01, 0.5, 0.99}, values(rows.size() / forest.options().n_features, 1.0);
   const std::vector<double> predicted = forest.predict(rows, 1);
   for (std::size_t i = 0; i < predicted.size(); i += 2) {
-    expect(std::isfinite(predicted[i]), "a mean is a number");
-    expect(predicted[i + 1] >= 0.0 && std::isfinite(predicted[i + 1]), "a standard deviation is one");
+    expect(std::isfinite(predicted[i]), "means are finite");
+    expect(predicted[i + 1] >= 0.0 && std::isfinite(predicted[i + 1]), "standard deviations are finite and at least 0");
   }
-  for (const double x : forest.quantiles(rows, levels, 1)) expect(std::isfinite(x), "a quantile is a number");
-  for (const double density : forest.log_density(rows, values, 1)) expect(!std::isnan(density), "a density is one");
+  for (const double x : forest.quantiles(rows, levels, 1)) expect(std::isfinite(x), "quantiles are finite");
+  for (const double density : forest.log_density(rows, values, 1))
+    expect(!std::isnan(density), "log densities are not NaN");
 }
 
 void learn(LabelForest& forest, const std::vector<float>& rows, bool one_by_one) {
@@ -122,7 +124,7 @@ void learn(GaussianForest& forest, const std::vector<float>& rows, bool one_by_o
   forest.learn(rows, values, 1, {}, one_by_one);
 }
 
-// Learns a set of points, learns them once more one by one, forgets one; calls check() after each.
+// Learns a batch, learns it again one by one, forgets one point. Calls check() after each step.
 template <class Forest, class Check>
 void use(Forest& forest, Check check) {
   const std::vector<float> rows = some_rows(forest);
@@ -139,13 +141,13 @@ template <class Forest>
 void check_restored(Forest& forest) {
   check_invariants(forest);
   const auto twin = restore(Archive<Forest>::save(forest));
-  expect(are_same(saved(*twin), saved(forest)), "a forest that was restored is saved as it was");
+  expect(are_same(saved(*twin), saved(forest)), "saving, restoring and saving again gives the same state");
   if (!is_usable(forest)) return;
   check_predictions(forest);
   use(forest, [&] { check_invariants(forest); });
   check_predictions(forest);
   use(*twin, [] {});
-  expect(are_same(saved(*twin), saved(forest)), "a forest that was restored learns on as it would have");
+  expect(are_same(saved(*twin), saved(forest)), "a restored forest learns like the original");
   restore(Archive<Forest>::save(forest));
 }
 
@@ -156,16 +158,16 @@ void check_state(const Arrays& arrays) {
   try {
     state = to_state<Forest>(arrays);
     forest = restore(state);
-  } catch (const std::invalid_argument&) {  // Nothing else, not even std::bad_alloc: memory is to be counted before.
+  } catch (const std::invalid_argument&) {  // Not std::bad_alloc: memory is counted before it is allocated.
     forget_edges();
     return;
   }
   expect(state.measures.size() > 1 || are_same(saved(*forest), to_arrays(std::move(state))),
-         "what is restored is saved");
+         "saving a restored forest gives its state");
   check_restored(*forest);
 }
 
-// Changes some of the numbers of a state, most often one.
+// Changes numbers of a state, most often one.
 class Mutation {
  public:
   Mutation(Arrays& arrays, unsigned seed) : arrays_(arrays), rng_(seed, 0) {}
@@ -208,7 +210,7 @@ class Mutation {
     }
   }
 
-  // In all arrays of this length: of nodes, of trees, of points.
+  // Swaps entries i and j in all arrays of this length: arrays of nodes, of trees or of points.
   void swap_records(std::size_t length, std::size_t i, std::size_t j) {
     for (NamedArray& array : arrays_) {
       std::visit([&](auto& numbers) { numbers.size() == length ? std::swap(numbers[i], numbers[j]) : void(); },
@@ -228,7 +230,7 @@ class Mutation {
     numbers.erase(numbers.begin() + static_cast<std::ptrdiff_t>(i));
   }
 
-  // The size of the list that the i-th number of an array belongs to, if the array is made of lists; it stands behind.
+  // The size of the list that contains entry i of array k, if array k joins lists. Array k + 1 then holds their sizes.
   std::uint64_t* size_around(std::size_t k, std::size_t i) {
     if (k + 1 == arrays_.size() || arrays_[k + 1].name != arrays_[k].name + ".sizes") return nullptr;
     for (std::uint64_t& size : std::get<std::vector<std::uint64_t>>(arrays_[k + 1].numbers)) {
@@ -238,14 +240,14 @@ class Mutation {
     return nullptr;
   }
 
-  // As libFuzzer does, which has seen what numbers were compared with.
+  // libFuzzer's own mutation, which uses values that the program compared with.
   template <class T>
   void change_bytes(std::vector<T>& numbers) {
     const std::size_t n_bytes = numbers.size() * sizeof(T);
     LLVMFuzzerMutate(reinterpret_cast<std::uint8_t*>(numbers.data()), n_bytes, n_bytes);
   }
 
-  // The same step in two arrays, as for the links to both children.
+  // Adds one step to entry i of two arrays, such as the links to both children.
   template <class T>
   void shift_two(std::vector<T>& numbers, std::size_t i) {
     const T step = static_cast<T>(static_cast<int>(pick(17)) - 8);
@@ -263,7 +265,7 @@ class Mutation {
     }
   }
 
-  // Of these numbers, or others of their type.
+  // One of these numbers, or of another array of their type.
   template <class T>
   T another(const std::vector<T>& numbers) {
     const std::vector<T>& from = pick(2) == 0 ? numbers : any_array<T>();
@@ -277,7 +279,7 @@ class Mutation {
     }
   }
 
-  // What might be a special case.
+  // A likely special case.
   template <class T>
   T odd(T now) {
     using Limits = std::numeric_limits<T>;

@@ -1,4 +1,5 @@
-// Writes states of small forests of all sorts into a folder, one file each: where the fuzzer starts.
+// Writes the fuzzer's first inputs, states of small forests of many kinds, into a folder, one file each. Knows nothing
+// of the fuzzer.
 //   make_corpus FOLDER
 #include <cstdio>
 #include <filesystem>
@@ -11,20 +12,18 @@
 
 #include "base/rng.hpp"
 #include "byte_state.hpp"
+#include "data.hpp"
 #include "state/archive.hpp"
 
 namespace onlineforest::fuzz {
 
 namespace {
 
-template <class Value>
-struct Data {
-  std::vector<float> rows;
-  std::vector<Value> values;
-};
+using testing::Data;
+using testing::learn;
 
-// Values depend on the first feature, so that there is something to learn. Later data reach farther, so that the
-// measure changes.
+// Values depend on feature 0, so that a forest can learn them. Rows lie in [0, when]: later batches have a wider range,
+// so that the measure changes.
 template <class Value>
 Data<Value> some_data(std::size_t n, std::size_t n_features, double n_values, std::size_t when) {
   Rng rng(when, 0);
@@ -39,14 +38,6 @@ Data<Value> some_data(std::size_t n, std::size_t n_features, double n_values, st
   return data;
 }
 
-void learn(LabelForest& forest, const Data<Label>& data, std::int32_t n_classes, const StopRequested& requested = {}) {
-  forest.learn(data.rows, data.values, n_classes, 1, requested);
-}
-
-void learn(GaussianForest& forest, const Data<double>& data, std::int32_t, const StopRequested& requested = {}) {
-  forest.learn(data.rows, data.values, 1, requested);
-}
-
 template <class Forest>
 class Corpus {
  public:
@@ -55,7 +46,7 @@ class Corpus {
 
   explicit Corpus(std::filesystem::path folder) : folder_(std::move(folder)) {}
 
-  // Of all kinds of forest.
+  // States that both kinds of forest can have.
   void add_common() {
     add("plain", [](Options&) {});
     add("lifetime", [](Options& o) { o.lifetime = 2.0; });
@@ -76,7 +67,7 @@ class Corpus {
     add_interrupted();
   }
 
-  // A forest that learned twice, with the usual options but for what is changed.
+  // A forest that learned two batches, with default options except for what `change` sets.
   template <class Change>
   void add(const std::string& name, Change change, std::size_t n_points = 15, std::int32_t n_classes = 3) {
     Options options = next_options();
@@ -90,7 +81,7 @@ class Corpus {
  private:
   static constexpr std::int32_t kClasses = 3;
 
-  // Another number of trees and features each time.
+  // Each state has another number of trees and features.
   Options next_options() {
     Options options;
     options.n_trees = 1 + n_written_ % 3;
@@ -118,7 +109,7 @@ class Corpus {
     Forest forest(options);
     Data<Value> few = data(options, 4, 1);
     for (int i = 0; i < 3; ++i) learn(forest, few, kClasses);
-    std::swap(few.values.front(), few.values.back());  // the same rows with other values
+    std::swap(few.values.front(), few.values.back());  // equal rows with different values
     learn(forest, few, kClasses);
     write("duplicates", Archive<Forest>::save(forest));
   }
@@ -133,23 +124,23 @@ class Corpus {
     write("all_forgotten", Archive<Forest>::save(forest));
   }
 
-  // A few trees of a forest that was stopped between them: learning can be stopped only after a while, so there must
-  // be very many. Some have the new measure and all points, some the old one and lag behind.
+  // Three trees of a forest whose learning was stopped: some have the new measure and all points, some the old measure
+  // and fewer points. A stop takes effect only after some work, so the forest has very many trees.
   void add_interrupted() {
     Options options = next_options();
     options.n_trees = 100'000;
     Forest forest(options);
     learn(forest, data(options, 12, 1), kClasses);
     try {
-      learn(forest, data(options, 14, 2), kClasses, [] { return true; });
-      throw std::runtime_error("learning was to be stopped, but went on to the end");
+      learn(forest, data(options, 14, 2), kClasses, 1, [] { return true; });
+      throw std::runtime_error("learning finished although a stop was requested");
     } catch (const Interrupted&) {
     }
     ForestState<Forest> state = Archive<Forest>::save(forest);
     const auto is_behind = [&](const TreeState& tree) { return tree.next_point.size() < state.values.size(); };
     const auto first = std::ranges::find_if(state.trees, is_behind);
     if (first == state.trees.begin() || std::ranges::distance(first, state.trees.end()) < 2) {
-      throw std::runtime_error("learning was stopped too soon or too late");
+      throw std::runtime_error("learning stopped in the first tree or in the last two trees");
     }
     state.trees = {first[-1], first[0], first[1]};
     state.options.n_trees = state.trees.size();
@@ -180,7 +171,7 @@ void make_corpus(const std::filesystem::path& folder) {
   Corpus<GaussianForest> of_numbers(folder);
   of_numbers.add_common();
   of_numbers.add("learned_tuning", [](GaussianOptions& o) { o.learns_discount = o.learns_noise = true; });
-  // So many points that there is a trend, and what was left out.
+  // Enough points for a trend and for left-out predictions.
   const auto is_calibrated = [](GaussianOptions& o) { o.has_trend = o.calibrates = true; };
   of_numbers.add("calibrated", is_calibrated, 42);
 }

@@ -1,7 +1,7 @@
-// A forest as plain flat arrays, and back. Knows nothing of files or Python.
+// Converts a forest to its state, plain flat arrays, and back. Knows nothing of files or Python.
 //
-// Kept is what cannot be derived: points, links, cuts, times, random states. Parents, boxes and what a target keeps
-// of its values are computed when a forest is restored, so a state cannot contradict itself about them.
+// A state holds only what cannot be computed from the rest: points, links, cuts, times, random states. Restoring
+// computes parents, boxes and what a target keeps of its values, so a state cannot contradict itself about them.
 #pragma once
 
 #include <cstddef>
@@ -28,27 +28,27 @@ struct MeasureState {
 
 struct TreeState {
   Rng::State rng{};
-  MeasureIndex measure = kNoMeasure;  // none if the tree is empty
+  MeasureIndex measure = kNoMeasure;  // kNoMeasure if the tree is empty
   // Per node. For a leaf (split_dimension -1), `left` is its first point and `right` the number of its points.
   std::vector<NodeIndex> left, right;
   std::vector<std::int32_t> split_dimension;
   std::vector<float> split_location;  // 0 for a leaf
   std::vector<double> split_time;
-  std::vector<Slot> next_point;  // per point of the tree: the next of the same leaf, or -1
+  std::vector<Slot> next_point;  // per point of the tree: the next point of its leaf, or -1
 };
 
 template <class Forest>
 struct ForestState {
   typename Forest::Options options;
   typename Forest::Extra extra;
-  std::vector<float> rows;                     // what is missing is filled in
+  std::vector<float> rows;                     // missing values are filled in
   std::vector<std::int32_t> missing_features;  // see MissingCells
   std::vector<MissingCells::Word> missing_words;
   std::vector<typename Forest::Value> values;
-  std::vector<MeasureState<typename Forest::Prior>> measures;  // those of the forest and its trees, each once
-  MeasureIndex measure = kNoMeasure;                           // of the forest; none before anything is learned
+  std::vector<MeasureState<typename Forest::Prior>> measures;  // of the forest and its trees, each once
+  MeasureIndex measure = kNoMeasure;                           // of the forest; kNoMeasure before anything is learned
   MeasureSchedule::State schedule;
-  std::vector<Serial> serials;  // per point: when it came
+  std::vector<Serial> serials;  // per point: its arrival number
   std::uint64_t n_seen = 0;
   double turned_away = -kInfinity;
   std::vector<TreeState> trees;
@@ -56,7 +56,7 @@ struct ForestState {
 
 struct RestoreOptions {
   std::size_t n_threads = 1;
-  std::size_t max_bytes = std::numeric_limits<std::size_t>::max();  // of the forest in memory, roughly
+  std::size_t max_bytes = std::numeric_limits<std::size_t>::max();  // of the restored forest, roughly
   StopRequested requested;
 };
 
@@ -67,9 +67,9 @@ class Archive {
 
   static State save(const Forest& forest, const StopRequested& requested = {});
 
-  // The forest learns on exactly as the saved one would. Throws std::invalid_argument that says what is wrong if the
-  // state is not one of a forest, TooLarge if the forest is; no state can crash it. Takes time and memory in proportion
-  // to the forest.
+  // The restored forest learns on exactly as the saved one would. Any arrays are safe input: throws
+  // std::invalid_argument that names the array, the value and the bound if they are not the state of a forest, and
+  // TooLarge if the forest would need more than max_bytes. Takes time and memory in proportion to the forest.
   static std::unique_ptr<Forest> restore(const State& state, const RestoreOptions& options = {});
 
  private:
@@ -78,6 +78,8 @@ class Archive {
   class TreeBuilder;
 
   static TreeState save_tree(const TargetTree& tree);
+  // A forest with the points of the state, and empty trees.
+  static std::unique_ptr<Forest> restore_points(const State& state, Allowance& memory);
 };
 
 }  // namespace onlineforest

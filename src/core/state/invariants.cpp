@@ -1,5 +1,4 @@
 #include "state/invariants.hpp"
-#include "process/rates.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -11,38 +10,48 @@
 #include <type_traits>
 #include <vector>
 
+#include "process/rates.hpp"
+#include "state/require.hpp"
+
 namespace onlineforest {
 
 namespace {
 
-void require(bool ok, NodeIndex j, const char* message) {
-  if (!ok) throw std::logic_error("node " + std::to_string(j) + ": " + message);
+template <class... Parts>
+void require_invariant(bool ok, const Parts&... parts) {
+  if (!ok) throw std::logic_error(text_of(parts...));
 }
 
-// What must be true of what a target keeps of the values.
+template <class... Parts>
+void require_node(bool ok, NodeIndex j, const Parts&... parts) {
+  require_invariant(ok, "node ", j, ": ", parts...);
+}
+
+// Checks label sets and label counts.
 class LabelChecker {
  public:
   LabelChecker(const Tree<LabelTarget>& tree, const PointStore<Label>& points) : tree_(tree), points_(points) {}
 
-  // Whether all values of the leaf are the same.
+  // Returns whether all labels of the leaf are equal.
   bool check_leaf(NodeIndex j, std::span<const Slot> slots) const {
     std::map<Label, std::uint32_t> counts, kept;
     for (const Slot slot : slots) ++counts[points_.value(slot)];
     const auto n = static_cast<std::int32_t>(slots.size());
     tree_.target().for_each_count(j, n, [&](Label label, std::uint32_t count) { kept[label] = count; });
-    require(kept == counts, j, "the label counts of a leaf are wrong");
-    require(labels(j).size() == counts.size(), j, "the label set of a leaf is wrong");
+    require_node(kept == counts, j, "the label counts of the leaf are not those of its points");
+    require_node(labels(j).size() == counts.size(), j, "the label set has ", labels(j).size(),
+                 " labels, the points have ", counts.size());
     return counts.size() == 1;
   }
 
-  // Whether all values below the node are the same, which they must not.
+  // Returns whether all labels below the node are equal.
   bool check_internal(NodeIndex j, NodeIndex left, NodeIndex right) const {
     std::vector<Label> both, common, expected;
     std::ranges::set_union(labels(left), labels(right), std::back_inserter(both));
-    require(both == labels(j), j, "the label set is not the union of the children's");
+    require_node(both == labels(j), j, "the label set is not the union of the children's label sets");
     tree_.target().sets().for_each_common(left, right, [&](Label label) { common.push_back(label); });
     std::ranges::set_intersection(labels(left), labels(right), std::back_inserter(expected));
-    require(common == expected, j, "the common labels of the children are wrong");
+    require_node(common == expected, j, "the common labels are not the intersection of the children's label sets");
     return both.size() == 1;
   }
 
@@ -57,6 +66,7 @@ class LabelChecker {
   const PointStore<Label>& points_;
 };
 
+// Checks beliefs about means.
 class GaussianChecker {
  public:
   GaussianChecker(const Tree<GaussianTarget>& tree, const PointStore<double>& points)
@@ -104,11 +114,13 @@ class GaussianChecker {
   void require_belief(NodeIndex j, const Belief& expected, double size) const {
     constexpr double tolerance = 1e-8;
     const Belief& kept = tree_.target().belief(j);
-    require(tree_.target().fade(j) == fade(j), j, "what is to come of the prior variance is not that of its time");
-    constexpr double tiny = std::numeric_limits<double>::min();  // below, numbers have few digits
-    require(std::abs(kept.mean - expected.mean) <= tolerance * size + tiny, j, "the mean of a belief is wrong");
-    require(std::abs(kept.variance - expected.variance) <= tolerance * expected.variance, j,
-            "the variance of a belief is wrong");
+    require_node(tree_.target().fade(j) == fade(j), j, "the stored fade is ", tree_.target().fade(j),
+                 ", the split time gives ", fade(j));
+    constexpr double tiny = std::numeric_limits<double>::min();  // smaller numbers lose digits
+    require_node(std::abs(kept.mean - expected.mean) <= tolerance * size + tiny, j, "the mean of the belief is ",
+                 kept.mean, " instead of ", expected.mean);
+    require_node(std::abs(kept.variance - expected.variance) <= tolerance * expected.variance, j,
+                 "the variance of the belief is ", kept.variance, " instead of ", expected.variance);
   }
 
   const Tree<GaussianTarget>& tree_;
@@ -131,12 +143,16 @@ class TreeChecker {
         target_(tree, points) {}
 
   void check() {
-    require(tree_.n_points() <= points_.size(), kNoNode, "the tree holds more points than the store");
+    require_invariant(tree_.n_points() <= points_.size(), "the tree holds ", tree_.n_points(), " points, the store ",
+                      points_.size());
     if (tree_.empty()) {
-      require(tree_.n_points() == 0 && nodes_.size() == 0, kNoNode, "an empty tree has points or nodes");
+      require_invariant(tree_.n_points() == 0 && nodes_.size() == 0, "an empty tree has ", tree_.n_points(),
+                        " points and ", nodes_.size(), " nodes");
       return;
     }
-    require(tree_.measure().weights.size() == nodes_.n_features(), kNoNode, "not one weight per feature");
+    const std::size_t n_weights = tree_.measure().weights.size();
+    require_invariant(n_weights == nodes_.n_features(), "the measure has ", n_weights, " weights, the tree ",
+                      nodes_.n_features(), " features");
     order_nodes();
     n_below_.resize(nodes_.size());
     seen_.assign(tree_.n_points(), false);
@@ -147,36 +163,42 @@ class TreeChecker {
         check_internal(*j);
       }
     }
-    require(std::ranges::find(seen_, false) == seen_.end(), kNoNode, "a point lies in no leaf");
+    const auto lost = std::ranges::find(seen_, false);
+    require_invariant(lost == seen_.end(), "point ", lost - seen_.begin(), " is in no leaf");
     if (tree_.links().are_there()) check_links();
   }
 
  private:
-  // Parents before children; each node exactly once.
+  // Parents before children, each node exactly once.
   void order_nodes() {
     order_.push_back(kRoot);
     for (std::size_t i = 0; i < order_.size(); ++i) {
-      require(order_.size() <= nodes_.size(), order_[i], "more links than nodes");
+      require_node(order_.size() <= nodes_.size(), order_[i], "more nodes are linked than the ", nodes_.size(),
+                   " stored");
       const Node& node = nodes_[order_[i]];
       if (node.is_leaf()) continue;
       for (const NodeIndex child : {node.left, node.right()}) {
-        require(child > kRoot && static_cast<std::size_t>(child) < nodes_.size(), order_[i], "a child is no node");
+        require_node(child > kRoot && static_cast<std::size_t>(child) < nodes_.size(), order_[i], "child ", child,
+                     " is outside (0, ", nodes_.size(), ")");
         order_.push_back(child);
       }
     }
-    require(order_.size() == nodes_.size(), kNoNode, "a node is not reached from the root");
+    require_invariant(order_.size() == nodes_.size(), "the root reaches ", order_.size(), " of ", nodes_.size(),
+                      " nodes");
   }
 
   void check_leaf(NodeIndex j) {
     const Node& leaf = nodes_[j];
-    require(nodes_.split_time(j) == tree_.lifetime(), j, "the time of a leaf is not the lifetime");
-    require(leaf.first_point != kNoSlot, j, "a leaf has no points");
+    require_node(nodes_.split_time(j) == tree_.lifetime(), j, "the split time of the leaf is ", nodes_.split_time(j),
+                 ", the lifetime is ", tree_.lifetime());
+    require_node(leaf.first_point != kNoSlot, j, "the leaf has no points");
     std::vector<Slot> slots;
     std::vector<float> lower, upper;
     std::int32_t n = 0;
     for (Slot slot = leaf.first_point; slot != kNoSlot; slot = tree_.next_point(slot), ++n) {
-      require(slot >= 0 && static_cast<std::size_t>(slot) < seen_.size(), j, "a point of the leaf is not the tree's");
-      require(!seen_[static_cast<std::size_t>(slot)], j, "a point lies in two leaves, or twice in one");
+      require_node(slot >= 0 && static_cast<std::size_t>(slot) < seen_.size(), j, "point ", slot, " is outside [0, ",
+                   seen_.size(), ")");
+      require_node(!seen_[static_cast<std::size_t>(slot)], j, "point ", slot, " is in two leaves or twice in one");
       seen_[static_cast<std::size_t>(slot)] = true;
       slots.push_back(slot);
       if (n == 0) {
@@ -185,53 +207,60 @@ class TreeChecker {
       }
       include(lower.data(), upper.data(), points_.box(slot), nodes_.n_features());
     }
-    require(n == leaf.n_points, j, "the count of a leaf is wrong");
+    require_node(n == leaf.n_points, j, "the leaf counts ", leaf.n_points, " points, but lists ", n);
     n_below_[static_cast<std::size_t>(j)] = n;
     require_box(j, {lower.data(), upper.data()});
 
     const bool all_equal = target_.check_leaf(j, slots);
     const bool may_pause = all_equal || n < min_samples_split_;
-    require(tree_.target().is_paused(j, n) == may_pause, j, "a leaf is paused against the rule");
+    require_node(tree_.target().is_paused(j, n) == may_pause, j,
+                 may_pause ? "the leaf must be paused, but is not" : "the leaf is paused, but must not be");
     if (!may_pause && tree_.lifetime() == kInfinity) {
       const BoxView box{lower.data(), upper.data()};
       const double rate = linear_dimension(tree_.measure().weights.data(), box, nodes_.n_features());
-      require(rate < kNoRate, j, "a leaf that could still be cut has no end");
+      require_node(rate < kNoRate, j, "the leaf is not paused and has linear dimension ", rate, ", but is not cut");
     }
   }
 
-  // The ways back are those there.
+  // Links to parents and to the point before must match the links to children and to the next point.
   void check_links() {
     for (const NodeIndex j : order_) {
       if (nodes_[j].is_leaf()) {
         Slot before = ~j;
         for (Slot slot = nodes_[j].first_point; slot != kNoSlot; slot = tree_.next_point(slot)) {
-          require(tree_.links().before(slot) == before, j, "the way back from a point is wrong");
+          require_node(tree_.links().before(slot) == before, j, "the link back from point ", slot, " is ",
+                       tree_.links().before(slot), " instead of ", before);
           before = slot;
         }
       } else {
-        require(tree_.links().parent(nodes_[j].left) == j, j, "the way back to a parent is wrong");
+        const NodeIndex parent = tree_.links().parent(nodes_[j].left);
+        require_node(parent == j, nodes_[j].left, "the parent is ", parent, " instead of ", j);
       }
     }
-    require(tree_.links().parent(kRoot) == kNoNode, kRoot, "the root has a parent");
+    require_node(tree_.links().parent(kRoot) == kNoNode, kRoot, "the root has the parent ",
+                 tree_.links().parent(kRoot));
   }
 
   void check_internal(NodeIndex j) {
     const Node& node = nodes_[j];
     const NodeIndex left = node.left, right = node.right();
     const double split_time = nodes_.split_time(j);
-    require(split_time >= 0.0 && split_time < tree_.lifetime(), j, "the split time is not before the lifetime");
-    require(split_time <= nodes_.split_time(left) && split_time <= nodes_.split_time(right), j,
-            "a child is cut before its parent");
+    require_node(split_time >= 0.0 && split_time < tree_.lifetime(), j, "the split time ", split_time,
+                 " is outside [0, lifetime = ", tree_.lifetime(), ")");
+    require_node(split_time <= nodes_.split_time(left) && split_time <= nodes_.split_time(right), j, "the split time ",
+                 split_time, " is after those of the children, ", nodes_.split_time(left), " and ",
+                 nodes_.split_time(right));
     std::int32_t& n = n_below_[static_cast<std::size_t>(j)];
     n = n_below_[static_cast<std::size_t>(left)] + n_below_[static_cast<std::size_t>(right)];
-    require(node.split_dimension >= 0 && static_cast<std::size_t>(node.split_dimension) < nodes_.n_features(), j,
-            "the split dimension is no feature");
+    require_node(node.split_dimension >= 0 && static_cast<std::size_t>(node.split_dimension) < nodes_.n_features(), j,
+                 "the split dimension ", node.split_dimension, " is outside [0, ", nodes_.n_features(), ")");
     const std::size_t d = static_cast<std::size_t>(node.split_dimension);
-    require(tree_.measure().weights[d] > 0.0, j, "a feature of weight 0 is cut");
+    require_node(tree_.measure().weights[d] > 0.0, j, "the split dimension ", d, " has weight 0");
     const BoxView left_box = tree_.box(left, points_, left_buffer_),
                   right_box = tree_.box(right, points_, right_buffer_);
-    require(left_box.upper[d] <= node.split_location && node.split_location < right_box.lower[d], j,
-            "the cut does not pass between the children's boxes");
+    require_node(left_box.upper[d] <= node.split_location && node.split_location < right_box.lower[d], j,
+                 "the split location ", node.split_location, " is outside [", left_box.upper[d], ", ",
+                 right_box.lower[d], ") between the children's boxes");
 
     std::vector<float> lower(left_box.lower, left_box.lower + nodes_.n_features());
     std::vector<float> upper(left_box.upper, left_box.upper + nodes_.n_features());
@@ -239,17 +268,22 @@ class TreeChecker {
     require_box(j, {lower.data(), upper.data()});
 
     const bool all_equal = target_.check_internal(j, left, right);
-    require(!all_equal && n >= min_samples_split_, j, "a block that may pause is cut");
+    require_node(!all_equal, j, "the node cuts a block whose points all have the same value");
+    require_node(n >= min_samples_split_, j, "the node cuts a block of ", n, " points, min_samples_split is ",
+                 min_samples_split_);
   }
 
   void require_box(NodeIndex j, BoxView expected) {
-    require(nodes_.has_box(j) == (n_below_[static_cast<std::size_t>(j)] > kFewPoints), j,
-            "a box is stored that need not be, or is not that must be");
+    const std::int32_t n_below = n_below_[static_cast<std::size_t>(j)];
+    require_node(nodes_.has_box(j) == (n_below > kFewPoints), j, nodes_.has_box(j) ? "a box" : "no box",
+                 " is stored for ", n_below, " points; boxes are stored for more than ", kFewPoints);
     const BoxView box = tree_.box(j, points_, left_buffer_);
     const std::size_t n = nodes_.n_features();
-    require(
-        std::equal(box.lower, box.lower + n, expected.lower) && std::equal(box.upper, box.upper + n, expected.upper), j,
-        "the box is not the hull of its points");
+    for (std::size_t d = 0; d < n; ++d) {
+      require_node(box.lower[d] == expected.lower[d] && box.upper[d] == expected.upper[d], j, "the box is [",
+                   box.lower[d], ", ", box.upper[d], "] in feature ", d, ", the points span [", expected.lower[d], ", ",
+                   expected.upper[d], "]");
+    }
   }
 
   const Tree<Target>& tree_;
@@ -265,13 +299,15 @@ class TreeChecker {
 
 void check_values(const LabelForest& forest) {
   for (const Label label : forest.points().values()) {
-    if (label < 0 || label >= forest.current_n_classes()) throw std::logic_error("a stored label is no class");
+    require_invariant(label >= 0 && label < forest.current_n_classes(), "the stored label ", label, " is outside [0, ",
+                      forest.current_n_classes(), ")");
   }
 }
 
 void check_values(const GaussianForest& forest) {
   for (const double value : forest.points().values()) {
-    if (!(std::abs(value) <= kLargestValue)) throw std::logic_error("a stored value is out of range");
+    require_invariant(std::abs(value) <= kLargestValue, "the stored value ", value, " is outside [", -kLargestValue,
+                      ", ", kLargestValue, "]");
   }
 }
 
@@ -287,15 +323,15 @@ template <class Forest>
 void check_invariants(const Forest& forest) {
   forest.read([&forest](const auto& f) {
     check_values(forest);
-    if (f.tenure().serials().size() != f.points().size()) throw std::logic_error("not every point has its time");
-    if (f.tenure().is_limited() && f.points().size() > f.options().keep.capacity) {
-      throw std::logic_error("more points are kept than may be");
-    }
+    const std::size_t n_points = f.points().size(), n_serials = f.tenure().serials().size();
+    require_invariant(n_serials == n_points, n_points, " points have ", n_serials, " serials");
+    require_invariant(!f.tenure().is_limited() || n_points <= f.options().keep.capacity, n_points,
+                      " points are kept, the capacity is ", f.options().keep.capacity);
     for (std::size_t i = 0; i < f.trees().size(); ++i) {
       try {
         check_invariants(f.trees()[i], f.points(), f.options().min_samples_split);
       } catch (const std::logic_error& error) {
-        throw std::logic_error("tree " + std::to_string(i) + ", " + error.what());
+        throw std::logic_error(text_of("tree ", i, ", ", error.what()));
       }
     }
   });

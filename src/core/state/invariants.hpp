@@ -1,4 +1,4 @@
-// What must be true of every forest after every call, checked from scratch.
+// Checks the invariants that every forest keeps after every call, from scratch. Knows nothing of saved states.
 #pragma once
 
 #include "labels/label_forest.hpp"
@@ -6,12 +6,12 @@
 
 namespace onlineforest {
 
-// Throws std::logic_error that names the first thing found wrong: links, times, cuts, boxes, what is kept of the
-// values, point lists, pausing. Costs about as much as reading the forest once.
+// Checks links, times, cuts, boxes, point lists, paused leaves and what targets keep of the values. Throws
+// std::logic_error that names the first tree and node found wrong. Costs about as much as reading the forest once.
 template <class Forest>
 void check_invariants(const Forest& forest);
 
-// The same for one tree that holds the first tree.n_points() of the points.
+// Checks one tree that holds the first tree.n_points() of the points.
 template <class Target>
 void check_invariants(const Tree<Target>& tree, const PointStore<typename Target::Value>& points,
                       std::int32_t min_samples_split);

@@ -1,8 +1,8 @@
-// What a forest's state holds, by name: the one list that all who store or read states go by. Every entry is an array
-// of numbers, so that any container of named arrays can hold a state. Knows no such container.
+// The arrays of a forest's state by name: the only list of them. Every field becomes an array of numbers, so any
+// container of named arrays can hold a state. Knows no such container.
 //
-// A number is an array of one. Of a list of records (trees, measures) each field is one array, joined from record to
-// record; where records have a different number of them, their numbers are in `name.sizes`.
+// A number becomes an array of one entry. A list of records (trees, measures) becomes one array per field, which joins
+// the field's entries of all records; if their number varies, the array `name.sizes` holds it for each record.
 #pragma once
 
 #include <array>
@@ -11,7 +11,6 @@
 #include <cstdint>
 #include <ranges>
 #include <span>
-#include <stdexcept>
 #include <string>
 #include <tuple>
 #include <type_traits>
@@ -19,6 +18,7 @@
 #include <vector>
 
 #include "state/archive.hpp"
+#include "state/require.hpp"
 
 namespace onlineforest {
 
@@ -81,7 +81,7 @@ inline auto own_fields_of(const ForestState<GaussianForest>&) {
                     Field{"n_calibrated", [](auto& s) -> auto& { return s.extra.n_calibrated; }});
 }
 
-// All but the number of trees, which is that of their records.
+// The number of trees is no field: it is the number of tree records.
 template <class Forest>
 auto fields_of(const ForestState<Forest>& state) {
   return std::tuple_cat(
@@ -114,14 +114,14 @@ auto fields_of(const ForestState<Forest>& state) {
 template <class T>
 concept Number = std::is_arithmetic_v<T> || std::is_enum_v<T>;
 
-// What a number is in an array.
+// The type of a number in an array.
 template <Number T>
 using Stored = std::conditional_t<
     std::is_same_v<T, bool>, std::uint8_t,
     std::conditional_t<std::is_enum_v<T>, std::int32_t,
                        std::conditional_t<std::is_unsigned_v<T> && sizeof(T) == 8, std::uint64_t, T>>>;
 
-// Hands all arrays of a state, which is used up, to sink(name, std::vector).
+// Passes all arrays of a state to sink(name, std::vector). Moves them out of the state.
 template <class Sink>
 class StateWriter {
  public:
@@ -165,7 +165,7 @@ class StateWriter {
       for (Record& record : records) {
         joined.insert(joined.end(), get(record).begin(), get(record).end());
         if constexpr (requires { get(record).shrink_to_fit(); })
-          Type().swap(get(record));  // there may be no room for two
+          Type().swap(get(record));  // frees its memory: there may not be enough for both copies
       }
       sink_(name, std::move(joined));
       if constexpr (requires(Type t) { t.clear(); }) sink_(name + ".sizes", std::move(sizes));
@@ -175,9 +175,8 @@ class StateWriter {
   Sink& sink_;
 };
 
-// Reads what a StateWriter wrote: source.template get<T>(name) gives an array of numbers of type T as something with
-// begin, end and size. Throws std::invalid_argument that names the array whose length cannot be; takes memory in
-// proportion to what is there.
+// Reads what a StateWriter wrote: source.template get<T>(name) gives an array of numbers of type T with begin, end and
+// size. Throws std::invalid_argument that names an array of wrong length. Takes memory in proportion to the arrays.
 template <class Source>
 class StateReader {
  public:
@@ -189,14 +188,14 @@ class StateReader {
   }
 
  private:
-  static void require_size(bool ok, const std::string& name) {
-    if (!ok) throw std::invalid_argument("not the state of a forest: '" + name + "' has another length");
+  static void require_size(std::size_t size, std::size_t expected, const std::string& name) {
+    require_state(size == expected, "'", name, "' has ", size, " entries instead of ", expected);
   }
 
   template <Number T>
   void read(const std::string& name, T& number) {
     const auto array = source_.template get<Stored<T>>(name);
-    require_size(array.size() == 1, name);
+    require_size(array.size(), 1, name);
     number = static_cast<T>(*array.begin());
   }
 
@@ -206,7 +205,7 @@ class StateReader {
     numbers.assign(array.begin(), array.end());
   }
 
-  // There are as many records as their first field says, which is of a fixed size.
+  // The first field has a fixed size per record, so its length gives the number of records.
   template <class Record>
   void read(const std::string& name, std::vector<Record>& records) {
     std::apply(
@@ -233,24 +232,27 @@ class StateReader {
     using Type = std::remove_cvref_t<decltype(get(records[0]))>;
     if constexpr (Number<Type>) {
       const auto joined = source_.template get<Stored<Type>>(name);
-      require_size(joined.size() == records.size(), name);
+      require_size(joined.size(), records.size(), name);
       for (std::size_t i = 0; i < records.size(); ++i) get(records[i]) = static_cast<Type>(joined.begin()[i]);
     } else if constexpr (requires(Type t) { t.clear(); }) {
       const auto joined = source_.template get<typename Type::value_type>(name);
       const auto sizes = source_.template get<std::uint64_t>(name + ".sizes");
-      require_size(sizes.size() == records.size(), name + ".sizes");
+      require_size(sizes.size(), records.size(), name + ".sizes");
       auto next = joined.begin();
       for (std::size_t i = 0; i < records.size(); ++i) {
         const std::uint64_t size = sizes.begin()[i];
-        require_size(size <= static_cast<std::uint64_t>(joined.end() - next), name);
+        const auto n_left = static_cast<std::uint64_t>(joined.end() - next);
+        require_state(size <= n_left, "'", name, "' has ", n_left, " entries for record ", i, ", '", name,
+                      ".sizes' says ", size);
         get(records[i]).assign(next, next + static_cast<std::ptrdiff_t>(size));
         next += static_cast<std::ptrdiff_t>(size);
       }
-      require_size(next == joined.end(), name);
-    } else {  // of a fixed size
+      require_state(next == joined.end(), "'", name, "' has ", joined.end() - next, " entries more than '", name,
+                    ".sizes' says");
+    } else {  // a fixed number of entries per record
       const auto joined = source_.template get<typename Type::value_type>(name);
       constexpr std::size_t size = std::tuple_size_v<Type>;
-      require_size(joined.size() == records.size() * size, name);
+      require_size(joined.size(), records.size() * size, name);
       for (std::size_t i = 0; i < records.size(); ++i) {
         std::copy_n(joined.begin() + i * size, size, get(records[i]).begin());
       }

@@ -1,4 +1,4 @@
-// A tree laid out for people to look at: one array per property, one row per node.
+// A tree as arrays for inspection: one array per property, one row per node. Restoring does not use them.
 #pragma once
 
 #include <cstdint>
@@ -9,10 +9,10 @@
 
 namespace onlineforest {
 
-// What trees of all kinds have.
+// Properties of trees of both kinds.
 struct TreeArrays {
   std::size_t n_nodes = 0;
-  std::vector<NodeIndex> parent, left, right;  // kNoNode where there is none
+  std::vector<NodeIndex> parent, left, right;  // kNoNode for the root's parent and a leaf's children
   std::vector<std::int32_t> split_dimension;   // -1 for a leaf
   std::vector<float> split_location;           // NaN for a leaf
   std::vector<double> split_time;
@@ -27,10 +27,10 @@ struct LabelTreeArrays : TreeArrays {
 };
 
 struct GaussianTreeArrays : TreeArrays {
-  std::vector<double> mean, variance;  // the belief about the node's mean from below, in units of the prior
+  std::vector<double> mean, variance;  // the belief about the node's mean from the points below, in units of the prior
 };
 
-// Throws std::out_of_range if there is no such tree.
+// Throws std::out_of_range if the forest holds no tree of this index.
 LabelTreeArrays tree_arrays(const LabelForest& forest, std::size_t index);
 GaussianTreeArrays tree_arrays(const GaussianForest& forest, std::size_t index);
 

@@ -1,13 +1,14 @@
 #include <vector>
 
 #include "base/block_arena.hpp"
-#include "check.hpp"
+#include "testing.hpp"
 
 using onlineforest::BlockArena;
 
-int main() {
+namespace {
+
+TEST_CASE("a block grows and shrinks like a vector") {
   BlockArena arena;
-  // Grow a block by insertion at every place and compare with a vector.
   for (std::uint32_t place = 0; place < 3; ++place) {
     std::vector<std::uint32_t> expected{7};
     BlockArena::Offset block = arena.allocate(1);
@@ -19,7 +20,6 @@ int main() {
       expected.insert(expected.begin() + position, i);
       CHECK(std::equal(expected.begin(), expected.end(), arena.data(block)));
     }
-    // And back again.
     while (expected.size() > 1) {
       const std::uint32_t size = static_cast<std::uint32_t>(expected.size());
       const std::uint32_t position = place == 0 ? 0 : place == 1 ? size - 1 : size / 2;
@@ -28,10 +28,14 @@ int main() {
       CHECK(std::equal(expected.begin(), expected.end(), arena.data(block)));
     }
   }
-  // A released block is used again.
+}
+
+TEST_CASE("a released block is used again") {
+  BlockArena arena;
   const BlockArena::Offset block = arena.allocate(5);
   arena.release(block, 6);
   CHECK(arena.allocate(8) == block);
   CHECK(arena.allocate(8) != block);
-  return onlineforest::testing::finish();
 }
+
+}  // namespace

@@ -3,13 +3,13 @@
 #include <set>
 
 #include "base/rng.hpp"
-#include "check.hpp"
+#include "testing.hpp"
 
 using onlineforest::Rng;
 
 namespace {
 
-void test_the_engine_is_xoshiro256pp() {
+TEST_CASE("the engine is xoshiro256++") {
   // First outputs for the state 1, 2, 3, 4, computed by hand from the published definition.
   Rng rng(Rng::State{1, 2, 3, 4});
   CHECK(rng.next() == 41943041u);
@@ -17,7 +17,7 @@ void test_the_engine_is_xoshiro256pp() {
   CHECK(rng.next() == 3588806011781223u);
 }
 
-void test_streams_differ() {
+TEST_CASE("streams of different seeds and numbers have different states") {
   std::set<std::uint64_t> words;
   for (std::uint64_t seed = 0; seed < 20; ++seed) {
     for (std::uint64_t stream = 0; stream < 50; ++stream) {
@@ -28,7 +28,7 @@ void test_streams_differ() {
   CHECK(words.size() == 20 * 50 * 4);
 }
 
-void test_exponential() {
+TEST_CASE("exponential draws have mean 1 / rate") {
   Rng rng(1, 0);
   double sum = 0.0;
   const int n = 100'000;
@@ -38,7 +38,7 @@ void test_exponential() {
   CHECK(rng.exponential(1e-320) > 0.0);
 }
 
-void test_choose() {
+TEST_CASE("an index is chosen in proportion to its weight") {
   Rng rng(2, 0);
   const double weights[] = {0.0, 1.0, 0.0, 3.0, 0.0, 0.0, 0.0, 4.0, 0.0};
   const auto weight = [&](std::size_t i) { return weights[i]; };
@@ -49,15 +49,16 @@ void test_choose() {
   double rests[9] = {};
   const int n = 40'000;
   for (int i = 0; i < n; ++i) {
-    const auto [index, rest] = rng.choose<2>(8.0, 9, sum, weight);  // in stretches of two
+    const auto [index, rest] = rng.choose<2>(8.0, 9, sum, weight);  // in blocks of two
     ++counts[index];
     rests[index] += rest;
-    CHECK(rest >= 0.0 && rest < weights[index]);
+    CHECK(rest >= 0.0);
+    CHECK(rest < weights[index]);
   }
   for (int i = 0; i < 9; ++i) {
     const double p = weights[i] / 8.0;
     CHECK(std::abs(counts[i] - n * p) <= 6 * std::sqrt(n * p * (1 - p)));
-    // The rest is uniform, so that a second choice can be made with it.
+    // The rest is uniform, so it can make a second choice.
     if (counts[i] > 0) {
       CHECK(std::abs(rests[i] / counts[i] - weights[i] / 2) < 6 * weights[i] / std::sqrt(12.0 * counts[i]));
     }
@@ -66,24 +67,16 @@ void test_choose() {
   for (int i = 0; i < 100; ++i) CHECK(rng.choose<2>(1e9, 9, sum, weight).index == 7);
 }
 
-void test_location_stays_below_high() {
+TEST_CASE("a location lies in [low, high)") {
   Rng rng(3, 0);
   const float low = 1.0f, next = std::nextafter(low, 2.0f);
   for (int i = 0; i < 1000; ++i) CHECK(rng.location(low, next) == low);
   for (int i = 0; i < 1000; ++i) {
     const float x = rng.location(-3.4e38f, 3.4e38f);
-    CHECK(x >= -3.4e38f && x < 3.4e38f);
+    CHECK(x >= -3.4e38f);
+    CHECK(x < 3.4e38f);
   }
   for (int i = 0; i < 100; ++i) CHECK(rng.location(0.0f, 1e-45f) == 0.0f);
 }
 
 }  // namespace
-
-int main() {
-  test_the_engine_is_xoshiro256pp();
-  test_streams_differ();
-  test_exponential();
-  test_choose();
-  test_location_stays_below_high();
-  return onlineforest::testing::finish();
-}

@@ -5,13 +5,13 @@
 #include <thread>
 
 #include "base/parallel.hpp"
-#include "check.hpp"
+#include "testing.hpp"
 
 using namespace onlineforest;
 
 namespace {
 
-void test_every_index_once() {
+TEST_CASE("parallel_for visits every index once") {
   for (const std::size_t n_threads : {0, 1, 2, 5, 100}) {
     std::vector<std::atomic<int>> done(57);
     StopSignal signal({});
@@ -20,7 +20,7 @@ void test_every_index_once() {
   }
 }
 
-void test_the_first_exception_is_thrown() {
+TEST_CASE("an exception of a worker reaches the caller") {
   StopSignal signal({});
   const auto run = [&] {
     parallel_for(1000, 3, signal, [] {
@@ -29,10 +29,10 @@ void test_the_first_exception_is_thrown() {
       };
     });
   };
-  CHECK_THROWS(run(), std::runtime_error);
+  CHECK_THROWS_AS(run(), std::runtime_error);
 }
 
-void test_a_stop_reaches_all_workers() {
+TEST_CASE("a stop reaches all workers") {
   const auto start = std::chrono::steady_clock::now();
   StopSignal signal([&] { return std::chrono::steady_clock::now() - start > std::chrono::milliseconds(100); });
   const auto run = [&] {
@@ -42,11 +42,11 @@ void test_a_stop_reaches_all_workers() {
       };
     });
   };
-  CHECK_THROWS(run(), Interrupted);
+  CHECK_THROWS_AS(run(), Interrupted);
   CHECK(std::chrono::steady_clock::now() - start < std::chrono::seconds(1));
 }
 
-void test_it_is_not_asked_again_after_a_yes() {
+TEST_CASE("the stop function is not called again after it returned true") {
   int n_asked = 0;
   StopSignal signal([&] {
     ++n_asked;
@@ -56,10 +56,11 @@ void test_it_is_not_asked_again_after_a_yes() {
     std::this_thread::sleep_for(std::chrono::milliseconds(60));
     signal.poll();
   }
-  CHECK(n_asked == 1 && signal.stopped());
+  CHECK(n_asked == 1);
+  CHECK(signal.stopped());
 }
 
-void test_the_caller_polls_while_it_waits() {
+TEST_CASE("the caller polls while it waits for its helpers") {
   const auto start = std::chrono::steady_clock::now();
   StopSignal signal([&] { return std::chrono::steady_clock::now() - start > std::chrono::milliseconds(100); });
   const std::thread::id caller = std::this_thread::get_id();
@@ -76,16 +77,7 @@ void test_the_caller_polls_while_it_waits() {
       };
     });
   };
-  CHECK_THROWS(run(), Interrupted);
+  CHECK_THROWS_AS(run(), Interrupted);
 }
 
 }  // namespace
-
-int main() {
-  test_every_index_once();
-  test_the_first_exception_is_thrown();
-  test_a_stop_reaches_all_workers();
-  test_it_is_not_asked_again_after_a_yes();
-  test_the_caller_polls_while_it_waits();
-  return testing::finish();
-}

@@ -3,7 +3,9 @@
 #include <cmath>
 #include <vector>
 
-#include "check.hpp"
+#include "labels/label_impurity.hpp"
+#include "numbers/variance_impurity.hpp"
+#include "testing.hpp"
 
 using namespace onlineforest;
 
@@ -29,8 +31,7 @@ double impurity_of(const PointStore<Label>& points, const std::vector<Slot>& slo
   return slots.empty() ? 0.0 : static_cast<double>(slots.size()) - squares / static_cast<double>(slots.size());
 }
 
-// Gains are what impurities computed from scratch say.
-void test_gain() {
+TEST_CASE("gains of label cuts equal impurities computed from scratch") {
   const auto points = random_points(60, 1, 4);
   Rng rng(3, 4);
   LabelImpurity impurity(points.values(), 4);
@@ -49,8 +50,7 @@ void test_gain() {
   }
 }
 
-// The same for variances.
-void test_gain_of_variance() {
+TEST_CASE("gains of number cuts equal sums of squares computed from scratch") {
   Rng rng(9, 10);
   std::vector<double> values(40);
   for (double& value : values) value = rng.uniform() - 0.5;
@@ -74,9 +74,9 @@ void test_gain_of_variance() {
   }
 }
 
-// A cut that knows nothing gains n G / (n - 1) on average, whatever the sizes of its parts.
+// A random cut of a block of n points with impurity G gains G / (n - 1) on average, for any sizes of its two sides.
 template <class Impurity>
-void test_gain_by_chance(Impurity impurity) {
+void check_gain_by_chance(Impurity impurity) {
   Rng rng(5, 6);
   for (const std::size_t n_left : {1, 3, 7}) {
     double sum = 0.0, whole = 0.0;
@@ -93,27 +93,26 @@ void test_gain_by_chance(Impurity impurity) {
   }
 }
 
-void test_draw_slots() {
+TEST_CASE("drawn slots are distinct and equally likely") {
   Rng rng(7, 8);
   std::vector<int> seen(10, 0);
   for (int i = 0; i < 10'000; ++i) {
     const std::vector<Slot> slots = draw_slots(10, 3, rng);
-    CHECK(slots.size() == 3 && slots[0] != slots[1] && slots[1] != slots[2] && slots[0] != slots[2]);
+    REQUIRE(slots.size() == 3);
+    CHECK(slots[0] != slots[1]);
+    CHECK(slots[1] != slots[2]);
+    CHECK(slots[0] != slots[2]);
     for (const Slot slot : slots) ++seen[static_cast<std::size_t>(slot)];
   }
   for (const int n : seen) CHECK(std::abs(n - 3000) < 250);
   CHECK(draw_slots(4, 9, rng).size() == 4);
 }
 
-}  // namespace
-
-int main() {
-  test_gain();
-  test_gain_of_variance();
+TEST_CASE("a random cut gains its share of the impurity on average") {
   const auto points = random_points(9, 1, 3);
-  test_gain_by_chance(LabelImpurity(points.values(), 3));
+  check_gain_by_chance(LabelImpurity(points.values(), 3));
   const std::vector<double> values{0.1, -0.4, 0.5, 0.3, -0.2, 0.2, -0.5, 0.0, 0.4};
-  test_gain_by_chance(VarianceImpurity(values));
-  test_draw_slots();
-  return testing::finish();
+  check_gain_by_chance(VarianceImpurity(values));
 }
+
+}  // namespace

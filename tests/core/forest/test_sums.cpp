@@ -7,14 +7,13 @@
 #include <span>
 #include <vector>
 
-#include "check.hpp"
+#include "testing.hpp"
 
 using namespace onlineforest;
 
 namespace {
 
-// Whatever the order in which items are handed in, they are taken by their numbers.
-void test_in_order() {
+TEST_CASE("items are taken in the order of their numbers, whatever the order of arrival") {
   std::array<std::size_t, 6> arrival{};
   std::iota(arrival.begin(), arrival.end(), std::size_t{0});
   do {
@@ -23,16 +22,17 @@ void test_in_order() {
     for (const std::size_t number : arrival) {
       std::vector<int> item(1, static_cast<int>(number));
       in_order.hand_in(number, item, [&](std::size_t n, const std::vector<int>& its) {
-        CHECK(its.size() == 1 && its.front() == static_cast<int>(n));
+        REQUIRE(its.size() == 1);
+        CHECK(its.front() == static_cast<int>(n));
         taken.push_back(its.front());
       });
     }
-    CHECK(taken.size() == arrival.size() && std::ranges::is_sorted(taken));
+    CHECK(taken.size() == arrival.size());
+    CHECK(std::ranges::is_sorted(taken));
   } while (std::ranges::next_permutation(arrival).found);
 }
 
-// Every tree is added once to every row, and the sums are the same for any number of threads.
-void test_sums() {
+TEST_CASE("every tree is added once to every row, with any number of threads") {
   for (const std::size_t n_trees : {1, 3, 4, 9, 50}) {
     for (const std::size_t n_rows : {0, 1, 2, 65, 20'000}) {
       std::vector<double> first;
@@ -57,62 +57,67 @@ void test_sums() {
   }
 }
 
-// How so many trees may lie in so many parts: evenly, or most of them in the last, the first or a middle one.
-std::vector<std::vector<TreeRange>> ways_to_part(std::size_t n_trees, std::size_t n_parts) {
-  std::vector<std::vector<TreeRange>> ways(1);
-  for (std::size_t i = 0; i < n_parts; ++i) {
-    ways[0].push_back({i * n_trees / n_parts, (i + 1) * n_trees / n_parts});
+// Partitions of `n_trees` trees into `n_shards` shards: even, or with most trees in the last, the first or a middle
+// one.
+std::vector<std::vector<TreeRange>> partitions_of(std::size_t n_trees, std::size_t n_shards) {
+  std::vector<std::vector<TreeRange>> partitions(1);
+  for (std::size_t i = 0; i < n_shards; ++i) {
+    partitions[0].push_back({i * n_trees / n_shards, (i + 1) * n_trees / n_shards});
   }
-  for (const std::size_t large : {n_parts - 1, std::size_t{0}, n_parts / 2}) {
-    std::vector<TreeRange> parts;
-    for (std::size_t i = 0, begin = 0; i < n_parts; ++i) {
-      const std::size_t end = begin + (i == large ? n_trees - (n_parts - 1) : 1);
-      parts.push_back({begin, end});
+  for (const std::size_t large : {n_shards - 1, std::size_t{0}, n_shards / 2}) {
+    std::vector<TreeRange> shards;
+    for (std::size_t i = 0, begin = 0; i < n_shards; ++i) {
+      const std::size_t end = begin + (i == large ? n_trees - (n_shards - 1) : 1);
+      shards.push_back({begin, end});
       begin = end;
     }
-    ways.push_back(parts);
+    partitions.push_back(shards);
   }
-  return ways;
+  return partitions;
 }
 
 template <class Use>
-void for_each_way_to_part(std::size_t n_trees, Use use) {
-  for (std::size_t n_parts = 1; n_parts <= std::min<std::size_t>(n_trees, 7); ++n_parts) {
-    for (const auto& parts : ways_to_part(n_trees, n_parts)) use(std::span<const TreeRange>(parts));
+void for_each_partition(std::size_t n_trees, Use use) {
+  for (std::size_t n_shards = 1; n_shards <= std::min<std::size_t>(n_trees, 7); ++n_shards) {
+    for (const auto& shards : partitions_of(n_trees, n_shards)) use(std::span<const TreeRange>(shards));
   }
 }
 
-// The terms of all parts are every tree once, in order; a term lies in one group, and so do all trees of its number.
-void test_terms_cover_the_trees() {
+// Each term lies in one group, and so do all trees of a group.
+TEST_CASE("the terms of all shards cover every tree once, in order") {
   for (std::size_t n_trees = 1; n_trees <= 60; ++n_trees) {
     std::vector<std::size_t> group_of(n_trees);
     std::size_t next = 0;
     for (const Term& term : terms_of({0, n_trees}, n_trees)) {
-      CHECK(term.trees.begin == next && term.trees.size() >= (n_trees < 4 ? n_trees : 4));
+      CHECK(term.trees.begin == next);
+      CHECK(term.trees.size() >= (n_trees < 4 ? n_trees : 4));
       for (; next < term.trees.end; ++next) group_of[next] = term.group;
     }
     CHECK(next == n_trees);
-    for_each_way_to_part(n_trees, [&](std::span<const TreeRange> parts) {
+    for_each_partition(n_trees, [&](std::span<const TreeRange> shards) {
       std::size_t tree = 0;
-      for (const TreeRange& part : parts) {
-        for (const Term& term : terms_of(part, n_trees)) {
-          CHECK(term.trees.begin == tree && term.trees.begin < term.trees.end);
-          for (; tree < term.trees.end; ++tree) CHECK(tree < n_trees && group_of[tree] == term.group);
+      for (const TreeRange& shard : shards) {
+        for (const Term& term : terms_of(shard, n_trees)) {
+          CHECK(term.trees.begin == tree);
+          CHECK(term.trees.begin < term.trees.end);
+          for (; tree < term.trees.end; ++tree) {
+            REQUIRE(tree < n_trees);
+            CHECK(group_of[tree] == term.group);
+          }
         }
-        CHECK(tree == part.end);
+        CHECK(tree == shard.end);
       }
       CHECK(tree == n_trees);
     });
   }
 }
 
-// Numbers of very different sizes: it matters in which order they are added.
+// Numbers of very different sizes, so that the order of addition matters.
 double number_of(std::size_t tree, std::size_t i) {
   return std::pow(10.0, static_cast<double>((tree * 7 + i * 3) % 11) - 5.0) / static_cast<double>(tree + i + 3);
 }
 
-// However the trees lie in parts, the terms of all add up to the sums of the whole, to the bit.
-void test_terms_add_up_to_the_sums() {
+TEST_CASE("the terms of all shards add up to the sums of the whole, to the bit") {
   constexpr std::size_t width = 2;
   const auto make_state = [] { return 0; };
   const auto add_trees = [](std::size_t begin, std::size_t end, Piece piece, int, double* to, StopProbe&) {
@@ -121,7 +126,7 @@ void test_terms_add_up_to_the_sums() {
     }
   };
   StopSignal signal({});
-  std::size_t n_other_when_plain = 0, n_other_when_parts_are_added = 0;
+  std::size_t n_plain_differ = 0, n_sums_of_shards_differ = 0;
   for (const std::size_t n_rows : {0, 1, 150}) {
     for (const std::size_t n_trees : {1, 3, 4, 9, 37, 60}) {
       const SumShape shape{n_rows, n_trees, width};
@@ -130,36 +135,29 @@ void test_terms_add_up_to_the_sums() {
       for (std::size_t t = 0; t < n_trees; ++t) {
         for (std::size_t i = 0; i < plain.size(); ++i) plain[i] += number_of(t, i);
       }
-      n_other_when_plain += plain != whole;
-      for_each_way_to_part(n_trees, [&](std::span<const TreeRange> parts) {
+      n_plain_differ += plain != whole;
+      for_each_partition(n_trees, [&](std::span<const TreeRange> shards) {
         std::vector<Term> terms;
-        std::vector<std::vector<double>> of_parts;
+        std::vector<std::vector<double>> of_shards;
         std::vector<const double*> numbers;
-        std::vector<double> sums_of_parts(n_rows * width);
-        for (const TreeRange& part : parts) {
-          const std::vector<Term> own = terms_of(part, n_trees);
-          of_parts.push_back(sum_by_term(own, shape, parts.size() % 3 + 1, signal, make_state, add_trees));
-          CHECK(of_parts.back().size() == own.size() * n_rows * width);
+        std::vector<double> sums_of_shards(n_rows * width);
+        for (const TreeRange& shard : shards) {
+          const std::vector<Term> own = terms_of(shard, n_trees);
+          of_shards.push_back(sum_by_term(own, shape, shards.size() % 3 + 1, signal, make_state, add_trees));
+          CHECK(of_shards.back().size() == own.size() * n_rows * width);
           for (std::size_t i = 0; i < own.size(); ++i) {
-            numbers.push_back(of_parts.back().data() + i * n_rows * width);
-            for (std::size_t k = 0; k < n_rows * width; ++k) sums_of_parts[k] += numbers.back()[k];
+            numbers.push_back(of_shards.back().data() + i * n_rows * width);
+            for (std::size_t k = 0; k < n_rows * width; ++k) sums_of_shards[k] += numbers.back()[k];
           }
           terms.insert(terms.end(), own.begin(), own.end());
         }
         CHECK(add_terms(terms, numbers, n_rows * width) == whole);
-        n_other_when_parts_are_added += sums_of_parts != whole;
+        n_sums_of_shards_differ += sums_of_shards != whole;
       });
     }
   }
-  CHECK(n_other_when_plain > 0 && n_other_when_parts_are_added > 0);
+  CHECK(n_plain_differ > 0);
+  CHECK(n_sums_of_shards_differ > 0);
 }
 
 }  // namespace
-
-int main() {
-  test_in_order();
-  test_sums();
-  test_terms_cover_the_trees();
-  test_terms_add_up_to_the_sums();
-  return testing::finish();
-}

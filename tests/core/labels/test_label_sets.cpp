@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "base/rng.hpp"
-#include "check.hpp"
 #include "labels/label_sets.hpp"
+#include "testing.hpp"
 
 using namespace onlineforest;
 
@@ -17,8 +17,8 @@ std::vector<Label> contents(const LabelSets& sets, NodeIndex j) {
   return labels;
 }
 
-// Random operations on a few sets, against std::set.
-void test_against_std_set(std::int32_t n_classes, std::int32_t widen_to) {
+// Random operations on a few sets, compared with std::set. Half-way there are `widen_to` classes.
+void compare_with_std_set(std::int32_t n_classes, std::int32_t widen_to) {
   Rng rng(n_classes, widen_to);
   const auto below = [&](int n) { return static_cast<int>(rng.uniform() * n); };
   constexpr int n_nodes = 6;
@@ -64,13 +64,12 @@ void test_against_std_set(std::int32_t n_classes, std::int32_t widen_to) {
   }
 }
 
-}  // namespace
-
-int main() {
-  test_against_std_set(2, 2);
-  test_against_std_set(64, 64);
-  test_against_std_set(65, 65);
-  test_against_std_set(40, 200);
-  test_against_std_set(3000, 3000);
-  return testing::finish();
+TEST_CASE("label sets agree with std::set under random operations") {
+  compare_with_std_set(2, 2);
+  compare_with_std_set(64, 64);
+  compare_with_std_set(65, 65);
+  compare_with_std_set(40, 200);
+  compare_with_std_set(3000, 3000);
 }
+
+}  // namespace

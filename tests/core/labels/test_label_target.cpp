@@ -1,8 +1,8 @@
 #include <map>
 #include <vector>
 
-#include "check.hpp"
 #include "labels/label_target.hpp"
+#include "testing.hpp"
 
 using namespace onlineforest;
 
@@ -20,7 +20,7 @@ std::map<Label, std::uint32_t> counts(const LabelTarget& target, std::int32_t n_
   return result;
 }
 
-void test_counts_of_a_leaf(std::int32_t n_classes) {
+void check_counts_of_a_leaf(std::int32_t n_classes) {
   const auto points = labelled({5, 5, 2, 9, 2, 5});
   const std::vector<Slot> slots{0, 1, 2, 3, 4, 5};
   LabelTarget target(2);
@@ -34,7 +34,7 @@ void test_counts_of_a_leaf(std::int32_t n_classes) {
   CHECK(counts(target, 0).empty());
 }
 
-void test_pausing() {
+TEST_CASE("a leaf is paused if it has one label or fewer points than min_samples_split") {
   const auto points = labelled({1, 1, 1, 0});
   const std::vector<Slot> all{0, 1, 2, 3}, pure{0, 1, 2}, single{3};
   const LabelTarget strict(2), loose(4);
@@ -55,11 +55,9 @@ void test_pausing() {
   CHECK(!target.stays_paused(0, leaf, points, all));
 }
 
-}  // namespace
-
-int main() {
-  test_counts_of_a_leaf(10);
-  test_counts_of_a_leaf(100);
-  test_pausing();
-  return testing::finish();
+TEST_CASE("the label counts of a leaf are exact") {
+  check_counts_of_a_leaf(10);
+  check_counts_of_a_leaf(100);
 }
+
+}  // namespace

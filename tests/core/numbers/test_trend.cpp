@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "base/rng.hpp"
-#include "check.hpp"
+#include "testing.hpp"
 
 using namespace onlineforest;
 
@@ -36,29 +36,31 @@ Trend fitted(const PointStore<double>& points, std::size_t n_knots) {
   return fit_trend(points, all_of(points), n_knots, stop);
 }
 
-void test_a_constant_is_the_mean() {
+TEST_CASE("a constant trend is the mean") {
   const auto points = points_of(50, 2, [](const auto& x) { return 1e9 + x[0]; });
   const Trend trend = fitted(points, 1);
   double sum = 0.0;
   for (const double y : points.values()) sum += y - 1e9;
-  CHECK(trend.is_constant() && std::abs(trend.intercept - 1e9 - sum / 50) < 1e-6);
+  CHECK(trend.is_constant());
+  CHECK(std::abs(trend.intercept - 1e9 - sum / 50) < 1e-6);
   CHECK(deviation_of(trend, points, all_of(points)) == 0.0);
   CHECK(fitted(points_of(50, 2, [](const auto&) { return 3.0; }), 16).is_constant());
 }
 
-// With a ridge of a thousandth, a line is a thousandth too flat.
-void test_a_line_is_found_and_ends_at_the_data() {
+// A ridge of 0.001 makes a line flatter by a factor of 0.999.
+TEST_CASE("a linear trend is found and is constant outside the data") {
   const auto line = [](const auto& x) { return 5.0 + 2.0 * x[0] - 3.0 * x[2]; };
   const auto points = points_of(500, 3, line);
   const Trend trend = fitted(points, 2);
-  CHECK(trend.knots.size() == 6 && trend.ends.size() == 3);
+  CHECK(trend.knots.size() == 6);
+  CHECK(trend.ends.size() == 3);
   CHECK(deviation_from(trend, points, all_of(points)) < 2e-3);
   const std::vector<float> inside{0.5f, 0.5f, 0.5f}, beyond{1e30f, 0.5f, -1e30f}, corner{1.0f, 0.5f, 0.0f};
   CHECK(std::abs(trend.at(inside.data()) - line(inside)) < 0.01);
   CHECK(std::abs(trend.at(beyond.data()) - line(corner)) < 0.05);
 }
 
-void test_a_bent_sum_is_found() {
+TEST_CASE("a sum of bent functions is found") {
   const auto points = points_of(2000, 2, [](const auto& x) { return std::abs(x[0] - 0.5) + std::sin(6.0 * x[1]); });
   const auto slots = all_of(points);
   const double linear = deviation_from(fitted(points, 2), points, slots);
@@ -67,8 +69,7 @@ void test_a_bent_sum_is_found() {
   CHECK(std::abs(deviation_of(trend, points, slots) - deviation_from(fitted(points, 1), points, slots)) < 0.02);
 }
 
-// Knots are different values in increasing order, whatever the feature is like.
-void test_knots_of_odd_features() {
+TEST_CASE("knots strictly increase for features with ties, gaps and extreme values") {
   PointStore<double> points(4);
   Rng rng(3, 4);
   for (int i = 0; i < 200; ++i) {
@@ -78,7 +79,7 @@ void test_knots_of_odd_features() {
     points.append(row, std::span(&y, 1));
   }
   const Trend trend = fitted(points, 16);
-  CHECK(trend.ends.front() == 0);  // the constant one has none
+  CHECK(trend.ends.front() == 0);  // a constant feature has no knots
   std::size_t begin = 0;
   for (const std::int32_t end : trend.ends) {
     for (std::size_t k = begin + 1; k < static_cast<std::size_t>(end); ++k) CHECK(trend.knots[k - 1] < trend.knots[k]);
@@ -88,7 +89,7 @@ void test_knots_of_odd_features() {
   CHECK(deviation_from(trend, points, all_of(points)) < 0.1);
 }
 
-void test_units_do_not_matter() {
+TEST_CASE("a trend scales with the unit of the target") {
   const auto f = [](const auto& x) { return x[0] * x[0] + x[1]; };
   const Trend small = fitted(points_of(100, 2, f), 8);
   const Trend large = fitted(points_of(100, 2, [&](const auto& x) { return 1e140 * f(x); }), 8);
@@ -99,12 +100,3 @@ void test_units_do_not_matter() {
 }
 
 }  // namespace
-
-int main() {
-  test_a_constant_is_the_mean();
-  test_a_line_is_found_and_ends_at_the_data();
-  test_a_bent_sum_is_found();
-  test_knots_of_odd_features();
-  test_units_do_not_matter();
-  return testing::finish();
-}

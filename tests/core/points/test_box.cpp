@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "base/rng.hpp"
-#include "check.hpp"
 #include "process/rates.hpp"
+#include "testing.hpp"
 
 using namespace onlineforest;
 
@@ -22,8 +22,7 @@ double plain_separation_rate(const std::vector<double>& weights, BoxView box, co
   return rate;
 }
 
-// Sums in lanes are those of the plain loop but for rounding, for every number of features.
-void test_lanes() {
+TEST_CASE("sums in lanes equal the plain loop but for rounding, for every number of features") {
   Rng rng(5, 0);
   const auto draw = [&rng] { return static_cast<float>(rng.uniform()); };
   NestedSeparation nested;
@@ -35,14 +34,15 @@ void test_lanes() {
     std::vector<float> row(n), lower(n), upper(n), plain_lower(n), plain_upper(n);
     std::ranges::generate(row, draw);
     nested.start(weights.data(), row.data(), n);
-    // Boxes around more and more of the points.
+    // Nested boxes: box k contains the first k points.
     for (std::size_t k = 1; k <= points.size(); ++k) {
       set_hull(lower.data(), upper.data(), k, [&](std::size_t i) { return points[i].data(); }, n);
       plain_lower = plain_upper = points[0];
       for (std::size_t i = 1; i < k; ++i) {
         include(plain_lower.data(), plain_upper.data(), {points[i].data(), points[i].data()}, n);
       }
-      CHECK(lower == plain_lower && upper == plain_upper);
+      CHECK(lower == plain_lower);
+      CHECK(upper == plain_upper);
       const BoxView box{lower.data(), upper.data()};
       const double expected = plain_separation_rate(weights, box, row);
       CHECK(std::abs(separation_rate(weights.data(), box, row.data(), n) - expected) <= 1e-14 * expected);
@@ -50,7 +50,7 @@ void test_lanes() {
       double plain = 0.0;
       for (std::size_t d = 0; d < n; ++d) plain += weights[d] * length(lower[d], upper[d]);
       CHECK(std::abs(linear_dimension(weights.data(), box, n) - plain) <= 1e-14 * plain);
-      // Extending by one point is being separated from it.
+      // The rate of extending a box by one point is the rate of separation from that point.
       std::vector<float> outer_lower = lower, outer_upper = upper;
       include(outer_lower.data(), outer_upper.data(), {row.data(), row.data()}, n);
       const BoxView outer{outer_lower.data(), outer_upper.data()};
@@ -59,8 +59,7 @@ void test_lanes() {
   }
 }
 
-// A point in the box has rate 0 exactly, not nearly.
-void test_inside_is_exact() {
+TEST_CASE("a point inside a box has separation rate exactly 0") {
   const std::vector<float> lower(37, 0.1f), upper(37, 0.3f), row(37, 0.3f);
   const std::vector<double> weights(37, 1e200);
   NestedSeparation nested;
@@ -68,16 +67,15 @@ void test_inside_is_exact() {
   CHECK(nested.next_rate({lower.data(), upper.data()}) == 0.0);
 }
 
-}  // namespace
-
-int main() {
-  test_lanes();
-  test_inside_is_exact();
+TEST_CASE("boxes and rates of a case worked out by hand") {
   float lower[2], upper[2];
   const float a[2] = {1, 5}, b[2] = {3, 2};
   start_box(lower, upper, {a, a}, 2);
   include(lower, upper, {b, b}, 2);
-  CHECK(lower[0] == 1 && lower[1] == 2 && upper[0] == 3 && upper[1] == 5);
+  CHECK(lower[0] == 1);
+  CHECK(lower[1] == 2);
+  CHECK(upper[0] == 3);
+  CHECK(upper[1] == 5);
 
   const double weights[2] = {1.0, 10.0};
   CHECK(linear_dimension(weights, {lower, upper}, 2) == 2.0 + 30.0);
@@ -98,5 +96,6 @@ int main() {
 
   const float most = std::numeric_limits<float>::max();
   CHECK(length(-most, most) == 2.0 * static_cast<double>(most));
-  return testing::finish();
 }
+
+}  // namespace

@@ -1,4 +1,4 @@
-// What is missing is known, and filled in from what is near.
+// Tests which cells are missing and how they are filled in.
 #include "points/completion.hpp"
 
 #include <cmath>
@@ -7,9 +7,9 @@
 #include <utility>
 #include <vector>
 
-#include "check.hpp"
 #include "labels/label_sets.hpp"
 #include "points/queries.hpp"
+#include "testing.hpp"
 
 using namespace onlineforest;
 
@@ -17,7 +17,7 @@ namespace {
 
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
-// The same as MissingCells, in the plainest way.
+// A plain reference for MissingCells: the (point, feature) pairs that are missing.
 using Cells = std::set<std::pair<std::size_t, std::size_t>>;
 
 void check_same(const PointStore<Label>& points, const Cells& cells) {
@@ -37,12 +37,12 @@ void check_same(const PointStore<Label>& points, const Cells& cells) {
         if (const std::size_t i = (start + k) % points.size(); !cells.contains({i, d})) expected = i;
       }
       CHECK(points.missing().find_known(d, start, points.size()) == expected);
-      CHECK(expected >= start || points.missing().find_known(d, expected, expected + 1) == expected);
+      CHECK((expected >= start || points.missing().find_known(d, expected, expected + 1) == expected));
     }
   }
 }
 
-void test_what_is_missing_is_known_through_any_history() {
+TEST_CASE("missing cells stay correct while points are appended and removed") {
   Rng rng(1, 0);
   constexpr std::size_t n_features = 3;
   PointStore<Label> points(n_features);
@@ -52,7 +52,7 @@ void test_what_is_missing_is_known_through_any_history() {
     std::vector<float> rows(n_new * n_features);
     for (std::size_t i = 0; i < rows.size(); ++i) {
       rows[i] = static_cast<float>(rng.uniform());
-      const double share = round < 5 ? 0.0 : i % n_features == 0 ? 0.9 : 0.3;  // of feature 2 none
+      const double share = round < 5 ? 0.0 : i % n_features == 0 ? 0.9 : 0.3;  // feature 2 is never missing
       if (i % n_features < 2 && rng.uniform() < share) {
         rows[i] = kNan;
         cells.insert({points.size() + i / n_features, i % n_features});
@@ -74,7 +74,7 @@ void test_what_is_missing_is_known_through_any_history() {
     }
     std::erase_if(cells, [&](const auto& cell) { return cell.first >= points.size(); });
     check_same(points, cells);
-    // What is saved is the same again.
+    // Saved and restored, the cells are unchanged.
     const MissingCells& missing = points.missing();
     const std::vector<std::int32_t> features(missing.features().begin(), missing.features().end());
     CHECK(MissingCells::are_sound(features, missing.words(), points.size(), n_features));
@@ -85,11 +85,11 @@ void test_what_is_missing_is_known_through_any_history() {
   }
 }
 
-void test_unsound_cells_are_refused() {
+TEST_CASE("inconsistent missing cells are rejected") {
   const std::vector<std::int32_t> one{0}, two{0, 1}, twice{1, 1}, back{1, 0}, beyond{3}, negative{-1};
   using Words = std::vector<MissingCells::Word>;
   CHECK(MissingCells::are_sound(one, Words{7}, 3, 3));
-  CHECK(!MissingCells::are_sound(one, Words{8}, 3, 3));  // a point that is not there
+  CHECK(!MissingCells::are_sound(one, Words{8}, 3, 3));  // point 3 of 3
   CHECK(!MissingCells::are_sound(one, Words{}, 3, 3));
   CHECK(!MissingCells::are_sound(one, Words{1, 0}, 3, 3));
   CHECK(MissingCells::are_sound(one, Words{~MissingCells::Word{0}}, 64, 3));
@@ -100,8 +100,8 @@ void test_unsound_cells_are_refused() {
   for (const auto& features : {beyond, negative}) CHECK(!MissingCells::are_sound(features, Words{1}, 3, 3));
 }
 
-// Two heaps of points, told apart by the first feature; the second is that of the heap.
-PointStore<Label> two_heaps() {
+// Two clusters of points: feature 0 separates them, feature 1 is constant in each, feature 2 is always missing.
+PointStore<Label> two_clusters() {
   PointStore<Label> points(3);
   for (int i = 0; i < 200; ++i) {
     const bool is_far = i % 2 == 1;
@@ -111,8 +111,8 @@ PointStore<Label> two_heaps() {
   return points;
 }
 
-void test_values_come_from_points_that_are_near_and_know_them() {
-  const PointStore<Label> points = two_heaps();
+TEST_CASE("completions take values of near points that have the feature") {
+  const PointStore<Label> points = two_clusters();
   Donors donors(3);
   for (int i = 0; i < 20; ++i) {
     Rng rng(2, static_cast<std::uint64_t>(i));
@@ -122,20 +122,22 @@ void test_values_come_from_points_that_are_near_and_know_them() {
     std::vector<float> values(8);
     CHECK(donors.find_values(1, points, values));
     for (const float value : values) CHECK(value == (i % 2 == 0 ? 5.0f : 7.0f));
-    CHECK(!donors.find_values(2, points, values));  // no one knows it
+    CHECK(!donors.find_values(2, points, values));  // missing in every point
     for (const float value : values) CHECK(value == 0.0f);
   }
 }
 
-void test_rows_are_completed_where_that_tells_something() {
-  const PointStore<Label> points = two_heaps();
+TEST_CASE("only rows whose missing features are known of some point get several completions") {
+  const PointStore<Label> points = two_clusters();
   const std::vector<float> rows{1.0f, kNan, 3.0f, 1.0f, 2.0f, 3.0f, 1.0f, 2.0f, kNan, kNan, kNan, kNan};
   const Completed completed(rows, points, Rng(3, 0));
-  CHECK(!completed.is_plain() && completed.n_rows() == 4);
+  CHECK(!completed.is_plain());
+  CHECK(completed.n_rows() == 4);
   CHECK(completed.end(0) - completed.begin(0) == kCompletions);
   CHECK(completed.end(1) - completed.begin(1) == 1);
-  CHECK(completed.end(2) - completed.begin(2) == 1);  // what is missing is known of no point
-  CHECK(completed.end(3) - completed.begin(3) == kCompletions && completed.end(3) == completed.size());
+  CHECK(completed.end(2) - completed.begin(2) == 1);  // feature 2 is missing in every point
+  CHECK(completed.end(3) - completed.begin(3) == kCompletions);
+  CHECK(completed.end(3) == completed.size());
   const Queries queries = completed.queries(0, completed.size());
   CHECK(!queries.are_plain());
   for (std::size_t row = 0; row < 4; ++row) {
@@ -143,21 +145,16 @@ void test_rows_are_completed_where_that_tells_something() {
       for (std::size_t d = 0; d < 3; ++d) {
         const float given = rows[row * 3 + d];
         CHECK(std::isfinite(completed.row(i)[d]));
-        CHECK(std::isnan(given) ? std::isnan(queries.given[i * 3 + d]) : completed.row(i)[d] == given);
+        CHECK((std::isnan(given) ? std::isnan(queries.given[i * 3 + d]) : completed.row(i)[d] == given));
       }
     }
   }
   const std::vector<float> whole{1.0f, 2.0f, 3.0f};
   const Completed plain(whole, points, Rng(3, 0));
-  CHECK(plain.is_plain() && plain.size() == 1 && plain.row(0) == whole.data() && plain.queries(0, 1).are_plain());
+  CHECK(plain.is_plain());
+  CHECK(plain.size() == 1);
+  CHECK(plain.row(0) == whole.data());
+  CHECK(plain.queries(0, 1).are_plain());
 }
 
 }  // namespace
-
-int main() {
-  test_what_is_missing_is_known_through_any_history();
-  test_unsound_cells_are_refused();
-  test_values_come_from_points_that_are_near_and_know_them();
-  test_rows_are_completed_where_that_tells_something();
-  return testing::finish();
-}

@@ -1,17 +1,17 @@
-// Which points are kept.
+// Tests which points a forest keeps.
 #include "points/tenure.hpp"
 
 #include <cmath>
 #include <numeric>
 #include <vector>
 
-#include "check.hpp"
+#include "testing.hpp"
 
 using namespace onlineforest;
 
 namespace {
 
-// Takes points in as a forest does; returns how many were kept of the new ones.
+// Offers n new points as a forest does. Returns how many of them are kept.
 std::size_t take_in(Tenure& tenure, std::size_t n) {
   Tenure::Admission admission = tenure.admit(n);
   std::ranges::sort(admission.leaving, std::greater());
@@ -30,7 +30,7 @@ std::vector<Serial> kept(const Tenure& tenure) {
   return serials;
 }
 
-void test_the_heap_is_in_order() {
+TEST_CASE("the heap visits slots in the order of their keys") {
   Rng rng(1, 0);
   SlotHeap heap;
   std::vector<double> keys;
@@ -62,19 +62,22 @@ void test_the_heap_is_in_order() {
   }
 }
 
-void test_without_a_limit_all_stay() {
+TEST_CASE("without a limit all points are kept") {
   Tenure tenure({}, 0);
-  CHECK(take_in(tenure, 100) == 100 && take_in(tenure, 1) == 1);
-  CHECK(tenure.n_seen() == 101 && tenure.serials().size() == 101);
+  CHECK(take_in(tenure, 100) == 100);
+  CHECK(take_in(tenure, 1) == 1);
+  CHECK(tenure.n_seen() == 101);
+  CHECK(tenure.serials().size() == 101);
   CHECK(tenure.slots_of(std::vector<Serial>{100, 5, 101, 5}) == (std::vector<Slot>{100, 5, kNoSlot, 5}));
-  CHECK(tenure.all_but_latest(101).empty() && tenure.all_but_latest(500).empty());
+  CHECK(tenure.all_but_latest(101).empty());
+  CHECK(tenure.all_but_latest(500).empty());
   CHECK(tenure.all_but_latest(100) == std::vector<Slot>{0});
   CHECK(tenure.all_but_latest(0).size() == 101);
 }
 
-// All sets of two of five points that came in sets of one and two are equally likely. Each comparison fails by chance
-// once in a million.
-void test_a_sample_is_fair() {
+// Five points arrive in batches of two, one and two; all pairs are equally likely to be kept. Each comparison fails by
+// chance once in a million.
+TEST_CASE("a reservoir keeps every pair of points with equal probability") {
   constexpr int kRuns = 20'000;
   std::vector<int> n_kept(5, 0), n_pairs(25, 0);
   for (int run = 0; run < kRuns; ++run) {
@@ -97,9 +100,9 @@ void test_a_sample_is_fair() {
   check_equal(pairs);
 }
 
-// A sample stays fair when points are to be forgotten, kept or not. Every other of 1000 points is, then 100 more come:
-// of those kept, five in six are old, as of all there are. Were all taken in for which there is room, it would be half.
-void test_a_sample_stays_fair_when_points_are_forgotten() {
+// Every second of 1000 points is forgotten, kept or not, then 100 more arrive. Old points are 5/6 of all remaining
+// ones, and so of the kept ones. If every new point took a free place, old points would be 1/2.
+TEST_CASE("a reservoir stays fair when points are forgotten") {
   double n_old = 0.0, n_all = 0.0;
   for (std::uint64_t run = 0; run < 500; ++run) {
     Tenure tenure({KeepRule::kSample, 100, kInfinity}, run);
@@ -116,8 +119,8 @@ void test_a_sample_stays_fair_when_points_are_forgotten() {
   CHECK(std::abs(n_old / n_all - 5.0 / 6.0) < 0.01);  // five standard errors
 }
 
-// With a half-life, a point that came so much earlier is half as likely to be there, where few are kept of many.
-void test_a_half_life() {
+// Holds approximately, if few of many points are kept.
+TEST_CASE("a point one half-life older is half as likely to be kept") {
   constexpr int kRuns = 400;
   std::vector<double> n_kept(10, 0.0);  // by age, in half-lives
   for (int run = 0; run < kRuns; ++run) {
@@ -127,12 +130,12 @@ void test_a_half_life() {
   }
   for (std::size_t age = 0; age < 4; ++age) {
     const double ratio = n_kept[age + 1] / n_kept[age];
-    CHECK(ratio > 0.48 && ratio < 0.56);  // a little more than a half: those drawn are not drawn again
+    CHECK(ratio > 0.48);
+    CHECK(ratio < 0.56);  // a little more than 1/2: the reservoir draws without replacement
   }
 }
 
-// What is kept does not depend on the sets in which points come, nor on a stop on the way.
-void test_sets_and_resuming_do_not_matter() {
+TEST_CASE("a reservoir does not depend on batches nor on saving and restoring") {
   const KeepOptions options{KeepRule::kSample, 50, 300.0};
   Tenure one(options, 7), many(options, 7);
   take_in(one, 2000);
@@ -143,10 +146,11 @@ void test_sets_and_resuming_do_not_matter() {
     resumed.restore(many.serials(), many.n_seen(), many.turned_away());
     many = resumed;
   }
-  CHECK(kept(one) == kept(many) && one.serials().size() == 50);
+  CHECK(kept(one) == kept(many));
+  CHECK(one.serials().size() == 50);
 }
 
-void test_starting_anew() {
+TEST_CASE("after a restart the reservoir accepts points until it is full") {
   Tenure tenure({KeepRule::kSample, 3, kInfinity}, 7);
   take_in(tenure, 10'000);
   forget(tenure, {2, 1, 0});
@@ -155,14 +159,3 @@ void test_starting_anew() {
 }
 
 }  // namespace
-
-int main() {
-  test_the_heap_is_in_order();
-  test_without_a_limit_all_stay();
-  test_a_sample_is_fair();
-  test_a_sample_stays_fair_when_points_are_forgotten();
-  test_a_half_life();
-  test_sets_and_resuming_do_not_matter();
-  test_starting_anew();
-  return testing::finish();
-}

@@ -1,23 +1,21 @@
-// What is true of all kinds of forest, and what of each.
+// Tests what both kinds of forest promise: learning, forgetting, windows, saving and restoring.
 #include <cmath>
 #include <vector>
 
-#include "check.hpp"
+#include "data.hpp"
 #include "labels/label_forest.hpp"
 #include "numbers/gaussian_forest.hpp"
 #include "state/archive.hpp"
 #include "state/invariants.hpp"
 #include "state/tree_arrays.hpp"
+#include "testing.hpp"
 
 using namespace onlineforest;
 
 namespace {
 
-template <class Value>
-struct Data {
-  std::vector<float> rows;
-  std::vector<Value> values;
-};
+using testing::Data;
+using testing::learn;
 
 template <class Value>
 Data<Value> random_data(std::size_t n, std::size_t n_features, double most, std::uint64_t seed) {
@@ -38,25 +36,17 @@ typename Forest::Options options_for(std::size_t n_features) {
 
 constexpr std::int32_t kClasses = 100;
 
-void learn(LabelForest& forest, const Data<Label>& data, std::size_t n_threads) {
-  forest.learn(data.rows, data.values, std::max(forest.n_classes(), kClasses), n_threads);
-}
-
-void learn(GaussianForest& forest, const Data<double>& data, std::size_t n_threads) {
-  forest.learn(data.rows, data.values, n_threads);
-}
-
-template <class Forest>
-void test_threads_and_resuming_change_nothing() {
+TEST_CASE_TEMPLATE("the number of threads and restoring do not change predictions", Forest, LabelForest,
+                   GaussianForest) {
   const auto first = random_data<typename Forest::Value>(200, 3, kClasses, 1);
   const auto second = random_data<typename Forest::Value>(333, 3, kClasses, 2);
   Forest one(options_for<Forest>(3)), many(options_for<Forest>(3));
-  learn(one, first, 1);
-  learn(many, first, 4);
+  learn(one, first, kClasses, 1);
+  learn(many, first, kClasses, 4);
   const auto resumed = Archive<Forest>::restore(Archive<Forest>::save(many));
-  learn(one, second, 1);
-  learn(many, second, 3);
-  learn(*resumed, second, 2);
+  learn(one, second, kClasses, 1);
+  learn(many, second, kClasses, 3);
+  learn(*resumed, second, kClasses, 2);
   for (const Forest* forest : {&one, &many, resumed.get()}) check_invariants(*forest);
   const auto expected = one.predict(first.rows, 1);
   CHECK(many.predict(first.rows, 3) == expected);
@@ -64,51 +54,52 @@ void test_threads_and_resuming_change_nothing() {
   CHECK(one.apply(first.rows, 1) == many.apply(first.rows, 2));
 }
 
-void test_rejected_calls_change_nothing() {
+TEST_CASE("rejected calls leave a forest of labels unchanged") {
   const auto data = random_data<Label>(50, 2, 3, 1);
   LabelForest forest(options_for<LabelForest>(2));
   forest.learn(data.rows, data.values, 3, 1);
   const auto before = forest.predict(data.rows, 1);
   const std::vector<float> row{0.5f, 0.5f}, short_row{0.5f};
   const std::vector<Label> label{2}, negative{-1}, too_large{3};
-  CHECK_THROWS(forest.learn(short_row, label, 3, 1), std::invalid_argument);
-  CHECK_THROWS(forest.learn(row, negative, 3, 1), std::invalid_argument);
-  CHECK_THROWS(forest.learn(row, too_large, 3, 1), std::invalid_argument);
-  CHECK_THROWS(forest.learn(row, label, 2, 1), std::invalid_argument);
-  CHECK_THROWS(forest.predict(short_row, 1), std::invalid_argument);
-  CHECK_THROWS(tree_arrays(forest, 7), std::out_of_range);
-  CHECK(forest.predict(data.rows, 1) == before && forest.n_points() == 50);
+  CHECK_THROWS_AS(forest.learn(short_row, label, 3, 1), std::invalid_argument);
+  CHECK_THROWS_AS(forest.learn(row, negative, 3, 1), std::invalid_argument);
+  CHECK_THROWS_AS(forest.learn(row, too_large, 3, 1), std::invalid_argument);
+  CHECK_THROWS_AS(forest.learn(row, label, 2, 1), std::invalid_argument);
+  CHECK_THROWS_AS(forest.predict(short_row, 1), std::invalid_argument);
+  CHECK_THROWS_AS(tree_arrays(forest, 7), std::out_of_range);
+  CHECK(forest.predict(data.rows, 1) == before);
+  CHECK(forest.n_points() == 50);
 }
 
-void test_rejected_numbers_change_nothing() {
+TEST_CASE("rejected calls leave a forest of numbers unchanged") {
   const auto data = random_data<double>(50, 2, 3, 1);
   GaussianForest forest(options_for<GaussianForest>(2));
-  CHECK_THROWS(forest.predict(data.rows, 1), std::invalid_argument);  // nothing is known
+  CHECK_THROWS_AS(forest.predict(data.rows, 1), std::invalid_argument);  // no points
   forest.learn(data.rows, data.values, 1);
   const auto before = forest.predict(data.rows, 1);
   const std::vector<float> row{0.5f, 0.5f}, short_row{0.5f};
   const std::vector<double> value{2.0}, two{1.0, 2.0};
-  CHECK_THROWS(forest.learn(short_row, value, 1), std::invalid_argument);
-  CHECK_THROWS(forest.learn(row, two, 1), std::invalid_argument);
+  CHECK_THROWS_AS(forest.learn(short_row, value, 1), std::invalid_argument);
+  CHECK_THROWS_AS(forest.learn(row, two, 1), std::invalid_argument);
   for (const double bad : {std::nan(""), kInfinity, -kInfinity, 1e151}) {
-    CHECK_THROWS(forest.learn(row, std::vector<double>{bad}, 1), std::invalid_argument);
+    CHECK_THROWS_AS(forest.learn(row, std::vector<double>{bad}, 1), std::invalid_argument);
   }
   for (const double bad : {std::nan(""), 0.0, 1.0, -0.5}) {
-    CHECK_THROWS(forest.quantiles(row, std::vector<double>{bad}, 1), std::invalid_argument);
+    CHECK_THROWS_AS(forest.quantiles(row, std::vector<double>{bad}, 1), std::invalid_argument);
   }
-  CHECK_THROWS(forest.log_density(row, two, 1), std::invalid_argument);
-  CHECK_THROWS(forest.predict_left_out(std::vector<Slot>{50}, 1), std::invalid_argument);
-  CHECK_THROWS(forest.predict_left_out(std::vector<Slot>{-1}, 1), std::invalid_argument);
-  CHECK_THROWS(tree_arrays(forest, 7), std::out_of_range);
-  CHECK(forest.predict(data.rows, 1) == before && forest.n_points() == 50);
+  CHECK_THROWS_AS(forest.log_density(row, two, 1), std::invalid_argument);
+  CHECK_THROWS_AS(forest.predict_left_out(std::vector<Slot>{50}, 1), std::invalid_argument);
+  CHECK_THROWS_AS(forest.predict_left_out(std::vector<Slot>{-1}, 1), std::invalid_argument);
+  CHECK_THROWS_AS(tree_arrays(forest, 7), std::out_of_range);
+  CHECK(forest.predict(data.rows, 1) == before);
+  CHECK(forest.n_points() == 50);
 }
 
-template <class Forest>
-void test_options_are_checked() {
+TEST_CASE_TEMPLATE("invalid options are rejected", Forest, LabelForest, GaussianForest) {
   const auto rejected = [](auto change) {
     auto options = options_for<Forest>(2);
     change(options);
-    CHECK_THROWS(Forest(options), std::invalid_argument);
+    CHECK_THROWS_AS(Forest{options}, std::invalid_argument);
   };
   rejected([](ForestOptions& o) { o.n_trees = 0; });
   rejected([](ForestOptions& o) { o.n_features = 0; });
@@ -119,7 +110,7 @@ void test_options_are_checked() {
   rejected([](ForestOptions& o) { o.weight_rule = WeightRule::kFixed; });
 }
 
-void test_an_empty_forest_predicts_nothing_yet() {
+TEST_CASE("a forest without points predicts uniform probabilities and can be saved") {
   LabelForest forest(options_for<LabelForest>(2));
   forest.learn({}, {}, 4, 1);
   CHECK(forest.predict(std::vector<float>{1.0f, 2.0f}, 1) == std::vector<double>(4, 0.25));
@@ -131,22 +122,22 @@ void test_an_empty_forest_predicts_nothing_yet() {
 
 // Every single-entry change of a state either gives an error or a forest that keeps the invariants.
 template <class Forest, class DamageValue, class DamageMore>
-void test_damaged_states(DamageValue damage_value, DamageMore damage_more) {
+void try_damaged_states(DamageValue damage_value, DamageMore damage_more) {
   using State = ForestState<Forest>;
   using Tree = TreeState;
   auto options = options_for<Forest>(2);
   options.n_trees = 1;
   Forest forest(options);
-  learn(forest, random_data<typename Forest::Value>(30, 2, 3, 5), 1);
+  learn(forest, random_data<typename Forest::Value>(30, 2, 3, 5), kClasses, 1);
   const State good = Archive<Forest>::save(forest);
   int n_rejected = 0, n_tried = 0;
   const auto attempt = [&](const State& state) {
     ++n_tried;
     try {
-      // What is accepted must be of use.
+      // A state that is accepted must give a forest that learns and predicts.
       const auto restored = Archive<Forest>::restore(state);
       const auto more = random_data<typename Forest::Value>(5, 2, 3, 9);
-      learn(*restored, more, 1);
+      learn(*restored, more, kClasses, 1);
       check_invariants(*restored);
       for (const double p : restored->predict(more.rows, 1)) CHECK(std::isfinite(p));
     } catch (const std::invalid_argument&) {
@@ -190,7 +181,7 @@ void test_damaged_states(DamageValue damage_value, DamageMore damage_more) {
     state.measures[0].discount_rate = value;
     attempt(state);
     state = good;
-    state.measures.push_back(good.measures[0]);  // the forest has another than its tree
+    state.measures.push_back(good.measures[0]);  // forest and tree have different measures
     state.measure = 1;
     state.measures[1].weights[0] = value;
     attempt(state);
@@ -220,48 +211,48 @@ void test_damaged_states(DamageValue damage_value, DamageMore damage_more) {
   CHECK(n_rejected > n_tried / 2);
   State state = good;
   state.trees[0].left.pop_back();
-  CHECK_THROWS(Archive<Forest>::restore(state), std::invalid_argument);
+  CHECK_THROWS_AS(Archive<Forest>::restore(state), std::invalid_argument);
   state = good;
   state.rows[3] = std::nanf("");
-  CHECK_THROWS(Archive<Forest>::restore(state), std::invalid_argument);
+  CHECK_THROWS_AS(Archive<Forest>::restore(state), std::invalid_argument);
   state = good;
   state.trees.clear();
-  CHECK_THROWS(Archive<Forest>::restore(state), std::invalid_argument);
+  CHECK_THROWS_AS(Archive<Forest>::restore(state), std::invalid_argument);
   state = good;
   state.measures[0].weights.clear();
-  CHECK_THROWS(Archive<Forest>::restore(state), std::invalid_argument);
+  CHECK_THROWS_AS(Archive<Forest>::restore(state), std::invalid_argument);
   state = good;
   state.serials.pop_back();
-  CHECK_THROWS(Archive<Forest>::restore(state), std::invalid_argument);
+  CHECK_THROWS_AS(Archive<Forest>::restore(state), std::invalid_argument);
   state = good;
   state.serials[0] = -1;
-  CHECK_THROWS(Archive<Forest>::restore(state), std::invalid_argument);
+  CHECK_THROWS_AS(Archive<Forest>::restore(state), std::invalid_argument);
   state = good;
   state.turned_away = std::nan("");
-  CHECK_THROWS(Archive<Forest>::restore(state), std::invalid_argument);
+  CHECK_THROWS_AS(Archive<Forest>::restore(state), std::invalid_argument);
   state = good;
   state.options.keep = {KeepRule::kSample, 29, kInfinity};
-  CHECK_THROWS(Archive<Forest>::restore(state), std::invalid_argument);
+  CHECK_THROWS_AS(Archive<Forest>::restore(state), std::invalid_argument);
   state = good;
   state.trees[0].rng = {};
-  CHECK_THROWS(Archive<Forest>::restore(state), std::invalid_argument);
+  CHECK_THROWS_AS(Archive<Forest>::restore(state), std::invalid_argument);
 }
 
-void test_damaged_states_of_labels() {
-  test_damaged_states<LabelForest>([](Label& label, std::int32_t odd) { label = odd; },
-                                   [](const ForestState<LabelForest>& good) {
-                                     std::vector<ForestState<LabelForest>> states;
-                                     for (const std::int32_t odd : {-1, 0, 1, 2, 1'000'000}) {
-                                       states.push_back(good);
-                                       states.back().extra.n_classes = odd;
-                                     }
-                                     return states;
-                                   });
+TEST_CASE("a damaged state of labels is rejected or gives a valid forest") {
+  try_damaged_states<LabelForest>([](Label& label, std::int32_t odd) { label = odd; },
+                                  [](const ForestState<LabelForest>& good) {
+                                    std::vector<ForestState<LabelForest>> states;
+                                    for (const std::int32_t odd : {-1, 0, 1, 2, 1'000'000}) {
+                                      states.push_back(good);
+                                      states.back().extra.n_classes = odd;
+                                    }
+                                    return states;
+                                  });
 }
 
-void test_damaged_states_of_numbers() {
+TEST_CASE("a damaged state of numbers is rejected or gives a valid forest") {
   using State = ForestState<GaussianForest>;
-  test_damaged_states<GaussianForest>(
+  try_damaged_states<GaussianForest>(
       [](double& value, std::int32_t odd) { value = odd < 0    ? std::nan("")
                                                     : odd == 0 ? 1e200
                                                                : value; },
@@ -284,7 +275,7 @@ void test_damaged_states_of_numbers() {
           });
           damage([&](State& s) { s.measures[0].prior.trend = {0.0, {2, 2}, {0.0f, 1.0f}, {0.0, odd}}; });
         }
-        // Trends that are none.
+        // Inconsistent trends.
         damage([&](State& s) { s.measures[0].prior.trend = {0.0, {2}, {0.0f, 1.0f}, {0.0, 1.0}}; });
         damage([&](State& s) { s.measures[0].prior.trend = {0.0, {2, 1}, {0.0f, 1.0f}, {0.0, 1.0}}; });
         damage([&](State& s) { s.measures[0].prior.trend = {0.0, {0, 9}, {0.0f, 1.0f}, {0.0, 1.0}}; });
@@ -297,32 +288,34 @@ void test_damaged_states_of_numbers() {
       });
 }
 
-// Forgetting by any way leaves the forest of the others; what cannot be is refused and changes nothing.
-template <class Forest>
-void test_forgetting() {
+TEST_CASE_TEMPLATE("forgetting removes exactly the named points and rejects unknown ones", Forest, LabelForest,
+                   GaussianForest) {
   using Value = typename Forest::Value;
   auto data = random_data<Value>(200, 3, kClasses, 1);
-  for (std::size_t i = 0; i < 3; ++i) data.rows[150 * 3 + i] = data.rows[20 * 3 + i];  // 150 is 20 again
+  for (std::size_t i = 0; i < 3; ++i) data.rows[150 * 3 + i] = data.rows[20 * 3 + i];  // point 150 equals point 20
   data.values[150] = data.values[20];
   Forest forest(options_for<Forest>(3));
-  learn(forest, data, 2);
+  learn(forest, data, kClasses, 2);
   const auto row = [&](std::size_t i) { return std::span(data.rows).subspan(3 * i, 3); };
   const auto value = [&](std::size_t i) { return std::span(data.values).subspan(i, 1); };
   const auto before = forest.predict(data.rows, 1);
-  CHECK_THROWS(forest.forget(std::vector<Serial>{3, 200}, 1), std::invalid_argument);
-  CHECK_THROWS(forest.forget(std::vector<Serial>{3, 3}, 1), std::invalid_argument);
+  CHECK_THROWS_AS(forest.forget(std::vector<Serial>{3, 200}, 1), std::invalid_argument);
+  CHECK_THROWS_AS(forest.forget(std::vector<Serial>{3, 3}, 1), std::invalid_argument);
   std::vector<float> rows(row(7).begin(), row(7).end());
   rows.insert(rows.end(), rows.begin(), rows.begin() + 3);
   CHECK(forest.forget(rows, std::vector<Value>{data.values[7], data.values[7]}, 1) == std::vector<std::size_t>{1});
-  CHECK(forest.predict(data.rows, 1) == before && forest.n_points() == 200);
+  CHECK(forest.predict(data.rows, 1) == before);
+  CHECK(forest.n_points() == 200);
 
   forest.forget(std::vector<Serial>{199, 0, 57}, 2);
-  CHECK(forest.forget(row(20), value(20), 2).empty());  // the older of two
+  CHECK(forest.forget(row(20), value(20), 2).empty());  // the older of the two equal points
   check_invariants(forest);
   auto serials = forest.serials();
-  CHECK(serials.size() == 196 && forest.n_points() == 196 && forest.n_seen() == 200);
+  CHECK(serials.size() == 196);
+  CHECK(forest.n_points() == 196);
+  CHECK(forest.n_seen() == 200);
   for (const Serial gone : {199, 0, 57, 20}) CHECK(std::ranges::find(serials, gone) == serials.end());
-  CHECK(forest.forget(row(20), value(20), 2).empty());  // the other
+  CHECK(forest.forget(row(20), value(20), 2).empty());  // the younger one
   CHECK(forest.forget(row(20), value(20), 2) == std::vector<std::size_t>{0});
   CHECK(forest.forget(row(57), value(57), 2) == std::vector<std::size_t>{0});
 
@@ -331,59 +324,47 @@ void test_forgetting() {
   check_invariants(forest);
   CHECK(std::ranges::min(forest.serials()) == 47);
   CHECK(forest.predict(data.rows, 1) == resumed->predict(data.rows, 1));
-  forest.keep_latest(10, 2);  // so few that trees are grown afresh
+  forest.keep_latest(10, 2);  // so few that trees are regrown
   check_invariants(forest);
-  CHECK(forest.n_points() == 10 && std::ranges::min(forest.serials()) == 189);
+  CHECK(forest.n_points() == 10);
+  CHECK(std::ranges::min(forest.serials()) == 189);
 
   forest.keep_latest(0, 1);
   check_invariants(forest);
-  CHECK(forest.n_points() == 0 && forest.measure().weights.empty());
+  CHECK(forest.n_points() == 0);
+  CHECK(forest.measure().weights.empty());
   const auto empty = Archive<Forest>::restore(Archive<Forest>::save(forest));
-  for (Forest* each : {&forest, empty.get()}) learn(*each, data, 2);
+  for (Forest* each : {&forest, empty.get()}) learn(*each, data, kClasses, 2);
   check_invariants(forest);
-  CHECK(forest.n_points() == 200 && forest.n_seen() == 400);
+  CHECK(forest.n_points() == 200);
+  CHECK(forest.n_seen() == 400);
   CHECK(forest.predict(data.rows, 1) == empty->predict(data.rows, 2));
 }
 
-// A window holds the latest, however they come and whatever is forgotten.
-template <class Forest>
-void test_windows() {
+TEST_CASE_TEMPLATE("a window keeps the latest points for any batch size and after forgetting", Forest, LabelForest,
+                   GaussianForest) {
   auto options = options_for<Forest>(3);
   options.keep = {KeepRule::kLatest, 60, kInfinity};
   Forest forest(options);
   std::size_t n_seen = 0;
   for (const std::size_t n : {10, 1, 45, 30, 1, 1, 7, 200, 61, 1}) {
-    learn(forest, random_data<typename Forest::Value>(n, 3, kClasses, n_seen + 1), 2);
+    learn(forest, random_data<typename Forest::Value>(n, 3, kClasses, n_seen + 1), kClasses, 2);
     n_seen += n;
     check_invariants(forest);
     const auto serials = forest.serials();
-    CHECK(serials.size() == std::min<std::size_t>(n_seen, 60) && forest.n_seen() == n_seen);
+    CHECK(serials.size() == std::min<std::size_t>(n_seen, 60));
+    CHECK(forest.n_seen() == n_seen);
     CHECK(std::ranges::min(serials) == static_cast<Serial>(n_seen - serials.size()));
   }
   const Serial last = static_cast<Serial>(n_seen) - 1;
   forest.forget(std::vector<Serial>{last, last - 30}, 1);
-  learn(forest, random_data<typename Forest::Value>(2, 3, kClasses, 5), 1);
-  CHECK(forest.n_points() == 60 && std::ranges::min(forest.serials()) == last - 59);  // there was room
-  learn(forest, random_data<typename Forest::Value>(1, 3, kClasses, 5), 1);
-  CHECK(forest.n_points() == 60 && std::ranges::min(forest.serials()) == last - 58);
+  learn(forest, random_data<typename Forest::Value>(2, 3, kClasses, 5), kClasses, 1);
+  CHECK(forest.n_points() == 60);
+  CHECK(std::ranges::min(forest.serials()) == last - 59);  // two places were free
+  learn(forest, random_data<typename Forest::Value>(1, 3, kClasses, 5), kClasses, 1);
+  CHECK(forest.n_points() == 60);
+  CHECK(std::ranges::min(forest.serials()) == last - 58);
   check_invariants(forest);
 }
 
 }  // namespace
-
-int main() {
-  test_forgetting<LabelForest>();
-  test_forgetting<GaussianForest>();
-  test_windows<LabelForest>();
-  test_windows<GaussianForest>();
-  test_threads_and_resuming_change_nothing<LabelForest>();
-  test_threads_and_resuming_change_nothing<GaussianForest>();
-  test_rejected_calls_change_nothing();
-  test_rejected_numbers_change_nothing();
-  test_options_are_checked<LabelForest>();
-  test_options_are_checked<GaussianForest>();
-  test_an_empty_forest_predicts_nothing_yet();
-  test_damaged_states_of_labels();
-  test_damaged_states_of_numbers();
-  return testing::finish();
-}

@@ -8,12 +8,12 @@
 #include <utility>
 #include <vector>
 
-#include "check.hpp"
 #include "labels/label_target.hpp"
 #include "labels/label_walk.hpp"
 #include "numbers/gaussian_target.hpp"
 #include "process/rates.hpp"
 #include "state/invariants.hpp"
+#include "testing.hpp"
 #include "tree/walk.hpp"
 
 using namespace onlineforest;
@@ -43,7 +43,7 @@ PointStore<Label> random_points(std::size_t n, std::size_t n_features, std::int3
   return points;
 }
 
-void test_growing_keeps_the_invariants() {
+TEST_CASE("growing and extending keep the invariants") {
   const auto points = random_points(300, 3, 4);
   StopSignal signal({});
   StopProbe stop(signal, true);
@@ -71,7 +71,7 @@ void forget(T& tree, PointStore<V>& points, std::vector<Slot> slots, Workspace& 
   points.remove(slots, moves);
 }
 
-void test_forgetting_keeps_the_invariants() {
+TEST_CASE("forgetting labels keeps the invariants") {
   StopSignal signal({});
   StopProbe stop(signal, true);
   Workspace work;
@@ -109,7 +109,7 @@ void test_forgetting_keeps_the_invariants() {
   }
 }
 
-void test_forgetting_numbers_keeps_the_invariants() {
+TEST_CASE("forgetting numbers keeps the invariants") {
   StopSignal signal({});
   StopProbe stop(signal, true);
   Workspace work;
@@ -122,7 +122,7 @@ void test_forgetting_numbers_keeps_the_invariants() {
   PointStore<double> points(2);
   for (int i = 0; i < 120; ++i) {
     const float row[] = {static_cast<float>(rng.uniform()), static_cast<float>(rng.uniform())};
-    const double value[] = {std::floor(4.0 * rng.uniform())};  // equal ones are often side by side
+    const double value[] = {std::floor(4.0 * rng.uniform())};  // equal values are often neighbours
     points.append(row, value);
   }
   Tree<GaussianTarget> tree(2, kInfinity, GaussianTarget(2), Rng(3, 0));
@@ -134,7 +134,7 @@ void test_forgetting_numbers_keeps_the_invariants() {
   CHECK(tree.empty());
 }
 
-void test_a_stopped_forgetting_empties_the_tree() {
+TEST_CASE("forgetting that is stopped empties the tree") {
   auto points = random_points(3000, 40, 3);
   StopSignal signal({});
   StopProbe stop(signal, true);
@@ -144,11 +144,12 @@ void test_a_stopped_forgetting_empties_the_tree() {
   std::vector<Slot> slots(2000);
   std::iota(slots.rbegin(), slots.rend(), Slot{0});
   signal.stop();
-  CHECK_THROWS(tree.forget(slots, moves_after(slots, 3000), points, work, stop), Interrupted);
-  CHECK(tree.empty() && tree.n_points() == 0);
+  CHECK_THROWS_AS(tree.forget(slots, moves_after(slots, 3000), points, work, stop), Interrupted);
+  CHECK(tree.empty());
+  CHECK(tree.n_points() == 0);
 }
 
-// The mean and its standard error, so that two samples can be compared.
+// The mean and its standard error, to compare two samples.
 struct Mean {
   double sum = 0.0, squares = 0.0, n = 0.0;
 
@@ -161,9 +162,9 @@ struct Mean {
   double error() const { return std::sqrt((squares / n - mean() * mean()) / n); }
 };
 
-// Learning points and forgetting some has the law of never having seen them: whichever they are, as long as the tree
-// has no say in it. Twelve comparisons that fail by chance once in a million each.
-void test_forgetting_has_the_law_of_never_having_seen() {
+// Holds for any forgotten points whose choice does not depend on the tree. Twelve comparisons, each of which fails by
+// chance once in a million.
+TEST_CASE("forgetting points gives the distribution of trees that never saw them") {
   constexpr std::size_t kTrees = 4000;
   const std::vector<float> rows{0.1f, 0.2f, 0.9f, 0.3f, 0.4f, 0.8f, 0.5f, 0.5f, 0.3f, 0.6f, 5.0f, 0.4f, 0.7f, -3.0f};
   const std::vector<Label> labels{0, 1, 0, 1, 1, 2, 2};
@@ -202,7 +203,7 @@ void test_forgetting_has_the_law_of_never_having_seen() {
   }
 }
 
-void test_closing_ranks() {
+TEST_CASE("the last points move into the gaps that removed points leave") {
   const auto check = [](std::vector<Slot> gone, std::size_t n, std::vector<std::pair<Slot, Slot>> expected) {
     std::vector<std::pair<Slot, Slot>> moves;
     for (const Move& move : moves_after(gone, n)) moves.emplace_back(move.from, move.to);
@@ -216,7 +217,7 @@ void test_closing_ranks() {
   check({2, 1, 0}, 3, {});
 }
 
-void test_two_points_by_hand() {
+TEST_CASE("two points on a line give one cut between them") {
   // 0 and 1 on a line with different labels: one cut between them, always.
   PointStore<Label> points(1);
   points.append(std::vector<float>{0.0f, 1.0f}, std::vector<Label>{0, 1});
@@ -225,27 +226,34 @@ void test_two_points_by_hand() {
   Workspace work;
   LabelTree tree = new_tree(1);
   tree.grow(points, Columns(points, 1), measure_of({1.0}, 10.0), work, stop);
-  CHECK(tree.nodes().size() == 1 && tree.nodes()[kRoot].is_leaf());
+  CHECK(tree.nodes().size() == 1);
+  CHECK(tree.nodes()[kRoot].is_leaf());
   tree.extend(points, 2, work, stop);
   const Node& root = tree.nodes()[kRoot];
-  CHECK(tree.nodes().size() == 3 && !root.is_leaf());
-  CHECK(root.split_location >= 0.0f && root.split_location < 1.0f);
-  CHECK(tree.nodes()[root.left].first_point == 0 && tree.nodes()[root.right()].first_point == 1);
+  CHECK(tree.nodes().size() == 3);
+  CHECK(!root.is_leaf());
+  CHECK(root.split_location >= 0.0f);
+  CHECK(root.split_location < 1.0f);
+  CHECK(tree.nodes()[root.left].first_point == 0);
+  CHECK(tree.nodes()[root.right()].first_point == 1);
 
-  // At a training point the leaf answers for sure, because its duration is infinite. Far away the point branches off
-  // at once: uniform.
+  // At a training point the prediction is certain, because the duration of its leaf is infinite. A point far away
+  // branches off at the root: its prediction is uniform.
   const std::vector<float> rows{0.0f, 1e30f};
   std::vector<double> p(2 * LabelWalk::width(2), 0.0);
   LabelWalk walk;
   walk.add_predictions(std::span(&tree, 1), points, {rows.data(), 2}, 2, p.data(), [](std::size_t) {});
   LabelWalk::finish(p, 2, 1.0);
-  CHECK(p.size() == 4 && p[0] == 1.0 && p[1] == 0.0);
-  CHECK(std::abs(p[2] - 0.5) < 1e-12 && std::abs(p[3] - 0.5) < 1e-12);
+  REQUIRE(p.size() == 4);
+  CHECK(p[0] == 1.0);
+  CHECK(p[1] == 0.0);
+  CHECK(std::abs(p[2] - 0.5) < 1e-12);
+  CHECK(std::abs(p[3] - 0.5) < 1e-12);
   CHECK(find_leaf(tree.nodes(), rows.data()) == root.left);
 }
 
-// A way of a set of rows is what each row alone would go: the steps to its leaf, and the rates of all boxes on it.
-void test_ways() {
+// A path has the steps to the leaf of its row and the separation rates of all boxes on it.
+TEST_CASE("the path of each row in a set is the path of the row alone") {
   const auto points = random_points(500, 40, 3), queries = random_points(100, 40, 3);
   StopSignal signal({});
   StopProbe stop(signal, true);
@@ -265,7 +273,8 @@ void test_ways() {
     NodeIndex j = kRoot;
     double birth_time = 0.0;
     for (std::size_t k = 0; k < way.steps.size(); ++k) {
-      CHECK(way.steps[k].node == j && way.steps[k].duration == tree.nodes().split_time(j) - birth_time);
+      CHECK(way.steps[k].node == j);
+      CHECK(way.steps[k].duration == tree.nodes().split_time(j) - birth_time);
       const double rate = separation_rate(measure->weights.data(), tree.box(j, points, buffer), row, 40);
       CHECK((rate > 0.0) == (k >= way.first_outside));
       if (k >= way.first_outside) CHECK(std::abs(way.separation_rates[k] - rate) < 1e-14 * rate);
@@ -275,11 +284,11 @@ void test_ways() {
     CHECK(tree.nodes()[j].is_leaf());
     n_outside += way.steps.size() - way.first_outside;
   });
-  CHECK(n_ways == 100 && n_outside > 300);
+  CHECK(n_ways == 100);
+  CHECK(n_outside > 300);
 }
 
-// Sets of one, side by side: the same tree as in calls of their own.
-void test_one_by_one_is_one_by_one() {
+TEST_CASE("extending one by one gives the tree of separate calls") {
   const auto points = random_points(300, 3, 2);
   StopSignal signal({});
   StopProbe stop(signal, true);
@@ -291,7 +300,8 @@ void test_one_by_one_is_one_by_one() {
   together.extend_one_by_one(points, 300, work, stop);
   for (std::size_t end = 21; end <= 300; ++end) alone.extend(points, end, work, stop);
   CHECK(together.rng().state() == alone.rng().state());
-  CHECK(together.nodes().size() == alone.nodes().size() && together.nodes().size() > 100);
+  CHECK(together.nodes().size() == alone.nodes().size());
+  CHECK(together.nodes().size() > 100);
   for (std::size_t i = 0; i < alone.nodes().size(); ++i) {
     const NodeIndex j = static_cast<NodeIndex>(i);
     CHECK(together.nodes().split_time(j) == alone.nodes().split_time(j));
@@ -299,7 +309,7 @@ void test_one_by_one_is_one_by_one() {
   }
 }
 
-void test_a_stopped_growth_leaves_the_tree() {
+TEST_CASE("growth that is stopped leaves the tree unchanged") {
   const auto points = random_points(200'000, 4, 3);
   Workspace work;
   LabelTree tree = new_tree(4);
@@ -312,13 +322,14 @@ void test_a_stopped_growth_leaves_the_tree() {
   signal.stop();
   StopProbe stop(signal, true);
   const Columns all(points, points.size());
-  CHECK_THROWS(tree.grow(points, all, measure_of({2.0, 1.0, 1.0, 1.0}, 50.0), work, stop), Interrupted);
-  CHECK(tree.n_points() == 100 && tree.measure().weights[0] == 1.0);
+  CHECK_THROWS_AS(tree.grow(points, all, measure_of({2.0, 1.0, 1.0, 1.0}, 50.0), work, stop), Interrupted);
+  CHECK(tree.n_points() == 100);
+  CHECK(tree.measure().weights[0] == 1.0);
   check_invariants(tree, points, 2);
 }
 
-void test_a_stopped_unpausing_empties_the_tree() {
-  // A giant leaf of one label, cut up by one point of another.
+TEST_CASE("cutting a paused leaf that is stopped empties the tree") {
+  // A leaf of millions of points with one label; one point of another label makes the tree cut it.
   const std::size_t n = 4'200'000;
   Rng rng(3, 3);
   std::vector<float> rows(4 * n);
@@ -334,25 +345,27 @@ void test_a_stopped_unpausing_empties_the_tree() {
   tree.grow(points, Columns(points, n - 1), measure_of({1.0, 1.0, 1.0, 1.0}, 40.0), work, stop);
   CHECK(tree.nodes().size() == 1);
   signal.stop();
-  CHECK_THROWS(tree.extend(points, n, work, stop), Interrupted);
-  CHECK(tree.empty() && tree.n_points() == 0);
+  CHECK_THROWS_AS(tree.extend(points, n, work, stop), Interrupted);
+  CHECK(tree.empty());
+  CHECK(tree.n_points() == 0);
   check_invariants(tree, points, 2);
 }
 
-void test_discounts() {
+TEST_CASE("discounts and separated masses are accurate over the whole range of rates") {
   CHECK(discount_of(0.0, kInfinity) == 1.0);
   CHECK(discount_of(5.0, kInfinity) == 0.0);
   CHECK(discount_of(5.0, 0.0) == 1.0);
-  // Without a discount all mass goes on to the parent; without an end, eta / (eta + gamma) of it.
+  // With discount rate 0 all mass goes to the parent; with infinite duration, eta / (eta + gamma) of it.
   CHECK(Separated(1.0, 0.0, 1.0, 0.0, 1.0).here == 0.0);
   CHECK(std::abs(Separated(1.0, 3.0, 1.0, 0.0, 0.0).to_parent - 0.25) < 1e-15);
-  // Where products of rate and duration underflow, and where they overflow.
+  // Rates and durations whose products underflow or overflow.
   for (const double eta : {1e-300, 1e-110, 1.0, 1e100, 1e240}) {
     for (const double gamma : {0.0, 1e-300, 1.0, 1e100, 1e300}) {
       for (const double duration : {1e-320, 1e-200, 1e-100, 1.0, 1e200, kInfinity}) {
         const double left = std::exp(-eta * duration);
         const Separated separated(eta, gamma, 1.0, left, discount_of(gamma, duration));
-        CHECK(separated.here >= 0.0 && separated.to_parent >= 0.0);
+        CHECK(separated.here >= 0.0);
+        CHECK(separated.to_parent >= 0.0);
         CHECK(std::abs(separated.here + separated.to_parent - (1.0 - left)) < 1e-15);
       }
     }
@@ -369,19 +382,3 @@ void test_discounts() {
 }
 
 }  // namespace
-
-int main() {
-  test_growing_keeps_the_invariants();
-  test_forgetting_keeps_the_invariants();
-  test_forgetting_numbers_keeps_the_invariants();
-  test_a_stopped_forgetting_empties_the_tree();
-  test_forgetting_has_the_law_of_never_having_seen();
-  test_closing_ranks();
-  test_two_points_by_hand();
-  test_ways();
-  test_one_by_one_is_one_by_one();
-  test_a_stopped_growth_leaves_the_tree();
-  test_a_stopped_unpausing_empties_the_tree();
-  test_discounts();
-  return testing::finish();
-}

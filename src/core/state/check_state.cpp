@@ -1,0 +1,201 @@
+#include "state/check_state.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+
+#include "numbers/trend.hpp"
+#include "state/require.hpp"
+
+namespace onlineforest {
+
+namespace {
+
+constexpr std::size_t kMostMeasures = 16;  // far more than interrupted calls leave behind
+
+// A number that an array of the state holds per measure.
+struct MeasureNumber {
+  const char* name;
+  double value;
+
+  void require_between(double lowest, double highest) const {
+    require_state(value >= lowest && value <= highest, name, " is ", value, ", outside [", lowest, ", ", highest, "]");
+  }
+
+  void require_equal(const char* option, double expected) const {
+    require_state(value == expected, name, " is ", value, ", but ", option, " is ", expected);
+  }
+};
+
+void check_prior(const LabelPrior& prior, const LabelOptions& options) {
+  const MeasureNumber leaf_discount{"measures.leaf_discount", prior.leaf_discount};
+  leaf_discount.require_between(0.0, 1.0);
+  if (!options.learns_leaf_discount) leaf_discount.require_equal("options.leaf_discount", options.leaf_discount);
+}
+
+// Knots and heights of the features follow each other; `ends` says where those of each feature end.
+void check_knots(const Trend& trend, double largest) {
+  std::int32_t begin = 0;
+  for (std::size_t d = 0; d < trend.ends.size(); ++d) {
+    const std::int32_t end = trend.ends[d];
+    require_state(end >= begin && static_cast<std::size_t>(end) <= trend.knots.size(),
+                  "measures.trend_ends of feature ", d, " is ", end, ", outside [", begin, ", ", trend.knots.size(),
+                  "]");
+    require_state(static_cast<std::size_t>(end - begin) <= kMostKnots, "the trend has ", end - begin,
+                  " knots of feature ", d, ", at most ", kMostKnots, " are possible");
+    for (std::int32_t k = begin; k < end; ++k) {
+      const std::size_t i = static_cast<std::size_t>(k);
+      require_state(std::isfinite(trend.knots[i]), "measures.trend_knots[", k, "] is ", trend.knots[i],
+                    ", which is not finite");
+      require_state(std::abs(trend.heights[i]) <= largest, "measures.trend_heights[", k, "] is ", trend.heights[i],
+                    ", outside [", -largest, ", ", largest, "]");
+      if (k > begin) {
+        require_state(trend.knots[i - 1] < trend.knots[i], "measures.trend_knots of feature ", d,
+                      " do not increase: ", trend.knots[i - 1], " comes before ", trend.knots[i]);
+      }
+    }
+    begin = end;
+  }
+  require_state(static_cast<std::size_t>(begin) == trend.knots.size(), "measures.trend_ends ends at ", begin,
+                ", but the trend has ", trend.knots.size(), " knots");
+}
+
+void check_prior(const GaussianPrior& prior, const GaussianOptions& options) {
+  const std::size_t n_features = options.n_features;
+  constexpr double largest = 1e10 * kLargestValue;  // of numbers computed from values
+  const Trend& trend = prior.trend;
+  const MeasureNumber noise{"measures.noise", prior.noise};
+  noise.require_between(kLeastNoise, 1.0);
+  if (!options.learns_noise) noise.require_equal("options.noise", options.noise);
+  require_state(options.has_trend || trend.is_constant(), "measures.trend_ends has ", trend.ends.size(),
+                " entries, but options.has_trend is 0");
+  MeasureNumber{"measures.scale", prior.scale}.require_between(0.0, largest);
+  MeasureNumber{"measures.intercept", trend.intercept}.require_between(-largest, largest);
+  MeasureNumber{"measures.trend_variance", prior.trend_variance}.require_between(0.0, kLargestTrendVariance);
+  require_state(trend.is_constant() || trend.ends.size() == n_features, "measures.trend_ends has ", trend.ends.size(),
+                " entries, the forest has ", n_features, " features");
+  require_state(trend.heights.size() == trend.knots.size(), "measures.trend_heights has ", trend.heights.size(),
+                " entries, measures.trend_knots has ", trend.knots.size());
+  require_state(trend.knots.size() <= kTrendColumns + n_features, "the trend has ", trend.knots.size(),
+                " knots, at most ", kTrendColumns + n_features, " are possible");
+  check_knots(trend, largest);
+}
+
+void check_weights(const std::vector<double>& weights, const ForestOptions& options) {
+  require_state(weights.size() == options.n_features, "measures.weights has ", weights.size(),
+                " entries, the forest has ", options.n_features, " features");
+  const bool are_unit = options.weight_rule == WeightRule::kUnit;
+  const bool are_given = are_unit || options.weight_rule == WeightRule::kFixed;
+  require_state(!are_given || are_unit || options.weights.size() == weights.size(), "options.weights has ",
+                options.weights.size(), " entries, the forest has ", options.n_features, " features");
+  for (std::size_t d = 0; d < weights.size(); ++d) {
+    require_state(weights[d] >= 0.0 && weights[d] <= kLargestWeight, "measures.weights of feature ", d, " is ",
+                  weights[d], ", outside [0, ", kLargestWeight, "]");
+    if (!are_given) continue;
+    const double given = are_unit ? 1.0 : options.weights[d];
+    require_state(weights[d] == given, "measures.weights of feature ", d, " is ", weights[d],
+                  ", but the options give it the weight ", given);
+  }
+}
+
+template <class Forest>
+void check_points(const ForestState<Forest>& state) {
+  constexpr std::size_t most_features = std::numeric_limits<std::int32_t>::max();
+  const std::size_t n_features = state.options.n_features, n_points = state.values.size();
+  require_state(n_features <= most_features, "options.n_features is ", n_features, ", at most ", most_features,
+                " are possible");
+  require_state(n_points <= Forest::Points::kMostPoints, "values has ", n_points, " entries, at most ",
+                Forest::Points::kMostPoints, " points are possible");
+  require_state(state.rows.size() == n_points * n_features, "rows has ", state.rows.size(), " numbers, ", n_points,
+                " points with ", n_features, " features need ", n_points * n_features);
+  const auto bad = std::ranges::find_if_not(state.rows, [](float x) { return std::isfinite(x); });
+  if (bad != state.rows.end()) {
+    const std::size_t at = static_cast<std::size_t>(bad - state.rows.begin());
+    fail_state("rows has the value ", *bad, " at point ", at / n_features, ", feature ", at % n_features,
+               ", which is not finite");
+  }
+  require_state(MissingCells::are_sound(state.missing_features, state.missing_words, n_points, n_features),
+                "missing.features (", state.missing_features.size(), " entries) and missing.words (",
+                state.missing_words.size(), " entries) do not fit ", n_points, " points with ", n_features,
+                " features");
+  require_state(state.serials.size() == n_points, "serials has ", state.serials.size(), " entries, there are ",
+                n_points, " points");
+}
+
+template <class Forest>
+void check_schedule(const ForestState<Forest>& state) {
+  const MeasureSchedule::State& schedule = state.schedule;
+  require_state(schedule.computed_from <= state.n_seen, "schedule.computed_from is ", schedule.computed_from,
+                ", n_seen is ", state.n_seen);
+  require_state(schedule.n_since <= state.n_seen, "schedule.n_since is ", schedule.n_since, ", n_seen is ",
+                state.n_seen);
+  const std::size_t n_measures = state.measures.size();
+  // A first call that was stopped while it learned the measure has stored points, but has no measure yet.
+  if (state.measure == kNoMeasure) {
+    require_state(schedule.computed_from == 0 && schedule.n_refreshes == 0 && n_measures == 0,
+                  "the forest has no measure, but schedule.computed_from is ", schedule.computed_from,
+                  ", schedule.n_refreshes is ", schedule.n_refreshes, " and there are ", n_measures, " measures");
+  } else {
+    require_state(!state.values.empty(), "the forest has measure ", state.measure, ", but no points");
+  }
+  require_state(n_measures <= kMostMeasures, "there are ", n_measures, " measures, at most ", kMostMeasures,
+                " are possible");
+}
+
+// All but the nodes themselves.
+void check_tree(const TreeState& tree, std::size_t index, std::size_t n_points, std::size_t n_measures) {
+  const std::size_t n = tree.left.size();
+  require_state(std::ranges::any_of(tree.rng, [](std::uint64_t word) { return word != 0; }), "tree ", index,
+                ": rng is all zero");
+  const auto require_length = [&](const char* name, std::size_t length) {
+    require_state(length == n, "tree ", index, ": ", name, " has ", length, " entries, left has ", n);
+  };
+  require_length("right", tree.right.size());
+  require_length("split_dimension", tree.split_dimension.size());
+  require_length("split_location", tree.split_location.size());
+  require_length("split_time", tree.split_time.size());
+  require_state(tree.next_point.size() <= n_points, "tree ", index, ": next_point has ", tree.next_point.size(),
+                " entries, there are ", n_points, " points");
+  if (n == 0) {
+    require_state(tree.next_point.empty() && tree.measure == kNoMeasure, "tree ", index, " has no nodes, but has ",
+                  tree.next_point.size(), " points and measure ", tree.measure);
+  } else {
+    require_state(tree.measure >= 0 && static_cast<std::size_t>(tree.measure) < n_measures, "tree ", index,
+                  ": measure ", tree.measure, " is outside [0, ", n_measures, ")");
+  }
+}
+
+}  // namespace
+
+template <class Forest>
+TreesOfMeasures check_state(const ForestState<Forest>& state) {
+  const std::size_t n_measures = state.measures.size(), n_trees = state.options.trees_held().size();
+  require_state(state.trees.size() == n_trees, "the state has ", state.trees.size(), " trees, the options say ",
+                n_trees);
+  check_points(state);
+  check_schedule(state);
+  require_state(
+      state.measure == kNoMeasure || (state.measure >= 0 && static_cast<std::size_t>(state.measure) < n_measures),
+      "the forest's measure ", state.measure, " is outside [0, ", n_measures, ")");
+  TreesOfMeasures trees_of(n_measures);
+  for (std::size_t i = 0; i < state.trees.size(); ++i) {
+    const TreeState& tree = state.trees[i];
+    check_tree(tree, i, state.values.size(), n_measures);
+    if (tree.measure != kNoMeasure) trees_of[static_cast<std::size_t>(tree.measure)].push_back(i);
+  }
+  for (std::size_t i = 0; i < n_measures; ++i) {
+    const auto& measure = state.measures[i];
+    require_state(!trees_of[i].empty() || state.measure == static_cast<MeasureIndex>(i), "measure ", i,
+                  " is used neither by the forest nor by a tree");
+    check_weights(measure.weights, state.options);
+    MeasureNumber{"measures.discount_rate", measure.discount_rate}.require_between(0.0, kLargestDiscountRate);
+    check_prior(measure.prior, state.options);
+  }
+  return trees_of;
+}
+
+template TreesOfMeasures check_state(const ForestState<LabelForest>&);
+template TreesOfMeasures check_state(const ForestState<GaussianForest>&);
+
+}  // namespace onlineforest
