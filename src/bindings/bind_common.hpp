@@ -112,8 +112,7 @@ std::unique_ptr<Forest> from_state(const nb::dict& dict, std::size_t n_threads, 
     state.options.n_trees = n_trees;
     state.options.held = TreeRange{first_tree, first_tree + state.trees.size()};
   }
-  const RestoreOptions options{n_threads, max_bytes, signal_arrived};
-  return run([&] { return Archive<Forest>::restore(state, options); });
+  return run(n_threads, [&](const Call& call) { return Archive<Forest>::restore(state, call, max_bytes); });
 }
 
 // The indices of rows that are not stored; if there are any, nothing was forgotten.
@@ -204,7 +203,7 @@ nb::class_<Forest> bind_common(nb::module_& module, const char* name, const char
       .def("check_invariants", [](const Forest& self) { run([&] { check_invariants(self); }); })
       .def("get_state",
            [](const Forest& self) {
-             return state_to_dict(run([&] { return Archive<Forest>::save(self, signal_arrived); }));
+             return state_to_dict(run(1, [&](const Call& call) { return Archive<Forest>::save(self, call); }));
            })
       .def_static("from_state", &from_state<Forest>, "state"_a, "n_threads"_a = 1,
                   "max_bytes"_a = std::numeric_limits<std::size_t>::max(), nb::kw_only(), "n_trees"_a = 0,

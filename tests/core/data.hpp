@@ -20,13 +20,13 @@ struct Data {
 // `n_classes` counts the labels of the data; the forest may know more.
 inline void learn(LabelForest& forest, const Data<Label>& data, std::int32_t n_classes, std::size_t n_threads = 1,
                   const StopRequested& requested = {}) {
-  forest.learn(data.rows, data.values, std::max(forest.n_classes(), n_classes), n_threads, requested);
+  forest.learn(data.rows, data.values, std::max(forest.n_classes(), n_classes), Call(n_threads, requested));
 }
 
 // Numbers have no classes: `n_classes` is ignored.
 inline void learn(GaussianForest& forest, const Data<double>& data, std::int32_t /*n_classes*/,
                   std::size_t n_threads = 1, const StopRequested& requested = {}) {
-  forest.learn(data.rows, data.values, n_threads, requested);
+  forest.learn(data.rows, data.values, Call(n_threads, requested));
 }
 
 }  // namespace onlineforest::testing

@@ -38,7 +38,7 @@ void expect(bool ok, const char* what) {
 
 template <class Forest>
 std::unique_ptr<Forest> restore(const ForestState<Forest>& state) {
-  return Archive<Forest>::restore(state, {1, kMostBytes, {}});
+  return Archive<Forest>::restore(state, Call(), kMostBytes);
 }
 
 template <class Forest>
@@ -86,7 +86,7 @@ std::vector<float> some_rows(const Forest& forest) {
 
 void check_predictions(const LabelForest& forest) {
   const std::size_t n_classes = static_cast<std::size_t>(forest.n_classes());
-  const std::vector<double> predicted = forest.predict(some_rows(forest), 1);
+  const std::vector<double> predicted = forest.predict(some_rows(forest), Call(1));
   for (std::size_t i = 0; i < predicted.size(); i += n_classes) {
     double sum = 0.0;
     for (const double p : std::span(predicted).subspan(i, n_classes)) {
@@ -101,13 +101,13 @@ void check_predictions(const GaussianForest& forest) {
   if (forest.n_points() == 0) return;
   const std::vector<float> rows = some_rows(forest);
   const std::vector<double> levels{0.01, 0.5, 0.99}, values(rows.size() / forest.options().n_features, 1.0);
-  const std::vector<double> predicted = forest.predict(rows, 1);
+  const std::vector<double> predicted = forest.predict(rows, Call(1));
   for (std::size_t i = 0; i < predicted.size(); i += 2) {
     expect(std::isfinite(predicted[i]), "means are finite");
     expect(predicted[i + 1] >= 0.0 && std::isfinite(predicted[i + 1]), "standard deviations are finite and at least 0");
   }
-  for (const double x : forest.quantiles(rows, levels, 1)) expect(std::isfinite(x), "quantiles are finite");
-  for (const double density : forest.log_density(rows, values, 1))
+  for (const double x : forest.quantiles(rows, levels, Call(1))) expect(std::isfinite(x), "quantiles are finite");
+  for (const double density : forest.log_density(rows, values, Call(1)))
     expect(!std::isnan(density), "log densities are not NaN");
 }
 
@@ -115,13 +115,13 @@ void learn(LabelForest& forest, const std::vector<float>& rows, bool one_by_one)
   const std::int32_t n_classes = std::max(forest.n_classes(), 2);
   std::vector<Label> labels(rows.size() / forest.options().n_features);
   for (std::size_t i = 0; i < labels.size(); ++i) labels[i] = i % 2 == 0 ? 0 : n_classes - 1;
-  forest.learn(rows, labels, n_classes, 1, {}, one_by_one);
+  forest.learn(rows, labels, n_classes, Call(), one_by_one);
 }
 
 void learn(GaussianForest& forest, const std::vector<float>& rows, bool one_by_one) {
   std::vector<double> values(rows.size() / forest.options().n_features);
   for (std::size_t i = 0; i < values.size(); ++i) values[i] = i % 2 == 0 ? 1.0 : 1e6;
-  forest.learn(rows, values, 1, {}, one_by_one);
+  forest.learn(rows, values, Call(), one_by_one);
 }
 
 // Learns a batch, learns it again one by one, forgets one point. Calls check() after each step.
@@ -133,7 +133,7 @@ void use(Forest& forest, Check check) {
     check();
   }
   const std::vector<Serial> serials = forest.serials();
-  if (!serials.empty()) forest.forget(std::span(&serials[serials.size() / 2], 1), 1);
+  if (!serials.empty()) forest.forget(std::span(&serials[serials.size() / 2], 1), Call(1));
   check();
 }
 

@@ -100,7 +100,7 @@ class Corpus {
     Data<Value> gaps = data(options, 15, 1);
     for (std::size_t i = 0; i < gaps.rows.size(); i += 4) gaps.rows[i] = std::numeric_limits<float>::quiet_NaN();
     learn(forest, gaps, kClasses);
-    forest.forget(std::vector<Serial>{3}, 1);
+    forest.forget(std::vector<Serial>{3}, Call(1));
     write("missing", Archive<Forest>::save(forest));
   }
 
@@ -118,9 +118,9 @@ class Corpus {
     const Options options = next_options();
     Forest forest(options);
     learn(forest, data(options, 25, 1), kClasses);
-    forest.forget(std::vector<Serial>{0, 7, 24}, 1);
+    forest.forget(std::vector<Serial>{0, 7, 24}, Call(1));
     write("forgotten", Archive<Forest>::save(forest));
-    forest.keep_latest(0, 1);
+    forest.keep_latest(0, Call(1));
     write("all_forgotten", Archive<Forest>::save(forest));
   }
 

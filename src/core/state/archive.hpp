@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/allowance.hpp"
+#include "base/call.hpp"
 #include "labels/label_forest.hpp"
 #include "numbers/gaussian_forest.hpp"
 
@@ -54,23 +55,18 @@ struct ForestState {
   std::vector<TreeState> trees;
 };
 
-struct RestoreOptions {
-  std::size_t n_threads = 1;
-  std::size_t max_bytes = std::numeric_limits<std::size_t>::max();  // of the restored forest, roughly
-  StopRequested requested;
-};
-
 template <class Forest>
 class Archive {
  public:
   using State = ForestState<Forest>;
 
-  static State save(const Forest& forest, const StopRequested& requested = {});
+  static State save(const Forest& forest, const Call& call = Call());
 
   // The restored forest learns on exactly as the saved one would. Any arrays are safe input: throws
   // std::invalid_argument that names the array, the value and the bound if they are not the state of a forest, and
   // TooLarge if the forest would need more than max_bytes. Takes time and memory in proportion to the forest.
-  static std::unique_ptr<Forest> restore(const State& state, const RestoreOptions& options = {});
+  static std::unique_ptr<Forest> restore(const State& state, const Call& call = Call(),
+                                         std::size_t max_bytes = std::numeric_limits<std::size_t>::max());
 
  private:
   using TargetTree = typename Forest::TargetTree;

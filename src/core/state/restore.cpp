@@ -2,7 +2,7 @@
 #include <stdexcept>
 
 #include "base/allowance.hpp"
-#include "base/parallel.hpp"
+#include "base/call.hpp"
 #include "state/archive.hpp"
 #include "state/check_state.hpp"
 #include "state/require.hpp"
@@ -31,17 +31,16 @@ void set_expected(const GaussianPrior& prior, PointStore<double>& points) {
 }  // namespace
 
 template <class Forest>
-std::unique_ptr<Forest> Archive<Forest>::restore(const State& state, const RestoreOptions& options) {
+std::unique_ptr<Forest> Archive<Forest>::restore(const State& state, const Call& call, std::size_t max_bytes) {
   const TreesOfMeasures trees_of = check_state(state);
-  Allowance memory(options.max_bytes);
+  Allowance memory(max_bytes);
   std::unique_ptr<Forest> forest = restore_points(state, memory);
-  StopSignal signal(options.requested);
   const auto restore_trees = [&](std::size_t index) {
     const MeasureState<Prior>& saved = state.measures[index];
     const auto measure = std::make_shared<const MeasureWith<Prior>>(saved.weights, saved.discount_rate, saved.prior);
     set_expected(measure->prior, forest->points_);
     const std::vector<std::size_t>& trees = trees_of[index];
-    parallel_for(trees.size(), options.n_threads, signal, [&] {
+    call.parallel_for(trees.size(), [&] {
       return [&](std::size_t i, StopProbe& stop) {
         TreeBuilder(state.trees[trees[i]], trees[i], *forest, measure).build(memory, stop);
       };
@@ -76,7 +75,7 @@ std::unique_ptr<Forest> Archive<Forest>::restore_points(const State& state, Allo
   return forest;
 }
 
-template std::unique_ptr<LabelForest> Archive<LabelForest>::restore(const State&, const RestoreOptions&);
-template std::unique_ptr<GaussianForest> Archive<GaussianForest>::restore(const State&, const RestoreOptions&);
+template std::unique_ptr<LabelForest> Archive<LabelForest>::restore(const State&, const Call&, std::size_t);
+template std::unique_ptr<GaussianForest> Archive<GaussianForest>::restore(const State&, const Call&, std::size_t);
 
 }  // namespace onlineforest

@@ -33,10 +33,9 @@ class MeasureIndices {
 }  // namespace
 
 template <class Forest>
-ForestState<Forest> Archive<Forest>::save(const Forest& forest, const StopRequested& requested) {
+ForestState<Forest> Archive<Forest>::save(const Forest& forest, const Call& call) {
   return forest.read([&](const auto&) {
-    StopSignal signal(requested);
-    StopProbe stop(signal, true);
+    StopProbe stop = call.probe();
     State state;
     state.options = forest.options();
     state.extra = forest.extra();
@@ -82,7 +81,7 @@ TreeState Archive<Forest>::save_tree(const TargetTree& tree) {
   return state;
 }
 
-template ForestState<LabelForest> Archive<LabelForest>::save(const LabelForest&, const StopRequested&);
-template ForestState<GaussianForest> Archive<GaussianForest>::save(const GaussianForest&, const StopRequested&);
+template ForestState<LabelForest> Archive<LabelForest>::save(const LabelForest&, const Call&);
+template ForestState<GaussianForest> Archive<GaussianForest>::save(const GaussianForest&, const Call&);
 
 }  // namespace onlineforest

@@ -37,9 +37,8 @@ TEST_CASE("every tree is added once to every row, with any number of threads") {
     for (const std::size_t n_rows : {0, 1, 2, 65, 20'000}) {
       std::vector<double> first;
       for (const std::size_t n_threads : {1, 2, 5}) {
-        StopSignal signal({});
         const std::vector<double> sums = sum_over_trees(
-            {n_rows, n_trees, 2}, n_threads, signal, [] { return 0; },
+            {n_rows, n_trees, 2}, Call(n_threads), [] { return 0; },
             [](std::size_t begin, std::size_t end, Piece piece, int, double* to, StopProbe&) {
               for (std::size_t t = begin; t < end; ++t) {
                 for (std::size_t i = 0; i < piece.size(); ++i) {
@@ -125,12 +124,11 @@ TEST_CASE("the terms of all shards add up to the sums of the whole, to the bit")
       for (std::size_t i = 0; i < width * piece.size(); ++i) to[i] += number_of(t, width * piece.begin + i);
     }
   };
-  StopSignal signal({});
   std::size_t n_plain_differ = 0, n_sums_of_shards_differ = 0;
   for (const std::size_t n_rows : {0, 1, 150}) {
     for (const std::size_t n_trees : {1, 3, 4, 9, 37, 60}) {
       const SumShape shape{n_rows, n_trees, width};
-      const std::vector<double> whole = sum_over_trees(shape, 1, signal, make_state, add_trees);
+      const std::vector<double> whole = sum_over_trees(shape, Call(1), make_state, add_trees);
       std::vector<double> plain(n_rows * width);
       for (std::size_t t = 0; t < n_trees; ++t) {
         for (std::size_t i = 0; i < plain.size(); ++i) plain[i] += number_of(t, i);
@@ -143,7 +141,7 @@ TEST_CASE("the terms of all shards add up to the sums of the whole, to the bit")
         std::vector<double> sums_of_shards(n_rows * width);
         for (const TreeRange& shard : shards) {
           const std::vector<Term> own = terms_of(shard, n_trees);
-          of_shards.push_back(sum_by_term(own, shape, shards.size() % 3 + 1, signal, make_state, add_trees));
+          of_shards.push_back(sum_by_term(own, shape, Call(shards.size() % 3 + 1), make_state, add_trees));
           CHECK(of_shards.back().size() == own.size() * n_rows * width);
           for (std::size_t i = 0; i < own.size(); ++i) {
             numbers.push_back(of_shards.back().data() + i * n_rows * width);

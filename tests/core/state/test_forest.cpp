@@ -48,50 +48,50 @@ TEST_CASE_TEMPLATE("the number of threads and restoring do not change prediction
   learn(many, second, kClasses, 3);
   learn(*resumed, second, kClasses, 2);
   for (const Forest* forest : {&one, &many, resumed.get()}) check_invariants(*forest);
-  const auto expected = one.predict(first.rows, 1);
-  CHECK(many.predict(first.rows, 3) == expected);
-  CHECK(resumed->predict(first.rows, 2) == expected);
-  CHECK(one.apply(first.rows, 1) == many.apply(first.rows, 2));
+  const auto expected = one.predict(first.rows, Call(1));
+  CHECK(many.predict(first.rows, Call(3)) == expected);
+  CHECK(resumed->predict(first.rows, Call(2)) == expected);
+  CHECK(one.apply(first.rows, Call(1)) == many.apply(first.rows, Call(2)));
 }
 
 TEST_CASE("rejected calls leave a forest of labels unchanged") {
   const auto data = random_data<Label>(50, 2, 3, 1);
   LabelForest forest(options_for<LabelForest>(2));
-  forest.learn(data.rows, data.values, 3, 1);
-  const auto before = forest.predict(data.rows, 1);
+  forest.learn(data.rows, data.values, 3, Call(1));
+  const auto before = forest.predict(data.rows, Call(1));
   const std::vector<float> row{0.5f, 0.5f}, short_row{0.5f};
   const std::vector<Label> label{2}, negative{-1}, too_large{3};
-  CHECK_THROWS_AS(forest.learn(short_row, label, 3, 1), std::invalid_argument);
-  CHECK_THROWS_AS(forest.learn(row, negative, 3, 1), std::invalid_argument);
-  CHECK_THROWS_AS(forest.learn(row, too_large, 3, 1), std::invalid_argument);
-  CHECK_THROWS_AS(forest.learn(row, label, 2, 1), std::invalid_argument);
-  CHECK_THROWS_AS(forest.predict(short_row, 1), std::invalid_argument);
+  CHECK_THROWS_AS(forest.learn(short_row, label, 3, Call(1)), std::invalid_argument);
+  CHECK_THROWS_AS(forest.learn(row, negative, 3, Call(1)), std::invalid_argument);
+  CHECK_THROWS_AS(forest.learn(row, too_large, 3, Call(1)), std::invalid_argument);
+  CHECK_THROWS_AS(forest.learn(row, label, 2, Call(1)), std::invalid_argument);
+  CHECK_THROWS_AS(forest.predict(short_row, Call(1)), std::invalid_argument);
   CHECK_THROWS_AS(tree_arrays(forest, 7), std::out_of_range);
-  CHECK(forest.predict(data.rows, 1) == before);
+  CHECK(forest.predict(data.rows, Call(1)) == before);
   CHECK(forest.n_points() == 50);
 }
 
 TEST_CASE("rejected calls leave a forest of numbers unchanged") {
   const auto data = random_data<double>(50, 2, 3, 1);
   GaussianForest forest(options_for<GaussianForest>(2));
-  CHECK_THROWS_AS(forest.predict(data.rows, 1), std::invalid_argument);  // no points
-  forest.learn(data.rows, data.values, 1);
-  const auto before = forest.predict(data.rows, 1);
+  CHECK_THROWS_AS(forest.predict(data.rows, Call(1)), std::invalid_argument);  // no points
+  forest.learn(data.rows, data.values, Call(1));
+  const auto before = forest.predict(data.rows, Call(1));
   const std::vector<float> row{0.5f, 0.5f}, short_row{0.5f};
   const std::vector<double> value{2.0}, two{1.0, 2.0};
-  CHECK_THROWS_AS(forest.learn(short_row, value, 1), std::invalid_argument);
-  CHECK_THROWS_AS(forest.learn(row, two, 1), std::invalid_argument);
+  CHECK_THROWS_AS(forest.learn(short_row, value, Call(1)), std::invalid_argument);
+  CHECK_THROWS_AS(forest.learn(row, two, Call(1)), std::invalid_argument);
   for (const double bad : {std::nan(""), kInfinity, -kInfinity, 1e151}) {
-    CHECK_THROWS_AS(forest.learn(row, std::vector<double>{bad}, 1), std::invalid_argument);
+    CHECK_THROWS_AS(forest.learn(row, std::vector<double>{bad}, Call(1)), std::invalid_argument);
   }
   for (const double bad : {std::nan(""), 0.0, 1.0, -0.5}) {
-    CHECK_THROWS_AS(forest.quantiles(row, std::vector<double>{bad}, 1), std::invalid_argument);
+    CHECK_THROWS_AS(forest.quantiles(row, std::vector<double>{bad}, Call(1)), std::invalid_argument);
   }
-  CHECK_THROWS_AS(forest.log_density(row, two, 1), std::invalid_argument);
-  CHECK_THROWS_AS(forest.predict_left_out(std::vector<Slot>{50}, 1), std::invalid_argument);
-  CHECK_THROWS_AS(forest.predict_left_out(std::vector<Slot>{-1}, 1), std::invalid_argument);
+  CHECK_THROWS_AS(forest.log_density(row, two, Call(1)), std::invalid_argument);
+  CHECK_THROWS_AS(forest.predict_left_out(std::vector<Slot>{50}, Call(1)), std::invalid_argument);
+  CHECK_THROWS_AS(forest.predict_left_out(std::vector<Slot>{-1}, Call(1)), std::invalid_argument);
   CHECK_THROWS_AS(tree_arrays(forest, 7), std::out_of_range);
-  CHECK(forest.predict(data.rows, 1) == before);
+  CHECK(forest.predict(data.rows, Call(1)) == before);
   CHECK(forest.n_points() == 50);
 }
 
@@ -112,11 +112,11 @@ TEST_CASE_TEMPLATE("invalid options are rejected", Forest, LabelForest, Gaussian
 
 TEST_CASE("a forest without points predicts uniform probabilities and can be saved") {
   LabelForest forest(options_for<LabelForest>(2));
-  forest.learn({}, {}, 4, 1);
-  CHECK(forest.predict(std::vector<float>{1.0f, 2.0f}, 1) == std::vector<double>(4, 0.25));
+  forest.learn({}, {}, 4, Call(1));
+  CHECK(forest.predict(std::vector<float>{1.0f, 2.0f}, Call(1)) == std::vector<double>(4, 0.25));
   check_invariants(*Archive<LabelForest>::restore(Archive<LabelForest>::save(forest)));
   GaussianForest of_numbers(options_for<GaussianForest>(2));
-  of_numbers.learn({}, {}, 1);
+  of_numbers.learn({}, {}, Call(1));
   check_invariants(*Archive<GaussianForest>::restore(Archive<GaussianForest>::save(of_numbers)));
 }
 
@@ -139,7 +139,7 @@ void try_damaged_states(DamageValue damage_value, DamageMore damage_more) {
       const auto more = random_data<typename Forest::Value>(5, 2, 3, 9);
       learn(*restored, more, kClasses, 1);
       check_invariants(*restored);
-      for (const double p : restored->predict(more.rows, 1)) CHECK(std::isfinite(p));
+      for (const double p : restored->predict(more.rows, Call(1))) CHECK(std::isfinite(p));
     } catch (const std::invalid_argument&) {
       ++n_rejected;
     }
@@ -298,38 +298,39 @@ TEST_CASE_TEMPLATE("forgetting removes exactly the named points and rejects unkn
   learn(forest, data, kClasses, 2);
   const auto row = [&](std::size_t i) { return std::span(data.rows).subspan(3 * i, 3); };
   const auto value = [&](std::size_t i) { return std::span(data.values).subspan(i, 1); };
-  const auto before = forest.predict(data.rows, 1);
-  CHECK_THROWS_AS(forest.forget(std::vector<Serial>{3, 200}, 1), std::invalid_argument);
-  CHECK_THROWS_AS(forest.forget(std::vector<Serial>{3, 3}, 1), std::invalid_argument);
+  const auto before = forest.predict(data.rows, Call(1));
+  CHECK_THROWS_AS(forest.forget(std::vector<Serial>{3, 200}, Call(1)), std::invalid_argument);
+  CHECK_THROWS_AS(forest.forget(std::vector<Serial>{3, 3}, Call(1)), std::invalid_argument);
   std::vector<float> rows(row(7).begin(), row(7).end());
   rows.insert(rows.end(), rows.begin(), rows.begin() + 3);
-  CHECK(forest.forget(rows, std::vector<Value>{data.values[7], data.values[7]}, 1) == std::vector<std::size_t>{1});
-  CHECK(forest.predict(data.rows, 1) == before);
+  CHECK(forest.forget(rows, std::vector<Value>{data.values[7], data.values[7]}, Call(1)) ==
+        std::vector<std::size_t>{1});
+  CHECK(forest.predict(data.rows, Call(1)) == before);
   CHECK(forest.n_points() == 200);
 
-  forest.forget(std::vector<Serial>{199, 0, 57}, 2);
-  CHECK(forest.forget(row(20), value(20), 2).empty());  // the older of the two equal points
+  forest.forget(std::vector<Serial>{199, 0, 57}, Call(2));
+  CHECK(forest.forget(row(20), value(20), Call(2)).empty());  // the older of the two equal points
   check_invariants(forest);
   auto serials = forest.serials();
   CHECK(serials.size() == 196);
   CHECK(forest.n_points() == 196);
   CHECK(forest.n_seen() == 200);
   for (const Serial gone : {199, 0, 57, 20}) CHECK(std::ranges::find(serials, gone) == serials.end());
-  CHECK(forest.forget(row(20), value(20), 2).empty());  // the younger one
-  CHECK(forest.forget(row(20), value(20), 2) == std::vector<std::size_t>{0});
-  CHECK(forest.forget(row(57), value(57), 2) == std::vector<std::size_t>{0});
+  CHECK(forest.forget(row(20), value(20), Call(2)).empty());  // the younger one
+  CHECK(forest.forget(row(20), value(20), Call(2)) == std::vector<std::size_t>{0});
+  CHECK(forest.forget(row(57), value(57), Call(2)) == std::vector<std::size_t>{0});
 
   const auto resumed = Archive<Forest>::restore(Archive<Forest>::save(forest));
-  for (Forest* each : {&forest, resumed.get()}) each->keep_latest(150, 1);
+  for (Forest* each : {&forest, resumed.get()}) each->keep_latest(150, Call(1));
   check_invariants(forest);
   CHECK(std::ranges::min(forest.serials()) == 47);
-  CHECK(forest.predict(data.rows, 1) == resumed->predict(data.rows, 1));
-  forest.keep_latest(10, 2);  // so few that trees are regrown
+  CHECK(forest.predict(data.rows, Call(1)) == resumed->predict(data.rows, Call(1)));
+  forest.keep_latest(10, Call(2));  // so few that trees are regrown
   check_invariants(forest);
   CHECK(forest.n_points() == 10);
   CHECK(std::ranges::min(forest.serials()) == 189);
 
-  forest.keep_latest(0, 1);
+  forest.keep_latest(0, Call(1));
   check_invariants(forest);
   CHECK(forest.n_points() == 0);
   CHECK(forest.measure().weights.empty());
@@ -338,7 +339,7 @@ TEST_CASE_TEMPLATE("forgetting removes exactly the named points and rejects unkn
   check_invariants(forest);
   CHECK(forest.n_points() == 200);
   CHECK(forest.n_seen() == 400);
-  CHECK(forest.predict(data.rows, 1) == empty->predict(data.rows, 2));
+  CHECK(forest.predict(data.rows, Call(1)) == empty->predict(data.rows, Call(2)));
 }
 
 TEST_CASE_TEMPLATE("a window keeps the latest points for any batch size and after forgetting", Forest, LabelForest,
@@ -357,7 +358,7 @@ TEST_CASE_TEMPLATE("a window keeps the latest points for any batch size and afte
     CHECK(std::ranges::min(serials) == static_cast<Serial>(n_seen - serials.size()));
   }
   const Serial last = static_cast<Serial>(n_seen) - 1;
-  forest.forget(std::vector<Serial>{last, last - 30}, 1);
+  forest.forget(std::vector<Serial>{last, last - 30}, Call(1));
   learn(forest, random_data<typename Forest::Value>(2, 3, kClasses, 5), kClasses, 1);
   CHECK(forest.n_points() == 60);
   CHECK(std::ranges::min(forest.serials()) == last - 59);  // two places were free

@@ -64,18 +64,18 @@ void learn(Forest& forest, const Data<typename Forest::Value>& data) {
   testing::learn(forest, data, kClasses);
 }
 
-Laws joined(std::span<const Laws> of_shards) {
-  std::vector<Law> rows(of_shards.front().ends.size());
-  Law law;
-  for (const Laws& laws : of_shards) {
+Mixtures joined(std::span<const Mixtures> of_shards) {
+  std::vector<RowMixture> rows(of_shards.front().ends.size());
+  RowMixture mixture;
+  for (const Mixtures& mixtures : of_shards) {
     for (std::size_t i = 0; i < rows.size(); ++i) {
-      laws.copy(i, law);
-      for (std::size_t k = 0; k < law.components.size(); ++k) {
-        rows[i].add(law.components[k], static_cast<std::size_t>(law.completion_of[k]));
+      mixtures.copy(i, mixture);
+      for (std::size_t k = 0; k < mixture.components.size(); ++k) {
+        rows[i].add(mixture.components[k], static_cast<std::size_t>(mixture.completion_of[k]));
       }
     }
   }
-  return Laws::of_rows(std::move(rows));
+  return Mixtures::of_rows(std::move(rows));
 }
 
 template <class Forest>
@@ -111,18 +111,20 @@ struct Shards {
   }
 
   std::vector<double> predict(std::span<const float> rows) const {
-    return together([&](const Forest& shard) { return shard.predict_terms(rows, 2); },
-                    [&](const Forest& shard, const TreeSums& sums) { return shard.predict_from(rows, sums); });
+    return together(
+        [&](const Forest& shard) { return shard.terms(Quantity::kPrediction, rows, Call(2)); },
+        [&](const Forest& shard, const TreeSums& sums) { return shard.finish(Quantity::kPrediction, rows, sums); });
   }
 
   std::vector<double> novelty(std::span<const float> rows) const {
-    return together([&](const Forest& shard) { return shard.novelty_terms(rows, 2); },
-                    [&](const Forest& shard, const TreeSums& sums) { return shard.novelty_from(rows, sums); });
+    return together(
+        [&](const Forest& shard) { return shard.terms(Quantity::kNovelty, rows, Call(2)); },
+        [&](const Forest& shard, const TreeSums& sums) { return shard.finish(Quantity::kNovelty, rows, sums); });
   }
 
-  Laws laws(std::span<const float> rows) const {
-    std::vector<Laws> of_shards;
-    for (const auto& shard : each) of_shards.push_back(shard->laws(rows, 2));
+  Mixtures mixtures(std::span<const float> rows) const {
+    std::vector<Mixtures> of_shards;
+    for (const auto& shard : each) of_shards.push_back(shard->mixtures(rows, Call(2)));
     return joined(of_shards);
   }
 };
@@ -131,7 +133,7 @@ void calibrate(Shards<LabelForest>&) {}
 
 // Calibrates all shards as the whole forest, if they have left-out predictions. Returns whether they have.
 bool calibrate(Shards<GaussianForest>& shards) {
-  std::vector<Laws> laws;
+  std::vector<Mixtures> mixtures;
   std::vector<double> residuals;
   for (const auto& shard : shards.each) {
     std::optional<LeftOut> left_out = shard->take_left_out();
@@ -139,12 +141,11 @@ bool calibrate(Shards<GaussianForest>& shards) {
     if (!left_out) continue;
     CHECK((residuals.empty() || residuals == left_out->residuals));
     residuals = left_out->residuals;
-    laws.push_back(std::move(left_out->laws));
+    mixtures.push_back(std::move(left_out->mixtures));
   }
-  CHECK((laws.empty() || laws.size() == shards.each.size()));
-  if (laws.empty()) return false;
-  StopSignal signal({});
-  const Calibration calibration = calibration_from({residuals, joined(laws)}, 1, signal);
+  CHECK((mixtures.empty() || mixtures.size() == shards.each.size()));
+  if (mixtures.empty()) return false;
+  const Calibration calibration = calibration_from({residuals, joined(mixtures)}, Call(1));
   for (const auto& shard : shards.each) shard->set_calibration(calibration);
   return true;
 }
@@ -153,17 +154,18 @@ void check_kind(const LabelForest&, const Shards<LabelForest>&, const Data<Label
 
 void check_kind(const GaussianForest& whole, const Shards<GaussianForest>& shards, const Data<double>& data) {
   const std::vector<double> levels{0.01, 0.5, 0.9};
-  const Laws laws = shards.laws(data.rows);
+  const Mixtures mixtures = shards.mixtures(data.rows);
   CHECK(whole.calibration().levels == shards.each.front()->calibration().levels);
-  CHECK(whole.quantiles(data.rows, levels, 1) == shards.each.front()->quantiles_from(data.rows, levels, laws, 2));
-  CHECK(whole.log_density(data.rows, data.values, 1) ==
-        shards.each.front()->log_density_from(data.rows, data.values, laws, 2));
+  CHECK(whole.quantiles(data.rows, levels, Call(1)) ==
+        shards.each.front()->quantiles(data.rows, levels, Call(2), &mixtures));
+  CHECK(whole.log_density(data.rows, data.values, Call(1)) ==
+        shards.each.front()->log_density(data.rows, data.values, Call(2), &mixtures));
 }
 
 template <class Forest>
 void check_as_whole(const Forest& whole, const Shards<Forest>& shards, const Data<typename Forest::Value>& data) {
-  CHECK(shards.predict(data.rows) == whole.predict(data.rows, 1));
-  CHECK(shards.novelty(data.rows) == whole.novelty(data.rows, 1));
+  CHECK(shards.predict(data.rows) == whole.predict(data.rows, Call(1)));
+  CHECK(shards.novelty(data.rows) == whole.novelty(data.rows, Call(1)));
   check_kind(whole, shards, data);
 }
 
@@ -195,7 +197,7 @@ TEST_CASE_TEMPLATE("shards together predict what the whole forest predicts", For
   }
   // Shards hold the trees of the whole.
   const std::size_t n = asked.values.size();
-  const auto all = whole.apply(asked.rows, 1), some = shards.each[2]->apply(asked.rows, 1);
+  const auto all = whole.apply(asked.rows, Call(1)), some = shards.each[2]->apply(asked.rows, Call(1));
   for (std::size_t i = 0; i < n; ++i) {
     for (std::size_t t = 0; t < 6; ++t) CHECK(some[6 * i + t] == all[kTrees * i + 5 + t]);
   }
@@ -219,11 +221,11 @@ TEST_CASE_TEMPLATE("sums of another length than the rows need are rejected", For
   const auto data = random_data<typename Forest::Value>(60, 1);
   Shards<Forest> shards({kTrees});
   learn(*shards.each[0], data);
-  const Terms terms = shards.each[0]->novelty_terms(data.rows, 1);
+  const Terms terms = shards.each[0]->terms(Quantity::kNovelty, data.rows, Call(1));
   for (const std::size_t n : {std::size_t{0}, terms.numbers.size() - 1, terms.numbers.size() + 1}) {
     const std::vector<double> sums(n);
-    CHECK_THROWS_AS(shards.each[0]->novelty_from(data.rows, {sums, kTrees}), std::invalid_argument);
-    CHECK_THROWS_AS(shards.each[0]->predict_from(data.rows, {sums, kTrees}), std::invalid_argument);
+    CHECK_THROWS_AS(shards.each[0]->finish(Quantity::kNovelty, data.rows, {sums, kTrees}), std::invalid_argument);
+    CHECK_THROWS_AS(shards.each[0]->finish(Quantity::kPrediction, data.rows, {sums, kTrees}), std::invalid_argument);
   }
 }
 
@@ -236,20 +238,22 @@ TEST_CASE_TEMPLATE("finishing a prediction from sums can be stopped", Forest, La
   Shards<Forest> shards({6, kTrees});
   learn(*shards.each[0], data);
   const std::vector<double> sums(n * 8 * (kClasses + 1));
-  CHECK_THROWS_AS(shards.each[0]->novelty_from(rows, {sums, kTrees}, [] { return true; }), Interrupted);
-  CHECK_THROWS_AS(shards.each[0]->predict_from(rows, {sums, kTrees}, [] { return true; }), Interrupted);
+  CHECK_THROWS_AS(shards.each[0]->finish(Quantity::kNovelty, rows, {sums, kTrees}, Call(1, [] { return true; })),
+                  Interrupted);
+  CHECK_THROWS_AS(shards.each[0]->finish(Quantity::kPrediction, rows, {sums, kTrees}, Call(1, [] { return true; })),
+                  Interrupted);
 }
 
 TEST_CASE("shards that have learned nothing predict as an empty forest") {
   const auto asked = random_data<Label>(20, 1);
   const LabelForest whole(whole_options<LabelForest>());
   const Shards<LabelForest> shards({4, kTrees});
-  CHECK(shards.novelty(asked.rows) == whole.novelty(asked.rows, 1));
+  CHECK(shards.novelty(asked.rows) == whole.novelty(asked.rows, Call(1)));
   CHECK(shards.predict(asked.rows).empty());
-  CHECK(whole.predict(asked.rows, 1).empty());
+  CHECK(whole.predict(asked.rows, Call(1)).empty());
   const Shards<GaussianForest> of_numbers({4, kTrees});
-  CHECK_THROWS_AS(of_numbers.each[0]->predict_terms(asked.rows, 1), std::invalid_argument);
-  CHECK_THROWS_AS(of_numbers.each[0]->laws(asked.rows, 1), std::invalid_argument);
+  CHECK_THROWS_AS(of_numbers.each[0]->terms(Quantity::kPrediction, asked.rows, Call(1)), std::invalid_argument);
+  CHECK_THROWS_AS(of_numbers.each[0]->mixtures(asked.rows, Call(1)), std::invalid_argument);
 }
 
 // A call that was stopped may leave all trees empty.
@@ -258,8 +262,9 @@ TEST_CASE("shards whose trees are all empty predict uniform probabilities") {
   Shards<LabelForest> shards({4, kTrees});
   learn(*shards.each[0], data);
   const std::vector<double> sums(data.values.size() * 8 * (kClasses + 1));
-  const std::size_t n = shards.each[0]->novelty_terms(data.rows, 1).numbers.size();
-  const auto even = shards.each[0]->predict_from(data.rows, {std::span(sums).first(n * (kClasses + 1)), 0});
+  const std::size_t n = shards.each[0]->terms(Quantity::kNovelty, data.rows, Call(1)).numbers.size();
+  const auto even =
+      shards.each[0]->finish(Quantity::kPrediction, data.rows, {std::span(sums).first(n * (kClasses + 1)), 0});
   CHECK(even.size() == data.values.size() * kClasses);
   CHECK(std::ranges::count(even, 1.0 / kClasses) == static_cast<std::ptrdiff_t>(even.size()));
 }
@@ -270,30 +275,31 @@ TEST_CASE("inconsistent mixtures are rejected") {
   const GaussianForest& forest = *shards.each[0];
   learn(*shards.each[0], data);
   const std::vector<double> levels{0.5};
-  const Laws sound = forest.laws(data.rows, 1);
+  const Mixtures sound = forest.mixtures(data.rows, Call(1));
   const auto rejected = [&](auto change) {
-    Laws laws = sound;
-    change(laws);
-    CHECK_THROWS_AS(forest.quantiles_from(data.rows, levels, laws, 2), std::invalid_argument);
-    CHECK_THROWS_AS(forest.log_density_from(data.rows, data.values, laws, 2), std::invalid_argument);
+    Mixtures mixtures = sound;
+    change(mixtures);
+    CHECK_THROWS_AS(forest.quantiles(data.rows, levels, Call(2), &mixtures), std::invalid_argument);
+    CHECK_THROWS_AS(forest.log_density(data.rows, data.values, Call(2), &mixtures), std::invalid_argument);
   };
-  CHECK(forest.quantiles_from(data.rows, levels, sound, 1) == forest.quantiles(data.rows, levels, 1));
-  rejected([](Laws& laws) { laws.ends.pop_back(); });
-  rejected([](Laws& laws) { laws.ends.push_back(laws.ends.back()); });
-  rejected([](Laws& laws) { laws.ends.back() += 1; });
-  rejected([](Laws& laws) { laws.ends[4] = laws.ends[5] + 1; });
-  rejected([](Laws& laws) { laws.ends[4] = std::numeric_limits<std::uint64_t>::max(); });
-  rejected([](Laws& laws) { laws.means.pop_back(); });
-  rejected([](Laws& laws) { laws.variances.pop_back(); });
-  rejected([](Laws& laws) { laws.completion_of.pop_back(); });
-  rejected([](Laws& laws) { laws.completion_of.front() = -1; });
-  rejected([](Laws& laws) { laws.completion_of.front() = 8; });
+  CHECK(forest.quantiles(data.rows, levels, Call(1), &sound) == forest.quantiles(data.rows, levels, Call(1)));
+  rejected([](Mixtures& mixtures) { mixtures.ends.pop_back(); });
+  rejected([](Mixtures& mixtures) { mixtures.ends.push_back(mixtures.ends.back()); });
+  rejected([](Mixtures& mixtures) { mixtures.ends.back() += 1; });
+  rejected([](Mixtures& mixtures) { mixtures.ends[4] = mixtures.ends[5] + 1; });
+  rejected([](Mixtures& mixtures) { mixtures.ends[4] = std::numeric_limits<std::uint64_t>::max(); });
+  rejected([](Mixtures& mixtures) { mixtures.means.pop_back(); });
+  rejected([](Mixtures& mixtures) { mixtures.variances.pop_back(); });
+  rejected([](Mixtures& mixtures) { mixtures.completion_of.pop_back(); });
+  rejected([](Mixtures& mixtures) { mixtures.completion_of.front() = -1; });
+  rejected([](Mixtures& mixtures) { mixtures.completion_of.front() = 8; });
   for (const double bad : {std::nan(""), kInfinity, -1.0}) {
-    rejected([bad](Laws& laws) { laws.masses.front() = bad; });
-    rejected([bad](Laws& laws) { laws.variances.front() = bad; });
+    rejected([bad](Mixtures& mixtures) { mixtures.masses.front() = bad; });
+    rejected([bad](Mixtures& mixtures) { mixtures.variances.front() = bad; });
   }
-  rejected([](Laws& laws) { laws.variances.front() = 0.0; });
-  for (const double bad : {std::nan(""), -kInfinity}) rejected([bad](Laws& laws) { laws.means.front() = bad; });
+  rejected([](Mixtures& mixtures) { mixtures.variances.front() = 0.0; });
+  for (const double bad : {std::nan(""), -kInfinity})
+    rejected([bad](Mixtures& mixtures) { mixtures.means.front() = bad; });
 }
 
 TEST_CASE("left-out predictions and calibrations that are not finite are rejected") {
@@ -301,22 +307,20 @@ TEST_CASE("left-out predictions and calibrations that are not finite are rejecte
   Shards<GaussianForest> shards({6, kTrees});
   learn(*shards.each[0], data);
   const LeftOut sound = shards.each[0]->take_left_out().value();
-  StopSignal signal({});
-  CHECK(calibration_from(sound, 1, signal).levels.size() == sound.residuals.size());
+  CHECK(calibration_from(sound, Call(1)).levels.size() == sound.residuals.size());
   const auto rejected = [&](auto change) {
     LeftOut left_out = sound;
     change(left_out);
-    StopSignal own_signal({});
-    CHECK_THROWS_AS(calibration_from(left_out, 2, own_signal), std::invalid_argument);
+    CHECK_THROWS_AS(calibration_from(left_out, Call(2)), std::invalid_argument);
   };
   rejected([](LeftOut& left_out) { left_out = {}; });
   rejected([](LeftOut& left_out) { left_out.residuals.pop_back(); });
   rejected([](LeftOut& left_out) { left_out.residuals[3] = std::nan(""); });
   rejected([](LeftOut& left_out) { left_out.residuals[3] = kInfinity; });
-  rejected([](LeftOut& left_out) { left_out.laws.means[3] = std::nan(""); });
-  rejected([](LeftOut& left_out) { left_out.laws.ends[3] = left_out.laws.ends[2]; });  // an empty mixture
+  rejected([](LeftOut& left_out) { left_out.mixtures.means[3] = std::nan(""); });
+  rejected([](LeftOut& left_out) { left_out.mixtures.ends[3] = left_out.mixtures.ends[2]; });  // an empty mixture
   rejected([](LeftOut& left_out) {
-    for (std::size_t i = 0; i < left_out.laws.ends[0]; ++i) left_out.laws.masses[i] = 0.0;
+    for (std::size_t i = 0; i < left_out.mixtures.ends[0]; ++i) left_out.mixtures.masses[i] = 0.0;
   });
   const auto refused = [&](const Calibration& calibration) {
     CHECK_THROWS_AS(shards.each[0]->set_calibration(calibration), std::invalid_argument);
