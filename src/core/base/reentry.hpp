@@ -1,5 +1,8 @@
-// Refuses a thread that calls into an object it is already inside of: it would wait for itself for ever.
-// That happens when a callback of the call (a signal handler, say) uses the object again.
+// Detects a thread that calls into an object while a call of its own on that object is in progress. Must not know the
+// objects.
+//
+// Such a call would deadlock on the lock of the object. It happens when a signal handler, which runs during a call,
+// uses the object.
 #pragma once
 
 #include <algorithm>
@@ -12,7 +15,7 @@ class ReentryGuard {
  public:
   explicit ReentryGuard(const void* object) {
     if (std::ranges::find(entered(), object) != entered().end()) {
-      throw std::runtime_error("this forest is in the middle of a call; a signal handler cannot use it");
+      throw std::runtime_error("this forest is in the middle of a call; a signal handler must not use it");
     }
     entered().push_back(object);
   }
