@@ -17,6 +17,7 @@
 #include "labels/label_target.hpp"
 #include "numbers/gaussian_options.hpp"
 #include "numbers/gaussian_target.hpp"
+#include "tree/stages.hpp"
 #include "tree/walk.hpp"
 
 namespace onlineforest {
@@ -534,9 +535,9 @@ auto Forest<Target, Options>::novelty_prediction() const {
       [] { return SetWalk(); },
       [this](std::span<const TargetTree> trees, const Queries& queries, SetWalk& walk, double* sums, StopProbe& stop) {
         walk.walk_trees(trees, points_, queries, [&](const TargetTree&) {
-          return [&](const Way& way) {
-            sums[way.row] += separated_above_leaf(way);
-            stop.tick(way.steps.size() * options_.n_features);
+          return [&](const RowPath& path) {
+            sums[path.row] += separated_above_leaf(path);
+            stop.tick(path.steps.size() * options_.n_features);
           };
         });
       },

@@ -8,6 +8,7 @@
 #include "base/allowance.hpp"
 #include "base/parallel.hpp"
 #include "process/rates.hpp"
+#include "tree/boxes.hpp"
 
 namespace onlineforest {
 

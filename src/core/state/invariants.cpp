@@ -1,5 +1,6 @@
 #include "state/invariants.hpp"
 #include "process/rates.hpp"
+#include "tree/boxes.hpp"
 
 #include <algorithm>
 #include <cmath>
