@@ -1,5 +1,4 @@
-// Small arrays of integers in one large one: blocks of 2^k entries, reused by size after release.
-// Knows nothing of what the integers mean.
+// Small arrays of integers inside one large array. Must not know what the integers mean.
 #pragma once
 
 #include <algorithm>
@@ -8,16 +7,19 @@
 #include <cstdint>
 #include <limits>
 #include <stdexcept>
+#include <string>
 #include <vector>
 
 namespace onlineforest {
 
+// Layout: blocks of 2^k entries, one after the other. A released block is reused for the next block of its size, so
+// memory is never returned but never fragments either. Blocks are named by offsets: growing moves the large array.
 class BlockArena {
  public:
   using Offset = std::uint32_t;
 
-  // A block for `size` entries (at least one), contents unspecified.
-  Offset allocate(std::uint32_t size) {
+  // Returns a block for `size` entries (at least one). Its contents are unspecified.
+  [[nodiscard]] Offset allocate(std::uint32_t size) {
     std::vector<Offset>& free = free_[size_class(size)];
     if (!free.empty()) {
       const Offset offset = free.back();
@@ -26,15 +28,18 @@ class BlockArena {
     }
     const std::size_t offset = entries_.size();
     const std::size_t end = offset + std::bit_ceil(size);
-    if (end > std::numeric_limits<Offset>::max()) throw std::length_error("too many labels in one tree");
+    if (end > std::numeric_limits<Offset>::max()) {
+      throw std::length_error("a tree needs " + std::to_string(end) + " counts of labels, at most " +
+                              std::to_string(std::numeric_limits<Offset>::max()) + " can be stored");
+    }
     entries_.resize(end);
     return static_cast<Offset>(offset);
   }
 
   void release(Offset offset, std::uint32_t size) { free_[size_class(size)].push_back(offset); }
 
-  // Makes room for one entry more at `position` of a block of `size` entries; returns where the block is now.
-  Offset insert(Offset offset, std::uint32_t size, std::uint32_t position, std::uint32_t value) {
+  // Inserts an entry at `position` of a block of `size` entries. Returns the new offset of the block.
+  [[nodiscard]] Offset insert(Offset offset, std::uint32_t size, std::uint32_t position, std::uint32_t value) {
     Offset target = offset;
     if (size_class(size + 1) != size_class(size)) {
       target = allocate(size + 1);
@@ -48,8 +53,8 @@ class BlockArena {
     return target;
   }
 
-  // Takes one entry out of a block of `size` entries, at least two; returns where the block is now.
-  Offset erase(Offset offset, std::uint32_t size, std::uint32_t position) {
+  // Erases an entry of a block of `size` entries (at least two). Returns the new offset of the block.
+  [[nodiscard]] Offset erase(Offset offset, std::uint32_t size, std::uint32_t position) {
     std::copy(data(offset) + position + 1, data(offset) + size, data(offset) + position);
     if (size_class(size - 1) == size_class(size)) return offset;
     const Offset target = allocate(size - 1);
@@ -71,7 +76,7 @@ class BlockArena {
   static std::size_t size_class(std::uint32_t size) { return static_cast<std::size_t>(std::bit_width(size - 1)); }
 
   std::vector<std::uint32_t> entries_;
-  std::array<std::vector<Offset>, 33> free_;
+  std::array<std::vector<Offset>, 33> free_;  // per k: released blocks of 2^k entries
 };
 
 }  // namespace onlineforest

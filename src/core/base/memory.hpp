@@ -1,4 +1,4 @@
-// Prefetching, and arrays that grow without much idle memory. Knows nothing of what they hold.
+// Prefetching, and growth of arrays with little unused capacity. Must not know what the arrays hold.
 #pragma once
 
 #include <algorithm>
@@ -7,8 +7,8 @@
 
 namespace onlineforest {
 
-// Asks for a place in memory that is soon to be read. Forced inline, and so are functions that do nothing else: GCC
-// deletes calls that have no effect it can see.
+// Prefetches a place in memory that will be read soon. Forced inline, like all functions that only prefetch: GCC
+// deletes calls without a visible effect.
 [[gnu::always_inline]] inline void prefetch(const void* place) {
 #if defined(__GNUC__)
   __builtin_prefetch(place);
@@ -17,7 +17,8 @@ namespace onlineforest {
 #endif
 }
 
-// For arrays that grow with a tree: little memory lies idle, and what is there is moved a few times at most.
+// Extends an array to `size` entries. Capacity grows by a quarter: trees have many such arrays, and doubling would
+// leave much memory unused.
 template <class T>
 void resize_tightly(std::vector<T>& values, std::size_t size, const T& value) {
   if (size > values.capacity()) values.reserve(std::max(size, values.capacity() + values.capacity() / 4 + 16));

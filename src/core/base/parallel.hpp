@@ -1,4 +1,4 @@
-// Independent pieces of work on several threads, stoppable. Knows nothing of the work.
+// Independent pieces of work on several threads that can be stopped. Must not know the work.
 #pragma once
 
 #include <algorithm>
@@ -17,9 +17,9 @@
 
 namespace onlineforest {
 
-// Calls make_worker() once per thread, and the worker it returns as worker(i, probe) for each i in [0, n), each i
-// once. The calling thread works too, and is the one that polls the signal. The first exception of a worker stops
-// the others and is thrown here, when all of them have ended.
+// Calls make_worker() once per thread, then worker(i, probe) once for each i in [0, n), on any of the threads. The
+// calling thread works too; it is the only one that polls the signal. The first exception of a worker stops the other
+// workers; it is rethrown here after all threads have ended.
 template <class MakeWorker>
 void parallel_for(std::size_t n, std::size_t n_threads, StopSignal& signal, MakeWorker make_worker) {
   std::atomic<std::size_t> next{0};
@@ -54,7 +54,7 @@ void parallel_for(std::size_t n, std::size_t n_threads, StopSignal& signal, Make
         ++n_ended;
         ended.notify_one();
       });
-    } catch (const std::exception&) {  // no thread to be had: those there are, and the caller, do it all
+    } catch (const std::exception&) {  // the system starts no more threads: the others do all the work
       break;
     }
   }
@@ -74,12 +74,12 @@ void parallel_for(std::size_t n, std::size_t n_threads, StopSignal& signal, Make
   if (signal.stopped()) throw Interrupted();
 }
 
-// Takes items by number, in the order of the numbers, whichever is ready first.
+// Processes numbered items in the order of their numbers, although threads finish them in any order.
 template <class Item>
 class InOrder {
  public:
-  // Calls take(number, item) for this item and those that waited for it, or keeps it until it is its turn. The item is
-  // left for another use.
+  // If this is the next item, calls take(number, item) for it and for all kept items that follow. Otherwise keeps it.
+  // Afterwards the caller may reuse `item`.
   template <class Take>
   void hand_in(std::size_t number, Item& item, Take take) {
     const std::lock_guard lock(mutex_);

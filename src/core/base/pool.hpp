@@ -1,4 +1,4 @@
-// Scratch memory that outlives a call, lent to whoever works at the moment. Knows nothing of the work.
+// A pool of scratch memory that outlives a call. Must not know the work that uses it.
 #pragma once
 
 #include <memory>
@@ -11,7 +11,7 @@ namespace onlineforest {
 template <class T>
 class Pool {
  public:
-  // Returns what was lent when it goes away.
+  // Holds an item; its destructor returns the item to the pool.
   class Loan {
    public:
     Loan(Pool& pool, std::unique_ptr<T> item) : pool_(&pool), item_(std::move(item)) {}
@@ -27,10 +27,11 @@ class Pool {
     std::unique_ptr<T> item_;
   };
 
-  Loan lend() {
+  // Lends an idle item, or a new one if all are in use.
+  [[nodiscard]] Loan lend() {
     const std::lock_guard lock(mutex_);
     if (idle_.empty()) {
-      idle_.reserve(++n_items_);  // so that putting it back cannot fail
+      idle_.reserve(++n_items_);  // so that returning an item cannot fail
       return Loan(*this, std::make_unique<T>());
     }
     std::unique_ptr<T> item = std::move(idle_.back());

@@ -1,7 +1,7 @@
-// Random numbers: one small engine and the few draws a Mondrian process needs. Knows nothing of trees.
+// Random numbers: one small engine and the few draws that a Mondrian process needs. Must not know trees.
 //
-// Engine and draws are our own, because the standard library's distributions differ between compilers and a
-// seed must travel. An Rng is always passed by reference: a copy would repeat the same draws.
+// Engine and draws are implemented here because the distributions of the standard library differ between compilers,
+// but a seed must give the same forest everywhere.
 #pragma once
 
 #include <algorithm>
@@ -10,24 +10,36 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "base/hash.hpp"
 #include "base/types.hpp"
 
 namespace onlineforest {
 
 // xoshiro256++ (Blackman and Vigna), seeded by hashing (seed, stream).
+//
+// Not copyable: a copy made by accident, such as a parameter passed by value, would repeat the draws of the original.
+// `copy()` makes one on purpose.
 class Rng {
  public:
   using State = std::array<std::uint64_t, 4>;
 
   Rng(std::uint64_t seed, std::uint64_t stream) {
-    // Hashed twice, so that neighbouring streams do not share words of their states.
+    // The stream is hashed twice, so that neighbouring streams share no words of their states.
     std::uint64_t key = scramble(seed ^ scramble(stream + kGolden));
     for (std::uint64_t& word : state_) word = scramble(key += kGolden);
   }
 
   explicit Rng(const State& state) : state_(state) {}
 
-  const State& state() const { return state_; }
+  Rng(const Rng&) = delete;
+  Rng& operator=(const Rng&) = delete;
+  Rng(Rng&&) = default;
+  Rng& operator=(Rng&&) = default;
+
+  // An engine that repeats all draws of this one from here on.
+  [[nodiscard]] Rng copy() const { return Rng(state_); }
+
+  [[nodiscard]] const State& state() const { return state_; }
 
   std::uint64_t next() {
     const std::uint64_t result = rotate(state_[0] + state_[3], 23) + state_[0];
@@ -44,7 +56,7 @@ class Rng {
   // Uniform on [0, 1), a multiple of 2^-53.
   double uniform() { return static_cast<double>(next() >> 11) * 0x1.0p-53; }
 
-  // Exponential of rate 1. 1 - u is exact, and its logarithm quicker than log1p(-u), which is the same.
+  // Exponential of rate 1. 1 - u is exact, so log(1 - u) equals log1p(-u), and log is faster.
   double exponential() { return -std::log(1.0 - uniform()); }
 
   // Exponential of the given rate; infinite for rate 0. Always uses one draw.
@@ -55,16 +67,17 @@ class Rng {
 
   struct Choice {
     std::size_t index;
-    double rest;  // uniform on [0, weight of the index), but for rounding
+    double rest;  // uniform on [0, weight of the index), up to rounding
   };
 
-  // Index i in [0, n) with probability weight(i) / total, where total is the sum of all weights, none negative.
-  // `sum(begin, end)` adds the weights of one of the stretches [0, stretch), [stretch, 2 stretch), …: whole stretches
-  // are skipped by it. If rounding carries the draw past the end, the last positive weight is taken.
+  // Draws an index i in [0, n) with probability weight(i) / total. Weights are not negative; `total` is their sum.
+  // `sum(begin, end)` returns the sum of the weights of one of the stretches [0, stretch), [stretch, 2 stretch), …; it
+  // lets the search skip whole stretches. If rounding carries the draw past the end, the result is the last index of
+  // positive weight.
   template <std::size_t stretch, class Sum, class Weight>
   Choice choose(double total, std::size_t n, Sum sum, Weight weight) {
     double rest = uniform() * total;
-    std::size_t last = 0;  // the last stretch of positive weight
+    std::size_t last = 0;  // begin of the last stretch of positive weight
     for (std::size_t begin = 0; begin < n; begin += stretch) {
       const double s = sum(begin, std::min(begin + stretch, n));
       if (!(s > 0.0)) continue;
@@ -83,7 +96,7 @@ class Rng {
     return choice;
   }
 
-  // Uniform on [low, high); low < high. Exact: may lie between two neighbouring floats.
+  // Uniform on [low, high); low < high. In double precision: the result may lie between two neighbouring floats.
   double between(float low, float high) {
     return low + uniform() * (static_cast<double>(high) - static_cast<double>(low));
   }
@@ -91,8 +104,8 @@ class Rng {
   // Uniform on [low, high) in the stored precision; low < high.
   float location(float low, float high) { return stored_location(between(low, high), low, high); }
 
-  // A location in [low, high) as it is stored. The step below `high` is taken after the cast: a location rounded up
-  // to `high` would leave nothing on its right.
+  // Rounds a location in [low, high) to the stored precision. If the cast rounds up to `high`, the result is the float
+  // below `high`: a cut at `high` would leave no points on its right.
   // Differs from the paper: its interval is closed.
   static float stored_location(double exact, float low, float high) {
     const float stored = static_cast<float>(exact);
@@ -100,16 +113,7 @@ class Rng {
   }
 
  private:
-  static constexpr std::uint64_t kGolden = 0x9e3779b97f4a7c15u;
-
   static std::uint64_t rotate(std::uint64_t x, int k) { return (x << k) | (x >> (64 - k)); }
-
-  // The finaliser of SplitMix64.
-  static std::uint64_t scramble(std::uint64_t x) {
-    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
-    x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
-    return x ^ (x >> 31);
-  }
 
   State state_{};
 };

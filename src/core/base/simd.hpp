@@ -1,8 +1,7 @@
-// Four floats at a time, with the instructions every processor of its kind has (NEON, SSE2) or plainly. Knows
-// nothing of boxes.
+// Arithmetic on four floats at a time, with NEON, SSE2 or plain C++. Must not know boxes.
 //
-// A sum runs in four lanes that are added in a fixed order at the end, whatever the instructions: all give the same
-// bits. Values are finite; of zeros, either sign may come out of a minimum or maximum.
+// A sum runs in four lanes. The lanes are added in a fixed order at the end, so all instruction sets give the same
+// bits. Values are finite. The minimum or maximum of zeros of different sign may have either sign.
 #pragma once
 
 #include <algorithm>
@@ -113,7 +112,7 @@ inline double total(Double4 a) { return (a.x[0] + a.x[1]) + (a.x[2] + a.x[3]); }
 
 #endif
 
-// Of two numbers, without a branch.
+// Minimum and maximum of two numbers without a branch.
 #if defined(__aarch64__)
 inline float min(float a, float b) { return std::fmin(a, b); }
 inline float max(float a, float b) { return std::fmax(a, b); }

@@ -1,5 +1,5 @@
-// Stopping long work from outside: the calling thread asks now and then whether to stop, all workers listen.
-// Knows nothing of what the work is, nor of where the wish to stop comes from.
+// Stops long work from outside: the calling thread polls a callback, all workers read the result. Must not know the
+// work, nor who requests the stop.
 #pragma once
 
 #include <atomic>
@@ -11,21 +11,21 @@
 
 namespace onlineforest {
 
-// Thrown by work that was stopped.
+// Thrown by work that was interrupted.
 struct Interrupted : std::exception {
   const char* what() const noexcept override { return "interrupted"; }
 };
 
-// One per call into the core, shared by its threads.
+// One per call into the core. The threads of the call share it.
 class StopSignal {
  public:
-  // `requested` says whether to stop. It is only ever called on the thread that calls poll().
+  // `requested()` returns whether to stop. Only the thread that calls poll() calls it.
   explicit StopSignal(std::function<bool()> requested) : requested_(std::move(requested)) {}
 
-  bool stopped() const { return stopped_.load(std::memory_order_relaxed); }
+  [[nodiscard]] bool stopped() const { return stopped_.load(std::memory_order_relaxed); }
   void stop() { stopped_.store(true, std::memory_order_relaxed); }
 
-  // Asks at most every 50 ms, and no more once the answer was yes.
+  // Calls `requested` at most every 50 ms, and never again after a stop.
   void poll() {
     if (stopped()) return;
     const auto now = std::chrono::steady_clock::now();
@@ -42,24 +42,25 @@ class StopSignal {
   std::chrono::steady_clock::time_point next_poll_ = std::chrono::steady_clock::now() + kPeriod;
 };
 
-// One per worker: counts work, and looks at the signal when enough of it is done.
+// One per worker: counts work and checks the signal about once per millisecond.
 class StopProbe {
  public:
   StopProbe(StopSignal& signal, bool may_poll) : signal_(signal), may_poll_(may_poll) {}
 
-  // Reports `work` more numbers touched; throws Interrupted when the signal says so.
+  // Adds `work`, a number of values touched. Throws Interrupted if a check finds the signal stopped.
   void tick(std::uint64_t work) {
     if ((done_ += work) < kStride) return;
     done_ = 0;
     check();
   }
 
+  // Polls, if this probe may, and throws Interrupted if the signal is stopped.
   void check() {
     if (may_poll_) signal_.poll();
     heed();
   }
 
-  // Does not ask, which takes a look at the clock; throws if another has, and is to stop.
+  // Throws Interrupted if a stop was already signalled. Unlike `check`, does not poll, which reads the clock.
   void heed() const {
     if (signal_.stopped()) throw Interrupted();
   }

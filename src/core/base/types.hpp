@@ -1,4 +1,4 @@
-// Index types and constants that all rooms share. Knows nothing of what they index.
+// Index types and constants that all rooms share. Must not know what they index.
 #pragma once
 
 #include <cstdint>

@@ -25,6 +25,7 @@
 #include "points/queries.hpp"
 #include "points/tenure.hpp"
 #include "process/measure.hpp"
+#include "process/schedule.hpp"
 #include "tree/tree.hpp"
 
 namespace onlineforest {

@@ -42,9 +42,9 @@ class Forest<Target, Options>::NoveltySummation : public Summation<Target> {
 
     void add(Trees trees, const Queries& queries, double* sums, StopProbe& stop) override {
       walk_.walk_trees(trees, points_, queries, [&](const TargetTree&) {
-        return [&](const Way& way) {
-          sums[way.row] += separated_above_leaf(way);
-          stop.tick(way.steps.size() * points_.n_features());
+        return [&](const RowPath& path) {
+          sums[path.row] += separated_above_leaf(path);
+          stop.tick(path.steps.size() * points_.n_features());
         };
       });
     }

@@ -6,3 +6,4 @@
 #include "forest/forgetting.hpp"  // IWYU pragma: export
 #include "forest/learning.hpp"    // IWYU pragma: export
 #include "forest/prediction.hpp"  // IWYU pragma: export
+#include "tree/stages.hpp"        // IWYU pragma: export

@@ -4,10 +4,6 @@
 // node counts the children that hold label k. So an internal node needs only the set of the labels below it, and
 // only leaves have counts: a leaf of one label its number of points, a mixed leaf a block of counts, in the order
 // of its set.
-//
-// What every kind of target offers to the tree: Value, Prior, kFromChildren, kKeepsOrder, size, empty_copy,
-// set_measure, set_time, expect_nodes, reserve_nodes, truncate, may_pause, is_paused, stays_paused, is_small, is_mixed,
-// add_to_leaf, remove_from_leaf, remove_one, combine, move, clear, nbytes; and absorb, absorb_one unless kFromChildren.
 #pragma once
 
 #include <cstdint>
@@ -18,6 +14,7 @@
 #include "labels/label_sets.hpp"
 #include "points/point_store.hpp"
 #include "process/measure.hpp"
+#include "tree/pausing.hpp"
 
 namespace onlineforest {
 
@@ -27,24 +24,20 @@ struct LabelPrior {
   bool operator==(const LabelPrior&) const = default;
 };
 
-class LabelTarget {
+class LabelTarget : public PausingRule<LabelTarget> {
  public:
   using Value = Label;
   using Prior = LabelPrior;
   using Points = PointStore<Value>;
   using Slots = std::span<const Slot>;
 
-  // Whether one more value below an internal node makes it to be set anew from its children. Not here: values pass
-  // through from above.
-  static constexpr bool kFromChildren = false;
-  // Whether the order in which the values of a leaf are added matters.
-  static constexpr bool kKeepsOrder = false;
+  static constexpr bool kFromChildren = false, kKeepsOrder = false;  // see TreeTarget
 
-  explicit LabelTarget(std::int32_t min_samples_split) : min_samples_split_(min_samples_split) {}
+  explicit LabelTarget(std::int32_t min_samples_split) : PausingRule(min_samples_split) {}
 
   // A target without nodes, with the same rule and the same room for classes.
   LabelTarget empty_copy() const {
-    LabelTarget copy(min_samples_split_);
+    LabelTarget copy(min_samples_split());
     copy.sets_ = sets_.empty_copy();
     return copy;
   }
@@ -59,24 +52,8 @@ class LabelTarget {
 
   void reserve_nodes(std::size_t n_nodes) { sets_.reserve_nodes(n_nodes); }
 
-  // The pausing rule: all labels equal, or fewer points than min_samples_split. A function of the set of points
-  // alone, and hereditary, so that pausing only postpones draws.
-  // Differs from the paper: it has the first half of the rule.
-  bool may_pause(const Points& points, Slots slots) const {
-    return is_small(slots.size()) || all_equal(points, slots, points.value(slots.front()));
-  }
-
-  bool is_small(std::size_t n) const { return n < static_cast<std::size_t>(min_samples_split_); }
-
-  bool is_paused(NodeIndex leaf, std::int32_t n_points) const {
-    return is_small(static_cast<std::size_t>(n_points)) || sets_.size(leaf) == 1;
-  }
-
-  // Whether a paused leaf may stay so when it receives more points.
-  bool stays_paused(NodeIndex leaf, const Node& node, const Points& points, Slots more) const {
-    if (is_small(static_cast<std::size_t>(node.n_points) + more.size())) return true;
-    const Label label = points.value(more.front());
-    return sets_.size(leaf) == 1 && sets_.contains(leaf, label) && all_equal(points, more, label);
+  bool holds_only(NodeIndex leaf, const Node&, const Points&, Label label) const {
+    return sets_.size(leaf) == 1 && sets_.contains(leaf, label);
   }
 
   // Adds points to a leaf that holds `n_points` (0: a new one), one of which is given.
@@ -167,13 +144,6 @@ class LabelTarget {
  private:
   static constexpr BlockArena::Offset kNoCounts = ~BlockArena::Offset{0};
 
-  static bool all_equal(const Points& points, Slots slots, Label label) {
-    for (const Slot slot : slots) {
-      if (points.value(slot) != label) return false;
-    }
-    return true;
-  }
-
   void add_one(NodeIndex leaf, std::int32_t n_points, Label label) {
     const BlockArena::Offset old = counts(leaf);
     if (sets_.contains(leaf, label)) {
@@ -206,7 +176,6 @@ class LabelTarget {
     counts_[index] = offset;
   }
 
-  std::int32_t min_samples_split_;
   LabelSets sets_;
   std::vector<BlockArena::Offset> counts_;  // kNoCounts but for mixed leaves, and for nodes beyond the last of those
   BlockArena arena_;

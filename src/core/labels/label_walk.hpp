@@ -1,4 +1,4 @@
-// The predictive distribution over labels at a point: Algorithm 8 of the paper, on the way of a walk.
+// The predictive distribution over labels at a point: Algorithm 8 of the paper, on the path of a walk.
 #pragma once
 
 #include <algorithm>
@@ -34,7 +34,7 @@ struct Separated {
 
 // Adds up the distributions of trees. Scratch memory of one worker, reused from tree to tree.
 //
-// Each posterior mean on the way mixes the label sets of the nodes above it. So only scalars are kept per step: one
+// Each posterior mean on the path mixes the label sets of the nodes above it. So only scalars are kept per step: one
 // pass down finds the mass that branches off at each, one pass up the mass that rests on each set S_j and on the
 // labels both its children hold; what is left goes to the parent, and above the root evenly to all classes. The sets
 // lie in one another, so each label is then visited once.
@@ -53,10 +53,10 @@ class LabelWalk {
     if (of_nodes_.size() < k) of_nodes_.resize(k, 0.0);
     walk_.walk_trees(trees, points, rows, [&](const Tree<LabelTarget>& tree) {
       levels_.clear();
-      return [&](const Way& way) {
-        double* const sum = sums + way.row * width(n_classes);
-        sum[k] += add(tree, way, std::span(sum, k));
-        on_row(way.steps.size() * points.n_features() + k);
+      return [&](const RowPath& path) {
+        double* const sum = sums + path.row * width(n_classes);
+        sum[k] += add(tree, path, std::span(sum, k));
+        on_row(path.steps.size() * points.n_features() + k);
       };
     });
   }
@@ -86,14 +86,14 @@ class LabelWalk {
     double to_each_label = 0.0;
   };
 
-  Level& level(const Tree<LabelTarget>& tree, const Way& way, std::size_t k) {
+  Level& level(const Tree<LabelTarget>& tree, const RowPath& path, std::size_t k) {
     Level& level = levels_[k];
     if (!level.is_known) {
-      const NodeIndex j = way.steps[k].node;
+      const NodeIndex j = path.steps[k].node;
       const Node& node = tree.nodes()[j];
       const LabelSets& sets = tree.target().sets();
       level.is_known = true;
-      level.decay = discount_of(tree.measure().discount_rate, way.steps[k].duration);
+      level.decay = discount_of(tree.measure().discount_rate, path.steps[k].duration);
       level.discount = node.is_leaf() ? std::max(level.decay, tree.measure().prior.leaf_discount) : level.decay;
       level.n_labels = sets.size(j);
       const double count = node.is_leaf() ? static_cast<double>(node.n_points)
@@ -105,41 +105,41 @@ class LabelWalk {
   }
 
   // Returns the mass that goes beyond the root, and what became too little to be told apart.
-  double add(const Tree<LabelTarget>& tree, const Way& way, std::span<double> sums) {
-    levels_.resize(std::min(levels_.size(), way.n_shared));
-    levels_.resize(way.steps.size());
-    double mass = separate(tree, way);
+  double add(const Tree<LabelTarget>& tree, const RowPath& path, std::span<double> sums) {
+    levels_.resize(std::min(levels_.size(), path.n_shared));
+    levels_.resize(path.steps.size());
+    double mass = separate(tree, path);
 
-    std::size_t top = way.steps.size();
-    while (top > 0 && (mass >= kNegligibleMass || top > way.first_outside)) {
+    std::size_t top = path.steps.size();
+    while (top > 0 && (mass >= kNegligibleMass || top > path.first_outside)) {
       --top;
-      Level& here = level(tree, way, top);
+      Level& here = level(tree, path, top);
       here.to_each_label = 0.0;
       double to_parent = 0.0;
-      if (top >= way.first_outside) {
+      if (top >= path.first_outside) {
         here.to_each_label = here.separated.here / here.n_labels;
         to_parent = here.separated.to_parent;
       }
       if (mass >= kNegligibleMass) {
-        here.to_each_label += add_posterior_mean(tree, way.steps[top].node, here, mass);
+        here.to_each_label += add_posterior_mean(tree, path.steps[top].node, here, mass);
         to_parent += mass * here.to_parent;
       } else {
         to_parent += mass;
       }
       mass = to_parent;
     }
-    add_to_labels(tree, way, top, sums);
+    add_to_labels(tree, path, top, sums);
     return mass;
   }
 
   // Finds the mass that branches off at each step; returns the mass that never does.
-  double separate(const Tree<LabelTarget>& tree, const Way& way) {
+  double separate(const Tree<LabelTarget>& tree, const RowPath& path) {
     const double discount_rate = tree.measure().discount_rate;
     double hazard = 0.0, arrived = 1.0;
-    for (std::size_t k = way.first_outside; k < way.steps.size(); ++k) {
-      const double rate = way.separation_rates[k];
-      Level& here = level(tree, way, k);
-      hazard += rate * way.steps[k].duration;
+    for (std::size_t k = path.first_outside; k < path.steps.size(); ++k) {
+      const double rate = path.separation_rates[k];
+      Level& here = level(tree, path, k);
+      hazard += rate * path.steps[k].duration;
       const double left = std::exp(-hazard);
       here.separated = Separated(rate, discount_rate, arrived, left, here.decay);
       arrived = left;
@@ -164,7 +164,7 @@ class LabelWalk {
 
   // A label of a set gets what lies on each label of it and of all sets around it, and what lies on it alone: no other
   // labels have such, for the set at the top holds all those below.
-  void add_to_labels(const Tree<LabelTarget>& tree, const Way& way, std::size_t top, std::span<double> sums) {
+  void add_to_labels(const Tree<LabelTarget>& tree, const RowPath& path, std::size_t top, std::span<double> sums) {
     const LabelSets& sets = tree.target().sets();
     double sum = 0.0;
     const auto add_sum = [&](Label label) {
@@ -172,12 +172,12 @@ class LabelWalk {
       sums[static_cast<std::size_t>(label)] += alone + sum;
       alone = 0.0;
     };
-    for (std::size_t k = top; k < way.steps.size(); ++k) {
+    for (std::size_t k = top; k < path.steps.size(); ++k) {
       sum += levels_[k].to_each_label;
-      if (k + 1 < way.steps.size()) {
-        sets.for_each_only_in(way.steps[k].node, way.steps[k + 1].node, add_sum);
+      if (k + 1 < path.steps.size()) {
+        sets.for_each_only_in(path.steps[k].node, path.steps[k + 1].node, add_sum);
       } else {
-        sets.for_each(way.steps[k].node, add_sum);
+        sets.for_each(path.steps[k].node, add_sum);
       }
     }
   }

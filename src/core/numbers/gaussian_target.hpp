@@ -20,6 +20,7 @@
 #include "points/point_store.hpp"
 #include "process/measure.hpp"
 #include "tree/node_store.hpp"
+#include "tree/pausing.hpp"
 
 namespace onlineforest {
 
@@ -53,19 +54,19 @@ struct GaussianPrior {
   bool operator==(const GaussianPrior&) const = default;
 };
 
-class GaussianTarget {
+class GaussianTarget : public PausingRule<GaussianTarget> {
  public:
   using Value = double;
   using Prior = GaussianPrior;
   using Points = PointStore<Value>;
   using Slots = std::span<const Slot>;
 
-  static constexpr bool kFromChildren = true, kKeepsOrder = true;  // see LabelTarget
+  static constexpr bool kFromChildren = true, kKeepsOrder = true;  // see TreeTarget
 
-  explicit GaussianTarget(std::int32_t min_samples_split) : min_samples_split_(min_samples_split) {}
+  explicit GaussianTarget(std::int32_t min_samples_split) : PausingRule(min_samples_split) {}
 
   // Without a measure.
-  GaussianTarget empty_copy() const { return GaussianTarget(min_samples_split_); }
+  GaussianTarget empty_copy() const { return GaussianTarget(min_samples_split()); }
 
   // What is kept of all nodes is out of date then. The measure must stay in place.
   void set_measure(const MeasureWith<GaussianPrior>& measure) {
@@ -82,20 +83,8 @@ class GaussianTarget {
     if (states_.size() < n_nodes) resize_tightly(states_, n_nodes, State());
   }
 
-  // The pausing rule: all values equal, or fewer points than min_samples_split.
-  bool may_pause(const Points& points, Slots slots) const {
-    return is_small(slots.size()) || all_equal(points, slots, points.value(slots.front()));
-  }
-
-  bool is_small(std::size_t n) const { return n < static_cast<std::size_t>(min_samples_split_); }
-
-  bool is_paused(NodeIndex leaf, std::int32_t n_points) const {
-    return is_small(static_cast<std::size_t>(n_points)) || !state(leaf).is_mixed;
-  }
-
-  bool stays_paused(NodeIndex leaf, const Node& node, const Points& points, Slots more) const {
-    if (is_small(static_cast<std::size_t>(node.n_points) + more.size())) return true;
-    return !state(leaf).is_mixed && all_equal(points, more, points.value(node.first_point));
+  bool holds_only(NodeIndex leaf, const Node& node, const Points& points, double value) const {
+    return !state(leaf).is_mixed && points.value(node.first_point) == value;
   }
 
   // Adds points to a leaf that holds `n_points` (0: a new one), one of which is given.
@@ -178,17 +167,9 @@ class GaussianTarget {
     bool is_mixed = false;  // a leaf that holds different values
   };
 
-  static bool all_equal(const Points& points, Slots slots, double value) {
-    for (const Slot slot : slots) {
-      if (points.value(slot) != value) return false;
-    }
-    return true;
-  }
-
   State& state(NodeIndex j) { return states_[static_cast<std::size_t>(j)]; }
   const State& state(NodeIndex j) const { return states_[static_cast<std::size_t>(j)]; }
 
-  std::int32_t min_samples_split_;
   const GaussianPrior* prior_ = nullptr;
   double discount_rate_ = 0.0;
   std::vector<State> states_;

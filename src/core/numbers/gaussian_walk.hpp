@@ -1,4 +1,4 @@
-// The predictive law of a value at a point, a mixture of normals, on the way of a walk; and what it would be without
+// The predictive law of a value at a point, a mixture of normals, on the path of a walk; and what it would be without
 // one of the points learned.
 #pragma once
 
@@ -35,11 +35,11 @@ class GaussianWalk {
   void walk(std::span<const GaussianTree> trees, const Points& points, const Queries& rows, OnRow on_row) {
     walk_.walk_trees(trees, points, rows, [&](const GaussianTree& tree) {
       levels_.clear();
-      return [&](const Way& way) {
-        levels_.resize(std::min(levels_.size(), way.n_shared));
-        set_levels(tree, way.steps);
-        find_components(tree, way);
-        on_row(way.row, tree, std::span<const Component>(components_));
+      return [&](const RowPath& path) {
+        levels_.resize(std::min(levels_.size(), path.n_shared));
+        set_levels(tree, path.steps);
+        find_components(tree, path);
+        on_row(path.row, tree, std::span<const Component>(components_));
       };
     });
   }
@@ -93,7 +93,7 @@ class GaussianWalk {
     levels_.push_back({above, up.fade_at_node, target.fade(node), below});
   }
 
-  void set_levels(const GaussianTree& tree, std::span<const Step> steps) {
+  void set_levels(const GaussianTree& tree, std::span<const PathStep> steps) {
     for (std::size_t k = levels_.size(); k < steps.size(); ++k) {
       const NodeIndex j = steps[k].node;
       const NodeIndex other = k == 0 ? kNoNode : sibling_of(tree.nodes(), steps[k - 1].node, j);
@@ -101,17 +101,17 @@ class GaussianWalk {
     }
   }
 
-  // Finds the components of a way whose levels are set.
-  void find_components(const GaussianTree& tree, const Way& way) {
+  // Finds the components of a path whose levels are set.
+  void find_components(const GaussianTree& tree, const RowPath& path) {
     const GaussianPrior& prior = tree.measure().prior;
     const double variance = prior.prior_variance(), rate_of_fading = tree.measure().discount_rate;
     const double fade_at_end = tree.target().fade_at(tree.lifetime());
     components_.clear();
     double hazard = 0.0, arrived = 1.0;
-    for (std::size_t k = way.first_outside; k < way.steps.size() && arrived >= kNegligibleMass; ++k) {
+    for (std::size_t k = path.first_outside; k < path.steps.size() && arrived >= kNegligibleMass; ++k) {
       const Level& level = levels_[k];
-      const double rate = way.separation_rates[k];
-      hazard += rate * way.steps[k].duration;
+      const double rate = path.separation_rates[k];
+      hazard += rate * path.steps[k].duration;
       const double left = std::exp(-hazard), mass = arrived - left;
       if (mass > 0.0) {
         // f = exp(-gamma t) at the time t of branching: E[f] and E[f^2].
@@ -144,7 +144,7 @@ class GaussianWalk {
     if (arrived > 0.0) components_.push_back({arrived, leaf.mean, leaf.variance + prior.noise});
   }
 
-  // A node on the way of a point down the tree that is restricted to all other points.
+  // A node on the path of a point down the tree that is restricted to all other points.
   struct Place {
     NodeIndex node, other;  // its sibling, none for the root
     bool held_it;           // the point was below, or at, this node
@@ -176,7 +176,7 @@ class GaussianWalk {
     find_components(tree, {0, steps_, rates_, first_outside, 0});
   }
 
-  // If the point had its leaf for itself, the leaf's sibling takes the place of their parent, and the way goes on
+  // If the point had its leaf for itself, the leaf's sibling takes the place of their parent, and the path goes on
   // there.
   void find_places(const GaussianTree& tree, const float* row, const Path& path) {
     const NodeStore& nodes = tree.nodes();
@@ -222,22 +222,18 @@ class GaussianWalk {
   std::size_t find_rates(const GaussianTree& tree, const Points& points, Slot slot, StopProbe& stop) {
     const std::size_t n_features = tree.nodes().n_features();
     rates_.resize(places_.size());
-    separation_.start(tree.measure().weights.data(), points.row(slot), n_features);
-    std::size_t first = places_.size();
-    while (first > 0) {
-      const Place& place = places_[first - 1];
+    const auto box_of = [&](std::size_t k) {
+      const Place& place = places_[k];
       if (!place.held_it) {
         box_.assign(tree.box(place.node, points, buffer_), n_features);
       } else if (tree.nodes()[place.node].is_leaf()) {
         set_box_without(tree, points, place.node, slot, stop);
       } else {
-        include(box_.lower(), box_.upper(), tree.box(places_[first].other, points, buffer_), n_features);
+        include(box_.lower(), box_.upper(), tree.box(places_[k + 1].other, points, buffer_), n_features);
       }
-      rates_[first - 1] = separation_.next_rate(box_.view());
-      if (!(rates_[first - 1] > 0.0)) break;
-      --first;
-    }
-    return first;
+      return box_.view();
+    };
+    return separation_.find_rates(tree.measure().weights.data(), points.row(slot), n_features, rates_, box_of);
   }
 
   // The box of a leaf is another only if the point touches it.
@@ -269,7 +265,7 @@ class GaussianWalk {
   std::array<Path, kSideBySide> paths_;
   std::vector<Place> places_;
   std::vector<Belief> beliefs_;
-  std::vector<Step> steps_;
+  std::vector<PathStep> steps_;
   std::vector<double> rates_;
   BoxBuffer box_, buffer_;
   NestedSeparation separation_;

@@ -1,6 +1,6 @@
-// Boxes: the smallest axis-aligned rectangle around some points, and the rates that follow from it.
-// Knows nothing of trees. Bounds are stored as float32; every range and rate is computed in float64,
-// because 3e38 - (-3e38) overflows float32.
+// Boxes: the smallest axis-aligned box around some points. Must not know trees.
+//
+// Bounds are stored as float32. Every length is computed in float64, because 3e38 - (-3e38) overflows float32.
 #pragma once
 
 #include <algorithm>
@@ -20,6 +20,7 @@ struct BoxView {
   const float* upper;
 };
 
+// Copies a box.
 inline void start_box(float* lower, float* upper, BoxView box, std::size_t n_features) {
   std::size_t d = 0;
   for (; d + simd::kWidth <= n_features; d += simd::kWidth) {
@@ -32,7 +33,7 @@ inline void start_box(float* lower, float* upper, BoxView box, std::size_t n_fea
   }
 }
 
-// Sets the box around n rows, at least one; row(i) is the i-th of them.
+// Sets the box of n rows (at least one); row(i) is the i-th row.
 template <class Row>
 void set_hull(float* lower, float* upper, std::size_t n, Row row, std::size_t n_features) {
   std::size_t d = 0;
@@ -55,7 +56,7 @@ void set_hull(float* lower, float* upper, std::size_t n, Row row, std::size_t n_
   }
 }
 
-// Grows the box to contain the box `other`; a row is the box (row, row).
+// Grows a box to contain the box `other`. A row is the box (row, row).
 inline void include(float* lower, float* upper, BoxView other, std::size_t n_features) {
   std::size_t d = 0;
   for (; d + simd::kWidth <= n_features; d += simd::kWidth) {
@@ -74,7 +75,7 @@ struct Bound {
   bool is_upper;
 };
 
-// Appends the bounds of a box that a row lies on.
+// Appends the bounds of a box that a row touches.
 inline void find_touched(BoxView box, const float* row, std::size_t n_features, std::vector<Bound>& bounds) {
   for (std::size_t d = 0; d < n_features; ++d) {
     if (row[d] == box.lower[d]) bounds.push_back({static_cast<std::uint32_t>(d), false});
@@ -82,7 +83,7 @@ inline void find_touched(BoxView box, const float* row, std::size_t n_features, 
   }
 }
 
-// Shrinks a box to the hull of two others; appends the bounds that moved.
+// Shrinks a box to the hull of the boxes a and b. Appends the bounds that moved.
 inline void shrink_to_hull(float* lower, float* upper, BoxView a, BoxView b, std::size_t n_features,
                            std::vector<Bound>& moved) {
   const auto set = [&](std::size_t d) {
@@ -103,7 +104,7 @@ inline void shrink_to_hull(float* lower, float* upper, BoxView a, BoxView b, std
   for (; d < n_features; ++d) set(d);
 }
 
-// Room for a box.
+// Memory for one box.
 class BoxBuffer {
  public:
   BoxView assign(BoxView box, std::size_t n_features) {
@@ -126,7 +127,7 @@ class BoxBuffer {
   std::vector<float> bounds_;
 };
 
-inline bool contains(BoxView box, const float* row, std::size_t n_features) {
+[[nodiscard]] inline bool contains(BoxView box, const float* row, std::size_t n_features) {
   std::size_t d = 0;
   for (; d + simd::kWidth <= n_features; d += simd::kWidth) {
     const simd::Float4 x = simd::load(row + d);
@@ -138,6 +139,8 @@ inline bool contains(BoxView box, const float* row, std::size_t n_features) {
   return true;
 }
 
-inline double length(float low, float high) { return static_cast<double>(high) - static_cast<double>(low); }
+[[nodiscard]] inline double length(float low, float high) {
+  return static_cast<double>(high) - static_cast<double>(low);
+}
 
 }  // namespace onlineforest

@@ -1,4 +1,4 @@
-// Where the coordinates of points lie, row by row or feature by feature. Knows nothing of trees.
+// Access to coordinates of points that are stored row by row or feature by feature. Must not know trees.
 #pragma once
 
 #include <algorithm>
@@ -11,7 +11,7 @@
 
 namespace onlineforest {
 
-// A view: coordinate d of a point is data[slot * point_step + d * feature_step].
+// A view. Layout: coordinate d of a point is data[slot * point_step + d * feature_step].
 struct Coordinates {
   const float* data;
   std::size_t point_step, feature_step;
@@ -21,7 +21,8 @@ struct Coordinates {
     return {points.rows().data(), points.n_features(), 1};
   }
 
-  // Calls f(value) where value(slot) is coordinate d of a point. Twice compiled: in columns there is no step.
+  // Calls f(value), where value(slot) returns coordinate d of a point. Compiled twice: with a point_step of 1 the
+  // access needs no multiplication.
   template <class F>
   auto with_feature(std::size_t d, F f) const {
     const float* feature = data + d * feature_step;
@@ -35,10 +36,10 @@ struct Coordinates {
     Range with(float x) const { return {simd::min(lower, x), simd::max(upper, x)}; }
   };
 
-  // The range of coordinate d over some points, at least one.
-  Range range(std::size_t d, std::span<const Slot> slots) const {
+  // The range of coordinate d over some points (at least one).
+  [[nodiscard]] Range range(std::size_t d, std::span<const Slot> slots) const {
     return with_feature(d, [slots](auto value) {
-      // Two chains, for each step of one waits for the last.
+      // Two independent chains: within one chain each step waits for the step before.
       Range a{value(slots.front()), value(slots.front())}, b{value(slots.back()), value(slots.back())};
       for (std::size_t i = 0; i + 1 < slots.size(); i += 2) {
         a = a.with(value(slots[i]));
@@ -48,8 +49,8 @@ struct Coordinates {
     });
   }
 
-  // Sorts points into those with coordinate d at most `location`, and the others; returns the number of the first.
-  // Without a branch: which way a point goes cannot be foretold. Keeps the order on both sides; `spare` is scratch.
+  // Partitions points: first those with coordinate d <= `location`, then the others, each in their old order. Returns
+  // the number of the first. Has no branch, because a processor cannot predict the side of a point. `spare` is scratch.
   std::size_t partition(std::size_t d, float location, std::span<Slot> slots, std::vector<Slot>& spare) const {
     if (spare.size() < slots.size()) spare.resize(slots.size());
     return with_feature(d, [slots, location, others = spare.data()](auto value) {
@@ -66,16 +67,16 @@ struct Coordinates {
   }
 };
 
-// A copy of the first points feature by feature, and the box around them: for growing trees from all of them.
+// A copy of the first `n` points, stored feature by feature, and their box. Trees grow from it.
 class Columns {
  public:
-  // Calls on_scan(n) after copying n numbers.
+  // Calls on_scan(n) after copying n values.
   template <class Value, class OnScan = void (*)(std::size_t)>
   Columns(
       const PointStore<Value>& points, std::size_t n, OnScan on_scan = [](std::size_t) {})
       : n_(n), data_(n * points.n_features()), lower_(points.n_features()), upper_(points.n_features()) {
     const std::size_t n_features = points.n_features();
-    constexpr std::size_t tile = 16;  // so that what is written stays in cache
+    constexpr std::size_t tile = 16;  // points at a time, so that the written cache lines stay in cache
     for (std::size_t begin = 0; begin < n; begin += tile) {
       const std::size_t end = std::min(begin + tile, n);
       for (std::size_t d = 0; d < n_features; ++d) {

@@ -1,7 +1,8 @@
-// Puts values in the place of missing ones: those of points that are near in what is known. Knows nothing of trees.
+// Fills in missing values of a row with values of near points, its donors. Must not know trees.
 //
-// A row is compared with points drawn at random, feature by feature where both are known, each difference over the
-// range of the drawn. What is put in its place is known of another point: never what was itself put there.
+// Candidates are drawn at random from the stored points. Their distance from a row is the mean difference over the
+// features that both know, each in units of the candidates' range. Only known values of a donor are used, never values
+// that were filled in.
 #pragma once
 
 #include <algorithm>
@@ -19,14 +20,15 @@
 
 namespace onlineforest {
 
-inline constexpr std::size_t kCandidates = 512;  // points drawn
+inline constexpr std::size_t kCandidates = 512;  // number of points drawn
 
-// Points that rows may take values from, copied side by side. Scratch memory of one worker.
+// Candidates, copied into contiguous memory. Scratch memory of one worker.
 class Donors {
  public:
   explicit Donors(std::size_t n_features) : n_features_(n_features) {}
 
-  // Draws among the first `n` points; all of them if they are few, in random order, for the first of equals lends.
+  // Draws candidates among the first `n` points. If these are few, draws all of them in random order: of candidates at
+  // equal distance the first one is the donor.
   template <class Value>
   void draw(const PointStore<Value>& points, std::size_t n, Rng& rng) {
     const auto below = [&rng](std::size_t m) {
@@ -51,7 +53,7 @@ class Donors {
     set_units();
   }
 
-  // Puts the drawn in the order of their distance from a row, in which NaN is missing.
+  // Sorts the candidates by their distance from a row. NaN in the row is missing.
   void compare(std::span<const float> row) {
     for (std::size_t i = 0; i < order_.size(); ++i) distances_[i] = distance(row, i);
     std::iota(order_.begin(), order_.end(), std::uint32_t{0});
@@ -59,8 +61,8 @@ class Donors {
     sort_to(kUsuallyEnough);
   }
 
-  // Values of a feature known of the nearest, as many as `values` has room for; if fewer know it, over and over again,
-  // and if none does, that of some other of the first points. Returns false, and 0, if no one does.
+  // Sets `values` to the values of feature d of the nearest candidates that know it, repeated if there are too few. If
+  // no candidate knows it, uses one of the first `n` points that does. If none does, sets 0 and returns false.
   template <class Value>
   bool find_values(std::size_t d, const PointStore<Value>& points, std::span<float> values) {
     std::size_t n = 0;
@@ -79,14 +81,15 @@ class Donors {
   }
 
  private:
-  static constexpr std::size_t kUsuallyEnough = 32, kLanes = 4;
+  static constexpr std::size_t kUsuallyEnough = 32;  // candidates to sort at first
+  static constexpr std::size_t kLanes = 4;           // sums that run in parallel
 
   void set_units() {
     std::vector<double> low(n_features_, std::numeric_limits<double>::infinity()), high(n_features_, -low.front());
     for (std::size_t i = 0; i < drawn_.size(); ++i) {
       for (std::size_t d = 0; d < n_features_; ++d) {
         const double x = values_[i * n_features_ + d];
-        if (x < low[d]) low[d] = x;  // never of what is unknown
+        if (x < low[d]) low[d] = x;  // false for NaN
         if (x > high[d]) high[d] = x;
       }
     }
@@ -96,7 +99,7 @@ class Donors {
     }
   }
 
-  // The mean over the features that both know; infinite if there is none.
+  // Mean difference over the features that both know; infinite if there are none.
   double distance(std::span<const float> row, std::size_t i) const {
     const float* const other = values_.data() + i * n_features_;
     std::array<double, kLanes> sums{}, counts{};
@@ -127,8 +130,8 @@ class Donors {
   std::size_t n_features_;
   std::size_t n_points_ = 0, n_sorted_ = 0;
   std::vector<std::size_t> drawn_;
-  std::vector<float> values_;  // of the drawn, row by row; NaN where unknown
-  std::vector<double> units_;  // 1 over the range of each feature, 0 of a constant one
+  std::vector<float> values_;  // rows of the candidates; NaN where a value is missing
+  std::vector<double> units_;  // per feature: 1 / range over the candidates, 0 for a constant feature
   std::vector<double> distances_;
   std::vector<std::uint32_t> order_;
 };

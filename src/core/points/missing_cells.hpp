@@ -1,4 +1,4 @@
-// Which cells of stored rows are missing. Knows nothing of what stands in their place.
+// Records which cells of stored rows are missing. Must not know the values that fill them.
 #pragma once
 
 #include <algorithm>
@@ -11,38 +11,39 @@
 
 namespace onlineforest {
 
-// Rows as they are given: a value that is NaN is missing.
-inline bool has_missing(std::span<const float> rows) {
+// Whether rows, as given by the user, have missing values: NaN is missing.
+[[nodiscard]] inline bool has_missing(std::span<const float> rows) {
   return std::ranges::any_of(rows, [](float x) { return std::isnan(x); });
 }
 
-// Layout: for each feature of which a cell was ever missing a column of bits, one per point, 64 to a word. Where
-// nothing is missing this takes no memory.
+// Layout: a feature that has ever had a missing cell has a column of bits, one bit per point, 64 bits per word. Without
+// missing cells this takes no memory.
 class MissingCells {
  public:
   using Word = std::uint64_t;
   static constexpr std::size_t kNone = ~std::size_t{0};
 
-  static std::size_t n_words(std::size_t n_points) { return (n_points + kBits - 1) / kBits; }
+  [[nodiscard]] static std::size_t n_words(std::size_t n_points) { return (n_points + kBits - 1) / kBits; }
 
-  bool any() const { return !features_.empty(); }
+  [[nodiscard]] bool any() const { return !features_.empty(); }
   std::size_t n_points() const { return n_points_; }
-  // Those that have a column, in increasing order.
-  std::span<const std::int32_t> features() const { return features_; }
+  // The features that have a column, in increasing order.
+  [[nodiscard]] std::span<const std::int32_t> features() const { return features_; }
 
-  bool contains(std::size_t point, std::size_t feature) const {
+  [[nodiscard]] bool contains(std::size_t point, std::size_t feature) const {
     const Column* column = find(feature);
     return column != nullptr && column->bit(point);
   }
 
-  bool is_ever_known(std::size_t feature) const {
+  // Whether any point knows the feature.
+  [[nodiscard]] bool is_ever_known(std::size_t feature) const {
     const Column* column = find(feature);
     return column == nullptr ? n_points_ > 0 : column->n_set < n_points_;
   }
 
-  // Of the first `n` points the first from `start` on, and then from 0, of which the feature is known; kNone if there
-  // is none.
-  std::size_t find_known(std::size_t feature, std::size_t start, std::size_t n) const {
+  // The first point that knows the feature, among the first `n` points: searches from `start` to n, then from 0. kNone
+  // if no point knows it.
+  [[nodiscard]] std::size_t find_known(std::size_t feature, std::size_t start, std::size_t n) const {
     if (!is_ever_known(feature) || n == 0) return kNone;
     const Column* column = find(feature);
     if (column == nullptr) return start;
@@ -55,7 +56,7 @@ class MissingCells {
     return kNone;
   }
 
-  // Takes memory for rows to come; if this throws, nothing has changed.
+  // Allocates memory for further rows. If this throws, nothing has changed.
   void reserve(std::span<const float> rows, std::size_t n_features) {
     const std::size_t words = n_words(n_points_ + rows.size() / n_features);
     if (has_missing(rows)) {
@@ -73,7 +74,7 @@ class MissingCells {
     }
   }
 
-  // Takes in rows that memory was taken for.
+  // Appends rows; reserve() must have been called for them.
   void append(std::span<const float> rows, std::size_t n_features) noexcept {
     const std::size_t first = n_points_;
     n_points_ += rows.size() / n_features;
@@ -83,7 +84,7 @@ class MissingCells {
     }
   }
 
-  // A point gets the place of another.
+  // Moves the cells of a point to another place.
   void move(std::size_t from, std::size_t to) {
     for (Column& column : columns_) {
       column.clear(to);
@@ -91,6 +92,7 @@ class MissingCells {
     }
   }
 
+  // Keeps only the first `n_points` points.
   void truncate(std::size_t n_points) {
     for (Column& column : columns_) {
       for (std::size_t i = n_points; i < n_points_; ++i) column.clear(i);
@@ -111,8 +113,8 @@ class MissingCells {
     return n;
   }
 
-  // All columns, one after the other, in the order of the features.
-  std::vector<Word> words() const {
+  // The words of all columns, concatenated in the order of features().
+  [[nodiscard]] std::vector<Word> words() const {
     std::vector<Word> joined;
     for (const std::int32_t d : features_) {
       const Column& column = columns_[place(static_cast<std::size_t>(d))];
@@ -121,9 +123,9 @@ class MissingCells {
     return joined;
   }
 
-  // Whether features() and words() of something of so many points and features could be these.
-  static bool are_sound(std::span<const std::int32_t> features, std::span<const Word> words, std::size_t n_points,
-                        std::size_t n_features) {
+  // Whether these can be features() and words() of a record of this many points and features.
+  [[nodiscard]] static bool are_sound(std::span<const std::int32_t> features, std::span<const Word> words,
+                                      std::size_t n_points, std::size_t n_features) {
     const std::size_t n = n_words(n_points);
     if (words.size() != features.size() * n || (n_points == 0 && !features.empty())) return false;
     std::int64_t last = -1;
@@ -138,7 +140,7 @@ class MissingCells {
     return true;
   }
 
-  // Those of features() and words() that are sound.
+  // Restores a record from its features() and words(), which must be sound.
   void restore(std::span<const std::int32_t> features, std::span<const Word> words, std::size_t n_points,
                std::size_t n_features) {
     *this = MissingCells();
@@ -172,7 +174,7 @@ class MissingCells {
       n_set -= bit(i);
       words[i / kBits] &= ~(Word{1} << i % kBits);
     }
-    // The first bit of the word of bit i, from i on, that is clear; kNone if there is none.
+    // The first clear bit at i or later within the word of bit i; kNone if there is none.
     std::size_t first_clear(std::size_t i) const {
       const Word rest = ~words[i / kBits] >> i % kBits;
       return rest == 0 ? kNone : i + static_cast<std::size_t>(std::countr_zero(rest));
@@ -196,9 +198,9 @@ class MissingCells {
   }
 
   std::size_t n_points_ = 0;
-  std::vector<std::int32_t> places_;    // per feature: its column
+  std::vector<std::int32_t> places_;    // per feature: index of its column, or kNoPlace
   std::vector<std::int32_t> features_;  // in increasing order
-  std::vector<Column> columns_;         // in the order they came
+  std::vector<Column> columns_;         // in the order of creation
 };
 
 }  // namespace onlineforest

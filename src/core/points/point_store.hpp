@@ -1,4 +1,4 @@
-// The points learned so far, kept once for all trees of a forest. Knows nothing of trees.
+// The stored points, shared by all trees of a forest. Must not know trees.
 #pragma once
 
 #include <algorithm>
@@ -12,22 +12,24 @@
 #include <type_traits>
 #include <vector>
 
+#include "base/require.hpp"
 #include "base/types.hpp"
 #include "points/box.hpp"
 #include "points/missing_cells.hpp"
 
 namespace onlineforest {
 
-// A point that gets another slot.
+// A change of the slot of a point.
 struct Move {
   Slot from, to;
 };
 
-// How the points of `n` slots close ranks when some of them, in decreasing order, are gone: the last take their place.
-inline std::vector<Move> moves_after(std::span<const Slot> gone, std::size_t n) {
+// The moves that keep `n` slots dense when the points of the slots `gone` (in decreasing order) are removed: the last
+// remaining points take their slots.
+[[nodiscard]] inline std::vector<Move> moves_after(std::span<const Slot> gone, std::size_t n) {
   std::vector<Move> moves;
   Slot last = static_cast<Slot>(n) - 1;
-  std::size_t next = 0;  // of those gone, the largest that is not behind the last yet
+  std::size_t next = 0;  // gone[next] is the largest removed slot that is not behind `last`
   for (std::size_t i = gone.size(); i > next; --i) {
     while (next < i && gone[next] == last) {
       ++next;
@@ -39,27 +41,30 @@ inline std::vector<Move> moves_after(std::span<const Slot> gone, std::size_t n) 
   return moves;
 }
 
-// Layout: row-major float32 rows, one after the other, and beside them one value (label or number) per point. Rows come
-// with NaN where a value is missing; something finite stands there instead, 0 until it is set, and it is known which.
+// Layout: rows of float32, row-major, in one array; one value (class code or number) per point in another. Rows are
+// given with NaN for missing values. They are stored with finite values instead: 0 until fill() sets a better one.
+// `missing()` records the cells.
 template <class Value>
 class PointStore {
  public:
-  // A tree has up to two nodes per point, numbered by a Slot's type.
+  // A tree has up to two nodes per point, and node indices have the type of Slot.
   static constexpr std::size_t kMostPoints = std::numeric_limits<Slot>::max() / 2;
 
   explicit PointStore(std::size_t n_features) : n_features_(n_features) {}
 
-  std::size_t n_features() const { return n_features_; }
-  std::size_t size() const { return values_.size(); }
+  [[nodiscard]] std::size_t n_features() const { return n_features_; }
+  [[nodiscard]] std::size_t size() const { return values_.size(); }
 
-  const float* row(Slot slot) const { return rows_.data() + static_cast<std::size_t>(slot) * n_features_; }
-  BoxView box(Slot slot) const { return {row(slot), row(slot)}; }
-  Value value(Slot slot) const { return values_[static_cast<std::size_t>(slot)]; }
+  [[nodiscard]] const float* row(Slot slot) const {
+    return rows_.data() + static_cast<std::size_t>(slot) * n_features_;
+  }
+  [[nodiscard]] BoxView box(Slot slot) const { return {row(slot), row(slot)}; }
+  [[nodiscard]] Value value(Slot slot) const { return values_[static_cast<std::size_t>(slot)]; }
 
-  // What a prior expects of a number; 0 until it was set.
-  double expected(Slot slot) const { return expected_[static_cast<std::size_t>(slot)]; }
+  // The trend at the point of a number; 0 until set_expected() sets it.
+  [[nodiscard]] double expected(Slot slot) const { return expected_[static_cast<std::size_t>(slot)]; }
 
-  // Sets what is expected of the points from `first` on: at(row). Takes no memory.
+  // Sets the expected numbers of the points from `first` on to at(row). Allocates no memory.
   template <class At>
   void set_expected(std::size_t first, At at) {
     for (std::size_t i = first; i < size(); ++i) expected_[i] = at(row(static_cast<Slot>(i)));
@@ -70,12 +75,13 @@ class PointStore {
   }
   const MissingCells& missing() const { return missing_; }
 
-  // Sets what stands in the place of a missing value.
+  // Fills in a missing value.
   void fill(Slot slot, std::size_t feature, float value) {
     rows_[static_cast<std::size_t>(slot) * n_features_ + feature] = value;
   }
 
-  // The row as it was given: NaN where a value is missing. What stands there is not read: it may just be set.
+  // Copies a row as it was given: NaN where a value is missing. Does not read filled-in values, because another thread
+  // may be setting them.
   void copy_given(Slot slot, std::span<float> row) const {
     const float* const kept = this->row(slot);
     for (std::size_t d = 0; d < n_features_; ++d) {
@@ -83,15 +89,15 @@ class PointStore {
     }
   }
 
-  // Exchanges all rows for others that differ only in what stands in the place of missing values.
+  // Exchanges all rows for others, which may differ only in filled-in values.
   void swap_rows(std::vector<float>& others) { rows_.swap(others); }
 
-  // Sets the last rows to others that differ only in what stands in the place of missing values.
+  // Replaces the last rows by others, which may differ only in filled-in values.
   void set_last_rows(std::span<const float> rows) {
     std::ranges::copy(rows, rows_.end() - static_cast<std::ptrdiff_t>(rows.size()));
   }
 
-  // Says which values are missing, in a store of points without any; they must be sound.
+  // Marks cells as missing, in a store without missing cells. The arguments must be sound (MissingCells::are_sound).
   void set_missing(std::span<const std::int32_t> features, std::span<const MissingCells::Word> words) {
     missing_.restore(features, words, size(), n_features_);
   }
@@ -104,10 +110,12 @@ class PointStore {
            expected_.capacity() * sizeof(double) + missing_.nbytes();
   }
 
-  // Takes memory for these rows and `n_more` points in all; if this throws, nothing has changed.
+  // Allocates memory for `n_more` further points, and for the missing cells of these rows. If this throws, nothing has
+  // changed.
   void reserve(std::span<const float> rows, std::size_t n_more) {
     if (n_more > kMostPoints - size()) {
-      throw std::length_error("a forest holds at most " + std::to_string(kMostPoints) + " points");
+      throw std::length_error("a forest holds " + std::to_string(size()) + " points and cannot store " +
+                              std::to_string(n_more) + " more: the limit is " + std::to_string(kMostPoints));
     }
     values_.reserve(grown(values_.capacity(), size() + n_more));
     rows_.reserve(grown(rows_.capacity(), (size() + n_more) * n_features_));
@@ -115,9 +123,13 @@ class PointStore {
     missing_.reserve(rows, n_features_);
   }
 
-  // Copies the rows in; if this throws, nothing has changed.
+  // Stores points. If this throws, nothing has changed.
   void append(std::span<const float> rows, std::span<const Value> values) {
-    if (rows.size() != values.size() * n_features_) throw std::invalid_argument("rows and values differ in number");
+    require(rows.size() == values.size() * n_features_, [&] {
+      return "rows have " + std::to_string(rows.size()) + " entries, but " + std::to_string(values.size()) +
+             " points of " + std::to_string(n_features_) + " features have " +
+             std::to_string(values.size() * n_features_);
+    });
     reserve(rows, values.size());
     missing_.append(rows, n_features_);
     std::ranges::transform(rows, std::back_inserter(rows_), [](float x) { return std::isnan(x) ? 0.0f : x; });
@@ -125,7 +137,7 @@ class PointStore {
     if constexpr (kIsNumber) expected_.resize(size(), 0.0);
   }
 
-  // Takes points away; others get their slots, as in `moves`.
+  // Removes points. Other points take their slots, as in `moves`.
   void remove(std::span<const Slot> slots, std::span<const Move> moves) {
     for (const Move& move : moves) {
       const auto from = static_cast<std::ptrdiff_t>(move.from), to = static_cast<std::ptrdiff_t>(move.to);
@@ -138,7 +150,7 @@ class PointStore {
     truncate(size() - slots.size());
   }
 
-  // Takes all but the first points away. Takes no memory.
+  // Keeps only the first `n_left` points. Overwrites the others in memory. Allocates no memory.
   void truncate(std::size_t n_left) {
     std::fill(rows_.begin() + static_cast<std::ptrdiff_t>(n_left * n_features_), rows_.end(), 0.0f);
     std::fill(values_.begin() + static_cast<std::ptrdiff_t>(n_left), values_.end(), Value());
@@ -148,7 +160,7 @@ class PointStore {
     missing_.truncate(n_left);
   }
 
-  // Gives memory back, if much of it is not used.
+  // Releases memory if most of it is unused.
   void shrink() {
     if (size() >= values_.capacity() / 4) return;
     rows_.shrink_to_fit();
@@ -167,7 +179,7 @@ class PointStore {
   std::size_t n_features_;
   std::vector<float> rows_;
   std::vector<Value> values_;
-  std::vector<double> expected_;  // only of numbers
+  std::vector<double> expected_;  // empty unless values are numbers
   MissingCells missing_;
 };
 

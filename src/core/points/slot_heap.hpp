@@ -1,4 +1,4 @@
-// Slots in the order of a key, the least first. Knows nothing of what the keys mean.
+// A priority queue of slots, the least key first. Must not know what the keys mean.
 #pragma once
 
 #include <algorithm>
@@ -10,10 +10,10 @@
 
 namespace onlineforest {
 
-// A binary heap of slots, the one with the least key on top, from which any slot can be taken.
+// A binary heap from which any slot can be removed.
 class SlotHeap {
  public:
-  std::size_t size() const { return heap_.size(); }
+  [[nodiscard]] std::size_t size() const { return heap_.size(); }
 
   void reserve(std::size_t n) {
     heap_.reserve(n);
@@ -21,7 +21,7 @@ class SlotHeap {
     keys_.reserve(n);
   }
 
-  // Adds the next slot.
+  // Adds the slot size().
   void push(double key) {
     keys_.push_back(key);
     places_.push_back(heap_.size());
@@ -29,7 +29,7 @@ class SlotHeap {
     rise(heap_.size() - 1);
   }
 
-  // Takes slots away; others get their numbers, as in `moves`.
+  // Removes slots. Other slots take their numbers, as in `moves`.
   void remove(std::span<const Slot> slots, std::span<const Move> moves) {
     for (const Slot slot : slots) take_out(slot);
     for (const Move& move : moves) {
@@ -48,10 +48,10 @@ class SlotHeap {
     keys_.shrink_to_fit();
   }
 
-  // Calls f(slot, key) for the slots in order of their keys, until it returns false.
+  // Calls f(slot, key) in increasing order of keys until it returns false.
   template <class F>
   void for_each_in_order(F f) const {
-    std::vector<std::size_t> next;  // places in the heap whose parents were told of
+    std::vector<std::size_t> next;  // a heap of places whose parents were visited
     const auto is_later = [this](std::size_t a, std::size_t b) { return key(b) < key(a); };
     if (!heap_.empty()) next.push_back(0);
     while (!next.empty()) {
@@ -112,7 +112,7 @@ class SlotHeap {
   }
 
   std::vector<Slot> heap_;
-  std::vector<std::size_t> places_;  // per slot
+  std::vector<std::size_t> places_;  // per slot: its index in heap_
   std::vector<double> keys_;         // per slot
 };
 

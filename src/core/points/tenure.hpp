@@ -1,5 +1,4 @@
-// Which points a forest keeps: when each of them came, and which go when there are more than it may hold. Knows
-// nothing of what the points are.
+// Tenure: which points a forest keeps, and the serial of each. Must not know rows, values or trees.
 #pragma once
 
 #include <algorithm>
@@ -9,9 +8,11 @@
 #include <numeric>
 #include <span>
 #include <stdexcept>
+#include <string>
 #include <utility>
 #include <vector>
 
+#include "base/require.hpp"
 #include "base/rng.hpp"
 #include "base/types.hpp"
 #include "points/point_store.hpp"
@@ -21,46 +22,49 @@ namespace onlineforest {
 
 enum class KeepRule {
   kAll,
-  kLatest,  // a window
-  kSample,  // drawn without replacement, a point that came half_life earlier half as likely
+  kLatest,  // a window of the latest points
+  kSample,  // a reservoir: a sample without replacement in which weights halve every half_life points
 };
 
-inline bool is_known(KeepRule rule) { return rule >= KeepRule::kAll && rule <= KeepRule::kSample; }
+[[nodiscard]] inline bool is_known(KeepRule rule) { return rule >= KeepRule::kAll && rule <= KeepRule::kSample; }
 
 struct KeepOptions {
   KeepRule rule = KeepRule::kAll;
-  std::size_t capacity = 0;      // how many are kept at most, unless all are
-  double half_life = kInfinity;  // in points that come; for kSample
+  std::size_t capacity = 0;      // largest number of points kept; not for kAll
+  double half_life = kInfinity;  // in points seen; for kSample
 };
 
-// Every point has a key that says how much it is to stay: for a window when it came, for a sample a random number that
-// grows with time, so that the largest keys are a sample without replacement (the Gumbel trick). When there are too
-// many, the least keys go. What has a smaller key than one that went is not taken in, even if there is room because
-// points were forgotten: so a sample stays fair, if points are forgotten whether they were kept or not.
+// Every point has a key. In a window it is the serial; in a reservoir it is a random number whose mean grows with the
+// serial, so that the points of the largest keys are a weighted sample without replacement (the Gumbel trick). When the
+// capacity is exceeded, the points of the least keys leave. `turned_away` is the largest key that has left or was not
+// admitted. A new point of a smaller key is not admitted, even if forgetting has made room: so the sample stays fair if
+// points are forgotten regardless of whether they were kept.
 class Tenure {
  public:
   Tenure(const KeepOptions& options, std::uint64_t seed) : options_(options), seed_(seed ^ kSeedOfSample) {}
 
-  // Which of the next points are kept, and which go for them. Decided without a look at the points or trees.
+  // A decision about the next points. It depends on serials only, not on the points or trees.
   struct Admission {
-    std::vector<std::size_t> taken;  // of the next points, in order
-    std::vector<Slot> leaving;       // in no order
+    std::vector<std::size_t> taken;  // indices of the admitted points among the next, in order
+    std::vector<Slot> leaving;       // slots of the points that leave for them, in any order
     double turned_away;
   };
 
-  std::size_t n_seen() const { return static_cast<std::size_t>(n_seen_); }
-  std::span<const Serial> serials() const { return serials_; }  // per slot
-  double turned_away() const { return turned_away_; }           // the largest key that went
-  bool is_limited() const { return options_.rule != KeepRule::kAll; }
+  [[nodiscard]] std::size_t n_seen() const { return static_cast<std::size_t>(n_seen_); }
+  [[nodiscard]] std::span<const Serial> serials() const { return serials_; }  // per slot
+  [[nodiscard]] double turned_away() const { return turned_away_; }
+  [[nodiscard]] bool is_limited() const { return options_.rule != KeepRule::kAll; }
 
-  // How many points can come before one has to go; more than there will ever be if none has.
-  std::size_t room() const {
+  // Number of points that can be admitted before one must leave; the largest size_t without a limit.
+  [[nodiscard]] std::size_t room() const {
     return is_limited() ? options_.capacity - std::min(options_.capacity, serials_.size()) : ~std::size_t{0};
   }
 
-  Admission admit(std::size_t n) const {
+  // Decides about the next `n` points.
+  [[nodiscard]] Admission admit(std::size_t n) const {
     if (n > kMostSeen - static_cast<std::uint64_t>(n_seen_)) {
-      throw std::length_error("a forest can be given at most 2^53 points");
+      throw std::length_error("a forest has seen " + std::to_string(n_seen_) + " points and cannot see " +
+                              std::to_string(n) + " more: the limit is 2^53");
     }
     Admission admission{{}, {}, turned_away_};
     if (!is_limited()) {
@@ -68,7 +72,7 @@ class Tenure {
       std::iota(admission.taken.begin(), admission.taken.end(), std::size_t{0});
       return admission;
     }
-    std::vector<std::pair<double, std::size_t>> fresh;  // key, place
+    std::vector<std::pair<double, std::size_t>> fresh;  // key, index
     for (std::size_t i = 0; i < n; ++i) {
       const double key = key_of(n_seen_ + static_cast<Serial>(i));
       if (key > turned_away_) fresh.emplace_back(key, i);
@@ -95,7 +99,7 @@ class Tenure {
     return admission;
   }
 
-  // After this, take_in() of one more call cannot run out of memory.
+  // Allocates memory for `n_more` points: the next take_in() of so many cannot fail.
   void reserve(std::size_t n_more) {
     const std::size_t n = serials_.size() + n_more;
     if (n <= serials_.capacity()) return;
@@ -104,13 +108,14 @@ class Tenure {
     serials_.reserve(capacity);
   }
 
-  // Takes the points in, in the slots after those there are. `n` came, those of the admission stay.
+  // Adds the admitted ones of the next `n` points, in the slots after the last one.
   void take_in(std::size_t n, const Admission& admission) {
     for (const std::size_t place : admission.taken) add(n_seen_ + static_cast<Serial>(place));
     n_seen_ += static_cast<Serial>(n);
     turned_away_ = admission.turned_away;
   }
 
+  // Removes points. Other points take their slots, as in `moves`.
   void remove(std::span<const Slot> slots, std::span<const Move> moves) {
     if (is_limited()) heap_.remove(slots, moves);
     for (const Move& move : moves) {
@@ -119,18 +124,18 @@ class Tenure {
     serials_.resize(serials_.size() - slots.size());
   }
 
-  // Gives memory back, if much of it is not used.
+  // Releases memory if most of it is unused.
   void shrink() {
     if (serials_.size() >= serials_.capacity() / 4) return;
     serials_.shrink_to_fit();
     heap_.shrink();
   }
 
-  // What comes next is taken in as if nothing had come before.
+  // Admits the next points as if none had been turned away before.
   void start_anew() { turned_away_ = -kInfinity; }
 
-  // The slots of the points that came then, kNoSlot for those that are not there.
-  std::vector<Slot> slots_of(std::span<const Serial> serials) const {
+  // The slots of the points of these serials; kNoSlot for points that are not stored.
+  [[nodiscard]] std::vector<Slot> slots_of(std::span<const Serial> serials) const {
     std::vector<std::size_t> order(serials.size());
     std::iota(order.begin(), order.end(), std::size_t{0});
     std::ranges::sort(order, {}, [&](std::size_t i) { return serials[i]; });
@@ -147,8 +152,8 @@ class Tenure {
     return slots;
   }
 
-  // The slots of all but the latest `n` points.
-  std::vector<Slot> all_but_latest(std::size_t n) const {
+  // The slots of all points but the latest `n`.
+  [[nodiscard]] std::vector<Slot> all_but_latest(std::size_t n) const {
     std::vector<Slot> slots(serials_.size());
     std::iota(slots.begin(), slots.end(), Slot{0});
     if (n >= slots.size()) return {};
@@ -158,25 +163,32 @@ class Tenure {
     return slots;
   }
 
-  // Takes up what was saved. Throws std::invalid_argument if it makes no sense.
+  // Restores a saved state. Throws std::invalid_argument if the state is not consistent.
   void restore(std::span<const Serial> serials, std::uint64_t n_seen, double turned_away) {
-    if (n_seen > kMostSeen) throw std::invalid_argument("more points were seen than there can be");
-    if (is_limited() && serials.size() > options_.capacity) {
-      throw std::invalid_argument("there are more points than it may hold");
-    }
-    if (!is_limited() && turned_away != -kInfinity)
-      throw std::invalid_argument("one was turned away from an open door");
-    if (!(turned_away <= largest_key(n_seen))) throw std::invalid_argument("one was turned away that cannot have come");
+    require(n_seen <= kMostSeen, [&] { return "n_seen is " + std::to_string(n_seen) + ", the limit is 2^53"; });
+    require(!is_limited() || serials.size() <= options_.capacity, [&] {
+      return "there are " + std::to_string(serials.size()) + " points, the capacity is " +
+             std::to_string(options_.capacity);
+    });
+    require(is_limited() || turned_away == -kInfinity, "`turned_away` is set although all points are kept");
+    require(turned_away <= largest_key(n_seen), [&] {
+      return "`turned_away` is " + std::to_string(turned_away) + ", but after " + std::to_string(n_seen) +
+             " points it is at most " + std::to_string(largest_key(n_seen));
+    });
     std::vector<Serial> sorted(serials.begin(), serials.end());
     std::ranges::sort(sorted);
-    if (std::ranges::adjacent_find(sorted) != sorted.end()) throw std::invalid_argument("two points came at once");
-    if (!sorted.empty() && (sorted.front() < 0 || static_cast<std::uint64_t>(sorted.back()) >= n_seen)) {
-      throw std::invalid_argument("a point came when none did");
+    const auto twice = std::ranges::adjacent_find(sorted);
+    require(twice == sorted.end(), [&] { return "two points have the serial " + std::to_string(*twice); });
+    for (const Serial serial : sorted) {
+      require(serial >= 0 && static_cast<std::uint64_t>(serial) < n_seen, [&] {
+        return "serial " + std::to_string(serial) + " is outside [0, n_seen = " + std::to_string(n_seen) + ")";
+      });
     }
     for (const Serial serial : serials) {
-      if (is_limited() && !(key_of(serial) > turned_away)) {
-        throw std::invalid_argument("one was turned away that was to stay more than one that is here");
-      }
+      require(!is_limited() || key_of(serial) > turned_away, [&] {
+        return "the point of serial " + std::to_string(serial) + " has the key " + std::to_string(key_of(serial)) +
+               ", which is not above `turned_away` = " + std::to_string(turned_away);
+      });
       add(serial);
     }
     n_seen_ = static_cast<Serial>(n_seen);
@@ -186,9 +198,10 @@ class Tenure {
   std::size_t nbytes() const { return serials_.capacity() * sizeof(Serial) + heap_.nbytes(); }
 
  private:
-  static constexpr std::uint64_t kMostSeen = std::uint64_t{1} << 53;  // beyond, keys could not tell them apart
+  static constexpr std::uint64_t kMostSeen = std::uint64_t{1}
+                                             << 53;  // a double represents every smaller serial exactly
   static constexpr std::uint64_t kSeedOfSample = 0x7361'6d70'6c65'0000u;
-  static constexpr double kLeastChance = 0x1.0p-60;  // an exponential can be 0
+  static constexpr double kLeastChance = 0x1.0p-60;  // an exponential draw can be 0
 
   void add(Serial serial) {
     if (is_limited()) heap_.push(key_of(serial));
@@ -216,7 +229,7 @@ class Tenure {
   Serial n_seen_ = 0;
   double turned_away_ = -kInfinity;
   std::vector<Serial> serials_;
-  SlotHeap heap_;  // empty unless limited
+  SlotHeap heap_;  // by key; empty without a limit
 };
 
 }  // namespace onlineforest

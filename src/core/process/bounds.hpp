@@ -1,9 +1,11 @@
-// Bounds on a box that is not known: for each dimension an interval that contains it, and the rate of cuts there.
-// What is proposed from the bounds and lies outside the box is no cut of it; so blocks can be sampled with the true
-// range of one dimension at a time. Knows nothing of trees.
+// Bounds on a box that is not computed: one interval per dimension that contains the box, and its rate of cuts. Must
+// not know trees.
 //
-// The bounds of a child are those of its parent but for a few dimensions. So there is one set of them, and changes
-// are noted and taken back when the work goes from one child to the next.
+// A cut proposed from the bounds that misses the box is rejected. So a block can be sampled with the true range of only
+// the proposed dimensions.
+//
+// The bounds of a child differ from those of its parent in a few dimensions. So there is a single set of bounds, with a
+// log of changes: `mark` and `rewind` undo them when sampling moves from one child to the next.
 #pragma once
 
 #include <cstddef>
@@ -19,7 +21,7 @@ class Bounds {
  public:
   using Mark = std::size_t;
 
-  // Starts with a box that contains the one to be known. `weights` must stay in place.
+  // Starts with a box that contains all points of the block. `weights` must outlive this.
   void start(const double* weights, BoxView box, std::size_t n_features) {
     weights_ = weights;
     lower_.assign(box.lower, box.lower + n_features);
@@ -32,17 +34,18 @@ class Bounds {
     for (std::size_t g = 0; g < n_groups; ++g) sums_[g] = group_sum(g);
   }
 
-  float lower(std::size_t d) const { return lower_[d]; }
-  float upper(std::size_t d) const { return upper_[d]; }
+  [[nodiscard]] float lower(std::size_t d) const { return lower_[d]; }
+  [[nodiscard]] float upper(std::size_t d) const { return upper_[d]; }
 
+  // Narrows the bounds of dimension d.
   void set(std::size_t d, float lower, float upper) {
     changes_.push_back({static_cast<std::uint32_t>(d), lower_[d], upper_[d]});
     assign(d, lower, upper);
   }
 
-  Mark mark() const { return changes_.size(); }
+  [[nodiscard]] Mark mark() const { return changes_.size(); }
 
-  // Takes back what was set since the mark.
+  // Undoes all calls of set() since the mark.
   void rewind(Mark mark) {
     while (changes_.size() > mark) {
       const Change& change = changes_.back();
@@ -51,14 +54,15 @@ class Bounds {
     }
   }
 
-  // The rate of cuts within the bounds. Summed afresh from the groups: a running total would miss an exact 0.
-  double total() const {
+  // The rate of cuts within the bounds. Summed from the groups: rounding would keep a running total from reaching 0.
+  [[nodiscard]] double total() const {
     double total = 0.0;
     for (const double sum : sums_) total += sum;
     return total;
   }
 
-  std::size_t choose_dimension(Rng& rng, double total) const {
+  // Draws a dimension with probability proportional to its rate.
+  [[nodiscard]] std::size_t choose_dimension(Rng& rng, double total) const {
     const auto choice = rng.choose<kGroup>(
         total, rates_.size(), [this](std::size_t begin, std::size_t) { return sums_[begin / kGroup]; },
         [this](std::size_t d) { return rates_[d]; });
@@ -66,7 +70,7 @@ class Bounds {
   }
 
  private:
-  // Rates are summed in groups of this many, so that a change costs no pass over all of them.
+  // Rates are summed in groups, so that a change of one rate updates one group only.
   static constexpr std::size_t kGroup = 8;
 
   struct Change {

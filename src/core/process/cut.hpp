@@ -1,4 +1,4 @@
-// Draws the cuts of a Mondrian process: of a block with given points, and of a box that is extended. Knows nothing of
+// Samples the cuts of a Mondrian process: in a block of points, and outside a box that is extended. Must not know
 // trees.
 //
 // The order of draws is fixed: time, then dimension (and side), then location.
@@ -18,33 +18,32 @@
 namespace onlineforest {
 
 struct Cut {
-  double time = kInfinity;  // none
+  double time = kInfinity;  // infinite: no cut
   std::size_t dimension = 0;
   float location = 0.0f;
 };
 
-// A cut outside a box. The points on its far side lie in the gap between the box and a larger one around it.
+// A cut outside a box, in the gap between the box and a larger one around it. The box lies on the near side.
 struct GapCut : Cut {
-  bool is_upper = false;  // the gap is above the box: the far side is the right one
+  bool is_upper = false;  // the gap lies above the box, so the far side is the right side
 };
 
-// A cut of a block, and the range of its points in that dimension.
+// A cut of a block, and the range of the block's points in the dimension of the cut.
 struct BlockCut : Cut {
   Coordinates::Range range{};
 };
 
 namespace detail {
-inline constexpr std::size_t kStretch = 16;  // features looked at together when one is chosen
+inline constexpr std::size_t kStretch = 16;  // features per stretch of Rng::choose
 }
 
-// The first cut of the block of some points that is born at `time`, none if it would come after the lifetime. The cuts
-// of a block are those among the cuts of its bounds that pass through its box; so they are proposed from the bounds
-// until one does. Of the box only the dimensions proposed need be known, which tightens the bounds there.
-// Calls on_scan(n) after looking at a coordinate of n points.
-// Differs from the paper: it computes the whole box.
+// Samples the first cut of a block that is born at `time`; no cut if it comes after the lifetime. The cuts of a block
+// are those cuts of its bounds that pass through its box. So cuts are proposed from the bounds until one passes through
+// the box. Only the ranges of the proposed dimensions are computed; they narrow the bounds. Calls on_scan(n) after
+// reading one coordinate of n points. Differs from the paper: there the whole box is computed.
 template <class OnScan>
-BlockCut sample_cut(Rng& rng, Bounds& bounds, const Coordinates& at, std::span<const Slot> slots, double time,
-                    double lifetime, OnScan on_scan) {
+[[nodiscard]] BlockCut sample_cut(Rng& rng, Bounds& bounds, const Coordinates& at, std::span<const Slot> slots,
+                                  double time, double lifetime, OnScan on_scan) {
   for (;;) {
     const double rate = bounds.total();
     time += rng.exponential(rate);
@@ -60,8 +59,9 @@ BlockCut sample_cut(Rng& rng, Bounds& bounds, const Coordinates& at, std::span<c
   }
 }
 
-// The first cut of a block whose box is known.
-inline BlockCut sample_cut(Rng& rng, const Measure& measure, BoxView box, double birth_time, double lifetime) {
+// Samples the first cut of a block with a given box.
+[[nodiscard]] inline BlockCut sample_cut(Rng& rng, const Measure& measure, BoxView box, double birth_time,
+                                         double lifetime) {
   const double* weights = measure.weights.data();
   const std::size_t n = measure.weights.size();
   const double rate = linear_dimension(weights, box, n);
@@ -73,9 +73,10 @@ inline BlockCut sample_cut(Rng& rng, const Measure& measure, BoxView box, double
   return {{time, d, rng.location(box.lower[d], box.upper[d])}, {box.lower[d], box.upper[d]}};
 }
 
-// Where the cut at `time` passes that separates a box from points outside; `outer` is the box around all of them, and
-// `rate` the rate at which it extends the box, which is positive.
-inline GapCut sample_gap_cut(Rng& rng, const Measure& measure, BoxView box, BoxView outer, double rate, double time) {
+// Samples dimension and location of the cut at `time` that separates a box from points outside it. `outer` is the box
+// of all points; `rate` > 0 is the extension rate from `box` to `outer`.
+[[nodiscard]] inline GapCut sample_gap_cut(Rng& rng, const Measure& measure, BoxView box, BoxView outer, double rate,
+                                           double time) {
   const double* weights = measure.weights.data();
   const auto sum = [&](std::size_t begin, std::size_t end) { return extension_rate(weights, box, outer, begin, end); };
   const auto below = [&](std::size_t d) { return length(outer.lower[d], box.lower[d]); };
@@ -88,9 +89,10 @@ inline GapCut sample_gap_cut(Rng& rng, const Measure& measure, BoxView box, BoxV
   return {{time, d, location}, is_upper};
 }
 
-// The same for one point outside.
-inline GapCut sample_gap_cut(Rng& rng, const Measure& measure, BoxView box, const float* row, double rate,
-                             double time) {
+// Samples dimension and location of the cut at `time` that separates a box from one row outside it. `rate` > 0 is the
+// separation rate.
+[[nodiscard]] inline GapCut sample_gap_cut(Rng& rng, const Measure& measure, BoxView box, const float* row, double rate,
+                                           double time) {
   const double* weights = measure.weights.data();
   const auto sum = [&](std::size_t begin, std::size_t end) { return separation_rate(weights, box, row, begin, end); };
   const auto weight = [&](std::size_t d) { return weights[d] * distance_to(box.lower[d], box.upper[d], row[d]); };

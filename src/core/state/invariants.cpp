@@ -12,6 +12,7 @@
 
 #include "process/rates.hpp"
 #include "state/require.hpp"
+#include "tree/boxes.hpp"
 
 namespace onlineforest {
 

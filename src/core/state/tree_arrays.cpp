@@ -1,4 +1,5 @@
 #include "state/tree_arrays.hpp"
+#include "tree/boxes.hpp"
 
 #include <limits>
 

@@ -13,6 +13,7 @@
 #include "process/rates.hpp"
 #include "state/archive.hpp"
 #include "state/require.hpp"
+#include "tree/boxes.hpp"
 
 namespace onlineforest {
 

@@ -1,16 +1,22 @@
-// How a tree forgets points: the part of Tree that restricts it to fewer of them. Included by tree.hpp.
+// Forgetting points: restricts a tree to fewer of them. Must not know how points are stored.
 //
-// Nodes and slots stay dense: the last two nodes take the place of two that are gone, and the store's last points that
-// of points forgotten. The way goes from the leaf up, and only as far as something changes.
+// Nodes and slots stay dense: the last two nodes take the place of a removed pair, and the last points take the slots
+// of forgotten points. Work goes from the leaf upwards and ends where nothing changes.
 #pragma once
 
+#include <cstddef>
+#include <span>
 #include <utility>
+#include <vector>
 
+#include "base/memory.hpp"
+#include "tree/boxes.hpp"
+#include "tree/paths.hpp"
 #include "tree/tree.hpp"
 
 namespace onlineforest {
 
-template <class Target>
+template <TreeTarget Target>
 void Tree<Target>::forget(std::span<const Slot> slots, std::span<const Move> moves, const Points& points,
                           Workspace& work, StopProbe& stop) {
   work.may_stop = true;
@@ -34,8 +40,7 @@ void Tree<Target>::forget(std::span<const Slot> slots, std::span<const Move> mov
   }
 }
 
-// Asks for what forgetting a point will need; a step needs what the one before has asked for.
-template <class Target>
+template <TreeTarget Target>
 [[gnu::always_inline]] inline void Tree<Target>::prefetch_to_forget(Slot slot, int step, const Points& points) const {
   if (!links_.are_there()) return;
   if (step == 0) {
@@ -62,8 +67,8 @@ template <class Target>
   }
 }
 
-// Takes a point out of its leaf, and sees to the nodes above.
-template <class Target>
+// Removes a point from its leaf and updates the nodes above.
+template <TreeTarget Target>
 void Tree<Target>::forget_one(Slot slot, const Points& points, Workspace& work, StopProbe& stop) {
   const float* row = points.row(slot);
   NodeIndex j = leaf_of(slot, row);
@@ -83,16 +88,16 @@ void Tree<Target>::forget_one(Slot slot, const Points& points, Workspace& work, 
   } else {
     j = replace_by_sibling(j);
   }
-  for (; j != kRoot && may_join(links_.parent(j), points); knows_moved = false) {
+  for (; j != kRoot && target_.may_join(nodes_, links_.parent(j), points); knows_moved = false) {
     j = join(links_.parent(j), points, work, stop);
   }
   if (j != kRoot) set_shrunk(links_.parent(j), knows_moved, row, points.value(slot), points, work);
 }
 
 // The leaf that holds a point.
-template <class Target>
+template <TreeTarget Target>
 NodeIndex Tree<Target>::leaf_of(Slot slot, const float* row) const {
-  constexpr int most = 16;  // points to go back in a list; then the way from the root may be shorter
+  constexpr int most = 16;  // points to follow back in the list; in a longer list the path from the root is faster
   for (int i = 0; i < most; ++i) {
     slot = links_.before(slot);
     if (slot < 0) return ~slot;
@@ -100,30 +105,30 @@ NodeIndex Tree<Target>::leaf_of(Slot slot, const float* row) const {
   return find_leaf(nodes_, row);
 }
 
-// Takes a point out of the list of its leaf.
-template <class Target>
+// Removes a point from the list of its leaf.
+template <TreeTarget Target>
 void Tree<Target>::unlink(Slot slot, NodeIndex leaf) {
   set_next(links_.before(slot), next_point(slot));
   --nodes_[leaf].n_points;
 }
 
-// Puts the point of one slot into another.
-template <class Target>
+// Moves a point to another slot.
+template <TreeTarget Target>
 void Tree<Target>::relabel(const Move& move) {
   set_next(links_.before(move.from), move.to);
   set_next(move.to, next_point(move.from));
 }
 
-// Sets what comes after a point in the list of its leaf, or, for ~leaf, what comes first.
-template <class Target>
+// Sets the point after `before` in the list of its leaf. If `before` is ~leaf, sets the first point of the leaf.
+template <TreeTarget Target>
 void Tree<Target>::set_next(Slot before, Slot slot) {
   (before < 0 ? nodes_[~before].first_point : next_[static_cast<std::size_t>(before)]) = slot;
   links_.set_before(slot, before);
 }
 
-// The parent of a leaf that holds nothing becomes what its other child is: born when the parent was, not when that was
-// cut. Returns where it then is.
-template <class Target>
+// Removes an empty leaf: its sibling takes the place of their parent, with its own split time and the parent's birth
+// time. Returns the new index of the sibling.
+template <TreeTarget Target>
 NodeIndex Tree<Target>::replace_by_sibling(NodeIndex leaf) {
   const NodeIndex j = links_.parent(leaf), pair = nodes_[j].left, sibling = leaf == pair ? pair + 1 : pair;
   target_.clear(leaf);
@@ -134,19 +139,8 @@ NodeIndex Tree<Target>::replace_by_sibling(NodeIndex leaf) {
   return remove_pair(pair, j);
 }
 
-// Whether a node's children are leaves whose points together may pause. If they may, each may alone: so it is enough
-// to look at leaves.
-template <class Target>
-bool Tree<Target>::may_join(NodeIndex j, const Points& points) const {
-  const Node &left = nodes_[nodes_[j].left], &right = nodes_[nodes_[j].right()];
-  if (!left.is_leaf() || !right.is_leaf()) return false;
-  if (target_.is_small(static_cast<std::size_t>(left.n_points) + static_cast<std::size_t>(right.n_points))) return true;
-  return !target_.is_mixed(nodes_[j].left) && !target_.is_mixed(nodes_[j].right()) &&
-         points.value(left.first_point) == points.value(right.first_point);
-}
-
-// Makes two leaves one, where their parent was: a paused block has not been cut yet. Returns where it then is.
-template <class Target>
+// Joins the two leaves below node j into one paused leaf in the place of j. Returns its new index.
+template <TreeTarget Target>
 NodeIndex Tree<Target>::join(NodeIndex j, const Points& points, Workspace& work, StopProbe& stop) {
   const NodeIndex pair = nodes_[j].left;
   std::vector<Slot>& slots = work.order;
@@ -163,17 +157,8 @@ NodeIndex Tree<Target>::join(NodeIndex j, const Points& points, Workspace& work,
   return remove_pair(pair, j);
 }
 
-// Gives what a node holds to another, which holds nothing. Links from above are another matter.
-template <class Target>
-void Tree<Target>::move_node(NodeIndex from, NodeIndex to) {
-  nodes_[to] = nodes_[from];
-  nodes_.split_time(to) = nodes_.split_time(from);
-  target_.move(from, to);
-  links_.set_node(to, nodes_[to]);
-}
-
-// Takes two nodes away, that hold nothing; the last two take their place. Returns where node j then is.
-template <class Target>
+// Removes a pair of empty siblings; the last two nodes take their place. Returns the new index of node j.
+template <TreeTarget Target>
 NodeIndex Tree<Target>::remove_pair(NodeIndex pair, NodeIndex j) {
   const NodeIndex last = static_cast<NodeIndex>(nodes_.size()) - 2;
   if (pair != last) {
@@ -187,42 +172,12 @@ NodeIndex Tree<Target>::remove_pair(NodeIndex pair, NodeIndex j) {
   return j < last ? j : pair + (j - last);
 }
 
-// Shrinks the box of a leaf that has lost a point of this row. Returns whether it has a box still; then
-// `work.moved_bounds` has those of its bounds that moved.
-template <class Target>
-bool Tree<Target>::shrink_leaf_box(NodeIndex leaf, const float* row, const Points& points, Workspace& work) {
-  if (nodes_[leaf].n_points <= kFewPoints) {
-    nodes_.release_box(leaf);
-    return false;
-  }
-  std::vector<Bound>& bounds = work.moved_bounds;
-  find_touched(nodes_.stored_box(leaf), row, n_features(), bounds);
-  // Most of them are touched by another point, too, and often by the next one.
-  for (Slot slot = nodes_[leaf].first_point; slot != kNoSlot && !bounds.empty(); slot = next_point(slot)) {
-    std::erase_if(bounds, [&](Bound bound) { return points.row(slot)[bound.dimension] == row[bound.dimension]; });
-  }
-  float *lower = nodes_.lower(leaf), *upper = nodes_.upper(leaf);
-  for (const auto& [d, is_upper] : bounds) (is_upper ? upper : lower)[d] = points.row(nodes_[leaf].first_point)[d];
-  if (bounds.empty()) return true;
-  for (Slot slot = nodes_[leaf].first_point; slot != kNoSlot; slot = next_point(slot)) {
-    for (const auto& [d, is_upper] : bounds) {
-      const float x = points.row(slot)[d];
-      if (is_upper) {
-        upper[d] = std::max(upper[d], x);
-      } else {
-        lower[d] = std::min(lower[d], x);
-      }
-    }
-  }
-  return true;
-}
-
-// Sets node j, and what is above it, which have lost a point of this row and value, from their children. If it
-// `knows_moved`, `work.moved_bounds` has the bounds that moved below.
-template <class Target>
+// Updates node j and its ancestors after a point of this row and value was removed below them. If `knows_moved`,
+// `work.moved_bounds` has the bounds that moved in the child of j.
+template <TreeTarget Target>
 void Tree<Target>::set_shrunk(NodeIndex j, bool knows_moved, const float* row, const Value& value, const Points& points,
                               Workspace& work) {
-  for (bool is_told = false; j != kNoNode; j = links_.parent(j)) {
+  for (bool is_target_done = false; j != kNoNode; j = links_.parent(j)) {
     if (knows_moved) {
       if (!work.moved_bounds.empty()) shrink_box(j, row, points, work);
     } else if (nodes_.has_box(j)) {
@@ -233,56 +188,8 @@ void Tree<Target>::set_shrunk(NodeIndex j, bool knows_moved, const float* row, c
         knows_moved = true;
       }
     }
-    if (!is_told) is_told = !target_.remove_one(j, nodes_[j].left, nodes_[j].right(), value);
-    if (is_told && knows_moved && work.moved_bounds.empty()) return;
-  }
-}
-
-// Shrinks a box to those of its children; then `work.moved_bounds` has the bounds that moved.
-template <class Target>
-void Tree<Target>::shrink_whole_box(NodeIndex j, const Points& points, Workspace& work) {
-  work.moved_bounds.clear();
-  const BoxView left = box(nodes_[j].left, points, work.inner), right = box(nodes_[j].right(), points, work.outer);
-  shrink_to_hull(nodes_.lower(j), nodes_.upper(j), left, right, n_features(), work.moved_bounds);
-}
-
-// Shrinks a box where one of its children has: sets `work.moved_bounds` from the children's, as far as the row touches
-// them, and leaves there those that moved.
-template <class Target>
-void Tree<Target>::shrink_box(NodeIndex j, const float* row, const Points& points, Workspace& work) {
-  constexpr std::size_t one_in = 8;  // bounds picked from a box, rather than taken one after the other
-  if (work.moved_bounds.size() * one_in > 2 * n_features()) {
-    shrink_whole_box(j, points, work);
-    return;
-  }
-  float *lower = nodes_.lower(j), *upper = nodes_.upper(j);
-  const BoxView left = box(nodes_[j].left, points, work.inner), right = box(nodes_[j].right(), points, work.outer);
-  std::erase_if(work.moved_bounds, [&](Bound bound) {
-    const std::size_t d = bound.dimension;
-    float& old = bound.is_upper ? upper[d] : lower[d];
-    if (old != row[d]) return true;
-    const float now =
-        bound.is_upper ? std::max(left.upper[d], right.upper[d]) : std::min(left.lower[d], right.lower[d]);
-    return std::exchange(old, now) == now;
-  });
-}
-
-template <class Target>
-bool Tree<Target>::has_few_points(NodeIndex j) const {
-  std::array<NodeIndex, kFewPoints + 1> pending;
-  std::size_t n_pending = 0;
-  for (std::int32_t n = 0;;) {
-    const Node& node = nodes_[j];
-    if (!node.is_leaf()) {
-      if (n_pending == kFewPoints) return false;
-      pending[n_pending++] = node.right();
-      j = node.left;
-      continue;
-    }
-    n += node.n_points;
-    if (n + static_cast<std::int32_t>(n_pending) > kFewPoints) return false;
-    if (n_pending == 0) return true;
-    j = pending[--n_pending];
+    if (!is_target_done) is_target_done = !target_.remove_one(j, nodes_[j].left, nodes_[j].right(), value);
+    if (is_target_done && knows_moved && work.moved_bounds.empty()) return;
   }
 }
 

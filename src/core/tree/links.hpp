@@ -1,5 +1,4 @@
-// The ways back in a tree: from a point to the leaf that holds it, and from nodes to their parents. A tree has them
-// once it has forgotten something: nothing else needs them.
+// Upward links of a tree: from a point to its leaf, and from a node to its parent. Must not know boxes or targets.
 #pragma once
 
 #include <cstddef>
@@ -11,12 +10,12 @@
 
 namespace onlineforest {
 
-// Until they are made, setting them does nothing.
+// Only forgetting needs upward links, so they are made when a tree first forgets. Until then, all setters do nothing.
 class TreeLinks {
  public:
-  bool are_there() const { return !before_.empty(); }
+  [[nodiscard]] bool are_there() const { return !before_.empty(); }
 
-  // Makes them for a tree that is not empty; `next` is, per point, the next one of the same leaf.
+  // Makes the links of a tree that is not empty. `next` has, per slot, the next point of the same leaf.
   void make(const NodeStore& nodes, std::span<const Slot> next) {
     std::vector<NodeIndex> parents(nodes.size() / 2, kNoNode);
     std::vector<Slot> before(next.size());
@@ -32,11 +31,11 @@ class TreeLinks {
     }
   }
 
-  // The root has none.
-  NodeIndex parent(NodeIndex j) const { return j == kRoot ? kNoNode : parents_[pair_of(j)]; }
+  // The parent of a node; kNoNode for the root.
+  [[nodiscard]] NodeIndex parent(NodeIndex j) const { return j == kRoot ? kNoNode : parents_[pair_of(j)]; }
 
-  // The point before this one in the list of its leaf; ~leaf if it is the first.
-  Slot before(Slot slot) const { return before_[static_cast<std::size_t>(slot)]; }
+  // The point before this one in the list of its leaf; ~leaf for the first point.
+  [[nodiscard]] Slot before(Slot slot) const { return before_[static_cast<std::size_t>(slot)]; }
 
   [[gnu::always_inline]] void prefetch(Slot slot) const {
     onlineforest::prefetch(&before_[static_cast<std::size_t>(slot)]);
@@ -46,7 +45,7 @@ class TreeLinks {
     if (j != kRoot) onlineforest::prefetch(&parents_[pair_of(j)]);
   }
 
-  // Sets the links to a node, which holds what it did not.
+  // Sets the links that lead to node j, from its children or its first point, after its contents have changed.
   void set_node(NodeIndex j, const Node& node) {
     if (!are_there()) return;
     if (node.is_leaf()) {
@@ -57,7 +56,7 @@ class TreeLinks {
     }
   }
 
-  // Sets what comes before a point, if it is one.
+  // Sets the point before `slot`; does nothing for kNoSlot.
   void set_before(Slot slot, Slot before) {
     if (are_there() && slot != kNoSlot) before_[static_cast<std::size_t>(slot)] = before;
   }
@@ -67,14 +66,16 @@ class TreeLinks {
   }
   void shrink(std::size_t n_points) { before_.resize(n_points); }
 
-  std::size_t nbytes() const { return before_.capacity() * sizeof(Slot) + parents_.capacity() * sizeof(NodeIndex); }
+  [[nodiscard]] std::size_t nbytes() const {
+    return before_.capacity() * sizeof(Slot) + parents_.capacity() * sizeof(NodeIndex);
+  }
 
  private:
-  // Siblings lie side by side; the first two are the nodes 1 and 2.
+  // Siblings are adjacent; the first pair is the nodes 1 and 2.
   static std::size_t pair_of(NodeIndex j) { return static_cast<std::size_t>(j - 1) / 2; }
 
   std::vector<Slot> before_;        // per point
-  std::vector<NodeIndex> parents_;  // per pair
+  std::vector<NodeIndex> parents_;  // per pair of siblings
 };
 
 }  // namespace onlineforest

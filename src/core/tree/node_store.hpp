@@ -1,4 +1,4 @@
-// The nodes of one tree: links, cuts, split times and boxes in flat arrays. Knows nothing of labels or of growing.
+// The nodes of one tree: children, cuts, split times and boxes in flat arrays. Must not know targets or how trees grow.
 #pragma once
 
 #include <algorithm>
@@ -15,13 +15,13 @@
 
 namespace onlineforest {
 
-// A block of at most this many points has no box of its own: it is quickly found from the points, and such blocks
-// are most of a tree.
+// A block of at most this many points stores no box. Most blocks of a tree are so small, and their boxes are quickly
+// computed from the points.
 inline constexpr std::int32_t kFewPoints = 4;
 
-// 16 bytes, all that a walk to the leaf needs. An internal node has two children side by side, and a cut; a leaf has
-// the head of the linked list of its points instead, their number, and split_dimension kLeaf.
-// `x <= split_location` goes left.
+// 16 bytes, all that a path to a leaf reads. An internal node has two adjacent children and a cut; `x <=
+// split_location` goes left. A leaf has the first point of the linked list of its points, their number, and
+// split_dimension kLeaf.
 struct Node {
   static constexpr std::int32_t kLeaf = -1;
 
@@ -36,26 +36,26 @@ struct Node {
     float split_location;
   };
 
-  bool is_leaf() const { return split_dimension == kLeaf; }
-  NodeIndex right() const { return left + 1; }
-  NodeIndex child(const float* row) const { return left + !(row[split_dimension] <= split_location); }
+  [[nodiscard]] bool is_leaf() const { return split_dimension == kLeaf; }
+  [[nodiscard]] NodeIndex right() const { return left + 1; }
+  [[nodiscard]] NodeIndex child(const float* row) const { return left + !(row[split_dimension] <= split_location); }
 };
 
-// Boxes, per box `lower[D]` then `upper[D]`, contiguous for the loops over the features. They lie in pages: a box
-// never moves, and little more is taken than is used.
+// Layout: each box is `lower[D]`, then `upper[D]`, contiguous for loops over the features. Boxes are stored in pages,
+// so that they never move and little memory is unused.
 class BoxStore {
  public:
   explicit BoxStore(std::size_t n_features)
       : n_features_(n_features),
         shift_(std::bit_width(std::clamp<std::size_t>(kPageNumbers / (2 * n_features), 1, 256)) - 1) {}
 
-  // What so many boxes take in memory, or a little less.
-  static std::size_t nbytes_of(std::size_t n_boxes, std::size_t n_features) {
+  // A lower bound on the memory of `n_boxes` boxes, close to the true size.
+  [[nodiscard]] static std::size_t nbytes_of(std::size_t n_boxes, std::size_t n_features) {
     const std::size_t per_page = std::size_t{1} << BoxStore(n_features).shift_;
     return (n_boxes + per_page - 1) / per_page * per_page * 2 * sizeof(float) * n_features;
   }
 
-  BoxIndex add() {
+  [[nodiscard]] BoxIndex add() {
     if (!free_.empty()) {
       const BoxIndex i = free_.back();
       free_.pop_back();
@@ -67,7 +67,7 @@ class BoxStore {
     return static_cast<BoxIndex>(n_boxes_++);
   }
 
-  // Takes a box back. Its numbers are overwritten, for they may be those of a point that is to be forgotten.
+  // Releases a box for reuse. Overwrites its bounds: they may be values of a point that must be forgotten.
   void release(BoxIndex i) {
     free_.push_back(i);
     std::fill_n(lower(i), 2 * n_features_, 0.0f);
@@ -100,22 +100,22 @@ class BoxStore {
   std::vector<BoxIndex> free_;
 };
 
-// The root is node 0, and the tree is empty when there is none. Adding nodes may move them: hold indices, not
-// references. Boxes stay where they are.
+// The root is node 0; an empty tree has no nodes. Adding nodes may move all nodes in memory, so callers must hold
+// indices, not references. Boxes never move.
 class NodeStore {
  public:
   explicit NodeStore(std::size_t n_features) : n_features_(n_features), boxes_(n_features) {}
 
-  std::size_t n_features() const { return n_features_; }
-  std::size_t size() const { return nodes_.size(); }
+  [[nodiscard]] std::size_t n_features() const { return n_features_; }
+  [[nodiscard]] std::size_t size() const { return nodes_.size(); }
 
-  // Takes memory for `n` nodes, should there be so many.
+  // Allocates memory for `n` nodes in advance.
   void expect(std::size_t n) {
     nodes_.reserve(n);
     split_times_.reserve(n);
   }
 
-  // Adds `n` leaves without points; returns the first.
+  // Adds `n` leaves without points. Returns the first.
   NodeIndex add(std::size_t n) {
     const std::size_t first = nodes_.size();
     resize_tightly(nodes_, first + n, Node());
@@ -123,7 +123,7 @@ class NodeStore {
     return static_cast<NodeIndex>(first);
   }
 
-  // Takes the last two nodes away; what they held must have been moved.
+  // Removes the last two nodes. Their contents must have been moved.
   void remove_last_two() {
     nodes_.resize(nodes_.size() - 2);
     split_times_.resize(split_times_.size() - 2);
@@ -132,7 +132,7 @@ class NodeStore {
   Node& operator[](NodeIndex j) { return nodes_[static_cast<std::size_t>(j)]; }
   const Node& operator[](NodeIndex j) const { return nodes_[static_cast<std::size_t>(j)]; }
 
-  // When the node is cut; of a leaf the lifetime.
+  // The time of the node's cut; the lifetime for a leaf.
   double& split_time(NodeIndex j) { return split_times_[static_cast<std::size_t>(j)]; }
   double split_time(NodeIndex j) const { return split_times_[static_cast<std::size_t>(j)]; }
 
@@ -140,7 +140,8 @@ class NodeStore {
     prefetch(&split_times_[static_cast<std::size_t>(j)]);
   }
 
-  bool has_box(NodeIndex j) const { return (*this)[j].box != kNoBox; }
+  [[nodiscard]] bool has_box(NodeIndex j) const { return (*this)[j].box != kNoBox; }
+  // Gives the node a stored box, unless it has one. A new box has unspecified bounds.
   void add_box(NodeIndex j) {
     if (!has_box(j)) (*this)[j].box = boxes_.add();
   }
@@ -149,7 +150,7 @@ class NodeStore {
     boxes_.release((*this)[j].box);
     (*this)[j].box = kNoBox;
   }
-  // Asks for the first `most` numbers of a node's box, if it has one.
+  // Prefetches the first `most` values of the stored box of a node, if there is one.
   [[gnu::always_inline]] void prefetch_box(NodeIndex j, std::size_t most) const {
     constexpr std::size_t per_line = 16;
     if (!has_box(j)) return;
@@ -157,7 +158,7 @@ class NodeStore {
     for (std::size_t d = 0; d < std::min(2 * n_features_, most); d += per_line) prefetch(box + d);
   }
 
-  // Only of a node that has a box.
+  // These require has_box(j).
   float* lower(NodeIndex j) { return boxes_.lower((*this)[j].box); }
   float* upper(NodeIndex j) { return boxes_.upper((*this)[j].box); }
   BoxView stored_box(NodeIndex j) const { return boxes_.view((*this)[j].box); }

@@ -1,4 +1,4 @@
-// Ways down trees, as nodes. Knows nothing of boxes or targets.
+// Paths down trees, as lists of nodes. Must not know targets.
 #pragma once
 
 #include <algorithm>
@@ -13,20 +13,23 @@ namespace onlineforest {
 
 using Path = std::vector<NodeIndex>;  // from the root, or another node, to a leaf
 
+inline constexpr std::size_t kUsualDepth = 32;  // rough length of a path, for estimates of work
+
 // Appends the nodes from j down to the leaf of the row.
 inline void find_path(const NodeStore& nodes, NodeIndex j, const float* row, Path& path) {
   for (; !nodes[j].is_leaf(); j = nodes[j].child(row)) path.push_back(j);
   path.push_back(j);
 }
 
-inline NodeIndex find_leaf(const NodeStore& nodes, const float* row) {
+// The leaf of the row in a tree that is not empty.
+[[nodiscard]] inline NodeIndex find_leaf(const NodeStore& nodes, const float* row) {
   NodeIndex j = kRoot;
   while (!nodes[j].is_leaf()) j = nodes[j].child(row);
   return j;
 }
 
 // All nodes of a tree that is not empty, each parent before its children.
-inline std::vector<NodeIndex> parents_first(const NodeStore& nodes) {
+[[nodiscard]] inline std::vector<NodeIndex> parents_first(const NodeStore& nodes) {
   std::vector<NodeIndex> order{kRoot};
   for (std::size_t i = 0; i < order.size(); ++i) {
     const Node& node = nodes[order[i]];
@@ -37,17 +40,17 @@ inline std::vector<NodeIndex> parents_first(const NodeStore& nodes) {
   return order;
 }
 
-// A path to be found: of a row down a tree that is not empty.
+// A search for the path of a row down a tree that is not empty.
 struct Search {
   const NodeStore* nodes;
   const float* row;
-  Path* path;  // empty at first
+  Path* path;  // receives the nodes; empty at first
 };
 
-inline constexpr std::size_t kSideBySide = 12;
+inline constexpr std::size_t kSideBySide = 12;  // searches in progress at the same time
 
-// Finds up to kSideBySide paths side by side: one alone waits at every step for memory and for the step before.
-// Calls on_found(search) for each, in any order.
+// Finds up to kSideBySide paths side by side, which hides the latency of memory at every step. Calls on_found(search)
+// for each, in any order.
 template <class OnFound>
 void find_paths(std::span<const Search> searches, OnFound on_found) {
   struct Walker {
@@ -75,7 +78,7 @@ void find_paths(std::span<const Search> searches, OnFound on_found) {
   }
 }
 
-// Asks for what the end of a path is going to be asked for.
+// Prefetches split times and boxes of the last nodes of a path, which extending and predicting read first.
 [[gnu::always_inline]] inline void prefetch_end(const NodeStore& nodes, const Path& path) {
   constexpr std::size_t last = 8, most = 64;
   for (std::size_t i = path.size() - std::min(path.size(), last); i < path.size(); ++i) {
@@ -84,7 +87,7 @@ void find_paths(std::span<const Search> searches, OnFound on_found) {
   }
 }
 
-// The paths of one row down up to kSideBySide trees; that of an empty tree is empty.
+// Finds the paths of one row down up to kSideBySide trees. The path in an empty tree is empty.
 template <class Tree>
 void find_paths(std::span<Tree> trees, const float* row, std::array<Path, kSideBySide>& paths) {
   std::array<Search, kSideBySide> searches;

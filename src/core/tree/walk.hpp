@@ -1,5 +1,5 @@
-// What every prediction does: walk rows down a tree and see at which rate each is cut off from the boxes on its way.
-// Knows nothing of labels; what a prediction makes of a way is a file of its own.
+// The path of each row down a tree, with the rates at which the row is separated from the boxes on it: the common part
+// of all predictions. Must not know labels, numbers, or what a prediction computes from a path.
 #pragma once
 
 #include <algorithm>
@@ -12,51 +12,54 @@
 #include <vector>
 
 #include "points/box.hpp"
+#include "points/columns.hpp"
+#include "points/point_store.hpp"
 #include "points/queries.hpp"
 #include "process/rates.hpp"
+#include "tree/boxes.hpp"
 #include "tree/node_store.hpp"
 #include "tree/paths.hpp"
 #include "tree/tree.hpp"
 
 namespace onlineforest {
 
-// The mass below which nothing more is told apart: what is left is spread evenly.
-// Differs from the paper, which carries every mass to the end.
+// Masses below this are not distinguished any more: predictions spread them evenly.
+// Differs from the paper: there every mass is carried to the end.
 inline constexpr double kNegligibleMass = 1e-12;
 
-// A node on the way of a row.
-struct Step {
+// A node on the path of a row.
+struct PathStep {
   NodeIndex node;
-  double duration;                // Delta_j: split time less birth time
-  BoxView box{nullptr, nullptr};  // once it was asked for
+  double duration;                // Delta_j: split time minus birth time
+  BoxView box{nullptr, nullptr};  // null until it is needed
 };
 
-// The way of one row from the root to its leaf.
-struct Way {
+// The path of one row from the root to its leaf.
+struct RowPath {
   std::size_t row;
-  std::span<const Step> steps;
-  // eta_j(x) per step, from `first_outside` on; all of them are positive, and the row is inside the boxes before.
+  std::span<const PathStep> steps;
+  // eta_j(x) per step. Set, and positive, from step `first_outside` on; before that the row is inside all boxes.
   std::span<const double> separation_rates;
   std::size_t first_outside;
-  std::size_t n_shared;  // so many steps from the root are those of the way before
+  std::size_t n_shared;  // number of first steps that equal those of the previous path
 };
 
-// The mass that is cut off from the data before the row reaches its leaf. In the leaf it is cut off sooner or later
-// wherever it lies, unless the lifetime ends: that tells nothing.
-inline double separated_above_leaf(const Way& way) {
+// The mass that is separated from the data before the row reaches its leaf. The leaf itself does not count: with an
+// infinite lifetime every row outside its box is separated there eventually.
+[[nodiscard]] inline double separated_above_leaf(const RowPath& path) {
   double hazard = 0.0;
-  for (std::size_t k = way.first_outside; k + 1 < way.steps.size(); ++k) {
-    hazard += way.separation_rates[k] * way.steps[k].duration;
+  for (std::size_t k = path.first_outside; k + 1 < path.steps.size(); ++k) {
+    hazard += path.separation_rates[k] * path.steps[k].duration;
   }
   return -std::expm1(-hazard);
 }
 
-// Sends rows down a tree as sets, so that each node is fetched once for all rows that pass it. Scratch memory of one
-// worker, reused from tree to tree.
+// Sends rows down a tree as sets, so that each node is read once for all rows that pass it. Holds the scratch memory of
+// one worker, who reuses it from tree to tree.
 class SetWalk {
  public:
-  // Calls on_tree(tree) for each tree that is not empty, in their order, and what it returns as on_way(way) once for
-  // each row. A single row goes down several trees side by side.
+  // Calls on_tree(tree) for each tree that is not empty, in order; then calls its result as on_path(path) once for each
+  // row. A single row goes down several trees side by side.
   template <class Target, class OnTree>
   void walk_trees(std::span<const Tree<Target>> trees, const PointStore<typename Target::Value>& points,
                   const Queries& rows, OnTree on_tree) {
@@ -75,13 +78,10 @@ class SetWalk {
     }
   }
 
-  // Calls on_way(way) once for each row, in an order of the tree's. The tree must not be empty.
-  //
-  // Boxes lie in one another along a way. So the rates are computed from the leaf up, and no more once a row is
-  // inside a box: then it is inside of all above.
-  template <class Target, class OnWay>
+  // Calls on_path(path) once for each row, in the order of the leaves. The tree must not be empty.
+  template <class Target, class OnPath>
   void walk(const Tree<Target>& tree, const PointStore<typename Target::Value>& points, const Queries& rows,
-            OnWay on_way) {
+            OnPath on_path) {
     const NodeStore& nodes = tree.nodes();
     const std::size_t n_features = nodes.n_features();
     order_.resize(rows.n);
@@ -97,7 +97,7 @@ class SetWalk {
       steps_.resize(now.depth);
       steps_.push_back({now.node, split_time - now.birth_time});
       const Node& node = nodes[now.node];
-      nodes.prefetch_box(now.node, 2 * n_features);  // needed when the rows have gone down to their leaves
+      nodes.prefetch_box(now.node, 2 * n_features);  // read after the rows have reached their leaves
       const std::span<Slot> set = std::span(order_).subspan(now.begin, now.end - now.begin);
       if (!node.is_leaf()) {
         if (set.size() == 1) {
@@ -120,7 +120,7 @@ class SetWalk {
       for (const Slot row : set) {
         const std::size_t i = static_cast<std::size_t>(row);
         const std::size_t first_outside = find_rates(tree, points, rows, i);
-        on_way(Way{i, steps_, rates_, first_outside, n_shared});
+        on_path(RowPath{i, steps_, rates_, first_outside, n_shared});
         n_shared = steps_.size();
       }
       if (pending_.empty()) return;
@@ -129,22 +129,23 @@ class SetWalk {
     }
   }
 
-  // The same for one row, whose path is known.
-  template <class Target, class OnWay>
-  void walk_along(const Path& path, const Tree<Target>& tree, const PointStore<typename Target::Value>& points,
-                  const Queries& row, OnWay on_way) {
+  // Calls on_path(path) for a single row whose nodes are given.
+  template <class Target, class OnPath>
+  void walk_along(const Path& nodes, const Tree<Target>& tree, const PointStore<typename Target::Value>& points,
+                  const Queries& row, OnPath on_path) {
     steps_.clear();
     double birth_time = 0.0;
-    for (const NodeIndex j : path) {
+    for (const NodeIndex j : nodes) {
       const double split_time = tree.nodes().split_time(j);
       steps_.push_back({j, split_time - birth_time});
       birth_time = split_time;
     }
     const std::size_t first_outside = find_rates(tree, points, row, 0);
-    on_way(Way{0, steps_, rates_, first_outside, 0});
+    on_path(RowPath{0, steps_, rates_, first_outside, 0});
   }
 
  private:
+  // A node that the rows order_[begin, end) go to.
   struct Pending {
     NodeIndex node;
     std::size_t begin, end;
@@ -152,38 +153,36 @@ class SetWalk {
     double birth_time;
   };
 
-  // Returns the first step at which the row is outside.
+  // Finds the separation rates of row i along steps_. Returns the first step whose box the row lies outside of.
   template <class Target>
   std::size_t find_rates(const Tree<Target>& tree, const PointStore<typename Target::Value>& points,
                          const Queries& rows, std::size_t i) {
     if (rates_.size() < steps_.size()) rates_.resize(steps_.size());
     const std::size_t n_features = tree.nodes().n_features();
     const std::vector<double>& weights = tree.measure().weights;
-    if (!rows.are_plain()) {  // what is missing does not cut off
+    if (!rows.are_plain()) {  // a missing value separates a row from nothing
       known_weights_ = weights;
       for (std::size_t d = 0; d < n_features; ++d) {
         if (std::isnan(rows.given[i * n_features + d])) known_weights_[d] = 0.0;
       }
     }
-    separation_.start(rows.are_plain() ? weights.data() : known_weights_.data(), rows.rows + i * n_features,
-                      n_features);
-    std::size_t first = steps_.size();
-    while (first > 0) {
-      Step& step = steps_[first - 1];
-      if (step.box.lower == nullptr) step.box = tree.box(step.node, points, buffers_[first % buffers_.size()]);
-      rates_[first - 1] = separation_.next_rate(step.box);
-      if (!(rates_[first - 1] > 0.0)) break;
-      --first;
-    }
-    return first;
+    return separation_.find_rates(rows.are_plain() ? weights.data() : known_weights_.data(), rows.rows + i * n_features,
+                                  n_features, std::span(rates_).first(steps_.size()), [&](std::size_t k) {
+                                    PathStep& step = steps_[k];
+                                    if (step.box.lower == nullptr) {
+                                      step.box = tree.box(step.node, points, buffers_[k % buffers_.size()]);
+                                    }
+                                    return step.box;
+                                  });
   }
 
   std::array<Path, kSideBySide> paths_;
   std::vector<Slot> order_, spare_;
   std::vector<Pending> pending_;
-  std::vector<Step> steps_;
+  std::vector<PathStep> steps_;
   std::vector<double> rates_, known_weights_;
-  // Boxes that are not stored: those of the last steps, fewer points with each step.
+  // Boxes that are not stored. They belong to the last steps of a path, at most kFewPoints of them: each step has fewer
+  // points than the one before.
   std::array<BoxBuffer, kFewPoints> buffers_;
   NestedSeparation separation_;
 };

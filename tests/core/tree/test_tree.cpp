@@ -14,6 +14,7 @@
 #include "process/rates.hpp"
 #include "state/invariants.hpp"
 #include "testing.hpp"
+#include "tree/stages.hpp"
 #include "tree/walk.hpp"
 
 using namespace onlineforest;
@@ -267,7 +268,7 @@ TEST_CASE("the path of each row in a set is the path of the row alone") {
   SetWalk walk;
   BoxBuffer buffer;
   std::size_t n_ways = 0, n_outside = 0;
-  walk.walk(tree, points, {queries.rows().data(), 100}, [&](const Way& way) {
+  walk.walk(tree, points, {queries.rows().data(), 100}, [&](const RowPath& way) {
     ++n_ways;
     const float* row = queries.row(static_cast<Slot>(way.row));
     NodeIndex j = kRoot;

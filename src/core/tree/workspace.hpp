@@ -1,0 +1,56 @@
+// Scratch memory for growing, extending and restricting trees. Must not know targets.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <vector>
+
+#include "base/types.hpp"
+#include "points/box.hpp"
+#include "points/columns.hpp"
+#include "process/bounds.hpp"
+#include "process/rates.hpp"
+#include "tree/paths.hpp"
+
+namespace onlineforest {
+
+// Belongs to one worker, which reuses it for tree after tree.
+struct Workspace {
+  // Extend `node` by the points order[begin, end). `birth_time` is the split time of its parent. `clock` is exponential
+  // of rate 1; the nodes above have already run it down by their rates times durations.
+  struct Task {
+    NodeIndex node;
+    std::size_t begin, end;
+    double birth_time, clock;
+  };
+  // Sample `node` from the points order[begin, end). Its bounds are those at `mark`, and `range` in `dimension`.
+  struct Block {
+    NodeIndex node;
+    std::size_t begin, end;
+    double birth_time;
+    Bounds::Mark mark;
+    std::size_t dimension;
+    Coordinates::Range range;
+  };
+  // An internal node that must be combined from its children; a new node also needs its box.
+  struct Unset {
+    NodeIndex node;
+    bool is_new;
+  };
+
+  std::vector<Slot> order, spare;
+  std::vector<Unset> unset;  // parents before children
+  std::vector<Task> tasks;
+  std::vector<Block> blocks;
+  Path path;
+  std::array<Path, kSideBySide> paths;
+  std::vector<double> rates;  // per node of `path`
+  NestedSeparation separation;
+  BoxBuffer inner, outer;
+  std::vector<Bound> moved_bounds;
+  Bounds bounds;
+  std::size_t n_nodes_expected = 0;  // by the next tree of a forest: slightly more than the last tree has
+  bool may_stop = false;             // whether the current work may be abandoned half done
+};
+
+}  // namespace onlineforest
