@@ -177,6 +177,7 @@ def test_a_signal_handler_cannot_use_the_forest_it_interrupts():
     forest.predict(big[:1])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("n_jobs", "learns"),
     [(1, False), (2, False), (2, True)],
@@ -209,6 +210,7 @@ def test_interrupted_partial_fit_is_finished_by_the_next(kind, n_jobs, learns):
     assert_same_forest(undisturbed, forest)
 
 
+@pytest.mark.slow
 @each_kind
 def test_an_interrupted_forgetting_has_forgotten_all_or_nothing(kind):
     big, labels = big_data(10_000)
@@ -228,6 +230,7 @@ def test_an_interrupted_forgetting_has_forgotten_all_or_nothing(kind):
     assert n_points_of_trees(forest) == {8_199}
 
 
+@pytest.mark.slow
 @each_kind
 def test_loading_can_be_interrupted(kind):
     big, labels = big_data(10_000)
@@ -243,6 +246,7 @@ def test_loading_can_be_interrupted(kind):
     assert time.monotonic() - start < 0.7 * seconds, "the interrupt was answered late"
 
 
+@pytest.mark.slow
 @each_kind
 def test_an_interrupted_slide_of_a_window_has_stored_the_batch(kind):
     big, labels = big_data(11_800)

@@ -77,6 +77,7 @@ def grown(request, check_invariants):
     return forest, X, y, queries.astype(np.float32)
 
 
+@pytest.mark.heavy_under_sanitizers(reason="most of the time is spent in the plain reference")
 def test_beliefs_are_those_of_least_squares(grown):
     forest, X, y, _ = grown
     trees, _ = references(forest, X, y)
@@ -87,6 +88,7 @@ def test_beliefs_are_those_of_least_squares(grown):
             assert abs(arrays.variance[i] - variance) < 1e-9
 
 
+@pytest.mark.heavy_under_sanitizers(reason="most of the time is spent in the plain reference")
 def test_predictions_are_those_of_the_joint_normal(grown):
     """The quadrature of the reference is exact to about 1e-10 at these rates and times."""
     forest, X, y, queries = grown
@@ -121,6 +123,7 @@ def test_a_point_left_out_of_one_is_the_prior():
     assert forest.predict_left_out(np.array([0], np.int32)).tolist() == [[5.0, 0.0]]
 
 
+@pytest.mark.heavy_under_sanitizers(reason="most of the time is spent in the plain reference")
 @pytest.mark.parametrize("setting", ["plain", "finite lifetime", "trend", "min_samples_split"])
 def test_prediction_is_the_average_over_extensions(setting, n_trees):
     """The reference samples, one by one, the ways in which the query could extend the tree."""
@@ -142,6 +145,7 @@ def test_prediction_is_the_average_over_extensions(setting, n_trees):
         check_mean(f"query {q}, second moment", variance + mean**2, second_moment)
 
 
+@pytest.mark.heavy_under_sanitizers(reason="most of the time is spent in the plain reference")
 def test_values_drawn_from_the_model_are_calibrated():
     """Simulation-based calibration: values from the prior of a tree fall evenly into its law.
 
@@ -216,6 +220,7 @@ def spread_out(n=400):
     return X, np.sin(5 * X[:, 0]) + X[:, 1] * X[:, 2] + 0.1 * rng.normal(size=n)
 
 
+@pytest.mark.heavy_under_sanitizers(reason="learns 16 forests with all options")
 @pytest.mark.parametrize(("factor", "shift"), [(10.0, 0.0), (1e-3, 0.0), (1.0, 1e6), (-1e8, 3e9)])
 @pytest.mark.parametrize("batches", [1, 7])
 def test_units_of_y_do_not_matter(factor, shift, batches):

@@ -22,6 +22,7 @@ def run_table(*arguments, folder):
     return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not FOLDER, reason="ONLINEFOREST_DATA names no folder of data sets")
 @pytest.mark.parametrize("name", ["satimages", "letter", "dna", "dna†"])
 def test_depth_and_accuracy(name):
@@ -30,6 +31,7 @@ def test_depth_and_accuracy(name):
     assert f"| {name}" in result.stdout
 
 
+@pytest.mark.heavy_under_sanitizers(reason="starts a process that imports the experiments")
 def test_missing_data_is_named():
     result = run_table(folder="/nowhere/at/all")
     assert result.returncode == 2

@@ -116,6 +116,7 @@ def test_boxes_equal_a_recount(grown):
             assert np.array_equal(points.max(axis=0), tree.upper[j])
 
 
+@pytest.mark.heavy_under_sanitizers(reason="most of the time is spent in the plain reference")
 @pytest.mark.parametrize(
     "setting",
     [
@@ -149,6 +150,7 @@ def test_prediction_is_the_average_over_extensions(setting, n_trees):
     assert varied, "no query lies outside its leaf: nothing was averaged"
 
 
+@pytest.mark.heavy_under_sanitizers(reason="most of the time is spent in the plain reference")
 @pytest.mark.parametrize("online", [False, True], ids=["batch", "one by one"])
 @pytest.mark.parametrize("pausing", [False, True], ids=["no pausing", "pausing"])
 @pytest.mark.parametrize("lifetime", [math.inf, 1.0])

@@ -144,6 +144,9 @@ def joined_states(states):
     }
 
 
+@pytest.mark.heavy_under_sanitizers(
+    reason="learns 60 forests; smaller tests of this file take the same paths"
+)
 @pytest.mark.parametrize("sizes", SIZES, ids=str)
 @each_kind
 def test_parts_predict_together_as_the_whole(kind, sizes):
@@ -190,6 +193,7 @@ def test_threads_do_not_matter(kind, n_threads):
     parts.check(n=300, n_threads=n_threads)
 
 
+@pytest.mark.heavy_under_sanitizers(reason="predicts thousands of completions")
 @each_kind
 def test_many_rows_that_are_completed_in_pieces(kind):
     parts = Parts(kind, (2, 1))
@@ -204,6 +208,7 @@ HISTORIES = {
 }
 
 
+@pytest.mark.heavy_under_sanitizers(reason="learns 48 forests one by one")
 @pytest.mark.parametrize("keep", HISTORIES.values(), ids=HISTORIES.keys())
 @pytest.mark.parametrize("one_by_one", [False, True], ids=["sets", "one_by_one"])
 @each_kind

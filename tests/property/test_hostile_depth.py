@@ -35,6 +35,7 @@ def run_on_a_small_stack(body):
     assert result.returncode == 0, result.stderr
 
 
+@pytest.mark.slow
 def test_exponentially_spaced_points():
     """100,000 points, each about twice as far out as another in one of 400 directions.
 

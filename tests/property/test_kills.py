@@ -38,6 +38,7 @@ def killed_many_times(kind, folder, seed):
     return Report(**json.loads(finished.stdout))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_killed_learner_ends_as_one_that_never_was(kind, tmp_path):
     report = killed_many_times(kind, tmp_path / "checkpoints", seed=N_KILLS)
