@@ -26,6 +26,18 @@ skipped() {
   printf '\n!!!! NOT RUN: %s: %s\n' "$1" "$2"
 }
 
+# optional WHAT COMMAND...: runs a check; exit status 77 means that a tool is missing, which is not a failure.
+optional() {
+  local what="$1" status=0
+  shift
+  "$@" || status=$?
+  if [ "$status" = 77 ]; then
+    skipped "$what" "a tool is missing"
+    return 0
+  fi
+  return "$status"
+}
+
 # finish: prints the seconds of each step, and what did not run.
 finish() {
   local i end line
