@@ -38,7 +38,7 @@ optional() {
   return "$status"
 }
 
-# finish: prints the seconds of each step, and what did not run.
+# finish: prints the seconds of each step, and what did not run; for `trap finish EXIT`.
 finish() {
   local i end line
   printf '\n%8s  %s\n' seconds step
