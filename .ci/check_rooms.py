@@ -1,9 +1,9 @@
-"""Checks that every room of the C++ core includes only rooms before it.
+"""Checks that every room of the C++ sources includes only the rooms it may know.
 
     python .ci/check_rooms.py [--graph]
 
-Includes of our own files are written with their room ("points/box.hpp"), or without one for a file
-in the same folder of the bindings. `--graph` prints how many includes lead from room to room.
+An include of our own file names its room ("points/box.hpp"). The bindings include files of their
+own folder without one. `--graph` prints the number of includes from room to room.
 """
 
 from __future__ import annotations
@@ -14,8 +14,7 @@ from collections import Counter
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-CORE = ROOT / "src" / "core"
-# A room may include itself and the rooms named with it; rooms stand below those that use them.
+# A room may include itself and the rooms named with it.
 ROOMS = {
     "base": (),
     "points": ("base",),
@@ -29,62 +28,95 @@ ROOMS = {
 INCLUDE = re.compile(r'^\s*#\s*include\s+(?:"([^"]+)"|<([^>]+)>)', re.MULTILINE)
 
 
-def problems_of(path: Path, arrows: Counter[tuple[str, str]]) -> list[str]:
-    """Return what is wrong with the includes of one file; count its arrows between rooms."""
-    room = path.relative_to(CORE).parts[0]
-    name = path.relative_to(ROOT)
-    if room not in ROOMS:
-        return [f"{name}: {room!r} is not one of the rooms {', '.join(ROOMS)}"]
-    problems = []
-    for own, system in INCLUDE.findall(path.read_text()):
-        if system:
-            if system.startswith("nanobind") or system.lower() == "python.h":
-                problems.append(f"{name}: the core includes <{system}>")
-            continue
-        target = own.split("/")[0]
-        if not (CORE / own).is_file() or "/" not in own:
-            problems.append(f'{name}: "{own}" is not written with its room')
-        elif target != room and target not in ROOMS[room]:
-            problems.append(f'{name}: room {room!r} must not include "{own}"')
-        else:
-            arrows[room, target] += 1
-    return problems
+class Sources:
+    """The C++ files of a checkout: `src/core` with its rooms, and `src/bindings`."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.core = root / "src" / "core"
+        self.bindings = root / "src" / "bindings"
+        self.arrows: Counter[tuple[str, str]] = Counter()  # includes from room to room
+        self.core_files = files_in(self.core)
+        self.binding_files = files_in(self.bindings)
+
+    def problems(self) -> list[str]:
+        """Return all forbidden includes and all circles."""
+        problems = [each for path in self.core_files for each in self.problems_of_core(path)]
+        problems += [each for path in self.binding_files for each in self.problems_of_binding(path)]
+        return problems + self.circles()
+
+    def problems_of_core(self, path: Path) -> list[str]:
+        """Return the forbidden includes of one file of the core; count the others."""
+        room = path.relative_to(self.core).parts[0]
+        name = path.relative_to(self.root)
+        if room not in ROOMS:
+            return [f"{name}: {room!r} is not one of the rooms {', '.join(ROOMS)}"]
+        problems = []
+        for own, system in INCLUDE.findall(path.read_text()):
+            if system:
+                if system.startswith("nanobind") or system.lower() == "python.h":
+                    problems.append(f"{name}: the core includes <{system}>")
+                continue
+            target = own.split("/")[0]
+            if not (self.core / own).is_file() or "/" not in own:
+                problems.append(f'{name}: "{own}" does not name a room and a file of it')
+            elif target != room and target not in ROOMS[room]:
+                problems.append(f'{name}: room {room!r} must not include "{own}"')
+            else:
+                self.arrows[room, target] += 1
+        return problems
+
+    def problems_of_binding(self, path: Path) -> list[str]:
+        """Return the includes of one file of the bindings that name no file; count the others."""
+        problems = []
+        for own, _ in INCLUDE.findall(path.read_text()):
+            if own and "/" in own and (self.core / own).is_file():
+                self.arrows["bindings", own.split("/")[0]] += 1
+            elif own and not (path.parent / own).is_file():
+                name = path.relative_to(self.root)
+                problems.append(f'{name}: "{own}" is neither of a room nor of the bindings')
+        return problems
+
+    def circles(self) -> list[str]:
+        """Return files of the core that include each other, directly or through others."""
+        includes = {
+            str(path.relative_to(self.core)): [
+                own for own, _ in INCLUDE.findall(path.read_text()) if own
+            ]
+            for path in self.core_files
+        }
+        done: set[str] = set()
+        problems = []
+
+        def visit(name: str, trail: tuple[str, ...]) -> None:
+            if name in trail:
+                problems.append("circle: " + " -> ".join((*trail[trail.index(name) :], name)))
+            elif name not in done:
+                for other in includes.get(name, ()):
+                    visit(other, (*trail, name))
+                done.add(name)
+
+        for name in includes:
+            visit(name, ())
+        return problems
 
 
-def circles_of(files: list[Path]) -> list[str]:
-    """Return files that include each other, directly or through others."""
-    includes = {
-        str(path.relative_to(CORE)): [own for own, _ in INCLUDE.findall(path.read_text()) if own]
-        for path in files
-    }
-    done: set[str] = set()
-    problems = []
-
-    def visit(name: str, trail: tuple[str, ...]) -> None:
-        if name in trail:
-            problems.append("circle: " + " -> ".join((*trail[trail.index(name) :], name)))
-        elif name not in done:
-            for other in includes.get(name, ()):
-                visit(other, (*trail, name))
-            done.add(name)
-
-    for name in includes:
-        visit(name, ())
-    return problems
+def files_in(folder: Path) -> list[Path]:
+    """Return the C++ files in a folder and its folders."""
+    return sorted(path for path in folder.rglob("*") if path.suffix in {".hpp", ".cpp"})
 
 
 def main() -> int:
     """Print all problems; return 1 if there are any."""
-    arrows: Counter[tuple[str, str]] = Counter()
-    files = sorted(path for path in CORE.rglob("*") if path.suffix in {".hpp", ".cpp"})
-    problems = [problem for path in files for problem in problems_of(path, arrows)]
-    problems += circles_of(files)
+    sources = Sources(ROOT)
+    problems = sources.problems()
     print(*problems, sep="\n", end="\n" if problems else "")
     if "--graph" in sys.argv[1:]:
-        for (room, target), count in sorted(arrows.items()):
+        for (room, target), count in sorted(sources.arrows.items()):
             if room != target:
                 print(f"{room} -> {target}: {count} includes")
-    print(f"{len(files)} files in {len(ROOMS)} rooms, {len(problems)} problems")
+    n_files = len(sources.core_files) + len(sources.binding_files)
+    print(f"{n_files} files in {len(ROOMS)} rooms and the bindings, {len(problems)} problems")
     return 1 if problems else 0
 
 

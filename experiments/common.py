@@ -1,4 +1,4 @@
-"""What the experiments share: the data, one pass in mini-batches, scores, tables."""
+"""Helpers that the experiments share: data, one pass in mini-batches, scores, tables."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from sklearn.base import is_classifier
 
 
 def data_folder() -> Path:
-    """The folder of the data sets; says what to do and exits with 2 if there is none."""
+    """The folder of the data sets; if there is none, print how to set it and exit with 2."""
     folder = os.environ.get("ONLINEFOREST_DATA")
     if not folder or not Path(folder).is_dir():
         print(
@@ -37,7 +37,7 @@ def split(X, y, rng, n_test: int):
 
 
 def river_rows(X) -> list[dict[int, float]]:
-    """Rows as River takes them."""
+    """Rows as the dicts that River takes."""
     return [dict(enumerate(row)) for row in X.tolist()]
 
 
@@ -68,12 +68,12 @@ def accuracy_and_log_loss(probabilities, classes, y) -> tuple[float, float]:
 
 
 def mean_and_deviation(values, digits: int = 4) -> str:
-    """Over the seeds, as a cell of a table."""
+    """Mean and standard deviation over the seeds, as a cell of a table."""
     return f"{np.mean(values):.{digits}f} ± {np.std(values):.{digits}f}"
 
 
 def show_progress(text: str) -> None:
-    """One line on a terminal, written over; nothing elsewhere."""
+    """Overwrite one line of a terminal; print nothing to a file."""
     if sys.stderr.isatty():
         print(f"\r\033[K{text}", end="", file=sys.stderr, flush=True)
 

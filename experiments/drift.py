@@ -1,11 +1,11 @@
-"""Streams that change, each sample predicted before it is learned: memories beside River's ARF.
+"""Compares memories on streams that drift with River's ARF: predict each sample, then learn it.
 
     ONLINEFOREST_DATA=/path/to/data python -m experiments.drift
     python -m experiments.drift --quick
 
-All methods take one sample at a time, on one thread, with ten trees unless they say otherwise. A
-class that a method does not name has probability 0; a probability below 1e-6 counts as 1e-6. The
-seconds are those of predicting and learning. --quick runs 2,000 samples of the generated streams
+All methods take one sample at a time, on one thread, with ten trees unless their name says more. A
+class that a method does not return has probability 0; a probability below 1e-6 counts as 1e-6. The
+seconds include predicting and learning. --quick runs 2,000 samples of the generated streams
 with three trees and needs no data folder. Needs the extra `experiments`.
 """
 
@@ -44,20 +44,20 @@ Probabilities = dict[int, float]
 
 
 def schedule(kind: str, n: int, rng: np.random.Generator) -> NDArray[np.int64]:
-    """Which concept holds for each sample."""
+    """The number of the concept of each sample."""
     t = np.arange(n) / n
     if kind == "steady":
         return np.zeros(n, dtype=np.int64)
-    if kind == "recurring":  # four stretches: 0 1 0 1
+    if kind == "recurring":  # four segments: 0 1 0 1
         return (4 * t).astype(np.int64) % 2
-    # Three stretches: 0 1 2. Around each switch the new concept takes over during a fifth of the
-    # stream, its share growing evenly.
+    # Three segments: 0 1 2. Gradual drift: around each switch, during a fifth of the stream, the
+    # share of the new concept grows linearly.
     blur = {"abrupt": 0.0, "gradual": 0.6}[kind] * (rng.random(n) - 0.5)
     return np.clip(np.floor(3 * t + blur), 0, 2).astype(np.int64)
 
 
 def generate(kind: str, n: int, seed: int, noise: float = NOISE) -> Samples:
-    """Points of the unit cube; which side of a plane they lie on, or, by noise, the other."""
+    """Points of the unit cube, labelled by the side of a plane; noise flips some labels."""
     rng = np.random.default_rng(seed)
     X = rng.random((n, N_FEATURES), dtype=np.float32)
     sides = np.stack([concept(X) for concept in CONCEPTS])
@@ -70,7 +70,7 @@ def own_stream(kind: str) -> Callable[[int, int], Samples]:
 
 
 def river_stream(name: str, variant: str, variants: Sequence[int], **parameters: float):
-    """Three variants of a generator of River's, one after the other."""
+    """Three variants of one of River's generators, one after the other."""
 
     def draw(n: int, seed: int) -> Samples:
         from river.datasets import synth
@@ -109,15 +109,15 @@ STREAMS = {
 
 
 class Watch:
-    """Tells from the losses of a stream when to forget, and how much to keep.
+    """Decides from the losses of a stream when to forget, and how much to keep.
 
-    Two detectors, with the thresholds of River's ARF: a sensitive one warns that the loss may have
-    risen, the other is sure of it. What came before the warning is of the world that was.
+    It has two detectors with the thresholds of River's ARF. The sensitive one warns that the loss
+    may have risen; the other raises the alarm. Samples from before the warning are out of date.
 
     Parameters
     ----------
     since_warning : bool
-        Keep what came since the latest warning; else the whole window of the detector that is sure.
+        Keep the samples since the latest warning; otherwise the window of the alarm's detector.
     """
 
     def __init__(self, since_warning: bool = True) -> None:
@@ -128,7 +128,7 @@ class Watch:
         self.n_losses, self.warned = 0, 0
 
     def n_to_keep(self, loss: float) -> int | None:
-        """How many of the latest samples, this one included, to keep; None: all."""
+        """Number of latest samples to keep, including this one; None: all."""
         self.n_losses += 1
         if rises(self.warning, loss):
             self.warned = self.n_losses
@@ -139,14 +139,14 @@ class Watch:
 
 
 def rises(detector: Any, loss: float) -> bool:
-    """Show the detector a loss; whether it finds that the losses are larger now than before."""
+    """Give the detector a loss; return whether it detects that losses have risen."""
     before = detector.estimation
     detector.update(loss)
     return detector.drift_detected and detector.estimation > before
 
 
 class Forest:
-    """Our forest, asked for probabilities by class; a watch, if there is one, makes it forget."""
+    """Our forest with probabilities by class; a watch, if given, makes it forget."""
 
     def __init__(self, n_trees: int, seed: int, watch: Watch | None = None, **memory: Any) -> None:
         self.forest = MondrianForestClassifier(n_trees, random_state=seed, **memory)
@@ -177,10 +177,10 @@ class Forest:
 
 
 class TwoMemories:
-    """A forest that is watched and one with a short window.
+    """A forest with a watch and one with a short window, mixed.
 
-    Each has the weight of the probability it gave to the latest labels, where the logarithm of a
-    label's counts 0.98 times as much with each further sample.
+    The weight of each is the probability it gave to the latest labels. With each further sample,
+    the logarithm of an older probability counts 0.98 times as much.
     """
 
     def __init__(self, n_trees: int, seed: int) -> None:
@@ -213,7 +213,7 @@ class TwoMemories:
 
 
 class NoChange:
-    """The label before, as probable as it was right until now; the others share the rest."""
+    """Predicts the previous label with its accuracy so far; other classes share the rest."""
 
     n_shrunk = None
 
@@ -276,12 +276,12 @@ METHODS: dict[str, Callable[[int, int], Any]] = {
 
 @dataclass(frozen=True)
 class Scores:
-    """Of one method on one stream."""
+    """Scores of one method on one stream."""
 
     accuracy: float
     log_loss: float
     seconds: float
-    n_shrunk: int | None  # how often it forgot on an alarm; None: it never does
+    n_shrunk: int | None  # number of alarms after which it forgot; None: it has no watch
 
 
 def evaluate(model: Any, X: NDArray[np.float32], y: NDArray[np.int64], name: str = "") -> Scores:

@@ -1,9 +1,9 @@
-"""Learned weights beside the paper's model: accuracy, log loss and time.
+"""Compares learned weights with the paper's model: accuracy, log loss and time.
 
     ONLINEFOREST_DATA=/path/to/data python -m experiments.learned_weights
 
 100 trees, one online pass in 100 mini-batches over shuffled rows, five seeds, mean ± standard
-deviation. Without the folder only what scikit-learn brings along and what is generated is run.
+deviation. Without the folder, only scikit-learn's own data sets and generated data are used.
 Exits with 1 if a target is missed.
 """
 

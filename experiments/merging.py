@@ -1,12 +1,12 @@
-"""Forests of parts of the data, merged, beside the forest of all: python -m experiments.merging
+"""Compares merged forests of parts of the data with one forest of all data.
 
     python -m experiments.merging [data set ...] [--classes]
 
-The rows are parted at random, or by the range of the feature that tells most, or (--classes) by
-class. The trees are 100 in all, or 100 for each part. `merge` weighs forests by the samples they
-store and by how well they know a row; "by samples" leaves out the latter. Accuracy / log loss for
-classes (the log loss with probabilities of at least 0.001), for numbers the root mean squared error
-in standard deviations of y / the log density of the normal law with the predicted moments.
+The rows are divided at random, or by the range of the most relevant feature, or (--classes) by
+class. There are 100 trees in all, or 100 for each part. `merge` weighs forests by their stored
+samples and by the novelty of a row; "by samples" ignores novelty. The tables show accuracy / log
+loss for classes (probabilities of at least 0.001), and for numbers the root mean squared error in
+standard deviations of y / the log density of the normal distribution with the predicted moments.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from onlineforest import MondrianForestClassifier, MondrianForestRegressor, merg
 
 CLASSIFICATION = ("digits", "satimages", "letter", "dna", "elec2", "covtype", "bananas", "usps")
 DEFAULT = ("digits", "satimages", "letter", "bananas", "kin8nm", "power_plant", "california")
-N_SAMPLES = 6000  # at most, of which a third is predicted
+N_SAMPLES = 6000  # at most; a third of them is predicted
 N_TREES = 100
 N_PARTS = (2, 4, 16)
 LEAST_PROBABILITY = 1e-3
@@ -41,7 +41,7 @@ def data_of(name: str, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
 
 
 def parts_of(how: str, n_parts: int, X, y, feature: int, seed: int = 0) -> list[np.ndarray]:
-    """The rows of each part; equal values are shared out at random."""
+    """The rows of each part; equal values are divided at random."""
     chance = np.random.default_rng([seed, 1]).random(len(y))
     by = {"random": chance, "range": X[:, feature], "class": y}[how]
     return np.array_split(np.lexsort((chance, by)), n_parts)
@@ -57,7 +57,7 @@ def answers(forest, X, classes) -> np.ndarray:
 
 
 def by_samples(forests, X, classes) -> np.ndarray:
-    """What `merge` would answer if it did not look at novelty."""
+    """The prediction of `merge` without weights by novelty."""
     sizes = np.array([forest.n_samples_stored_ for forest in forests], dtype=float)
     each = np.stack([answers(forest, X, classes) for forest in forests])
     if is_classifier(forests[0]):
@@ -79,7 +79,7 @@ def score(answer, y, classes) -> tuple[float, float]:
 
 
 def tables(name: str, hows: tuple[str, ...]):
-    """For each way to part: its name, parts, trees of a part, and the scores of each column."""
+    """For each division: its name, parts, trees of a part, and the scores of each column."""
     X, y = data_of(name)
     learned, asked = np.split(np.arange(len(y)), [len(y) * 2 // 3])
     classes = np.unique(y) if name in CLASSIFICATION else None

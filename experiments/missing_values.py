@@ -1,7 +1,7 @@
-"""How forests do where values are missing: python -m experiments.missing_values [data set ...]
+"""Compares forests on data with missing values: python -m experiments.missing_values [data set ...]
 
-A share of all cells is taken away at random, from what is learned and what is predicted alike. Ours
-takes them as they are, and so do scikit-learn's forests; the median is filled in for both.
+A share of all cells is removed at random, from samples to learn and to predict. Our forest and
+scikit-learn's take missing values as they are; ours also runs with the median filled in.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from sklearn.pipeline import make_pipeline
 from experiments.common import load
 from onlineforest import MondrianForestClassifier
 
-N_SAMPLES = 6000  # at most, of which a third is predicted
+N_SAMPLES = 6000  # at most; a third of them is predicted
 N_TREES = 100
 LEAST_PROBABILITY = 1e-3
 
@@ -58,7 +58,7 @@ def scores(name: str, share: float, seed: int) -> dict[str, tuple[float, float]]
 
 
 def main(names: list[str]) -> None:
-    warnings.simplefilter("ignore")  # a column without any value
+    warnings.simplefilter("ignore")  # about columns without any value
     print("| data | missing | " + " | ".join(methods(0)) + " |")
     print("|---|---|" + "---|" * len(methods(0)))
     for name in names or ["digits", "satimages", "letter"]:

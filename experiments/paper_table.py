@@ -1,11 +1,11 @@
-"""Depth and accuracy of the Mondrian forest on the paper's data sets, beside what is expected.
+"""Compares depth and accuracy of the Mondrian forest on the paper's data sets with the paper.
 
     ONLINEFOREST_DATA=/path/to/data python -m experiments.paper_table
 
 The paper's protocol: features rescaled to [0, 1] over train and test together, 100 trees, infinite
 lifetime, gamma = 10 D, one pass in 100 mini-batches over shuffled rows, several seeds. dna† is dna
-reduced to columns 60 to 119. Exits with 1 if a figure is off. Without the folder the data are
-fetched from OpenML. `python -m experiments.paper` reproduces the rest of the paper.
+reduced to columns 60 to 119. Exits with 1 if a number is out of bounds. Without the folder the data
+are fetched from OpenML. `python -m experiments.paper` reproduces the rest of the paper.
 """
 
 from __future__ import annotations

@@ -1,11 +1,12 @@
-"""The regressor beside batch forests and River's: error, density, intervals and time.
+"""Compares the regressor with batch forests and River's: error, density, intervals and time.
 
     ONLINEFOREST_DATA=/path/to/data python -m experiments.regression
 
-Ours and the batch forests learn nine tenths of the samples at once and predict the others; ours
-also online, in one pass of 100 mini-batches. Where the data set has standard splits, seed s takes
-split s; else the split is random, the same for all methods. Mean over the seeds, ± standard
-deviation. Needs the extra `bench` for all rows of the tables. Exits with 1 if a target is missed.
+Our forest and the batch forests learn nine tenths of the samples at once and predict the others;
+ours also learns online, in one pass of 100 mini-batches. If the data set has standard splits, seed
+s takes split s; otherwise the split is random and equal for all methods. Mean over the seeds,
+± standard deviation. Needs the extra `bench` for all rows of the tables. Exits with 1 if a target
+is missed.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ class Target:
     rmse: float
     coverage: tuple[float, float]
     times_forest: bool = False  # the RMSE as a multiple of the random forest's in the same run
-    seeds: int = 5  # more where single splits differ much
+    seeds: int = 5  # more if single splits differ much
 
 
 TARGETS = {
@@ -61,7 +62,7 @@ TARGETS = {
 
 @dataclass(frozen=True)
 class Prediction:
-    """What a method says of the test set, and how long it learned; None where it says nothing."""
+    """Predictions for the test set, and seconds of learning; None: the method predicts none."""
 
     seconds: float
     mean: NDArray
@@ -206,12 +207,12 @@ def run(name: str, n_seeds: int, n_trees: int, n_jobs: int) -> dict[str, Scores]
 
 
 def cell(text: str) -> str:
-    """A figure, or - where a method has none and the mean is nan."""
+    """A number, or - if a method has none and the mean is nan."""
     return "-" if "nan" in text else text
 
 
 def verdict(target: Target, means: dict[str, Scores]) -> tuple[bool, str]:
-    """Whether our forest meets its target, and the sentence that says so."""
+    """Whether our forest meets its target, and a sentence with the result."""
     most, (low, high) = target.rmse, target.coverage
     wanted = f"RMSE ≤ {most}"
     if target.times_forest:

@@ -1,4 +1,4 @@
-"""Streams, each sample predicted before it is learned, beside River's forests.
+"""Compares our forest with River's on streams: each sample is predicted, then learned.
 
     ONLINEFOREST_DATA=/path/to/data python -m experiments.streams
 
@@ -27,7 +27,7 @@ STREAMS = {
 
 
 class Ours:
-    """Our forest, asked the way River's are: probabilities by class."""
+    """Our forest with the interface of River's: probabilities by class."""
 
     def __init__(self, seed, classes, **parameters):
         self.forest = MondrianForestClassifier(N_TREES, random_state=seed, **parameters)
@@ -51,7 +51,7 @@ class Ours:
 
 
 class Rivers:
-    """A forest of River's, on features as they are or rescaled to [0, 1] as the stream goes."""
+    """One of River's forests, on raw features or on features rescaled online to [0, 1]."""
 
     def __init__(self, name, rescale=False, **parameters):
         from river import forest, preprocessing
@@ -75,7 +75,7 @@ MODELS = {
         seed, classes, feature_weights="learned", leaf_discount="learned"
     ),
     "River AMF": lambda seed, _: Rivers("AMFClassifier", n_estimators=N_TREES, seed=seed),
-    # What River's documentation asks for: its trees cut by the lengths of the features.
+    # River's documentation recommends it: its trees cut in proportion to the ranges of features.
     "River AMF, rescaled": lambda seed, _: Rivers(
         "AMFClassifier", rescale=True, n_estimators=N_TREES, seed=seed
     ),

@@ -1,4 +1,4 @@
-"""Online random forest of Denil et al. (2013), compiled. It knows nothing of Mondrian trees."""
+"""Online random forest of Denil et al. (2013), compiled. It must not know Mondrian trees."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ STRUCTURE, ESTIMATION = 0, 1  # the two streams
 
 
 class Settings(NamedTuple):
-    """The parameters as the compiled code takes them."""
+    """The parameters in the types of the compiled code."""
 
     min_samples_child: float
     max_samples_leaf: float
@@ -38,7 +38,7 @@ class Settings(NamedTuple):
 
 
 class Pools(NamedTuple):
-    """What leaves keep besides the counts they predict with, one row per leaf.
+    """Data of leaves beside the counts of predictions, one row per leaf.
 
     The candidates are the pairs of a candidate dimension and a *pivot*, one of the leaf's first
     structure points. A leaf has `n_dimensions` rows of locations, the pivots' coordinates.
@@ -56,16 +56,16 @@ class Pools(NamedTuple):
     locations: np.ndarray  # the first row of locations
     n_estimation: np.ndarray  # estimation points since the leaf was created
     n_labels: np.ndarray  # classes seen since then
-    labels: np.ndarray  # (n_leaves, n_classes), the first n_labels, in the order they came
+    labels: np.ndarray  # (n_leaves, n_classes), the first n_labels, in order of arrival
     block: np.ndarray  # (n_leaves, n_classes + 1), the class's first row or NONE; all classes last
 
 
 @njit(cache=True)
 def start_pool(pools, pool, locations, counters, order, poisson_table, generator):
-    """Draw candidate dimensions; the pivots will come with the structure points."""
+    """Draw candidate dimensions; structure points will give the pivots."""
     n_features = order.shape[0]
     n_dimensions = min(1 + sample_poisson(poisson_table, generator), n_features)
-    # The first steps of a shuffle. It may start from whatever order the last one left.
+    # The first steps of a shuffle. It may start from any order.
     for i in range(n_dimensions):
         j = i + int(generator.random() * (n_features - i))
         order[i], order[j] = order[j], order[i]
@@ -82,7 +82,7 @@ def start_pool(pools, pool, locations, counters, order, poisson_table, generator
 
 @njit(cache=True)
 def end_pool(pools, pool, locations, counters):
-    """Give the memory of a leaf's candidates back."""
+    """Release the memory of a leaf's candidates."""
     n_dimensions = pools.n_dimensions[pool]
     give_back(locations, pools.locations[pool], n_dimensions)
     for label in range(pools.block.shape[1]):
@@ -133,8 +133,7 @@ def find_best_candidate(pools, pool, counters, min_samples):
             n_left = counters.values[total + 1 + i, pivot]
             n_right = counters.values[total, pivot] - n_left
             gain = split_gain(n_left, n_right, left_logs, right_logs, all_logs)
-            # Rounding may leave a gain of nothing just below zero, which is no reason to refuse
-            # a forced split.
+            # Rounding may make a gain of 0 slightly negative; a forced split must still happen.
             gain = max(gain, 0.0)
             if gain > best_gain:
                 best_dimension, best_pivot, best_gain = i, pivot, gain
@@ -162,7 +161,7 @@ def split(nodes, pools, locations, counters, leaf, i, pivot, order, poisson_tabl
 def learn(
     nodes, pools, locations, counters, order, X, y, start, settings, poisson_table, generator
 ):
-    """Learn the points from `start` on as long as there is room; return where it ran short."""
+    """Learn points from `start` on while there is room; return the first that was not learned."""
     max_pivots = locations.values.shape[1]
     most = 2 * (1 + pools.dimension.shape[1])  # rows that two new leaves may take
     for i in range(start, X.shape[0]):

@@ -68,7 +68,7 @@ class Cloud(NamedTuple):
     """The particles of one run over the data, as arrays."""
 
     nodes: np.ndarray
-    counts: np.ndarray  # (nodes, classes), of inner nodes too: a prune asks for them
+    counts: np.ndarray  # (nodes, classes); inner nodes have them for prunes
     cells: np.ndarray
     roots: np.ndarray  # a node for each particle
     state: np.ndarray  # one element of type STATE
@@ -91,7 +91,7 @@ class Tables(NamedTuple):
 
 
 def make_tables(size, n_classes, alpha, beta):
-    """Tables of `size` entries, by the same library function as any plain version would use."""
+    """Tables of `size` entries, computed by the library function that a plain version calls."""
     prior = 1 / n_classes
     split = [alpha * (1 + depth) ** -beta for depth in range(size)]
     return Tables(
@@ -107,7 +107,7 @@ def make_tables(size, n_classes, alpha, beta):
 
 @njit(cache=True)
 def new_node(cloud):
-    """A node with one reference; its maker fills it in."""
+    """A node with one reference; the caller fills it in."""
     state = cloud.state[0]
     node = state.free_node
     if node != NONE:
@@ -122,7 +122,7 @@ def new_node(cloud):
 
 @njit(cache=True)
 def new_inner_node(cloud, old):
-    """A node with the points and counts of an old one; its maker gives it split and children."""
+    """A node with the points and counts of an old one; the caller sets split and children."""
     node = new_node(cloud)
     cloud.nodes[node].n_points = cloud.nodes[old].n_points
     cloud.nodes[node].last_point = NONE
@@ -165,7 +165,7 @@ def put_into_leaf(cloud, leaf, point, label):
 
 @njit(cache=True)
 def release(cloud, root, stack):
-    """Give up one reference to a tree, and free what nothing refers to any more."""
+    """Drop one reference to a tree, and free nodes without references."""
     state = cloud.state[0]
     stack[0] = root
     height = 1
@@ -211,7 +211,7 @@ def find_path(cloud, node, x, path):
 
 @njit(cache=True)
 def residual_copies(weights, rng):
-    """How often each particle is taken by residual resampling.
+    """Number of copies of each particle by residual resampling.
 
     Of N particles each is taken floor(N w) times, and the rest is drawn with probabilities
     proportional to what the floors left over.
@@ -282,9 +282,9 @@ def log_inner(cloud, left, right, depth, tables):
 
 @njit(cache=True)
 def add_point(cloud, root, data, point, tables, path):
-    """Add a point to the nodes on its path that have not got it through another particle."""
+    """Add a point to the nodes on its path that did not get it through another particle."""
     if cloud.nodes[root].last_point == point:
-        return  # so has all below
+        return  # all nodes below have it, too
     label = data.labels[point]
     depth = find_path(cloud, root, data.columns[:, point], path)
     leaf = path[depth]
@@ -358,7 +358,7 @@ def choose_move(log_stay, log_prune, log_grow, uniform):
 
 @njit(cache=True)
 def grown_subtree(cloud, leaf, dimension, location, depth, data, tables):
-    """A new node in place of the leaf, with two leaves that share out its points."""
+    """A new node in place of the leaf, with two leaves that divide its points."""
     left, right = new_leaf(cloud), new_leaf(cloud)
     cell = cloud.nodes[leaf].first_cell
     while cell != NONE:
@@ -482,7 +482,7 @@ def propagate(cloud, particle, data, point, tables, rng, path, stack, left_count
 
 @njit(cache=True)
 def learn(cloud, data, points, tables, rng):
-    """Learn points one by one; return how many there was surely room for in the pool of nodes."""
+    """Learn points one by one while the pool of nodes surely has room; return their number."""
     n_particles = cloud.roots.size
     path = np.empty(tables.log_leaf.size, np.int64)
     stack = np.empty(tables.log_leaf.size + 2, np.int64)
@@ -530,7 +530,7 @@ def make_cloud(n_particles, n_classes):
 
 
 def enlarged(array, size, used):
-    """A longer array with the same first `used` elements; the rest is not even touched."""
+    """A longer array with equal first `used` elements; the others are not initialised."""
     result = np.empty((size, *array.shape[1:]), array.dtype)
     result[:used] = array[:used]
     return result
@@ -622,7 +622,7 @@ class DynamicTrees(OnlineClassifier):
             self._clouds[i] = cloud._replace(cells=cells)
 
     def _learn_cloud(self, repeat, points, rng):
-        """Learn points with one cloud; whenever its pool of nodes may get too small, enlarge it."""
+        """Learn points with one cloud; enlarge its pool of nodes before it may get too small."""
         while points.size:
             cloud = self._clouds[repeat]
             n_learned = learn(cloud, self._data, points, self._tables, rng)

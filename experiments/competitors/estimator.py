@@ -1,4 +1,4 @@
-"""What every competitor looks like from outside: checked data in, probabilities out.
+"""The interface of every competitor: checked data in, probabilities out.
 
 It knows nothing of trees, nor of how they are compiled.
 """

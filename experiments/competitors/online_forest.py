@@ -1,4 +1,4 @@
-"""What the compiled online forests share: nodes, counters and averaged predictions.
+"""Code that the compiled online forests share: nodes, counters and averaged predictions.
 
 It knows neither when a leaf is split nor by which test: that is what the competitors differ in.
 """
@@ -14,10 +14,10 @@ from numba import njit
 from experiments.competitors.estimator import OnlineClassifier, check_at_least
 
 LEAF = -1  # the split dimension of a leaf
-NONE = -1  # no row, where a row number could be
+NONE = -1  # in place of a row number: no row
 
-# n log2 n of small counts. A gain is made of hundreds of these, and looking one up is several
-# times faster than a logarithm.
+# n log2 n of small counts. A gain takes hundreds of these, and a table is several times faster
+# than a logarithm.
 COUNT_LOGS = np.array([0.0] + [n * math.log2(n) for n in range(1, 2048)])
 
 
@@ -38,7 +38,7 @@ class Nodes(NamedTuple):
 
 
 class Rows(NamedTuple):
-    """Rows of numbers, given out as blocks of neighbours and taken back.
+    """Rows of numbers, allocated as blocks of neighbours and released.
 
     Blocks that came back wait in one list per size: `first_free[size]` is the newest, and
     `next_free` of a block's first row names the one before.
@@ -47,7 +47,7 @@ class Rows(NamedTuple):
     values: np.ndarray  # (n_rows, width)
     next_free: np.ndarray
     first_free: np.ndarray
-    used: np.ndarray  # (1,), the number of rows ever given out
+    used: np.ndarray  # (1,), the number of rows ever allocated
 
 
 def make_nodes(n_classes):
@@ -64,7 +64,7 @@ def make_nodes(n_classes):
 
 
 def make_rows(width, largest_block, dtype):
-    """No rows yet, and room for a few."""
+    """Rows without blocks, with room for a few."""
     return Rows(
         values=np.zeros((16, width), dtype),
         next_free=np.full(16, NONE, np.int32),
@@ -99,7 +99,7 @@ def reserve(rows, size):
     else:
         block = rows.used[0]
         rows.used[0] += size
-    # Not by an assignment of arrays: numba compiles seconds longer, for its error messages.
+    # A loop, because numba takes seconds longer to compile an assignment of arrays.
     for row in range(block, block + size):
         for column in range(rows.values.shape[1]):
             rows.values[row, column] = 0
@@ -108,7 +108,7 @@ def reserve(rows, size):
 
 @njit(cache=True)
 def give_back(rows, block, size):
-    """Let a later `reserve` of this size have the block."""
+    """Release a block for a later `reserve` of this size."""
     rows.next_free[block] = rows.first_free[size]
     rows.first_free[size] = block
 

@@ -1,4 +1,4 @@
-"""River's forests, asked for arrays the way scikit-learn's are."""
+"""River's forests with the interface of the other competitors: arrays in and out."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from experiments.common import river_rows
 
 
 class RiverForest:
-    """A forest of River's.
+    """One of River's forests.
 
     Parameters
     ----------
@@ -35,7 +35,7 @@ class RiverForest:
         return self
 
     def predict_proba(self, X: NDArray) -> NDArray[np.float64]:
-        """Probabilities of the classes; uniform where River says nothing."""
+        """Probabilities of the classes; uniform if River returns none."""
         n_classes = len(self.classes_)
         labels = self.classes_.tolist()
         result = np.empty((len(X), n_classes))

@@ -1,4 +1,4 @@
-"""Online random forest of Saffari et al. (2009), compiled. It knows nothing of Mondrian trees."""
+"""Online random forest of Saffari et al. (2009), compiled. It must not know Mondrian trees."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ POISSON_OF_ONE = make_poisson_table(1.0)
 
 
 class Settings(NamedTuple):
-    """The parameters as the compiled code takes them."""
+    """The parameters in the types of the compiled code."""
 
     min_samples_split: int
     max_depth: int
@@ -38,7 +38,7 @@ class Settings(NamedTuple):
 
 
 class Pools(NamedTuple):
-    """What leaves keep besides the counts they predict with, one row per leaf.
+    """Data of leaves beside the counts of predictions, one row per leaf.
 
     The counts of the tests are rows of `Rows`, one for each class that the leaf has seen: in
     column t the points of the class that test t sends left, in the last column all of them. Deep
@@ -49,13 +49,13 @@ class Pools(NamedTuple):
     test_location: np.ndarray  # (n_leaves, n_tests)
     n_seen: np.ndarray  # points since the leaf was created
     n_labels: np.ndarray  # classes among them
-    labels: np.ndarray  # (n_leaves, n_classes), the first n_labels, in the order they came
+    labels: np.ndarray  # (n_leaves, n_classes), the first n_labels, in order of arrival
     row: np.ndarray  # (n_leaves, n_classes), the class's row of counts or NONE
 
 
 @njit(cache=True)
 def start_pool(pools, pool, n_features, settings, generator):
-    """Draw fresh tests, none of which has seen a point."""
+    """Draw new tests, which have seen no point."""
     for test in range(pools.test_dimension.shape[1]):
         pools.test_dimension[pool, test] = int(generator.random() * n_features)
         width = settings.highest - settings.lowest
@@ -149,7 +149,7 @@ def learn(nodes, pools, counters, X, y, start, n_repeats, settings, poisson_tabl
                 and nodes.depth[leaf] < settings.max_depth
             ):
                 test, gain = find_best_test(pools, pool, counters)
-                # A leaf without a good enough test keeps its tests, goes on counting and is asked
+                # A leaf without a good test keeps its tests, continues to count and is checked
                 # again at its next point.
                 if gain > 0.0 and gain >= settings.min_gain:
                     split(nodes, pools, counters, leaf, test, n_features, settings, generator)

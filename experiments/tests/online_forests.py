@@ -1,4 +1,4 @@
-"""Data for the tests of online forests, and their compiled trees held against plain twins."""
+"""Data for the tests of online forests, and a comparison of compiled trees with plain twins."""
 
 from __future__ import annotations
 

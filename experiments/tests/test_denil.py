@@ -41,7 +41,7 @@ SETTINGS = {
 
 @pytest.mark.parametrize("settings", SETTINGS.values(), ids=SETTINGS)
 @pytest.mark.parametrize("kind", DATA)
-def test_equals_twin(kind, settings):
+def test_the_forest_equals_its_plain_twin(kind, settings):
     settings = USUAL | settings
     X, y, classes = make_data(kind)
     forest = OnlineForestDenil(N_TREES, seed=4, **settings)
@@ -57,7 +57,7 @@ def test_equals_twin(kind, settings):
     for (nodes, *_), twin in zip(forest._trees, twins):
         assert_same_tree(nodes, 0, twin.root)
     if kind in ("clean", "noisy") and settings["n_pivots"] > 1:
-        assert all(nodes.used[0] >= 5 for nodes, *_ in forest._trees)  # it was not trivial
+        assert all(nodes.used[0] >= 5 for nodes, *_ in forest._trees)  # the trees are not trivial
     points = np.vstack([X[:50], np.random.default_rng(1).random((50, 4))])
     expected = [np.mean([twin.root.frequencies(x) for twin in twins], axis=0) for x in points]
     np.testing.assert_allclose(forest.predict_proba(points), expected, rtol=0, atol=1e-12)
@@ -93,7 +93,7 @@ def learn_until_split(X, y, **options):
     raise AssertionError("the root was never split")
 
 
-def test_one_split_by_hand():
+def test_a_split_computed_by_hand():
     """Two values, a class each, and one pivot, on the lower value since that comes first."""
     X = np.vstack([np.full((20, 1), 0.25), np.tile([[0.25], [0.75]], (40, 1))])
     y = (X[:, 0] > 0.5).astype(int)
@@ -110,7 +110,7 @@ def test_one_split_by_hand():
     assert forest.predict_proba([[0.0], [1.0]]).tolist() == [[1.0, 0.0], [0.0, 1.0]]
 
 
-def test_forced_split_by_hand():
+def test_a_forced_split_computed_by_hand():
     """Labels without any gain: the root is split when it holds 30 estimation points."""
     X = np.repeat(np.tile([[0.25], [0.75]], (60, 1)), 2, axis=0)
     y = np.tile([0, 1], 120)
@@ -120,7 +120,7 @@ def test_forced_split_by_hand():
 
 
 def test_structure_points_do_not_predict():
-    """A tree's predictions are made of the estimation points alone, about half of all."""
+    """A tree predicts from the estimation points alone, about half of all points."""
     X, y, classes = make_data("clean")
     forest = OnlineForestDenil(100, max_depth=0).partial_fit(X, y, classes)
     n_estimation = np.array([nodes.counts.sum() for nodes, *_ in forest._trees])
@@ -130,7 +130,7 @@ def test_structure_points_do_not_predict():
 
 
 def count_free(rows):
-    """Rows that wait to be used again."""
+    """The number of released rows."""
     n_rows = 0
     for size, block in enumerate(rows.first_free):
         while block != -1:
@@ -160,7 +160,7 @@ def test_memory_of_split_leaves_is_used_again():
     assert count_free(counters) + len(held) == counters.used[0]
 
 
-def test_candidate_dimensions_differ():
+def test_the_candidate_dimensions_of_a_leaf_differ():
     X = np.random.default_rng(0).random((500, 12))
     y = (X[:, 3] > 0.5).astype(int)
     forest = OnlineForestDenil(30, n_dimensions=5.0).partial_fit(X, y)
@@ -186,12 +186,12 @@ def test_candidate_dimensions_differ():
         ({"max_depth": 2.5}, "'max_depth'"),
     ],
 )
-def test_bad_parameters(options, message):
+def test_bad_parameters_are_refused(options, message):
     with pytest.raises(ValueError, match=message):
         OnlineForestDenil(**options)
 
 
-def test_digits():
+def test_accuracy_on_digits():
     X, y = load_digits(return_X_y=True)
     forest = OnlineForestDenil(20)
     for _ in range(5):

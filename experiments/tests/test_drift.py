@@ -1,4 +1,4 @@
-"""The experiment on drift: its streams drift as said, its recipe forgets when it should."""
+"""The streams of the experiment on drift drift as described; its recipe forgets in time."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ DOCUMENT = (ROOT / "docs/drift.md").read_text()
     ("kind", "concepts"),
     [("steady", [0]), ("abrupt", [0, 1, 2]), ("recurring", [0, 1, 0, 1])],
 )
-def test_concepts_switch_after_equal_stretches(kind, concepts):
+def test_concepts_switch_after_equal_segments(kind, concepts):
     n = 1200
     found = schedule(kind, n, np.random.default_rng(0))
     assert np.array_equal(found, np.repeat(concepts, n // len(concepts)))
@@ -61,7 +61,7 @@ def test_generated_streams_are_the_same_by_seed(name):
     assert not np.array_equal(X, X_other)
 
 
-def test_labels_follow_the_concept_of_the_day():
+def test_labels_follow_the_current_concept():
     n = 6000
     X, y = generate("abrupt", n, seed=0, noise=0.0)
     for k, (begin, end) in enumerate(pairwise([0, n // 3, 2 * n // 3, n])):
@@ -74,7 +74,7 @@ def test_labels_follow_the_concept_of_the_day():
     assert (noisy != y).mean() == pytest.approx(drift.NOISE, abs=0.015)
 
 
-def test_streams_of_river_have_three_parts():
+def test_streams_of_river_have_three_segments():
     from river.datasets import synth
 
     X, y = drift.STREAMS["sea"](301, 2)
@@ -88,7 +88,7 @@ def test_streams_of_river_have_three_parts():
     assert begin == len(y) == 301
 
 
-def test_streams_from_files(tmp_path, monkeypatch):
+def test_streams_from_files_keep_their_order(tmp_path, monkeypatch):
     X = np.arange(12).reshape(4, 3)
     for name in ("elec2", "covtype"):
         np.savez(tmp_path / f"{name}.npz", X=X, y=[0, 1, 1, 0])
@@ -100,20 +100,20 @@ def test_streams_from_files(tmp_path, monkeypatch):
 
 
 def losses(*parts, seed=0):
-    """0 and 1, in stretches of a share of ones and a length."""
+    """Losses 0 and 1, in segments given by a share of ones and a length."""
     rng = np.random.default_rng(seed)
     return np.concatenate([rng.random(n) < share for share, n in parts]).astype(float).tolist()
 
 
 def kept(stream, **options):
-    """When a watch says to forget, counted from 1, and how many to keep."""
+    """The samples, counted from 1, after which a watch forgets, and how many it keeps."""
     watch = Watch(**options)
     said = [watch.n_to_keep(loss) for loss in stream]
     return {i: n for i, n in enumerate(said, start=1) if n is not None}
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_a_watch_keeps_what_came_since_the_loss_rose(seed):
+def test_a_watch_keeps_the_samples_since_the_loss_rose(seed):
     stream = losses((0.1, 2000), (0.5, 160), seed=seed)
     found, wider = kept(stream), kept(stream, since_warning=False)
     assert len(found) >= 1 and min(found) > 2000
@@ -132,7 +132,7 @@ def test_a_watch_keeps_all_while_the_loss_is_steady_or_falls(parts, seed):
     assert kept(losses(*parts, seed=seed)) == {}
 
 
-def test_falling_losses_are_noticed_and_passed_over():
+def test_falling_losses_are_detected_and_ignored():
     watch, n_noticed = Watch(), 0
     for loss in losses((0.5, 2000), (0.1, 2000)):
         assert watch.n_to_keep(loss) is None
@@ -158,7 +158,7 @@ def test_the_recipe_shrinks_after_an_abrupt_change_and_only_then():
 
 
 class Script:
-    """Says what it is told to, and notes what it is asked."""
+    """Returns given predictions, and records its calls."""
 
     n_shrunk = 7
 
@@ -176,7 +176,7 @@ class Script:
         self.asked.append(("learn", row, label))
 
 
-def test_scores_by_hand():
+def test_scores_equal_those_computed_by_hand():
     script = Script({}, {0: 2.0, 1: 6.0}, {0: 1.0}, {0: 0.5, 1: 0.5}, {0: 0.0}, {2: 0.9, 1: 1e-9})
     y = np.array([0, 1, 1, 0, 0, 1])
     scores = evaluate(script, np.arange(6), y)
@@ -194,7 +194,7 @@ def test_each_sample_is_predicted_before_it_is_learned(monkeypatch):
     assert script.asked == [(5,), ("learn", 5, 1), (6,), ("learn", 6, 0)]
 
 
-def test_no_change_by_hand():
+def test_no_change_equals_a_computation_by_hand():
     model, said = NoChange(), []
     for label in (3, 3, 5, 4, 4):
         said.append(model.predict(None))
@@ -206,7 +206,7 @@ def test_no_change_by_hand():
     assert said[4] == pytest.approx({4: 2 / 5, 3: 0.3, 5: 0.3})
 
 
-def test_of_two_memories_the_one_that_was_right_has_the_say():
+def test_of_two_memories_the_one_that_was_right_weighs_more():
     model = TwoMemories(1, 0)
     long, short = Script(*[{0: 0.9, 1: 0.1}] * 20), Script(*[{0: 0.2, 1: 0.8}] * 20)
     model.forests = (long, short)
@@ -263,7 +263,7 @@ def test_the_command_runs_without_a_data_folder():
     assert float(recipe[3]) > float(plain[3])
 
 
-def test_a_missing_data_folder_is_named(monkeypatch, capsys):
+def test_the_error_names_a_missing_data_folder(monkeypatch, capsys):
     monkeypatch.delenv("ONLINEFOREST_DATA", raising=False)
     with pytest.raises(SystemExit) as stop:
         drift.main(["--streams", "elec2", "--methods", "no change"])
@@ -271,7 +271,7 @@ def test_a_missing_data_folder_is_named(monkeypatch, capsys):
     assert "ONLINEFOREST_DATA" in capsys.readouterr().err
 
 
-def test_without_river_it_says_so(monkeypatch, capsys):
+def test_without_river_the_error_names_the_extra(monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "river", None)
     assert drift.main(["--quick"]) == 2
     assert "pip install 'onlineforest[experiments]'" in capsys.readouterr().err
@@ -282,7 +282,7 @@ def test_the_examples_of_the_document_run(capsys):
     for code in re.findall(r"```python\n(.*?)```", DOCUMENT, re.DOTALL):
         exec(compile(code, "drift.md", "exec"), names)
     assert names["forest"].n_samples_seen_ == 4000
-    assert 1900 < names["forest"].n_samples_stored_ < 2033  # what came since the change
+    assert 1900 < names["forest"].n_samples_stored_ < 2033  # the samples since the change
 
 
 def test_the_document_shows_all_methods_and_streams():

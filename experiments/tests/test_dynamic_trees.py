@@ -1,4 +1,4 @@
-"""Dynamic trees: equal to a plain version, and right where they can be worked out by hand."""
+"""Dynamic trees equal a plain version, and results computed by hand."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from experiments.tests.reference.dynamic_trees import Cloud as ReferenceCloud
 pytestmark = pytest.mark.xdist_group("compiled competitors")  # compiled once
 
 FOLDER = os.environ.get("ONLINEFOREST_DATA")
-# Under fresh seeds, each comparison of a mean fails by chance with p_fail = 6e-7: so rarely is a
-# normal mean further away. The seeds are fixed, so what passes once passes always.
+# Under new seeds, each comparison of a mean fails by chance with p_fail = 6e-7, the probability of
+# a larger normal deviation. The seeds are fixed, so a test that passes once passes always.
 STANDARD_ERRORS = 5
 
 
@@ -63,7 +63,7 @@ def constant_features(rng, n):
 
 
 def noise(rng, n):
-    """Splits that more points do not bear out, so they are pruned."""
+    """Splits that further points do not support, so they are pruned."""
     return rng.random((n, 2)), rng.integers(2, size=n)
 
 
@@ -129,11 +129,11 @@ def test_grows_the_same_trees_as_the_plain_version(case):
     np.testing.assert_allclose(
         trees.predict_proba(X_test), reference.predict_proba(X_test), rtol=0, atol=1e-12
     )
-    if case in WITH_ALL_MOVES:  # or the case would not test what it is for
+    if case in WITH_ALL_MOVES:  # otherwise the case misses its purpose
         assert min(reference.moves.values()) >= 10, reference.moves
 
 
-def test_repeats_are_clouds_of_their_own_on_orders_of_their_own():
+def test_each_repeat_is_an_independent_cloud_with_its_own_order():
     trees, references, X_test = learn_both("gaussian", n=90, n_repeats=3)
     expected = np.mean([reference.predict_proba(X_test) for reference in references], axis=0)
     np.testing.assert_allclose(trees.predict_proba(X_test), expected, rtol=0, atol=1e-12)
@@ -143,7 +143,7 @@ def test_repeats_are_clouds_of_their_own_on_orders_of_their_own():
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_pool_holds_what_the_particles_need_and_no_more(case):
+def test_the_pool_holds_exactly_the_nodes_of_the_particles(case):
     trees, _, _ = learn_both(case)
     (cloud,) = trees._clouds
     references = defaultdict(int)
@@ -208,7 +208,7 @@ def test_move_probabilities_of_two_points():
     np.testing.assert_allclose(np.exp(log_posteriors), [two_leaves, one_leaf], rtol=1e-13)
 
 
-def test_choose_move():
+def test_moves_are_chosen_by_their_probabilities():
     weights = np.array([2.0, 3.0, 5.0])
     for scale in (1e-300, 1.0, 1e300):  # the exponentials themselves would not all fit
         logs = np.log(weights) + 3 * math.log(scale)
@@ -250,7 +250,7 @@ def test_split_is_uniform_over_features_and_range():
 # ---- resampling --------------------------------------------------------------------------------
 
 
-def test_residual_copies():
+def test_residual_copies_have_the_right_means():
     weights = np.array([0.04, 0.31, 0.25, 0.0, 0.4])  # times 5: 0.2, 1.55, 1.25, 0, 2
     expected = 5 * weights
     rng = np.random.default_rng(1)
@@ -275,11 +275,11 @@ def test_residual_copies_of_whole_numbers_are_exact():
     assert {tuple(row) for row in copies} == {(2, 0, 1, 1), (1, 1, 1, 1)}
 
 
-# ---- all particles there could be --------------------------------------------------------------
+# ---- the exact distribution -------------------------------------------------------------------
 
 
 class AllParticles:
-    """The exact law that a cloud approximates, for one feature and finitely many points.
+    """The exact distribution that a cloud approximates, for one feature and finitely many points.
 
     Only the gap between neighbouring points matters of a split, so there are finitely many trees:
     a leaf is a frozenset of points, a split is a triple (gap, left, right), where points up to
@@ -381,7 +381,7 @@ class AllParticles:
 
 
 @pytest.mark.parametrize("order", [(0, 3, 1, 4, 2), (4, 0, 2, 1, 3), (1, 2, 0, 3, 4)], ids=str)
-def test_many_particles_follow_the_exact_law(order):
+def test_many_particles_follow_the_exact_distribution(order):
     x, y = [0.0, 0.1, 0.5, 0.6, 1.0], [0, 0, 1, 0, 1]
     exact = AllParticles(x, y, 2)
     n = 10_000
@@ -421,7 +421,7 @@ def test_no_points_predict_the_prior():
     np.testing.assert_array_equal(trees.predict_proba([[0.0, 0.0]]), np.full((1, 4), 0.25))
 
 
-def test_huge_and_tiny_values():
+def test_huge_and_tiny_values_are_learned():
     X = np.array([-1e308, 1e308, -1e308, 5e-324, 0.0, 5e-324] * 10)[:, np.newaxis]
     trees = DynamicTrees(10).partial_fit(X, [0, 1, 0, 1, 0, 1] * 10)
     np.testing.assert_allclose(trees.predict_proba(X).sum(axis=1), 1, rtol=1e-12)
@@ -432,7 +432,7 @@ def test_huge_and_tiny_values():
     [{"n_particles": 0}, {"n_repeats": 0}, {"alpha": 0.0}, {"alpha": 1.0}, {"beta": -1.0}],
     ids=str,
 )
-def test_bad_parameters(parameters):
+def test_bad_parameters_are_refused(parameters):
     [name] = parameters
     with pytest.raises(ValueError, match=f"The '{name}' parameter of DynamicTrees must"):
         DynamicTrees(**parameters)

@@ -1,4 +1,4 @@
-"""What all competitors have in common: checked input, probabilities, randomness from the seed."""
+"""What holds for all competitors: checked input, probabilities, randomness from the seed."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def make_data():
     return X, np.where(rng.random(120) < 0.2, rng.integers(0, 4, 120), y)
 
 
-def test_probabilities(new):
+def test_probabilities_are_valid_and_uniform_at_first(new):
     X, y = make_data()
     model = new(0).partial_fit(X[:0], y[:0], classes=range(5))
     np.testing.assert_allclose(model.predict_proba(X), 0.2)  # nothing learned: uniform
@@ -107,12 +107,12 @@ def test_bad_input_changes_nothing(new, change, message):
     np.testing.assert_array_equal(model.predict_proba(X), untouched.predict_proba(X))
 
 
-def test_bad_seed():
+def test_a_bad_seed_is_refused():
     with pytest.raises(ValueError, match="'seed' parameter of DynamicTrees must be an integer"):
         DynamicTrees(seed=-1)
 
 
-def test_river_forests_answer_like_the_others():
+def test_river_forests_have_the_interface_of_the_others():
     X, y = make_data()
     model = RiverForest("AMFClassifier", n_estimators=10, seed=0)
     model.partial_fit(X[:100], y[:100], classes=np.arange(5))

@@ -1,4 +1,4 @@
-"""The experiments run as their docstrings say; what they find is theirs to judge."""
+"""The experiments run as their docstrings say; their results are not judged here."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def run(module, *arguments, **environment):
     )
 
 
-def test_learned_weights_without_a_data_folder():
+def test_learned_weights_runs_without_a_data_folder():
     done = run("learned_weights", "--data", "iris", "noise", "--seeds", "1", "--trees", "3")
     assert done.returncode in (0, 1), done.stderr
     header, _, *rows = done.stdout.splitlines()
@@ -38,7 +38,7 @@ def test_learned_weights_without_a_data_folder():
     assert all(row.count("|") == header.count("|") for row in rows)
 
 
-def test_missing_values(monkeypatch):
+def test_missing_values_runs(monkeypatch):
     monkeypatch.setattr(missing_values, "N_TREES", 10)
     monkeypatch.setattr(missing_values, "N_SAMPLES", 600)
     scores = missing_values.scores("digits", 0.3, 0)
@@ -46,7 +46,7 @@ def test_missing_values(monkeypatch):
     assert all(accuracy > 0.5 and 0 < loss < 2 for accuracy, loss in scores.values())
 
 
-def test_merging(monkeypatch, capsys):
+def test_merging_runs(monkeypatch, capsys):
     monkeypatch.setattr(merging, "N_TREES", 8)
     monkeypatch.setattr(merging, "N_SAMPLES", 600)
     monkeypatch.setattr(merging, "N_PARTS", (2,))
@@ -80,15 +80,15 @@ def test_scores_of_merging_by_hand():
         ("regression", "--only", "kin8nm"),
     ],
 )
-def test_a_missing_data_folder_is_named(command, tmp_path):
-    # Nothing can be fetched either, and nothing was before.
+def test_the_error_names_a_missing_data_folder(command, tmp_path):
+    # Nothing can be downloaded, and nothing was before.
     nowhere = {"https_proxy": "http://127.0.0.1:9", "SCIKIT_LEARN_DATA": str(tmp_path)}
     done = run(*command, **nowhere)
     assert done.returncode == 2
     assert "ONLINEFOREST_DATA" in done.stderr
 
 
-def test_streams_of_ours(tmp_path):
+def test_streams_runs_with_our_models(tmp_path):
     rng = np.random.default_rng(0)
     X = rng.random((60, 2))
     np.savez(tmp_path / "bananas.npz", X=X, y=(X[:, 0] > 0.5).astype(int))
@@ -103,7 +103,7 @@ def test_streams_of_ours(tmp_path):
 
 
 def rows_of(table):
-    """The cells of each row of a table, by its first."""
+    """The cells of each row of a table, by its first cell."""
     lines = [line.strip("| ").split(" | ") for line in table.splitlines() if line.startswith("| ")]
     return {first: cells for first, *cells in lines[1:]}
 
@@ -118,7 +118,7 @@ def save_regression(folder, name="kin8nm"):
     np.savez(folder / f"{name}.npz", X=X, y=y, test_mask=parts < 5)
 
 
-def test_regression_runs_every_method_and_tells_of_a_missed_target(tmp_path):
+def test_regression_runs_every_method_and_reports_a_missed_target(tmp_path):
     save_regression(tmp_path)  # the noise alone is seven times what kin8nm's target allows
     options = ["--only", "kin8nm", "--seeds", "2", "--trees", "3"]
     done = run("regression", *options, ONLINEFOREST_DATA=str(tmp_path))
@@ -134,7 +134,7 @@ def test_regression_runs_every_method_and_tells_of_a_missed_target(tmp_path):
         assert missing or float(cells[0].split(" ± ")[0]) > 0.5, method
 
 
-def test_regression_without_the_extra_says_so(tmp_path, monkeypatch, capsys):
+def test_regression_without_its_extra_names_the_extra(tmp_path, monkeypatch, capsys):
     save_regression(tmp_path)
     monkeypatch.setenv("ONLINEFOREST_DATA", str(tmp_path))
     optional = {"quantile forest": "quantile_forest", "River AMF": "river"}
@@ -163,7 +163,7 @@ def test_regression_scores_by_hand():
     assert np.isnan([silent.nlpd, silent.coverage, silent.width]).all()
 
 
-def test_regression_seeds_take_their_split_and_all_methods_the_same(tmp_path, monkeypatch):
+def test_in_regression_a_seed_gives_all_methods_the_same_split(tmp_path, monkeypatch):
     save_regression(tmp_path)
     rng = np.random.default_rng(0)
     np.savez(tmp_path / "california.npz", X=rng.random((30, 2)), y=np.arange(30.0))
@@ -192,7 +192,9 @@ def test_regression_seeds_take_their_split_and_all_methods_the_same(tmp_path, mo
         ("concrete", 1.01, 5, 1),
     ],
 )
-def test_regression_status(name, error, n_outside, status, tmp_path, monkeypatch, capsys):
+def test_regression_exits_with_1_if_a_target_is_missed(
+    name, error, n_outside, status, tmp_path, monkeypatch, capsys
+):
     save_regression(tmp_path, name)
     monkeypatch.setenv("ONLINEFOREST_DATA", str(tmp_path))
 

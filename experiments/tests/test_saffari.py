@@ -46,7 +46,7 @@ SETTINGS = {
 
 @pytest.mark.parametrize("settings", SETTINGS.values(), ids=SETTINGS)
 @pytest.mark.parametrize("kind", DATA)
-def test_equals_twin(kind, settings):
+def test_the_forest_equals_its_plain_twin(kind, settings):
     X, y, classes = make_data(kind)
     forest = OnlineForestSaffari(N_TREES, seed=4, **settings)
     twins = [
@@ -61,7 +61,7 @@ def test_equals_twin(kind, settings):
     for (nodes, *_), twin in zip(forest._trees, twins):
         assert_same_tree(nodes, 0, twin.root)
     if kind in ("clean", "noisy") and settings["max_depth"] == 50 and settings["n_tests"] > 1:
-        assert all(nodes.used[0] >= 7 for nodes, *_ in forest._trees)  # it was not trivial
+        assert all(nodes.used[0] >= 7 for nodes, *_ in forest._trees)  # the trees are not trivial
     points = np.vstack([X[:50], np.random.default_rng(1).random((50, 4))])
     expected = [np.mean([twin.root.frequencies(x) for twin in twins], axis=0) for x in points]
     np.testing.assert_allclose(forest.predict_proba(points), expected, rtol=0, atol=1e-12)
@@ -83,7 +83,7 @@ def test_batches_equal_one_by_one():
     assert np.array_equal(single.predict_proba(X), expected)
 
 
-def test_one_split_by_hand():
+def test_a_split_computed_by_hand():
     """One feature, and every test separates the two classes: split at the twentieth point."""
     forest = OnlineForestSaffari(
         1, n_tests=1, min_samples_split=20, min_gain=0.5, feature_range=(0.4, 0.6), seed=1
@@ -107,7 +107,7 @@ def test_one_split_by_hand():
     assert forest.predict([[0.1], [0.9]]).tolist() == [7, -2]
 
 
-def test_keeps_collecting_while_no_test_is_good_enough():
+def test_a_leaf_keeps_counting_while_no_test_is_good_enough():
     """A gain of 0.9 bits is out of reach for labels that are right only four times in five."""
     rng = np.random.default_rng(0)
     X = rng.random((400, 1))
@@ -151,7 +151,7 @@ def test_gain_is_the_drop_of_entropy(seed):
 
 
 @pytest.mark.parametrize("mean", [0.0, 1.0, 10.0])
-def test_poisson_numbers(mean):
+def test_poisson_numbers_have_their_mean_and_variance(mean):
     """Mean and variance within 6 standard errors (p_fail < 1e-8 each), and the twin's numbers."""
     table = make_poisson_table(mean)
     rng, twin = np.random.default_rng(2), np.random.default_rng(2)
@@ -172,12 +172,12 @@ def test_poisson_numbers(mean):
         ({"feature_range": (1.0, 1.0)}, "'feature_range'"),
     ],
 )
-def test_bad_parameters(options, message):
+def test_bad_parameters_are_refused(options, message):
     with pytest.raises(ValueError, match=message):
         OnlineForestSaffari(**options)
 
 
-def test_digits():
+def test_accuracy_on_digits():
     X, y = load_digits(return_X_y=True)
     forest = OnlineForestSaffari(20)
     for _ in range(3):
@@ -186,7 +186,7 @@ def test_digits():
 
 
 @pytest.mark.skipif(not FOLDER, reason="ONLINEFOREST_DATA names no folder of data sets")
-def test_letter():
+def test_accuracy_on_letter():
     with np.load(Path(FOLDER) / "letter.npz") as data:
         X, y, X_test, y_test = (data[k] for k in ("X_train", "y_train", "X_test", "y_test"))
     forest = OnlineForestSaffari(10)

@@ -754,10 +754,12 @@ def own_mounts():
     return None
 
 
+@pytest.mark.slow
 def test_files_of_limited_size(tmp_path):
     run_child(LIMITED_FILES, tmp_path)
 
 
+@pytest.mark.slow
 def test_a_small_disk_full_or_read_only(tmp_path):
     command = own_mounts()
     if command is None:  # then another way in which the system refuses to write
@@ -768,6 +770,7 @@ def test_a_small_disk_full_or_read_only(tmp_path):
     assert list(tmp_path.iterdir()) == [], "the disk was not mounted: nothing tested"
 
 
+@pytest.mark.slow
 def test_a_folder_one_may_not_write_into():
     with tempfile.TemporaryDirectory() as folder:  # which others can enter, unlike tmp_path
         run_child(FORBIDDEN_FOLDER, folder)

@@ -209,6 +209,7 @@ def test_samples_forgotten_by_row_lose_their_ids():
         forest.forget(ids=["b"])
 
 
+@pytest.mark.slow
 def test_ids_of_samples_that_a_window_dropped():
     forest = MondrianForestClassifier(n_estimators=2, window=50, random_state=0)
     for i in range(2000):

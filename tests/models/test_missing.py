@@ -256,6 +256,7 @@ def test_one_by_one_no_one_lends_to_those_before(kind):
     assert_same(one._forest.get_state(), many._forest.get_state())
 
 
+@pytest.mark.slow
 def test_quantiles_agree_with_the_deviation():
     X, y = load_diabetes(return_X_y=True)
     forest = MondrianForestRegressor(20, random_state=0).fit(X[:150], y[:150])

@@ -177,6 +177,7 @@ def test_ids_of_every_kind():
     assert forest.ids_ == frozenset(ids[-1:])
 
 
+@pytest.mark.heavy_under_sanitizers(reason="imports all packages in a second process")
 def test_a_forest_of_another_process(tmp_path):
     """Saved by one process, loaded by another: the same predictions to the last bit."""
     forest = MondrianForestClassifier(10, random_state=0).fit(X[:300], Y[:300])

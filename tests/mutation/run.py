@@ -1,49 +1,27 @@
-"""Breaks the core in known ways and sees the tests fail: the proof that the proof bites.
+"""The mutants: known ways to break the core, each of which the tests must notice.
 
-    python tests/mutation/run.py [--only NAME | --all]
+    python tests/mutation/run.py [--rooms ROOM ... | --only TEXT | --all | --check] [--least N]
 
 Each mutant is a copy of the sources with one piece of text replaced. It is built like the real
-thing and given to the tests named with it; one of them must fail, without the help of the
-invariant checker, which would see some of the mutants at once. The unbroken copy comes first and
-must pass some of the tests, so that a mutant does not "fail" because nothing works here; that it
-passes all of them is what they are run for elsewhere.
+core and given to the tests named with it. One of them must fail without the help of the invariant
+checker, which would see some of the mutants at once. The machinery is in `workshop.py`.
 """
 
 from __future__ import annotations
 
-import argparse
-import os
-import shutil
-import subprocess
 import sys
-import tempfile
-import threading
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from mutation.workshop import Mutant, main
+
 ONLINE_EQUALS_BATCH = "tests/statistical/test_online_equals_batch.py"
 FORGETTING = "tests/statistical/test_forgetting.py"
 REFERENCE = "tests/parity/test_reference.py"
 GAUSSIAN = "tests/parity/test_gaussian.py"
 LEARNED_WEIGHTS = "tests/models/test_learned_weights.py"
 MISSING = "tests/models/test_missing.py"
-PARTS = "tests/parity/test_parts.py"
-
-
-@dataclass(frozen=True)
-class Mutant:
-    """One way to break the core, and the tests that must notice."""
-
-    name: str
-    file: str
-    old: str
-    new: str
-    tests: str
-    only: str = ""  # part of the names of the tests that look where it is; all of them if empty
-    is_variant: bool = False  # much like another: left out unless all are asked for
-
+SHARDS = "tests/parity/test_shards.py"
 
 MUTANTS = [
     Mutant(
@@ -319,7 +297,7 @@ MUTANTS = [
         "src/core/forest/learning.hpp",
         "Rng(options_.seed, i));",
         "Rng(options_.seed, i - held.begin));",
-        PARTS,
+        SHARDS,
         is_variant=True,
     ),
     Mutant(
@@ -327,7 +305,7 @@ MUTANTS = [
         "src/core/forest/trial.hpp",
         "options_.n_trees = std::min(options_.n_trees, kTrialTrees);",
         "options_.n_trees = std::min(options_.trees_held().size(), kTrialTrees);",
-        PARTS,
+        SHARDS,
         is_variant=True,
     ),
     Mutant(
@@ -335,146 +313,14 @@ MUTANTS = [
         "src/core/forest/sums.hpp",
         "terms[end].group == terms[begin].group",
         "terms[end].group >= terms[begin].group",
-        PARTS,
+        SHARDS,
         is_variant=True,
     ),
 ]
 
-
-CMAKE_LISTS = """
-cmake_minimum_required(VERSION 3.20...4.0)
-project(mutant LANGUAGES CXX)
-find_package(Python 3.11 REQUIRED COMPONENTS Interpreter Development.Module)
-execute_process(COMMAND "${Python_EXECUTABLE}" -m nanobind --cmake_dir
-  OUTPUT_STRIP_TRAILING_WHITESPACE OUTPUT_VARIABLE nanobind_ROOT)
-find_package(nanobind CONFIG REQUIRED)
-find_package(Threads REQUIRED)
-set(CMAKE_CXX_FLAGS_RELEASE "-O1 -DNDEBUG -ffp-contract=off")
-nanobind_add_module(_core NB_STATIC NB_SUPPRESS_WARNINGS NOMINSIZE all.cpp)
-target_compile_features(_core PRIVATE cxx_std_20)
-target_include_directories(_core PRIVATE src/core src/bindings)
-target_link_libraries(_core PRIVATE Threads::Threads)
-"""
-
-
-class Workshop:
-    """A copy of the sources, and where it is built. Each is used by one thread."""
-
-    def __init__(self, folder: Path) -> None:
-        self.source, self.build_dir = folder / "source", folder / "build"
-        self.package = folder / "python" / "onlineforest"
-        self.source.mkdir(parents=True)
-        shutil.copytree(ROOT / "src", self.source / "src")
-        # In one piece and lightly optimised: most of the time goes into compiling, not into tests.
-        sources = sorted((self.source / "src").glob("*/*.cpp"))
-        (self.source / "all.cpp").write_text("".join(f'#include "{each}"\n' for each in sources))
-        (self.source / "CMakeLists.txt").write_text(CMAKE_LISTS)
-
-    def build(self) -> None:
-        """Compile the extension into the package, a copy of the Python files."""
-        options = ["-DCMAKE_BUILD_TYPE=Release", f"-DPython_EXECUTABLE={sys.executable}"]
-        run(["cmake", "-S", self.source, "-B", self.build_dir, "-G", "Ninja", *options])
-        run(["cmake", "--build", self.build_dir])
-        (extension,) = self.build_dir.glob("_core*.so")
-        shutil.copytree(ROOT / "src/onlineforest", self.package, dirs_exist_ok=True)
-        shutil.copy(extension, self.package)
-        # Nothing need be installed: this is all the package asks of its metadata.
-        metadata = self.package.parent / "onlineforest-0.dist-info" / "METADATA"
-        metadata.parent.mkdir(exist_ok=True)
-        metadata.write_text("Metadata-Version: 2.1\nName: onlineforest\nVersion: 0\n")
-
-    def check_imported(self) -> None:
-        """An editable install would hide the copy: then every mutant would seem to survive."""
-        command = [sys.executable, "-c", "import onlineforest._core as c; print(c.__file__)"]
-        environment = {**os.environ, "PYTHONPATH": str(self.package.parent)}
-        result = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
-        if not result.stdout.startswith(str(self.package)):
-            raise Broken(
-                f"The tests would import {result.stdout.strip()}, not the one in {self.package}."
-            )
-
-    def failure_of(self, tests: str, only: str = "") -> str | None:
-        """Run tests up to the first that fails; what pytest says of it, None if all pass."""
-        environment = {**os.environ, "PYTHONPATH": str(self.package.parent)}
-        options = ["-x", "-q", "-n", "0", "-p", "no:cacheprovider", "--statistics-only"]
-        command = [sys.executable, "-m", "pytest", *options, "-k", only, tests]
-        result = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
-        if result.returncode == 0:
-            return None
-        lines = result.stdout.splitlines()
-        failures = [line for line in lines if line.startswith("FAILED")]
-        if not failures:
-            raise Broken(f"pytest could not run:\n{result.stdout}{result.stderr}")
-        reasons = [line for line in lines if line.startswith("E  ")]
-        return "\n".join(f"    {line[:160]}" for line in failures[:1] + reasons[:1])
-
-    def try_mutant(self, mutant: Mutant) -> bool:
-        """Whether a test noticed it."""
-        text = (ROOT / mutant.file).read_text()
-        if text.count(mutant.old) != 1:
-            print(f"{mutant.name}: the text to replace is not there exactly once", flush=True)
-            return False
-        place = self.source / mutant.file
-        place.write_text(text.replace(mutant.old, mutant.new))
-        self.build()
-        failure = self.failure_of(mutant.tests, mutant.only)
-        place.write_text(text)
-        print(
-            f"{mutant.name}: {'SURVIVED' if failure is None else 'found'}\n{failure or ''}",
-            flush=True,
-        )
-        return failure is not None
-
-
-class Broken(Exception):
-    """The unbroken core, or what builds it, does not work: nothing can be said of mutants."""
-
-
-def run(command: list[object]) -> None:
-    """Run a command that must work."""
-    result = subprocess.run(list(map(str, command)), capture_output=True, text=True)
-    if result.returncode:
-        raise Broken(f"{' '.join(map(str, command))} failed:\n{result.stdout}{result.stderr}")
-
-
-def main() -> int:
-    """Try the mutants, one per processor at a time."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--only", help="part of the name of a mutant")
-    parser.add_argument("--all", action="store_true", help="variants of other mutants, too")
-    arguments = parser.parse_args()
-    if arguments.only:
-        chosen = [m for m in MUTANTS if arguments.only in m.name]
-    else:
-        chosen = [m for m in MUTANTS if arguments.all or not m.is_variant]
-    waiting = list(reversed(chosen))
-    lock = threading.Lock()
-
-    def work(workshop: Workshop) -> int:
-        workshop.build()
-        workshop.check_imported()
-        failure = workshop.failure_of(REFERENCE, only="recount")
-        if failure is not None:
-            raise Broken(f"unbroken core: {REFERENCE} fails\n{failure}")
-        n_found = 0
-        while waiting:
-            with lock:
-                mutant = waiting.pop() if waiting else None
-            n_found += mutant is not None and workshop.try_mutant(mutant)
-        return n_found
-
-    n_workers = min(os.cpu_count() or 1, 4, len(chosen))
-    with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(n_workers) as pool:
-        workshops = [Workshop(Path(folder, str(i))) for i in range(n_workers)]
-        try:
-            n_found = sum(pool.map(work, workshops))
-        except Broken as error:
-            waiting.clear()
-            print(error)
-            return 1
-    print(f"{n_found} of {len(chosen)} mutants found")
-    return 0 if n_found == len(chosen) else 1
+# What the unbroken core must pass before any mutant is judged: a test file and a `-k` expression.
+SOUND = (REFERENCE, "recount")
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(MUTANTS, SOUND, __doc__.splitlines()[0]))

@@ -48,8 +48,8 @@ def test_threads_do_not_matter(kind, n_jobs, parameters):
 
 
 @each_kind
-def test_predictions_do_not_depend_on_threads_or_on_the_rows_beside(kind):
-    """Threads take groups of trees and pieces of rows; neither is to be seen in the sums."""
+def test_predictions_do_not_depend_on_threads_or_on_other_rows(kind):
+    """Threads take groups of trees and ranges of rows; neither changes the sums."""
     forest = kind.estimator(n_estimators=37, random_state=0).fit(X[::2], Y[::2])
     rows = X[1::2]
     whole = kind.predict(forest, rows)
@@ -82,7 +82,7 @@ def test_trees_of_a_forest_differ():
     ids=["pickle", "deepcopy", "copy"],
 )
 @each_kind
-def test_resume_equals_never_having_stopped(kind, copied):
+def test_a_resumed_forest_equals_one_that_never_stopped(kind, copied):
     through = streamed(kind.estimator(n_estimators=5, random_state=0))
     first_half = streamed(kind.estimator(n_estimators=5, random_state=0), stop=300)
     resumed = copied(first_half)
@@ -101,9 +101,9 @@ def test_clone_starts_empty():
 
 
 class SignalAfter:
-    """Sends this process an interrupt after a delay, and again should it get lost.
+    """Interrupts this process after a delay, and again every two seconds.
 
-    On a busy machine it may come before the core is at work, somewhere where Python drops it.
+    On a busy machine the first signal may come before the core runs, where Python can drop it.
     """
 
     def __init__(self, seconds):
@@ -114,7 +114,7 @@ class SignalAfter:
     def send(self):
         delay = self.seconds
         while not self.is_over.wait(delay):
-            # Reaches the thread that calls it; Python runs the handler in the main thread.
+            # Goes to the calling thread; Python runs the handler in the main thread.
             signal.raise_signal(signal.SIGINT)
             delay = 2.0
 
@@ -133,7 +133,7 @@ def big_data(n=60_000, d=20):
 
 @pytest.mark.parametrize("n_jobs", [1, 2])
 @each_kind
-def test_interrupted_fit_answers_and_leaves_the_forest_as_it_was(kind, n_jobs):
+def test_an_interrupted_fit_returns_soon_and_leaves_the_forest_unchanged(kind, n_jobs):
     big, labels = big_data()
     forest = kind.estimator(n_estimators=2000, random_state=0, n_jobs=n_jobs)
     forest.set_params(n_estimators=5).fit(X[:, :20], Y)
@@ -165,7 +165,7 @@ def test_an_interrupted_first_partial_fit_can_be_used_and_finished():
 
 
 def test_a_signal_handler_cannot_use_the_forest_it_interrupts():
-    """It would wait for itself; it gets an error, which reaches the caller."""
+    """A call in the handler would deadlock. It raises instead, and the error reaches the caller."""
     big, labels = big_data()
     forest = MondrianForestClassifier(n_estimators=300, random_state=0).fit(big[:100], labels[:100])
     before = signal.signal(signal.SIGINT, lambda *_: forest.predict(big[:1]))
@@ -177,13 +177,14 @@ def test_a_signal_handler_cannot_use_the_forest_it_interrupts():
     forest.predict(big[:1])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("n_jobs", "learns"),
     [(1, False), (2, False), (2, True)],
     ids=["one_thread", "two_threads", "learning"],
 )
 @each_kind
-def test_interrupted_partial_fit_is_finished_by_the_next(kind, n_jobs, learns):
+def test_an_interrupted_partial_fit_is_finished_by_the_next(kind, n_jobs, learns):
     big, labels = big_data()
     parameters = {"n_estimators": 30, "random_state": 0, "n_jobs": n_jobs}
     if not learns:
@@ -209,8 +210,9 @@ def test_interrupted_partial_fit_is_finished_by_the_next(kind, n_jobs, learns):
     assert_same_forest(undisturbed, forest)
 
 
+@pytest.mark.slow
 @each_kind
-def test_an_interrupted_forgetting_has_forgotten_all_or_nothing(kind):
+def test_an_interrupted_forget_leaves_trees_empty_or_up_to_date(kind):
     big, labels = big_data(10_000)
     forest = kind.estimator(n_estimators=400, random_state=0, n_jobs=2, **kind.unlearned)
     forest.fit(big, labels, ids=range(len(big)))
@@ -228,6 +230,7 @@ def test_an_interrupted_forgetting_has_forgotten_all_or_nothing(kind):
     assert n_points_of_trees(forest) == {8_199}
 
 
+@pytest.mark.slow
 @each_kind
 def test_loading_can_be_interrupted(kind):
     big, labels = big_data(10_000)
@@ -243,8 +246,9 @@ def test_loading_can_be_interrupted(kind):
     assert time.monotonic() - start < 0.7 * seconds, "the interrupt was answered late"
 
 
+@pytest.mark.slow
 @each_kind
-def test_an_interrupted_slide_of_a_window_has_stored_the_batch(kind):
+def test_an_interrupted_partial_fit_with_a_window_has_stored_the_batch(kind):
     big, labels = big_data(11_800)
     forest = kind.estimator(n_estimators=400, random_state=0, n_jobs=2, window=10_000)
     forest.set_params(**kind.unlearned).fit(big[:10_000], labels[:10_000])
@@ -259,8 +263,8 @@ def test_an_interrupted_slide_of_a_window_has_stored_the_batch(kind):
 
 
 @pytest.mark.parametrize("method", ["predict", "predict_proba"])
-def test_a_class_that_is_learned_between_looking_and_predicting(method):
-    """As another thread might: what comes back is of one piece with the new classes."""
+def test_a_class_learned_during_a_prediction_is_part_of_the_answer(method):
+    """Another thread may learn a class during the call: the answer then has all classes."""
     forest = MondrianForestClassifier(n_estimators=5, random_state=0).partial_fit(X[:5], [7] * 5)
 
     class LearnsMeanwhile:
@@ -281,8 +285,8 @@ def test_a_class_that_is_learned_between_looking_and_predicting(method):
     assert forest.classes_.tolist() == [3, 7]
 
 
-def test_predicting_while_another_thread_learns_new_classes():
-    """Rows always sum to 1 over as many columns as there are classes."""
+def test_probabilities_sum_to_1_while_another_thread_learns_classes():
+    """Probabilities have one column per class at any moment."""
     forest = MondrianForestClassifier(n_estimators=5, random_state=0).partial_fit(X[:1], [500])
     failures, stop = [], threading.Event()
 
@@ -306,7 +310,7 @@ def test_predicting_while_another_thread_learns_new_classes():
 
 
 def test_learning_and_predicting_from_several_python_threads():
-    """No crash, no torn state: calls wait for each other."""
+    """Calls wait for each other: nothing crashes, and no state is half written."""
     forest = core_forest(8, 64, weights="range", seed=1)
     rows = X.astype(np.float32)
     learn(forest, rows[:10], Y[:10], 10)
@@ -331,8 +335,8 @@ def test_learning_and_predicting_from_several_python_threads():
     forest.check_invariants()
 
 
-def test_numbers_one_by_one_in_one_call_are_numbers_in_calls_of_their_own():
-    """Across refreshes; and values that are all the same at first, which no prior can do with."""
+def test_numbers_learned_one_by_one_in_one_call_equal_separate_calls():
+    """Includes refreshes, and equal values at first, from which no prior can be estimated."""
     options = {"weights": "range", "trend": True, "calibrate": True, "noise": None}
     one_call, many_calls = (gaussian_forest(4, 64, **options) for _ in range(2))
     rows, values = X[:300].astype(np.float32), np.maximum(Y[:300] - 5.0, 0.0)
@@ -346,8 +350,8 @@ def test_numbers_one_by_one_in_one_call_are_numbers_in_calls_of_their_own():
     assert_same(one_call.get_state(), many_calls.get_state())
 
 
-def test_rows_one_by_one_in_one_call_are_rows_in_calls_of_their_own():
-    """Across refreshes of the weights, new classes and a forest that has learned before."""
+def test_labels_learned_one_by_one_in_one_call_equal_separate_calls():
+    """Includes refreshes of the weights, new classes and a forest that has learned before."""
     one_call, many_calls = (core_forest(4, 64, weights="range") for _ in range(2))
     rows, labels = X[:400].astype(np.float32), Y[:400].astype(np.int32)
     for forest in (one_call, many_calls):
@@ -360,7 +364,7 @@ def test_rows_one_by_one_in_one_call_are_rows_in_calls_of_their_own():
     assert_same(one_call.get_state(), many_calls.get_state())
 
 
-def test_learn_one_is_partial_fit_of_one_row():
+def test_learn_one_equals_partial_fit_of_one_row():
     rows, many = (MondrianForestClassifier(n_estimators=3, random_state=0) for _ in range(2))
     names = np.array(
         ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine"]
@@ -370,7 +374,7 @@ def test_learn_one_is_partial_fit_of_one_row():
         many.partial_fit(x[np.newaxis], [y])
     assert_same_forest(rows, many)
     expected = many.predict_proba(X[200:250])
-    # Rows are rounded to float32 as `predict_proba` does, whatever they come as.
+    # Rows of any type are rounded to float32, as in `predict_proba`.
     for convert in (np.asarray, np.float32, list, tuple, lambda x: np.asfortranarray(x)[::1]):
         one = np.array([rows.predict_proba_one(convert(x)) for x in X[200:250]])
         assert np.array_equal(one, expected)
@@ -379,7 +383,7 @@ def test_learn_one_is_partial_fit_of_one_row():
     assert np.array_equal(rows.predict_proba_one(strided), expected[0])
 
 
-def test_learn_one_number_is_partial_fit_of_one_row():
+def test_learn_one_of_a_number_equals_partial_fit_of_one_row():
     rows, many = (MondrianForestRegressor(n_estimators=3, random_state=0) for _ in range(2))
     for i, (x, y) in enumerate(zip(X[:200], Y[:200])):
         rows.learn_one(x, float(y) if i % 2 else y)

@@ -12,7 +12,7 @@ from reference.gaussian import GaussianTree
 from support.core import core_forest, gaussian_forest, learn, trees_of
 from support.statistics import check_frequencies, check_mean
 
-# The model without what is learned about the data as a whole.
+# Fixed options: nothing is learned about the data as a whole.
 PLAIN = {"discount": 0.3, "noise": 0.1, "trend": None, "calibrate": False}
 SETTINGS = {
     "plain": {"feature_weights": None},
@@ -31,7 +31,7 @@ SETTINGS = {
 
 
 def make_data():
-    """A function with noise; some rows twice, with the same and with another value."""
+    """A function with noise; some rows occur twice, with equal and with different values."""
     rng = np.random.default_rng(5)
     X = rng.random((60, 3)).astype(np.float32)
     y = 3 * X[:, 0] + np.sin(7 * X[:, 1]) + 0.2 * rng.normal(size=60)
@@ -42,7 +42,7 @@ def make_data():
 
 
 def references(forest, X, y):
-    """A reference tree for each tree, and what turns their units into those of y, per row."""
+    """A reference tree per tree, and a function: shift and scale of rows in units of y."""
     state = forest._forest.get_state()
     expected = forest._forest.trend(X)
     leaves = forest.apply(X)
@@ -65,7 +65,7 @@ def references(forest, X, y):
 
 @pytest.fixture(params=SETTINGS)
 def grown(request, check_invariants):
-    """A forest learned in mixed sets, its data, and queries on, near and far from the data."""
+    """A forest learned in batches of several sizes, its data, and queries at all distances."""
     X, y = make_data()
     parameters = {**PLAIN, "feature_weights": "range", **SETTINGS[request.param]}
     forest = MondrianForestRegressor(n_estimators=3, random_state=3, **parameters)
@@ -77,7 +77,8 @@ def grown(request, check_invariants):
     return forest, X, y, queries.astype(np.float32)
 
 
-def test_beliefs_are_those_of_least_squares(grown):
+@pytest.mark.heavy_under_sanitizers(reason="most of the time is spent in the plain reference")
+def test_beliefs_equal_those_of_least_squares(grown):
     forest, X, y, _ = grown
     trees, _ = references(forest, X, y)
     for tree, arrays in zip(trees, forest.trees_):
@@ -87,7 +88,8 @@ def test_beliefs_are_those_of_least_squares(grown):
             assert abs(arrays.variance[i] - variance) < 1e-9
 
 
-def test_predictions_are_those_of_the_joint_normal(grown):
+@pytest.mark.heavy_under_sanitizers(reason="most of the time is spent in the plain reference")
+def test_predictions_equal_those_of_the_joint_normal(grown):
     """The quadrature of the reference is exact to about 1e-10 at these rates and times."""
     forest, X, y, queries = grown
     trees, units = references(forest, X, y)
@@ -100,7 +102,7 @@ def test_predictions_are_those_of_the_joint_normal(grown):
     assert np.abs(std - scale * np.sqrt(variance)).max() < 1e-8
 
 
-def test_leaving_a_point_out_is_restricting_the_tree(grown):
+def test_leaving_a_point_out_equals_restricting_the_tree(grown):
     forest, X, y, _ = grown
     trees, units = references(forest, X, y)
     slots = np.array([0, 3, 17, 20, 21, 39, 52, 58, 59], dtype=np.int32)
@@ -115,15 +117,16 @@ def test_leaving_a_point_out_is_restricting_the_tree(grown):
     assert np.abs(left_out[:, 1] - std).max() < 1e-8
 
 
-def test_a_point_left_out_of_one_is_the_prior():
+def test_leaving_the_only_point_out_gives_the_prior():
     forest = gaussian_forest(2, 1, noise=0.25)
     learn(forest, [[1.0]], [5.0])
     assert forest.predict_left_out(np.array([0], np.int32)).tolist() == [[5.0, 0.0]]
 
 
+@pytest.mark.heavy_under_sanitizers(reason="most of the time is spent in the plain reference")
 @pytest.mark.parametrize("setting", ["plain", "finite lifetime", "trend", "min_samples_split"])
 def test_prediction_is_the_average_over_extensions(setting, n_trees):
-    """The reference samples, one by one, the ways in which the query could extend the tree."""
+    """The reference samples extensions of the tree by the query, one by one."""
     X, y = make_data()
     parameters = {**PLAIN, "feature_weights": "range", **SETTINGS[setting]}
     forest = MondrianForestRegressor(1, random_state=8, **parameters).fit(X, y)
@@ -142,12 +145,13 @@ def test_prediction_is_the_average_over_extensions(setting, n_trees):
         check_mean(f"query {q}, second moment", variance + mean**2, second_moment)
 
 
+@pytest.mark.heavy_under_sanitizers(reason="most of the time is spent in the plain reference")
 def test_values_drawn_from_the_model_are_calibrated():
-    """Simulation-based calibration: values from the prior of a tree fall evenly into its law.
+    """Simulation-based calibration: values drawn from the prior of a tree have uniform levels.
 
-    Tree, values and the way in which the query extends the tree are drawn anew each time, so the
-    level of the query's value in the predicted law is uniform. The prior's mean and scale are set
-    to those of the simulation, for they would be estimated otherwise.
+    Each round draws a tree, its values and an extension of the tree by the query. So the level of
+    the query's value in the predicted distribution is uniform. The prior's mean and scale are set
+    to those of the simulation; otherwise they would be estimated.
     """
     rng = np.random.default_rng(0)
     levels = np.linspace(0.1, 0.9, 9)
@@ -165,7 +169,7 @@ def test_values_drawn_from_the_model_are_calibrated():
         mean, variance = tree.sample_extension(x.astype(float), rng)
         value = rng.normal(mean, math.sqrt(variance))
         places.append(np.searchsorted(forest.quantiles(x[None], levels)[0], value))
-    check_frequencies("place of a value in its law", places, np.full(10, 0.1))
+    check_frequencies("level of a value in its distribution", places, np.full(10, 0.1))
 
 
 def reference_of(state, X, forest):
@@ -186,10 +190,10 @@ def reference_of(state, X, forest):
 @pytest.mark.parametrize(
     "sizes", [[30], [1] * 30, [2] * 15, [1, 29], [10, 20], [28, 1, 1]], ids=str
 )
-def test_trees_over_numbers_are_trees_over_labels(
+def test_trees_over_numbers_equal_trees_over_labels(
     sizes, lifetime, min_samples_split, check_invariants
 ):
-    """Bit by bit, if equal labels are equal numbers: so their law needs no tests of its own."""
+    """Equal to the bit if equal labels are equal numbers: so no other tests of trees are needed."""
     rng = np.random.default_rng(3)
     X = rng.random((30, 3)).round(1).astype(np.float32)
     y = rng.integers(4, size=30)
@@ -200,9 +204,9 @@ def test_trees_over_numbers_are_trees_over_labels(
         "seed": 4,
     }
     labels, numbers = core_forest(20, 3, **options), gaussian_forest(20, 3, **options)
-    for part in np.split(np.arange(30), np.cumsum(sizes)[:-1]):
-        learn(labels, X[part], y[part], 4)
-        learn(numbers, X[part], 7.5 * y[part])
+    for batch in np.split(np.arange(30), np.cumsum(sizes)[:-1]):
+        learn(labels, X[batch], y[batch], 4)
+        learn(numbers, X[batch], 7.5 * y[batch])
     check_invariants(numbers)
     for first, second in zip(trees_of(labels), trees_of(numbers)):
         for name in ("left", "right", "split_dimension", "split_location", "split_time", "rng"):
@@ -216,6 +220,7 @@ def spread_out(n=400):
     return X, np.sin(5 * X[:, 0]) + X[:, 1] * X[:, 2] + 0.1 * rng.normal(size=n)
 
 
+@pytest.mark.heavy_under_sanitizers(reason="learns 16 forests with all options")
 @pytest.mark.parametrize(("factor", "shift"), [(10.0, 0.0), (1e-3, 0.0), (1.0, 1e6), (-1e8, 3e9)])
 @pytest.mark.parametrize("batches", [1, 7])
 def test_units_of_y_do_not_matter(factor, shift, batches):
@@ -223,8 +228,8 @@ def test_units_of_y_do_not_matter(factor, shift, batches):
     forests = []
     for values in (y, factor * y + shift):
         forest = MondrianForestRegressor(n_estimators=10, random_state=0)
-        for part in np.array_split(np.arange(300), batches):
-            forest.partial_fit(X[part], values[part])
+        for batch in np.array_split(np.arange(300), batches):
+            forest.partial_fit(X[batch], values[batch])
         forests.append(forest)
     plain, other = (forest.predict(X[300:], return_std=True) for forest in forests)
     tolerance = 1e-6 * abs(factor) + 1e-14 * abs(shift)
@@ -240,8 +245,8 @@ def test_units_of_y_do_not_matter(factor, shift, batches):
     assert np.abs(scaled - (density - math.log(abs(factor)))).max() < 1e-4
 
 
-def test_values_of_1e9_that_differ_by_1_lose_nothing():
-    """float64 keeps 1e9 to 1e-7, and so do the predictions."""
+def test_values_around_1e9_keep_their_precision():
+    """float64 resolves 1e9 to 1e-7; predictions are nearly as precise."""
     X, y = spread_out()
     near = MondrianForestRegressor(n_estimators=10, random_state=0)
     far = MondrianForestRegressor(n_estimators=10, random_state=0)

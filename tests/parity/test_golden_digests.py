@@ -1,8 +1,8 @@
 """Forests and predictions equal, to the last bit, those of the commit in `golden_digests.json`.
 
 Each case learns a forest through the public estimators from generated data. Two digests are kept of
-each: of the arrays of the core forest (`state`), and of all that the estimator answers
-(`predictions`). A third, of the data, tells whether the cases were given the same numbers at all.
+each: of the arrays of the core forest (`state`), and of all answers of the estimator
+(`predictions`). A third, of the data, shows whether the cases learned the same numbers.
 
 A change that must not change behaviour must not change a digest. After a change that is meant to
 change forests or predictions, write the file again, from a build of the commit that changes them,
@@ -58,7 +58,7 @@ def digest_of(arrays):
 
 
 def make_data(seed=20):
-    """Samples and queries by rational arithmetic of NumPy's generator alone: no libm, no sums."""
+    """Samples and queries from NumPy's generator by rational arithmetic: no libm, no sums."""
     rng = np.random.default_rng(seed)
     X = rng.random((N_SAMPLES, N_FEATURES))
     X[:, 3] = rng.integers(0, 4, N_SAMPLES)  # few values, many ties
@@ -128,8 +128,8 @@ class Kind:
     estimator: type
     y: np.ndarray
     answers: Callable
-    learned: tuple[str, ...]  # attributes with what is learned about the data as a whole
-    plain: dict  # learns nothing about the data as a whole but ranges; the paper's settings
+    learned: tuple[str, ...]  # attributes that are learned from the data as a whole
+    plain: dict  # learns only ranges of the data as a whole; the paper's settings
 
 
 KINDS = {
@@ -158,14 +158,14 @@ CASES = {}
 
 
 def case(*kinds):
-    """Enter a function of a kind, which returns a forest, as a case of each of these kinds."""
+    """Register a function that builds a forest of a kind as a case of each of these kinds."""
 
-    def enter(build):
+    def register(build):
         for name in kinds:
             CASES[f"{name}: {build.__name__.replace('_', ' ')}"] = (KINDS[name], build)
         return build
 
-    return enter
+    return register
 
 
 both = case("classifier", "regressor")
@@ -195,7 +195,7 @@ def fit_with_defaults(kind):
 
 @both
 def larger_forest_with_two_threads(kind):
-    """More samples than calibration takes, more trees than a group of those summed together."""
+    """More samples than a calibration uses, more trees than one group of a sum."""
     y = DATA.large_y
     y = np.floor(8.0 * y).astype(np.int64) if kind is KINDS["classifier"] else y
     return start(kind, n_estimators=40, n_jobs=2).fit(DATA.large, y)
@@ -261,7 +261,7 @@ def forget_rows_and_ids(kind):
     forest.forget(ids=[ids[i] for i in (3, 8, 100, 259)])
     forest.forget(DATA.X[[70, 12, 200]], kind.y[[70, 12, 200]])
     forest.partial_fit(DATA.X[260:300], kind.y[260:300])
-    return forest.forget(ids=ids[110:190])  # more than a fifth: trees are grown afresh
+    return forest.forget(ids=ids[110:190])  # more than a fifth: trees are grown again
 
 
 @both
@@ -317,7 +317,7 @@ def digests_of(name):
 
 
 def built_on():
-    """What the last bits of log, exp and pow may depend on."""
+    """The platform, on which the last bits of log, exp and pow depend."""
     libc = " ".join(platform.libc_ver()).strip()
     return {"machine": platform.machine(), "libc": libc, "numpy": np.__version__}
 
@@ -351,7 +351,7 @@ def test_digests_equal_those_of_the_record(name, golden):
 
 
 def test_every_case_has_digests_of_its_own(golden):
-    """But for the number of threads, which must not matter."""
+    """Except for the number of threads, which must not matter."""
     cases = golden["cases"]
     for kind in KINDS:
         same = f"{kind}: batches with defaults", f"{kind}: batches with two threads"
@@ -383,7 +383,9 @@ def main(arguments=None):
     parser = argparse.ArgumentParser(description="Write the digests of the installed package.")
     parser.add_argument("--write", action="store_true", required=True)
     parser.add_argument("--out", type=Path, default=COMMITTED)
-    parser.add_argument("--commit", default="HEAD", help="what the package was built from")
+    parser.add_argument(
+        "--commit", default="HEAD", help="the commit that the package was built from"
+    )
     options = parser.parse_args(arguments)
     record = {
         "commit": commit_of(options.commit),

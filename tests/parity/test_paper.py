@@ -1,6 +1,6 @@
-"""The paper's depths and expected accuracies, on its own data where that is there.
+"""The paper's depths and expected accuracies, on its own data if they are installed.
 
-`python -m experiments.paper_table` prints the whole table; here it runs without the largest set.
+`python -m experiments.paper_table` prints the whole table; the test omits the largest data set.
 """
 
 from __future__ import annotations
@@ -22,15 +22,17 @@ def run_table(*arguments, folder):
     return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not FOLDER, reason="ONLINEFOREST_DATA names no folder of data sets")
 @pytest.mark.parametrize("name", ["satimages", "letter", "dna", "dna†"])
-def test_depth_and_accuracy(name):
+def test_depth_and_accuracy_agree_with_the_paper(name):
     result = run_table("--data", name, folder=FOLDER)
     assert result.returncode == 0, result.stdout + result.stderr
     assert f"| {name}" in result.stdout
 
 
-def test_missing_data_is_named():
+@pytest.mark.heavy_under_sanitizers(reason="starts a process that imports the experiments")
+def test_the_error_names_a_missing_data_set():
     result = run_table(folder="/nowhere/at/all")
     assert result.returncode == 2
     assert "There is no usps.npz in the folder ONLINEFOREST_DATA names" in result.stderr

@@ -12,7 +12,7 @@ from reference.mondrian import MondrianTree as ReferenceTree
 from support.core import core_forest, learn, tree_statistics
 from support.statistics import check_mean, check_same_distribution, check_same_mean
 
-# Parameters, and the number of classes of the data they are tried on.
+# Parameters, and the number of classes of the data.
 SETTINGS = {
     "paper": ({"feature_weights": None}, 3),
     "range": ({"feature_weights": "range"}, 3),
@@ -32,7 +32,7 @@ PAPER = {"feature_weights": "range", "leaf_discount": 0.0}
 
 
 def make_data(n_classes):
-    """Blobs with some duplicates, under the same and under other labels."""
+    """Blobs with some duplicates, with equal and with different labels."""
     rng = np.random.default_rng(5)
     n = 160
     y = rng.integers(n_classes, size=n)
@@ -46,7 +46,7 @@ def make_data(n_classes):
 
 @pytest.fixture(params=SETTINGS)
 def grown(request):
-    """A forest learned in mixed sets, its data, and queries on, near and far from the data."""
+    """A forest learned in batches of several sizes, its data, and queries at all distances."""
     parameters, n_classes = SETTINGS[request.param]
     X, y = make_data(n_classes)
     forest = MondrianForestClassifier(n_estimators=5, random_state=3, **{**PAPER, **parameters})
@@ -81,7 +81,7 @@ def test_predictions_equal_the_reference_on_the_same_trees(grown):
     )
     assert np.abs(forest.predict_proba(queries) - expected).max() < 1e-10
     assert np.ptp(expected, axis=0).max() > 0.05, (
-        "the queries are predicted alike: nothing compared"
+        "all queries have the same prediction: nothing compared"
     )
 
 
@@ -116,6 +116,7 @@ def test_boxes_equal_a_recount(grown):
             assert np.array_equal(points.max(axis=0), tree.upper[j])
 
 
+@pytest.mark.heavy_under_sanitizers(reason="most of the time is spent in the plain reference")
 @pytest.mark.parametrize(
     "setting",
     [
@@ -127,11 +128,11 @@ def test_boxes_equal_a_recount(grown):
     ],
 )
 def test_prediction_is_the_average_over_extensions(setting, n_trees):
-    """Algorithm 8 integrates over every way the query point could extend the tree.
+    """Algorithm 8 integrates over all extensions of the tree by the query.
 
     The reference samples such extensions one by one. The standard error of the mean over 3,000
-    of them is below 0.01, with 50,000 below 0.0025; an error of 0.1 is found by the first, of 0.03
-    by the second.
+    of them is below 0.01, over 50,000 below 0.0025: 3,000 find an error of 0.1, 50,000 one of
+    0.03.
     """
     parameters, n_classes = SETTINGS[setting]
     X, y = make_data(n_classes)
@@ -149,10 +150,11 @@ def test_prediction_is_the_average_over_extensions(setting, n_trees):
     assert varied, "no query lies outside its leaf: nothing was averaged"
 
 
+@pytest.mark.heavy_under_sanitizers(reason="most of the time is spent in the plain reference")
 @pytest.mark.parametrize("online", [False, True], ids=["batch", "one by one"])
 @pytest.mark.parametrize("pausing", [False, True], ids=["no pausing", "pausing"])
 @pytest.mark.parametrize("lifetime", [math.inf, 1.0])
-def test_the_reference_and_the_core_draw_from_one_law(online, pausing, lifetime):
+def test_the_reference_and_the_core_draw_from_one_distribution(online, pausing, lifetime):
     """Trees of the reference, sampled by its own random numbers, against trees of the core."""
     X = np.random.default_rng(1).random((7, 2)).astype(np.float32)
     y = np.arange(7) % 2 if pausing else np.arange(7)

@@ -22,11 +22,11 @@ N_FEATURES = 3
 
 
 def examples(n):
-    """How many to try: a share of them under the sanitizers, where all takes ten times as long."""
+    """Number of examples: a fraction of `n` under the sanitizers, which are ten times slower."""
     return max(1, round(n * float(os.environ.get("ONLINEFOREST_EXAMPLES", "1"))))
 
 
-# Values that have hurt others: repeated, neighbouring, tiny, huge, denormal, signed zeros.
+# Values that often reveal defects: repeated, neighbouring, tiny, huge, denormal, signed zeros.
 TRICKY = [
     0.0,
     -0.0,
@@ -90,13 +90,13 @@ keeping = st.one_of(
 
 
 class History(RuleBasedStateMachine):
-    """Learn, forget, save and load a core forest in any order, and know what it must hold.
+    """Learns, forgets, saves and loads a core forest in any order, and tracks what it must hold.
 
-    `stored` has the row and the value of every point that is to be there, by its number.
+    `stored` has the row and the value of every point that must be there, by its serial.
     """
 
     def start_with(self, forest, keep, n_calls, data):
-        """Start with so many calls to learn: some histories have no others."""
+        """Start with `n_calls` calls to learn: some histories have no others."""
         self.forest = forest
         self.keep = keep
         self.stored = {}
@@ -113,7 +113,7 @@ class History(RuleBasedStateMachine):
         numbers = sorted(known)
         if "window" in self.keep:
             numbers = numbers[-self.keep["window"] :]
-        elif "reservoir" in self.keep:  # it draws
+        elif "reservoir" in self.keep:  # its choice is random
             numbers = self.forest.serials.tolist()
             assert known.keys() >= set(numbers)
             most = min(self.n_seen - self.n_seen_before, self.keep["reservoir"])
@@ -125,7 +125,7 @@ class History(RuleBasedStateMachine):
         for number in numbers:
             del self.stored[number]
         self.has_forgotten |= len(numbers) > 0
-        if not self.stored:  # as if nothing had come before
+        if not self.stored:  # an empty forest starts again
             self.has_forgotten, self.n_seen_before = False, self.n_seen
 
     def some_stored(self, data, **sizes):
@@ -148,13 +148,13 @@ class History(RuleBasedStateMachine):
         self.drop(numbers)
 
     def forget_rows(self, points):
-        """Ask for rows and values to be forgotten; returns what `look_up` does, as must they."""
+        """Forget rows and values; check the answer against `look_up`, and return that."""
         missing, numbers = self.look_up(points)
         assert self.forest.forget_rows(*self.arrays(points), 2).tolist() == missing
         return missing, numbers
 
     def look_up(self, points):
-        """The places of those that are not stored, and the numbers of the others: the oldest."""
+        """Positions of points that are not stored, and serials of the others, oldest first."""
         left, missing, numbers = dict(sorted(self.stored.items())), [], []
         for place, (row, value) in enumerate(points):
             for number, (stored_row, stored_value) in left.items():
@@ -167,7 +167,7 @@ class History(RuleBasedStateMachine):
         return missing, numbers
 
     def arrays(self, points):
-        """Rows and values as the core wants them."""
+        """Rows and values as arrays of the types that the core takes."""
         X = np.array([row for row, _ in points], dtype=np.float32).reshape(-1, N_FEATURES)
         return X, np.array([value for _, value in points], dtype=self.dtype)
 
@@ -208,7 +208,7 @@ class History(RuleBasedStateMachine):
         else:
             self.forest.keep_latest(0)
         self.drop(list(self.stored))
-        self.all_is_well()
+        self.check_everything()
         self.learn_more(data)
 
     @rule()
@@ -216,7 +216,7 @@ class History(RuleBasedStateMachine):
         self.forest = type(self.forest).from_state(self.forest.get_state())
 
     @invariant()
-    def all_is_well(self):
+    def check_everything(self):
         if not hasattr(self, "forest"):
             return
         self.forest.check_invariants()
@@ -238,7 +238,7 @@ class History(RuleBasedStateMachine):
 
 
 def missing_in(state, shape):
-    """Which cells a state says were missing."""
+    """The cells that are missing according to a state, as a mask."""
     if not len(state["missing.features"]):
         return np.zeros(shape, dtype=bool)
     columns = state["missing.words"].reshape(len(state["missing.features"]), -1).view(np.uint8)
@@ -249,7 +249,7 @@ def missing_in(state, shape):
 
 
 def recount(tree, X, y):
-    """What a tree says of its nodes is so for the points that its cuts lead there."""
+    """Check counts and boxes of all nodes against the points that the cuts lead to them."""
     waiting = [(0, np.arange(len(X)))] if len(X) else []
     n_nodes = 0
     while waiting:
@@ -296,7 +296,7 @@ class ForestHistory(History):
 
     @precondition(lambda self: self.n_seen > 0)
     @rule(more=st.sampled_from([1, 2, 70]))
-    def hear_of_more_classes(self, more):
+    def add_classes(self, more):
         self.n_classes += more
 
     @precondition(lambda self: self.stored)
@@ -387,7 +387,7 @@ def test_batch_and_one_by_one_hold_the_same_points(X, data, options):
         for t in range(forest.n_trees):
             tree = forest.tree(t)
             assert tree["count"][tree["split_dimension"] == -1].sum() == len(y)
-            # A training point lies in the box of its leaf: queries are rounded as rows are.
+            # A stored point lies in the box of its leaf: queries are rounded like stored rows.
             assert (tree["lower"][leaves[:, t]] <= X).all()
             assert (tree["upper"][leaves[:, t]] >= X).all()
 
@@ -413,7 +413,7 @@ def test_range_weights_make_scales_irrelevant(X, scale):
 
 @settings(max_examples=examples(40), deadline=None)
 @given(X=rows_with_gaps(min_size=3, max_size=15), seed=st.integers(0, 2**31 - 1))
-def test_estimator_survives_anything_finite(X, seed):
+def test_the_classifier_takes_any_finite_rows(X, seed):
     y = np.where(np.arange(len(X)) % 2, "even", "odd")
     forest = MondrianForestClassifier(n_estimators=3, random_state=seed).partial_fit(X[:1], y[:1])
     forest.partial_fit(X[1:], y[1:])
@@ -424,7 +424,7 @@ def test_estimator_survives_anything_finite(X, seed):
 
 @settings(max_examples=examples(40), deadline=None)
 @given(X=rows_with_gaps(min_size=3, max_size=60), seed=st.integers(0, 2**31 - 1))
-def test_regressor_survives_anything_finite(X, seed):
+def test_the_regressor_takes_any_finite_rows(X, seed):
     y = np.nan_to_num(X[:, 0].astype(float)) + np.arange(len(X)) % 3
     forest = MondrianForestRegressor(n_estimators=3, random_state=seed).partial_fit(X[:1], y[:1])
     forest.partial_fit(X[1:], y[1:])

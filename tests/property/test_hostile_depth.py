@@ -1,7 +1,7 @@
-"""Trees as deep as they have points, and other data made to overflow a stack or take for ever.
+"""Data that would overflow a stack or take quadratic time: trees as deep as they have points.
 
-The deep part runs in a process of its own on a thread with a stack of 256 kB: any recursion along
-the tree would end it.
+The deepest tree is grown in a process of its own on a thread with a stack of 256 kB, which any
+recursion along the tree would overflow.
 """
 
 from __future__ import annotations
@@ -35,11 +35,12 @@ def run_on_a_small_stack(body):
     assert result.returncode == 0, result.stderr
 
 
-def test_exponentially_spaced_points():
-    """100,000 points, each about twice as far out as another in one of 400 directions.
+@pytest.mark.slow
+def test_a_tree_with_a_depth_of_40_000_fits_a_small_stack():
+    """100,000 points in 400 directions, distances doubling along each direction.
 
-    float32 has 277 powers of two, so one direction alone cannot make a deep tree. The points come
-    in order of size: then each is cut off near the root, and growing takes linear time.
+    float32 has 277 powers of two, so one direction cannot make a deep tree. The points come in
+    order of distance: each is cut off near the root, and growing takes linear time.
     """
     run_on_a_small_stack(
         """
@@ -70,35 +71,35 @@ def test_exponentially_spaced_points():
 
 
 @pytest.mark.parametrize("one_by_one", [False, True])
-def test_exponentially_spaced_points_on_a_line(one_by_one):
+def test_exponentially_spaced_points_on_a_line_are_learned(one_by_one):
     n = 3_000 if one_by_one else 100_000
     X = np.geomspace(1e-44, 3e38, n).reshape(-1, 1)
     check_grows(X, np.arange(n) % 2, one_by_one)
 
 
 @pytest.mark.parametrize("one_by_one", [False, True])
-def test_sorted_points(one_by_one):
+def test_sorted_points_are_learned(one_by_one):
     n = 3_000 if one_by_one else 100_000
     check_grows(np.arange(n).reshape(-1, 1), np.arange(n) % 3, one_by_one)
 
 
 @pytest.mark.parametrize("one_by_one", [False, True])
 @pytest.mark.parametrize("n_classes", [3, 3000])
-def test_identical_points_with_different_labels(n_classes, one_by_one):
+def test_identical_points_with_different_labels_share_a_leaf(n_classes, one_by_one):
     n = 3_000 if one_by_one else 100_000
     forest = check_grows(np.ones((n, 2)), np.arange(n) % n_classes, one_by_one)
     assert np.allclose(forest.predict_proba([[1.0, 1.0]]), 1 / n_classes, atol=1e-3)
     assert forest.trees_[0].n_nodes == 1
 
 
-def test_identical_points_but_one():
+def test_identical_points_and_one_other_are_learned():
     X = np.ones((50_000, 2))
     X[-1] = 2
     check_grows(X, np.arange(len(X)) % 2, False)
 
 
-def test_a_class_that_comes_late():
-    """50,000 points of one class pause as one leaf; one of another class cuts it all up."""
+def test_a_late_class_cuts_a_large_paused_leaf():
+    """50,000 points of one class are one paused leaf; a point of another class cuts it."""
     rng = np.random.default_rng(0)
     X = rng.random((50_001, 2))
     y = np.zeros(len(X), dtype=int)

@@ -1,7 +1,7 @@
-"""Files that are cut, flipped, spliced or rewritten: refused, or the very same forest.
+"""A file that is cut, flipped, spliced or rewritten is refused, or gives the same forest.
 
-With a digest that is recomputed, as someone who means harm would, a changed file may be a sound one
-of another forest. Then that forest keeps every invariant, and can be used.
+An attacker can recompute the digest. Then a changed file may be a valid file of another forest,
+which must keep every invariant and be usable.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ ODD_TEXTS += ["[]", "{}", "[" * 100, '\\"x\\"', '"x"']
 
 @st.composite
 def damaged(draw):
-    """A file, and what became of it."""
+    """A file, and a damaged copy."""
     original = data = draw(st.sampled_from(FILES))
     for _ in range(draw(st.integers(1, 3))):
         at = draw(st.integers(0, len(data)))
@@ -82,7 +82,7 @@ def damaged(draw):
 
 
 def loaded(data):
-    """The forest of a file, None if it is refused, in one line."""
+    """The forest of a file; None if it is refused, with an error of one line."""
     try:
         forest = load(io.BytesIO(data), max_bytes=2**26)
     except ModelFileError as error:
@@ -97,7 +97,7 @@ def loaded(data):
 
 @quick
 @given(damaged())
-def test_damage_is_noticed(case):
+def test_a_damaged_file_is_refused(case):
     original, data = case
     forest = loaded(data)
     if forest is None:
@@ -129,20 +129,20 @@ def check_refused_or_sound(data):
 
 @quick
 @given(damaged())
-def test_damage_with_a_right_digest_does_no_harm(case):
+def test_a_damaged_file_with_a_valid_digest_is_refused_or_sound(case):
     check_refused_or_sound(signed(case[1]) if len(case[1]) > 99 else case[1])
 
 
 @st.composite
 def rewritten(draw):
-    """A file whose header says something else, in places where it says something."""
+    """A file with some words of its header replaced."""
     data = draw(st.sampled_from(FILES))
     header = header_of(data).decode()
     for _ in range(draw(st.integers(1, 2))):
         words = [
             m.span() for m in re.finditer(r"-?\d+\.?\d*|\\?\"[^\"\\]*\\?\"|[\[\]{}:,]", header)
         ]
-        begin, end = draw(st.sampled_from(words[4:]))  # those before are the digest
+        begin, end = draw(st.sampled_from(words[4:]))  # the first four are the digest's
         first, last = draw(st.sampled_from(words[4:]))
         new = draw(st.sampled_from([*ODD_TEXTS, header[first:last]]))
         header = header[:begin] + new + header[end:]
@@ -151,12 +151,12 @@ def rewritten(draw):
 
 @quick
 @given(rewritten())
-def test_another_header_does_no_harm(data):
+def test_a_file_with_a_rewritten_header_is_refused_or_sound(data):
     check_refused_or_sound(data)
 
 
 @pytest.mark.parametrize("data", FILES)
-def test_the_files_themselves_are_sound(data):
+def test_an_undamaged_file_gives_a_forest_that_saves_the_same_bytes(data):
     forest = load(io.BytesIO(data))
     forest._forest.check_invariants()
     assert saved(forest) == data

@@ -1,6 +1,6 @@
-"""A learner that is killed in any moment, many times, ends as one that never was.
+"""A learner that is killed many times, at random moments, ends with the forest of one that was not.
 
-ONLINEFOREST_KILLS=200 pytest -n 0 -s tests/property/test_kills.py kills more often and tells when.
+ONLINEFOREST_KILLS=200 pytest -n 0 -s tests/property/test_kills.py kills more often and prints when.
 """
 
 from __future__ import annotations
@@ -38,15 +38,16 @@ def killed_many_times(kind, folder, seed):
     return Report(**json.loads(finished.stdout))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_killed_learner_ends_as_one_that_never_was(kind, tmp_path):
+def test_a_killed_learner_ends_with_the_forest_of_one_that_was_not(kind, tmp_path):
     report = killed_many_times(kind, tmp_path / "checkpoints", seed=N_KILLS)
     print(
         f"\n{kind}: {report.n_kills} kills, {report.n_in_a_write} of them in a write, "
         f"{report.n_without_progress} before a checkpoint, {report.end} samples, "
         f"{report.seconds:.1f} s"
     )
-    assert report.n_without_progress < report.n_kills, "it never went on: nothing tested"
+    assert report.n_without_progress < report.n_kills, "no life made progress: nothing tested"
 
     forest, position = new_forest(kind), 0
     expected = dict(report.newest)

@@ -1,12 +1,12 @@
 """Regression on a Mondrian tree by dense linear algebra: no messages, no closed forms.
 
-Given the tree, the means of its leaves are jointly normal: two of them share all that happens above
-their lowest common ancestor. So the values are a Gaussian process whose kernel is read off the
-tree, and so is the value at a query once it is known where and when it branches off. What
-onlineforest computes by messages is here one system of linear equations, and what it integrates in
-closed form here is summed up by a quadrature of many points, or sampled.
+Given the tree, the means of its leaves are jointly normal: two of them share the increments above
+their lowest common ancestor. So the values are a Gaussian process whose kernel follows from the
+tree, and so is the value at a query, given where and when the query branches off. onlineforest
+computes by messages what is one system of linear equations here, and in closed form what is a
+quadrature of many points, or sampled, here.
 
-All in units of the prior: y stands for what the trend leaves, over its scale.
+All in units of the prior: y is the residual of the trend divided by its scale.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from reference.mondrian import Node
 
 
 def quadrature(p):
-    """Points and weights on [0, p]; ever closer towards the ends, where all may be steep."""
+    """Points and weights on [0, p], denser towards the ends, where integrands may be steep."""
     nodes, weights = np.polynomial.legendre.leggauss(12)
     halves = p * 2.0 ** -np.arange(1.0, 40.0)
     edges = [0.0, *halves[::-1], *(p - halves[1:]), p]
@@ -35,20 +35,20 @@ class GaussianTree:
         self.lam, self.gamma, self.w = lam, gamma, np.asarray(w, dtype=float)
         self.noise, self.trend_variance = noise, trend_variance
         self.times = self.common_times()
-        self.precision = None  # of the values of all points, once it is asked for
+        self.precision = None  # of the values of all points; computed when first needed
 
     # ---- the prior -----------------------------------------------------------------------------
 
     def fade(self, t):
-        """How much of the prior variance is still to come at time t."""
+        """The fraction of the prior variance that is added after time t."""
         return np.exp(-self.gamma * np.asarray(t)) if self.gamma > 0 else np.ones(np.shape(t))
 
     def covariance(self, t):
-        """Of two means that share all that happens until time t."""
+        """Covariance of two means that share all increments until time t."""
         return (1 - self.noise) * (1 - self.fade(t))
 
     def common_times(self):
-        """Until when each pair of points shares its means: tau of their lowest common ancestor."""
+        """Until when each pair of points shares means: tau of their lowest common ancestor."""
         times = np.full((len(self.y), len(self.y)), self.lam)
 
         def visit(j):
@@ -70,16 +70,16 @@ class GaussianTree:
     # ---- the posterior -------------------------------------------------------------------------
 
     def belief_from_below(self, j):
-        """Of the mean of j, from the values below it and nothing else: least squares."""
+        """Mean and variance of the mean of j given only the values below it: least squares."""
         here = self.covariance(j.tau)
         covariance = self.covariance(self.times[np.ix_(j.N, j.N)]) - here
         weights = np.linalg.solve(covariance + self.noise * np.eye(len(j.N)), np.ones(len(j.N)))
         return weights @ self.y[j.N] / weights.sum(), 1 / weights.sum()
 
-    def law(self, shared, is_beyond=False):
+    def distribution(self, shared, is_beyond=False):
         """Mean and variance of the value at a query, or at several.
 
-        `shared[..., n]` is until when it shares its means with point n; `is_beyond` says that it
+        Until time `shared[..., n]` the query shares its means with point n. `is_beyond`: it
         branches off above the root.
         """
         N = self.root.N
@@ -94,7 +94,7 @@ class GaussianTree:
         return weights @ self.y[N], own - (weights * k).sum(axis=-1)
 
     def shared(self, path, t):
-        """With each point, if the query takes this path and leaves it at time t, or at several."""
+        """Until when a query that leaves this path at time t shares its means with each point."""
         shared = np.zeros((*np.shape(t), len(self.y)))
         for j, below in zip(path, [*path[1:], None]):
             if below is None:
@@ -109,7 +109,7 @@ class GaussianTree:
         return float((self.w * (np.maximum(x - j.u, 0) + np.maximum(j.l - x, 0))).sum())
 
     def components(self, x):
-        """(mass, mean, variance) of each place and time at which x may branch off, or not."""
+        """(mass, mean, variance) for each place and time where x may branch off, and for none."""
         path, mass = [], 1.0
         j = self.root
         while True:
@@ -119,11 +119,11 @@ class GaussianTree:
             if p > 0:
                 u, weights = quadrature(p)
                 t = j.tau_parent - np.log1p(-u) / eta
-                laws = self.law(self.shared(path, t), j is self.root)
-                yield from zip(mass * weights, *laws)
+                moments = self.distribution(self.shared(path, t), j is self.root)
+                yield from zip(mass * weights, *moments)
             mass *= 1 - p
             if j.is_leaf:
-                yield mass, *self.law(self.shared(path, self.lam))
+                yield mass, *self.distribution(self.shared(path, self.lam))
                 return
             j = j.left if x[j.delta] <= j.xi else j.right
 
@@ -143,9 +143,9 @@ class GaussianTree:
             eta = self.eta(j, x)
             t = j.tau_parent + (rng.exponential(1 / eta) if eta > 0 else math.inf)
             if t < j.tau:
-                return self.law(self.shared(path, t), j is self.root)
+                return self.distribution(self.shared(path, t), j is self.root)
             if j.is_leaf:
-                return self.law(self.shared(path, self.lam))
+                return self.distribution(self.shared(path, self.lam))
             j = j.left if x[j.delta] <= j.xi else j.right
 
     def without(self, n):

@@ -1,8 +1,8 @@
 """The paper's Algorithms 1 to 10, one by one, in its own letters: for reading and comparing.
 
-Slow and recursive on purpose. What it adds to the paper: weights w on the features (w = 1 is the
-paper), the pausing rule of onlineforest (labels all equal, or fewer than `min_samples_split`
-points), and reading a tree of the library through its arrays.
+Slow and recursive on purpose. It adds to the paper: weights w of the features (w = 1 is the paper),
+the pausing rule of onlineforest (labels all equal, or fewer than `min_samples_split` points), and
+reading a tree of the library through its arrays.
 """
 
 from __future__ import annotations
@@ -224,7 +224,7 @@ class MondrianTree:
 
     @classmethod
     def from_arrays(cls, arrays, lam, gamma, w, leaf_discount=0.0):
-        """The same tree as an `onlineforest.MondrianTree`."""
+        """The reference tree with the nodes of an `onlineforest.ClassificationTree`."""
         tree = cls(lam, arrays.count.shape[1], gamma, w, leaf_discount=leaf_discount)
         nodes = [Node() for _ in range(arrays.n_nodes)]
         for i, j in enumerate(nodes):

@@ -1,8 +1,8 @@
-"""Makes the files of the current format: small forests, and what they predicted.
+"""Makes the files of the current format: small forests and their predictions.
 
     python tests/saved/make.py
 
-Files that are there stay as they are, for ever: they stand for those that users have.
+Existing files are never written again: they stand for files of users.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ QUERIES = RNG.normal(scale=2.0, size=(15, 4)).round(2)
 
 
 def forests():
-    """Each for something a file can hold."""
+    """Forests that differ in what a file holds."""
     kind = np.where(Y > 1, "high", np.where(X[:, 2] > 0, "mid", "łow"))
     frame = pd.DataFrame(X, columns=["length", "width", "Höhe", "x y"])
     ids = [i if i % 2 else f"person {i}" for i in range(120)]
@@ -42,7 +42,7 @@ def forests():
     sampled = MondrianForestRegressor(3, reservoir=50, half_life=40, trend=None, random_state=5)
     yield "regressor-reservoir", sampled.set_params(calibrate=False, noise=0.2).fit(X, Y)
     holes = np.where(np.random.default_rng(9).random(X.shape) < 0.2, np.nan, X)
-    holes[:, 3] = np.nan  # never known
+    holes[:, 3] = np.nan  # always missing
     yield "classifier-missing", MondrianForestClassifier(3, random_state=7).fit(holes, kind)
     again = MondrianForestRegressor(3, window=80, random_state=8).partial_fit(holes[:70], Y[:70])
     yield "regressor-missing", again.partial_fit(X[70:], Y[70:])
@@ -50,7 +50,7 @@ def forests():
 
 
 def predictions(forest, queries):
-    """All that is to be the same."""
+    """Predictions that every later version must reproduce."""
     if forest.n_samples_stored_ == 0:
         return {}
     if hasattr(forest, "feature_names_in_"):
@@ -65,7 +65,7 @@ def predictions(forest, queries):
 
 
 def main():
-    """Make what is missing."""
+    """Make the files that do not exist."""
     FOLDER.mkdir(exist_ok=True)
     for name, forest in forests():
         if (FOLDER / f"{name}.safetensors").exists():

@@ -1,4 +1,4 @@
-"""Files of every format there ever was load, and predict what they did when they were made."""
+"""Files of every format load, and predict what they did when they were made."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ FILES = sorted(FOLDER.glob("format-*/*.safetensors"))
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parent.name}-{path.stem}")
-def test_predictions_are_those_of_old(path):
+def test_a_file_predicts_as_when_it_was_made(path):
     expected = json.loads(path.with_suffix(".json").read_text())
     forest = onlineforest.load(path)
     forest._forest.check_invariants()
@@ -28,7 +28,7 @@ def test_predictions_are_those_of_old(path):
     for name, answer in expected["predictions"].items():
         if name == "classes":
             assert now[name] == answer
-        else:  # exp and log of other systems may differ in the last bit
+        else:  # exp and log differ between systems in the last bit
             np.testing.assert_allclose(now[name], answer, rtol=1e-12, atol=1e-300)
 
 

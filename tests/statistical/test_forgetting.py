@@ -1,12 +1,11 @@
-"""Projectivity: a forest that forgot points has the law of one that never saw them.
+"""Projectivity: a forest that forgot points has the distribution of one that never saw them.
 
-A Mondrian tree restricted to fewer points is one on those points, so what is left of a forest after
-any history of learning and forgetting is compared with one batch of the points that are left, as
-`test_online_equals_batch.py` compares ways of arriving. The same statistics, with the same chance
-of a false alarm and the same power.
+A Mondrian tree restricted to fewer points is a Mondrian tree on those points. So a forest after any
+history of learning and forgetting is compared with one batch of the remaining points, by the
+statistics of `test_online_equals_batch.py`, with the same power and chance of a false alarm.
 
-A call that forgets more than one point for every four that are left has the trees grown afresh.
-Most histories forget one per call, with at least four left, so that it is the trees that forget.
+A call that forgets more than one point for every four that remain grows the trees again. Most
+histories forget one point per call, with at least four remaining, so that trees forget in place.
 """
 
 from __future__ import annotations
@@ -32,16 +31,16 @@ from support.statistics import check_mean
 
 _rng = np.random.default_rng(2014)
 CLOUD = _rng.random((12, 3)).round(2)
-CLOUD[5] = [1.9, -0.7, 0.5]  # these two stretch the boxes
+CLOUD[5] = [1.9, -0.7, 0.5]  # this point and point 10 stretch the boxes
 CLOUD[10] = [0.4, 0.6, 2.2]
-CLOUD[6] = [0.5, 0.5, 0.5]  # this one does not
+CLOUD[6] = [0.5, 0.5, 0.5]  # an inner point
 CLOUD[7] = CLOUD[2]  # a duplicate, with another label
 CLOUD[8] = CLOUD[3]  # a duplicate, with the same label
 LABELS = np.array([0, 1, 2, 0, 1, 2, 0, 1, 0, 1, 2, 0])
-APART = np.arange(12)  # all labels different: nothing pauses but single points
+APART = np.arange(12)  # all labels different: only single points pause
 
 CROWD = _rng.random((30, 2))
-# Each stretches the boxes by a little, so that most trees have it far down.
+# Each stretches the boxes a little, so that it lies deep in most trees.
 HULL = {1: [-0.6, 0.4], 3: [0.5, 1.6], 16: [0.3, -0.6], 27: [1.6, 0.5]}
 CROWD[list(HULL)] = list(HULL.values())
 
@@ -55,7 +54,7 @@ class Case:
     options: dict = field(default_factory=dict)
 
     def learn(self, forest, rows):
-        """Have some of the points learned in one call."""
+        """Learn some of the points in one call."""
         return learn(forest, self.X[rows], self.y[rows], int(self.y.max()) + 1, n_threads=1)
 
 
@@ -81,7 +80,7 @@ CASES = {
 
 
 def learned(rows):
-    """Steps of a history: points come one by one."""
+    """Steps of a history: points are learned one by one."""
     return [("learn", [i]) for i in rows]
 
 
@@ -184,7 +183,7 @@ COMPARED = {
 
 
 def play(case, steps, forest):
-    """Live through a history; returns which point of the case is in each slot."""
+    """Carry out a history; return the point of the case that is in each slot."""
     came = []
     for verb, rows in steps:
         if verb == "learn":
@@ -198,7 +197,7 @@ def play(case, steps, forest):
 
 
 def left_after(case, steps):
-    """The points that must be left, in order."""
+    """The points that must remain, in order."""
     left = []
     for verb, rows in steps:
         if verb == "learn":
@@ -239,7 +238,9 @@ PAIRS_OF_NUMBERS = [
     ("kind", "name", "history"),
     [*(("labels", *pair) for pair in PAIRS), *(("numbers", *pair) for pair in PAIRS_OF_NUMBERS)],
 )
-def test_same_trees(kind, name, history, n_trees, batch_statistics, check_invariants):
+def test_a_history_gives_the_trees_of_a_batch(
+    kind, name, history, n_trees, batch_statistics, check_invariants
+):
     case, steps = CASES[name], HISTORIES[history]
     left = left_after(case, steps)
     forest = KINDS[kind](n_trees, case.X.shape[1], seed=2, **case.options)
@@ -250,8 +251,8 @@ def test_same_trees(kind, name, history, n_trees, batch_statistics, check_invari
 
 
 @pytest.mark.parametrize(("name", "history"), PAIRS)
-def test_trees_over_numbers_are_trees_over_labels(name, history, check_invariants):
-    """Bit by bit, so that what is said of the one is said of the other."""
+def test_trees_over_numbers_equal_trees_over_labels(name, history, check_invariants):
+    """Equal to the bit, so the comparisons above hold for trees over numbers."""
     case = CASES[name]
     labels, numbers = (kind(20, case.X.shape[1], seed=4, **case.options) for kind in KINDS.values())
     for forest in (labels, numbers):
@@ -265,7 +266,7 @@ def test_trees_over_numbers_are_trees_over_labels(name, history, check_invariant
 
 
 @pytest.mark.parametrize(("name", "half_life"), [("pausing", np.inf), ("no pausing", 4.0)])
-def test_a_reservoir_has_the_trees_of_what_it_holds(
+def test_a_reservoir_has_the_trees_of_its_points(
     name, half_life, n_trees, batch_statistics, check_invariants
 ):
     case = CASES[name]
@@ -279,10 +280,10 @@ def test_a_reservoir_has_the_trees_of_what_it_holds(
     check_invariants(forest)
 
 
-def test_who_goes_is_drawn_blindly(n_trees):
-    """Were it chosen by the tree, what is left of the tree would be another.
+def test_a_reservoir_chooses_points_blindly(n_trees):
+    """If the choice depended on the tree, the remaining tree would have another distribution.
 
-    Among many trees that could not be seen: so each forest has one, and holds points of its own.
+    A forest of many trees would hide this, so each forest has one tree and its own points.
     """
     case = CASES["no pausing"]
     trees, fresh, kept = [], [], []
@@ -301,7 +302,7 @@ def test_who_goes_is_drawn_blindly(n_trees):
         check_mean(f"point {i} is kept", is_kept, 7 / 12, bounded=True)
 
 
-# On, between and around the points, and where the outliers were.
+# On, between and around the points, and near the outliers.
 QUERIES = np.array(
     [[0.5, 0.5, 0.5], [0.7, 0.2, 0.9], CLOUD[0], CLOUD[5], [1.4, -0.2, 0.5], [0.4, 0.6, 1.6]]
 )
@@ -319,10 +320,10 @@ PREDICTED = [
 
 
 def with_measure_of(forest, other):
-    """A copy of a forest with what another took from the data as a whole.
+    """A copy of a forest with the measure of another.
 
-    A measure remembers points that were forgotten until it is computed anew; trees do not depend on
-    it if the weights are given, predictions do.
+    A measure depends on forgotten points until the next refresh. With given weights, trees do not
+    depend on it, but predictions do.
     """
     state, source = forest.get_state(), other.get_state()
     names = {"discount_rate", "leaf_discount", "noise", "scale", "intercept", "trend_variance"}
@@ -332,7 +333,7 @@ def with_measure_of(forest, other):
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(("name", "history"), PREDICTED)
-def test_same_predictions(name, history, kind, n_trees):
+def test_a_history_gives_the_predictions_of_a_batch(name, history, kind, n_trees):
     case, steps = CASES[name], HISTORIES[history]
     left = left_after(case, steps)
     n_features = case.X.shape[1]

@@ -1,13 +1,12 @@
-"""Equation (1) of the paper: however the data arrive, the tree has the same law.
+"""Equation (1) of the paper: the tree has the same distribution however the data arrive.
 
-Every way of arriving is compared with one batch, on a set of cases: with and without pausing,
-finite and infinite lifetime, weights other than 1, duplicates, many features.
-`support.statistics` has the chance of a false alarm (1e-6 per check) and what each kind of check
-can find: with 50,000 trees
-(--full-size) differences in a distribution function of 0.034, of two frequencies around 0.1 of
-0.02, of a mean prediction of 10 standard errors, about 0.01; with 3,000 trees 4 times that.
+Every order and partition of the data is compared with one batch, on a set of cases: with and
+without pausing, finite and infinite lifetime, weights other than 1, duplicates, many features.
 
-`tests/mutation` breaks the core and sees these tests, or those of `tests/parity`, fail.
+A check fails by chance with probability 1e-6 (`support.statistics`). With 50,000 trees
+(--full-size) it finds differences of 0.034 in a distribution function, of 0.02 between frequencies
+around 0.1, and of 10 standard errors, about 0.01, in a mean prediction; with 3,000 trees
+differences four times as large. `tests/mutation` breaks the core and expects these tests to fail.
 """
 
 from __future__ import annotations
@@ -49,7 +48,7 @@ class Case:
 
 
 FOUR_POINTS = np.array([[0.0, 0.0], [0.25, 1.0], [1.0, 0.5], [0.5, 0.75]])
-APART = np.arange(4)  # all labels different: nothing pauses but single points
+APART = np.arange(4)  # all labels different: only single points pause
 
 _rng = np.random.default_rng(2014)
 CLOUD = _rng.random((12, 3)).round(2)
@@ -72,14 +71,14 @@ CASES = {
     "cloud, no pausing": Case(CLOUD, np.arange(12)),
     "cloud, min_samples_split": Case(CLOUD, CLOUD_LABELS, {"min_samples_split": 4}),
     "cloud, finite lifetime": Case(CLOUD, CLOUD_LABELS, {"lifetime": 1.2, "weights": [1, 2, 0.5]}),
-    # The last two points extend a block each, independently of one another.
+    # The last two points extend one block each, independently of each other.
     "two sides": Case(np.array([[0.0], [0.1], [0.9], [1.0], [0.2], [0.8]]), np.arange(6)),
     "four points, wide": Case(wide(FOUR_POINTS), APART),
     "cloud, wide": Case(wide(CLOUD), CLOUD_LABELS),
     "cloud, wide, finite lifetime": Case(wide(CLOUD), np.arange(12), {"lifetime": 1.2}),
 }
 
-# How n points arrive: the order of the points, and the sizes of the sets they come in.
+# How n points arrive: their order, and the sizes of the batches.
 ARRIVALS = {
     "one by one": lambda n: (np.arange(n), [1] * n),
     "one by one, backwards": lambda n: (np.arange(n)[::-1], [1] * n),
@@ -104,8 +103,8 @@ def _sizes(n, size):
 def grown(case, order, sizes, n_trees, seed):
     forest = core_forest(n_trees, case.X.shape[1], seed=seed, **case.options)
     n_classes = int(case.y.max()) + 1
-    for part in np.split(order, np.cumsum(sizes)[:-1]):
-        learn(forest, case.X[part], case.y[part], n_classes)
+    for batch in np.split(order, np.cumsum(sizes)[:-1]):
+        learn(forest, case.X[batch], case.y[batch], n_classes)
     return forest
 
 
@@ -126,7 +125,7 @@ def batch_statistics(n_trees):
 
 @pytest.mark.parametrize("arrival", ARRIVALS)
 @pytest.mark.parametrize("name", CASES)
-def test_same_trees(name, arrival, n_trees, batch_statistics, check_invariants):
+def test_online_trees_equal_batch_trees(name, arrival, n_trees, batch_statistics, check_invariants):
     case, batch = CASES[name], batch_statistics(name)
     order, sizes = ARRIVALS[arrival](len(case.y))
     forest = grown(case, order, sizes, n_trees, seed=2)
@@ -136,7 +135,7 @@ def test_same_trees(name, arrival, n_trees, batch_statistics, check_invariants):
 
 
 @pytest.mark.parametrize("name", ["four points", "cloud"])
-def test_bounds_give_the_trees_of_the_box(name, batch_statistics):
+def test_sampling_from_bounds_gives_the_trees_of_the_box(name, batch_statistics):
     narrow, wide_ = batch_statistics(name), batch_statistics(f"{name}, wide")
     check_same_distribution("root split time", narrow.root_time, wide_.root_time)
     check_same_frequencies("root dimension", narrow.root_dimension, wide_.root_dimension)
@@ -152,7 +151,7 @@ def test_batch_follows_the_definition_at_the_root(name, n_trees, batch_statistic
     lifetime = case.options.get("lifetime", math.inf)
     cut = batch.root_dimension >= 0
 
-    # Time: exponential, cut off at the lifetime.
+    # Time: exponential, truncated at the lifetime.
     p_cut = -math.expm1(-lengths.sum() * lifetime)
     check_frequencies("root is cut", cut.astype(int), [1 - p_cut, p_cut])
     check_distribution(
@@ -186,7 +185,7 @@ QUERIES = np.array([[0.25, 0.5], [0.7, 0.7], [0.0, 0.0], [2.0, 0.4], [-0.5, 1.2]
         "cloud, finite lifetime",
     ],
 )
-def test_same_predictions(name, arrival, n_trees):
+def test_online_predictions_equal_batch_predictions(name, arrival, n_trees):
     case = CASES[name]
     n, n_features = case.X.shape
     order, sizes = ARRIVALS[arrival](n)
@@ -216,16 +215,16 @@ def test_same_predictions(name, arrival, n_trees):
     check_same_predictions(batch, online)
 
 
-def test_range_weights_give_the_batch_law_after_a_refresh(n_trees):
-    """With weights computed from the data, a forest just refreshed is a batch forest."""
+def test_range_weights_give_the_batch_distribution_after_a_refresh(n_trees):
+    """With weights computed from the data, a forest equals a batch forest after a refresh."""
     case = CASES["cloud"]
     X = case.X[:8] * [1.0, 100.0, 0.01]
     batch = core_forest(n_trees, 3, weights="range", seed=1)
     learn(batch, X, case.y[:8], 3)
     online = core_forest(n_trees, 3, weights="range", seed=2)
-    # The third call brings as many points as there were; the ranges have grown, so weights move.
-    for part in ([0, 1], [2, 3], [4, 5, 6, 7]):
-        learn(online, X[part], case.y[part], 3)
+    # The third call doubles the points; the ranges have grown, so a refresh changes the weights.
+    for rows in ([0, 1], [2, 3], [4, 5, 6, 7]):
+        learn(online, X[rows], case.y[rows], 3)
     stored = X.astype(np.float32).astype(float)
     assert np.array_equal(online.feature_weights, 1 / np.ptp(stored, axis=0))
     first, second = tree_statistics(batch), tree_statistics(online)

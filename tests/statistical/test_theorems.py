@@ -1,4 +1,4 @@
-"""Theorems about Mondrian processes, held against the core."""
+"""Theorems about Mondrian processes, checked on trees of the core."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ def checkerboard(shape):
     ("shape", "lifetime"), [((400,), 5.0), ((40, 40), 2.0), ((12, 12, 12), 1.0)], ids=str
 )
 @pytest.mark.parametrize("online", [False, True], ids=["batch", "two halves"])
-def test_number_of_leaves_on_a_grid(shape, lifetime, online, n_trees):
+def test_the_mean_number_of_leaves_on_a_grid(shape, lifetime, online, n_trees):
     """The mean number of leaves is (1 + lambda)^D on the unit cube, the limit of dense grids.
 
-    On a grid of n_d points a side it is exactly the product over d of
+    On a grid of n_d points per side it is exactly the product over d of
     1 + (n_d - 1) (1 - exp(-lambda / (n_d - 1))): each block has one lowest corner, and a point is a
     lowest corner if in each dimension it is cut from its neighbour below, which happens
     independently, each gap being cut at rate 1 / (n_d - 1).
@@ -49,8 +49,8 @@ def test_number_of_leaves_on_a_grid(shape, lifetime, online, n_trees):
     check_mean("number of leaves", tree_statistics(forest).n_leaves, expected)
 
 
-def test_times_of_two_points(n_trees):
-    """Two points are cut apart at an exponential time of rate their weighted distance."""
+def test_the_split_time_of_two_points_is_exponential(n_trees):
+    """The rate of the split time is the weighted distance of the points."""
     weights = np.array([2.0, 0.25])
     forest = core_forest(n_trees, 2, weights=weights, seed=4)
     learn(forest, [[0, 0]], [0], 2)
@@ -60,9 +60,9 @@ def test_times_of_two_points(n_trees):
     )
 
 
-def test_three_points_on_a_line(n_trees):
-    """0, 1 and 3: the first cut falls into the longer gap with probability 2/3, whatever came last;
-    the other gap is then cut after a time that is exponential of its own length."""
+def test_the_cuts_of_three_points_on_a_line(n_trees):
+    """Of 0, 1 and 3, the first cut falls into the longer gap with probability 2/3, in any order of
+    arrival. The other gap is cut after an exponential time whose rate is its length."""
     for order in ([0, 1, 2], [2, 0, 1], [1, 2, 0]):
         X, y = np.array([[0.0], [1.0], [3.0]])[order], np.array([0, 1, 2])[order]
         forest = core_forest(n_trees, 1, seed=5)

@@ -1,4 +1,4 @@
-"""Whether two forests are the same, to the last bit."""
+"""Assertions that two forests are equal to the last bit."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Learning a stream with checkpoints, in processes that are killed and go on where they were.
+"""Learns a stream with checkpoints, in processes that are killed and resume.
 
-Run as a program (``python -m support.checkpointing_child KIND FOLDER N_KILLS SEED``) it does all of
-that and prints a `Report`. It imports everything once and forks for each life of the learner: at
-that time it has one thread only, so that the child is as good as a new process.
+Run as a program (``python -m support.checkpointing_child KIND FOLDER N_KILLS SEED``) it kills a
+learner many times and prints a `Report`. It imports everything once and forks for each life of the
+learner. At that time it has one thread only, so the child behaves like a new process.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ def new_forest(kind):
 
 
 def learn_batch(kind, forest, position):
-    """Learn what the stream has at a position; returns the position after it."""
+    """Learn the batch of the stream at a position; return the position after it."""
     rng = np.random.default_rng(position)
     n_samples = int(rng.integers(1, 40))
     X = rng.normal(size=(n_samples, 5))
     if kind == "classifier":
-        n_classes = 2 + position // 500  # new ones come as the stream goes
+        n_classes = 2 + position // 500  # grows with the stream
         ids = [f"sample {i}" if i % 3 else i for i in range(position, position + n_samples)]
         forest.partial_fit(X, rng.integers(n_classes, size=n_samples), ids=ids)
     else:
@@ -49,7 +49,7 @@ def learn_batch(kind, forest, position):
 
 
 def digest(forest):
-    """Of all that the forest is."""
+    """Digest of the whole forest: state, classes, ids."""
     sha256 = hashlib.sha256()
     for name, array in sorted(forest._forest.get_state().items()):
         sha256.update(f"{name} {array.dtype} {array.shape}".encode() + array.tobytes())
@@ -59,9 +59,9 @@ def digest(forest):
 
 
 def learn_stream(kind, folder, end, tell):
-    """One life of the learner: go on where the newest checkpoint is, up to a position.
+    """One life of the learner: resume from the newest checkpoint, up to a position.
 
-    After each step it tells the position of the newest checkpoint it knows to be safe.
+    After each step it reports the position of the newest checkpoint that is surely written.
     """
     checkpointer = Checkpointer(folder, every_samples=20, keep=1)
     checkpoint = checkpointer.open()
@@ -82,7 +82,7 @@ def learn_stream(kind, folder, end, tell):
 
 @dataclass
 class Report:
-    """What became of a learner that was killed many times."""
+    """Counts and checkpoints of a learner that was killed many times."""
 
     n_kills: int = 0
     n_in_a_write: int = 0  # kills that left a temporary file
@@ -93,7 +93,7 @@ class Report:
 
 
 class Life:
-    """A child process that learns, and whoever watches it."""
+    """A child process that learns, and the pipe through which it reports."""
 
     def __init__(self, kind, folder, end):
         assert len(os.listdir("/proc/self/task")) == 1, "a child would miss the other threads"
@@ -101,7 +101,7 @@ class Life:
         self.pid = os.fork()
         if self.pid == 0:
             status = 1
-            os.close(self.pipe)  # if nobody listens any more, it ends
+            os.close(self.pipe)  # writing fails once the parent has ended
             try:
                 learn_stream(kind, folder, end, lambda safe: os.write(write_end, EVENT.pack(safe)))
                 status = 0
@@ -113,14 +113,14 @@ class Life:
         self.safe = 0
 
     def next_event(self):
-        """Wait for one; False if the life is over."""
+        """Wait for an event; False if the life is over."""
         data = os.read(self.pipe, EVENT.size)
         if data:
             (self.safe,) = EVENT.unpack(data)
         return bool(data)
 
     def kill(self):
-        os.kill(self.pid, signal.SIGKILL)  # it is there until it is waited for
+        os.kill(self.pid, signal.SIGKILL)  # the process exists until it is waited for
         while self.next_event():
             pass
         assert self.wait() == -signal.SIGKILL, "the learner ended by itself"
@@ -132,7 +132,7 @@ class Life:
 
 
 def step_of(n_events):
-    """What a life does after so many events: 0 opens, 1 learns, 2 updates."""
+    """The step of a life after `n_events` events: 0 opens, 1 learns, 2 updates."""
     return 0 if n_events == 0 else 2 - n_events % 2
 
 
@@ -141,12 +141,12 @@ def temporary_files(folder):
 
 
 def kill_many_times(kind, folder, n_kills, seed):
-    """Kill the learner in random moments; in the end let it learn a little more in peace."""
+    """Kill the learner at random moments; at the end let it learn a little more undisturbed."""
     rng = np.random.default_rng(seed)
     report = Report(n_kills=n_kills)
     start = time.monotonic()
-    # How long steps took: from fork to open, and by turns learning and updating. How long the
-    # last step is left alone is drawn from them.
+    # Seconds of steps: from fork to open, and in turn learning and updating. The delay of a kill
+    # within the last step is drawn from them.
     durations = [[0.01], [0.01], [0.01]]
     before, position = set(), 0
     for _ in range(n_kills):
@@ -157,7 +157,7 @@ def kill_many_times(kind, folder, n_kills, seed):
             assert life.next_event(), "the learner ended by itself"
             durations[step_of(i)].append(time.monotonic() - start_of_step)
         duration = rng.choice(durations[step_of(n_events)][-50:])
-        if rng.random() < 0.3:  # to meet the short time of a write more often
+        if rng.random() < 0.3:  # to hit the short time of a write more often
             deadline = time.monotonic() + 30
             while temporary_files(folder) <= before:
                 assert time.monotonic() < deadline, "the learner does not save"
@@ -185,6 +185,6 @@ def kill_many_times(kind, folder, n_kills, seed):
 
 
 if __name__ == "__main__":
-    warnings.simplefilter("error")  # a checkpoint that is skipped would be a defect
+    warnings.simplefilter("error")  # a skipped checkpoint is a defect
     kind, folder, n_kills, seed = sys.argv[1:]
     print(json.dumps(asdict(kill_many_times(kind, Path(folder), int(n_kills), int(seed)))))

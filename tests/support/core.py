@@ -1,4 +1,4 @@
-"""Core forests for tests: built with short names, summarised without a loop over the trees."""
+"""Core forests for tests: built with default options, summarised by vectorised statistics."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def _built(kind, n_trees, n_features, options):
 
 
 def learn(forest, X, y, n_classes=None, n_threads=2):
-    """Learn rows of any type as the core wants them."""
+    """Learn rows and targets of any type, converted to the types of the core."""
     X = np.ascontiguousarray(X, dtype=np.float32)
     if isinstance(forest, _core.GaussianForest):
         forest.learn(X, np.ascontiguousarray(y, dtype=np.float64), n_threads)
@@ -47,12 +47,12 @@ def learn(forest, X, y, n_classes=None, n_threads=2):
 
 
 def forget(forest, serials, n_threads=1):
-    """Forget in one call the points that came then."""
+    """Forget the points with these serials in one call."""
     forest.forget(np.asarray(serials, dtype=np.int64), n_threads)
 
 
 def wide(X, n_features=130):
-    """With constant features beside: the same trees, but sampled from bounds, not from the box."""
+    """Rows with constant features added: equal trees, but sampled from bounds, not from the box."""
     return np.hstack([X, np.full((len(X), n_features - X.shape[1]), 0.5)])
 
 
@@ -67,7 +67,7 @@ class TreeStatistics:
     n_leaves: np.ndarray
     mean_depth: np.ndarray  # over the points
     mean_time: np.ndarray  # over the cuts; -1 if there are none
-    shape: np.ndarray  # equal where the same points are cut apart in the same dimensions
+    shape: np.ndarray  # equal if equal sets of points are cut in equal dimensions
 
 
 def tree_statistics(forest, point_ids=None):
@@ -77,7 +77,7 @@ def tree_statistics(forest, point_ids=None):
 
 
 def trees_of(forest):
-    """What a core forest's state has of each tree, by name."""
+    """The arrays of each tree in the state of a core forest, by name."""
     state = forest.get_state()
     rng = state["trees.rng"].reshape(-1, 4)
     trees = [{"rng": words} for words in rng]
@@ -90,7 +90,7 @@ def trees_of(forest):
 
 
 def statistics_of(trees, point_ids=None):
-    """Summaries of trees, as in a forest's state, that hold as many points each."""
+    """Summaries of trees, given as arrays of a state, that hold equally many points."""
     n_points = len(trees[0]["next_point"])
     point_ids = np.arange(n_points) if point_ids is None else np.asarray(point_ids)
     sizes = np.array([len(tree["left"]) for tree in trees])
@@ -104,7 +104,7 @@ def statistics_of(trees, point_ids=None):
     root = offsets
     n_at_leaf = np.where(is_leaf, joined["right"], 0)
 
-    # Level by level down, to get depths and an order with parents first.
+    # Downwards by level: depths, and an order with parents first.
     depth = np.zeros(len(tree_of), dtype=np.int64)
     levels, nodes = [], root
     while len(nodes):
@@ -114,7 +114,7 @@ def statistics_of(trees, point_ids=None):
         base = offsets[tree_of[inner]]
         nodes = np.concatenate([base + joined["left"][inner], base + joined["right"][inner]])
 
-    # Up again, with the set of points below each node as bits.
+    # Upwards: the set of points below each node, as bits.
     bits = np.zeros(len(tree_of), dtype=np.int64)
     if n_points <= 62:
         next_point = np.stack([tree["next_point"] for tree in trees])
@@ -151,11 +151,11 @@ def statistics_of(trees, point_ids=None):
 
 
 def check_same_trees(first, second, X):
-    """Two sets of as many trees on the points X have one law, as far as the statistics tell it."""
+    """Check that two equally large sets of trees on the points X have equal distributions."""
     check_same_distribution("root split time", first.root_time, second.root_time)
     check_same_frequencies("root dimension", first.root_dimension, second.root_dimension)
     for d in np.flatnonzero(np.ptp(X, axis=0)):
-        # The location within a dimension, 0 where another was cut.
+        # The location within this dimension; 0 if another dimension was cut.
         a, b = (
             np.where(s.root_dimension == d, s.root_location - X[:, d].min() + 1, 0.0)
             for s in (first, second)

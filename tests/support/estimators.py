@@ -1,4 +1,4 @@
-"""The kinds of estimator, for tests of what is true of all of them."""
+"""The kinds of estimator, for tests of what holds for each of them."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from onlineforest import MondrianForestClassifier, MondrianForestRegressor
 
 @dataclass(frozen=True)
 class Kind:
-    """An estimator, all it predicts for rows as one array, and the same for one row."""
+    """An estimator, its predictions for rows as one array, and those for one row."""
 
     estimator: Callable[..., Any]
     predict: Callable[[Any, np.ndarray], np.ndarray]
     predict_one: Callable[[Any, np.ndarray], np.ndarray]
-    unlearned: dict[str, Any]  # parameters with which nothing is learned about the data as a whole
+    unlearned: dict[str, Any]  # parameters: nothing is learned about the data as a whole
 
 
 def _moments(forest, X):

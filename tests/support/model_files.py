@@ -1,4 +1,4 @@
-"""Model files for tests: read, changed and written again, with a digest that is right."""
+"""Model files for tests: read, changed and written again with a valid digest."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 
 from onlineforest._files import container as _container
 
-DIGEST = slice(35, 99)  # where the digest stands, in every format
+DIGEST = slice(35, 99)  # the position of the digest in every format
 
 
 def saved(forest):
@@ -22,7 +22,7 @@ def saved(forest):
 
 
 def signed(data):
-    """The bytes with the digest they should have."""
+    """The bytes with a valid digest."""
     data = bytearray(data)
     data[DIGEST] = b"0" * 64
     data[DIGEST] = hashlib.sha256(data).hexdigest().encode()
@@ -30,7 +30,7 @@ def signed(data):
 
 
 def with_header(data, header):
-    """The arrays of a file behind another header."""
+    """The arrays of a file after another header."""
     n = struct.unpack("<Q", data[:8])[0]
     header += b" " * (-len(header) % 8)
     return signed(struct.pack("<Q", len(header)) + header + data[8 + n :])
@@ -41,7 +41,7 @@ def header_of(data):
 
 
 def changed(data, metadata=None, arrays=None):
-    """The file with other metadata (JSON values; None takes one away) or arrays."""
+    """The file with other metadata (JSON values) or arrays; None removes an entry."""
     contents = _container.read(io.BytesIO(data))
     texts, all_arrays = dict(contents.metadata), dict(contents.arrays)
     for key, value in (metadata or {}).items():

@@ -1,4 +1,4 @@
-"""What tests of forests on Ray share."""
+"""Helpers that tests of forests on Ray share."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from onlineforest import MondrianForestClassifier, MondrianForestRegressor
 from onlineforest.ray import RayForest
 
 RAY = pytest.mark.xdist_group("ray")
-SMALL_ACTORS = {"num_cpus": 0.2}  # many of them fit
+SMALL_ACTORS = {"num_cpus": 0.2}  # five per processor
 
 
 def data(n=1200, n_features=4, seed=0):
-    """Rows with a few gaps, labels and values."""
+    """Rows with a few missing values, labels and numbers."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, n_features))
     labels = np.array(["low", "middle", "high"])[(X[:, 0] > 0).astype(int) + (X[:, 1] > 0.7)]

@@ -1,4 +1,4 @@
-"""River's own checks of models, told apart by whether samples lack keys in them."""
+"""River's own checks of models, divided by whether their samples lack keys."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Statistical comparisons whose probability of failing by chance is written down.
+"""Statistical comparisons with a known probability of failing by chance.
 
-Every check below fails by chance with probability at most `P_FAIL` under a fresh seed; the seeds
-are fixed, so a check that passes once passes always. On failure it prints n, what was seen, the
-bound and what was expected.
+Every check fails by chance with probability at most `P_FAIL` under a new seed. The seeds are fixed,
+so a check that passes once passes always. A failure prints n, the statistic, the bound and the
+expected value.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def two_sample_bound(n: int) -> float:
 
 
 def check_distribution(name, sample, cdf):
-    """`sample` is drawn from the continuous law with distribution function `cdf`.
+    """`sample` is drawn from the continuous distribution with distribution function `cdf`.
 
     Finds a difference in the distribution function of twice the bound almost surely.
     """
@@ -45,7 +45,7 @@ def check_distribution(name, sample, cdf):
 
 
 def check_same_distribution(name, first, second):
-    """Both samples, of equal size, are drawn from one law (continuous or not).
+    """Both samples, of equal size, are drawn from one distribution (continuous or not).
 
     Finds a difference in the distribution function of twice the bound almost surely.
     """
@@ -84,10 +84,10 @@ def check_frequencies(name, sample, probabilities):
 
 
 def check_same_frequencies(name, first, second):
-    """Two samples of category keys are drawn from one law (chi-squared test of homogeneity).
+    """Two samples of category keys have one distribution (chi-squared test of homogeneity).
 
-    Categories seen fewer than 20 times are taken together. Two frequencies around p are told
-    apart almost surely when they differ by 14 sqrt(p / n).
+    Categories seen fewer than 20 times are merged. Frequencies around p that differ by
+    14 sqrt(p / n) are found almost surely.
     """
     keys, inverse = np.unique(np.concatenate([first, second]), return_inverse=True)
     table = np.stack(

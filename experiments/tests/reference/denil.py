@@ -1,4 +1,4 @@
-"""Denil's online random forest in plain Python: slow, obvious, and no part of the library.
+"""Denil's online random forest in plain Python: slow, obvious, and not part of the library.
 
 It draws the same random numbers in the same order as `experiments/competitors/denil.py`, so
 trees and predictions must be equal.

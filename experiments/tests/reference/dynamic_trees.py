@@ -146,7 +146,7 @@ class Cloud:
 
     @staticmethod
     def replace(node, other):
-        """Make a node what the other is, in place."""
+        """Copy another node into this one, in place."""
         vars(node).update(vars(other))
 
     def predict_proba(self, X):

@@ -1,4 +1,4 @@
-"""Saffari's online random forest in plain Python: slow, obvious, and no part of the library.
+"""Saffari's online random forest in plain Python: slow, obvious, and not part of the library.
 
 It draws the same random numbers in the same order as `experiments/competitors/saffari.py`, so
 trees and predictions must be equal.
@@ -44,7 +44,7 @@ class Node:
     """Split while it has children, else a leaf."""
 
     def __init__(self, counts, depth):
-        self.counts = counts  # what predictions are made of
+        self.counts = counts  # of the points that predict
         self.depth = depth
         self.children = None
         self.dimension = self.location = None

@@ -1,4 +1,4 @@
-"""Parts that hold some of a forest's trees each: together they are the whole, to the last bit."""
+"""Shards hold some of a forest's trees each: together they equal the forest to the last bit."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from support.core import core_forest, gaussian_forest
 N_CLASSES = 4
 LEVELS = np.array([0.05, 0.5, 0.9])
 
-# How many trees each part holds.
+# Number of trees of each shard.
 SIZES = [
     (1,),
     (3,),
@@ -36,7 +36,7 @@ each_kind = pytest.mark.parametrize("kind", ["label", "gaussian"])
 
 
 def data(kind, n, seed, missing=0.1):
-    """Rows, some of whose values are missing, and what is to be learned about them."""
+    """Rows with missing values, and their targets."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, 4)).astype(np.float32)
     y = np.digitize(X[:, 0] + 0.3 * rng.normal(size=n), [-1.0, 0.0, 1.0]).astype(np.int32)
@@ -46,14 +46,14 @@ def data(kind, n, seed, missing=0.1):
 
 
 def learned(kind):
-    """What makes a forest learn all that it can about the data as a whole."""
+    """Options with which a forest learns all it can about the data as a whole."""
     if kind == "label":
         return {"weights": "learned", "leaf_discount": None}
     return {"weights": "learned", "discount": None, "noise": None}
 
 
 class Parts:
-    """A forest, and the same in parts."""
+    """A forest, and the same forest in shards."""
 
     def __init__(self, kind, sizes, **options):
         build = core_forest if kind == "label" else gaussian_forest
@@ -68,7 +68,7 @@ class Parts:
         self.n_calibrated = 0
 
     def change(self, name, *arguments, **options):
-        """Call a method that learns or forgets; what comes back is the same of all."""
+        """Call a method that learns or forgets; all return the same."""
         result = getattr(self.whole, name)(*arguments, **options)
         for part in self.parts:
             of_part = getattr(part, name)(*arguments, **options)
@@ -101,7 +101,7 @@ class Parts:
         return _core.add_terms(self.n_trees, parts), sum(n for _, n in terms)
 
     def check(self, n=90, n_threads=1):
-        """Whatever is asked of a part, after all were, is what the whole says."""
+        """Check that one shard, given the terms of all, answers as the whole forest does."""
         X, y = data(self.kind, n, seed=99)
         for name in ("predict", "novelty"):
             expected, sums = getattr(self.whole, name)(X), self.sums(name, X, n_threads)
@@ -122,7 +122,7 @@ def check_same(expected, answer):
 
 
 def joined(laws):
-    """The laws of parts, row by row in the order of the parts."""
+    """The mixtures of shards, row by row in the order of the shards."""
     counts = [np.diff(each["ends"], prepend=np.uint64(0)).astype(np.int64) for each in laws]
     rows = np.concatenate([np.repeat(np.arange(len(n)), n) for n in counts])
     order = np.argsort(rows, kind="stable")
@@ -144,9 +144,12 @@ def joined_states(states):
     }
 
 
+@pytest.mark.heavy_under_sanitizers(
+    reason="learns 60 forests; smaller tests of this file take the same paths"
+)
 @pytest.mark.parametrize("sizes", SIZES, ids=str)
 @each_kind
-def test_parts_predict_together_as_the_whole(kind, sizes):
+def test_shards_together_predict_as_the_whole_forest(kind, sizes):
     parts = Parts(kind, sizes)
     for seed, n in enumerate([1, 40, 200, 60]):
         parts.learn(*data(kind, n, seed))
@@ -160,8 +163,8 @@ def test_parts_predict_together_as_the_whole(kind, sizes):
 
 
 @each_kind
-def test_parts_learn_the_same_about_the_data_as_a_whole(kind):
-    """Weights and tuning come from trials, which know nothing of parts."""
+def test_shards_learn_the_same_weights_and_options(kind):
+    """Weights and options come from trials, which do not depend on shards."""
     parts = Parts(kind, (1, 4, 2), **learned(kind))
     for seed in range(3):
         parts.learn(*data(kind, 250, seed))
@@ -170,8 +173,8 @@ def test_parts_learn_the_same_about_the_data_as_a_whole(kind):
 
 
 @each_kind
-def test_the_order_of_additions_matters_here(kind):
-    """Else all that is equal in this file would say little."""
+def test_another_order_of_additions_changes_the_sums(kind):
+    """Otherwise the equalities in this file would prove little."""
     parts = Parts(kind, (1, 5, 4))
     parts.learn(*data(kind, 300, 0))
     X, _ = data(kind, 90, 99)
@@ -190,8 +193,9 @@ def test_threads_do_not_matter(kind, n_threads):
     parts.check(n=300, n_threads=n_threads)
 
 
+@pytest.mark.heavy_under_sanitizers(reason="predicts thousands of completions")
 @each_kind
-def test_many_rows_that_are_completed_in_pieces(kind):
+def test_shards_agree_on_many_rows_with_missing_values(kind):
     parts = Parts(kind, (2, 1))
     parts.learn(*data(kind, 60, 0))
     parts.check(n=2100)
@@ -204,10 +208,11 @@ HISTORIES = {
 }
 
 
+@pytest.mark.heavy_under_sanitizers(reason="learns 48 forests one by one")
 @pytest.mark.parametrize("keep", HISTORIES.values(), ids=HISTORIES.keys())
 @pytest.mark.parametrize("one_by_one", [False, True], ids=["sets", "one_by_one"])
 @each_kind
-def test_points_that_have_to_go(kind, one_by_one, keep):
+def test_shards_agree_with_windows_and_reservoirs(kind, one_by_one, keep):
     parts = Parts(kind, (1, 3, 5), **keep)
     for seed in range(4):
         parts.learn(*data(kind, 70, seed), one_by_one=one_by_one)
@@ -216,14 +221,14 @@ def test_points_that_have_to_go(kind, one_by_one, keep):
 
 
 @each_kind
-def test_forgetting(kind):
+def test_shards_agree_after_forgetting(kind):
     parts = Parts(kind, (4, 1, 4))
     first, second = data(kind, 200, 0), data(kind, 100, 1)
     parts.learn(*first)
     parts.learn(*second)
     parts.change("forget", np.arange(3, 60, 2))
     parts.check()
-    few = slice(150, 170)  # of some of them values are missing
+    few = slice(150, 170)  # some of them have missing values
     assert len(parts.change("forget_rows", first[0][few], first[1][few])) == 0
     assert parts.whole.n_points == 300 - 29 - 20
     parts.check()
@@ -241,7 +246,7 @@ def test_forgetting(kind):
 
 
 @each_kind
-def test_a_part_from_a_state_learns_on(kind):
+def test_a_shard_restored_from_a_state_learns_on(kind):
     parts = Parts(kind, (4, 1, 4), window=250)
     parts.learn(*data(kind, 200, 0))
     for i, ((begin, _), part) in enumerate(zip(parts.held, parts.parts)):
@@ -257,7 +262,7 @@ def test_a_part_from_a_state_learns_on(kind):
 
 
 @each_kind
-def test_no_rows(kind):
+def test_shards_agree_on_no_rows(kind):
     parts = Parts(kind, (1, 3, 5))
     parts.learn(*data(kind, 90, 0))
     parts.check(n=0)
@@ -265,7 +270,7 @@ def test_no_rows(kind):
     parts.check()
 
 
-def test_nothing_learned():
+def test_shards_without_samples():
     parts = Parts("label", (1, 3, 5))
     parts.check()
     X, _ = data("gaussian", 5, 0)
@@ -277,14 +282,14 @@ def test_nothing_learned():
 
 @pytest.mark.parametrize("held", [(0, 0), (3, 3), (3, 2), (5, 11), (10, 11), (0, 11)], ids=str)
 @each_kind
-def test_trees_that_make_no_part(kind, held):
+def test_a_shard_must_hold_trees_of_its_forest(kind, held):
     build = core_forest if kind == "label" else gaussian_forest
     with pytest.raises(ValueError, match="at least one tree, and none beyond those of the whole"):
         build(10, 4, held=held)
 
 
 @each_kind
-def test_states_that_make_no_part(kind):
+def test_a_state_with_trees_beyond_the_forest_is_refused(kind):
     parts = Parts(kind, (4, 6))
     parts.learn(*data(kind, 30, 0))
     part = parts.parts[1]
@@ -296,7 +301,7 @@ def test_states_that_make_no_part(kind):
             type(part).from_state(part.get_state(), n_trees=10, first_tree=first_tree)
 
 
-def test_terms_that_do_not_add_up():
+def test_terms_must_cover_each_tree_once_and_in_order():
     parts = Parts("label", (4, 1, 5))
     parts.learn(*data("label", 90, 0))
     X, _ = data("label", 20, 1)
@@ -334,7 +339,7 @@ def test_terms_that_do_not_add_up():
 
 
 @each_kind
-def test_sums_of_other_rows(kind):
+def test_sums_of_other_rows_are_refused(kind):
     parts = Parts(kind, (4, 1, 4))
     parts.learn(*data(kind, 90, 0))
     X, _ = data(kind, 30, 1)
@@ -350,7 +355,7 @@ def test_sums_of_other_rows(kind):
             finish(np.ascontiguousarray(X[:, :3]), sums, n_grown)
 
 
-def test_laws_of_other_rows():
+def test_mixtures_of_other_rows_are_refused():
     parts = Parts("gaussian", (4, 1, 4))
     parts.learn(*data("gaussian", 90, 0))
     X, y = data("gaussian", 30, 1)
@@ -377,7 +382,7 @@ def test_laws_of_other_rows():
         check("the laws are no mixtures of normals", **{name: np.full_like(laws[name], bad)})
 
 
-def test_left_out_that_makes_no_calibration():
+def test_left_out_predictions_without_a_calibration_are_refused():
     parts = Parts("gaussian", (4, 5))
     X, y = data("gaussian", 300, 0)
     for part in parts.parts:

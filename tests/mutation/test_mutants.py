@@ -1,0 +1,78 @@
+"""The list of mutants fits the sources, and mutants are chosen as the help says. Builds nothing."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from mutation.run import MUTANTS, SOUND
+from mutation.workshop import LEAST, ROOT, Mutant, choose, problems_of
+
+ROOMS = {path.name for path in (ROOT / "src/core").iterdir() if path.is_dir()} | {"bindings"}
+
+
+def test_every_text_to_replace_occurs_exactly_once_in_its_file():
+    assert problems_of(MUTANTS) == []
+    assert (ROOT / SOUND[0]).is_file()
+
+
+def test_every_mutant_belongs_to_a_room():
+    assert {mutant.room for mutant in MUTANTS} <= ROOMS
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        ({"old": "no such text"}, "occurs 0 times"),
+        ({"old": "\n"}, r"occurs \d+ times"),
+        ({"file": "src/core/tree/none.hpp"}, "does not exist"),
+        ({"tests": "tests/none.py"}, "does not exist"),
+        ({"new": MUTANTS[0].old}, "are equal"),
+        ({"name": MUTANTS[1].name}, "two mutants have this name"),
+    ],
+    ids=["absent text", "frequent text", "no file", "no tests", "no change", "name twice"],
+)
+def test_a_mutant_that_fits_nothing_is_a_problem(change, problem):
+    mutants = [replace(MUTANTS[0], **change), *MUTANTS[1:]]
+    (found,) = problems_of(mutants)
+    assert re.search(problem, found)
+
+
+def mutants_of(**n_mutants):
+    """As many mutants of each room as said, the first of each room no variant."""
+    return [
+        Mutant(f"{room} {i}", str(Path("src/core", room, "x.hpp")), "a", "b", "", is_variant=i > 0)
+        for room, n in n_mutants.items()
+        for i in range(n)
+    ]
+
+
+def names(mutants):
+    return [mutant.name for mutant in mutants]
+
+
+def test_all_mutants_of_changed_rooms_are_chosen():
+    mutants = mutants_of(tree=5, labels=2, numbers=1)
+    assert names(choose(mutants, {"tree"}, 3)) == [f"tree {i}" for i in range(5)]
+    assert choose(mutants, {"base"}, 0) == []
+
+
+def test_further_mutants_are_taken_from_the_rooms_in_turn():
+    mutants = mutants_of(tree=5, labels=2, numbers=1)
+    assert names(choose(mutants, (), 5)) == [
+        "tree 0",
+        "labels 0",
+        "numbers 0",
+        "tree 1",
+        "labels 1",
+    ]
+    assert names(choose(mutants, {"labels"}, 4)) == ["labels 0", "labels 1", "tree 0", "numbers 0"]
+    assert len(choose(mutants, (), 100)) == 8
+
+
+def test_the_default_choice_reaches_every_room_that_has_mutants():
+    assert {m.room for m in choose(MUTANTS, (), LEAST)} == {m.room for m in MUTANTS}
+    assert len(choose(MUTANTS, (), LEAST)) == LEAST
