@@ -1,4 +1,4 @@
-// NumPy arrays in and out: spans over what comes in (no copy), arrays that own a vector going out (no copy).
+// NumPy arrays in and out without copies: spans over arrays that come in, arrays that own a vector going out.
 #pragma once
 
 #include <nanobind/nanobind.h>

@@ -10,12 +10,12 @@ namespace onlineforest::bindings {
 
 namespace {
 
-// Between two arrays, each of which takes a second at most.
+// Called between two arrays; each takes a second at most.
 void heed_signals() {
   if (PyErr_CheckSignals() != 0) throw nb::python_error();
 }
 
-// Gives the arrays of a dictionary by name.
+// Reads arrays from a dictionary by name.
 class DictSource {
  public:
   explicit DictSource(const nb::dict& dict) : dict_(dict) {}
@@ -27,7 +27,7 @@ class DictSource {
     if (!dict_.contains(name.c_str()) || !nb::try_cast(dict_[name.c_str()], array, /*convert=*/false)) {
       throw std::invalid_argument("not the state of a forest: '" + name + "' is missing or of another type");
     }
-    return span_of(array);  // the dictionary keeps it
+    return span_of(array);  // the dictionary keeps the array alive
   }
 
  private:

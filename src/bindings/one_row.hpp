@@ -1,5 +1,5 @@
-// One row as the core wants it, from anything with a buffer of numbers. Rounded and checked here, because one row is
-// done before NumPy would have looked at it.
+// One row as the core wants it, from any object with a buffer of numbers. Rounds and checks it here, because that is
+// faster than NumPy for one row.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -15,11 +15,11 @@ namespace onlineforest::bindings {
 
 namespace nb = nanobind;
 
-// A view of another object's memory, of whatever layout.
+// A view of another object's buffer, of any layout.
 class Buffer {
  public:
   explicit Buffer(nb::handle object) {
-    if (PyBytes_Check(object.ptr()) || PyByteArray_Check(object.ptr())) return;  // text rather than numbers
+    if (PyBytes_Check(object.ptr()) || PyByteArray_Check(object.ptr())) return;  // bytes are text, not numbers
     is_there_ = PyObject_GetBuffer(object.ptr(), &view_, PyBUF_STRIDED_RO | PyBUF_FORMAT) == 0;
     if (!is_there_) PyErr_Clear();
   }
@@ -38,7 +38,7 @@ class Buffer {
   std::size_t size() const { return static_cast<std::size_t>(view_.shape[0]); }
 
   template <class T>
-  T at(std::size_t i) const {  // perhaps not aligned
+  T at(std::size_t i) const {  // may be unaligned
     T value;
     std::memcpy(&value, static_cast<const char*>(view_.buf) + static_cast<Py_ssize_t>(i) * view_.strides[0], sizeof(T));
     return value;
@@ -66,7 +66,7 @@ std::vector<float> rounded_row(const Buffer& x, std::size_t n_features) {
   return row;
 }
 
-// Raises a TypeError for what it does not understand: for the caller to convert.
+// Raises a TypeError for other objects; the caller then converts them.
 inline std::vector<float> one_row(nb::handle object, std::size_t n_features) {
   const Buffer x(object);
   switch (x.code()) {

@@ -20,7 +20,7 @@ class LabelImpurity {
         counts_(static_cast<std::size_t>(n_classes), 0),
         left_(static_cast<std::size_t>(n_classes), 0) {}
 
-  // Looks at a set of points; returns its impurity.
+  // Starts with a set of points; returns its impurity.
   double start(std::span<const Slot> slots) {
     squares_ = 0;
     n_ = static_cast<double>(slots.size());
@@ -28,12 +28,12 @@ class LabelImpurity {
     return n_ - static_cast<double>(squares_) / n_;
   }
 
-  // Call before the next set, with the same points.
+  // Ends a set. Call it with the points of start().
   void finish(std::span<const Slot> slots) {
     for (const Slot slot : slots) counts_[label(slot)] = 0;
   }
 
-  // How much less the impurity of two parts is than that of the whole; neither is empty.
+  // The decrease of impurity by a cut. Neither side is empty.
   template <class IsLeft>
   double gain(std::span<const Slot> slots, IsLeft is_left) {
     std::int64_t n = 0, squares = 0, products = 0;

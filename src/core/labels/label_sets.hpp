@@ -1,8 +1,8 @@
 // One set of class codes per node. Knows nothing of trees or counts.
 //
-// Up to 64 classes a set is one machine word. Beyond, it is a sorted list: a single label in place, more in an
-// arena block, so that memory follows the labels that are there (most sets of a tree are small) and not the
-// number of classes there might be.
+// With up to 64 classes a set is one machine word. With more it is a sorted list: a single label in place, several in
+// an arena block. So memory grows with the labels that occur (most sets of a tree are small), not with the number of
+// classes.
 #pragma once
 
 #include <algorithm>
@@ -28,7 +28,7 @@ class LabelSets {
     return copy;
   }
 
-  // Makes labels below `n_classes` storable; call before the first of them is inserted.
+  // Makes room for labels below `n_classes`. Call it before inserting them.
   void reserve_classes(std::int32_t n_classes) {
     if (n_classes > 64 && !wide_) widen();
   }
@@ -43,7 +43,7 @@ class LabelSets {
     return wide_ ? set(j).list.size : static_cast<std::uint32_t>(std::popcount(set(j).mask));
   }
 
-  // How many labels of the set are smaller; the place of `label` in the order of for_each.
+  // Number of labels in the set that are smaller: the position of `label` in for_each.
   std::uint32_t rank(NodeIndex j, Label label) const {
     if (!wide_) return static_cast<std::uint32_t>(std::popcount(set(j).mask & (bit(label) - 1)));
     const auto labels = list(j);
@@ -78,7 +78,7 @@ class LabelSets {
     ++entry.size;
   }
 
-  // Takes a label out of a set that holds it.
+  // Removes a label that the set holds.
   void erase(NodeIndex j, Label label) {
     if (!wide_) {
       set(j).mask &= ~bit(label);
@@ -101,18 +101,18 @@ class LabelSets {
     set(j) = empty_set();
   }
 
-  // Gives a set to a node whose set is empty.
+  // Moves a set to a node whose set is empty.
   void move(NodeIndex from, NodeIndex to) {
     set(to) = set(from);
     set(from) = empty_set();
   }
 
-  // Takes the last nodes away, whose sets are empty.
+  // Removes the last nodes; their sets are empty.
   void truncate(std::size_t n_nodes) { sets_.resize(n_nodes, empty_set()); }
 
   std::size_t nbytes() const { return sets_.capacity() * sizeof(Set) + arena_.nbytes(); }
 
-  // The set of j becomes the union of those of a and b.
+  // Sets the set of j to the union of the sets of a and b.
   void assign_union(NodeIndex j, NodeIndex a, NodeIndex b) {
     if (!wide_) {
       set(j).mask = set(a).mask | set(b).mask;
@@ -131,7 +131,7 @@ class LabelSets {
     }
   }
 
-  // f(label) for each label of the set, in increasing order.
+  // Calls f(label) for each label of the set in increasing order.
   template <class F>
   void for_each(NodeIndex j, F f) const {
     if (!wide_) {
@@ -141,7 +141,7 @@ class LabelSets {
     }
   }
 
-  // f(label) for each label that both sets hold, in increasing order.
+  // Calls f(label) for each label in both sets in increasing order.
   template <class F>
   void for_each_common(NodeIndex a, NodeIndex b, F f) const {
     if (!wide_) {
@@ -157,7 +157,7 @@ class LabelSets {
     }
   }
 
-  // f(label) for each label of the set of j that the set of `other` lacks, in increasing order.
+  // Calls f(label) for each label in the set of j but not in that of `other`, in increasing order.
   template <class F>
   void for_each_only_in(NodeIndex j, NodeIndex other, F f) const {
     if (!wide_) {
@@ -186,7 +186,7 @@ class LabelSets {
   };
   union Set {
     std::uint64_t mask;  // up to 64 classes
-    List list;           // beyond (wide_)
+    List list;           // more than 64 (wide_)
   };
 
   Set empty_set() const {
@@ -215,7 +215,7 @@ class LabelSets {
     return {entry.size > 1 ? arena_.data(entry.data) : &entry.data, entry.size};
   }
 
-  // All or nothing, should memory run out.
+  // If memory runs out, nothing has changed.
   void widen() {
     LabelSets wide;
     wide.wide_ = true;

@@ -1,9 +1,9 @@
-// What a classification tree keeps about labels, and when a block may pause. Knows nothing of boxes, cuts or times.
+// The labels that a classification tree keeps at its nodes, and when a block may pause. Knows no boxes, cuts or times.
 //
 // Interpolated Kneser-Ney smoothing (the paper's appendix A) sets tab_jk = min(c_jk, 1), and c_jk of an internal
-// node counts the children that hold label k. So an internal node needs only the set of the labels below it, and
-// only leaves have counts: a leaf of one label its number of points, a mixed leaf a block of counts, in the order
-// of its set.
+// node counts the children that hold label k. So an internal node needs only the set of the labels below it, and only
+// leaves need counts: a leaf with one label its number of points, a mixed leaf a block of counts in the order of its
+// set.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@
 namespace onlineforest {
 
 struct LabelPrior {
-  double leaf_discount = 0.0;  // the least d_j of a leaf
+  double leaf_discount = 0.0;  // lower bound on d_j of a leaf
 
   bool operator==(const LabelPrior&) const = default;
 };
@@ -35,14 +35,14 @@ class LabelTarget : public PausingRule<LabelTarget> {
 
   explicit LabelTarget(std::int32_t min_samples_split) : PausingRule(min_samples_split) {}
 
-  // A target without nodes, with the same rule and the same room for classes.
+  // A target without nodes, with the same pausing rule and the same number of classes.
   LabelTarget empty_copy() const {
     LabelTarget copy(min_samples_split());
     copy.sets_ = sets_.empty_copy();
     return copy;
   }
 
-  // What is kept depends on neither.
+  // Label sets and counts depend on neither the measure nor the split times.
   void set_measure(const MeasureWith<LabelPrior>&) {}
   void set_time(NodeIndex, double) {}
 
@@ -56,12 +56,12 @@ class LabelTarget : public PausingRule<LabelTarget> {
     return sets_.size(leaf) == 1 && sets_.contains(leaf, label);
   }
 
-  // Adds points to a leaf that holds `n_points` (0: a new one), one of which is given.
+  // Adds points to a leaf that holds `n_points`, 0 for a new leaf.
   void add_to_leaf(NodeIndex leaf, std::int32_t n_points, Slot, const Points& points, Slots slots) {
     for (const Slot slot : slots) add_one(leaf, n_points++, points.value(slot));
   }
 
-  // Takes a point out of a leaf; the slots that others() returns stay, at least one.
+  // Removes a point from a leaf that keeps at least one other.
   template <class Others>
   void remove_from_leaf(NodeIndex leaf, const Points&, Label label, std::int32_t, Others) {
     const BlockArena::Offset old = counts(leaf);
@@ -77,13 +77,13 @@ class LabelTarget : public PausingRule<LabelTarget> {
     sets_.erase(leaf, label);
   }
 
-  // How many values are kept of a node.
+  // Number of distinct labels at a node.
   std::size_t size(NodeIndex j) const { return sets_.size(j); }
 
-  // Whether a leaf holds different values.
+  // Whether a leaf holds different labels.
   bool is_mixed(NodeIndex leaf) const { return sets_.size(leaf) > 1; }
 
-  // Takes the last nodes away, which hold nothing.
+  // Removes the last nodes; they hold nothing.
   void truncate(std::size_t n_nodes) {
     sets_.truncate(n_nodes);
     if (counts_.size() > n_nodes) counts_.resize(n_nodes);
@@ -94,7 +94,7 @@ class LabelTarget : public PausingRule<LabelTarget> {
     for (const Slot slot : slots) absorb_one(j, points.value(slot));
   }
 
-  // Adds one label to an internal node; false if it was there before.
+  // Adds one label to an internal node. Returns false if the node held it already.
   bool absorb_one(NodeIndex j, Label label) {
     if (sets_.contains(j, label)) return false;
     sets_.insert(j, label);
@@ -104,7 +104,7 @@ class LabelTarget : public PausingRule<LabelTarget> {
   // Sets an internal node from its children.
   void combine(NodeIndex j, NodeIndex left, NodeIndex right) { sets_.assign_union(j, left, right); }
 
-  // Sets an internal node from its children, one of which has lost a point of this label; false if it still holds the
+  // Updates an internal node after a child lost a point with this label. Returns false if the node still holds the
   // label.
   bool remove_one(NodeIndex j, NodeIndex left, NodeIndex right, Label label) {
     if (sets_.contains(left, label) || sets_.contains(right, label)) return false;
@@ -112,14 +112,14 @@ class LabelTarget : public PausingRule<LabelTarget> {
     return true;
   }
 
-  // Forgets what a leaf holds.
+  // Empties a leaf.
   void clear(NodeIndex leaf) {
     if (counts(leaf) != kNoCounts) arena_.release(counts(leaf), sets_.size(leaf));
     set_counts(leaf, kNoCounts);
     sets_.clear(leaf);
   }
 
-  // Gives what a node holds to another, which holds nothing.
+  // Moves the contents of a node to an empty one.
   void move(NodeIndex from, NodeIndex to) {
     sets_.move(from, to);
     set_counts(to, counts(from));
@@ -130,7 +130,7 @@ class LabelTarget : public PausingRule<LabelTarget> {
 
   const LabelSets& sets() const { return sets_; }
 
-  // f(label, count) for each label of a leaf of `n_points`, in increasing order.
+  // Calls f(label, count) for each label of a leaf with `n_points`, in increasing order.
   template <class F>
   void for_each_count(NodeIndex leaf, std::int32_t n_points, F f) const {
     if (counts(leaf) == kNoCounts) {
@@ -153,7 +153,7 @@ class LabelTarget : public PausingRule<LabelTarget> {
     const std::uint32_t position = sets_.rank(leaf, label);
     if (old != kNoCounts) {
       set_counts(leaf, arena_.insert(old, sets_.size(leaf), position, 1));
-    } else if (n_points > 0) {  // turns mixed
+    } else if (n_points > 0) {  // the leaf becomes mixed
       const BlockArena::Offset fresh = arena_.allocate(2);
       arena_.data(fresh)[position] = 1;
       arena_.data(fresh)[1 - position] = static_cast<std::uint32_t>(n_points);
@@ -177,7 +177,7 @@ class LabelTarget : public PausingRule<LabelTarget> {
   }
 
   LabelSets sets_;
-  std::vector<BlockArena::Offset> counts_;  // kNoCounts but for mixed leaves, and for nodes beyond the last of those
+  std::vector<BlockArena::Offset> counts_;  // per node up to the last mixed leaf; kNoCounts unless mixed
   BlockArena arena_;
 };
 

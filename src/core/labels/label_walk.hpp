@@ -14,14 +14,14 @@
 
 namespace onlineforest {
 
-// d_j = exp(-gamma Delta_j): how much of a node's distribution is its parent's.
+// d_j = exp(-gamma Delta_j): the weight of the parent's distribution in that of a node.
 inline double discount_of(double discount_rate, double duration) {
   return discount_rate > 0.0 ? std::exp(-discount_rate * duration) : 1.0;
 }
 
-// The mass that branches off at a step: the part that stays with the labels of its node, and the part that goes on to
-// the parent's distribution. With T the time of branching off that is E[exp(-gamma T)], truncated to the step's
-// duration: eta / (eta + gamma) (1 - exp(-(eta + gamma) Delta)) of the mass that arrived. eta > 0.
+// The mass that is separated at a step, split into the share for the labels of the node and the share for the parent's
+// distribution. With T the time of separation, the latter is E[exp(-gamma T); T < Delta] =
+// eta / (eta + gamma) (1 - exp(-(eta + gamma) Delta)) times the mass that arrived. Requires eta > 0.
 struct Separated {
   Separated() = default;
   Separated(double separation_rate, double discount_rate, double arrived, double left, double discount)
@@ -32,20 +32,20 @@ struct Separated {
   double to_parent = 0.0, here = 0.0;
 };
 
-// Adds up the distributions of trees. Scratch memory of one worker, reused from tree to tree.
+// Adds up the distributions of trees. Scratch memory of one thread, reused from tree to tree.
 //
-// Each posterior mean on the path mixes the label sets of the nodes above it. So only scalars are kept per step: one
-// pass down finds the mass that branches off at each, one pass up the mass that rests on each set S_j and on the
-// labels both its children hold; what is left goes to the parent, and above the root evenly to all classes. The sets
-// lie in one another, so each label is then visited once.
+// Each posterior mean on the path mixes the label sets of the nodes above it, so each step needs only scalars. A pass
+// down computes the mass separated at each step. A pass up computes the mass on each set S_j and on the labels that
+// both children hold; the rest goes to the parent, and above the root evenly to all classes. The sets are nested, so a
+// last pass visits each label once.
 class LabelWalk {
  public:
-  // A sum has a number per class, and one for what is spread evenly over all of them.
+  // A sum has one number per class, and one for the mass spread evenly over all classes.
   static std::size_t width(std::int32_t n_classes) { return static_cast<std::size_t>(n_classes) + 1; }
 
-  // Adds the distributions of the trees at the rows to `sums`, tree by tree, each number of a tree at once: so sums
-  // over some of the trees can be taken up by others. Calls on_row(work) after each row with the numbers touched,
-  // roughly.
+  // Adds the distributions of the trees at the rows to `sums`, tree by tree. Each number of a tree is added in one
+  // addition, so that a partial sum can be continued elsewhere. Calls on_row(work) after each row with the approximate
+  // amount of work.
   template <class OnRow>
   void add_predictions(std::span<const Tree<LabelTarget>> trees, const PointStore<Label>& points, const Queries& rows,
                        std::int32_t n_classes, double* sums, OnRow on_row) {
@@ -73,15 +73,15 @@ class LabelWalk {
   }
 
  private:
-  // What the posterior mean of a step's node makes of a mass of 1.
+  // How the posterior mean of a step's node distributes a mass of 1.
   struct Level {
     bool is_known = false;
     double decay;      // exp(-gamma Delta_j)
-    double discount;   // d_j: the same, but for leaves
+    double discount;   // d_j: `decay`, for a leaf at least the leaf discount
     double n_labels;   // |S_j|
     double per_count;  // 1 / c_j
     double to_parent;  // d_j |S_j| / c_j
-    // What the row at hand brings.
+    // For the current row.
     Separated separated;
     double to_each_label = 0.0;
   };
@@ -104,7 +104,7 @@ class LabelWalk {
     return level;
   }
 
-  // Returns the mass that goes beyond the root, and what became too little to be told apart.
+  // Returns the mass above the root, including masses below kNegligibleMass.
   double add(const Tree<LabelTarget>& tree, const RowPath& path, std::span<double> sums) {
     levels_.resize(std::min(levels_.size(), path.n_shared));
     levels_.resize(path.steps.size());
@@ -132,7 +132,7 @@ class LabelWalk {
     return mass;
   }
 
-  // Finds the mass that branches off at each step; returns the mass that never does.
+  // Computes the mass separated at each step. Returns the mass that reaches the leaf.
   double separate(const Tree<LabelTarget>& tree, const RowPath& path) {
     const double discount_rate = tree.measure().discount_rate;
     double hazard = 0.0, arrived = 1.0;
@@ -147,7 +147,7 @@ class LabelWalk {
     return arrived;
   }
 
-  // Adds what lies on counts, or on labels that both children hold; returns what lies on each label of the set.
+  // Adds the mass on counts, or on labels that both children hold. Returns the mass on each label of the set.
   double add_posterior_mean(const Tree<LabelTarget>& tree, NodeIndex j, const Level& here, double mass) {
     const Node& node = tree.nodes()[j];
     const double per_count = mass * here.per_count;
@@ -162,8 +162,8 @@ class LabelWalk {
     return per_count * (1.0 - here.discount);
   }
 
-  // A label of a set gets what lies on each label of it and of all sets around it, and what lies on it alone: no other
-  // labels have such, for the set at the top holds all those below.
+  // A label gets the mass per label of every set on the path that contains it, plus its own mass. Only labels in the
+  // topmost set have any, because it contains all sets below.
   void add_to_labels(const Tree<LabelTarget>& tree, const RowPath& path, std::size_t top, std::span<double> sums) {
     const LabelSets& sets = tree.target().sets();
     double sum = 0.0;
@@ -184,7 +184,7 @@ class LabelWalk {
 
   SetWalk walk_;
   std::vector<Level> levels_;
-  std::vector<double> of_nodes_;  // what lies on a label alone, of the row at hand; else 0
+  std::vector<double> of_nodes_;  // mass on single labels for the current row; 0 between rows
 };
 
 }  // namespace onlineforest

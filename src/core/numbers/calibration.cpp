@@ -9,13 +9,13 @@ namespace onlineforest {
 namespace {
 
 constexpr double kLeastScale = 1e-6;
-constexpr double kExtremeLevel = 1e-12;  // no law is asked for a quantile beyond
+constexpr double kExtremeLevel = 1e-12;  // quantiles are taken only at levels in [1e-12, 1 - 1e-12]
 
 }  // namespace
 
 double Calibration::level(double q) const {
   if (levels.empty()) return q;
-  // A straight line between the levels: of n, the i-th has a share i / (n + 1) below it. And from 0 to 1.
+  // Interpolates linearly between (0, 0), the points (i / (n + 1), level i) and (1, 1).
   const double place = q * static_cast<double>(levels.size() + 1);
   const std::size_t below = std::min(static_cast<std::size_t>(place), levels.size());
   const double low = below == 0 ? 0.0 : levels[below - 1], high = below == levels.size() ? 1.0 : levels[below];
@@ -38,8 +38,8 @@ Calibration most_likely(std::span<const double> errors, std::span<const double> 
     candidates.push_back({std::sqrt(squares / n), noise, {}});
     losses.push_back(logarithms + n * std::log(squares / n));
   }
-  // Where all variances are much the same, noise is as likely as scale; but noise would hide where they are not.
-  const double enough = std::ranges::min(losses) + 4.0;  // twice the logarithm of the likelihood
+  // If all variances are similar, noise fits as well as scale; the least noise keeps differences between variances.
+  const double enough = std::ranges::min(losses) + 4.0;  // in units of twice the log likelihood
   return candidates[static_cast<std::size_t>(std::ranges::find_if(losses, [&](double loss) { return loss <= enough; }) -
                                              losses.begin())];
 }

@@ -1,14 +1,14 @@
-// What a regression tree keeps about the values below its nodes, and when a block may pause. Knows nothing of boxes or
-// cuts.
+// The beliefs that a regression tree keeps about the values below its nodes, and when a block may pause. Knows no boxes
+// or cuts.
 //
-// Every node has a mean mu_j. Above the root it is 0; along an edge that lasts from time a to time b it moves by a
-// normal of variance prior_variance (exp(-gamma a) - exp(-gamma b)); a value is the mean of its leaf and noise. All in
-// units of what the trend leaves of the values.
-// Differs from Lakshminarayanan, Roy and Teh (2016): exp instead of the logistic function, so that what depends on the
-// time of a branch has a closed form.
+// Every node has a mean mu_j. Above the root it is 0. Along an edge from time a to time b it changes by a normal of
+// variance prior_variance (exp(-gamma a) - exp(-gamma b)). A value is the mean of its leaf plus noise. All are in units
+// of the residuals from the trend.
+// Differs from Lakshminarayanan, Roy and Teh (2016): exp instead of the logistic function, so that moments over the
+// time of separation have a closed form.
 //
-// Kept is the belief about mu_j from the values below j, a normal. It depends on the subtree alone. The variance of the
-// edge above is added when it is read, for the edge changes when a node is put above.
+// A node stores the belief about mu_j given the values below j, a normal. It depends on the subtree alone. The variance
+// of the edge above is added when the belief is read, because that edge changes when a node is inserted above.
 #pragma once
 
 #include <cmath>
@@ -28,27 +28,28 @@ struct Belief {
   double mean = 0.0, variance = 0.0;
 };
 
-// What two independent beliefs about the same mean make together. One of them may be sure, or both.
+// Combines two independent beliefs about the same mean. Variances may be 0.
 inline Belief combined(Belief a, Belief b) {
   const double total = a.variance + b.variance;
   const double share = total > 0.0 ? a.variance / total : 0.5;  // of b
   return {a.mean + share * (b.mean - a.mean), share * b.variance};
 }
 
-// The largest size of a value: squares of it are numbers.
+// The largest |value|; its square is finite.
 inline constexpr double kLargestValue = 1e150;
 inline constexpr double kLargestTrendVariance = 1e20;
-inline constexpr double kLargestResidual = 1e50;  // of a value, in units of the scale; beyond, the scale is out of date
+inline constexpr double kLargestResidual =
+    1e50;  // in units of the scale; a larger residual makes the scale out of date
 
 struct GaussianPrior {
   Trend trend;
-  double scale = 0.0;           // standard deviation of what the trend leaves; 0 if nothing
-  double noise = 1.0;           // variance of a value around the mean of its leaf, in units of scale^2; up to 1
+  double scale = 0.0;           // standard deviation of the residuals from the trend
+  double noise = 1.0;           // variance around the mean of a leaf, in units of scale^2; at most 1
   double trend_variance = 0.0;  // of the trend itself over the points, in units of scale^2
 
   double prior_variance() const { return 1.0 - noise; }
 
-  // A value less what is expected, in units of the scale.
+  // The residual of a value in units of the scale.
   double residual(double value, double expected) const { return scale > 0.0 ? (value - expected) / scale : 0.0; }
 
   bool operator==(const GaussianPrior&) const = default;
@@ -65,16 +66,16 @@ class GaussianTarget : public PausingRule<GaussianTarget> {
 
   explicit GaussianTarget(std::int32_t min_samples_split) : PausingRule(min_samples_split) {}
 
-  // Without a measure.
+  // A target without nodes and without a measure.
   GaussianTarget empty_copy() const { return GaussianTarget(min_samples_split()); }
 
-  // What is kept of all nodes is out of date then. The measure must stay in place.
+  // Makes all stored beliefs out of date. The measure must outlive the target.
   void set_measure(const MeasureWith<GaussianPrior>& measure) {
     prior_ = &measure.prior;
     discount_rate_ = measure.discount_rate;
   }
 
-  // The split time of a node.
+  // Sets the split time of a node.
   void set_time(NodeIndex j, double time) { state(j).fade = fade_at(time); }
 
   void expect_nodes(std::size_t n_nodes) { states_.reserve(n_nodes); }
@@ -87,7 +88,7 @@ class GaussianTarget : public PausingRule<GaussianTarget> {
     return !state(leaf).is_mixed && points.value(node.first_point) == value;
   }
 
-  // Adds points to a leaf that holds `n_points` (0: a new one), one of which is given.
+  // Adds points to a leaf that holds `n_points`, 0 for a new leaf; `one` is one of the points it holds.
   void add_to_leaf(NodeIndex leaf, std::int32_t n_points, Slot one, const Points& points, Slots slots) {
     State& s = state(leaf);
     for (const Slot slot : slots) {
@@ -104,8 +105,8 @@ class GaussianTarget : public PausingRule<GaussianTarget> {
     s.belief.variance = prior_->noise / n_points;
   }
 
-  // Takes a point out of a leaf; the slots that others() returns stay, `n_left` of them, at least one. Set anew from
-  // them, for what is taken out of a mean leaves its error behind; unless all are the same.
+  // Removes a point from a leaf that keeps the `n_left` >= 1 points others(). Unless all values are equal, recomputes
+  // the mean from them: subtracting from a mean would leave a rounding error behind.
   template <class Others>
   void remove_from_leaf(NodeIndex leaf, const Points& points, double, std::int32_t n_left, Others others) {
     if (!state(leaf).is_mixed && prior_->trend.is_constant()) {
@@ -127,7 +128,7 @@ class GaussianTarget : public PausingRule<GaussianTarget> {
     state(j).belief = combined(message(left, state(j).fade), message(right, state(j).fade));
   }
 
-  // The same when a child has lost a point, which always makes a difference.
+  // Updates an internal node after a child lost a point. Returns true, because the belief always changes.
   bool remove_one(NodeIndex j, NodeIndex left, NodeIndex right, double) {
     combine(j, left, right);
     return true;
@@ -138,12 +139,12 @@ class GaussianTarget : public PausingRule<GaussianTarget> {
     state(leaf).is_mixed = false;
   }
 
-  // Gives what a node holds to another.
+  // Moves the contents of a node to another.
   void move(NodeIndex from, NodeIndex to) { state(to) = state(from); }
 
   std::size_t nbytes() const { return states_.capacity() * sizeof(State); }
 
-  // exp(-gamma t): how much of the prior variance is still to come at time t.
+  // exp(-gamma t): the fraction of the prior variance that accrues after time t.
   double fade_at(double time) const { return discount_rate_ > 0.0 ? std::exp(-discount_rate_ * time) : 1.0; }
 
   [[gnu::always_inline]] void prefetch_state(NodeIndex j) const { prefetch(&state(j)); }
@@ -151,10 +152,10 @@ class GaussianTarget : public PausingRule<GaussianTarget> {
   double fade(NodeIndex j) const { return state(j).fade; }  // at the split time
   const Belief& belief(NodeIndex j) const { return state(j).belief; }
 
-  // The variance of an edge, from how much was still to come at its beginning and its end.
+  // The variance of an edge, from the fades at its start and its end.
   double edge_variance(double from, double to) const { return prior_->prior_variance() * (from - to); }
 
-  // What the values below j tell about a mean above it.
+  // The belief about a mean above j, given the values below j.
   Belief message(NodeIndex j, double fade_above) const { return message(belief(j), fade(j), fade_above); }
   Belief message(Belief below, double fade_below, double fade_above) const {
     return {below.mean, below.variance + edge_variance(fade_above, fade_below)};

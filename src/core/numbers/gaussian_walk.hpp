@@ -1,5 +1,5 @@
-// The predictive law of a value at a point, a mixture of normals, on the path of a walk; and what it would be without
-// one of the points learned.
+// The predictive distribution of a number at a row, a mixture of normals, computed on the path of a walk; and the exact
+// leave-one-out prediction of a stored point.
 #pragma once
 
 #include <algorithm>
@@ -17,20 +17,20 @@
 
 namespace onlineforest {
 
-// Finds the mixtures of trees, in units of the tree's prior; the masses of a tree add up to 1. Scratch memory of one
-// worker, reused from tree to tree.
+// Computes the mixtures of trees in units of each tree's prior; the masses of a tree sum to 1. Scratch memory of one
+// thread, reused from tree to tree.
 //
-// There is a component for each edge at which the row may branch off, and one for the leaf it comes to if it does not.
-// At an edge the time of branching is averaged over, exactly in mean and variance: the mean at that time is a bridge
-// between what is believed at both ends, linear in what the prior variance has faded to, and its variance is quadratic
-// in it; and those two moments have a closed form.
+// There is one component for each edge at which the row may be separated, and one for its leaf. The component of an
+// edge has the exact mean and variance over the time of separation: at that time the mean is a bridge between the
+// beliefs at both ends, linear in the fade, its variance is quadratic in the fade, and the first two moments of the
+// fade have a closed form.
 class GaussianWalk {
  public:
   using GaussianTree = Tree<GaussianTarget>;
   using Points = PointStore<double>;
 
-  // Calls on_row(row, tree, components) for each row and each tree that is not empty; row by row in an order of the
-  // tree's, tree by tree in theirs.
+  // Calls on_row(row, tree, components) for each row and each tree that is not empty. Trees come in their order, rows
+  // in an order that depends on the tree.
   template <class OnRow>
   void walk(std::span<const GaussianTree> trees, const Points& points, const Queries& rows, OnRow on_row) {
     walk_.walk_trees(trees, points, rows, [&](const GaussianTree& tree) {
@@ -44,9 +44,8 @@ class GaussianWalk {
     });
   }
 
-  // Calls on_slot(i, components) for each of the slots with the mixture of one tree at a point it has learned, as if it
-  // had not: exactly that of the tree restricted to all other points, but that a block which could then pause stays
-  // cut. The tree must hold them.
+  // Calls on_slot(i, components) for each slot with the left-out prediction of one tree: that of the tree restricted to
+  // all other points, except that a block which could then pause stays cut. The tree must hold the points.
   template <class OnSlot>
   void leave_out(const GaussianTree& tree, const Points& points, std::span<const Slot> slots, StopProbe& stop,
                  OnSlot on_slot) {
@@ -69,10 +68,10 @@ class GaussianWalk {
   }
 
  private:
-  // What is believed at the beginning of a step's edge from all values but those below the step's node.
+  // `above` is the belief at the start of a step's edge given all values that are not below the step's node.
   struct Level {
     Belief above;
-    double fade;          // at the beginning of the edge
+    double fade;          // at the start of the edge
     double fade_at_node;  // and at its end
     Belief below;         // about the mean of the node, from the values below
   };
@@ -101,7 +100,7 @@ class GaussianWalk {
     }
   }
 
-  // Finds the components of a path whose levels are set.
+  // Computes the components of a path whose levels are set.
   void find_components(const GaussianTree& tree, const RowPath& path) {
     const GaussianPrior& prior = tree.measure().prior;
     const double variance = prior.prior_variance(), rate_of_fading = tree.measure().discount_rate;
@@ -114,14 +113,14 @@ class GaussianWalk {
       hazard += rate * path.steps[k].duration;
       const double left = std::exp(-hazard), mass = arrived - left;
       if (mass > 0.0) {
-        // f = exp(-gamma t) at the time t of branching: E[f] and E[f^2].
+        // E[f] and E[f^2] of the fade f = exp(-gamma t) at the time t of separation.
         const double from = level.fade, to = level.fade_at_node;
         const double share = left / mass;
         const double fade = std::clamp(rate / (rate + rate_of_fading) * (from + share * (from - to)), to, from);
         const double square =
             std::clamp(rate / (rate + 2.0 * rate_of_fading) * (from * from + share * (from * from - to * to)),
                        fade * fade, from * from);
-        // The bridge leans towards what is below by w = (variance above, up to t) / (variance of the whole edge).
+        // The bridge weighs the belief below by w = (variance from above up to t) / (variance of the whole edge).
         const double whole = level.above.variance + level.below.variance + variance * (from - to);
         double mean = level.below.mean, bridge = 0.0;
         if (whole > 0.0) {
@@ -131,7 +130,7 @@ class GaussianWalk {
           mean = level.above.mean + apart * w;
           bridge = whole * (w * (1.0 - w) - spread) + apart * apart * spread;
         }
-        // Beyond everything seen, the trend is no more than a guess.
+        // Outside the box of all points the trend is uncertain itself.
         const double of_trend = k == 0 ? prior.trend_variance : 0.0;
         components_.push_back(
             {mass, mean, std::max(bridge, 0.0) + variance * (fade - fade_at_end) + prior.noise + of_trend});
@@ -144,10 +143,10 @@ class GaussianWalk {
     if (arrived > 0.0) components_.push_back({arrived, leaf.mean, leaf.variance + prior.noise});
   }
 
-  // A node on the path of a point down the tree that is restricted to all other points.
+  // A node on the path of a point in the tree restricted to all other points.
   struct Place {
-    NodeIndex node, other;  // its sibling, none for the root
-    bool held_it;           // the point was below, or at, this node
+    NodeIndex node, other;  // `other` is the sibling, kNoNode for the root
+    bool held_it;           // the point is in or below this node
   };
 
   void find_components_without(const GaussianTree& tree, const Points& points, Slot slot, const Path& path,
@@ -176,8 +175,8 @@ class GaussianWalk {
     find_components(tree, {0, steps_, rates_, first_outside, 0});
   }
 
-  // If the point had its leaf for itself, the leaf's sibling takes the place of their parent, and the path goes on
-  // there.
+  // If the point is alone in its leaf, the leaf's sibling replaces their parent, and the path continues below the
+  // sibling.
   void find_places(const GaussianTree& tree, const float* row, const Path& path) {
     const NodeStore& nodes = tree.nodes();
     places_.clear();
@@ -196,7 +195,7 @@ class GaussianWalk {
     }
   }
 
-  // What is believed about each place from below.
+  // The belief about each place from the values below it.
   void set_beliefs(const GaussianTree& tree, const Points& points, Slot slot) {
     const GaussianTarget& target = tree.target();
     beliefs_.resize(places_.size());
@@ -218,7 +217,7 @@ class GaussianWalk {
     }
   }
 
-  // The rates at which the point is cut off from the places; returns the first from where on they are positive.
+  // The rates at which the point is separated from the places. Returns the first place from which they are positive.
   std::size_t find_rates(const GaussianTree& tree, const Points& points, Slot slot, StopProbe& stop) {
     const std::size_t n_features = tree.nodes().n_features();
     rates_.resize(places_.size());
@@ -236,7 +235,7 @@ class GaussianWalk {
     return separation_.find_rates(tree.measure().weights.data(), points.row(slot), n_features, rates_, box_of);
   }
 
-  // The box of a leaf is another only if the point touches it.
+  // The box of a leaf changes only if the point touches it.
   void set_box_without(const GaussianTree& tree, const Points& points, NodeIndex leaf, Slot slot, StopProbe& stop) {
     const std::size_t n_features = tree.nodes().n_features();
     if (tree.nodes().has_box(leaf)) {
@@ -261,7 +260,7 @@ class GaussianWalk {
   SetWalk walk_;
   std::vector<Level> levels_;
   std::vector<Component> components_;
-  // Without a point.
+  // For left-out predictions.
   std::array<Path, kSideBySide> paths_;
   std::vector<Place> places_;
   std::vector<Belief> beliefs_;

@@ -1,5 +1,4 @@
-// The law of a value as a mixture of normals: its moments, density, distribution function and quantiles. Knows nothing
-// of trees.
+// A mixture of normals: moments, density, distribution function and quantiles. Knows nothing of trees.
 #pragma once
 
 #include <algorithm>
@@ -13,7 +12,7 @@
 
 namespace onlineforest {
 
-// One normal of a mixture, and its weight.
+// One normal of a mixture and its mass.
 struct Component {
   double mass, mean, variance;
 };
@@ -22,7 +21,7 @@ struct Moments {
   double mean = 0.0, variance = 0.0;
 };
 
-// A view of components; their masses need not add up to 1.
+// A view of components. Their masses need not sum to 1.
 class Mixture {
  public:
   explicit Mixture(std::span<const Component> components) : components_(components) {
@@ -51,7 +50,7 @@ class Mixture {
 
   double density(double x) const { return sum_of_densities(x, 0.0) / mass_; }
 
-  // The logarithm of the density, which may be too small for a number.
+  // The log density; finite even where the density underflows.
   double log_density(double x) const {
     double nearest = kInfinity;
     for (const Component& c : components_) nearest = std::min(nearest, exponent(c, x));
@@ -59,15 +58,15 @@ class Mixture {
     return std::log(sum_of_densities(x, nearest) / mass_) - nearest;
   }
 
-  // Where the distribution function is `level`, in (0, 1).
+  // The quantile at `level`, in (0, 1).
   double quantile(double level) const {
     const double deviation = std::sqrt(moments_.variance);
     if (!(deviation > 0.0)) return moments_.mean;
     double low = moments_.mean - deviation, high = moments_.mean + deviation;
     for (double step = deviation; distribution(low) > level; step *= 2.0) low -= step;
     for (double step = deviation; distribution(high) < level; step *= 2.0) high += step;
-    // Newton's method, kept between the two; halving where it would leave, and now and then: it may go round in
-    // circles.
+    // Newton's method within [low, high]. Bisects when a step would leave the interval, and at every third step,
+    // because Newton's method can cycle.
     double x = 0.5 * (low + high);
     for (int i = 0; i < kMostSteps && high - low > kTolerance * deviation; ++i) {
       const double excess = distribution(x) - level;

@@ -8,11 +8,11 @@ namespace {
 
 constexpr double kRidge = 1e-3;  // per point, for columns of unit variance
 constexpr double kLargestLeverage = 0.95;
-constexpr double kSteepest = 1e6;  // what a feature may add, in standard deviations of the values
+constexpr double kSteepest = 1e6;  // largest contribution of a feature, in standard deviations of the values
 
 template <class F>
 double mean_of(std::span<const Slot> slots, F f) {
-  // Relative to the first: nothing is lost where values are large and alike.
+  // Relative to the first value, so that large, nearly equal values lose no precision.
   const double first = f(slots.front());
   double sum = 0.0;
   for (const Slot slot : slots) sum += f(slot) - first;
@@ -21,7 +21,7 @@ double mean_of(std::span<const Slot> slots, F f) {
 
 template <class F>
 double deviation(std::span<const Slot> slots, double mean, F f) {
-  double largest = 0.0, squares = 0.0;  // scaled by the largest no square overflows
+  double largest = 0.0, squares = 0.0;  // squares are scaled by the largest so that none overflows
   for (const Slot slot : slots) largest = std::max(largest, std::abs(f(slot) - mean));
   if (!(largest > 0.0)) return 0.0;
   for (const Slot slot : slots) {
@@ -31,8 +31,8 @@ double deviation(std::span<const Slot> slots, double mean, F f) {
   return largest * std::sqrt(squares / static_cast<double>(slots.size()));
 }
 
-// Up to `most` different values of feature d, evenly spaced in rank, the least and the greatest among them; none if
-// there is only one.
+// Up to `most` distinct values of feature d, evenly spaced in rank, including the minimum and the maximum; none if the
+// feature is constant.
 void add_knots(const PointStore<double>& points, std::span<const Slot> slots, std::size_t d, std::size_t most,
                std::vector<float>& knots) {
   std::vector<float> values;
@@ -47,7 +47,7 @@ void add_knots(const PointStore<double>& points, std::span<const Slot> slots, st
   }
 }
 
-// The columns of a regression: for each feature a straight line and a bend at each knot between the first and the last.
+// The columns of the regression: per feature a linear term and a hinge at each inner knot.
 class Regressors {
  public:
   Regressors(const PointStore<double>& points, std::span<const Slot> slots, const Trend& trend) {
@@ -64,10 +64,10 @@ class Regressors {
   }
 
   std::size_t size() const { return columns_.size(); }
-  std::size_t knot(std::size_t i) const { return columns_[i].knot; }  // where the column bends
-  double scale(std::size_t i) const { return columns_[i].scale; }     // from the feature to the column
+  std::size_t knot(std::size_t i) const { return columns_[i].knot; }  // where the hinge is
+  double scale(std::size_t i) const { return columns_[i].scale; }     // factor from the feature to the column
 
-  // One point, each column shifted and scaled to mean 0 and variance 1.
+  // The columns of one point, standardised to mean 0 and variance 1.
   void set_row(const float* row, std::vector<double>& values) const {
     for (std::size_t i = 0; i < size(); ++i) {
       const Column& column = columns_[i];
@@ -87,7 +87,7 @@ class Regressors {
   std::vector<Column> columns_;
 };
 
-// X'X and a ridge, as a product L L' (Cholesky), for regressors X at some points.
+// The Cholesky factor L of X'X plus a ridge, for the columns X of some points.
 class NormalEquations {
  public:
   NormalEquations(const Regressors& x, const PointStore<double>& points, std::span<const Slot> slots, StopProbe& stop)
@@ -114,7 +114,7 @@ class NormalEquations {
     }
   }
 
-  // b with L L' b = c, in place of c.
+  // Solves L L' b = c in place.
   void solve(std::vector<double>& c) const {
     const std::size_t n = c.size();
     solve_half(c);
@@ -124,7 +124,7 @@ class NormalEquations {
     }
   }
 
-  // x' (L L')^-1 x for the regressors x of a point: how much its value has to say about the fit there.
+  // x' (L L')^-1 x for the columns x of a point: its leverage.
   double leverage(const float* row, std::vector<double>& scratch) const {
     scratch.resize(x_.size());
     x_.set_row(row, scratch);
@@ -147,7 +147,7 @@ class NormalEquations {
   std::vector<double> factor_;  // L, row by row
 };
 
-// The coefficients of least squares, with ridge.
+// The ridge regression coefficients.
 template <class Value>
 std::vector<double> fit(const Regressors& x, const PointStore<double>& points, std::span<const Slot> slots, Value value,
                         StopProbe& stop) {
@@ -181,7 +181,7 @@ Trend fit_trend(const PointStore<double>& points, std::span<const Slot> slots, s
   const std::vector<double> b =
       fit(columns, points, slots, [&](Slot slot) { return (points.value(slot) - constant.intercept) / size; }, stop);
 
-  // Bends, one after the other, make heights.
+  // Accumulates hinges into heights.
   std::vector<double> bends(trend.knots.size(), 0.0);
   for (std::size_t i = 0; i < columns.size(); ++i) bends[columns.knot(i)] = size * b[i] * columns.scale(i);
   trend.heights.assign(trend.knots.size(), 0.0);
@@ -195,7 +195,7 @@ Trend fit_trend(const PointStore<double>& points, std::span<const Slot> slots, s
     begin = static_cast<std::size_t>(end);
   }
   trend.intercept += mean_of(slots, value) - mean_of(slots, [&](Slot slot) { return trend.at(points.row(slot)); });
-  // A line through values of very different features may be steep.
+  // A fit over features of very different scales may be steep.
   const auto is_small = [&](double height) { return std::abs(height) <= kSteepest * size; };
   const bool is_sound = is_small(trend.intercept - constant.intercept) && std::ranges::all_of(trend.heights, is_small);
   return is_sound ? trend : constant;

@@ -1,5 +1,4 @@
-// A trend of values over the features, the same everywhere in space: what is expected of a value before looking at the
-// points near it. Knows nothing of trees.
+// An additive trend of the values over the features, which trees then refine by residuals. Knows nothing of trees.
 #pragma once
 
 #include <algorithm>
@@ -14,16 +13,18 @@
 
 namespace onlineforest {
 
-inline constexpr std::size_t kMostKnots = 16;      // per feature
-inline constexpr std::size_t kTrendColumns = 256;  // that are fitted: knots less one per feature, of all features
+inline constexpr std::size_t kMostKnots = 16;  // per feature
+inline constexpr std::size_t kTrendColumns =
+    256;  // fitted at most: knots minus one per feature, summed over the features
 
-// A sum of functions of one feature each, straight between knots and constant beyond the first and the last: a line
-// that is followed beyond the data leads anywhere. A feature without knots adds nothing.
+// A sum of functions of one feature each, linear between knots and constant outside the first and last knot, because
+// linear extrapolation is unbounded. A feature without knots contributes nothing.
 struct Trend {
   double intercept = 0.0;
-  std::vector<std::int32_t> ends;  // per feature: where its knots end, and those of the next begin; none if constant
-  std::vector<float> knots;        // increasing for each feature
-  std::vector<double> heights;     // what a feature adds at each knot
+  std::vector<std::int32_t>
+      ends;                     // per feature: the end of its knots, where those of the next begin; empty if constant
+  std::vector<float> knots;     // increasing for each feature
+  std::vector<double> heights;  // the contribution at each knot
 
   bool is_constant() const { return ends.empty(); }
 
@@ -52,16 +53,16 @@ struct Trend {
   }
 };
 
-// The trend of least squares through some points, at least one, with up to `most_knots` knots per feature where the
-// points are; 2 make it linear, less constant. A little ridge is added, so that features that say the same do no harm.
+// Fits a trend to at least one point by least squares, with up to `most_knots` knots per feature at quantiles of the
+// points: 2 knots give a linear trend, 1 a constant. A small ridge keeps collinear features harmless.
 Trend fit_trend(const PointStore<double>& points, std::span<const Slot> slots, std::size_t most_knots, StopProbe& stop);
 
-// How much the value of each of some points has to say about a trend at that point, 0 to nearly 1; `fitted` are the
-// points the trend was fitted to. Without the point, the trend would be off by its residual / (1 - leverage).
+// The leverage of each of some points, in [0, 1); `fitted` are the points the trend was fitted to. The leave-one-out
+// residual of a point is its residual / (1 - leverage).
 std::vector<double> leverages(const Trend& trend, const PointStore<double>& points, std::span<const Slot> fitted,
                               std::span<const Slot> slots, StopProbe& stop);
 
-// The standard deviation of what a trend leaves.
+// The standard deviation of the residuals from a trend.
 double deviation_from(const Trend& trend, const PointStore<double>& points, std::span<const Slot> slots);
 
 // The standard deviation of the trend itself over some points.

@@ -11,7 +11,7 @@ namespace onlineforest {
 // The variance of numbers, times the number of points: sum y^2 - (sum y)^2 / n.
 class VarianceImpurity {
  public:
-  // The value of each slot; of about unit size, around 0.
+  // The value of each slot, roughly standardised.
   explicit VarianceImpurity(std::span<const double> values) : values_(values) {}
 
   double start(std::span<const Slot> slots) {
@@ -34,7 +34,7 @@ class VarianceImpurity {
       n += one;
       sum += one * (value(slot) - mean_);
     }
-    return sum * sum / n + sum * sum / (n_ - n);  // the sum on the right is the same but for its sign
+    return sum * sum / n + sum * sum / (n_ - n);  // deviations sum to 0, so the right sum is -sum
   }
 
  private:
