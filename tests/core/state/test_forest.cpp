@@ -1,5 +1,7 @@
 // Tests what both kinds of forest promise: learning, forgetting, windows, saving and restoring.
 #include <cmath>
+#include <stdexcept>
+#include <string>
 #include <vector>
 
 #include "data.hpp"
@@ -236,6 +238,32 @@ void try_damaged_states(DamageValue damage_value, DamageMore damage_more) {
   state = good;
   state.trees[0].rng = {};
   CHECK_THROWS_AS(Archive<Forest>::restore(state), std::invalid_argument);
+}
+
+TEST_CASE("an error of restoring names the tree, the node, the value and the bound") {
+  LabelForest forest(options_for<LabelForest>(2));
+  learn(forest, random_data<Label>(30, 2, 3, 5), kClasses, 1);
+  const ForestState<LabelForest> good = Archive<LabelForest>::save(forest);
+  const auto error_of = [](const ForestState<LabelForest>& state) -> std::string {
+    try {
+      Archive<LabelForest>::restore(state);
+    } catch (const std::invalid_argument& error) {
+      return error.what();
+    }
+    return "";
+  };
+  CHECK(error_of(good).empty());
+  ForestState<LabelForest> state = good;
+  state.trees[3].split_dimension[0] = 9;
+  CHECK(error_of(state) ==
+        "not the state of a forest: tree 3: node 0 has split_dimension 9, the forest has 2 features");
+  state = good;
+  state.rows[5] = static_cast<float>(kInfinity);
+  CHECK(error_of(state) ==
+        "not the state of a forest: rows has the value inf at point 2, feature 1, which is not finite");
+  state = good;
+  state.serials.pop_back();
+  CHECK(error_of(state) == "not the state of a forest: serials has 29 entries, there are 30 points");
 }
 
 TEST_CASE("a damaged state of labels is rejected or gives a valid forest") {
