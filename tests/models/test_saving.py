@@ -430,7 +430,11 @@ WRONG = [
     ({"parameters": {"lifetime": {"float": "1.0"}}}, {}, "parameter 'lifetime' cannot be read"),
     ({"parameters": {"lifetime": {"float": "nan"}}}, {}, "'lifetime' parameter"),
     ({"parameters": {"lifetime": {"code": "exit()"}}}, {}, "parameter 'lifetime' cannot be read"),
-    ({"parameters": {"n_estimators": 3, "lifetime": 0.25}}, {}, "not the lifetime"),
+    (
+        {"parameters": {"n_estimators": 3, "lifetime": 0.25}},
+        {},
+        "split_time inf, the lifetime is 0.25",
+    ),
     ({"parameters": {"n_estimators": 3, "window": 49}}, {}, "the capacity is 49"),
     ({"parameters": {"feature_weights": {"list": ["x"]}}}, {}, "'feature_weights' cannot be"),
     ({"parameters": {"feature_weights": {"array": [1.0]}}}, {}, r"must have shape \(64,\)"),

@@ -37,7 +37,7 @@ std::unique_ptr<Forest> Archive<Forest>::restore(const State& state, const Call&
   std::unique_ptr<Forest> forest = restore_points(state, memory);
   const auto restore_trees = [&](std::size_t index) {
     const MeasureState<Prior>& saved = state.measures[index];
-    const auto measure = std::make_shared<const MeasureWith<Prior>>(saved.weights, saved.discount_rate, saved.prior);
+    auto measure = std::make_shared<const MeasureWith<Prior>>(saved.weights, saved.discount_rate, saved.prior);
     set_expected(measure->prior, forest->points_);
     const std::vector<std::size_t>& trees = trees_of[index];
     call.parallel_for(trees.size(), [&] {

@@ -154,6 +154,7 @@ class StateWriter {
     using Type = std::remove_cvref_t<decltype(get(records[0]))>;
     if constexpr (Number<Type>) {
       std::vector<Stored<Type>> joined;
+      joined.reserve(records.size());
       for (Record& record : records) joined.push_back(static_cast<Stored<Type>>(get(record)));
       sink_(name, std::move(joined));
     } else {

@@ -1,5 +1,7 @@
 // Tests what both kinds of forest promise: learning, forgetting, windows, saving and restoring.
 #include <cmath>
+#include <stdexcept>
+#include <string>
 #include <vector>
 
 #include "data.hpp"
@@ -120,172 +122,188 @@ TEST_CASE("a forest without points predicts uniform probabilities and can be sav
   check_invariants(*Archive<GaussianForest>::restore(Archive<GaussianForest>::save(of_numbers)));
 }
 
-// Every single-entry change of a state either gives an error or a forest that keeps the invariants.
-template <class Forest, class DamageValue, class DamageMore>
-void try_damaged_states(DamageValue damage_value, DamageMore damage_more) {
+// Restores damaged copies of one state. Each must be rejected or give a forest that learns, predicts and keeps the
+// invariants.
+template <class Forest>
+class DamagedStates {
+ public:
   using State = ForestState<Forest>;
-  using Tree = TreeState;
-  auto options = options_for<Forest>(2);
-  options.n_trees = 1;
-  Forest forest(options);
-  learn(forest, random_data<typename Forest::Value>(30, 2, 3, 5), kClasses, 1);
-  const State good = Archive<Forest>::save(forest);
-  int n_rejected = 0, n_tried = 0;
-  const auto attempt = [&](const State& state) {
-    ++n_tried;
+
+  DamagedStates() : good_(make_good()) {}
+
+  template <class Change>
+  void damage(Change change) {
+    State state = good_;
+    change(state);
+    ++n_tried_;
     try {
-      // A state that is accepted must give a forest that learns and predicts.
       const auto restored = Archive<Forest>::restore(state);
       const auto more = random_data<typename Forest::Value>(5, 2, 3, 9);
       learn(*restored, more, kClasses, 1);
       check_invariants(*restored);
       for (const double p : restored->predict(more.rows, Call(1))) CHECK(std::isfinite(p));
     } catch (const std::invalid_argument&) {
-      ++n_rejected;
+      ++n_rejected_;
     }
-  };
-  const std::vector<std::int32_t> odd{-2, -1, 0, 1, 5, 29, 30, 1'000'000, -1'000'000};
-  for (std::size_t i = 0; i < good.trees[0].left.size(); ++i) {
-    for (const std::int32_t value : odd) {
-      for (auto member : {&Tree::left, &Tree::right, &Tree::split_dimension}) {
-        State state = good;
-        (state.trees[0].*member)[i] = value;
-        attempt(state);
+  }
+
+  // Changes that no forest can have.
+  template <class Change>
+  void reject(Change change) {
+    State state = good_;
+    change(state);
+    CHECK_THROWS_AS(Archive<Forest>::restore(state), std::invalid_argument);
+  }
+
+  void damage_nodes() {
+    for (std::size_t i = 0; i < good_.trees[0].left.size(); ++i) {
+      for (const std::int32_t value : kOdd) {
+        for (auto member : {&TreeState::left, &TreeState::right, &TreeState::split_dimension}) {
+          damage([&](State& s) { (s.trees[0].*member)[i] = value; });
+        }
+      }
+      for (const double value : {-1.0, 0.0, 1e9, std::nan(""), kInfinity}) {
+        damage([&](State& s) { s.trees[0].split_time[i] = value; });
+        damage([&](State& s) { s.trees[0].split_location[i] = static_cast<float>(value); });
       }
     }
-    for (const double value : {-1.0, 0.0, 1e9, std::nan(""), kInfinity}) {
-      State state = good;
-      state.trees[0].split_time[i] = value;
-      attempt(state);
-      state = good;
-      state.trees[0].split_location[i] = static_cast<float>(value);
-      attempt(state);
+  }
+
+  template <class DamageValue>
+  void damage_points(DamageValue damage_value) {
+    for (std::size_t i = 0; i < kPoints; ++i) {
+      for (const std::int32_t value : kOdd) {
+        damage([&](State& s) { s.trees[0].next_point[i] = value; });
+        damage([&](State& s) { damage_value(s.values[i], value); });
+      }
+    }
+    for (const std::uint64_t value : {0, 1, 29, 31}) {
+      damage([&](State& s) { s.schedule.computed_from = value; });
+      damage([&](State& s) { s.schedule.n_since = value; });
+      damage([&](State& s) { s.n_seen = value; });
+      damage([&](State& s) { s.serials[5] = static_cast<Serial>(value); });
+      damage([&](State& s) { s.options.keep = {KeepRule::kLatest, value, kInfinity}; });
     }
   }
-  for (std::size_t i = 0; i < 30; ++i) {
-    for (const std::int32_t value : odd) {
-      State state = good;
-      state.trees[0].next_point[i] = value;
-      attempt(state);
-      state = good;
-      damage_value(state.values[i], value);
-      attempt(state);
+
+  void damage_measures() {
+    for (const double value : {-1.0, 0.0, 1e-300, 1e100, 1e250, std::nan(""), kInfinity}) {
+      damage([&](State& s) { s.measures[0].weights[1] = value; });
+      damage([&](State& s) { s.measures[0].discount_rate = value; });
+      const auto add_measure = [&](State& s) {  // forest and tree have different measures
+        s.measures.push_back(s.measures[0]);
+        s.measure = 1;
+        s.measures[1].weights[0] = value;
+      };
+      damage(add_measure);
+      damage([&](State& s) {
+        add_measure(s);
+        s.measures[1].discount_rate = value;
+      });
+      damage([&](State& s) { s.options.lifetime = value; });
     }
   }
-  for (State& state : damage_more(good)) attempt(state);
-  for (const double value : {-1.0, 0.0, 1e-300, 1e100, 1e250, std::nan(""), kInfinity}) {
-    State state = good;
-    state.measures[0].weights[1] = value;
-    attempt(state);
-    state = good;
-    state.measures[0].discount_rate = value;
-    attempt(state);
-    state = good;
-    state.measures.push_back(good.measures[0]);  // forest and tree have different measures
-    state.measure = 1;
-    state.measures[1].weights[0] = value;
-    attempt(state);
-    state.measures[1].discount_rate = value;
-    attempt(state);
-    state = good;
-    state.options.lifetime = value;
-    attempt(state);
+
+  void reject_inconsistent() {
+    reject([](State& s) { s.trees[0].left.pop_back(); });
+    reject([](State& s) { s.rows[3] = std::nanf(""); });
+    reject([](State& s) { s.trees.clear(); });
+    reject([](State& s) { s.measures[0].weights.clear(); });
+    reject([](State& s) { s.serials.pop_back(); });
+    reject([](State& s) { s.serials[0] = -1; });
+    reject([](State& s) { s.turned_away = std::nan(""); });
+    reject([](State& s) { s.options.keep = {KeepRule::kSample, kPoints - 1, kInfinity}; });
+    reject([](State& s) { s.trees[0].rng = {}; });
   }
-  for (const std::uint64_t value : {0, 1, 29, 31}) {
-    State state = good;
-    state.schedule.computed_from = value;
-    attempt(state);
-    state = good;
-    state.schedule.n_since = value;
-    attempt(state);
-    state = good;
-    state.n_seen = value;
-    attempt(state);
-    state = good;
-    state.serials[5] = static_cast<Serial>(value);
-    attempt(state);
-    state = good;
-    state.options.keep = {KeepRule::kLatest, value, kInfinity};
-    attempt(state);
+
+  void check_most_were_rejected() const { CHECK(n_rejected_ > n_tried_ / 2); }
+
+ private:
+  static constexpr std::size_t kPoints = 30;
+  static constexpr std::int32_t kOdd[] = {-2, -1, 0, 1, 5, 29, 30, 1'000'000, -1'000'000};
+
+  static State make_good() {
+    auto options = options_for<Forest>(2);
+    options.n_trees = 1;
+    Forest forest(options);
+    learn(forest, random_data<typename Forest::Value>(kPoints, 2, 3, 5), kClasses, 1);
+    return Archive<Forest>::save(forest);
   }
-  CHECK(n_rejected > n_tried / 2);
-  State state = good;
-  state.trees[0].left.pop_back();
-  CHECK_THROWS_AS(Archive<Forest>::restore(state), std::invalid_argument);
-  state = good;
-  state.rows[3] = std::nanf("");
-  CHECK_THROWS_AS(Archive<Forest>::restore(state), std::invalid_argument);
-  state = good;
-  state.trees.clear();
-  CHECK_THROWS_AS(Archive<Forest>::restore(state), std::invalid_argument);
-  state = good;
-  state.measures[0].weights.clear();
-  CHECK_THROWS_AS(Archive<Forest>::restore(state), std::invalid_argument);
-  state = good;
-  state.serials.pop_back();
-  CHECK_THROWS_AS(Archive<Forest>::restore(state), std::invalid_argument);
-  state = good;
-  state.serials[0] = -1;
-  CHECK_THROWS_AS(Archive<Forest>::restore(state), std::invalid_argument);
-  state = good;
-  state.turned_away = std::nan("");
-  CHECK_THROWS_AS(Archive<Forest>::restore(state), std::invalid_argument);
-  state = good;
-  state.options.keep = {KeepRule::kSample, 29, kInfinity};
-  CHECK_THROWS_AS(Archive<Forest>::restore(state), std::invalid_argument);
-  state = good;
-  state.trees[0].rng = {};
-  CHECK_THROWS_AS(Archive<Forest>::restore(state), std::invalid_argument);
-}
+
+  State good_;
+  int n_rejected_ = 0, n_tried_ = 0;
+};
 
 TEST_CASE("a damaged state of labels is rejected or gives a valid forest") {
-  try_damaged_states<LabelForest>([](Label& label, std::int32_t odd) { label = odd; },
-                                  [](const ForestState<LabelForest>& good) {
-                                    std::vector<ForestState<LabelForest>> states;
-                                    for (const std::int32_t odd : {-1, 0, 1, 2, 1'000'000}) {
-                                      states.push_back(good);
-                                      states.back().extra.n_classes = odd;
-                                    }
-                                    return states;
-                                  });
+  DamagedStates<LabelForest> states;
+  states.damage_nodes();
+  states.damage_points([](Label& label, std::int32_t odd) { label = odd; });
+  for (const std::int32_t odd : {-1, 0, 1, 2, 1'000'000}) {
+    states.damage([&](ForestState<LabelForest>& s) { s.extra.n_classes = odd; });
+  }
+  states.damage_measures();
+  states.check_most_were_rejected();
+  states.reject_inconsistent();
 }
 
 TEST_CASE("a damaged state of numbers is rejected or gives a valid forest") {
   using State = ForestState<GaussianForest>;
-  try_damaged_states<GaussianForest>(
-      [](double& value, std::int32_t odd) { value = odd < 0    ? std::nan("")
-                                                    : odd == 0 ? 1e200
-                                                               : value; },
-      [](const State& good) {
-        std::vector<State> states;
-        const auto damage = [&](auto change) {
-          states.push_back(good);
-          change(states.back());
-        };
-        for (const double odd : {-1.0, 0.0, 2.0, 1e300, std::nan(""), kInfinity}) {
-          damage([&](State& s) { s.measures[0].prior.noise = odd; });
-          damage([&](State& s) { s.measures[0].prior.trend_variance = odd; });
-          damage([&](State& s) { s.measures[0].prior.scale = odd; });
-          damage([&](State& s) { s.measures[0].prior.trend.intercept = odd; });
-          damage([&](State& s) { s.extra.calibration.scale = odd; });
-          damage([&](State& s) { s.extra.calibration.noise = odd; });
-          damage([&](State& s) { s.extra.calibration.levels = {odd}; });
-          damage([&](State& s) {
-            s.measures[0].prior.trend = {odd, {2, 4}, {0.0f, 1.0f, 0.0f, 1.0f}, {0.0, 1.0, 0.0, 1.0}};
-          });
-          damage([&](State& s) { s.measures[0].prior.trend = {0.0, {2, 2}, {0.0f, 1.0f}, {0.0, odd}}; });
-        }
-        // Inconsistent trends.
-        damage([&](State& s) { s.measures[0].prior.trend = {0.0, {2}, {0.0f, 1.0f}, {0.0, 1.0}}; });
-        damage([&](State& s) { s.measures[0].prior.trend = {0.0, {2, 1}, {0.0f, 1.0f}, {0.0, 1.0}}; });
-        damage([&](State& s) { s.measures[0].prior.trend = {0.0, {0, 9}, {0.0f, 1.0f}, {0.0, 1.0}}; });
-        damage([&](State& s) { s.measures[0].prior.trend = {0.0, {-1, 2}, {0.0f, 1.0f}, {0.0, 1.0}}; });
-        damage([&](State& s) { s.measures[0].prior.trend = {0.0, {0, 2}, {1.0f, 1.0f}, {0.0, 1.0}}; });
-        damage([&](State& s) { s.measures[0].prior.trend = {0.0, {0, 1}, {1.0f, 2.0f}, {0.0, 1.0}}; });
-        damage([&](State& s) { s.measures[0].prior.trend = {0.0, {0, 2}, {0.0f, 1.0f}, {0.0}}; });
-        damage([&](State& s) { s.extra.calibration.levels = {0.5, 0.2}; });
-        return states;
-      });
+  DamagedStates<GaussianForest> states;
+  states.damage_nodes();
+  states.damage_points([](double& value, std::int32_t odd) {
+    if (odd < 0) value = std::nan("");
+    if (odd == 0) value = 1e200;
+  });
+  for (const double odd : {-1.0, 0.0, 2.0, 1e300, std::nan(""), kInfinity}) {
+    states.damage([&](State& s) { s.measures[0].prior.noise = odd; });
+    states.damage([&](State& s) { s.measures[0].prior.trend_variance = odd; });
+    states.damage([&](State& s) { s.measures[0].prior.scale = odd; });
+    states.damage([&](State& s) { s.measures[0].prior.trend.intercept = odd; });
+    states.damage([&](State& s) { s.extra.calibration.scale = odd; });
+    states.damage([&](State& s) { s.extra.calibration.noise = odd; });
+    states.damage([&](State& s) { s.extra.calibration.levels = {odd}; });
+    states.damage(
+        [&](State& s) { s.measures[0].prior.trend = {odd, {2, 4}, {0.0f, 1.0f, 0.0f, 1.0f}, {0.0, 1.0, 0.0, 1.0}}; });
+    states.damage([&](State& s) { s.measures[0].prior.trend = {0.0, {2, 2}, {0.0f, 1.0f}, {0.0, odd}}; });
+  }
+  // Inconsistent trends.
+  states.damage([&](State& s) { s.measures[0].prior.trend = {0.0, {2}, {0.0f, 1.0f}, {0.0, 1.0}}; });
+  states.damage([&](State& s) { s.measures[0].prior.trend = {0.0, {2, 1}, {0.0f, 1.0f}, {0.0, 1.0}}; });
+  states.damage([&](State& s) { s.measures[0].prior.trend = {0.0, {0, 9}, {0.0f, 1.0f}, {0.0, 1.0}}; });
+  states.damage([&](State& s) { s.measures[0].prior.trend = {0.0, {-1, 2}, {0.0f, 1.0f}, {0.0, 1.0}}; });
+  states.damage([&](State& s) { s.measures[0].prior.trend = {0.0, {0, 2}, {1.0f, 1.0f}, {0.0, 1.0}}; });
+  states.damage([&](State& s) { s.measures[0].prior.trend = {0.0, {0, 1}, {1.0f, 2.0f}, {0.0, 1.0}}; });
+  states.damage([&](State& s) { s.measures[0].prior.trend = {0.0, {0, 2}, {0.0f, 1.0f}, {0.0}}; });
+  states.damage([&](State& s) { s.extra.calibration.levels = {0.5, 0.2}; });
+  states.damage_measures();
+  states.check_most_were_rejected();
+  states.reject_inconsistent();
+}
+
+TEST_CASE("an error of restoring names the tree, the node, the value and the bound") {
+  LabelForest forest(options_for<LabelForest>(2));
+  learn(forest, random_data<Label>(30, 2, 3, 5), kClasses, 1);
+  const ForestState<LabelForest> good = Archive<LabelForest>::save(forest);
+  const auto error_of = [](const ForestState<LabelForest>& state) -> std::string {
+    try {
+      Archive<LabelForest>::restore(state);
+    } catch (const std::invalid_argument& error) {
+      return error.what();
+    }
+    return "";
+  };
+  CHECK(error_of(good).empty());
+  ForestState<LabelForest> state = good;
+  state.trees[3].split_dimension[0] = 9;
+  CHECK(error_of(state) ==
+        "not the state of a forest: tree 3: node 0 has split_dimension 9, the forest has 2 features");
+  state = good;
+  state.rows[5] = static_cast<float>(kInfinity);
+  CHECK(error_of(state) ==
+        "not the state of a forest: rows has the value inf at point 2, feature 1, which is not finite");
+  state = good;
+  state.serials.pop_back();
+  CHECK(error_of(state) == "not the state of a forest: serials has 29 entries, there are 30 points");
 }
 
 TEST_CASE_TEMPLATE("forgetting removes exactly the named points and rejects unknown ones", Forest, LabelForest,

@@ -231,7 +231,7 @@ TEST_CASE("two points on a line give one cut between them") {
   CHECK(tree.nodes()[kRoot].is_leaf());
   tree.extend(points, 2, work, stop);
   const Node& root = tree.nodes()[kRoot];
-  CHECK(tree.nodes().size() == 3);
+  REQUIRE(tree.nodes().size() == 3);
   CHECK(!root.is_leaf());
   CHECK(root.split_location >= 0.0f);
   CHECK(root.split_location < 1.0f);
@@ -301,7 +301,7 @@ TEST_CASE("extending one by one gives the tree of separate calls") {
   together.extend_one_by_one(points, 300, work, stop);
   for (std::size_t end = 21; end <= 300; ++end) alone.extend(points, end, work, stop);
   CHECK(together.rng().state() == alone.rng().state());
-  CHECK(together.nodes().size() == alone.nodes().size());
+  REQUIRE(together.nodes().size() == alone.nodes().size());
   CHECK(together.nodes().size() > 100);
   for (std::size_t i = 0; i < alone.nodes().size(); ++i) {
     const NodeIndex j = static_cast<NodeIndex>(i);
