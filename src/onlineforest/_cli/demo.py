@@ -16,7 +16,7 @@ from onlineforest import plot
 from onlineforest._cli.base import Command, examples, option
 from onlineforest._cli.demo_stream import Demo, demo_partition, example_files
 from onlineforest._extras import require
-from onlineforest.plot.base import new_figure
+from onlineforest.plot.figures import new_figure
 
 _SECTION = "The run"
 

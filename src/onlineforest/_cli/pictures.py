@@ -12,7 +12,7 @@ import click
 from onlineforest import plot
 from onlineforest._cli.progress import METRIC_LABELS
 from onlineforest._files.atomic import replacing
-from onlineforest.plot.base import new_figure
+from onlineforest.plot.figures import new_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
