@@ -38,7 +38,7 @@ class Growth:
     slope_by_feature: float = 0.0
 
     def at(self, n_stored: float, n_features: int) -> float:
-        """Cost of one row in one tree of a forest that stores `n` rows."""
+        """Cost of one row in one tree of a forest that stores `n_stored` rows."""
         return max(self._line(n_features)[0] + self._line(n_features)[1] * _log2(n_stored), 0.0)
 
     def between(self, begin: float, end: float, n_features: int) -> float:
@@ -87,7 +87,7 @@ class Line:
 
     @classmethod
     def fitted(cls, points: Sequence[tuple[float, float]]) -> Line:
-        """Non-negative least-squares fit to (units, cost), with relative errors."""
+        """Least-squares fit to (units, cost), with relative errors; negative values become 0."""
         table = np.array([(1.0, n) for n, _ in points])
         amounts = np.array([amount for _, amount in points])
         found = np.linalg.lstsq(table / amounts[:, None], np.ones(len(points)), rcond=None)[0]
@@ -436,7 +436,7 @@ def constants_in(figures: dict[str, Any]) -> Constants:
 
 
 def saved(constants: Constants) -> dict[str, Any]:
-    """The constants as details of a row."""
+    """The constants as JSON values."""
     return asdict(constants)
 
 

@@ -87,7 +87,7 @@ def alike() -> Iterator[None]:
 
 
 def learn_on(forest: Any, batches: list[Labelled]) -> None:
-    """Learn rows as a new stream, whatever was learned before."""
+    """Learn batches that follow those already learned."""
     forest.learn_stream(batches, first=forest.n_batches_)
 
 

@@ -2,9 +2,9 @@
 Classify a stream
 =================
 
-Handwritten digits come in batches of fifty. Each batch is predicted before it is learned: by a
-forest that learns online, and by a batch forest (scikit-learn's extra-trees) that is trained
-afresh on all digits so far.
+Handwritten digits arrive in batches of 50. Two forests predict each batch before they learn it:
+one learns online, the other is a batch forest (scikit-learn's extra-trees) that is trained again on
+all digits so far.
 """
 
 import time
@@ -42,8 +42,8 @@ for name, hits in right.items():
     print(f"{name}: {np.mean(hits):.3f} right, {seconds[name]:.2f} s of learning")
 
 # %%
-# Accuracy over all digits so far. Both get better as they learn; only one of them learns each
-# digit once.
+# Accuracy over all digits so far. Both forests improve as they learn, but only the online forest
+# learns each digit once.
 
 n_predicted = np.arange(50, len(right["online"]) + 1, 50)
 curves = {name: [np.mean(hits[:n]) for n in n_predicted] for name, hits in right.items()}
