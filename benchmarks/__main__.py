@@ -1,6 +1,6 @@
 """The command line: `python -m benchmarks`.
 
-What uses NumPy is imported within functions, because the number of threads has to be set before.
+Modules that use NumPy are imported within functions, after the number of threads is set.
 """
 
 from __future__ import annotations

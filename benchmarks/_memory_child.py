@@ -1,7 +1,7 @@
 """Memory of learning one forest, measured in a process of its own: prints one line of JSON.
 
-Its argument is JSON as well, see `benchmarks.memory`. Bytes are counted from the moment the data
-are loaded and every library has run once, so that they are the forest's own.
+Its argument is JSON as well, see `benchmarks.memory`. Bytes are counted after the data are
+loaded and every library has run once, so that they are those of the forest alone.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ BUNDLED = (DIGITS, SYNTHETIC, SYNTHETIC_REGRESSION)  # need no folder
 class Data:
     """Rows as float32, so that neither side converts them.
 
-    y holds classes from 0 up, or numbers as float64 if they are what is learned.
+    y holds class codes from 0, or float64 numbers for regression.
     """
 
     X: NDArray[np.float32]

@@ -1,8 +1,8 @@
 """Measure model files: their size, and the rates of saving and loading.
 
-Beside ours stands the disk: a plain file of as many bytes, written and synced, or read. Files are
-smaller than forests, because boxes and label sets are computed when they are loaded; so the rate is
-that of the forest in memory, and the rate of the file stands beside it.
+The peer is the disk: a plain file of as many bytes, written and synced, or read. Files are smaller
+than forests, because boxes and label sets are computed when a file is loaded. So the rate is in
+bytes of the forest in memory; the column of our side also gives the rate in bytes of the file.
 """
 
 from __future__ import annotations

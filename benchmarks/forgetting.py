@@ -1,6 +1,6 @@
 """Measure forgetting: its cost relative to learning, and the memory of a long stream.
 
-Both sides are ours: a forest that forgets by one that learns, each of the same size.
+Both sides are our forest, of the same size: one forgets, the other learns.
 """
 
 from __future__ import annotations
@@ -121,8 +121,8 @@ def window_by_learn(rows_per_batch: int) -> Measure:
 def soak(case: Case, settings: Settings) -> Iterable[Row]:
     """A long stream through a window, in a process of its own, and the drift of its memory.
 
-    The drift is that of a straight line through the resident bytes of the last 80 %: what is there
-    besides comes and goes with the memory that learning the weights takes.
+    The drift is that of a straight line through the resident bytes of the last 80 %. The line
+    averages out the memory that each refresh of the weights takes for a while.
     """
     if not Path("/proc/self/status").exists():
         raise NotMeasuredError("this system does not report the memory of a process")

@@ -1,7 +1,7 @@
 """Cost model of a forest on Ray: seconds, network bytes and memory, from measured constants.
 
 Plain arithmetic: measures nothing and does not know Ray. `python -m benchmarks.ray_cost` prints the
-constants and what follows from them for many nodes; `benchmarks.shards` measures them.
+constants and the costs on many nodes; `benchmarks.shards` measures them.
 """
 
 from __future__ import annotations
@@ -277,8 +277,9 @@ def learning_seconds(run: Run, constants: Constants) -> Seconds:
 def n_terms(n_trees: int, n_shards: int) -> int:
     """Number of partial sums that the shards send per row of a prediction.
 
-    The core sums trees in groups, one after the other. A shard sends one sum of those it
-    has if they are the first of a group, else each tree: so the last bits do not depend on shards.
+    The core sums trees in groups, one after the other. A shard that holds the first trees of a
+    group sends their partial sum, otherwise one term per tree, so that the result does not depend
+    on the number of shards, bit for bit.
     """
     n_groups = min(max(n_trees // FEWEST_TREES, 1), MOST_GROUPS)
     n_shards = min(n_shards, n_trees)

@@ -1,8 +1,8 @@
 """Measure forests on Ray: one shard against a local forest, two shards against one, and costs.
 
-All on one machine, so nothing here crosses a network. Weights are fixed, so that no refresh falls
-into what is timed. The constants of `benchmarks.ray_cost` are fitted, and what they foretell of two
-shards is compared with what was measured.
+All processes run on one machine, so nothing crosses a network. Weights are fixed, so that no
+refresh is timed. The constants of `benchmarks.ray_cost` are fitted, and the predictions of the cost
+model for two shards are compared with measured times.
 """
 
 from __future__ import annotations
@@ -241,8 +241,8 @@ def overheads(
 def two_by_one(bench: Bench, two: Any, one: Any, source: Source) -> Iterator[tuple[Any, ...]]:
     """Two shards compared with one, on the same stream and the same rows to predict.
 
-    With each row of the table: what it was, rows per batch, rows, rows learned before the middle
-    of the runs, and the seconds.
+    Yields each row of the table with its kind, rows per batch, number of rows, rows learned before
+    the middle of the runs, and seconds.
     """
     if (os.cpu_count() or 1) < N_SHARDS:
         raise NotMeasuredError("needs two processors")

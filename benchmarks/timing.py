@@ -57,7 +57,7 @@ def seconds_of(job: Job) -> float:
 def alternate(ours: Prepare, peer: Prepare, repeats: int) -> Pairs:
     """Time ours and the peer in turn.
 
-    `ours` and `peer` take the number of the round, do what is not to be timed, and return what is.
+    `ours` and `peer` take the number of the round, prepare a job, and return it to be timed.
     """
     pairs = Pairs()
     for number in range(repeats):

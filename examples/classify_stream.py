@@ -22,13 +22,13 @@ X, y = X[order], y[order]
 
 online = MondrianForestClassifier(n_estimators=50, random_state=0).partial_fit(X[:50], y[:50])
 batch = ExtraTreesClassifier(n_estimators=50, random_state=0).fit(X[:50], y[:50])
-right = {"online": [], "trained afresh": []}
+right = {"online": [], "re-trained": []}
 seconds = dict.fromkeys(right, 0.0)
 
 for start in range(50, len(X), 50):
     end = start + 50
     right["online"].extend(online.predict(X[start:end]) == y[start:end])
-    right["trained afresh"].extend(batch.predict(X[start:end]) == y[start:end])
+    right["re-trained"].extend(batch.predict(X[start:end]) == y[start:end])
 
     begin = time.perf_counter()
     online.partial_fit(X[start:end], y[start:end])
@@ -36,7 +36,7 @@ for start in range(50, len(X), 50):
 
     begin = time.perf_counter()
     batch.fit(X[:end], y[:end])
-    seconds["trained afresh"] += time.perf_counter() - begin
+    seconds["re-trained"] += time.perf_counter() - begin
 
 for name, hits in right.items():
     print(f"{name}: {np.mean(hits):.3f} right, {seconds[name]:.2f} s of learning")

@@ -325,7 +325,7 @@ def test_a_tree_limited_in_depth_counts_its_omitted_nodes(iris, max_depth):
     n_left_out = tree.n_nodes - len(down)
     assert n_left_out > 0
     assert axes.get_xlabel() == f"triangles: {n_left_out:,} of {tree.n_nodes:,} nodes left out"
-    assert counts_below(axes) == 150  # all samples are told of, drawn or not
+    assert counts_below(axes) == 150  # counts include the samples of omitted subtrees
     (triangles,) = [line for line in axes.lines if line.get_marker() == "v"]
     if max_depth is not None:
         hidden = (tree.depth == max_depth) & ~tree.is_leaf

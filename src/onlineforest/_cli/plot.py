@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -89,6 +89,7 @@ _points = options(
         help="Number of rows to draw: a random sample of --data with a fixed seed.",
     ),
 )
+_map_options = options(_model, _features, _resolution, _output, _points)
 
 
 @click.group(cls=Group, short_help="Draw a model or a learning curve.")
@@ -150,16 +151,10 @@ def draw_tree(model: Path, output: Path, tree: int, max_depth: int | None) -> No
     "onlineforest plot surface flowers.safetensors -o surface.png --data flowers.csv \\\n"
     "      --target species",
 )
-@_model
-@_features
-@_resolution
-@_output
-@_points
-def surface(
-    model: Path, output: Path, features: tuple[str, str], resolution: int, **points: Any
-) -> None:
+@_map_options
+def surface(**given: Any) -> None:
     """Draw the predictions of a model over the plane of two features."""
-    _draw_map(pictures.decision_surface, model, output, features, resolution, points)
+    _draw_map(pictures.decision_surface, **given)
 
 
 @_command(
@@ -167,16 +162,10 @@ def surface(
     "Novelty over two features.",
     "onlineforest plot novelty flowers.safetensors -o novelty.png --data flowers.csv",
 )
-@_model
-@_features
-@_resolution
-@_output
-@_points
-def novelty(
-    model: Path, output: Path, features: tuple[str, str], resolution: int, **points: Any
-) -> None:
+@_map_options
+def novelty(**given: Any) -> None:
     """Draw the novelty over the plane of two features: the distance from all samples learned."""
-    _draw_map(pictures.novelty_map, model, output, features, resolution, points)
+    _draw_map(pictures.novelty_map, **given)
 
 
 @_command(
@@ -239,7 +228,7 @@ def _draw_map(
     output: Path,
     features: tuple[str, str] | None,
     resolution: int,
-    points: Mapping[str, Any],
+    **points: Any,
 ) -> None:
     forest = load(model)
     if points["data"] is None and forest.n_features_in_ > 2:

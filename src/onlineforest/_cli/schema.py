@@ -140,8 +140,8 @@ def _id_type(column: ColumnInfo, forest: Forest) -> ColumnType:
 def _label_type(column: ColumnInfo, forest: MondrianForestClassifier) -> ColumnType:
     if column.inferred_type is InferredType.NUMBERS and column.distinct_share > 0.5:
         raise TableError(
-            f"column {column.name!r} holds numbers of which more than half are distinct, so they "
-            "are not classes: --task regress learns numbers."
+            f"column {column.name!r} holds numbers, more than half of them distinct, so they are "
+            "not classes: --task regress learns numbers."
         )
     if not is_fitted(forest):
         return _integer_or_text(column.inferred_type is InferredType.INTEGERS)
