@@ -1,4 +1,4 @@
-"""Speed and memory of onlineforest, side by side with what could be used instead.
+"""Speed and memory of onlineforest, compared with scikit-learn and River.
 
 python -m benchmarks --quick
 ONLINEFOREST_DATA=/path/to/data python -m benchmarks

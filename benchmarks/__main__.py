@@ -1,6 +1,6 @@
 """The command line: `python -m benchmarks`.
 
-What uses NumPy is imported within functions, because the number of threads has to be set before.
+Modules that use NumPy are imported within functions, after the number of threads is set.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 DATA_VARIABLE = "ONLINEFOREST_DATA"
-# Another process that computes all the time is a load of 1.
+# One other process that computes all the time has a load of 1.
 BUSY = 0.5
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Measure what the arguments ask for. Returns the exit code."""
+    """Measure the chosen cases. Returns the exit code."""
     from benchmarks.cases import full_cases, quick_cases
     from benchmarks.data import BUNDLED
     from benchmarks.settings import Settings
@@ -49,7 +49,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 2
     try:
         arguments.out.mkdir(parents=True, exist_ok=True)
-    except OSError as error:  # known before anything is measured
+    except OSError as error:  # reported before anything is measured
         print(f"cannot write to {arguments.out}: {error.strerror}", file=sys.stderr)
         return 2
     repeats = arguments.repeats or (3 if arguments.quick else 5)
@@ -58,7 +58,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def run(cases: Sequence[Case], settings: Settings, folder: Path) -> int:
-    """Measure the cases and publish what was measured, even if that is not all of it."""
+    """Measure the cases, and publish the rows measured even after an error."""
     from benchmarks.machine import describe_machine
     from benchmarks.report import Report
 
@@ -66,20 +66,20 @@ def run(cases: Sequence[Case], settings: Settings, folder: Path) -> int:
     report = Report(describe_machine(), shown, complete=False)
     load = report.machine["load"]
     if load and load > BUSY:
-        print(f"This machine is busy (load {load}): figures may be off.", file=sys.stderr)
+        print(f"This machine is busy (load {load}): the figures may be wrong.", file=sys.stderr)
     try:
         warm_up()
         measure_all(cases, settings, report)
     except KeyboardInterrupt:
         print("\ninterrupted", file=sys.stderr)
-    finally:  # an error must not cost what was measured before it
+    finally:  # an error must not lose the rows measured before it
         gc.unfreeze()
         publish(report, folder)
     return 0 if report.complete else 130
 
 
 def build_parser() -> argparse.ArgumentParser:
-    """The options."""
+    """The parser of the options."""
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks",
         description="Measure onlineforest side by side with scikit-learn's forests and River's.",
@@ -95,7 +95,7 @@ def build_parser() -> argparse.ArgumentParser:
         action="append",
         default=[],
         metavar="TEXT",
-        help="only cases with this in their name; may be given more than once",
+        help="only cases whose name contains this; may be given several times",
     )
     parser.add_argument(
         "--out",
@@ -109,7 +109,7 @@ def build_parser() -> argparse.ArgumentParser:
 
 
 def positive(text: str) -> int:
-    """A whole number of at least 1."""
+    """An integer of at least 1."""
     value = int(text)
     if value < 1:
         raise argparse.ArgumentTypeError(f"must be at least 1. Got {value}.")
@@ -117,13 +117,13 @@ def positive(text: str) -> int:
 
 
 def data_folder() -> Path | None:
-    """The folder of the data sets, if one is named and there."""
+    """The folder of the data sets, if the variable is set and the folder exists."""
     named = os.environ.get(DATA_VARIABLE)
     return Path(named).resolve() if named and Path(named).is_dir() else None
 
 
 def chosen(cases: list[Case], texts: Sequence[str]) -> list[Case]:
-    """The cases with one of the texts in their name, or all."""
+    """The cases whose name contains one of the texts; all if there are none."""
     return [
         case
         for case in cases
@@ -132,7 +132,7 @@ def chosen(cases: list[Case], texts: Sequence[str]) -> list[Case]:
 
 
 def measure_all(cases: Sequence[Case], settings: Settings, report: Report) -> None:
-    """Fill the report, case by case, with a line of progress for each."""
+    """Add the rows of each case to the report, with a line of progress."""
     for count, case in enumerate(cases, start=1):
         place = f"[{count}/{len(cases)}] {case.name}, {case.data}"
         print(f"{place} …", end=" ", flush=True, file=sys.stderr)
@@ -143,7 +143,7 @@ def measure_all(cases: Sequence[Case], settings: Settings, report: Report) -> No
 
 
 def measure(case: Case, settings: Settings) -> list[Row]:
-    """The rows of a case; if it cannot be measured here, one that says why."""
+    """The rows of a case; one row with the reason if it cannot be measured here."""
     from benchmarks.results import NotMeasuredError
 
     try:
@@ -153,7 +153,7 @@ def measure(case: Case, settings: Settings) -> list[Row]:
 
 
 def warm_up() -> None:
-    """Let every library do once what it does only once, and spare the collector what it made."""
+    """Run one-time initialisation of every library, and freeze its objects in the collector."""
     from benchmarks.data import DIGITS, load
     from benchmarks.ours import mondrian, regressor
     from benchmarks.peers import ERT, ERT_1, ERT_K, RF
@@ -166,7 +166,7 @@ def warm_up() -> None:
 
 
 def publish(report: Report, folder: Path) -> None:
-    """Print the table, save it and draw the picture."""
+    """Print and save the table, and draw the picture."""
     from benchmarks.report import as_markdown, save_plot
     from benchmarks.results import NotMeasuredError
 

@@ -1,7 +1,7 @@
 """Memory of learning one forest, measured in a process of its own: prints one line of JSON.
 
-Its argument is JSON as well, see `benchmarks.memory`. Bytes are counted from the moment the data
-are loaded and every library has run once, so that they are the forest's own.
+Its argument is JSON as well, see `benchmarks.memory`. Bytes are counted after the data are
+loaded and every library has run once, so that they are those of the forest alone.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ STATUS = Path("/proc/self/status")
 
 
 def resident_and_peak() -> tuple[int, int]:
-    """Bytes resident now and at most so far; without /proc, at most so far for both."""
+    """Resident bytes now and their peak; without /proc, the peak for both."""
     if STATUS.exists():
         fields = dict(line.split(":", 1) for line in STATUS.read_text().splitlines())
         resident, peak = (int(fields[key].split()[0]) * 1024 for key in ("VmRSS", "VmHWM"))
@@ -35,7 +35,7 @@ def resident_and_peak() -> tuple[int, int]:
 
 
 def forget_the_past() -> None:
-    """Give free memory back and reset the peak, where the system can do so."""
+    """Return free memory to the system and reset the peak, where supported."""
     gc.collect()
     with contextlib.suppress(OSError, AttributeError):
         ctypes.CDLL(None).malloc_trim(0)
@@ -44,7 +44,7 @@ def forget_the_past() -> None:
 
 
 def measure(task: dict[str, Any]) -> dict[str, float | None]:
-    """Bytes the forest takes after learning, and at most while learning."""
+    """Bytes of the forest after learning, and the peak while learning."""
     folder = Path(task["folder"]) if task["folder"] else None
     data = load(task["data"], folder, task["scale"])
     learning = {"fit": fitting, "mini-batches": mini_batches}[task["way"]]

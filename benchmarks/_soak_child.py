@@ -19,7 +19,7 @@ N_FEATURES, N_CLASSES, BATCH, N_LOOKS = 16, 5, 100, 100
 
 
 def batch_of(number: int) -> tuple[np.ndarray, np.ndarray]:
-    """Rows of a world that turns slowly: classes are sectors around a moving middle."""
+    """Rows whose classes are sectors around a slowly moving centre."""
     rng = np.random.default_rng(number)
     rows = rng.normal(size=(BATCH, N_FEATURES)).astype(np.float32)
     rows[:, 0] += np.sin(number / 500)
@@ -28,7 +28,7 @@ def batch_of(number: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def measure(task: dict[str, Any]) -> dict[str, Any]:
-    """Resident bytes at equal steps, and the seconds all of it took."""
+    """Resident bytes at equal steps, and the total seconds."""
     forest = MondrianForestClassifier(task["n_trees"], window=task["window"], random_state=0)
     n_batches = task["n_samples"] // BATCH
     looks = set(np.linspace(0, n_batches - 1, min(N_LOOKS, n_batches)).astype(int).tolist())

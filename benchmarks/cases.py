@@ -1,6 +1,6 @@
 """The list of cases, with their data sets and targets.
 
-To add one, write what it measures in `benchmarks.measures` and a line here.
+To add one, write what it measures in `benchmarks.measurements` and a line here.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from benchmarks.data import COVTYPE, DIGITS, REGRESSION, SYNTHETIC, SYNTHETIC_REGRESSION
 from benchmarks.files import model_file
 from benchmarks.forgetting import forget_by_learn, soak, window_by_learn
-from benchmarks.measures import (
+from benchmarks.measurements import (
     batch_stream,
     learning_overhead,
     long_stream,
@@ -37,7 +37,7 @@ from benchmarks.tasks import fitting, mini_batches, predicting, predicting_numbe
 
 
 def compared(names: Iterable[str], targets: dict[str, dict[str, float]]) -> list[Case]:
-    """What is measured on several data sets; targets by case and data set."""
+    """Cases on several data sets; targets by case and data set."""
     names = list(names)
 
     def each(name: str, measure: Measure, most_runs: int | None = None) -> list[Case]:
@@ -54,7 +54,7 @@ def compared(names: Iterable[str], targets: dict[str, dict[str, float]]) -> list
 
 
 def on_one(data: str) -> list[Case]:
-    """What is measured on one data set."""
+    """Cases on one data set."""
     return [
         Case("one sample / River AMF", data, one_sample(AMF), 50.0, most_runs=3),
         Case("one sample / River ARF", data, one_sample(ARF), most_runs=1),
@@ -68,14 +68,14 @@ def on_one(data: str) -> list[Case]:
 
 
 def mini_batch_cases(names: Iterable[str]) -> list[Case]:
-    """Mini-batches against re-training, which takes minutes."""
+    """Mini-batches compared with re-training, which takes minutes."""
     measure = side_by_side(mini_batches, ERT_K, retraining)
     name = "mini-batches / re-trained ERT-k"
     return [Case(name, data, measure, 0.02, most_runs=1) for data in names]
 
 
 def memory_cases(targets: dict[str, float | None]) -> list[Case]:
-    """Memory after both ways of learning; targets by data set."""
+    """Memory after `fit` and after mini-batches; targets by data set."""
     return [
         Case(f"memory, {way}", data, memory(way), target)
         for data, target in targets.items()
@@ -84,7 +84,7 @@ def memory_cases(targets: dict[str, float | None]) -> list[Case]:
 
 
 def forgetting_cases(names: Iterable[str]) -> list[Case]:
-    """What forgetting and windows cost beside learning, and the memory of an endless stream."""
+    """Cost of forgetting and windows relative to learning, and memory of a long stream."""
     names = list(names)
     return [
         *(Case("forget / learn, one call", data, forget_by_learn(False), 1.5) for data in names),
@@ -96,7 +96,7 @@ def forgetting_cases(names: Iterable[str]) -> list[Case]:
 
 
 def regression_cases(names: Iterable[str]) -> list[Case]:
-    """Numbers learned: the forest as it comes, and plain, growing trees and no more."""
+    """Regression: the default forest, and a plain one that only grows trees."""
     return [
         Case(f"regression, {way} / ERT", data, side_by_side(task, ERT, ours=forest), target)
         for way, task, forest, target in (
@@ -110,7 +110,7 @@ def regression_cases(names: Iterable[str]) -> list[Case]:
 
 
 def river_cases(classes: str, numbers: str) -> list[Case]:
-    """Our models of River beside River's own, on classes and on numbers."""
+    """Our models for River compared with River's own, on classes and on numbers."""
     return [
         Case(f"{name} / River AMF", data, one_river_sample(peer, ours), target, most_runs=3)
         for name, data, peer, ours, target in (
@@ -139,12 +139,12 @@ def full_cases() -> list[Case]:
         *forgetting_cases(("letter", "usps")),
         *(Case("model file", data, model_file, 300.0) for data in ("letter", "usps")),
         *regression_cases(REGRESSION),
-        Case("Ray", SYNTHETIC, on_ray),  # last: its processes would be in the way of others
+        Case("Ray", SYNTHETIC, on_ray),  # last: its processes would disturb other cases
     ]
 
 
 def quick_cases() -> list[Case]:
-    """The same on data that need no folder, without Ray; only targets for any data are kept."""
+    """Cases on data that need no folder, without Ray; only targets for any data apply."""
     return [
         *compared((DIGITS, SYNTHETIC), {}),
         *mini_batch_cases((DIGITS,)),

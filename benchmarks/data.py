@@ -22,9 +22,9 @@ BUNDLED = (DIGITS, SYNTHETIC, SYNTHETIC_REGRESSION)  # need no folder
 
 @dataclass(frozen=True)
 class Data:
-    """Rows as float32, so that neither side has to convert them.
+    """Rows as float32, so that neither side converts them.
 
-    y holds classes from 0 up, or numbers as float64 if they are what is learned.
+    y holds class codes from 0, or float64 numbers for regression.
     """
 
     X: NDArray[np.float32]
@@ -38,11 +38,11 @@ class Data:
 
     @property
     def labels(self) -> NDArray[np.int32]:
-        """The classes as the core takes them."""
+        """The class codes, as the core takes them."""
         return self.y.astype(np.int32)
 
     def head(self, n_rows: int) -> Data:
-        """The first training rows, with classes numbered without gaps again."""
+        """The first training rows, with class codes renumbered without gaps."""
         y = self.y[:n_rows]
         if y.dtype == np.int64:
             y = np.unique(y, return_inverse=True)[1]
@@ -50,7 +50,7 @@ class Data:
 
 
 def load(name: str, folder: Path | None, scale: float = 1.0) -> Data:
-    """A data set by name; `folder` is needed for those that are files."""
+    """A data set by name; those in files need `folder`."""
     if name == DIGITS:
         data = load_digits()
     elif name == SYNTHETIC:
@@ -75,20 +75,20 @@ def load_file(path: Path) -> Data:
     """A file with a training and a test set, rows in random order."""
     with np.load(path, allow_pickle=False) as file:
         X, y = shuffled(file["X_train"], file["y_train"], seed=0)
-        # Some files are sorted by class, which no stream would be.
+        # Some files are sorted by class, unlike a stream.
         X_test, _ = shuffled(file["X_test"], file["y_test"], seed=1)
     return Data(X, y, X_test)
 
 
 def load_regression(path: Path) -> Data:
-    """A file of rows and numbers, a random tenth of them to test."""
+    """A file of rows and numbers; a random tenth is the test set."""
     with np.load(path, allow_pickle=False) as file:
         X, y = shuffled(file["X"], file["y"], seed=0, dtype=np.float64)
     return split(X, y, n_train=len(y) - len(y) // 10)
 
 
 def load_digits() -> Data:
-    """scikit-learn's handwritten digits, which need no download."""
+    """The handwritten digits of scikit-learn, which need no download."""
     from sklearn.datasets import load_digits
 
     X, y = load_digits(return_X_y=True)
@@ -96,7 +96,7 @@ def load_digits() -> Data:
 
 
 def load_stream(name: str, folder: Path | None, n_rows: int) -> Labelled:
-    """The first rows of a stream, in the order they come."""
+    """The first rows of a stream, in their order."""
     if name == SYNTHETIC:
         return synthetic(n_rows, 10, n_classes=5)
     with np.load(file_of(name, folder), allow_pickle=False) as file:
@@ -105,7 +105,7 @@ def load_stream(name: str, folder: Path | None, n_rows: int) -> Labelled:
 
 
 def synthetic(n_rows: int, n_features: int, n_classes: int, seed: int = 0) -> Labelled:
-    """Uniform features; the class is a stripe of the sum of two of them, one in five is random."""
+    """Uniform features; the class depends on the sum of two of them, and 20 % are random."""
     rng = np.random.default_rng(seed)
     X = rng.random((n_rows, n_features), dtype=np.float32)
     y = np.minimum((X[:, 0] + X[:, 1]) / 2 * n_classes, n_classes - 1).astype(np.int64)
@@ -115,7 +115,7 @@ def synthetic(n_rows: int, n_features: int, n_classes: int, seed: int = 0) -> La
 
 
 def synthetic_regression() -> Data:
-    """Uniform features; a sum and a product of two each, and noise."""
+    """Uniform features; the target is a sum of two, a product of two others, and noise."""
     rng = np.random.default_rng(0)
     X = rng.random((2_200, 8), dtype=np.float32)
     y = X[:, 0] + X[:, 1] + 4 * X[:, 2] * X[:, 3] + rng.normal(scale=0.2, size=len(X))
@@ -131,5 +131,5 @@ def shuffled(
 
 
 def split(X: NDArray[np.float32], y: NDArray[Any], n_train: int) -> Data:
-    """The first rows to train, the others to test."""
+    """The first rows as training set, the others as test set."""
     return Data(X[:n_train], y[:n_train], X[n_train:])

@@ -1,8 +1,8 @@
-"""How model files are measured: their size, and how fast they are saved and loaded.
+"""Measure model files: their size, and the rates of saving and loading.
 
-Beside ours stands the disk: a plain file of as many bytes, written and synced, or read. Files are
-smaller than forests, because boxes and label sets are computed when they are loaded; so the rate is
-that of the forest in memory, and the rate of the file stands beside it.
+The peer is the disk: a plain file of as many bytes, written and synced, or read. Files are smaller
+than forests, because boxes and label sets are computed when a file is loaded. So the rate is in
+bytes of the forest in memory; the column of our side also gives the rate in bytes of the file.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from benchmarks.results import Row
 from benchmarks.settings import Case, Settings
 from benchmarks.timing import Job, Pairs, alternate
 
-LARGEST_SHARE = 1.1  # of the file in the forest's memory
+LARGEST_SHARE = 1.1  # size of the file relative to the memory of the forest
 
 
 def model_file(case: Case, settings: Settings) -> list[Row]:
-    """Size of the file by that of the forest, and the rates of saving and loading it."""
+    """Size of the file relative to the forest, and the rates of saving and loading it."""
     data = settings.load(case.data)
     forest = mondrian(settings.n_trees, 0).fit(data.X, data.y)
-    with TemporaryDirectory(dir=Path.cwd()) as folder:  # where people's files would be
+    with TemporaryDirectory(dir=Path.cwd()) as folder:  # on the disk of the working directory
         path, plain = Path(folder) / "forest.safetensors", Path(folder) / "plain"
         forest.save(path)
         content = path.read_bytes()

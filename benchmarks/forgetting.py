@@ -1,6 +1,6 @@
-"""How the cases of forgetting are measured: what it costs beside learning, and that memory is flat.
+"""Measure forgetting: its cost relative to learning, and the memory of a long stream.
 
-Both sides are ours: a forest that forgets by one that learns, each of the same size.
+Both sides are our forest, of the same size: one forgets, the other learns.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from benchmarks.results import NotMeasuredError, Row
 from benchmarks.settings import Case, Measure, Settings
 from benchmarks.timing import Job, Pairs, alternate
 
-SHARE = 20  # one row in so many is forgotten
+SHARE = 20  # one row in 20 is forgotten
 SOAK_TREES, SOAK_WINDOW, SOAK_SAMPLES = 10, 10_000, 1_000_000
 
 
 def forget_by_learn(one_by_one: bool) -> Measure:
-    """Forget some rows of a forest, by learning as many with a forest of the same size."""
+    """Forgetting rows, relative to learning as many with a forest of the same size."""
 
     def measure(case: Case, settings: Settings) -> list[Row]:
         data = settings.load(case.data)
@@ -38,7 +38,7 @@ def forget_by_learn(one_by_one: bool) -> Measure:
         def forgetting(seed: int) -> Job:
             forest = grown(seed, len(data.y))
             chosen = np.random.default_rng(seed).permutation(len(data.y))[: n + 1].astype(np.int64)
-            forest.forget(chosen[n:])  # the first one makes the links that stay
+            forest.forget(chosen[n:])  # the first call builds links that are kept
 
             def job() -> None:
                 for call in calls:
@@ -63,7 +63,7 @@ def forget_by_learn(one_by_one: bool) -> Measure:
 
 
 def row_by_learning(case: Case, settings: Settings, pairs: Pairs, what: str, **columns: Any) -> Row:
-    """A row of seconds per sample, by those of learning."""
+    """A row of seconds per sample, relative to learning."""
     ours, learn = pairs.medians()
     return case.row(
         settings,
@@ -76,7 +76,7 @@ def row_by_learning(case: Case, settings: Settings, pairs: Pairs, what: str, **c
 
 
 def window_by_learn(rows_per_batch: int) -> Measure:
-    """A full window slides over as many rows as it holds, by learning rows at that size."""
+    """A full window that slides by its own size, relative to learning rows at that size."""
 
     def measure(case: Case, settings: Settings) -> list[Row]:
         data = settings.load(case.data)
@@ -103,7 +103,7 @@ def window_by_learn(rows_per_batch: int) -> Measure:
             return stream(forest, rows)
 
         def learning(seed: int) -> Job:
-            # Around the size of the window, and without the doubling after which weights are due.
+            # Around the size of the window, where no refresh of the weights is due.
             few = rows[: size // 4]
             forest = mondrian(settings.n_trees, seed)
             start = size - len(few) // 2
@@ -119,13 +119,13 @@ def window_by_learn(rows_per_batch: int) -> Measure:
 
 
 def soak(case: Case, settings: Settings) -> Iterable[Row]:
-    """A long stream through a window, in a process of its own, and how flat its memory is.
+    """A long stream through a window, in a process of its own, and the drift of its memory.
 
-    The drift is that of a straight line through the resident bytes of the last 80 %: what is there
-    besides comes and goes with the memory that learning the weights takes.
+    The drift is that of a straight line through the resident bytes of the last 80 %. The line
+    averages out the memory that each refresh of the weights takes for a while.
     """
     if not Path("/proc/self/status").exists():
-        raise NotMeasuredError("this system does not tell a process its memory")
+        raise NotMeasuredError("this system does not report the memory of a process")
     task = {
         "n_trees": settings.size(SOAK_TREES),
         "window": settings.size(SOAK_WINDOW, quick=1_000, least=50),

@@ -1,4 +1,4 @@
-"""Where the measurements were made: processor and versions. Never the machine's name."""
+"""Describe the machine: processor and versions, never its name."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ PACKAGES = ("onlineforest", "numpy", "scikit-learn", "river", "numba", "ray")
 
 
 def describe_machine() -> dict[str, str | float | None]:
-    """Processor, cores, load and versions; None for what is not known or not installed."""
+    """Processor, cores, load and versions; None for those not known or not installed."""
     return {
         "system": platform.system(),
         "architecture": platform.machine(),
@@ -24,7 +24,7 @@ def describe_machine() -> dict[str, str | float | None]:
 
 
 def processor() -> str | None:
-    """The processor's name, where the system tells it."""
+    """Name of the processor, where the system reports it."""
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
     except OSError:
@@ -34,7 +34,7 @@ def processor() -> str | None:
 
 
 def load() -> float | None:
-    """How many processes wanted to run in the last minute, where the system tells it."""
+    """Mean number of runnable processes in the last minute, where the system reports it."""
     return round(os.getloadavg()[0], 2) if hasattr(os, "getloadavg") else None
 
 

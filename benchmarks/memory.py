@@ -1,4 +1,4 @@
-"""Memory of learning, asked of a fresh process; see `benchmarks._memory_child`."""
+"""Measure the memory of learning in a new process; see `benchmarks._memory_child`."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ ROOT = Path(__file__).resolve().parents[1]
 
 
 def memory_of_learning(**task: Any) -> dict[str, Any]:
-    """Bytes resident after learning, at most meanwhile, and held by the model.
+    """Resident bytes after learning, their peak, and the bytes of the model.
 
     `task` has data, folder, scale, way ("fit" or "mini-batches"), n_trees and n_batches.
     """
     if not Path("/proc/self/status").exists() and find_spec("resource") is None:
-        raise NotMeasuredError("this system does not tell a process its memory")
+        raise NotMeasuredError("this system does not report the memory of a process")
     return answer_of("benchmarks._memory_child", task)
 
 
 def answer_of(module: str, task: dict[str, Any]) -> dict[str, Any]:
-    """What a module answers to a task, run in a fresh process; both are JSON."""
+    """Run a module in a new process; task and result are JSON."""
     command = [sys.executable, "-m", module, json.dumps(task)]
     child = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True)
     answer: dict[str, Any] = json.loads(child.stdout)

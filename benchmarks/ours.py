@@ -1,4 +1,4 @@
-"""The forests measured. Imports no peers: they would count in the memory of a fresh process."""
+"""The forests to measure. Imports no peers: they would add to the memory of a new process."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 from onlineforest import MondrianForestClassifier, MondrianForestRegressor
 
-# Nothing is learned but the trees.
+# Only the trees are learned, no weights or discounts.
 PLAIN: dict[str, Any] = {"feature_weights": "range", "leaf_discount": 0.0}
 PLAIN_REGRESSION: dict[str, Any] = {
     "feature_weights": "range",
@@ -18,44 +18,44 @@ PLAIN_REGRESSION: dict[str, Any] = {
 
 
 def mondrian(n_trees: int, seed: int, n_jobs: int = 1) -> MondrianForestClassifier:
-    """The forest measured: the paper's model with weights by range, all else at its default."""
+    """A classifier: the model of the paper with weights by range, other parameters default."""
     return MondrianForestClassifier(n_trees, n_jobs=n_jobs, random_state=seed, **PLAIN)
 
 
 def regressor(n_trees: int, seed: int, **parameters: Any) -> MondrianForestRegressor:
-    """The forest for numbers; without parameters, with all it learns by default."""
+    """A regressor with default parameters, unless others are given."""
     return MondrianForestRegressor(n_trees, n_jobs=1, random_state=seed, **parameters)
 
 
 def plain_regressor(n_trees: int, seed: int) -> MondrianForestRegressor:
-    """The same with nothing to learn but the trees, as a batch forest has."""
+    """A regressor that only learns trees, like a batch forest."""
     return regressor(n_trees, seed, **PLAIN_REGRESSION)
 
 
 def river_classifier(n_trees: int, seed: int, **parameters: Any) -> Any:
-    """The model of River; without parameters, with all it learns by default."""
-    from onlineforest.river import MondrianForestClassifier  # needs River, which is a peer, too
+    """Our classifier for River with default parameters, unless others are given."""
+    from onlineforest.river import MondrianForestClassifier  # needs River, which is also a peer
 
     return MondrianForestClassifier(n_trees, seed=seed, **parameters)
 
 
 def plain_river_classifier(n_trees: int, seed: int) -> Any:
-    """The same with nothing to learn but the trees: `mondrian` for River."""
+    """Our classifier for River that only learns trees."""
     return river_classifier(n_trees, seed, **PLAIN)
 
 
 def river_regressor(n_trees: int, seed: int, **parameters: Any) -> Any:
-    """The model of River for numbers; without parameters, with all it learns by default."""
+    """Our regressor for River with default parameters, unless others are given."""
     from onlineforest.river import MondrianForestRegressor
 
     return MondrianForestRegressor(n_trees, seed=seed, **parameters)
 
 
 def plain_river_regressor(n_trees: int, seed: int) -> Any:
-    """The same with nothing to learn but the trees."""
+    """Our regressor for River that only learns trees."""
     return river_regressor(n_trees, seed, **PLAIN_REGRESSION)
 
 
 def core_forest(n_trees: int, n_features: int, seed: int) -> Any:
-    """The compiled forest alone, empty, as `mondrian` would make it."""
+    """An empty core forest, with the options of `mondrian`."""
     return mondrian(n_trees, seed)._new_forest(n_features)[0]

@@ -1,4 +1,4 @@
-"""What the forest is measured against. River is optional."""
+"""The models to compare with. River is optional."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Peer:
 
 
 def river_forests() -> Any:
-    """River's module of forests."""
+    """The module `river.forest`."""
     try:
         from river import forest
     except ImportError as error:

@@ -1,7 +1,7 @@
-"""What a forest on Ray costs: seconds, bytes on the network and memory, from measured constants.
+"""Cost model of a forest on Ray: seconds, network bytes and memory, from measured constants.
 
 Plain arithmetic: measures nothing and does not know Ray. `python -m benchmarks.ray_cost` prints the
-constants and what follows from them for many nodes; `benchmarks.shards` measures them.
+constants and the costs on many nodes; `benchmarks.shards` measures them.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ import numpy as np
 from benchmarks.formats import duration, number
 from benchmarks.report import markdown_table
 
-GROWTH = 1.5  # learned weights are computed anew each time the samples have grown so much
+GROWTH = 1.5  # weights are refreshed each time the number of samples has grown by this factor
 GIGABIT = 1e9 / 8  # bytes per second
 MOST_GROUPS, FEWEST_TREES = (
     8,
     4,
-)  # how the core adds up trees: in so many groups of at least so many
+)  # number of groups of trees that the core sums, and their minimum size
 
 
 @dataclass(frozen=True)
@@ -38,11 +38,11 @@ class Growth:
     slope_by_feature: float = 0.0
 
     def at(self, n_stored: float, n_features: int) -> float:
-        """The cost of one row in one tree of a forest that has stored so many."""
+        """Cost of one row in one tree of a forest that stores `n_stored` rows."""
         return max(self._line(n_features)[0] + self._line(n_features)[1] * _log2(n_stored), 0.0)
 
     def between(self, begin: float, end: float, n_features: int) -> float:
-        """The cost of all rows from one number of stored rows to another."""
+        """Total cost of the rows from one number of stored rows to another."""
         base, slope = self._line(n_features)
         whole = base * (end - begin) + slope * (_integral(end) - _integral(begin))
         return max(whole, 0.0)
@@ -55,11 +55,11 @@ class Growth:
 
     @classmethod
     def fitted(cls, points: Sequence[tuple[float, int, float]]) -> Growth:
-        """The least squares of (rows stored, features, cost), in proportion to the cost."""
+        """Least-squares fit to (rows stored, features, cost), with relative errors."""
         table = np.array([(1, d, _log2(n), d * _log2(n)) for n, d, _ in points], dtype=float)
         costs = np.array([cost for _, _, cost in points])
         if len({d for _, d, _ in points}) == 1:
-            table[:, [1, 3]] = 0.0  # nothing is known of the features
+            table[:, [1, 3]] = 0.0  # one number of features: its effect is unknown
         found = np.linalg.lstsq(table / costs[:, None], np.ones(len(points)), rcond=None)[0]
         return cls(*map(float, found))
 
@@ -69,25 +69,25 @@ def _log2(n: float) -> float:
 
 
 def _integral(n: float) -> float:
-    """Of log2 from 1 to n."""
+    """Integral of log2 from 1 to n."""
     n = max(n, 1.0)
     return n * math.log2(n) - (n - 1.0) / math.log(2.0)
 
 
 @dataclass(frozen=True)
 class Line:
-    """An amount with a part that is always there and one for each of something."""
+    """A linear cost: a constant part and a part per unit."""
 
     always: float = 0.0
     each: float = 0.0
 
     def at(self, n: float) -> float:
-        """The amount for so many."""
+        """The cost of a number of units."""
         return self.always + self.each * n
 
     @classmethod
     def fitted(cls, points: Sequence[tuple[float, float]]) -> Line:
-        """The least squares of (how many, amount), in proportion to the amount, nothing below 0."""
+        """Least-squares fit to (units, cost), with relative errors; negative values become 0."""
         table = np.array([(1.0, n) for n, _ in points])
         amounts = np.array([amount for _, amount in points])
         found = np.linalg.lstsq(table / amounts[:, None], np.ones(len(points)), rcond=None)[0]
@@ -96,24 +96,24 @@ class Line:
 
 @dataclass(frozen=True)
 class Constants:
-    """What is measured, in seconds and bytes."""
+    """The measured constants, in seconds and bytes."""
 
-    learn: Growth  # a row and tree
-    grow: Growth  # the same when a tree is grown afresh
-    predict: Growth  # the same
-    window: float  # a row through a full window, by a row learned
-    measure: float  # weights learned anew, once: the same in each shard, however many trees it has
-    front: Line  # a batch of a stream, by its rows: what the driver takes
+    learn: Growth  # learning, per row and tree
+    grow: Growth  # growing a tree again, per row and tree
+    predict: Growth  # predicting, per row and tree
+    window: float  # a row through a full window, relative to a row learned
+    measure: float  # one refresh of the weights: equal in each shard, whatever its number of trees
+    front: Line  # time of the driver for a batch of a stream, by rows
     per_shard: float  # the driver's time for each further shard, per batch
-    call: Line  # a prediction, by its rows, beside the trees
+    call: Line  # a prediction without the trees, by rows
     samples: Line  # bytes of a stored row, by features
     nodes: Line  # bytes of a stored row in a tree, by features
     snapshot: Line  # seconds of a snapshot, by bytes of the shard
-    recovery: Line  # seconds until a lost shard is back, by bytes of its snapshot
+    recovery: Line  # seconds to restore a lost shard, by bytes of its snapshot
 
     @classmethod
     def of_dict(cls, found: dict[str, Any]) -> Constants:
-        """From what `asdict` gives, or JSON."""
+        """Constants from the result of `asdict`, or from JSON."""
         kinds = {"learn": Growth, "grow": Growth, "predict": Growth}
         return cls(
             **{
@@ -132,7 +132,7 @@ class Run:
     n_trees: int
     n_features: int
     n_shards: int = 1
-    n_nodes: int = 0  # other than that of the driver: batches go there over the network
+    n_nodes: int = 0  # besides the node of the driver: batches go there over the network
     n_threads: int = 1  # of a shard
     bandwidth: float = math.inf  # bytes per second out of the driver's node
     n_cores: float = math.inf  # shared by the driver and all shards, if they are on one machine
@@ -140,48 +140,50 @@ class Run:
     window: int | None = None
     reservoir: int | None = None
     learned_weights: bool = False
-    regrown: float = 1.0  # share of refreshes that move the weights, so that trees are grown afresh
+    regrown: float = (
+        1.0  # share of refreshes that change the weights, so that trees are grown again
+    )
 
     @property
     def n_batches(self) -> int:
-        """Batches of the stream."""
+        """Number of batches of the stream."""
         return math.ceil(self.n_rows / self.batch)
 
     @property
     def n_stored(self) -> int:
-        """Rows each shard has at the end."""
+        """Rows that each shard has learned at the end."""
         end = self.n_before + self.n_rows
         return end if self.bound is None else min(end, self.bound)
 
     @property
     def bound(self) -> int | None:
-        """The most rows a shard stores."""
+        """Maximum number of rows that a shard stores."""
         return self.window or self.reservoir
 
     @property
     def trees_of_a_shard(self) -> int:
-        """Of the largest: it sets the pace."""
+        """Trees of the largest shard, which determines the time."""
         return math.ceil(self.n_trees / min(self.n_shards, self.n_trees))
 
     @property
     def rounds(self) -> int:
-        """How many trees a thread of the largest shard has to do one after the other."""
+        """Trees that a thread of the largest shard processes one after the other."""
         return math.ceil(self.trees_of_a_shard / self.n_threads)
 
 
 @dataclass(frozen=True)
 class Seconds:
-    """Of learning a stream. All three go on at once, so that the slowest sets the pace."""
+    """Seconds of learning a stream. All parts run at once: the slowest determines the time."""
 
     front: float
     network: float
     trees: float
     refreshes: float
-    shared: float = 0.0  # all of it by the cores there are, if they are shared
+    shared: float = 0.0  # total CPU time divided by the shared cores
 
     @property
     def parts(self) -> dict[str, float]:
-        """What goes on at once, by name."""
+        """The parts that run at once, by name."""
         shards = "trees" if self.trees >= self.refreshes else "refreshes"
         return {
             "driver": self.front,
@@ -192,12 +194,12 @@ class Seconds:
 
     @property
     def total(self) -> float:
-        """How long it takes."""
+        """Total seconds."""
         return max(self.parts.values())
 
     @property
     def dominated_by(self) -> str:
-        """The slowest."""
+        """Name of the slowest part."""
         return max(self.parts, key=self.parts.__getitem__)
 
 
@@ -212,7 +214,7 @@ def network_bytes(run: Run) -> int:
 
 
 def shard_bytes(run: Run, constants: Constants) -> float:
-    """Memory of the largest shard: all samples that are stored, and its trees."""
+    """Memory of the largest shard: all stored samples, and its trees."""
     samples, nodes = (line.at(run.n_features) for line in (constants.samples, constants.nodes))
     return run.n_stored * (samples + run.trees_of_a_shard * nodes)
 
@@ -243,7 +245,7 @@ def tree_seconds(run: Run, constants: Constants) -> float:
 
 
 def refresh_seconds(run: Run, constants: Constants) -> float:
-    """Time for learned weights: the measure, which each shard repeats, and trees grown afresh."""
+    """Time of refreshes: the measure, which each shard computes, and trees grown again."""
     if not run.learned_weights:
         return 0.0
     total, n = 0.0, max(run.n_before, 1) * GROWTH
@@ -256,13 +258,13 @@ def refresh_seconds(run: Run, constants: Constants) -> float:
     while n <= min(end, run.n_stored):
         total += refresh(n)
         n *= GROWTH
-    if run.bound is not None:  # a full one is due each time half of it has come anew
+    if run.bound is not None:  # a full window or reservoir is due after half of it is replaced
         total += rows_into_trees(run)[1] / (run.bound * (GROWTH - 1)) * refresh(run.bound)
     return total
 
 
 def learning_seconds(run: Run, constants: Constants) -> Seconds:
-    """Time to learn the stream, by what takes it."""
+    """Time to learn the stream, by parts."""
     per_batch = constants.front.at(run.batch) + constants.per_shard * (run.n_shards - 1)
     front = run.n_batches * per_batch
     trees, refreshes = tree_seconds(run, constants), refresh_seconds(run, constants)
@@ -273,10 +275,11 @@ def learning_seconds(run: Run, constants: Constants) -> Seconds:
 
 
 def n_terms(n_trees: int, n_shards: int) -> int:
-    """How many sums the shards hand over per row of a prediction.
+    """Number of partial sums that the shards send per row of a prediction.
 
-    The core adds up trees in groups, one after the other. A shard hands over one sum of those it
-    has if they are the first of a group, else each tree: so the last bits do not depend on shards.
+    The core sums trees in groups, one after the other. A shard that holds the first trees of a
+    group sends their partial sum, otherwise one term per tree, so that the result does not depend
+    on the number of shards, bit for bit.
     """
     n_groups = min(max(n_trees // FEWEST_TREES, 1), MOST_GROUPS)
     n_shards = min(n_shards, n_trees)
@@ -290,13 +293,13 @@ def n_terms(n_trees: int, n_shards: int) -> int:
 
 
 def prediction_bytes(run: Run, n_classes: int) -> int:
-    """Bytes of the answers to one prediction of a batch, all of which the driver receives."""
+    """Bytes that the driver receives for one prediction of a batch."""
     width = n_classes + 1  # the core keeps one more number per row
     return n_terms(run.n_trees, run.n_shards) * run.batch * width * 8
 
 
 def prediction_seconds(run: Run, constants: Constants, n_classes: int) -> float:
-    """Time of a prediction of a batch: out, walk down the trees, back, one after the other."""
+    """Time of a prediction of a batch: send, walk the trees, receive, one after the other."""
     out = run.n_nodes * batch_bytes(run.batch, run.n_features) / run.bandwidth
     back = (prediction_bytes(run, n_classes) if run.n_nodes else 0) / run.bandwidth
     trees = run.batch * run.rounds * constants.predict.at(run.n_stored, run.n_features)
@@ -305,13 +308,13 @@ def prediction_seconds(run: Run, constants: Constants, n_classes: int) -> float:
     return out + back + trees * sharing + around
 
 
-# What follows for a cluster.
+# Tables for a cluster.
 
 N_NODES, N_CORES, BILLION, BOUND = 64, 16, 10**9, 10**6
 
 
 def cluster_runs() -> list[Run]:
-    """A billion rows on 64 nodes of 16 cores each: what is varied."""
+    """Runs of a billion rows on 64 nodes of 16 cores each."""
     return [
         Run(
             BILLION,
@@ -329,12 +332,12 @@ def cluster_runs() -> list[Run]:
 
 
 def on_one_machine(run: Run) -> Run:
-    """The same on one node, without a network."""
+    """The run on one node, without a network."""
     return replace(run, n_shards=1, n_nodes=0, bandwidth=math.inf)
 
 
 def cluster_table(constants: Constants, **changes: Any) -> str:
-    """Markdown: what a billion rows take, and what one machine of them would."""
+    """Markdown table: time for a billion rows on the cluster and on one machine."""
     head = (
         *("trees", "features", "rows per batch", "driver", "network, 1 and 10 Gbit/s", "shards"),
         *("in all, and what decides", "one machine", "times as fast", "memory per node"),
@@ -365,7 +368,7 @@ def cluster_table(constants: Constants, **changes: Any) -> str:
 
 
 def measured_table(rows: Sequence[dict[str, Any]]) -> str:
-    """Markdown: the rows about Ray, as they were measured."""
+    """Markdown table: the measured rows about Ray."""
     lines = [("measured", "Ray", "beside", "median", "spread")]
     for row in rows:
         values = row["values"]
@@ -380,7 +383,7 @@ def measured_table(rows: Sequence[dict[str, Any]]) -> str:
 
 
 def constants_table(constants: Constants) -> str:
-    """Markdown: the constants, in words."""
+    """Markdown table: the constants."""
     c = constants
     lines = [("constant", "value")]
     for name, growth in (("learn", c.learn), ("grow afresh", c.grow), ("predict", c.predict)):
@@ -421,12 +424,12 @@ def gigabytes(n_bytes: float) -> str:
 
 
 def rows_about_ray(figures: dict[str, Any]) -> list[dict[str, Any]]:
-    """Those among the figures that `python -m benchmarks` has saved."""
+    """The rows about Ray in the figures saved by `python -m benchmarks`."""
     return [row for row in figures["rows"] if row["case"].startswith("Ray, ")]
 
 
 def constants_in(figures: dict[str, Any]) -> Constants:
-    """The constants among them."""
+    """The constants in these rows."""
     for row in rows_about_ray(figures):
         if "constants" in row["details"]:
             return Constants.of_dict(row["details"]["constants"])
@@ -434,12 +437,12 @@ def constants_in(figures: dict[str, Any]) -> Constants:
 
 
 def saved(constants: Constants) -> dict[str, Any]:
-    """As it is put among the figures."""
+    """The constants as JSON values."""
     return asdict(constants)
 
 
 def tables(figures: dict[str, Any], constants: Constants) -> str:
-    """All of it, as the documentation shows it."""
+    """All tables, as shown in the documentation."""
     machine = figures["machine"]
     where = f"{machine['cores']} cores, {machine['processor'] or machine['architecture']}"
     versions = f"onlineforest {machine['onlineforest']}, Ray {machine['ray']}"

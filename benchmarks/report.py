@@ -18,7 +18,7 @@ SMALLEST = 0.01
 
 @dataclass
 class Report:
-    """Rows, and the circumstances they were measured in."""
+    """Rows, with the machine and the settings."""
 
     machine: dict[str, Any]
     settings: dict[str, Any]
@@ -35,7 +35,7 @@ class Report:
 
 
 def as_markdown(report: Report) -> str:
-    """A heading, the machine, the table and how many targets were met."""
+    """Heading, machine, table, and number of targets met."""
     parts = [
         "# Benchmarks",
         machine_line(report),
@@ -55,7 +55,7 @@ def machine_line(report: Report) -> str:
 
 
 def summary(report: Report) -> str:
-    """How many targets were met, and which were not."""
+    """Number of targets met, and the names of those missed."""
     judged = [row for row in report.rows if row.met is not None]
     missed = [f"{row.case} ({row.data})" for row in judged if not row.met]
     text = "No case had a target."
@@ -75,14 +75,14 @@ def cells(row: Row) -> tuple[str, ...]:
 
 
 def figure(row: Row) -> str:
-    """The median with its unit, or why there is none."""
+    """The median with its unit, or the reason why there is none."""
     if row.median is None:
         return row.note or "not measured"
     return with_unit(row.median, row.unit)
 
 
 def spread(row: Row) -> str:
-    """Least and greatest of the pairs."""
+    """Minimum and maximum of the pairs."""
     if len(row.values) < 2:
         return f"{len(row.values)} run" if row.values else "-"
     return f"{number(min(row.values))} – {number(max(row.values))}"
@@ -97,12 +97,12 @@ def target(row: Row) -> str:
 
 
 def with_unit(value: float, unit: str) -> str:
-    """A number and its unit; × stands close."""
+    """A number and its unit; no space before ×."""
     return f"{number(value)}{unit}" if unit == "×" else f"{number(value)} {unit}".strip()
 
 
 def markdown_table(lines: Sequence[Sequence[str]]) -> str:
-    """Lines of cells, the first the heading, padded so that plain text reads well too."""
+    """A Markdown table of lines of cells, the first the heading, padded to equal widths."""
     widths = [max(len(line[i]) for line in lines) for i in range(len(lines[0]))]
     padded = [
         " | ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True))
@@ -113,7 +113,7 @@ def markdown_table(lines: Sequence[Sequence[str]]) -> str:
 
 
 def as_json(report: Report) -> str:
-    """Everything, down to each single run."""
+    """The whole report, with every single run."""
     content = {
         "machine": report.machine,
         "settings": report.settings,
@@ -124,7 +124,7 @@ def as_json(report: Report) -> str:
 
 
 def json_row(row: Row) -> dict[str, Any]:
-    """A row with what follows from it."""
+    """A row with its derived values."""
     return {
         **vars(row),
         "median": row.median,
@@ -135,7 +135,7 @@ def json_row(row: Row) -> dict[str, Any]:
 
 
 def save_plot(report: Report, path: Path) -> None:
-    """Bars of every figure that has a target, as a multiple of it: left of 1 is met."""
+    """Draw every figure that has a target as a multiple of it: a bar left of 1 meets it."""
     try:
         from matplotlib.figure import Figure
     except ImportError as error:
@@ -158,7 +158,7 @@ def save_plot(report: Report, path: Path) -> None:
 def bar_ends(row: Row) -> tuple[float, float, float]:
     """Median, and both ends of the spread, as multiples of the target."""
     median, low, high = (
-        # At or below zero, where a ratio has no logarithm, the bar ends at the least shown.
+        # A ratio at or below zero has no logarithm: the bar ends at the smallest value shown.
         max(row.against_target(value) or SMALLEST, SMALLEST) if value > 0 else SMALLEST
         for value in (row.median or 0.0, min(row.values), max(row.values))
     )
@@ -166,7 +166,7 @@ def bar_ends(row: Row) -> tuple[float, float, float]:
 
 
 def draw_bar(axes: Any, place: int, row: Row) -> None:
-    """One figure: a bar from the target, a thin line for the spread, and the numbers."""
+    """Draw one figure: a bar from the target, a thin line for the spread, and the numbers."""
     median, low, high = bar_ends(row)
     axes.barh(place, median - 1.0, left=1.0, height=0.6, color=MET if row.met else MISSED)
     axes.plot([low, high], [place, place], color="0.2", lw=1.0)
@@ -181,7 +181,7 @@ def draw_bar(axes: Any, place: int, row: Row) -> None:
 
 
 def scale_axis(axes: Any, ends: Sequence[float]) -> None:
-    """A logarithmic axis with plain numbers, and room for the text at the bars."""
+    """Make the axis logarithmic with plain numbers, and leave room for the text at the bars."""
     from matplotlib.ticker import LogLocator, NullLocator, StrMethodFormatter
 
     axes.set_xscale("log")
@@ -194,7 +194,7 @@ def scale_axis(axes: Any, ends: Sequence[float]) -> None:
 
 
 def draw_legend(drawing: Any) -> None:
-    """What the colours mean."""
+    """Add a legend of the colours."""
     from matplotlib.patches import Patch
 
     handles = [Patch(color=MET, label="target met"), Patch(color=MISSED, label="target missed")]

@@ -1,4 +1,4 @@
-"""What a measurement gives: one row of the table. Knows neither clocks nor formats of files."""
+"""One row of the table of measurements. Knows neither clocks nor file formats."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import Any, Literal
 
 
 class NotMeasuredError(Exception):
-    """A case cannot be measured here; the message says why, and what to do."""
+    """A case cannot be measured here; the message gives the reason and the remedy."""
 
 
 @dataclass(frozen=True)
 class Row:
-    """One figure, with all the runs it comes from.
+    """One figure, with all its runs.
 
     `values` has one entry per pair of runs; the figure is their median. `seconds` (of each side)
     and `details` go to the JSON file only.
@@ -46,7 +46,7 @@ class Row:
         return self.median >= self.target
 
     def against_target(self, value: float) -> float | None:
-        """A value as a multiple of the target, turned so that at most 1 is met."""
+        """A value as a multiple of the target, inverted if higher is better: at most 1 meets it."""
         if self.target is None:
             return None
         return value / self.target if self.better == "lower" else self.target / value

@@ -1,4 +1,4 @@
-"""What a case is, and how much of it is measured. Knows no case."""
+"""Cases and settings of a measurement. Knows no single case."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ load_once = lru_cache(maxsize=4)(load)
 
 @dataclass(frozen=True)
 class Settings:
-    """How much is measured. `scale` multiplies all sizes, for tests."""
+    """Number and size of the runs. `scale` multiplies all sizes, for tests."""
 
     repeats: int
     quick: bool = False
@@ -44,7 +44,7 @@ class Settings:
 
     @property
     def n_batches(self) -> int:
-        """Mini-batches the training set comes in."""
+        """Number of mini-batches of the training set."""
         return self.size(N_BATCHES)
 
 
@@ -59,13 +59,13 @@ class Case:
     data: str
     measure: Measure
     target: float | None = None
-    # Targets are set for the full data sets, but for those that hold for any.
+    # Targets hold for the full data sets, except those that hold for any data.
     any_data: bool = False
-    # Peers that take minutes are run less often.
+    # Slow peers get fewer runs.
     most_runs: int | None = None
 
     def runs(self, settings: Settings) -> int:
-        """How many pairs of runs to make."""
+        """Number of pairs of runs."""
         return min(settings.repeats, self.most_runs or settings.repeats)
 
     def row(self, settings: Settings, **columns: Any) -> Row:
@@ -76,7 +76,7 @@ class Case:
         return Row(**columns)
 
     def ratio_row(self, settings: Settings, pairs: Pairs, peer: str) -> Row:
-        """A row of seconds of ours by seconds of the peer."""
+        """A row of our seconds relative to those of the peer."""
         ours, other = pairs.medians()
         return self.row(
             settings,
@@ -87,7 +87,7 @@ class Case:
         )
 
     def faster_row(self, settings: Settings, pairs: Pairs, **columns: Any) -> Row:
-        """A row of how many times faster ours is."""
+        """A row of the factor by which our forest is faster."""
         return self.row(
             settings,
             values=pairs.times_faster(),

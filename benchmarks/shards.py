@@ -1,8 +1,8 @@
-"""How forests on Ray are measured: beside a local one, two shards beside one, and what each costs.
+"""Measure forests on Ray: one shard against a local forest, two shards against one, and costs.
 
-All on one machine, so nothing here crosses a network. Weights are fixed, so that no refresh falls
-into what is timed. The constants of `benchmarks.ray_cost` are fitted, and what they foretell of two
-shards is compared with what was measured.
+All processes run on one machine, so nothing crosses a network. Weights are fixed, so that no
+refresh is timed. The constants of `benchmarks.ray_cost` are fitted, and the predictions of the cost
+model for two shards are compared with measured times.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ NICENESS = "RAY_worker_niceness"  # 15 unless it is set
 N_FEATURES, MANY_FEATURES, N_CLASSES = 16, 100, 10
 N_KNOWN = 20_000  # rows learned before anything is timed
 LEAST = {100: 5, 1_000: 10, 10_000: 20}  # rows of a batch, and the fewest at small scales
-LONG = 10_000  # from here on less often
+LONG = 10_000  # batches from this size get fewer runs
 N_SHARDS, MORE_SHARDS = 2, 3
-# A shard has a thread to itself; to Ray it is half a processor, so that three have room.
+# A shard has a thread of its own; for Ray it takes half a processor, so that three fit.
 OPTIONS = {"num_cpus": 0.5}
 
 
@@ -55,7 +55,7 @@ def local(n_trees: int, n_features: int = N_FEATURES, **parameters: Any) -> Any:
 
 @contextmanager
 def running_ray() -> Iterator[Any]:
-    """Ray on this machine: that which runs in this process already, or one for this alone."""
+    """Ray on this machine: the one this process already uses, or a new one."""
     try:
         require("ray", "ray")
     except MissingExtraError as error:
@@ -75,7 +75,7 @@ def running_ray() -> Iterator[Any]:
 
 @contextmanager
 def alike() -> Iterator[None]:
-    """Ray's workers have the priority of this process: a busy machine slows down both sides."""
+    """Give the workers of Ray the priority of this process: a busy machine slows both sides."""
     before = os.environ.get(NICENESS)
     os.environ[NICENESS] = "0"
     try:
@@ -87,7 +87,7 @@ def alike() -> Iterator[None]:
 
 
 def learn_on(forest: Any, batches: list[Labelled]) -> None:
-    """Learn a stream that has only just begun, whatever was learned before."""
+    """Learn batches that follow those already learned."""
     forest.learn_stream(batches, first=forest.n_batches_)
 
 
@@ -106,7 +106,7 @@ class Source:
 
 @dataclass(frozen=True)
 class Bench:
-    """The case, how much of it, and the sizes that follow."""
+    """The case and its settings, and the sizes that follow from them."""
 
     case: Case
     settings: Settings
@@ -118,7 +118,7 @@ class Bench:
 
     @property
     def n_known(self) -> int:
-        """Rows they have learned before."""
+        """Rows learned before the measurement."""
         return self.settings.size(N_KNOWN, least=100)
 
     @property
@@ -127,7 +127,7 @@ class Bench:
         return [self.settings.size(n, least=k) for n, k in LEAST.items()]
 
     def runs(self, n_rows: int) -> int:
-        """How many pairs of runs to make."""
+        """Number of pairs of runs."""
         runs = self.case.runs(self.settings)
         return min(runs, 3) if n_rows >= LONG else runs
 
@@ -149,7 +149,7 @@ def measure(case: Case, settings: Settings) -> Iterator[Row]:
             forest = RayForest(local(bench.n_trees), n_shards=n_shards, actor_options=OPTIONS)
             return stack.enter_context(forest)
 
-        # All grow up here: one that was restored lies in memory in another way, and is slower.
+        # All forests are grown here: a restored one has another memory layout and is slower.
         one, two = sharded(1), sharded(N_SHARDS)
         known = source.take(bench.n_known)
         for forest in (alone, one, two):
@@ -189,9 +189,9 @@ def measure(case: Case, settings: Settings) -> Iterator[Row]:
 def overheads(
     bench: Bench, alone: Any, one: Any, source: Source, seen: list[Labelled]
 ) -> Iterator[Row]:
-    """One shard beside the local forest: the same batches learned, the same rows predicted.
+    """One shard compared with the local forest: the same batches learned, the same rows predicted.
 
-    What they have learned is added to `seen`.
+    The rows learned are added to `seen`.
     """
     times: dict[str, list[tuple[float, float]]] = {"learn": [], "predict": []}
     for n_rows in bench.sizes:
@@ -209,7 +209,7 @@ def overheads(
             "predict": lambda n=n_rows: predicting(source.take(n)[0]),
         }
         for what, new_task in tasks.items():
-            first = new_task()  # the first call makes room in memory, and is not timed
+            first = new_task()  # the first call allocates memory and is not timed
             first(one)(), first(alone)()
             rounds = [new_task() for _ in range(bench.runs(n_rows))]
             pairs = alternate(
@@ -239,10 +239,10 @@ def overheads(
 
 
 def two_by_one(bench: Bench, two: Any, one: Any, source: Source) -> Iterator[tuple[Any, ...]]:
-    """Two shards beside one, on the same stream and the same rows to predict.
+    """Two shards compared with one, on the same stream and the same rows to predict.
 
-    With each row of the table: what it was, rows per batch, rows, rows learned before the middle
-    of the runs, and the seconds.
+    Yields each row of the table with its kind, rows per batch, number of rows, rows learned before
+    the middle of the runs, and seconds.
     """
     if (os.cpu_count() or 1) < N_SHARDS:
         raise NotMeasuredError("needs two processors")
@@ -288,7 +288,7 @@ def _two_row(bench: Bench, pairs: Pairs, what: str, n_rows: int) -> Row:
 
 
 def foretold(bench: Bench, kind: str, run: Run, constants: Constants, seconds: float) -> Row:
-    """What the model says of shards, by what they took."""
+    """The time that the cost model predicts, relative to the measured time."""
     if kind == "stream":
         said = learning_seconds(run, constants)
         total, why = said.total, f", decided by {said.dominated_by}"
@@ -303,7 +303,7 @@ def foretold(bench: Bench, kind: str, run: Run, constants: Constants, seconds: f
 
 
 class Calibration:
-    """The constants of the model, each measured where little else is to be seen.
+    """The constants of the cost model, each measured where it dominates.
 
     Parameters
     ----------
@@ -322,7 +322,7 @@ class Calibration:
         self._lines: list[Row] = []
 
     def constants(self) -> tuple[Constants, list[Row]]:
-        """All of them, and rows of the table for those of Ray."""
+        """All constants, and rows of the table for those of Ray."""
         trees = self._trees()
         front, per_shard, call = self._around()
         self._put_and_fetch()
@@ -348,7 +348,7 @@ class Calibration:
         return self._bench.settings.size(full, least=least)
 
     def _trees(self) -> dict[str, Any]:
-        """What a row costs in a tree of a local forest, by rows stored and features."""
+        """Cost of a row in a tree of a local forest, by rows stored and features."""
         n_trees = self._size(10, least=2)
         batch = self._size(1_000, least=10)
         learn, grow, predict, in_trees, in_samples = [], [], [], [], []
@@ -359,7 +359,7 @@ class Calibration:
             for size in sizes:
                 n = self._size(size * 1_000, least=10 * size)
                 forest.partial_fit(*source.take(n - known), classes=np.arange(N_CLASSES))
-                forest.partial_fit(*source.take(batch))  # makes room
+                forest.partial_fit(*source.take(batch))  # allocates memory
                 batches = [source.take(batch) for _ in range(4)]
                 seconds = [
                     seconds_of(lambda b=b, forest=forest: forest.partial_fit(*b)) for b in batches
@@ -387,7 +387,7 @@ class Calibration:
         }
 
     def _window(self) -> float:
-        """A row through a full window, by a row learned at that size."""
+        """Cost of a row through a full window, relative to learning a row at that size."""
         n, batch, n_trees = self._size(10_000), self._size(1_000, least=10), self._size(10, least=2)
         source = Source()
         sliding, growing = local(n_trees, window=n), local(n_trees)
@@ -403,7 +403,7 @@ class Calibration:
         return median(pairs.ratios())
 
     def _measure(self) -> float:
-        """Weights learned anew, with a single tree that is hardly anything."""
+        """Time of a refresh of the weights, with a single tree whose cost is negligible."""
         X, y = Source().take(self._size(40_000))
         forest = local(1, feature_weights="learned", leaf_discount="learned", lifetime=1e-9).fit(
             X, y
@@ -411,7 +411,7 @@ class Calibration:
         return seconds_of(forest.refresh_weights)
 
     def _around(self) -> tuple[Line, float, Line]:
-        """Trees that never grow: what is left is Python, Ray, and the way there and back."""
+        """Overhead of Python, Ray and the messages, measured with trees that never grow."""
         times: dict[int, list[tuple[float, float]]] = {}
         calls: list[tuple[float, float]] = []
         n_rows = self._size(20_000)
@@ -428,9 +428,7 @@ class Calibration:
                     learn_on(forest, batches[:2])
                     busy = time.process_time()
                     learn_on(forest, batches)
-                    busy = (
-                        time.process_time() - busy
-                    )  # of the driver alone, however busy others are
+                    busy = time.process_time() - busy  # CPU time of the driver alone
                     times[n_shards].append((size, busy / len(batches)))
                     X = batches[0][0]
                     several = [
@@ -485,7 +483,7 @@ class Calibration:
         )
 
     def _snapshot_and_recovery(self) -> tuple[Line, Line]:
-        """Of a single shard, small and large: written, killed, and back with the next batch."""
+        """Snapshot and recovery of a single shard, small and large."""
         snapshots, recoveries = [], []
         for n_rows in (self._size(2_000), self._size(40_000)):
             source = Source()
@@ -518,7 +516,7 @@ class Calibration:
         return Line.fitted(snapshots), Line.fitted(recoveries)
 
     def _kill(self, actor: Any) -> None:
-        """Kill an actor, and wait until it is gone."""
+        """Kill an actor, and wait until it has ended."""
         self._ray.kill(actor)
         while True:
             try:

@@ -1,4 +1,4 @@
-"""What models are timed at. A function prepares a job and returns it: only the job is timed."""
+"""Tasks to time. A function prepares a job and returns it: only the job is timed."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def mini_batches(model: Any, data: Data, n_batches: int) -> Job:
 
 
 def retraining(model: Any, data: Data, n_batches: int) -> Job:
-    """Learn everything so far afresh at each batch, as a model without `partial_fit` has to."""
+    """Learn all rows so far again at each batch, for a model without `partial_fit`."""
 
     def job() -> None:
         for end in batch_edges(data, n_batches)[1:]:
@@ -50,18 +50,18 @@ def predicting(model: Any, data: Data, _n_batches: int) -> Job:
 
 
 def predicting_numbers(model: Any, data: Data, _n_batches: int) -> Job:
-    """Predict the test set where numbers are learned."""
+    """Predict the test set of a regression."""
     model.fit(data.X, data.y)
     return lambda: model.predict(data.X_test)
 
 
 def batch_edges(data: Data, n_batches: int) -> list[int]:
-    """Where batches begin, and the end of the last."""
+    """Starts of the batches, and the end of the last one."""
     return [len(data.y) * number // n_batches for number in range(n_batches + 1)]
 
 
 def row_by_row_ours(forest: Any, data: Data) -> Job:
-    """Predict and learn each row but the first, which is learned before."""
+    """Predict and learn each row; the first is learned beforehand."""
     forest.partial_fit(data.X[:1], data.y[:1], classes=data.classes)
     rows, labels = list(data.X[1:]), data.y[1:].tolist()
 
@@ -74,10 +74,10 @@ def row_by_row_ours(forest: Any, data: Data) -> Job:
 
 
 def row_by_row_river(model: Any, data: Data) -> Job:
-    """The same with a model of River, which takes dicts."""
+    """Predict and learn each row with a model for River, which takes dicts."""
     rows, labels = river_rows(data.X), data.y.tolist()
     model.learn_one(rows[0], labels[0])
-    predict = getattr(model, "predict_proba_one", model.predict_one)  # numbers have the latter
+    predict = getattr(model, "predict_proba_one", model.predict_one)  # regressors have the latter
 
     def job() -> None:
         for row, label in zip(rows[1:], labels[1:], strict=True):

@@ -1,4 +1,4 @@
-"""Clocks: two things timed in turn, so that a machine that slows down slows both."""
+"""Time two tasks in turn, so that a slower machine affects both."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ Prepare = Callable[[int], Job]
 
 @dataclass
 class Pairs:
-    """Seconds of two sides, run in turn; entry i of both belongs together."""
+    """Seconds of two sides, run in turn; entries of the same index form a pair."""
 
     ours: list[float] = field(default_factory=list)
     peer: list[float] = field(default_factory=list)
 
     def ratios(self) -> list[float]:
-        """Ours by the peer's, pair by pair."""
+        """Ours divided by the peer's, for each pair."""
         return [ours / peer for ours, peer in zip(self.ours, self.peer, strict=True)]
 
     def times_faster(self) -> list[float]:
-        """The peer's by ours, pair by pair."""
+        """The peer's divided by ours, for each pair."""
         return [peer / ours for ours, peer in zip(self.ours, self.peer, strict=True)]
 
     def differences(self) -> list[float]:
-        """Ours minus the peer's, pair by pair."""
+        """Ours minus the peer's, for each pair."""
         return [ours - peer for ours, peer in zip(self.ours, self.peer, strict=True)]
 
     def per(self, n_ours: int, n_peer: int) -> Pairs:
-        """Seconds for one of so many pieces of work."""
+        """Seconds per piece of work."""
         return Pairs([s / n_ours for s in self.ours], [s / n_peer for s in self.peer])
 
     def medians(self) -> tuple[float, float]:
@@ -45,7 +45,7 @@ class Pairs:
 
 
 def seconds_of(job: Job) -> float:
-    """Time of one call. What it returns is freed after the clock has stopped."""
+    """Time of one call. Its result is freed after the clock has stopped."""
     gc.collect()
     start = time.perf_counter()
     result = job()
@@ -57,7 +57,7 @@ def seconds_of(job: Job) -> float:
 def alternate(ours: Prepare, peer: Prepare, repeats: int) -> Pairs:
     """Time ours and the peer in turn.
 
-    `ours` and `peer` take the number of the round, do what is not to be timed, and return what is.
+    `ours` and `peer` take the number of the round, prepare a job, and return it to be timed.
     """
     pairs = Pairs()
     for number in range(repeats):

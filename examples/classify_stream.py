@@ -2,9 +2,9 @@
 Classify a stream
 =================
 
-Handwritten digits come in batches of fifty. Each batch is predicted before it is learned: by a
-forest that learns online, and by a batch forest (scikit-learn's extra-trees) that is trained
-afresh on all digits so far.
+Handwritten digits arrive in batches of 50. Two forests predict each batch before they learn it:
+one learns online, the other is a batch forest (scikit-learn's extra-trees) that is trained again on
+all digits so far.
 """
 
 import time
@@ -22,13 +22,13 @@ X, y = X[order], y[order]
 
 online = MondrianForestClassifier(n_estimators=50, random_state=0).partial_fit(X[:50], y[:50])
 batch = ExtraTreesClassifier(n_estimators=50, random_state=0).fit(X[:50], y[:50])
-right = {"online": [], "trained afresh": []}
+right = {"online": [], "re-trained": []}
 seconds = dict.fromkeys(right, 0.0)
 
 for start in range(50, len(X), 50):
     end = start + 50
     right["online"].extend(online.predict(X[start:end]) == y[start:end])
-    right["trained afresh"].extend(batch.predict(X[start:end]) == y[start:end])
+    right["re-trained"].extend(batch.predict(X[start:end]) == y[start:end])
 
     begin = time.perf_counter()
     online.partial_fit(X[start:end], y[start:end])
@@ -36,14 +36,14 @@ for start in range(50, len(X), 50):
 
     begin = time.perf_counter()
     batch.fit(X[:end], y[:end])
-    seconds["trained afresh"] += time.perf_counter() - begin
+    seconds["re-trained"] += time.perf_counter() - begin
 
 for name, hits in right.items():
     print(f"{name}: {np.mean(hits):.3f} right, {seconds[name]:.2f} s of learning")
 
 # %%
-# Accuracy over all digits so far. Both get better as they learn; only one of them learns each
-# digit once.
+# Accuracy over all digits so far. Both forests improve as they learn, but only the online forest
+# learns each digit once.
 
 n_predicted = np.arange(50, len(right["online"]) + 1, 50)
 curves = {name: [np.mean(hits[:n]) for n in n_predicted] for name, hits in right.items()}

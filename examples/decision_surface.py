@@ -1,8 +1,8 @@
 """
-What a forest knows, and what it does not
-=========================================
+Predictions and novelty
+=======================
 
-A classifier on two moons: its decision, and how far each place is from everything it has learned.
+A classifier on two moons: its predictions, and the novelty of each point of the plane.
 """
 
 import matplotlib.pyplot as plt
@@ -19,11 +19,11 @@ plot.novelty_map(forest, X, resolution=120, ax=panels[1])
 plt.show()
 
 # %%
-# Left: colours are paler where the forest is less sure. Away from the samples its probabilities
-# go back to the prior, one half here. Right: novelty is 0 at the samples and grows with the
-# distance from their boxes.
+# Left: paler colours mean lower probability. Far from the samples, the probabilities return to the
+# prior, one half here. Right: novelty is 0 at the samples and grows with the distance from their
+# boxes.
 #
-# A batch forest extends the blocks at the border for ever, and is as sure a mile away:
+# A batch forest extends its outer cells without limit, so it is as certain far away from the data:
 
 far = [[0.0, 1.0], [3.0, 5.0], [100.0, 100.0]]
 print(forest.predict_proba(far).round(2))

@@ -1,9 +1,10 @@
 """
-A world that changes
-====================
+Concept drift and windows
+=========================
 
-Labels are the side of a line. At 2,000 and at 4,000 samples the line turns. A forest that keeps
-all samples learns the average of three worlds; one with a window forgets the worlds before.
+The label says on which side of a line a sample lies. After 2,000 and 4,000 samples the line turns.
+A forest that keeps all samples learns the average of three concepts; one with a window forgets the
+earlier ones.
 """
 
 import matplotlib.pyplot as plt
@@ -15,7 +16,7 @@ rng = np.random.default_rng(0)
 X = rng.uniform(-1, 1, (6000, 2))
 angles = np.repeat(np.deg2rad([0, 120, 240]), 2000)
 y = X[:, 0] * np.cos(angles) + X[:, 1] * np.sin(angles) > 0
-y ^= rng.random(6000) < 0.05  # one label in twenty is wrong
+y ^= rng.random(6000) < 0.05  # 5 % of the labels are wrong
 
 forests = {
     "all samples": MondrianForestClassifier(n_estimators=20, random_state=0),
@@ -30,8 +31,7 @@ for start in range(0, 6000, 50):
         forest.partial_fit(batch, labels)
 
 # %%
-# Accuracy over the latest 300 samples, each predicted before it was learned. 0.95 is the best
-# there is.
+# Accuracy over the latest 300 samples, each predicted before it was learned. The optimum is 0.95.
 
 latest = 300
 n_samples = np.arange(latest, len(right["all samples"]) + 1, 50)
@@ -42,16 +42,15 @@ for change in (2000, 4000):
 plt.show()
 
 # %%
-# What the two have learned in the end. With the window, the forest knows the last world alone.
+# Predictions of both forests at the end. The forest with the window knows only the last concept.
 
 figure, panels = plt.subplots(1, 2, figsize=(9, 4.2), layout="constrained")
 for axes, (name, forest) in zip(panels, forests.items(), strict=True):
     plot.decision_surface(forest, X[-100:], y[-100:], resolution=100, ax=axes)
     if axes is panels[0]:
-        axes.get_legend().remove()  # one is enough
+        axes.get_legend().remove()  # one legend is enough
     axes.set_title(f"{name}: {forest.nbytes_ / 2**20:.1f} MiB")
 plt.show()
 
 # %%
-# :doc:`/drift` compares windows, reservoirs and a recipe with a drift detector, beside River's
-# adaptive random forest.
+# :doc:`/drift` compares windows, reservoirs, a drift detector and River's adaptive random forest.

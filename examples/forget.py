@@ -2,8 +2,8 @@
 Forget samples
 ==============
 
-A group of wrong samples got into the stream. ``forget`` takes it out again: what is left is a
-forest that never saw it.
+A stream contains a group of wrong samples. ``forget`` removes them: the result is a forest that
+never learned them.
 """
 
 import matplotlib.pyplot as plt
@@ -21,7 +21,7 @@ forest.partial_fit(X, y)
 forest.partial_fit(wrong, np.ones(40, dtype=int), ids=[f"wrong {i}" for i in range(40)])
 
 # %%
-# With the wrong samples, after forgetting them, and a forest that learned the right ones alone.
+# The forest with the wrong samples, after forgetting them, and one that learned only the others.
 
 figure, panels = plt.subplots(1, 3, figsize=(11, 3.9), layout="constrained")
 
@@ -29,7 +29,7 @@ figure, panels = plt.subplots(1, 3, figsize=(11, 3.9), layout="constrained")
 def draw(axes, forest, X, y, title):
     plot.decision_surface(forest, X, y, resolution=100, ax=axes)
     if axes is not panels[-1]:
-        axes.get_legend().remove()  # one is enough
+        axes.get_legend().remove()  # one legend is enough
     axes.set(title=title, xlim=(-1.7, 2.7), ylim=(-1.2, 1.7))
 
 
@@ -44,5 +44,5 @@ plt.show()
 print(forest.n_samples_stored_, "samples stored,", len(forest.ids_), "with an id")
 
 # %%
-# The last two are not equal, they are two draws from the same distribution: as if the seed had
-# been another. :doc:`/forget` says what is gone and what is not.
+# The last two are not equal but two draws from the same distribution, like forests with different
+# seeds. :doc:`/forget` explains which traces of a forgotten sample remain.

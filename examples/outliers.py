@@ -1,20 +1,19 @@
 """
-Find outliers, beside IsolationForest
-=====================================
+Outlier detection compared with IsolationForest
+===============================================
 
-:meth:`novelty <onlineforest.MondrianForestClassifier.novelty>` says how far a sample is from all
-that was learned. Here it is measured beside scikit-learn's ``IsolationForest`` on two kinds of
-strange samples:
+:meth:`novelty <onlineforest.MondrianForestClassifier.novelty>` is the distance of a sample from all
+samples learned. This example compares it with scikit-learn's ``IsolationForest`` on two kinds of
+outliers:
 
-- **a class that was held out** of training, one class after the other;
-- **permuted columns**: test rows whose columns were shuffled, each on its own. Every single value
-  is usual, only the combination is not.
+- **a class held out** of training, one class after the other;
+- **permuted columns**: test rows whose columns are shuffled independently. Every single value is
+  usual, only the combination is not.
 
-The forests have a hundred trees, as ``IsolationForest`` has; it is shown with its default
-parameters, and with trees of all samples. A forest can use labels where there are some. Without
-labels, a regressor is given random numbers to learn, and weights by the ranges of the features:
-then, as in ``IsolationForest``, y plays no part. The score is the area under the ROC curve: 0.5
-is guessing, 1 is perfect.
+All forests have 100 trees. ``IsolationForest`` is shown with its default parameters, and with trees
+of all samples. A Mondrian forest can use labels if there are any. Without labels, a regressor
+learns random numbers, with weights by the ranges of the features: then, as in ``IsolationForest``,
+y has no effect. The score is the area under the ROC curve: 0.5 is chance, 1 is perfect.
 """
 
 import sys
@@ -34,14 +33,14 @@ DATA = {"digits": load_digits, "breast cancer": load_breast_cancer, "wine": load
 
 
 def with_labels(X, y, queries, seed):
-    """Novelty of a classifier; None where only one class is left to learn."""
+    """Novelty of a classifier; None if only one class is left to learn."""
     if len(np.unique(y)) == 1:
         return None
     return MondrianForestClassifier(random_state=seed).fit(X, y).novelty(queries)
 
 
 def without_labels(X, y, queries, seed):
-    """Novelty of a forest that is given numbers that mean nothing."""
+    """Novelty of a forest that has learned random numbers."""
     forest = MondrianForestRegressor(
         feature_weights="range",
         trend=None,
@@ -54,12 +53,12 @@ def without_labels(X, y, queries, seed):
 
 
 def isolation(X, y, queries, seed):
-    """scikit-learn's score, which is lower the stranger a sample is."""
+    """The negative score of scikit-learn, so that outliers have high values."""
     return -IsolationForest(random_state=seed).fit(X).score_samples(queries)
 
 
 def isolation_of_all(X, y, queries, seed):
-    """The same with trees of all samples, where the default is 256 of them."""
+    """IsolationForest with trees of all samples; the default is 256 samples."""
     return -IsolationForest(max_samples=1.0, random_state=seed).fit(X).score_samples(queries)
 
 
@@ -73,11 +72,11 @@ METHODS = {
 
 
 # %%
-# The two kinds of strange samples, for one split into training and test data.
+# The two kinds of outliers, for one split into training and test data.
 
 
 def held_out_classes(X, y, seed):
-    """For each class: training data without it, and test data, in which it is the outlier."""
+    """For each class: training data without it, and test data in which it is the outlier."""
     X_train, X_test, y_train, y_test = train_test_split(X, y, test_size=0.3, random_state=seed)
     for held_out in np.unique(y)[:N_CLASSES]:
         kept = y_train != held_out
@@ -85,15 +84,15 @@ def held_out_classes(X, y, seed):
 
 
 def permuted_columns(X, y, seed):
-    """Test data, and the same with every column shuffled."""
+    """Test data, and test data with every column shuffled."""
     X_train, X_test, y_train, _ = train_test_split(X, y, test_size=0.3, random_state=seed)
     shuffled = np.random.default_rng(seed).permuted(X_test, axis=0)
     yield X_train, y_train, np.vstack([X_test, shuffled]), np.repeat([False, True], len(X_test))
 
 
 # %%
-# All methods on all of them. Here it is one seed, and four classes held out at most; ``python
-# examples/outliers.py 5`` takes five seeds and all classes.
+# All methods on all tasks. This page uses one seed and at most four held-out classes; ``python
+# examples/outliers.py 5`` uses five seeds and all classes.
 
 results = {}
 for data, load in DATA.items():
@@ -111,7 +110,7 @@ for (task, name), areas in results.items():
     print(f"{task:32} {name:28} {np.mean(areas):.3f} (least {min(areas):.3f}, {len(areas)} runs)")
 
 # %%
-# A dot is a run, a line the mean.
+# A dot is a run, a line the mean of the runs.
 
 tasks = list(dict.fromkeys(task for task, _ in results))
 figure, axes = plt.subplots(figsize=(8, 4.8), layout="constrained")
@@ -131,14 +130,12 @@ figure.legend(loc="outside upper center", ncols=2, frameon=False)
 plt.show()
 
 # %%
-# **How to read it.** Where values are usual one by one and only their combination is not,
-# ``IsolationForest`` sees little: it asks how many cuts, of one feature each, it takes to isolate
-# a sample. A Mondrian tree keeps the box around the samples of each node, and compares all
-# features of a row with it. On digits that is worth much; on tables with few features, where a
-# strange class is far out in some of them, both are about equal. With labels, features that do
-# not tell the *known* classes apart count little, which can hide a class that differs in just
-# those (*wine*).
+# **Interpretation.** If single values are usual and only their combination is not,
+# ``IsolationForest`` detects little: it counts the cuts of one feature that isolate a sample.
+# A Mondrian tree stores the box around the samples of each node, and compares all features of a row
+# with it. This helps much on digits. On tables with few features, in some of which an unknown class
+# has extreme values, both are about equal. With labels, features that do not separate the *known*
+# classes have small weights, which can hide a class that differs only in these (*wine*).
 #
-# What ``IsolationForest`` does and ``novelty`` does not: find the outliers *within* the training
-# data. A forest has learned those, so their novelty is 0. Ask before a sample is learned, or hold
-# it out.
+# ``IsolationForest`` finds outliers *within* the training data; ``novelty`` does not, because the
+# novelty of a learned sample is 0. Compute it before a sample is learned, or hold the sample out.

@@ -2,8 +2,8 @@
 A Mondrian tree
 ===============
 
-One tree on iris, two of its features: the blocks it cuts the plane into, and the same cuts as a
-tree, drawn at the times they were made.
+One tree on two features of iris: its partition of the plane, and its nodes, drawn at their split
+times.
 """
 
 import matplotlib.pyplot as plt
@@ -17,24 +17,24 @@ X = X[["petal length (cm)", "petal width (cm)"]]
 forest = MondrianForestClassifier(n_estimators=1, feature_weights=None, random_state=1)
 
 # %%
-# Fifteen samples at first. A cut ends at the box around the samples of its node: beyond, the tree
-# has not made up its mind.
+# Fifteen samples at first. A cut ends at the box around the samples of its node: outside the box,
+# the tree has not decided yet.
 
 forest.partial_fit(X[::10], y[::10])
 plot.partition(forest, X[::10], y[::10])
 plt.show()
 
 # %%
-# The tree of these cuts. Height is time: a cut is the later the smaller the box is. Blocks of one
-# class are not cut yet.
+# The tree of these cuts. Height is time: smaller boxes are cut later. A leaf with a single class is
+# paused: its block is not cut yet.
 
 plot.tree(forest)
 plt.show()
 
 # %%
-# As many samples more. Cuts stay where they are, boxes grow, and new cuts come in between.
-# (Weights of the features that are learned would be learned anew now and then, and the tree grown
-# afresh; with ``feature_weights=None`` there are none.)
+# Fifteen more samples. Cuts stay where they are, boxes grow, and new cuts are inserted. (With
+# learned feature weights, the measure would be refreshed and the tree grown again from time to
+# time; ``feature_weights=None`` learns none.)
 
 forest.partial_fit(X[2::10], y[2::10])
 plot.partition(forest, pd.concat([X[::10], X[2::10]]), pd.concat([y[::10], y[2::10]]))

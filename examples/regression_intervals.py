@@ -2,8 +2,8 @@
 Intervals for numbers
 =====================
 
-A regressor learns Friedman's function with noise, batch by batch, and gives an interval for each
-new value that nine in ten should fall into.
+A regressor learns Friedman's function with noise in batches, and predicts an interval for each new
+value; 90 % of the values should lie in their intervals.
 """
 
 import matplotlib.pyplot as plt
@@ -24,12 +24,12 @@ for start in range(0, 1000, 200):
     print(f"{n:4} learned: {inside:.2f} inside, mean width {np.mean(high - low):.1f}")
 
 # %%
-# Intervals get narrower as more is learned, and still hold about nine in ten. New values, sorted
-# by what was predicted:
+# Intervals become narrower with more samples, and still contain about 90 % of the values. New
+# values, sorted by predicted mean:
 
 plot.intervals(forest, X_new, y_new, coverage=0.9)
 plt.show()
 
 # %%
-# It is promised on average over new samples, if these are like the old ones; not at each place,
-# and not when the world changes. :doc:`/regression` says more.
+# The coverage holds on average over new samples from the same distribution, not at each point, and
+# not under drift. :doc:`/regression` has the details.

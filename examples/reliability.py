@@ -1,8 +1,8 @@
 """
-Is it as sure as it should be?
-==============================
+Reliability of probabilities
+============================
 
-When a forest says 0.8, is it right in eight of ten cases? Digits, predicted before they are
+Are 80 % of the predictions with probability 0.8 correct? Digits, predicted before they are
 learned.
 """
 
@@ -37,6 +37,5 @@ plot.reliability(y[300:], probabilities)
 plt.show()
 
 # %%
-# Above the diagonal, a forest is right more often than it says: it errs on the side of doubt, as
-# averages of many trees do. With many classes that is marked; :doc:`/classify` says what to do
-# about it.
+# Above the diagonal, a forest is underconfident, like most averages of many trees. The effect is
+# strong with many classes; :doc:`/classify` shows a remedy.

@@ -1,9 +1,9 @@
 """
-Stop, save, go on
-=================
+Save and resume
+===============
 
-A consumer of a stream is stopped in the middle and started again from its checkpoint. It ends
-with the very forest it would have had undisturbed.
+A consumer of a stream is stopped and restarted from its checkpoint. It ends with the forest of an
+uninterrupted run, bit for bit.
 """
 
 import tempfile
@@ -19,7 +19,7 @@ folder = tempfile.TemporaryDirectory()
 
 
 def consume(until, folder):
-    """Go on from the newest checkpoint; return the forest and what it predicted on the way."""
+    """Continue from the newest checkpoint; return the forest and the accuracy of each batch."""
     checkpoints = Checkpointer(folder, every_samples=200)
     found = checkpoints.open()
     if found is None:
@@ -36,30 +36,30 @@ def consume(until, folder):
 
 
 # %%
-# One is stopped at 950 samples; its newest checkpoint is from 800. The other runs through.
+# One consumer is stopped at 950 samples; its newest checkpoint is at 800. The other is not stopped.
 
 _, before = consume(950, folder.name)
 resumed, after = consume(1750, folder.name)
 with tempfile.TemporaryDirectory() as another:
-    undisturbed, all_the_time = consume(1750, another)
+    uninterrupted, all_the_time = consume(1750, another)
 
 print("resumed at", min(after))
 print(
-    "the same, to the last bit:",
-    np.array_equal(resumed.predict_proba(X), undisturbed.predict_proba(X)),
+    "equal, bit for bit:",
+    np.array_equal(resumed.predict_proba(X), uninterrupted.predict_proba(X)),
 )
 
 # %%
-# Accuracy in each batch of fifty. Where both overlap, the samples between 800 and 950 were
-# learned a second time.
+# Accuracy in each batch of 50. The samples between 800 and 950 were learned a second time after the
+# restart.
 
-axes = plot.learning_curve(list(all_the_time), {"undisturbed": list(all_the_time.values())})
+axes = plot.learning_curve(list(all_the_time), {"uninterrupted": list(all_the_time.values())})
 axes.plot(before.keys(), before.values(), "o", ms=8, mfc="none", label="before the stop")
 axes.plot(after.keys(), after.values(), "x", ms=6, label="resumed")
-axes.get_lines()[0].set_label("undisturbed")
+axes.get_lines()[0].set_label("uninterrupted")
 axes.legend()
 plt.show()
 folder.cleanup()
 
 # %%
-# :doc:`/model-files` tells what a checkpoint holds and what it survives.
+# :doc:`/model-files` explains what a checkpoint contains.

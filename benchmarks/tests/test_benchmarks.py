@@ -70,7 +70,7 @@ def test_runs_alternate_and_the_figure_is_the_median_of_pairs(monkeypatch):
         ("higher", 0.3, True, "≥"),
     ],
 )
-def test_targets_are_compared_the_right_way_round(better, value, met, sign):
+def test_a_target_is_met_below_or_above_as_its_direction_says(better, value, met, sign):
     row = Row("fit", "letter", values=[value], better=better, target=0.25)
     assert row.met is met
     assert (bar_ends(row)[0] <= 1) is met
@@ -79,7 +79,7 @@ def test_targets_are_compared_the_right_way_round(better, value, met, sign):
     assert cells["target"] == f"{sign} 0.25"
 
 
-def test_the_summary_names_what_was_missed():
+def test_the_summary_names_missed_targets():
     met, missed = (Row("fit", data, values=[0.3], target=t) for data, t in (("a", 1), ("b", 0.1)))
     text = as_markdown(report_of(met, missed, Row("fit", "c", values=[0.3])))
     assert "1 of 2 targets met. Missed: fit (b)." in text
@@ -113,12 +113,12 @@ def test_figures_below_zero_can_be_drawn(tmp_path):
     assert path.read_bytes().startswith(b"\x89PNG")
 
 
-def test_numbers_as_people_read_them():
+def test_numbers_are_formatted_with_three_digits():
     assert [number(v) for v in (0.01234, 1.5, 15000.4)] == ["0.0123", "1.5", "15,000"]
     assert [duration(v) for v in (2.0, 0.0021, 0.0000034)] == ["2 s", "2.1 ms", "3.4 µs"]
 
 
-def test_targets_of_other_data_are_not_claimed():
+def test_targets_apply_only_to_their_data():
     bound = Case("fit", "letter", lambda case, settings: [], target=0.25)
     anywhere = Case("overhead", "letter", lambda case, settings: [], target=5.0, any_data=True)
     full, quick = Settings(repeats=5), Settings(repeats=5, quick=True)
@@ -154,7 +154,7 @@ def test_the_command_measures_every_case(tmp_path, capsys):
             assert bool(row["values"]) is (has_river or "River" not in row["case"])
 
 
-def test_without_river_its_rows_say_so(tmp_path, monkeypatch):
+def test_rows_of_river_name_the_missing_package(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "river", None)
     content = run_quickly(tmp_path, "--only", "River", "--only", "batch stream")
     names = [row["case"] for row in content["rows"]]
@@ -170,7 +170,7 @@ def test_without_river_its_rows_say_so(tmp_path, monkeypatch):
         assert row["note"] == "not measured: needs river (pip install 'onlineforest[bench]')"
 
 
-def test_a_part_of_the_rows_keeps_numbers_and_numbers_classes_afresh():
+def test_the_first_rows_keep_numbers_and_renumber_classes():
     whole, part = load(SYNTHETIC_REGRESSION, None), load(SYNTHETIC_REGRESSION, None, scale=0.02)
     assert whole.y.dtype == np.float64
     assert np.array_equal(part.y, whole.y[:40])
@@ -190,7 +190,7 @@ def test_regression_is_measured_on_a_tenth_of_a_file(tmp_path):
     assert np.array_equal(np.sort([*data.X[:, 0], *data.X_test[:, 0]]), y.astype(np.float32))
 
 
-def test_what_was_measured_before_an_interruption_is_reported(tmp_path, monkeypatch, capsys):
+def test_rows_measured_before_an_interruption_are_reported(tmp_path, monkeypatch, capsys):
     def interrupted(case, settings):
         raise KeyboardInterrupt
 
@@ -206,14 +206,14 @@ def test_what_was_measured_before_an_interruption_is_reported(tmp_path, monkeypa
     assert "interrupted" in capsys.readouterr().err
 
 
-def test_without_data_the_message_names_the_variable_and_the_way_out(monkeypatch, capsys):
+def test_the_error_without_data_names_the_variable_and_quick(monkeypatch, capsys):
     monkeypatch.delenv("ONLINEFOREST_DATA", raising=False)
     assert main([]) == 2
     message = capsys.readouterr().err
     assert "ONLINEFOREST_DATA" in message and "--quick" in message
 
 
-def test_a_data_set_that_is_not_there_has_a_row_that_says_so(tmp_path, monkeypatch):
+def test_a_missing_data_set_has_a_row_with_the_reason(tmp_path, monkeypatch):
     monkeypatch.setenv("ONLINEFOREST_DATA", str(tmp_path))
     names = ("letter", "covtype", "kin8nm")
     only = [argument for name in names for argument in ("--only", name)]
@@ -225,7 +225,7 @@ def test_a_data_set_that_is_not_there_has_a_row_that_says_so(tmp_path, monkeypat
         assert row["note"].endswith(".npz in the folder of the data sets")
 
 
-def test_a_folder_that_cannot_be_written(tmp_path, capsys):
+def test_an_unwritable_folder_is_an_error(tmp_path, capsys):
     blocked = tmp_path / "file"
     blocked.write_text("in the way")
     assert main(["--quick", "--out", str(blocked / "sub")]) == 2

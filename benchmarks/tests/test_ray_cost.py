@@ -59,7 +59,7 @@ def test_a_cost_that_grows_with_depth_adds_up():
     assert growth.between(0, 1, 16) == pytest.approx(1e-6 + 2e-8 * 16)
 
 
-def test_constants_are_found_again_from_what_they_foretell():
+def test_fitted_constants_equal_those_that_made_the_data():
     growth = Growth(1e-6, 2e-8, 3e-7, 1e-8)
     points = [(n, d, growth.at(n, d)) for n in (1e3, 1e4, 1e5) for d in (16, 100)]
     found = Growth.fitted(points)
@@ -69,7 +69,7 @@ def test_constants_are_found_again_from_what_they_foretell():
     assert Line.fitted([(10, 1.0), (20, 1.0), (40, 0.9)]).each == 0.0  # nothing below 0
 
 
-def test_with_one_number_of_features_nothing_is_said_of_others():
+def test_one_number_of_features_fits_no_effect_of_features():
     found = Growth.fitted([(n, 16, 1e-6 + 2e-7 * math.log2(n)) for n in (1e3, 1e4, 1e5)])
     assert found.at(1e4, 100) == pytest.approx(found.at(1e4, 16))
     assert found.at(2**20, 16) == pytest.approx(5e-6)
@@ -81,7 +81,7 @@ def test_bytes_of_batches_and_of_the_network():
     assert network_bytes(replace(RUN, n_shards=8, n_nodes=4)) == 4 * 100 * 68_000
 
 
-def test_what_is_slowest_sets_the_pace():
+def test_the_slowest_part_determines_the_time():
     seconds = learning_seconds(RUN, FLAT)
     assert seconds.trees == pytest.approx(100 * 100_000 * 1e-6, rel=1e-3)
     assert seconds.front == pytest.approx(100 * (1e-3 + 1e-4))
@@ -97,7 +97,7 @@ def test_what_is_slowest_sets_the_pace():
     assert slow.total == pytest.approx(50 * 100 * 68_000 / 1e7)
 
 
-def test_the_largest_shard_counts_and_more_shards_than_trees_are_of_no_use():
+def test_the_largest_shard_counts_and_more_shards_than_trees_do_not_help():
     def trees(n_shards, n_threads=1):
         run = replace(RUN, n_shards=n_shards, n_threads=n_threads)
         return round(learning_seconds(run, FLAT).trees / learning_seconds(RUN, FLAT).trees * 100)
@@ -106,7 +106,7 @@ def test_the_largest_shard_counts_and_more_shards_than_trees_are_of_no_use():
     assert [trees(2, n) for n in (1, 16, 50, 64)] == [50, 4, 1, 1]
 
 
-def test_processes_that_share_cores():
+def test_shared_cores_bound_the_time():
     two = learning_seconds(replace(RUN, n_shards=2, n_cores=2), FLAT)
     assert two.dominated_by == "cores"
     assert two.total == pytest.approx(two.trees + two.front / 2)
@@ -121,7 +121,7 @@ def test_memory_of_a_shard_is_all_samples_and_its_trees():
 
 
 @pytest.mark.parametrize("n_before", [0, 500, 5_000])
-def test_rows_that_come_into_a_window_and_into_a_reservoir(n_before):
+def test_rows_stored_in_a_window_and_in_a_reservoir(n_before):
     run = replace(RUN, n_rows=20_000, n_before=n_before)
     assert rows_into_trees(run) == (20_000, 0.0)
     grown = max(1_000 - n_before, 0)
@@ -136,7 +136,7 @@ def test_rows_that_come_into_a_window_and_into_a_reservoir(n_before):
     assert rows_into_trees(replace(run, reservoir=10**6)) == (20_000, 0.0)
 
 
-def test_a_window_costs_forgetting_and_a_reservoir_turns_most_away():
+def test_a_window_costs_forgetting_and_a_reservoir_rejects_most_rows():
     everything = learning_seconds(RUN, FLAT).trees
     window = learning_seconds(replace(RUN, window=1_000), FLAT).trees
     reservoir = learning_seconds(replace(RUN, reservoir=1_000), FLAT).trees
@@ -152,7 +152,7 @@ def test_the_measure_does_not_shrink_with_the_shards():
     assert alone == pytest.approx(0.5 * math.floor(math.log(10**6, 1.5)))
     assert refresh_seconds(replace(run, n_shards=100), FLAT) == alone
     assert refresh_seconds(replace(run, learned_weights=False), FLAT) == 0.0
-    # Trees grown afresh at every refresh: at most 1 + 2/3 + 4/9 + ... = 3 times all rows.
+    # Trees grown again at every refresh: at most 1 + 2/3 + 4/9 + ... = 3 times all rows.
     moving = replace(run, regrown=1.0)
     again = refresh_seconds(moving, FLAT) - alone
     all_rows = 100 * 10**6 * 5e-7
@@ -183,7 +183,7 @@ def test_the_number_of_sums_is_that_of_the_core(n_trees, n_shards):
     assert n_terms(n_trees, n_shards) == total // (5 * 3 * 8)
 
 
-def test_a_prediction_waits_for_everything_in_turn():
+def test_the_time_of_a_prediction_is_the_sum_of_its_steps():
     alone = prediction_seconds(RUN, FLAT, 10)
     assert alone == pytest.approx(1_000 * 100 * 2e-6 + 2e-3 + 1e-3)
     cluster = replace(RUN, n_shards=50, n_nodes=50, bandwidth=1e9)
@@ -235,7 +235,7 @@ def test_without_ray_its_row_names_the_extra(tmp_path, monkeypatch):
 
 
 @pytest.mark.xdist_group("ray")
-def test_what_it_costs_is_measured(tmp_path):
+def test_all_costs_are_measured(tmp_path):
     scale = ["--scale", "0.01", "--repeats", "1", "--out", str(tmp_path)]
     assert main(["--only", "Ray", *scale]) == 0
     content = json.loads((tmp_path / "benchmarks.json").read_text(encoding="utf-8"))

@@ -1,4 +1,4 @@
-"""`python -m onlineforest`."""
+"""Entry point of `python -m onlineforest`."""
 
 from onlineforest._cli.main import main
 

@@ -1,4 +1,4 @@
-"""Optional dependencies: imported where used, with an error that says how to get them."""
+"""Check optional dependencies, with an error that names the extra to install."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ def test_demo_learns():
     assert demo.online.seconds > 0 and demo.batch.seconds > 0
 
 
-def test_a_folder_that_cannot_be_written(tmp_path):
+def test_demo_into_a_folder_that_cannot_be_written_is_an_error(tmp_path):
     blocked = tmp_path / "file"
     blocked.write_text("in the way")
     result = CliRunner().invoke(_cli.build_command(), ["demo", "--output", str(blocked / "sub")])
@@ -57,18 +57,18 @@ def test_a_folder_that_cannot_be_written(tmp_path):
         (["nothing"], "No such command 'nothing'"),
     ],
 )
-def test_bad_arguments(arguments, message):
+def test_bad_arguments_exit_with_code_2(arguments, message):
     result = CliRunner().invoke(_cli.build_command(), arguments)
     assert result.exit_code == 2
     assert message in result.output
 
 
-def test_version_and_help():
+def test_version_and_help_are_printed():
     assert __version__ in CliRunner().invoke(_cli.build_command(), ["--version"]).output
     assert "demo" in CliRunner().invoke(_cli.build_command(), ["-h"]).output
 
 
-def test_module_entry_point():
+def test_the_module_runs_as_a_command():
     result = subprocess.run(
         [sys.executable, "-m", "onlineforest", "--version"], capture_output=True, text=True
     )
@@ -99,7 +99,7 @@ def invoke(*arguments):
     return CliRunner().invoke(_cli.build_command(), [str(a) for a in arguments])
 
 
-def test_inspect_tells_what_a_file_holds(model_file):
+def test_inspect_describes_a_file(model_file):
     result = invoke("inspect", model_file)
     assert result.exit_code == 0, result.output
     for words in (
@@ -119,7 +119,7 @@ def test_inspect_tells_what_a_file_holds(model_file):
     assert "trees.left: int32, 15" in invoke("inspect", "--arrays", model_file).output
 
 
-def test_inspect_for_programs(model_file):
+def test_inspect_prints_json(model_file):
     facts = json.loads(invoke("inspect", "--json", model_file).output)
     assert facts["counts"]["trees"] == 3 and facts["parameters"]["lifetime"] == 5.0
     assert facts["file_bytes"] == model_file.stat().st_size
@@ -136,7 +136,7 @@ def test_inspect_does_not_read_the_arrays_and_verify_does(model_file):
     assert result.output.startswith(f"Error: {model_file} is damaged: its SHA-256 is")
 
 
-def test_verify_goes_on_after_a_bad_file(model_file, tmp_path):
+def test_verify_continues_after_a_bad_file(model_file, tmp_path):
     bad = tmp_path / "text"
     bad.write_text("something else")
     result = invoke("verify", bad, tmp_path / "missing", model_file)
@@ -149,7 +149,7 @@ def test_verify_goes_on_after_a_bad_file(model_file, tmp_path):
 
 @pytest.mark.parametrize("key", ["counts", "features", "parameters", "classes"])
 @pytest.mark.parametrize("value", [None, [], "x", 5, {"count": {}}, {"float": []}])
-def test_inspect_of_odd_metadata(model_file, key, value):
+def test_inspect_survives_malformed_metadata(model_file, key, value):
     model_file.write_bytes(changed(model_file.read_bytes(), {key: value}))
     result = invoke("inspect", model_file)
     assert result.exit_code in (0, 1)

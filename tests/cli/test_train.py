@@ -1,4 +1,4 @@
-"""train, evaluate, predict and plot, as one would run them."""
+"""Run train, evaluate, predict and plot as a user does."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def fine(*arguments, **options):
 
 
 def stream(n, seed=0):
-    """Samples of three classes, and a number; lines of CSV."""
+    """Data frame of samples with a class of three and a number."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, 3)).astype(np.float32)
     kind = np.array(["red", "green", "blue"])[(X[:, 0] > 0).astype(int) + (X[:, 1] > 0.5)]
@@ -65,7 +65,7 @@ def folder(tmp_path, monkeypatch):
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory):
-    """Two models, learned once for all tests."""
+    """Folder with two models, trained once for all tests."""
     path = tmp_path_factory.mktemp("models")
     stream(500).to_csv(path / "data.csv", index=False)
     fine("train", path / "data.csv", *CLASSIFY, *SMALL, "-o", path / "kinds.st")
@@ -79,7 +79,7 @@ def models(trained, folder):
     return folder
 
 
-def test_train_learns_what_python_would(models):
+def test_train_learns_the_forest_of_partial_fit(models):
     frame = stream(500)
     for path, kind, target in (
         ("kinds.st", MondrianForestClassifier, "kind"),
@@ -111,7 +111,7 @@ def test_all_formats_give_the_same_model(folder):
         assert_same_forest(forests[0], forest)
 
 
-def test_train_says_how_it_went(folder):
+def test_train_reports_samples_and_metrics(folder):
     result = fine("train", "data.csv", *CLASSIFY, *SMALL, "-o", "m.st", "--curve", "curve.csv")
     assert re.fullmatch(
         r"Learned 500 samples in .* s \(.*/s\)\. Predicted before they were learned: "
@@ -126,7 +126,7 @@ def test_train_says_how_it_went(folder):
     assert shown == pytest.approx(float(rows[-1]["accuracy"]), abs=1e-3)
 
 
-def test_lines_now_and_then_where_there_is_no_terminal(folder, monkeypatch):
+def test_progress_is_printed_as_lines_without_a_terminal(folder, monkeypatch):
     monkeypatch.setattr(_cli_progress, "SECONDS_BETWEEN_LINES", 0.0)
     result = fine("train", "data.csv", *REGRESS, *SMALL, "-o", "m.st")
     assert re.search(r"^100%, 500 samples, [\d,]+/s, RMSE [\d.]+$", result.output, re.MULTILINE)
@@ -135,7 +135,7 @@ def test_lines_now_and_then_where_there_is_no_terminal(folder, monkeypatch):
     assert "RMSE" not in result.output
 
 
-def test_a_window_limits_what_is_kept_and_ids_can_be_forgotten(folder):
+def test_a_window_limits_the_stored_samples_and_ids_can_be_forgotten(folder):
     options = ["--target", "kind", "--task", "classify", "--drop", "value", "--id", "id", *SMALL]
     fine("train", "data.csv", *options, "--window", "100", "-o", "m.st")
     forest = onlineforest.load("m.st")
@@ -144,7 +144,7 @@ def test_a_window_limits_what_is_kept_and_ids_can_be_forgotten(folder):
     forest.forget(ids=["s450"])
 
 
-def test_bad_rows_stop_it_or_are_skipped(folder):
+def test_bad_rows_end_the_command_or_are_skipped(folder):
     lines = (folder / "data.csv").read_text().splitlines()
     lines[300] = "s299,1.0,oops,1.0,red,2.0"
     lines[400] = "s399,1.0,1.0,1.0,,2.0"
@@ -153,8 +153,8 @@ def test_bad_rows_stop_it_or_are_skipped(folder):
     result = run("train", "bad.csv", *options)
     assert result.exit_code == 1
     assert result.output == (
-        "Error: bad.csv, line 301: column 'b' holds 'oops', where a number was wanted. "
-        "(--skip-bad-rows leaves out such rows.)\n"
+        "Error: bad.csv, line 301: column 'b' holds 'oops', which is not a number. "
+        "(--skip-bad-rows skips such rows.)\n"
     )
     assert not (folder / "m.st").exists()
     result = fine("train", "bad.csv", *options, "--skip-bad-rows")
@@ -163,22 +163,22 @@ def test_bad_rows_stop_it_or_are_skipped(folder):
     assert fine("predict", "m.st", "bad.csv", "--skip-bad-rows").output.count("\n") == 501
 
 
-def test_a_bad_row_can_be_mended_and_gone_on_from(folder):
+def test_a_run_resumes_after_a_bad_row_is_fixed(folder):
     good = (folder / "data.csv").read_text()
     (folder / "part.csv").write_text(good.replace("s299,", "s299,x,"))
     options = [*CLASSIFY, *SMALL, "-o", "m.st", "--checkpoints", "c", "--resume"]
-    assert "line 301: it has 7 fields" in run("train", "part.csv", *options).output
+    assert "line 301: the row has 7 fields" in run("train", "part.csv", *options).output
     (folder / "part.csv").write_text(good)
     assert "after 250 samples" in fine("train", "part.csv", *options).output
     fine("train", "data.csv", *CLASSIFY, *SMALL, "-o", "whole.st")
     assert (folder / "m.st").read_bytes() == (folder / "whole.st").read_bytes()
 
 
-def test_learning_more_from_another_file(models):
+def test_a_model_learns_more_from_another_file(models):
     stream(200, seed=1).to_csv("more.csv", index=False)
     options = ["--target", "kind", *SMALL, "-o", "more.st", "--from", "kinds.st"]
     result = fine("train", "more.csv", *options)
-    assert "Going on with kinds.st, of 500 samples." in result.output
+    assert "Continuing with kinds.st, which has learned 500 samples." in result.output
     assert onlineforest.load("more.st").n_samples_seen_ == 700
     result = run("train", "more.csv", "--target", "kind", "-o", "kinds.st", "--resume")
     assert result.exit_code == 1 and "use --from in place of --resume" in result.output
@@ -188,12 +188,12 @@ def test_learning_more_from_another_file(models):
     assert result.exit_code == 1
 
 
-def test_a_file_that_grew_is_learned_on(folder):
+def test_the_new_rows_of_a_file_that_grew_are_learned(folder):
     stream(800).to_csv("all.csv", index=False)
     lines = (folder / "all.csv").read_text().splitlines(keepends=True)
     (folder / "log.csv").write_text("".join(lines[:501]))
     options = [*CLASSIFY, *SMALL, "-o", "m.st", "--resume"]
-    assert "starting anew" in fine("train", "log.csv", *options).output
+    assert "starting from the first row" in fine("train", "log.csv", *options).output
     assert "Nothing more to learn" in fine("train", "log.csv", *options).output
     (folder / "log.csv").write_text("".join(lines))
     assert "Learned 300 samples" in fine("train", "log.csv", *options).output
@@ -201,7 +201,7 @@ def test_a_file_that_grew_is_learned_on(folder):
     assert (folder / "m.st").read_bytes() == (folder / "whole.st").read_bytes()
 
 
-def test_the_help_tells_of_a_last_batch_that_was_not_full(folder):
+def test_resuming_after_a_partial_batch_differs_as_the_help_says(folder):
     stream(530).to_csv("all.csv", index=False)
     lines = (folder / "all.csv").read_text().splitlines(keepends=True)
     (folder / "log.csv").write_text("".join(lines[:511]))  # ten rows are the last batch
@@ -215,7 +215,7 @@ def test_the_help_tells_of_a_last_batch_that_was_not_full(folder):
     assert "unless DATA has grown past a last batch that was not full" in words
 
 
-def test_ids_keep_their_kind_in_a_file_that_grew(folder):
+def test_ids_keep_their_type_in_a_file_that_grew(folder):
     lines = [f"{i},{i / 7},{i % 2}\n" for i in range(50)]
     (folder / "log.csv").write_text("".join(["id,a,t\n", *lines]))
     options = ["--target", "t", "--task", "classify", "--id", "id", *SMALL, "-o", "m.st"]
@@ -236,17 +236,17 @@ def test_a_target_that_is_nan_is_a_bad_row(folder):
         data.write("s500,1,2,3,red,NAN\n")
     result = run("train", "data.csv", *REGRESS, *SMALL, "-o", "m.st")
     assert result.exit_code == 1
-    assert "data.csv, line 502: column 'value' is missing (NAN)" in result.output
+    assert "data.csv, line 502: the value of column 'value' is missing (NAN)" in result.output
     fine("train", "data.csv", *REGRESS, *SMALL, "-o", "m.st", "--skip-bad-rows")
     assert onlineforest.load("m.st").n_samples_seen_ == 500
 
 
-def test_checkpoints_of_another_run_are_not_mixed_in(folder):
+def test_a_folder_with_checkpoints_of_another_run_is_an_error(folder):
     options = [*CLASSIFY, *SMALL, "-o", "m.st", "--checkpoints", "c", "--every-samples", "200"]
     fine("train", "data.csv", *options)
     assert len(list((folder / "c").iterdir())) == 3
     result = run("train", "data.csv", *options)
-    assert result.exit_code == 2 and "has checkpoints already" in result.output
+    assert result.exit_code == 2 and "already has checkpoints" in result.output
 
 
 def lines_of_pipe(n):
@@ -261,7 +261,7 @@ def wait_for(condition, process):
     end = time.monotonic() + 60
     while not condition():
         assert process.poll() is None, process.stderr.read()
-        assert time.monotonic() < end, "it never came"
+        assert time.monotonic() < end, "timed out"
         time.sleep(0.02)
 
 
@@ -269,11 +269,11 @@ def n_lines(path):
     return path.read_bytes().count(b"\n") if path.exists() else 0
 
 
-def test_killed_and_resumed_it_ends_as_if_never_stopped(folder):
+def test_a_killed_and_resumed_run_ends_with_the_same_files(folder):
     lines = lines_of_pipe(500)
     options = [*CLASSIFY, *SMALL, "--checkpoints", "c", "--every-samples", "100", "--resume"]
     options += ["--window", "300", "-o", "m.st", "--curve", "curve.csv"]
-    # Some rows come, then the pipe is silent, and the process is killed; the next is interrupted.
+    # The pipe stalls after some rows. The first process is killed there, the second interrupted.
     for n_rows, number, code in ((371, signal.SIGKILL, -signal.SIGKILL), (420, signal.SIGINT, 130)):
         process = begin("train", "-", *options, stdin=subprocess.PIPE)
         process.stdin.write(b"".join(lines[: n_rows + 1]))
@@ -285,7 +285,7 @@ def test_killed_and_resumed_it_ends_as_if_never_stopped(folder):
         begun = time.monotonic()
         _, errors = process.communicate()
         assert process.returncode == code, errors
-        assert time.monotonic() - begun < 5  # usually less than one, but machines may be busy
+        assert time.monotonic() - begun < 5  # usually below 1 s; the machine may be busy
     assert "Interrupted after 400 samples. Saved m.st" in errors.decode()
     assert onlineforest.load("m.st").n_samples_seen_ == 400
     result = fine("train", "-", *options, input=b"".join(lines))
@@ -297,7 +297,7 @@ def test_killed_and_resumed_it_ends_as_if_never_stopped(folder):
 
 
 @pytest.mark.parametrize("n_learned", [0, 100])
-def test_interrupted_anywhere_it_can_be_gone_on_with(folder, monkeypatch, n_learned):
+def test_an_interrupted_run_can_be_resumed(folder, monkeypatch, n_learned):
     learn = MondrianForestRegressor.partial_fit
 
     def interrupted(forest, X, y, ids=None):
@@ -319,7 +319,7 @@ def test_interrupted_anywhere_it_can_be_gone_on_with(folder, monkeypatch, n_lear
     assert (folder / "m.st").read_bytes() == (folder / "whole.st").read_bytes()
 
 
-def test_an_interrupted_model_is_not_replaced_unasked(folder, monkeypatch):
+def test_an_interrupted_model_is_not_replaced_without_resume(folder, monkeypatch):
     learn = MondrianForestClassifier.partial_fit
 
     def interrupted(forest, X, y, ids=None):
@@ -333,14 +333,14 @@ def test_an_interrupted_model_is_not_replaced_unasked(folder, monkeypatch):
         assert run(*options).exit_code == 130
     before = (folder / "m.st").read_bytes()
     result = run(*options)
-    assert result.exit_code == 2 and "Go on from it with --resume" in result.output
+    assert result.exit_code == 2 and "Continue from it with --resume" in result.output
     assert "delete it or name another file" in result.output
     assert (folder / "m.st").read_bytes() == before
     assert "over all 500 samples: accuracy" in fine(*options, "--resume").output
-    fine(*options)  # what is finished may be replaced
+    fine(*options)  # a finished model may be replaced
 
 
-def test_an_output_that_cannot_be_written_is_told_before_anything_is_read(models):
+def test_an_unwritable_output_is_reported_before_data_are_read(models):
     picture = ["-o", "no/p.png"]
     for arguments in (
         ["train", "-", *CLASSIFY, "-o", "no/m"],
@@ -353,21 +353,21 @@ def test_an_output_that_cannot_be_written_is_told_before_anything_is_read(models
         ["plot", "surface", "kinds.st", "--data", "-", *picture],
         ["plot", "curve", "none.csv", *picture],
     ):
-        result = run(*arguments, input=b"")  # which would be an error, if it were read
+        result = run(*arguments, input=b"")  # reading it would be an error
         words = r"Error: (no|data\.csv)/.*: (No such file or|Not a) directory\n"
         assert result.exit_code == 1 and re.fullmatch(words, result.output), arguments
 
 
-def test_a_quote_left_open_is_no_row_to_skip(folder):
+def test_an_unclosed_quote_is_an_error_even_if_bad_rows_are_skipped(folder):
     lines = (folder / "data.csv").read_text().splitlines()
     lines[300] = lines[300].replace(",", ',"', 1)
     (folder / "open.csv").write_text("\n".join(lines))
     result = run("train", "open.csv", *CLASSIFY, *SMALL, "-o", "m.st", "--skip-bad-rows")
-    assert result.exit_code == 1 and "open.csv, line 301: a quote" in result.output
+    assert result.exit_code == 1 and "open.csv, line 301: the quote" in result.output
     assert not (folder / "m.st").exists()
 
 
-def test_other_commands_end_with_the_same_code(models, monkeypatch):
+def test_interrupted_commands_exit_with_code_130(models, monkeypatch):
     def interrupted(*_):
         raise KeyboardInterrupt
 
@@ -377,7 +377,7 @@ def test_other_commands_end_with_the_same_code(models, monkeypatch):
         assert result.exit_code == 130 and result.output == "Interrupted.\n"
 
 
-def test_signals_wait_for_a_moment_and_no_longer():
+def test_a_signal_raises_after_the_grace_period():
     with Interrupts() as interrupts:
         interrupts.check()
         os.kill(os.getpid(), signal.SIGTERM)
@@ -389,13 +389,13 @@ def test_signals_wait_for_a_moment_and_no_longer():
         assert time.monotonic() - begun < 5
     with Interrupts() as interrupts:
         os.kill(os.getpid(), signal.SIGINT)
-        interrupts.settle()  # what was asked for is done: no more need to hurry
+        interrupts.settle()  # the interrupt is handled: no grace period is left
         time.sleep(0.6)
         with pytest.raises(KeyboardInterrupt):
             signal.raise_signal(signal.SIGINT)
 
 
-def test_predict_classes(models):
+def test_predict_writes_classes_and_probabilities(models):
     result = fine("predict", "kinds.st", "data.csv", "--probabilities", "--novelty", "--keep", "id")
     rows = pd.read_csv(io.StringIO(result.output))
     forest, frame = onlineforest.load("kinds.st"), stream(500)
@@ -408,7 +408,7 @@ def test_predict_classes(models):
     np.testing.assert_allclose(rows.novelty, forest.novelty(X), rtol=1e-12, atol=1e-300)
 
 
-def test_predict_numbers_into_files(models):
+def test_predict_writes_numbers_to_files(models):
     frame = stream(500)
     frame[["value", "c", "a", "b", "id"]].to_parquet("other.parquet")  # in another order
     options = ["--intervals", "0.8", "--std", "--keep", "value", "--batch-size", "77"]
@@ -425,7 +425,7 @@ def test_predict_numbers_into_files(models):
     assert {path.name for path in models.iterdir() if path.name.startswith(".")} == set()
 
 
-def test_predict_quotes_where_it_must(models):
+def test_predict_quotes_text_that_needs_it(models):
     (models / "odd.csv").write_text('id,a,b,c\n"x, ""y""",1,2,3\nz,1,2,3\n')
     rows = list(
         csv.reader(io.StringIO(fine("predict", "kinds.st", "odd.csv", "--keep", "id").output))
@@ -435,17 +435,17 @@ def test_predict_quotes_where_it_must(models):
     assert fine("predict", "kinds.st", "none.csv", "--keep", "id").output == "id,prediction\n"
 
 
-def test_predict_with_a_model_that_knows_no_names(folder):
+def test_predict_with_a_model_without_feature_names(folder):
     frame = stream(100)
     X = frame[["a", "b", "c"]].to_numpy()
     MondrianForestRegressor(3, random_state=0).fit(X, frame.value).save("plain.st")
     frame[["a", "b", "c"]].to_csv("x.csv", index=False)
     rows = pd.read_csv(io.StringIO(fine("predict", "plain.st", "x.csv").output))
     np.testing.assert_allclose(rows.prediction, onlineforest.load("plain.st").predict(X))
-    assert "knows no names" in run("predict", "plain.st", "data.csv").output
+    assert "has no feature names" in run("predict", "plain.st", "data.csv").output
 
 
-def test_a_line_is_predicted_as_it_comes_until_nobody_reads(models):
+def test_each_line_is_predicted_when_it_arrives_until_the_reader_closes(models):
     command = [*COMMAND, "predict", "kinds.st", "-", "--batch-size", "1"]
     pipe = subprocess.PIPE
     process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe)
@@ -461,7 +461,7 @@ def test_a_line_is_predicted_as_it_comes_until_nobody_reads(models):
     assert process.wait() == 0
 
 
-def test_evaluate_tells_and_draws(folder):
+def test_evaluate_prints_metrics_and_draws_the_curve(folder):
     result = fine("evaluate", "data.csv", *REGRESS, *SMALL, "--picture", "p.svg", "--quiet")
     words = dict(re.findall(r"^(.*?)  +([\d.,]+)$", result.output, re.MULTILINE))
     assert words["samples"] == "500" and words["of these predicted"] == "450"
@@ -471,7 +471,7 @@ def test_evaluate_tells_and_draws(folder):
     assert facts["predicted"] == 450 and 0.5 < facts["accuracy"] <= 1 and facts["log_loss"] > 0
 
 
-def test_evaluate_a_model_without_learning(models):
+def test_evaluate_without_learning_leaves_the_model_unchanged(models):
     before = (models / "kinds.st").read_bytes()
     options = ["--target", "kind", "--from", "kinds.st", "--no-learn", "--json", "-q"]
     facts = json.loads(fine("evaluate", "data.csv", *options).output)
@@ -480,10 +480,13 @@ def test_evaluate_a_model_without_learning(models):
     assert facts["accuracy"] == pytest.approx(right.mean()) and facts["predicted"] == 500
     assert (models / "kinds.st").read_bytes() == before
     output = fine("evaluate", "data.csv", *options[:5], "--curve", "c.csv").output
-    assert "Predicting with kinds.st, of 500 samples." in output and "Saved c.csv" in output
+    assert (
+        "Predicting with kinds.st, which has learned 500 samples." in output
+        and "Saved c.csv" in output
+    )
 
 
-def test_points_are_of_the_whole_file_and_bad_ones_are_left_out(models, monkeypatch):
+def test_points_sample_the_whole_file_and_skip_bad_rows(models, monkeypatch):
     drawn = []
     monkeypatch.setattr(_cli_plot.pictures, "novelty_map", lambda forest, X, **_: drawn.append(X))
     frame = stream(500).assign(a=np.arange(500.0), b=1, c=2)
@@ -494,7 +497,7 @@ def test_points_are_of_the_whole_file_and_bad_ones_are_left_out(models, monkeypa
     assert len(values) == 50 and 150 < values.mean() < 350
 
 
-def test_plots(models):
+def test_every_plot_command_saves_a_picture(models):
     fine("train", "data.csv", *CLASSIFY, "--drop", "c", *SMALL, "-o", "two.st", "--curve", "c.csv")
     points = ["--data", "data.csv", "--target", "kind"]
     for arguments in (
@@ -542,10 +545,10 @@ def test_plots(models):
         (["plot", "tree", "kinds.st", "-o", "p.doc"], 2, "must end in .png, .svg or .pdf"),
         (["plot", "partition", "kinds.st", "-o", "p.png"], 1, "2 features"),
         (["plot", "surface", "kinds.st", "-o", "p.png"], 2, "name data with --data"),
-        (["plot", "curve", "data.csv", "-o", "p.png"], 1, "is no learning curve"),
+        (["plot", "curve", "data.csv", "-o", "p.png"], 1, "is not a learning curve"),
     ],
 )  # fmt: skip
-def test_errors_are_one_line_and_have_their_code(models, arguments, code, message):
+def test_errors_are_one_line_with_an_exit_code(models, arguments, code, message):
     (models / "other.csv").write_text("a,kind\n1,red\n")
     files = {path.name for path in models.iterdir()}
     result = run(*arguments)
@@ -556,7 +559,7 @@ def test_errors_are_one_line_and_have_their_code(models, arguments, code, messag
     assert {path.name for path in models.iterdir()} == files
 
 
-def test_a_traceback_if_it_is_wanted(folder, monkeypatch):
+def test_a_traceback_is_shown_on_request(folder, monkeypatch):
     arguments = ["train", "none.csv", *CLASSIFY, "-o", "m"]
     assert isinstance(run(*arguments, "--traceback").exception, FileNotFoundError)
     assert run(*arguments).output == "Error: none.csv: No such file or directory\n"
@@ -569,7 +572,7 @@ PLOTS = ["partition", "tree", "surface", "novelty", "importances", "curve"]
 
 
 def run_line(command):
-    """A line of the help: perhaps with a file piped in, or what comes out put into a file."""
+    """Run a command of the help, which may read a pipe or redirect its output."""
     words, given = shlex.split(command), None
     if words[0] == "cat":
         given = Path(words[1]).read_bytes()
@@ -580,9 +583,9 @@ def run_line(command):
     fine(*words[1:], input=given)
 
 
-def test_the_examples_of_the_help_work(folder):
+def test_the_examples_of_the_help_run(folder):
     assert fine("example-data").output.count("Wrote") == 3
-    assert run("example-data").exit_code == 1  # nothing is replaced
+    assert run("example-data").exit_code == 1  # existing files are not replaced
     names = [[name] for name in COMMANDS if name != "demo"] + [["plot", name] for name in PLOTS]
     for each in names:
         examples = fine(*each, "--help").output.split("Examples (", 1)[1].split("\n\n")[1:]
@@ -591,7 +594,7 @@ def test_the_examples_of_the_help_work(folder):
             run_line(command.replace("\\\n", " "))
 
 
-def test_every_option_is_explained():
+def test_every_option_has_a_help_text():
     for names in [[name] for name in COMMANDS] + [["plot", name] for name in PLOTS]:
         command = _cli.build_command()
         for name in names:

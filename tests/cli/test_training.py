@@ -10,24 +10,18 @@ import pytest
 from sklearn.metrics import log_loss
 
 from onlineforest import Checkpointer, MondrianForestClassifier, MondrianForestRegressor
-from onlineforest._cli.prequential import (
-    CurveFile,
-    Measures,
-    measure_classes,
-    measure_intervals,
-    measure_values,
-    read_curve,
+from onlineforest._cli.curves import CurveFile, read_curve
+from onlineforest._cli.metrics import Metrics, class_metrics, interval_metrics, value_metrics
+from onlineforest._cli.resuming import (
+    ModelStore,
+    OptionError,
+    TrainingOptions,
+    load_previous,
+    start_run,
 )
-from onlineforest._cli.starting import ChoiceError, Choices, Store, found_forest, started
-from onlineforest._cli.training import (
-    Position,
-    Training,
-    TrainingError,
-    fingerprint,
-    roles_in,
-    wanted_of,
-)
-from onlineforest._tables.columns import Kind, TableError
+from onlineforest._cli.schema import TrainingError, column_specs, fingerprint, schema_of
+from onlineforest._cli.training import Position, Training
+from onlineforest._tables.columns import ColumnType, TableError
 from onlineforest._tables.csv_tables import CsvTable
 from support.bits import assert_same_forest
 
@@ -46,10 +40,10 @@ def rows_of(n, seed=0):
 
 def trained(text, forest, start=None, batch_size=10, stop_at=None, **options):
     table = table_of(text)
-    roles = roles_in(table, "way", ("name",))
-    start = start or Position(0, batch_size, fingerprint(table, roles))
+    schema = schema_of(table, "way", ("name",))
+    start = start or Position(0, batch_size, fingerprint(table, schema))
     training = Training(forest, start, **options)
-    for n in training.run(table, roles, wanted_of(table, roles, forest), pytest.fail):
+    for n in training.run(table, schema, column_specs(table, schema, forest), pytest.fail):
         if stop_at is not None and n >= stop_at:
             break
     return training
@@ -59,7 +53,7 @@ def new_forest():
     return MondrianForestClassifier(5, random_state=0)
 
 
-def test_it_learns_what_partial_fit_learns():
+def test_training_learns_the_forest_of_partial_fit():
     text = rows_of(95)
     training = trained(text, new_forest())
     rows = list(csv.DictReader(io.StringIO(text)))
@@ -72,35 +66,35 @@ def test_it_learns_what_partial_fit_learns():
         forest.partial_fit(X[i : i + 10], y[i : i + 10])
     assert_same_forest(training.forest, forest)
     assert list(training.forest.feature_names_in_) == ["a", "b"]
-    assert training.rows == 95 and training.measures.n == 85
-    assert training.measures.means()["accuracy"] == pytest.approx(n_right / 85)
+    assert training.n_rows == 95 and training.metrics.n == 85
+    assert training.metrics.means()["accuracy"] == pytest.approx(n_right / 85)
 
 
 @pytest.mark.parametrize("kind", [MondrianForestClassifier, MondrianForestRegressor])
-def test_rows_one_by_one_are_learned_and_measured_as_batches_of_one(kind):
+def test_single_rows_give_the_forest_and_metrics_of_batches_of_one(kind):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(60, 2))
     labels = np.where(X[:, 0] > 0, "up", "down").tolist()
-    labels[30] = "aside"  # a class not known until then
+    labels[30] = "aside"  # an unknown class
     y = labels if kind is MondrianForestClassifier else X.sum(axis=1).tolist()
     X[7, 1] = np.nan
     lines = [f"n,{a},{b},{value}" for (a, b), value in zip(X.tolist(), y, strict=True)]
     text = "\n".join(["name,a,b,way", *lines])
     training = trained(text, kind(5, random_state=0), batch_size=1)
-    forest, measures = kind(5, random_state=0), Measures()
+    forest, metrics = kind(5, random_state=0), Metrics()
     for i in range(60):
         row, truth = pa.table(dict(zip("ab", X[i : i + 1].T, strict=True))), np.array(y[i : i + 1])
         if i and kind is MondrianForestClassifier:
-            measures += measure_classes(forest.classes_, forest.predict_proba(row), truth)
+            metrics += class_metrics(forest.classes_, forest.predict_proba(row), truth)
         elif i:
-            measures += measure_values(forest.predict(row), truth)
+            metrics += value_metrics(forest.predict(row), truth)
         forest.partial_fit(row, truth)
     assert_same_forest(training.forest, forest)
-    assert training.measures == measures and training.rows == 60
+    assert training.metrics == metrics and training.n_rows == 60
 
 
 @pytest.mark.parametrize("stop_at", [10, 50, 100])
-def test_going_on_gives_the_forest_of_one_run(stop_at):
+def test_a_resumed_run_gives_the_forest_of_one_run(stop_at):
     text = rows_of(100)
     first = trained(text, new_forest(), stop_at=stop_at)
     position = Position.from_json(first.position().as_json())
@@ -110,7 +104,7 @@ def test_going_on_gives_the_forest_of_one_run(stop_at):
     assert second.position() == whole.position()
 
 
-def test_a_batch_that_was_interrupted_counts_if_it_is_stored(monkeypatch):
+def test_an_interrupted_batch_counts_if_it_is_stored(monkeypatch):
     text = rows_of(60)
     for is_stored in (False, True):
         forest = new_forest()
@@ -125,59 +119,63 @@ def test_a_batch_that_was_interrupted_counts_if_it_is_stored(monkeypatch):
 
         forest.partial_fit = interrupted
         table = table_of(text)
-        roles = roles_in(table, "way", ("name",))
-        training = Training(forest, Position(0, 10, fingerprint(table, roles)))
+        schema = schema_of(table, "way", ("name",))
+        training = Training(forest, Position(0, 10, fingerprint(table, schema)))
         with pytest.raises(KeyboardInterrupt):
-            list(training.run(table, roles, wanted_of(table, roles, forest), pytest.fail))
+            list(training.run(table, schema, column_specs(table, schema, forest), pytest.fail))
         position = training.position()
         assert position.rows == (40 if is_stored else 30)
-        assert position.measures.n == position.rows - 10
+        assert position.metrics.n == position.rows - 10
         del forest.partial_fit
         assert_same_forest(
             trained(text, forest, position).forest, trained(text, new_forest()).forest
         )
 
 
-def test_a_table_shorter_than_what_was_learned():
+def test_resuming_on_a_shorter_table_is_an_error():
     position = trained(rows_of(50), new_forest()).position()
-    with pytest.raises(TableError, match="50 rows were to be skipped, but there are only 20"):
+    with pytest.raises(TableError, match="cannot skip 50 rows: the table has only 20"):
         trained(rows_of(20), trained(rows_of(50), new_forest()).forest, position)
 
 
-def test_without_learning_nothing_changes():
+def test_a_run_without_learning_does_not_change_the_forest():
     forest = trained(rows_of(50), new_forest()).forest
     training = trained(rows_of(40, seed=1), forest, learn=False)
-    assert training.rows == training.measures.n == 40
+    assert training.n_rows == training.metrics.n == 40
     assert forest.n_samples_seen_ == 50
 
 
-def test_labels_are_whole_numbers_if_they_look_so():
+def test_labels_are_integers_if_all_first_values_are():
     for labels, kind in (("1,2,1,2", "i"), ("1,2,x,2", "U"), ("1.0,2.0,1.0,2.0", "U")):
         text = "a,way,name\n" + "".join(f"{i},{y},z\n" for i, y in enumerate(labels.split(",")))
         assert trained(text, new_forest()).forest.classes_.dtype.kind == kind
 
 
 @pytest.mark.parametrize(
-    ("first", "later", "kind"),
-    [([0, 1], "x10", Kind.WHOLE), (["x", "1"], "2", Kind.TEXT), ([0, "x"], "2", Kind.TEXT)],
+    ("first", "later", "type"),
+    [
+        ([0, 1], "x10", ColumnType.INTEGER),
+        (["x", "1"], "2", ColumnType.TEXT),
+        ([0, "x"], "2", ColumnType.TEXT),
+    ],
 )
-def test_a_forest_that_has_ids_goes_on_with_their_kind(first, later, kind):
+def test_a_forest_with_ids_keeps_their_type(first, later, type):
     table = table_of(f"name,a,way\n{later},0.5,x\n")
-    roles = roles_in(table, "way", id="name")
+    schema = schema_of(table, "way", id="name")
     forest = new_forest().partial_fit([[0.0], [1.0]], ["x", "y"], ids=first)
-    assert wanted_of(table, roles, forest)["name"].kind is kind
-    forest.forget(ids=first)  # nothing left to clash with
-    table_says = Kind.TEXT if later == "x10" else Kind.WHOLE
-    assert wanted_of(table, roles, forest)["name"].kind is table_says
+    assert column_specs(table, schema, forest)["name"].type is type
+    forest.forget(ids=first)  # no stored id fixes the type
+    inferred = ColumnType.TEXT if later == "x10" else ColumnType.INTEGER
+    assert column_specs(table, schema, forest)["name"].type is inferred
 
 
-def test_a_row_that_the_forest_refuses_is_named():
+def test_an_error_names_the_samples_that_the_forest_rejects():
     table = table_of("name,a,way\n1,0.5,x\n2,1.5,y\n2,2.5,x\n")
-    roles = roles_in(table, "way", id="name")
+    schema = schema_of(table, "way", id="name")
     forest = new_forest()
     training = Training(forest, Position(0, 2, ""))
     with pytest.raises(TrainingError, match="samples 3 to 3: ids must be new"):
-        list(training.run(table, roles, wanted_of(table, roles, forest), pytest.fail))
+        list(training.run(table, schema, column_specs(table, schema, forest), pytest.fail))
     assert forest.ids_ == {1, 2}
 
 
@@ -185,22 +183,22 @@ def test_a_row_that_the_forest_refuses_is_named():
     ("header", "row", "options", "message"),
     [
         ("a,y", "1,2", {"drop": ("z",)}, "no column 'z'"),
-        ("a,y", "1,2", {"drop": ("y",)}, "'y' cannot be dropped"),
+        ("a,y", "1,2", {"drop": ("y",)}, "'y' has two roles"),
         ("y", "2", {}, "no columns to learn from"),
         ("a,b,y", "red,1,2", {}, "text in 'a' (such as 'red'), which a forest cannot learn from"),
         ("a,b,y", "2020-01-01,1,2", {}, "dates or times in 'a'"),
-        (",b,y", "0,1,2", {}, 'without a name: row numbers, perhaps? Leave it out with --drop ""'),
+        (",b,y", "0,1,2", {}, 'without a name, perhaps row numbers. Drop it with --drop ""'),
     ],
 )
-def test_columns_that_cannot_be_learned(header, row, options, message):
+def test_unusable_columns_are_an_error(header, row, options, message):
     with pytest.raises(TableError) as error:
-        roles_in(table_of(f"{header}\n{row}\n"), "y", **options)
+        schema_of(table_of(f"{header}\n{row}\n"), "y", **options)
     assert message in str(error.value)
 
 
-def start_of(path, choices, resume=True, folder=None, source="s", from_=None):
-    store = Store(path, None if folder is None else Checkpointer(folder))
-    return started(choices, found_forest(store, resume, from_), source)
+def start_of(path, options, resume=True, folder=None, source="s", from_=None):
+    store = ModelStore(path, None if folder is None else Checkpointer(folder))
+    return start_run(options, load_previous(store, resume, from_), source)
 
 
 def saved(path, n_rows, **options):
@@ -212,62 +210,77 @@ def saved(path, n_rows, **options):
     return training.forest, position
 
 
-def test_the_file_that_is_further_is_gone_on_with(tmp_path):
+def test_a_run_resumes_from_the_file_with_more_samples(tmp_path):
     model, folder = tmp_path / "m", tmp_path / "c"
-    assert start_of(model, Choices("classify"), folder=folder).position.rows == 0
+    assert start_of(model, TrainingOptions("classify"), folder=folder).position.rows == 0
     forest, position = saved(model, 30)
-    assert start_of(model, Choices(), folder=folder).position.rows == 30
+    assert start_of(model, TrainingOptions(), folder=folder).position.rows == 30
     Checkpointer(folder).save(forest, {**position, "rows": 20})
-    assert start_of(model, Choices(), folder=folder).position.rows == 30
+    assert start_of(model, TrainingOptions(), folder=folder).position.rows == 30
     Checkpointer(folder).save(forest, {**position, "rows": 40})
-    assert start_of(model, Choices(), folder=folder).position.rows == 40
+    assert start_of(model, TrainingOptions(), folder=folder).position.rows == 40
     (folder / "checkpoint-000000000003.safetensors").write_bytes(b"broken")
-    start = start_of(model, Choices(), folder=folder)
-    assert start.position.rows == 40 and "000002.safetensors, after 40 samples" in start.words
+    start = start_of(model, TrainingOptions(), folder=folder)
+    assert start.position.rows == 40 and "000002.safetensors, after 40 samples" in start.message
 
 
 @pytest.mark.parametrize(
-    ("choices", "stored", "error", "message"),
+    ("options", "stored", "error", "message"),
     [
-        (Choices("regress"), {}, ChoiceError, "--task is wrong"),
-        (Choices(parameters={"n_estimators": 7}), {}, ChoiceError, "n_estimators is to be 7"),
-        (Choices(batch_size=7), {}, ChoiceError, "--batch-size is 7, but .* begun with 10"),
-        (Choices(), {"source": "other"}, TrainingError, "comes from other data"),
-        (Choices(), {"rows": "x"}, TrainingError, "does not say which rows"),
+        (
+            TrainingOptions("regress"),
+            {},
+            OptionError,
+            "--task is regress, but .* MondrianForestClassifier",
+        ),
+        (
+            TrainingOptions(parameters={"n_estimators": 7}),
+            {},
+            OptionError,
+            "n_estimators is 7, but .* n_estimators = 5",
+        ),
+        (
+            TrainingOptions(batch_size=7),
+            {},
+            OptionError,
+            "--batch-size is 7, but .* started with 10",
+        ),
+        (TrainingOptions(), {"source": "other"}, TrainingError, "was learned from other data"),
+        (TrainingOptions(), {"rows": "x"}, TrainingError, "does not say which rows"),
     ],
 )
-def test_what_does_not_go_together(tmp_path, choices, stored, error, message):
+def test_resuming_with_other_options_or_data_is_an_error(tmp_path, options, stored, error, message):
     saved(tmp_path / "m", 30, **stored)
     with pytest.raises(error, match=message):
-        start_of(tmp_path / "m", choices)
+        start_of(tmp_path / "m", options)
 
 
-def test_choices_that_contradict_each_other(tmp_path):
-    with pytest.raises(ChoiceError, match=r"'--task': classify .* regress"):
-        start_of(tmp_path / "m", Choices())
-    with pytest.raises(ChoiceError, match="exclude each other"):
-        start_of(tmp_path / "m", Choices("regress", {"window": 5, "reservoir": 5}))
-    with pytest.raises(ChoiceError, match="give --reservoir"):
-        start_of(tmp_path / "m", Choices("regress", {"half_life": 5.0}))
+def test_contradictory_options_are_an_error(tmp_path):
+    with pytest.raises(OptionError, match=r"'--task': classify .* regress"):
+        start_of(tmp_path / "m", TrainingOptions())
+    with pytest.raises(OptionError, match="exclude each other"):
+        start_of(tmp_path / "m", TrainingOptions("regress", {"window": 5, "reservoir": 5}))
+    with pytest.raises(OptionError, match="give --reservoir"):
+        start_of(tmp_path / "m", TrainingOptions("regress", {"half_life": 5.0}))
     Checkpointer(tmp_path / "c").save(trained(rows_of(20), new_forest()).forest)
-    with pytest.raises(ChoiceError, match="has checkpoints already"):
-        Store(tmp_path / "m", Checkpointer(tmp_path / "c")).check_is_new()
+    with pytest.raises(OptionError, match="already has checkpoints"):
+        ModelStore(tmp_path / "m", Checkpointer(tmp_path / "c")).check_is_new()
 
 
-def test_measures_of_classes():
+def test_metrics_of_classes():
     classes = np.array(["a", "b", "c"])
     probabilities = np.array([[0.7, 0.2, 0.1], [0.1, 0.5, 0.4], [0.3, 0.3, 0.4]])
-    means = measure_classes(classes, probabilities, np.array(["a", "c", "c"])).means()
+    means = class_metrics(classes, probabilities, np.array(["a", "c", "c"])).means()
     assert means["accuracy"] == pytest.approx(2 / 3)
     assert means["log_loss"] == pytest.approx(log_loss([0, 2, 2], probabilities, labels=[0, 1, 2]))
-    unknown = measure_classes(classes, probabilities[:1], np.array(["zebra"])).means()
+    unknown = class_metrics(classes, probabilities[:1], np.array(["zebra"])).means()
     assert unknown == {"accuracy": 0.0, "log_loss": pytest.approx(-math.log(1e-3))}
 
 
-def test_measures_of_numbers_and_their_sum():
-    first = measure_values(np.array([1.0, 2.0]), np.array([1.0, 5.0]))
-    first += measure_intervals(np.array([[0.0, 2.0], [1.0, 2.0]]), np.array([1.0, 5.0]))
-    both = first + measure_values(np.array([0.0]), np.array([-3.0]))
+def test_metrics_of_numbers_and_their_sum():
+    first = value_metrics(np.array([1.0, 2.0]), np.array([1.0, 5.0]))
+    first += interval_metrics(np.array([[0.0, 2.0], [1.0, 2.0]]), np.array([1.0, 5.0]))
+    both = first + value_metrics(np.array([0.0]), np.array([-3.0]))
     assert first.means() == {
         "coverage": 0.5,
         "mae": 1.5,
@@ -275,17 +288,15 @@ def test_measures_of_numbers_and_their_sum():
         "width": 1.5,
     }
     assert both.n == 3 and both.means()["rmse"] == pytest.approx(math.sqrt(6.0))
-    assert Measures.from_json(both.as_json()) == both
+    assert Metrics.from_json(both.as_json()) == both
     for odd in (None, {}, {"n": -1, "sums": {}}, {"n": 1, "sums": {"a": "b"}}):
         with pytest.raises(ValueError, match="cannot be read"):
-            Measures.from_json(odd)
+            Metrics.from_json(odd)
 
 
-def test_a_curve_goes_on_where_it_was_stopped(tmp_path):
+def test_a_curve_file_continues_after_an_interruption(tmp_path):
     path = tmp_path / "curve.csv"
-    points = [
-        (n, Measures(n, {"rmse": n * 4.0}), Measures(10, {"rmse": 90.0})) for n in (10, 20, 30)
-    ]
+    points = [(n, Metrics(n, {"rmse": n * 4.0}), Metrics(10, {"rmse": 90.0})) for n in (10, 20, 30)]
     curve = CurveFile(path)
     for point in points:
         curve.add(*point)
@@ -304,16 +315,16 @@ def test_a_curve_goes_on_where_it_was_stopped(tmp_path):
 @pytest.mark.parametrize(
     "text", ["", "a,b\n1,2\n", "samples,x\n", "samples,x\n1,y\n", "samples,x\n1\n"]
 )
-def test_what_is_no_curve(tmp_path, text):
+def test_a_file_that_is_not_a_curve_is_an_error(tmp_path, text):
     (tmp_path / "curve.csv").write_text(text)
-    with pytest.raises(ValueError, match="is no learning curve"):
+    with pytest.raises(ValueError, match="is not a learning curve"):
         read_curve(tmp_path / "curve.csv")
 
 
-def test_intervals_of_a_regressor_are_measured():
+def test_metrics_of_a_regressor_include_its_intervals():
     rng = np.random.default_rng(0)
     text = "a,way,name\n" + "".join(f"{x},{2 * x},n\n" for x in rng.normal(size=200).tolist())
     training = trained(text, MondrianForestRegressor(5, random_state=0), coverage=0.9)
-    means = training.measures.means()
+    means = training.metrics.means()
     assert means.keys() == {"coverage", "mae", "rmse", "width"}
     assert 0.5 < means["coverage"] <= 1 and means["mae"] <= means["rmse"] < 1

@@ -19,10 +19,10 @@ from sklearn.datasets import load_diabetes, load_digits, load_iris
 from sklearn.exceptions import NotFittedError
 
 from onlineforest import MondrianForestClassifier, MondrianForestRegressor, _extras, plot
-from onlineforest.plot import base as _plot_base
-from onlineforest.plot import scores as _plot_scores
+from onlineforest.plot import calibration as _plot_calibration
+from onlineforest.plot import figures as _plot_figures
 from onlineforest.plot import trees as _plot_tree
-from onlineforest.plot.base import COLOURS, class_colours
+from onlineforest.plot.figures import COLOURS, class_colours
 
 IRIS = load_iris(as_frame=True)
 NAMES = IRIS.target_names[IRIS.target]
@@ -65,7 +65,7 @@ def only(kind, axes):
 
 
 def rendered(axes):
-    """The picture, drawn for good: some errors and warnings come only then."""
+    """Render the picture: some errors and warnings appear only then."""
     axes.figure.canvas.draw()
     return axes
 
@@ -87,29 +87,29 @@ assert plt.gcf() is axes.figure and plt.gca() is axes
 """
 
 
-def test_a_new_figure_is_one_of_pyplot_only_if_that_is_in_use():
+def test_a_new_figure_belongs_to_pyplot_only_if_pyplot_is_imported():
     result = subprocess.run([sys.executable, "-c", DRAW_ONE], capture_output=True, text=True)
     assert result.returncode == 0, result.stderr
 
 
-def test_a_notebook_is_known_by_its_shell(monkeypatch):
+def test_a_notebook_is_detected_by_its_shell(monkeypatch):
     for shell, expected in [(None, False), (object(), True)]:
         module = types.SimpleNamespace(get_ipython=lambda shell=shell: shell)
         monkeypatch.setitem(sys.modules, "IPython", module)
-        assert _plot_base._in_ipython() is expected
+        assert _plot_figures._in_ipython() is expected
     monkeypatch.delitem(sys.modules, "IPython")
-    assert _plot_base._in_ipython() is False
+    assert _plot_figures._in_ipython() is False
 
 
 def test_a_notebook_gets_a_figure_of_pyplot(monkeypatch):
     from matplotlib import pyplot
 
     monkeypatch.delitem(sys.modules, "matplotlib.pyplot")
-    monkeypatch.setattr(_plot_base, "_in_ipython", lambda: False)
-    figure, _ = _plot_base.new_figure()
+    monkeypatch.setattr(_plot_figures, "_in_ipython", lambda: False)
+    figure, _ = _plot_figures.new_figure()
     assert figure.canvas.manager is None
-    monkeypatch.setattr(_plot_base, "_in_ipython", lambda: True)
-    figure, _ = _plot_base.new_figure()
+    monkeypatch.setattr(_plot_figures, "_in_ipython", lambda: True)
+    figure, _ = _plot_figures.new_figure()
     assert figure.number in pyplot.get_fignums()
     pyplot.close(figure)
 
@@ -126,7 +126,7 @@ PICTURES = {
 
 
 @pytest.mark.parametrize("name", PICTURES)
-def test_axes_are_the_given_ones(petals, name):
+def test_pictures_are_drawn_into_the_given_axes(petals, name):
     axes = Figure(dpi=30).add_subplot()
     assert PICTURES[name](petals, ax=axes) is axes
     assert rendered(axes).has_data() or axes.collections or axes.texts
@@ -135,7 +135,7 @@ def test_axes_are_the_given_ones(petals, name):
 
 
 @pytest.mark.parametrize("name", PICTURES)
-def test_a_missing_matplotlib_is_named(petals, name, monkeypatch):
+def test_the_error_without_matplotlib_names_the_extra(petals, name, monkeypatch):
     monkeypatch.setattr(_extras, "find_spec", lambda name: None)
     with pytest.raises(ImportError, match=r"needs matplotlib.*onlineforest\[plot\]"):
         PICTURES[name](petals)
@@ -153,7 +153,7 @@ FORESTS_NEEDED = [name for name in PICTURES if name not in ("learning_curve", "r
 
 
 @pytest.mark.parametrize("name", FORESTS_NEEDED)
-def test_what_is_no_forest_or_has_learned_nothing(name):
+def test_anything_but_a_forest_with_samples_is_an_error(name):
     draw = PICTURES[name]
     with pytest.raises(
         TypeError, match=r"forest must be a MondrianForestClassifier or a .* Got st"
@@ -207,7 +207,7 @@ def test_points_of_a_partition_have_the_colours_of_their_values(diabetes):
     assert axes.figure.axes[1].get_ylabel() == "y"  # the bar of colours
 
 
-def test_labels_not_learned_are_told_apart(petals):
+def test_unknown_labels_have_their_own_marker(petals):
     labels = np.array(NAMES, dtype=object)
     labels[:7] = "lily"
     axes = rendered(plot.partition(petals, PETALS, labels))
@@ -216,7 +216,7 @@ def test_labels_not_learned_are_told_apart(petals):
     assert legend_texts(axes)[-1] == "not learned"
 
 
-def test_many_classes_have_no_legend_but_names_in_the_picture():
+def test_names_of_many_classes_are_written_into_the_picture():
     X, y = load_digits(return_X_y=True)
     X = X[:300, [20, 42]]
     forest = MondrianForestClassifier(1, random_state=0).fit(X, y[:300])
@@ -231,14 +231,14 @@ def test_many_classes_have_no_legend_but_names_in_the_picture():
     assert len({tuple(colour) for colour in colours}) == 18
 
 
-def test_a_partition_of_one_box():
+def test_a_partition_of_one_box_is_drawn():
     forest = MondrianForestClassifier(1).fit([[1.0, 2.0]] * 3, ["a"] * 3)
     axes = rendered(plot.partition(forest, [[1.0, 2.0]], ["a"]))
     assert len(only(PolyCollection, axes).get_paths()) == 1
     assert axes.get_xlim() == (0.5, 1.5) and axes.get_ylim() == (1.5, 2.5)
 
 
-def test_bad_partitions(petals, iris, diabetes):
+def test_bad_arguments_of_a_partition_are_errors(petals, iris, diabetes):
     with pytest.raises(ValueError, match=r"drawn for 2 features. This forest has 4"):
         plot.partition(iris)
     with pytest.raises(IndexError, match=r"There are 5 trees; there is none of index 5"):
@@ -269,7 +269,7 @@ def lines_of(axes):
     return across, down, dotted
 
 
-def test_a_tree_is_drawn_at_its_times(iris):
+def test_a_tree_is_drawn_at_its_split_times(iris):
     tree = iris.trees_[1]
     axes = rendered(plot.tree(iris, tree=1, max_depth=100))
     across, down, dotted = lines_of(axes)
@@ -291,20 +291,20 @@ def test_a_tree_is_drawn_at_its_times(iris):
     assert axes.yaxis_inverted()
 
 
-def test_each_cut_of_a_tree_is_between_what_it_parts(iris):
-    sketch = _plot_tree.Sketch.of(iris.trees_[0], 100)
-    tree = sketch.tree
-    places = [sketch.x[j] for j in sketch.cuts]
+def test_each_cut_of_a_tree_is_between_the_ends_it_separates(iris):
+    layout = _plot_tree.TreeLayout.of(iris.trees_[0], 100)
+    tree = layout.tree
+    places = [layout.x[j] for j in layout.cuts]
     assert len(set(places)) == len(places)
-    for j in sketch.cuts:
+    for j in layout.cuts:
         below = {tree.left[j]: [], tree.right[j]: []}
-        for end in sketch.ends:
+        for end in layout.ends:
             i = end
             while i not in below and i != tree.root:
                 i = tree.parent[i]
             if i in below:
-                below[i].append(sketch.x[end])
-        assert max(below[tree.left[j]]) < sketch.x[j] < min(below[tree.right[j]])
+                below[i].append(layout.x[end])
+        assert max(below[tree.left[j]]) < layout.x[j] < min(below[tree.right[j]])
 
 
 def counts_below(axes):
@@ -314,7 +314,7 @@ def counts_below(axes):
 
 
 @pytest.mark.parametrize("max_depth", [0, 2, 4, None])
-def test_a_tree_limited_in_depth_says_what_is_left_out(iris, max_depth):
+def test_a_tree_limited_in_depth_counts_its_omitted_nodes(iris, max_depth):
     tree = iris.trees_[0]
     axes = rendered(plot.tree(iris, max_depth=max_depth))
     across, down, _ = lines_of(axes)
@@ -325,14 +325,14 @@ def test_a_tree_limited_in_depth_says_what_is_left_out(iris, max_depth):
     n_left_out = tree.n_nodes - len(down)
     assert n_left_out > 0
     assert axes.get_xlabel() == f"triangles: {n_left_out:,} of {tree.n_nodes:,} nodes left out"
-    assert counts_below(axes) == 150  # all samples are told of, drawn or not
+    assert counts_below(axes) == 150  # counts include the samples of omitted subtrees
     (triangles,) = [line for line in axes.lines if line.get_marker() == "v"]
     if max_depth is not None:
         hidden = (tree.depth == max_depth) & ~tree.is_leaf
         np.testing.assert_allclose(np.sort(triangles.get_ydata()), np.sort(tree.split_time[hidden]))
 
 
-def test_leaves_of_a_regressor_tell_their_mean():
+def test_leaves_of_a_regressor_show_their_mean():
     X, y = [[0.0], [1.0], [2.0], [10.0]], [5.0, 7.0, 7.0, 400.0]
     forest = MondrianForestRegressor(1, random_state=0).fit(X, y)
     axes = rendered(plot.tree(forest))
@@ -344,7 +344,7 @@ def test_leaves_of_a_regressor_tell_their_mean():
     assert sum(int(text[4:]) for text in below if text.startswith("n = ")) == 4
 
 
-def test_what_is_left_out_of_a_regressor_tells_its_number_alone(diabetes):
+def test_omitted_subtrees_of_a_regressor_show_their_count_alone(diabetes):
     tree = diabetes.trees_[0]
     axes = rendered(plot.tree(diabetes, max_depth=0))
     assert [text.get_text() for text in axes.texts] == [f"n = {tree.n_points[tree.root]:,}"]
@@ -372,27 +372,27 @@ def test_leaves_end_at_a_finite_lifetime():
 
 @pytest.mark.parametrize("lifetime", [0.0, 3.0, np.inf])
 @pytest.mark.parametrize("kind", [MondrianForestClassifier, MondrianForestRegressor])
-def test_a_tree_of_one_node(kind, lifetime):
+def test_a_tree_of_one_node_is_drawn(kind, lifetime):
     forest = kind(1, lifetime=lifetime, random_state=0).fit([[1.0], [1.0]], [3, 3])
     across, down, _ = lines_of(rendered(plot.tree(forest)))
     assert len(across) == 0 and len(down) == 1
 
 
-def test_a_tree_as_deep_as_it_has_points():
+def test_a_tree_as_deep_as_its_number_of_points_is_drawn():
     X = 2.0 ** np.arange(0, 120)[:, None]
     forest = MondrianForestClassifier(1, random_state=0).fit(X, np.arange(120) % 9)
     assert forest.trees_[0].depth.max() > 60
-    assert counts_of_sketch(forest, 3) == 120
+    assert counts_of_layout(forest, 3) == 120
     assert len(lines_of(plot.tree(forest, max_depth=10**6))[1]) == forest.trees_[0].n_nodes
 
 
-def counts_of_sketch(forest, max_depth):
-    sketch = _plot_tree.Sketch.of(forest.trees_[0], max_depth)
-    assert set(sketch.owner[forest.trees_[0].is_leaf]) == set(sketch.ends)
-    return sketch.tree.n_points[sketch.ends].sum()
+def counts_of_layout(forest, max_depth):
+    layout = _plot_tree.TreeLayout.of(forest.trees_[0], max_depth)
+    assert set(layout.owner[forest.trees_[0].is_leaf]) == set(layout.ends)
+    return layout.tree.n_points[layout.ends].sum()
 
 
-def test_names_cannot_become_formulas_or_vanish():
+def test_names_with_dollars_or_underscores_are_drawn_as_text():
     X = pd.DataFrame([[0.0, 1.0], [1.0, 0.0]], columns=["$x^{", "_hidden"])
     forest = MondrianForestClassifier(1, random_state=0).fit(X, ["_a", "$b^$"])
     axes = rendered(plot.partition(forest, X, ["_a", "$b^$"]))
@@ -403,17 +403,17 @@ def test_names_cannot_become_formulas_or_vanish():
     rendered(plot.learning_curve([1], {"_a$^$": [1]}))
 
 
-def test_long_names_are_shortened_where_they_differ_least():
-    assert _plot_base.shortened("short") == "short"
-    assert _plot_base.shortened("class number 12345", 11) == "class…12345"
-    assert _plot_base.shortened("a\nb\x1b") == "a b "
+def test_long_names_are_shortened_in_the_middle():
+    assert _plot_figures.shortened("short") == "short"
+    assert _plot_figures.shortened("class number 12345", 11) == "class…12345"
+    assert _plot_figures.shortened("a\nb\x1b") == "a b "
     X = pd.DataFrame([[0.0], [1.0]], columns=["$" * 60])
     forest = MondrianForestClassifier(1, random_state=0).fit(X, [0, 1])
     (cut,) = [t.get_text() for t in rendered(plot.tree(forest)).texts if "≤" in t.get_text()]
     assert cut.count(r"\$") == cut.count("$") == 27  # none was parted from its backslash
 
 
-def test_numbers_are_short():
+def test_numbers_are_written_with_few_digits():
     numbers = [0.00012345, 12.3456, -59690.4, 1234567.0, 3.21e20]
     short = ["0.0001234", "12.35", "-59,690", "1,234,567", "3.21e+20"]
     assert [_plot_tree._short(number) for number in numbers] == short
@@ -431,8 +431,8 @@ def test_trees_of_many_classes_name_them():
 
 
 @pytest.mark.parametrize("max_depth", [-1, 1.5, "2", True])
-def test_bad_depths(petals, max_depth):
-    with pytest.raises(ValueError, match=r"max_depth must be a whole number, at least 0. Got"):
+def test_a_bad_depth_is_an_error(petals, max_depth):
+    with pytest.raises(ValueError, match=r"max_depth must be an integer, at least 0. Got"):
         plot.tree(petals, max_depth=max_depth)
 
 
@@ -517,7 +517,7 @@ def test_a_map_of_novelty_shows_novelty(petals):
         ([[1e-30, 1e30], [2e-30, 1e30]], [0, 1]),
     ],
 )
-def test_maps_of_odd_data(X, y):
+def test_maps_of_degenerate_data_are_drawn(X, y):
     for kind in (MondrianForestClassifier, MondrianForestRegressor):
         forest = kind(3, random_state=0).fit(X, y)
         top, bottom = Figure(dpi=30).subplots(2, 2)
@@ -528,19 +528,19 @@ def test_maps_of_odd_data(X, y):
 
 
 @pytest.mark.parametrize("draw", [plot.decision_surface, plot.novelty_map])
-def test_bad_planes(draw, petals, iris, plain_iris):
+def test_bad_planes_are_errors(draw, petals, iris, plain_iris):
     X = IRIS.data
-    with pytest.raises(ValueError, match=r"has 4 features: say which two to draw, as features="):
+    with pytest.raises(ValueError, match=r"has 4 features: name two to draw, such as features="):
         draw(iris, X)
-    with pytest.raises(ValueError, match=r"X is needed: this forest has 4 features"):
+    with pytest.raises(ValueError, match=r"X is required: this forest has 4 features"):
         draw(iris, features=(0, 1))
     with pytest.raises(ValueError, match=r"no feature 'leaf': it has sepal length"):
         draw(iris, X, features=("leaf", 1))
-    with pytest.raises(ValueError, match=r"no feature 'leaf': it knows no names"):
+    with pytest.raises(ValueError, match=r"no feature 'leaf': it has no feature names"):
         draw(plain_iris, X.to_numpy(), features=("leaf", 1))
-    with pytest.raises(ValueError, match=r"has 4 features; there is none of index 4"):
+    with pytest.raises(ValueError, match=r"feature 4 is outside \[0, n_features = 4\)"):
         draw(iris, X, features=(0, 4))
-    with pytest.raises(ValueError, match=r"features must be two different ones"):
+    with pytest.raises(ValueError, match=r"features must be two different features"):
         draw(iris, X, features=(3, -1))
     with pytest.raises(ValueError, match=r"two indices or names. Got 3 of them"):
         draw(iris, X, features=(0, 1, 2))
@@ -553,7 +553,7 @@ def test_bad_planes(draw, petals, iris, plain_iris):
     with pytest.raises(ValueError, match=r"A plane needs 2 features. This forest has 1"):
         draw(MondrianForestClassifier(1).fit([[1.0], [2.0]], [0, 1]))
     for resolution in (1, 2001, 10.0):
-        with pytest.raises(ValueError, match=r"resolution must be a whole number, 2 to 2000. Got"):
+        with pytest.raises(ValueError, match=r"resolution must be an integer, 2 to 2000. Got"):
             draw(petals, resolution=resolution)
 
 
@@ -571,7 +571,7 @@ def test_bars_are_the_importances_sorted(iris):
     assert len(few.patches) == 1
     rest = np.sort(values)[:3].sum()
     assert few.get_title(loc="left") == f"the other 3 features: {rest:.3f} together"
-    with pytest.raises(ValueError, match=r"max_features must be a whole number, at least 1. Got 0"):
+    with pytest.raises(ValueError, match=r"max_features must be an integer, at least 1. Got 0"):
         plot.importances(iris, max_features=0)
 
 
@@ -592,7 +592,7 @@ def test_learning_curves_are_lines_with_names():
     with pytest.raises(ValueError, match=r"curves\['one'\] has 1 scores for 2 n_samples"):
         plot.learning_curve([1, 2], {"one": [1]})
     for curves in ([1, 2], {}):
-        with pytest.raises(TypeError, match=r"curves must be a mapping of names to scores"):
+        with pytest.raises(TypeError, match=r"curves must be a mapping of at least one name"):
             plot.learning_curve([1, 2], curves)
     with pytest.raises(TypeError, match=r"curves\['a'\] must hold numbers. Got 'x'"):
         plot.learning_curve([1, 2], {"a": "x"})
@@ -600,7 +600,7 @@ def test_learning_curves_are_lines_with_names():
         plot.learning_curve([[1, 2]], {"a": [1, 2]})
 
 
-def test_reliability_by_hand():
+def test_reliability_equals_a_calculation_by_hand():
     y = ["a", "b", "b", "a"]
     sure = [[0.95, 0.05], [0.91, 0.09], [0.39, 0.61], [0.69, 0.31]]
     axes = rendered(plot.reliability(y, sure, n_bins=10))
@@ -613,7 +613,7 @@ def test_reliability_by_hand():
 
 
 def test_the_bin_of_a_probability_holds_its_lower_end():
-    bins = _plot_scores.Bins.of(
+    bins = _plot_calibration.Bins.of(
         np.array([0, 0, 0]), np.array([[0.5, 0.5], [1.0, 0.0], [0.75, 0.25]]), np.array([0, 1]), 4
     )
     np.testing.assert_array_equal(bins.share, [0, 0, 1 / 3, 2 / 3])
@@ -629,7 +629,7 @@ def test_reliability_of_several_methods_and_of_unknown_classes():
     assert legend_texts(axes)[1:3] == ["0 (ECE 0.300)", "B (ECE 0.800)"]
 
 
-def test_bad_probabilities():
+def test_bad_probabilities_are_errors():
     y, good = [0, 1], [[0.2, 0.8], [0.5, 0.5]]
     for bad, words in [
         ([[0.2, 0.3, 0.5]] * 2, "probabilities have 3 columns for 2 classes. Give the classes"),
@@ -645,7 +645,7 @@ def test_bad_probabilities():
         plot.reliability(y, "x")
     with pytest.raises(ValueError, match=r"nothing to draw"):
         plot.reliability([], np.empty((0, 2)))
-    with pytest.raises(ValueError, match=r"n_bins must be a whole number, 1 to 1000. Got 0"):
+    with pytest.raises(ValueError, match=r"n_bins must be an integer, 1 to 1000. Got 0"):
         plot.reliability(y, good, n_bins=0)
 
 
@@ -671,7 +671,7 @@ def test_intervals_are_sorted_by_prediction(diabetes):
     assert set(np.round(ends.ravel(), 6)) <= set(np.round(corners[:, 1], 6))
 
 
-def test_intervals_of_one_feature_stand_at_its_values():
+def test_intervals_of_one_feature_are_drawn_over_its_values():
     X, y = DIABETES.data[:200, [2]], DIABETES.target[:200]
     forest = MondrianForestRegressor(5, random_state=0).fit(
         pd.DataFrame(X[:100], columns=["bmi"]), y[:100]
@@ -683,7 +683,7 @@ def test_intervals_of_one_feature_stand_at_its_values():
     np.testing.assert_allclose(np.sort(at), np.sort(X[100:, 0]), rtol=1e-6)
 
 
-def test_bad_intervals(petals, diabetes):
+def test_bad_arguments_of_intervals_are_errors(petals, diabetes):
     X, y = DIABETES.data[:10, [2, 8]], DIABETES.target[:10]
     with pytest.raises(TypeError, match=r"must be a MondrianForestRegressor. Got MondrianForestCl"):
         plot.intervals(petals, PETALS, NAMES)

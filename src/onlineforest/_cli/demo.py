@@ -1,4 +1,4 @@
-"""The command `demo`. Needs the extra `plot`, too."""
+"""The commands `demo` and `example-data`. `demo` also needs the extra `plot`."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from onlineforest import plot
 from onlineforest._cli.base import Command, examples, option
 from onlineforest._cli.demo_stream import Demo, demo_partition, example_files
 from onlineforest._extras import require
-from onlineforest.plot.base import new_figure
+from onlineforest.plot.figures import new_figure
 
-_SECTION = "What to do"
+_SECTION = "The run"
 
 
 @click.command(
     "demo",
     cls=Command,
-    short_help="Learn handwritten digits as they come, in some seconds.",
+    short_help="Learn a stream of handwritten digits in a few seconds.",
     epilog=examples("onlineforest demo", "onlineforest demo --trees 20 --output pictures"),
 )
 @option(
@@ -41,7 +41,7 @@ _SECTION = "What to do"
     show_default=True,
     type=click.IntRange(1, 10_000),
     section=_SECTION,
-    help="Trees of each forest.",
+    help="Number of trees of each forest.",
 )
 @option(
     "--seed",
@@ -49,14 +49,14 @@ _SECTION = "What to do"
     show_default=True,
     type=click.IntRange(0, 2**31 - 1),
     section=_SECTION,
-    help="Seed of the order of the digits and of the trees.",
+    help="Seed for the order of the digits and for the trees.",
 )
 def demo(output: Path, trees: int, seed: int) -> None:
-    """Learn a stream of handwritten digits and predict it as it comes.
+    """Predict and learn a stream of handwritten digits.
 
-    Each batch of 50 digits is predicted first and then learned, beside a batch forest
-    (scikit-learn's ExtraTrees) that is trained afresh on all digits so far. Takes some seconds;
-    needs no data but scikit-learn's.
+    Each batch of 50 digits is predicted first and then learned. For comparison, a batch forest
+    (scikit-learn's ExtraTrees) is trained again on all digits so far. Takes a few seconds; the
+    data come with scikit-learn.
     """
     require("matplotlib", "plot")
     try:
@@ -73,9 +73,9 @@ def demo(output: Path, trees: int, seed: int) -> None:
 def example_data(folder: Path) -> None:
     """Write flowers.csv, new-flowers.csv and patients.csv to FOLDER (default: here).
 
-    Fisher's irises, of which the last 30 are the new ones, and 442 patients with diabetes, both
-    from scikit-learn, in random order. The examples in the help of the other commands are about
-    these. Files of these names are not replaced.
+    The first two are Fisher's irises (new-flowers.csv has the last 30), the third 442 patients
+    with diabetes; all are from scikit-learn, in random order. The examples in the help of the
+    other commands use them. Existing files are not replaced.
     """
     folder.mkdir(parents=True, exist_ok=True)
     for name, lines in example_files().items():
@@ -93,14 +93,14 @@ def show_demo(demo: Demo, output: Path) -> None:
     )
     task = progress.add_task("", total=demo.n_samples)
     next_row = 300
-    with Live(Group(table, progress), console=console):  # rows appear as the stream goes
+    with Live(Group(table, progress), console=console):  # rows appear while the stream is learned
         for n_learned in demo.run():
             progress.update(task, completed=n_learned)
             if n_learned >= next_row or n_learned == demo.n_samples:
                 add_row(table, demo, n_learned)
                 next_row += 300
     if not console.is_terminal:
-        console.print()  # elsewhere the live display ends without a line break
+        console.print()  # without a terminal, the live display ends without a line break
     online, batch = demo.online, demo.batch
     console.print(
         f"Learning took {online.seconds:.2f} s online, {batch.seconds:.2f} s re-training (one "
@@ -111,14 +111,14 @@ def show_demo(demo: Demo, output: Path) -> None:
 
 
 def new_table() -> Table:
-    """The empty table of the demo."""
+    """The table of the demo, without rows."""
     table = Table(
         title="Handwritten digits: online Mondrian forest, batch ExtraTrees re-trained",
         box=SIMPLE_HEAD,
         padding=(0, 1, 0, 0),
         caption=(
             "Accuracy and log loss of the last 300 digits, each predicted before it is learned "
-            "(probabilities below 0.001 count as 0.001); times since the start."
+            "(probabilities below 0.001 count as 0.001); times are totals."
         ),
     )
     for column in (
@@ -136,7 +136,7 @@ def new_table() -> Table:
 
 
 def add_row(table: Table, demo: Demo, n_learned: int) -> None:
-    """Where both methods stand."""
+    """Add the scores of both methods."""
     online, batch = demo.online, demo.batch
     table.add_row(
         f"{n_learned}",
@@ -151,7 +151,7 @@ def add_row(table: Table, demo: Demo, n_learned: int) -> None:
 
 
 def save_pictures(demo: Demo, output: Path) -> list[Path]:
-    """The learning curve, and a partition of the plane."""
+    """Save the learning curve and a partition of the plane."""
     figure, axes = new_figure()
     curves = {
         score.name: list(np.cumsum(score.correct) / np.arange(1, len(score.correct) + 1))

@@ -1,6 +1,6 @@
-"""The demonstration: a stream of digits, learned and predicted as it comes.
+"""Test-then-train run over a stream of digits, and example data sets.
 
-Knows nothing of terminals or files; the command line shows what comes out of it.
+Knows nothing of terminals or files.
 """
 
 from __future__ import annotations
@@ -16,22 +16,22 @@ from sklearn.datasets import load_diabetes, load_digits, load_iris
 from sklearn.decomposition import PCA
 from sklearn.ensemble import ExtraTreesClassifier
 
-from onlineforest._cli.prequential import measure_classes
+from onlineforest._cli.metrics import class_metrics
 from onlineforest._models.classifier import MondrianForestClassifier
 
 
 @dataclass
 class Score:
-    """How one method did so far."""
+    """Scores of one method so far."""
 
     name: str
-    correct: list[float] = field(default_factory=list)  # per batch: share of right guesses
-    loss: list[float] = field(default_factory=list)  # per batch: mean log loss
-    seconds: float = 0.0  # spent learning
+    correct: list[float] = field(default_factory=list)  # accuracy per batch
+    loss: list[float] = field(default_factory=list)  # mean log loss per batch
+    seconds: float = 0.0  # of learning
 
     def add(self, model: Any, X: NDArray[Any], y: NDArray[Any]) -> None:
-        """Test on a batch."""
-        means = measure_classes(model.classes_, model.predict_proba(X), y).means()
+        """Score the predictions of a batch."""
+        means = class_metrics(model.classes_, model.predict_proba(X), y).means()
         self.correct.append(means["accuracy"])
         self.loss.append(means["log_loss"])
 
@@ -40,8 +40,8 @@ class Score:
 class Demo:
     """A test-then-train run over scikit-learn's bundled digits.
 
-    Each batch is first predicted, then learned. Beside the forest, which learns just the batch, a
-    batch forest (extremely randomised trees) is trained afresh on all samples so far.
+    Each batch is first predicted, then learned. The Mondrian forest learns only the batch; a batch
+    forest (extremely randomised trees) is trained again on all samples so far.
     """
 
     batch_size: int = 50
@@ -58,7 +58,7 @@ class Demo:
         self.learned: list[int] = []
 
     def run(self) -> Iterator[int]:
-        """Run through the stream; yields the number of samples learned after each batch."""
+        """Process the stream; yields the number of samples learned after each batch."""
         forest = MondrianForestClassifier(self.n_estimators, random_state=self.seed)
         retrained: ExtraTreesClassifier | None = None
         for start in range(0, self.n_samples, self.batch_size):
@@ -85,7 +85,7 @@ class Demo:
 def demo_partition(
     seed: int = 0,
 ) -> tuple[MondrianForestClassifier, NDArray[np.float32], NDArray[Any]]:
-    """A forest of one tree on two principal components of a few digits, and its samples."""
+    """A forest of one tree on two principal components of 60 digits, and its samples."""
     X, y = load_digits(n_class=3, return_X_y=True)
     plane = PCA(2, random_state=seed).fit_transform(X)[:60].astype(np.float32)
     forest = MondrianForestClassifier(1, random_state=seed).fit(plane, y[:60])
@@ -93,11 +93,11 @@ def demo_partition(
 
 
 def example_files() -> dict[str, list[str]]:
-    """Small data sets of scikit-learn's as lines of CSV, in random order."""
+    """Small data sets of scikit-learn as lines of CSV, in random order."""
     irises, diabetes = load_iris(), load_diabetes(scaled=False)
     flowers = [
-        [*map(str, row), str(irises.target_names[kind])]
-        for row, kind in zip(irises.data, irises.target, strict=True)
+        [*map(str, row), str(irises.target_names[species])]
+        for row, species in zip(irises.data, irises.target, strict=True)
     ]
     patients = [
         [f"P{i:03d}", *map(str, row), str(value)]

@@ -1,4 +1,4 @@
-"""The commands that look at model files: `inspect` and `verify`."""
+"""The commands that read model files: `inspect` and `verify`."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ import click
 from onlineforest._cli.base import Command, examples, option, readable_errors
 from onlineforest._models.inspection import describe, lines_about, verify_file
 
-_SECTION = "What to tell"
+_SECTION = "Report"
 
 
 @click.command(
     "inspect",
     cls=Command,
-    short_help="Tell what a model file holds.",
+    short_help="Describe a model file.",
     epilog=examples("onlineforest inspect flowers.safetensors"),
 )
 @click.argument("file", type=click.Path(path_type=Path))
-@option("--json", "as_json", is_flag=True, section=_SECTION, help="All of it, as JSON.")
+@option("--json", "as_json", is_flag=True, section=_SECTION, help="Print the description as JSON.")
 @option("--arrays", is_flag=True, section=_SECTION, help="List the arrays, too.")
 def inspect(file: Path, as_json: bool, arrays: bool) -> None:
-    """Tell what a model file holds.
+    """Describe a model file.
 
-    Reads what the file says of itself, not the trees: quick, but nothing is checked. `verify`
-    does.
+    Reads only the header of the file, which is fast, and checks neither the digest nor the trees:
+    `verify` does.
     """
     if as_json:
         click.echo(json.dumps(describe(file), indent=2))
@@ -46,12 +46,12 @@ def inspect(file: Path, as_json: bool, arrays: bool) -> None:
     "--max-bytes",
     type=click.IntRange(0),
     section=_SECTION,
-    help="Refuse forests that take more memory.",
+    help="Reject forests that need more memory.",
 )
 def verify(files: tuple[Path, ...], max_bytes: int | None) -> None:
     """Check model files: their digests, and every node of every tree.
 
-    Exits with 1 if one of them is not sound. Takes the memory of the largest forest.
+    Exits with code 1 if a file is not valid. Needs the memory of the largest forest.
     """
     n_bad = 0
     for file in files:

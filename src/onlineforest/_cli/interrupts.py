@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM: what is being done is finished first, if that takes no more than a moment."""
+"""Handle Ctrl-C and SIGTERM so that a batch in progress can finish. Knows nothing of forests."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ GRACE_SECONDS = 0.3
 
 
 class Interrupts:
-    """While it is open, the first signal is noted, and raises `KeyboardInterrupt` a moment later.
+    """Context in which the first signal raises `KeyboardInterrupt` after a grace period.
 
-    So a batch that is almost learned is learned, and one that would take long is not waited for.
-    Between batches, `check` raises at once. A second signal raises at once, wherever it comes.
+    A batch that is almost learned can finish; a long one is interrupted. Between batches, `check`
+    raises immediately. A second signal raises immediately.
     """
 
     def __init__(self) -> None:
@@ -22,9 +22,9 @@ class Interrupts:
         self._old: dict[int, Any] = {}
 
     def __enter__(self) -> Self:
-        if threading.current_thread() is threading.main_thread():  # others get no signals
+        if threading.current_thread() is threading.main_thread():  # others receive no signals
             for number in (signal.SIGINT, signal.SIGTERM):
-                if signal.getsignal(number) == signal.SIG_IGN:  # as a shell's background job
+                if signal.getsignal(number) == signal.SIG_IGN:  # in a shell's background job
                     continue
                 self._old[number] = signal.signal(number, self._on_signal)
             if hasattr(signal, "SIGALRM"):
@@ -37,12 +37,12 @@ class Interrupts:
             signal.signal(number, handler)
 
     def check(self) -> None:
-        """Raise if a signal has come."""
+        """Raise `KeyboardInterrupt` if a signal has arrived."""
         if self._n_signals:
             raise KeyboardInterrupt
 
     def settle(self) -> None:
-        """What was asked for is being done: from here on only another signal raises."""
+        """Cancel the grace period: the interrupt is being handled, only a new signal raises."""
         if hasattr(signal, "SIGALRM"):
             signal.setitimer(signal.ITIMER_REAL, 0)
 

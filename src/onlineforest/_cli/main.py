@@ -1,4 +1,4 @@
-"""The command line. Needs the extra `cli`; pictures need `plot` as well."""
+"""The command `onlineforest`. Needs the extra `cli`; pictures also need `plot`."""
 
 from __future__ import annotations
 
@@ -23,30 +23,31 @@ def main() -> None:
 
 
 def build_command() -> click.Group:
-    """The command with all its subcommands."""
+    """The command with all subcommands."""
     import click
 
     from onlineforest._cli.base import Group
     from onlineforest._cli.demo import demo, example_data
+    from onlineforest._cli.evaluate import evaluate
     from onlineforest._cli.files import inspect, verify
     from onlineforest._cli.plot import plot
     from onlineforest._cli.predict import predict
-    from onlineforest._cli.train import evaluate, train
+    from onlineforest._cli.train import train
 
     @click.group(cls=Group, context_settings={"help_option_names": ["-h", "--help"]})
     @click.version_option(package_name="onlineforest")
     def onlineforest() -> None:
-        """Random forests that learn online: from files, streams, or by way of a demonstration.
+        """Random forests that learn online, from files and streams.
 
-        `onlineforest COMMAND --help` explains each command, with examples. Commands end with code
-        0 if all went well, 1 if something is wrong with data or a model, 2 if the command itself
-        is not understood, 130 if interrupted.
+        `onlineforest COMMAND --help` explains each command, with examples. Exit codes: 0 for
+        success, 1 for an error in data or a model, 2 for an error in the command line, 130 for an
+        interrupt.
         """
 
     onlineforest.sections = {
         "Learn and predict": (train, predict, evaluate),
-        "Look at a model": (inspect, verify, plot),
-        "See it work": (demo, example_data),
+        "Inspect a model": (inspect, verify, plot),
+        "Try it": (demo, example_data),
     }
     for commands in onlineforest.sections.values():
         for command in commands:

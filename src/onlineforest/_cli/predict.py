@@ -10,15 +10,18 @@ from typing import Any, BinaryIO
 
 import click
 
-from onlineforest._cli.base import BadRows, Command, checked_file, examples, option, table_options
-from onlineforest._cli.predictions import CsvWriter, ParquetWriter, Question, predictions
+from onlineforest._cli.bad_rows import BadRows
+from onlineforest._cli.base import Command, examples, option
+from onlineforest._cli.paths import check_output_file
+from onlineforest._cli.predictions import CsvWriter, ParquetWriter, PredictionRequest, predictions
+from onlineforest._cli.table_options import FILE, table_options
 from onlineforest._files.atomic import replacing
 from onlineforest._models.loading import load
 from onlineforest._tables.tables import open_table
 
-_ANSWERS = "What to predict"
-_OUTPUT = "Where it goes"
-_DEFAULT_BATCH = 10_000
+_PREDICTIONS = "What to predict"
+_OUTPUT = "Output"
+_DEFAULT_BATCH_SIZE = 10_000
 
 
 _EXAMPLES = examples(
@@ -35,48 +38,48 @@ _EXAMPLES = examples(
     short_help="Predict the rows of a CSV or Parquet file.",
     epilog=_EXAMPLES,
 )
-@click.argument("model", type=click.Path(path_type=Path, dir_okay=False))
+@click.argument("model", type=FILE)
 @click.argument("data")
 @option(
     "--probabilities",
     is_flag=True,
-    section=_ANSWERS,
-    help="For classes: a column probability_CLASS for each class, too.",
+    section=_PREDICTIONS,
+    help="For classes: add a column probability_CLASS for each class.",
 )
 @option(
     "--intervals",
     "coverage",
     type=click.FloatRange(0, 1, min_open=True, max_open=True),
     metavar="SHARE",
-    section=_ANSWERS,
-    help="For numbers: columns lower and upper, between which this share of values lies; 0.9 "
-    "is nine in ten.",
+    section=_PREDICTIONS,
+    help="For numbers: add columns lower and upper, the ends of intervals with this coverage, such "
+    "as 0.9.",
 )
 @option(
     "--std",
     is_flag=True,
-    section=_ANSWERS,
-    help="For numbers: a column std, the standard deviation of what is predicted.",
+    section=_PREDICTIONS,
+    help="For numbers: add a column std, the standard deviation of the prediction.",
 )
 @option(
     "--novelty",
     is_flag=True,
-    section=_ANSWERS,
-    help="A column novelty: how far a row is from everything learned, 0 to 1.",
+    section=_PREDICTIONS,
+    help="Add a column novelty: how far a row is from all samples learned, 0 to 1.",
 )
 @option(
     "--keep",
     metavar="COLUMN",
     multiple=True,
     section=_OUTPUT,
-    help="Pass a column of DATA through, an id for instance. May be given several times.",
+    help="Copy a column of DATA, such as an id, to the output. May be given several times.",
 )
 @option(
     "-o",
     "--output",
-    type=click.Path(path_type=Path, dir_okay=False),
+    type=FILE,
     metavar="FILE",
-    callback=checked_file,
+    callback=check_output_file,
     section=_OUTPUT,
     help="Parquet if it ends in .parquet, otherwise CSV. Default: CSV to standard output.",
 )
@@ -85,36 +88,36 @@ _EXAMPLES = examples(
     type=int,
     metavar="N",
     section=_OUTPUT,
-    help="Threads; -1 is one for each processor. Default: what the model was learned with.",
+    help="Number of threads; -1 is one per processor. Default: that of the model.",
 )
 @table_options(
-    f"Rows predicted at a time. Default: {_DEFAULT_BATCH:,}. With 1, each line of a slow stream is "
-    "predicted as soon as it comes."
+    f"Number of rows per batch. Default: {_DEFAULT_BATCH_SIZE:,}. With 1, each line of a slow "
+    "stream is predicted as soon as it arrives."
 )
 def predict(model: Path, data: str, **given: Any) -> None:
     """Predict the rows of DATA with the forest of a model file.
 
     DATA is a CSV file with a header, gzipped or not, a Parquet file, or - for standard input. The
-    model finds its columns by their names, in any order; other columns are ignored. Rows come out
-    in the order in which they came, as they are predicted: DATA may be larger than memory.
+    model finds its columns by name, in any order; other columns are ignored. Predictions keep the
+    order of the rows and are written batch by batch, so DATA may be larger than memory.
     """
-    question = Question(
+    request = PredictionRequest(
         given["probabilities"], given["coverage"], given["std"], given["novelty"], given["keep"]
     )
     bad_rows = BadRows(given["skip_bad_rows"])
     forest = load(model)
     if given["jobs"] is not None:
         forest.set_params(n_jobs=given["jobs"])
-    batch_size = given["batch_size"] or _DEFAULT_BATCH
+    batch_size = given["batch_size"] or _DEFAULT_BATCH_SIZE
     with closing(open_table(data, given["format_"], given["delimiter"])) as table:
-        batches = predictions(forest, table, question, batch_size, bad_rows)
-        first = next(batches)  # an error here leaves the output as it was
+        batches = predictions(forest, table, request, batch_size, bad_rows)
+        first = next(batches)  # an error here leaves an existing output file unchanged
         with _writer(given["output"]) as writer:
             writer.write(first)
             for batch in batches:
                 writer.write(batch)
     if bad_rows.n:
-        click.echo(bad_rows.words(), err=True)
+        click.echo(bad_rows.summary(), err=True)
 
 
 @contextmanager
@@ -123,14 +126,14 @@ def _writer(path: Path | None) -> Iterator[CsvWriter | ParquetWriter]:
         yield CsvWriter(sys.stdout.buffer)
         return
     with _output(path) as file:
-        kind = ParquetWriter if path.suffix in (".parquet", ".pq") else CsvWriter
-        with closing(kind(file)) as writer:
+        writer_type = ParquetWriter if path.suffix in (".parquet", ".pq") else CsvWriter
+        with closing(writer_type(file)) as writer:
             yield writer
 
 
 @contextmanager
 def _output(path: Path) -> Iterator[BinaryIO]:
-    """A file takes its name when it is complete; a pipe or a device is just written to."""
+    """Open an output; a regular file replaces an existing one only when it is complete."""
     if path.exists() and not path.is_file():
         with open(path, "wb") as file:
             yield file

@@ -1,4 +1,4 @@
-"""What a forest predicts of the rows of a table, as columns of another.
+"""Predict the rows of a table, and write the predictions as CSV or Parquet.
 
 Knows nothing of options or terminals.
 """
@@ -16,16 +16,25 @@ import pyarrow as pa
 from pyarrow import csv as arrow_csv
 from pyarrow import parquet
 
-from onlineforest._cli.training import Forest, TrainingError, check_are_numbers, first_line
+from onlineforest._cli.schema import Forest, TrainingError, check_numeric
+from onlineforest._cli.training import first_line
 from onlineforest._models.classifier import MondrianForestClassifier
 from onlineforest._models.regressor import MondrianForestRegressor
-from onlineforest._tables.columns import Kind, Looks, OnBadRow, Table, TableError, Wanted, listed
-from onlineforest._tables.tables import in_batches, named
+from onlineforest._tables.columns import (
+    ColumnSpec,
+    ColumnType,
+    InferredType,
+    OnBadRow,
+    Table,
+    TableError,
+    join_names,
+)
+from onlineforest._tables.tables import find_column, rebatch
 
 
 @dataclass(frozen=True)
-class Question:
-    """What is to be predicted, and which columns are to be passed through."""
+class PredictionRequest:
+    """Which columns to predict, and which columns of the table to copy."""
 
     probabilities: bool = False
     coverage: float | None = None
@@ -34,104 +43,115 @@ class Question:
     keep: tuple[str, ...] = ()
 
     def check(self, forest: Forest) -> None:
-        """Raise if this forest cannot answer it."""
+        """Raise if this forest cannot predict the requested columns."""
         if self.probabilities and not isinstance(forest, MondrianForestClassifier):
-            raise TrainingError("probabilities are for classes, but the model predicts numbers.")
+            raise TrainingError("--probabilities are for classes, but the model predicts numbers.")
         for_numbers = self.std or self.coverage is not None
         if for_numbers and not isinstance(forest, MondrianForestRegressor):
             raise TrainingError(
-                "intervals and standard deviations are for numbers, but the model predicts classes."
+                "--intervals and --std are for numbers, but the model predicts classes."
             )
 
 
 def features_in(table: Table, forest: Forest, ignored: tuple[str, ...] = ()) -> list[str]:
-    """The columns a forest wants, by name; in their order, if it was learned without names."""
+    """Names of the feature columns: those the forest knows, or all that are not ignored."""
     names = getattr(forest, "feature_names_in_", None)
     if names is None:
         found = [column.name for column in table.columns if column.name not in ignored]
         if len(found) != forest.n_features_in_:
             raise TableError(
-                f"{table.name} has {len(found)} columns {listed(found)}, but the model, which "
-                f"knows no names, was learned from {forest.n_features_in_}. "
+                f"{table.name} has {len(found)} columns {join_names(found)}, but the model, which "
+                f"has no feature names, has {forest.n_features_in_} features. "
                 "Columns named with --keep do not count."
             )
     else:
         found = [str(name) for name in names]
-        there = {column.name for column in table.columns}
-        missing = [name for name in found if name not in there]
+        existing = {column.name for column in table.columns}
+        missing = [name for name in found if name not in existing]
         if missing:
             raise TableError(
                 f"{table.name} lacks {len(missing)} of the {len(found)} columns the model was "
-                f"learned from: {listed(missing)}."
+                f"learned from: {join_names(missing)}."
             )
-    check_are_numbers(table, [named(table, name) for name in found])
+    check_numeric(table, [find_column(table, name) for name in found])
     return found
 
 
 def predictions(
-    forest: Forest, table: Table, question: Question, batch_size: int, on_bad_row: OnBadRow
+    forest: Forest, table: Table, request: PredictionRequest, batch_size: int, on_bad_row: OnBadRow
 ) -> Iterator[pa.Table]:
-    """For each batch of rows, the columns kept and what is predicted; at least one, if empty."""
-    question.check(forest)
-    features = features_in(table, forest, question.keep)
-    wanted = {name: Wanted(Kind.NUMBER) for name in features}
-    for name in question.keep:
-        looks = named(table, name).looks
-        wanted.setdefault(name, Wanted(Kind.WHOLE if looks is Looks.WHOLE_NUMBERS else Kind.TEXT))
+    """Yield, for each batch of rows, the copied columns and the predictions.
+
+    A table without rows yields one empty batch, which has the names of the columns.
+    """
+    request.check(forest)
+    features = features_in(table, forest, request.keep)
+    specs = {name: ColumnSpec(ColumnType.NUMBER) for name in features}
+    for name in request.keep:
+        inferred = find_column(table, name).inferred_type
+        is_integer = inferred is InferredType.INTEGERS
+        type = ColumnType.INTEGER if is_integer else ColumnType.TEXT
+        specs.setdefault(name, ColumnSpec(type))
     n_rows = 0
-    for batch in in_batches(table.read(wanted, on_bad_row), batch_size):
+    for batch in rebatch(table.read(specs, on_bad_row), batch_size):
         rows = rows_for(forest, batch.select(features))
         try:
-            answers = _answers(forest, rows, question)
+            columns = _predict(forest, rows, request)
         except ValueError as error:
-            where = f"rows {n_rows + 1:,} to {n_rows + len(batch):,}"
-            raise TrainingError(f"{where}: {first_line(error)}") from error
+            place = f"rows {n_rows + 1:,} to {n_rows + len(batch):,}"
+            raise TrainingError(f"{place}: {first_line(error)}") from error
         n_rows += len(batch)
-        yield _joined(batch, question, answers)
+        yield _with_kept_columns(batch, request, columns)
     if n_rows == 0:
-        empty = pa.table({name: pa.array([], pa.string()) for name in wanted})
+        empty = pa.table({name: pa.array([], pa.string()) for name in specs})
         zeros = pa.table({name: [0.0] for name in features})
-        some = _answers(forest, rows_for(forest, zeros), question)
-        yield _joined(empty, question, {name: values[:0] for name, values in some.items()})
+        example = _predict(forest, rows_for(forest, zeros), request)
+        yield _with_kept_columns(
+            empty, request, {name: values[:0] for name, values in example.items()}
+        )
 
 
 def rows_for(forest: Forest, features: pa.Table) -> Any:
-    """Rows with the names of their columns if the forest knows them; otherwise without."""
+    """The features as a table if the forest has feature names, otherwise as an array."""
     if hasattr(forest, "feature_names_in_"):
         return features
     return np.column_stack([column.to_numpy() for column in features.columns])
 
 
-def _joined(batch: pa.Table, question: Question, answers: dict[str, Any]) -> pa.Table:
-    both = [name for name in question.keep if name in answers]
+def _with_kept_columns(
+    batch: pa.Table, request: PredictionRequest, columns: dict[str, Any]
+) -> pa.Table:
+    both = [name for name in request.keep if name in columns]
     if both:
-        raise TableError(f"{listed(both)} cannot be kept: so a column of predictions is called.")
-    kept = {name: batch.column(name) for name in question.keep}
-    return pa.table({**kept, **{name: pa.array(values) for name, values in answers.items()}})
+        raise TableError(
+            f"--keep cannot copy {join_names(both)}: a column of predictions has the same name."
+        )
+    kept = {name: batch.column(name) for name in request.keep}
+    return pa.table({**kept, **{name: pa.array(values) for name, values in columns.items()}})
 
 
-def _answers(forest: Forest, rows: Any, question: Question) -> dict[str, Any]:
-    answers: dict[str, Any] = {}
+def _predict(forest: Forest, rows: Any, request: PredictionRequest) -> dict[str, Any]:
+    columns: dict[str, Any] = {}
     if isinstance(forest, MondrianForestClassifier):
         probabilities, classes = forest.predict_proba(rows), forest.classes_
-        answers["prediction"] = classes[probabilities.argmax(axis=1)]
-        if question.probabilities:
+        columns["prediction"] = classes[probabilities.argmax(axis=1)]
+        if request.probabilities:
             for i, label in enumerate(classes):
-                answers[f"probability_{label}"] = probabilities[:, i]
+                columns[f"probability_{label}"] = probabilities[:, i]
     else:
         mean, std = forest.predict(rows, return_std=True)
-        answers["prediction"] = mean
-        if question.coverage is not None:
-            answers["lower"], answers["upper"] = forest.predict_interval(rows, question.coverage).T
-        if question.std:
-            answers["std"] = std
-    if question.novelty:
-        answers["novelty"] = forest.novelty(rows)
-    return answers
+        columns["prediction"] = mean
+        if request.coverage is not None:
+            columns["lower"], columns["upper"] = forest.predict_interval(rows, request.coverage).T
+        if request.std:
+            columns["std"] = std
+    if request.novelty:
+        columns["novelty"] = forest.novelty(rows)
+    return columns
 
 
 class CsvWriter:
-    """Writes tables one after the other as CSV; what is written is on its way."""
+    """Writes tables one after the other as CSV, and flushes each."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file, self._has_header = file, False
@@ -145,13 +165,13 @@ class CsvWriter:
             self._has_header = True
         try:
             data = _csv_rows(table, "none")
-        except pa.ArrowInvalid:  # a text with a comma or so
+        except pa.ArrowInvalid:  # a text needs quotes
             data = _csv_rows(table, "needed")
         self._file.write(data)
         self._file.flush()
 
     def close(self) -> None:
-        """Nothing is left to write."""
+        """Do nothing: all rows are written."""
 
 
 def _csv_rows(table: pa.Table, quoting: str) -> Any:
@@ -175,6 +195,6 @@ class ParquetWriter:
         self._writer.write_table(table)
 
     def close(self) -> None:
-        """Write the end."""
+        """Write the footer."""
         if self._writer is not None:
             self._writer.close()

@@ -1,4 +1,7 @@
-"""Progress of a command, on standard error: a bar in a terminal, elsewhere a line now and then."""
+"""Report the progress of a command on standard error: a bar in a terminal, otherwise some lines.
+
+Knows nothing of forests.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
 
 SECONDS_BETWEEN_LINES = 10.0
-MEASURES = {
+METRIC_LABELS = {
     "log_loss": "log loss",
     "rmse": "RMSE",
     "mae": "mean absolute error",
@@ -20,7 +23,7 @@ MEASURES = {
 
 
 class Reporter:
-    """Shows how far a command has come."""
+    """Shows the progress of a command."""
 
     def __init__(self, quiet: bool) -> None:
         self._quiet = quiet
@@ -57,28 +60,31 @@ class Reporter:
         """Time since the start."""
         return time.monotonic() - self._start
 
-    def show(self, fraction: float | None, n: int, n_now: int, means: dict[str, float]) -> None:
-        """So many samples, so many of them now; the measures to be shown."""
+    def show(
+        self, fraction: float | None, n_samples: int, n_learned: int, means: dict[str, float]
+    ) -> None:
+        """Show the total number of samples, the rate of those of this run, and a metric."""
         if self._quiet:
             return
-        words = f"{n:,} samples, {n_now / max(self.seconds, 1e-9):,.0f}/s{measures(means)}"
+        rate = n_learned / max(self.seconds, 1e-9)
+        text = f"{n_samples:,} samples, {rate:,.0f}/s{format_metrics(means)}"
         if self._progress is not None:
             total = None if fraction is None else 1.0
-            done = min(fraction or 0.0, 0.999)  # what was read last is yet to be learned
-            self._progress.update(self._task, description=words, total=total, completed=done)
+            done = min(fraction or 0.0, 0.999)  # the rows read last are not learned yet
+            self._progress.update(self._task, description=text, total=total, completed=done)
         elif time.monotonic() - self._last_line >= SECONDS_BETWEEN_LINES:
             self._last_line = time.monotonic()
             percent = "" if fraction is None else f"{fraction:.0%}, "
-            click.echo(f"{percent}{words}", err=True)
+            click.echo(f"{percent}{text}", err=True)
 
-    def say(self, words: str) -> None:
-        """A line, if there is anything to say."""
-        if words and not self._quiet:
-            click.echo(words, err=True)
+    def say(self, text: str) -> None:
+        """Print a line, unless the text is empty or the reporter is quiet."""
+        if text and not self._quiet:
+            click.echo(text, err=True)
 
 
-def measures(means: dict[str, float], most: int = 1) -> str:
-    """The first measures in words: accuracy or RMSE come before others."""
+def format_metrics(means: dict[str, float], max_metrics: int = 1) -> str:
+    """Text of the first metrics; accuracy and RMSE come before others."""
     first = [name for name in ("accuracy", "rmse") if name in means]
-    names = [*first, *(name for name in means if name not in first)][:most]
-    return "".join(f", {MEASURES.get(name, name)} {means[name]:.4g}" for name in names)
+    names = [*first, *(name for name in means if name not in first)][:max_metrics]
+    return "".join(f", {METRIC_LABELS.get(name, name)} {means[name]:.4g}" for name in names)

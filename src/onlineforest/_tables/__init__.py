@@ -1,1 +1,1 @@
-"""Tables in files, read in batches: CSV and Parquet. Knows no forest."""
+"""Read CSV and Parquet files in batches. Knows nothing of forests."""

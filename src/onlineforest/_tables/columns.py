@@ -1,4 +1,4 @@
-"""What columns of a table are, what is wanted of them, and what is said of rows that are bad.
+"""Types of table columns, how to read them, and reports of bad rows.
 
 Knows nothing of files.
 """
@@ -13,59 +13,58 @@ from typing import Protocol
 import numpy as np
 import pyarrow as pa
 
-
-class TableError(ValueError):
-    """A table cannot be read, or not as was asked; says what and where."""
-
-
-LARGEST_FLOAT32 = float(np.finfo(np.float32).max)
-MISSING = frozenset(
+MAX_FLOAT32 = float(np.finfo(np.float32).max)
+MISSING_VALUES = frozenset(
     ["", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "-NaN", "-nan", "NULL", "Null", "null"]
 ) | {"None", "none", "?"}
 
 
-class Kind(Enum):
-    """What the values of a column are read as."""
+class TableError(ValueError):
+    """A table cannot be read as requested; the message names the table and the place."""
+
+
+class ColumnType(Enum):
+    """Type that the values of a column are converted to."""
 
     NUMBER = "a number"  # float64; true and false are 1 and 0
-    WHOLE = "a whole number"  # int64
+    INTEGER = "an integer"  # int64
     TEXT = "text"
 
 
-class Looks(Enum):
-    """What the values of a column seem to be."""
+class InferredType(Enum):
+    """Type that the first values of a column seem to have."""
 
     NUMBERS = "numbers"
-    WHOLE_NUMBERS = "whole numbers"
-    BOOLS = "true or false"
+    INTEGERS = "integers"
+    BOOLEANS = "true or false"
     TEXT = "text"
     DATES = "dates or times"
-    NOTHING = "nothing"
+    EMPTY = "no values"
     OTHER = "values that are neither numbers nor text"
 
 
 @dataclass(frozen=True)
-class Wanted:
+class ColumnSpec:
     """How to read a column, and which of its values make a row bad."""
 
-    kind: Kind
-    is_needed: bool = False  # a missing value makes the row bad; otherwise it is NaN or ""
-    largest: float = LARGEST_FLOAT32  # in size, for numbers
+    type: ColumnType
+    is_required: bool = False  # a missing value makes the row bad; otherwise it is NaN or ""
+    max_abs: float = MAX_FLOAT32  # largest absolute value of a number
 
 
 @dataclass(frozen=True)
-class Column:
-    """A column at first sight."""
+class ColumnInfo:
+    """Name of a column, and what its first values show."""
 
     name: str
-    looks: Looks
+    inferred_type: InferredType
     examples: tuple[str, ...] = ()
-    share_distinct: float = 0.0  # of its first values; small where there are few
+    distinct_share: float = 0.0  # distinct among the first values; small if there are few values
 
 
 @dataclass(frozen=True)
 class BadRow:
-    """A row that cannot be used: where it is ("line 17"), and why."""
+    """A row that cannot be used: its place ("line 17") and the reason."""
 
     place: str
     reason: str
@@ -78,32 +77,44 @@ OnBadRow = Callable[[BadRow], None]
 
 
 class Table(Protocol):
-    """A table in a file, to be read once."""
+    """A table in a file that is read once."""
 
     name: str
-    columns: list[Column]
+    columns: list[ColumnInfo]
 
-    def read(self, wanted: Mapping[str, Wanted], on_bad_row: OnBadRow) -> Iterator[pa.Table]:
-        """The rows, some at a time, with these columns in this order."""
+    def read(self, specs: Mapping[str, ColumnSpec], on_bad_row: OnBadRow) -> Iterator[pa.Table]:
+        """Yield the good rows in pieces, with the columns of `specs` in their order."""
 
     @property
     def fraction_read(self) -> Callable[[], float | None]:
-        """How much of the file has been read, 0 to 1; None if nobody knows."""
+        """Returns the fraction of the file read so far, 0 to 1; None if its size is unknown."""
 
     def first_bytes(self) -> bytes:
-        """Something that tells this table from others: its names and a first row."""
+        """Column names and first row, which distinguish this table from others."""
 
     @property
     def close(self) -> Callable[[], None]:
         """Closes the file."""
 
 
-def listed(names: list[str], most: int = 12) -> str:
-    """Some names, for a message."""
-    shown = ", ".join(printable(name) for name in names[:most])
-    return shown + (f" and {len(names) - most} more" if len(names) > most else "")
+def check_names(table_name: str, names: list[str]) -> None:
+    """Raise if two columns have the same name."""
+    repeated = sorted({name for name in names if names.count(name) > 1})
+    if repeated:
+        raise TableError(f"{table_name} has more than one column {join_names(repeated)}.")
 
 
-def printable(text: str, most: int = 40) -> str:
-    """Text of a file in quotes, short, with nothing that could move the cursor of a terminal."""
-    return repr(text if len(text) <= most else f"{text[:most]}…")
+def out_of_range(name: str, text: str, max_abs: float) -> str:
+    """Reason why a row with this number is bad."""
+    return f"column {name!r} holds {quote(text)}, which is outside ±{max_abs:.4g}"
+
+
+def join_names(names: list[str], max_names: int = 12) -> str:
+    """The first names, quoted, for an error message."""
+    shown = ", ".join(quote(name) for name in names[:max_names])
+    return shown + (f" and {len(names) - max_names} more" if len(names) > max_names else "")
+
+
+def quote(text: str, max_length: int = 40) -> str:
+    """Quoted and shortened text of a file, with control characters escaped for terminals."""
+    return repr(text if len(text) <= max_length else f"{text[:max_length]}…")

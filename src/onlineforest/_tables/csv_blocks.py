@@ -1,7 +1,7 @@
-"""A stream of bytes as blocks of whole CSV records, and the line each block begins at.
+"""Cut a stream of bytes into blocks of whole CSV records, each with the number of its first line.
 
-Knows nothing of columns. Blocks are what keeps memory fixed, and what can be read again, slowly,
-when something in one of them is wrong.
+Knows nothing of columns. Blocks bound the memory, and a block with a bad row can be parsed a second
+time, row by row.
 """
 
 from __future__ import annotations
@@ -17,78 +17,78 @@ from numpy.typing import NDArray
 
 from onlineforest._tables.columns import TableError
 
-BLOCK_BYTES = 1 << 17  # so that progress can be seen in small files, too
-LARGEST_RECORD = 1 << 24  # bytes; more without an end is no table
+BLOCK_BYTES = 1 << 17  # small, so that small files show progress, too
+MAX_RECORD_BYTES = 1 << 24
 _NEWLINE, _RETURN, _QUOTE = b'\n\r"'
 
 
 @dataclass(frozen=True)
 class Block:
-    """Whole records, and the number of the first line of them in the file, from 1."""
+    """Whole records, and the number of their first line in the file, from 1."""
 
     data: bytes
     first_line: int
 
 
-def blocks_of(read: Callable[[int], bytes], delimiter: Callable[[bytes], str]) -> Iterator[Block]:
-    """Cut what `read` gives, until it gives nothing, after the ends of records.
+def read_blocks(read: Callable[[int], bytes], delimiter: Callable[[bytes], str]) -> Iterator[Block]:
+    """Yield blocks that end at record ends until `read` returns no bytes.
 
-    `delimiter` is asked what separates fields, once, when the first bytes are there.
+    `delimiter` is called once, with the first bytes, and returns the field separator.
     """
     rest, line, separator = b"", 1, ""
     while chunk := read(BLOCK_BYTES):
         buffer = rest + chunk
         separator = separator or delimiter(buffer)
         end = end_of_last_record(buffer, separator)
-        if end == 0 and len(buffer) > LARGEST_RECORD:
+        if end == 0 and len(buffer) > MAX_RECORD_BYTES:
             raise TableError(
-                f"line {line:,}: no row ends within {LARGEST_RECORD >> 20} MB. Is a quote left "
-                "open, or is it no CSV file?"
+                f"line {line:,}: the row is longer than {MAX_RECORD_BYTES >> 20} MB. Is a quote "
+                "not closed, or is this not a CSV file?"
             )
         data, rest = buffer[:end], buffer[end:]
         if data:
             yield Block(data, line)
-            line += n_lines(data)
+            line += count_lines(data)
     if rest:
         _check_quotes(Block(rest, line), separator)
         yield Block(rest, line)
 
 
 def _check_quotes(last: Block, delimiter: str) -> None:
-    """Raise if a quote that is open at the end has made many lines one field of one row.
+    """Raise if a quote that is open at the end of the file encloses more than its own line.
 
-    If it is in the last line, that was cut off, perhaps, and is judged as others are.
+    A quote that is open in the last line alone is an ordinary bad row: the line may be truncated.
     """
-    # In quotes, what is added is a part of the last field; otherwise it is a record.
+    # Inside quotes the added line joins the last field; otherwise it is a record of its own.
     data = last.data.rstrip(b"\r\n") + b"\nx"
     text = io.StringIO(data.decode("latin-1"), newline="")
     try:
         records = deque(csv.reader(text, delimiter=delimiter), maxlen=1)
-    except csv.Error:  # a field too long: found, and said, when the block is read
+    except csv.Error:  # a field is too long: reported when the block is parsed
         return
-    n_swallowed = n_lines(records[0][-1].encode("latin-1")) - 1
-    if n_swallowed > 0:
-        line = last.first_line + n_lines(data) - 1 - n_swallowed
+    n_enclosed = count_lines(records[0][-1].encode("latin-1")) - 1
+    if n_enclosed > 0:
+        line = last.first_line + count_lines(data) - 1 - n_enclosed
         raise TableError(
-            f"line {line:,}: a quote that is opened in this line is never closed, so that "
-            "none of the lines after it can be read."
+            f"line {line:,}: the quote opened in this line is never closed, so the lines after it "
+            "cannot be read."
         )
 
 
-def n_lines(data: bytes) -> int:
-    """How many lines end, by a newline, a carriage return or both."""
+def count_lines(data: bytes) -> int:
+    """Number of line ends: a newline, a carriage return, or both."""
     n = data.count(b"\n")
     return n + data.count(b"\r") - data.count(b"\r\n") if b"\r" in data else n
 
 
 def end_of_last_record(buffer: bytes, delimiter: str) -> int:
-    """Where the last whole record ends, 0 if none does: after a newline that is not in quotes."""
+    """Position after the last newline outside quotes, 0 if there is none."""
     if b'"' not in buffer:
         return buffer.rfind(b"\n") + 1
     codes = np.frombuffer(buffer, dtype=np.uint8)
     quotes = np.flatnonzero(codes == _QUOTE)
     if not _all_enclose_fields(codes, quotes, delimiter):
-        return _end_by_reading(buffer, delimiter)
+        return _end_by_parsing(buffer, delimiter)
     newlines = np.flatnonzero(codes == _NEWLINE)
     are_outside = np.searchsorted(quotes, newlines) % 2 == 0
     outside = newlines[are_outside]
@@ -96,9 +96,9 @@ def end_of_last_record(buffer: bytes, delimiter: str) -> int:
 
 
 def _all_enclose_fields(codes: NDArray[np.uint8], quotes: NDArray[np.intp], delimiter: str) -> bool:
-    """Whether quotes open and close in turn, where fields begin and end.
+    """Whether quotes open and close in turn, at the starts and ends of fields.
 
-    Elsewhere they are letters like others (as in 5" or O"Hara), and counting them misleads.
+    Quotes elsewhere are ordinary characters (5" or O"Hara), so counting quotes would fail.
     """
     borders = np.array([_NEWLINE, _RETURN, _QUOTE, ord(delimiter)], dtype=np.uint8)
     padded = np.concatenate([borders[:1], codes, borders[:1]])  # index i + 1 is code i
@@ -106,13 +106,13 @@ def _all_enclose_fields(codes: NDArray[np.uint8], quotes: NDArray[np.intp], deli
     return bool(np.isin(before_opening, borders).all() and np.isin(after_closing, borders).all())
 
 
-def _end_by_reading(buffer: bytes, delimiter: str) -> int:
-    """The same, record by record; the last one may go on, so it is left for later."""
-    text = io.StringIO(buffer.decode("latin-1"), newline="")  # a letter for each byte
+def _end_by_parsing(buffer: bytes, delimiter: str) -> int:
+    """End of the last but one record: more bytes may extend the last one."""
+    text = io.StringIO(buffer.decode("latin-1"), newline="")  # one character per byte
     end = last = 0
     try:
         for _ in csv.reader(text, delimiter=delimiter):
             end, last = last, text.tell()
-    except csv.Error:  # a field too long: found, and said, when the block is read
+    except csv.Error:  # a field is too long: reported when the block is parsed
         end = last
     return end

@@ -1,4 +1,4 @@
-"""Rows out of Parquet."""
+"""Read Parquet files in batches of rows. Knows nothing of CSV."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from pyarrow import parquet
 
 from onlineforest._tables.columns import (
     BadRow,
-    Column,
-    Kind,
-    Looks,
+    ColumnInfo,
+    ColumnSpec,
+    ColumnType,
+    InferredType,
     OnBadRow,
     TableError,
-    Wanted,
-    listed,
-    printable,
+    check_names,
+    out_of_range,
 )
 
-_ROWS_AT_ONCE = 1 << 14
-_LOOKED_AT = 1000  # rows, to see what a column is
+_BATCH_ROWS = 1 << 14
+_INSPECTED_ROWS = 1000  # to infer the types of the columns
 
 
 class ParquetTable:
@@ -37,23 +37,21 @@ class ParquetTable:
             self._file = parquet.ParquetFile(file, memory_map=False, pre_buffer=False)
             schema = self._file.schema_arrow
         except (pa.ArrowException, OSError) as error:
-            raise TableError(f"{name} is no sound Parquet file: {_one_line(error)}") from error
-        twice = sorted({each for each in schema.names if schema.names.count(each) > 1})
-        if twice:
-            raise TableError(f"{name} has more than one column {listed(twice)}.")
+            raise TableError(f"{name} is not a valid Parquet file: {_one_line(error)}") from error
+        check_names(name, schema.names)
         self._first = self._first_rows()
         self.columns = [
-            _at_first_sight(field.name, field.type, self._first.column(i))
+            _infer_column(field.name, field.type, self._first.column(i))
             for i, field in enumerate(schema)
         ]
         self._n_rows, self._n_read = self._file.metadata.num_rows, 0
 
     def fraction_read(self) -> float | None:
-        """How much of its rows has been read."""
+        """Fraction of the rows read so far."""
         return self._n_read / self._n_rows if self._n_rows else None
 
     def first_bytes(self) -> bytes:
-        """Its names and first row."""
+        """Column names and first row."""
         return repr((self._first.schema.names, self._first.slice(0, 1).to_pylist())).encode()
 
     def close(self) -> None:
@@ -61,17 +59,16 @@ class ParquetTable:
         self._file.close()
         self._handle.close()
 
-    def read(self, wanted: Mapping[str, Wanted], on_bad_row: OnBadRow) -> Iterator[pa.Table]:
-        """The rows, some thousand at a time."""
+    def read(self, specs: Mapping[str, ColumnSpec], on_bad_row: OnBadRow) -> Iterator[pa.Table]:
+        """Yield the good rows of each batch."""
         try:
-            for batch in self._file.iter_batches(_ROWS_AT_ONCE, columns=list(wanted)):
+            for batch in self._file.iter_batches(_BATCH_ROWS, columns=list(specs)):
                 columns = {
-                    name: _converted(batch.column(name), name, each)
-                    for name, each in wanted.items()
+                    name: _convert(batch.column(name), name, spec) for name, spec in specs.items()
                 }
                 table = pa.table(columns)
                 n_before, self._n_read = self._n_read, self._n_read + len(table)
-                yield from self._good_rows(table, wanted, n_before, on_bad_row)
+                yield from self._good_rows(table, specs, n_before, on_bad_row)
         except (pa.ArrowException, OSError) as error:
             raise TableError(
                 f"{self.name} cannot be read after row {self._n_read:,}: {_one_line(error)}"
@@ -79,20 +76,23 @@ class ParquetTable:
 
     def _first_rows(self) -> pa.Table:
         try:
-            batches = list(islice(self._file.iter_batches(_LOOKED_AT), 1))
+            batches = list(islice(self._file.iter_batches(_INSPECTED_ROWS), 1))
             return pa.Table.from_batches(batches, self._file.schema_arrow)
         except (pa.ArrowException, OSError) as error:
             raise TableError(f"{self.name} cannot be read: {_one_line(error)}") from error
 
     def _good_rows(
-        self, table: pa.Table, wanted: Mapping[str, Wanted], n_before: int, on_bad_row: OnBadRow
+        self, table: pa.Table, specs: Mapping[str, ColumnSpec], n_before: int, on_bad_row: OnBadRow
     ) -> Iterator[pa.Table]:
-        """The good rows; the bad ones are told. If that ends it, those before come."""
-        are_bad = {name: _are_bad(table.column(name), each) for name, each in wanted.items()}
+        """Yield the good rows and report the bad ones.
+
+        If `on_bad_row` raises, the good rows before that row are yielded first.
+        """
+        are_bad = {name: _are_bad(table.column(name), spec) for name, spec in specs.items()}
         are_good = ~np.logical_or.reduce(list(are_bad.values()))
         for row in np.flatnonzero(~are_good):
             name = next(name for name, bad in are_bad.items() if bad[row])
-            reason = _reason(name, table.column(name)[int(row)].as_py())
+            reason = _reason(name, table.column(name)[int(row)].as_py(), specs[name])
             try:
                 on_bad_row(BadRow(f"{self.name}, row {n_before + row + 1:,}", reason))
             except Exception:
@@ -105,41 +105,45 @@ def _one_line(error: Exception) -> str:
     return " ".join(str(error).split())
 
 
-def _at_first_sight(name: str, kind: pa.DataType, values: pa.ChunkedArray) -> Column:
-    looks = _looks(kind)
-    if looks is not Looks.NUMBERS or not pa.types.is_floating(kind):
-        return Column(name, looks)
+def _infer_column(name: str, arrow_type: pa.DataType, values: pa.ChunkedArray) -> ColumnInfo:
+    inferred = _inferred_type(arrow_type)
+    if inferred is not InferredType.NUMBERS or not pa.types.is_floating(arrow_type):
+        return ColumnInfo(name, inferred)
     numbers = values.drop_null().to_numpy()
     numbers = numbers[~np.isnan(numbers)]
     if len(numbers) and np.all(np.isfinite(numbers) & (numbers == np.round(numbers))):
-        looks = Looks.WHOLE_NUMBERS  # as pandas writes them where some are missing
-    return Column(name, looks, (), len(np.unique(numbers)) / max(len(numbers), 20))
+        inferred = InferredType.INTEGERS  # pandas writes integers as floats if some are missing
+    return ColumnInfo(name, inferred, (), len(np.unique(numbers)) / max(len(numbers), 20))
 
 
-def _looks(kind: pa.DataType) -> Looks:
+def _inferred_type(arrow_type: pa.DataType) -> InferredType:
     types = pa.types
-    if types.is_dictionary(kind):
-        return _looks(kind.value_type)
-    if types.is_boolean(kind):
-        return Looks.BOOLS
-    if types.is_integer(kind):
-        return Looks.WHOLE_NUMBERS
-    if types.is_floating(kind) or types.is_decimal(kind):
-        return Looks.NUMBERS
-    if types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind):
-        return Looks.TEXT
-    if types.is_null(kind):
-        return Looks.NOTHING
-    return Looks.DATES if types.is_temporal(kind) else Looks.OTHER
+    if types.is_dictionary(arrow_type):
+        return _inferred_type(arrow_type.value_type)
+    if types.is_boolean(arrow_type):
+        return InferredType.BOOLEANS
+    if types.is_integer(arrow_type):
+        return InferredType.INTEGERS
+    if types.is_floating(arrow_type) or types.is_decimal(arrow_type):
+        return InferredType.NUMBERS
+    if (
+        types.is_string(arrow_type)
+        or types.is_large_string(arrow_type)
+        or types.is_string_view(arrow_type)
+    ):
+        return InferredType.TEXT
+    if types.is_null(arrow_type):
+        return InferredType.EMPTY
+    return InferredType.DATES if types.is_temporal(arrow_type) else InferredType.OTHER
 
 
-def _converted(column: Any, name: str, wanted: Wanted) -> pa.ChunkedArray:
+def _convert(column: Any, name: str, spec: ColumnSpec) -> pa.ChunkedArray:
     try:
         if pa.types.is_dictionary(column.type):
             column = column.dictionary_decode()
-        if wanted.kind is Kind.TEXT:
+        if spec.type is ColumnType.TEXT:
             values = pc.cast(column, pa.string())
-        elif wanted.kind is Kind.WHOLE:
+        elif spec.type is ColumnType.INTEGER:
             if pa.types.is_floating(column.type):
                 column = pc.if_else(pc.is_nan(column), None, column)
             values = pc.cast(column, pa.int64())
@@ -149,23 +153,23 @@ def _converted(column: Any, name: str, wanted: Wanted) -> pa.ChunkedArray:
             values = pc.cast(column, pa.float64(), safe=False)
     except pa.ArrowException as error:
         raise TableError(
-            f"column {name!r} cannot be read as {wanted.kind.value}: {_one_line(error)}"
+            f"column {name!r} cannot be read as {spec.type.value}: {_one_line(error)}"
         ) from error
     return pa.chunked_array([values])
 
 
-def _are_bad(column: pa.ChunkedArray, wanted: Wanted) -> NDArray[np.bool_]:
+def _are_bad(column: pa.ChunkedArray, spec: ColumnSpec) -> NDArray[np.bool_]:
     bad = np.zeros(len(column), dtype=np.bool_)
-    if wanted.is_needed:
+    if spec.is_required:
         bad |= pc.is_null(column, nan_is_null=True).to_numpy()
-    if wanted.kind is Kind.NUMBER:
-        bad |= np.abs(column.to_numpy()) > wanted.largest
-    if wanted.kind is Kind.TEXT and wanted.is_needed:
+    if spec.type is ColumnType.NUMBER:
+        bad |= np.abs(column.to_numpy()) > spec.max_abs
+    if spec.type is ColumnType.TEXT and spec.is_required:
         bad |= pc.fill_null(pc.equal(column, ""), True).to_numpy()
     return bad
 
 
-def _reason(name: str, value: Any) -> str:
+def _reason(name: str, value: Any, spec: ColumnSpec) -> str:
     if value is None or value == "" or value != value:
-        return f"column {name!r} is missing"
-    return f"column {name!r} holds {printable(str(value))}, which is infinite or too large"
+        return f"the value of column {name!r} is missing"
+    return out_of_range(name, str(value), spec.max_abs)

@@ -1,7 +1,6 @@
-"""Rows out of a table in a file, CSV or Parquet, as Arrow tables with the columns asked for.
+"""Open CSV and Parquet files as tables, and batch, sample or skip their rows.
 
-Knows nothing of forests. Memory does not grow with the file. A row that is not as it should be is
-told with its place, and is left out.
+Knows nothing of forests. Memory does not grow with the file.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from typing import Any, BinaryIO, cast
 import numpy as np
 import pyarrow as pa
 
-from onlineforest._tables.columns import Column, Table, TableError, listed, printable
+from onlineforest._tables.columns import ColumnInfo, Table, TableError, join_names, quote
 from onlineforest._tables.csv_tables import CsvTable
 from onlineforest._tables.parquet_tables import ParquetTable
 
@@ -27,49 +26,56 @@ STDIN = "-"
 
 
 def open_table(
-    path: str, kind: str | None = None, delimiter: str | None = None, n_looked_at: int = 1
+    path: str, format: str | None = None, delimiter: str | None = None, min_inspected_rows: int = 1
 ) -> Table:
-    """Open a CSV file, gzipped or not, or a Parquet file; "-" is the standard input.
+    """Open a CSV file, gzipped or not, or a Parquet file; "-" is standard input.
 
-    What the columns are is seen from the first rows, of which so many are waited for, if they come
-    through a pipe.
-    `kind` is "csv" or "parquet"; without one, it is seen from the first bytes.
+    Column types of a CSV file are inferred from its first rows. For a pipe, this waits until
+    `min_inspected_rows` rows have arrived. `format` is "csv" or "parquet"; None detects it from
+    the first bytes.
     """
     name = "standard input" if path == STDIN else path
     file = _standard_input() if path == STDIN else open(path, "rb")  # noqa: SIM115
     try:
         size = os.fstat(file.fileno()).st_size if path != STDIN else None
         start = file.peek(4)[:4]
-        if kind == "parquet" or (kind is None and start == b"PAR1"):
+        if format == "parquet" or (format is None and start == b"PAR1"):
             return ParquetTable(_seekable(file), name)
-        is_packed = start[:2] == b"\x1f\x8b"
-        unpacked = cast(BinaryIO, gzip.GzipFile(fileobj=file)) if is_packed else file
+        is_gzipped = start[:2] == b"\x1f\x8b"
+        csv_file = cast(BinaryIO, gzip.GzipFile(fileobj=file)) if is_gzipped else file
         return CsvTable(
-            unpacked, name, delimiter, lambda: _fraction(file, size), file.close, n_looked_at
+            csv_file,
+            name,
+            delimiter,
+            lambda: _fraction_read(file, size),
+            file.close,
+            min_inspected_rows,
         )
     except BaseException:
         file.close()
         raise
 
 
-def named(table: Table, name: str) -> Column:
-    """The column of this name; an error that names all there are, if there is none."""
+def find_column(table: Table, name: str) -> ColumnInfo:
+    """The column of this name; raises an error that lists the columns if there is none."""
     for column in table.columns:
         if column.name == name:
             return column
     names = [column.name for column in table.columns]
     hint = ""
     if sum(_is_number(each) for each in names) * 2 >= len(names):
-        hint = " The first line must be a header: is it one?"
+        hint = " The first line must hold the names of the columns. Does it?"
     elif len(names) == 1:
-        hint = " Is another delimiter meant?"
+        hint = " Is the delimiter another one?"
     elif close := difflib.get_close_matches(name, names, n=1):
-        hint = f" Did you mean {printable(close[0])}?"
-    raise TableError(f"{table.name} has no column {name!r}. Its columns are {listed(names)}.{hint}")
+        hint = f" Did you mean {quote(close[0])}?"
+    raise TableError(
+        f"{table.name} has no column {name!r}. Its columns are {join_names(names)}.{hint}"
+    )
 
 
-def in_batches(tables: Iterator[pa.Table], size: int) -> Iterator[pa.Table]:
-    """The same rows, always `size` of them together but for the last."""
+def rebatch(tables: Iterator[pa.Table], size: int) -> Iterator[pa.Table]:
+    """Regroup the rows into batches of `size` rows; the last one may be smaller."""
     held: list[pa.Table] = []
     n_held = 0
     for table in tables:
@@ -86,11 +92,11 @@ def in_batches(tables: Iterator[pa.Table], size: int) -> Iterator[pa.Table]:
         yield pa.concat_tables(held)
 
 
-def sampled(tables: Iterator[pa.Table], n: int) -> pa.Table | None:
-    """A random n of all rows, in their order, always the same; all if there are fewer."""
+def sample_rows(tables: Iterator[pa.Table], n: int) -> pa.Table | None:
+    """A uniform sample of n rows in their order, with a fixed seed; all rows if there are fewer."""
     rng = np.random.default_rng(0)
     held: pa.Table | None = None
-    keys = np.empty(0)  # of those held: the smallest of all, and any n are as likely to have these
+    keys = np.empty(0)  # a random key per held row: the n rows with the smallest keys are kept
     for table in tables:
         held = table if held is None else pa.concat_tables([held, table])
         keys = np.concatenate([keys, rng.random(len(table))])
@@ -100,8 +106,8 @@ def sampled(tables: Iterator[pa.Table], n: int) -> pa.Table | None:
     return held
 
 
-def without_first(tables: Iterator[pa.Table], n: int) -> Iterator[pa.Table]:
-    """All rows but the first n; an error if there are fewer."""
+def skip_rows(tables: Iterator[pa.Table], n: int) -> Iterator[pa.Table]:
+    """All rows but the first n; raises if there are fewer than n."""
     n_left = n
     for table in tables:
         n_skipped = min(n_left, len(table))
@@ -109,7 +115,7 @@ def without_first(tables: Iterator[pa.Table], n: int) -> Iterator[pa.Table]:
         if n_skipped < len(table):
             yield table.slice(n_skipped)
     if n_left:
-        raise TableError(f"{n:,} rows were to be skipped, but there are only {n - n_left:,}.")
+        raise TableError(f"cannot skip {n:,} rows: the table has only {n - n_left:,}.")
 
 
 def _is_number(text: str) -> bool:
@@ -120,8 +126,8 @@ def _is_number(text: str) -> bool:
     return True
 
 
-def _fraction(file: Any, size: int | None) -> float | None:
-    if not size:  # a pipe has none
+def _fraction_read(file: Any, size: int | None) -> float | None:
+    if not size:  # a pipe
         return None
     return float(min(1.0, file.tell() / size))
 
@@ -132,7 +138,7 @@ def _standard_input() -> BufferedReader:
 
 
 def _seekable(file: BinaryIO) -> BinaryIO:
-    """Parquet is read from its end: what comes through a pipe is laid down first."""
+    """Copy a pipe to a temporary file: Parquet is read from its end."""
     if file.seekable():
         return file
     copy = cast(BinaryIO, tempfile.TemporaryFile())  # noqa: SIM115

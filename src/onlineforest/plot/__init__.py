@@ -1,10 +1,10 @@
-"""Pictures of forests: their trees, what they predict, and how far to trust it.
+"""Pictures of forests: trees, predictions and how reliable they are.
 
 Needs the extra ``plot`` (matplotlib). Every function draws into the axes given as ``ax`` and
-returns them; without, it makes a new figure. In a notebook, and wherever ``matplotlib.pyplot`` has
-been imported before, that is one of pyplot's figures: a notebook shows it below the cell,
-``plt.show()`` in a window. Elsewhere, as on a server, it belongs to no window, needs no display,
-and goes when nobody holds its axes any more. Either way ``ax.figure.savefig(...)`` saves it.
+returns them; without ``ax`` it makes a new figure. In a notebook, or if ``matplotlib.pyplot`` is
+already imported, this is a figure of pyplot: a notebook shows it below the cell, ``plt.show()`` in
+a window. Otherwise, as on a server, it has no window, needs no display, and is freed with its axes.
+In both cases ``ax.figure.savefig(...)`` saves it.
 
 Examples
 --------
@@ -16,9 +16,10 @@ Examples
 >>> ax.figure.savefig("importances.png")
 """
 
+from onlineforest.plot.calibration import intervals, reliability
 from onlineforest.plot.maps import decision_surface, novelty_map
 from onlineforest.plot.partitions import partition
-from onlineforest.plot.scores import importances, intervals, learning_curve, reliability
+from onlineforest.plot.scores import importances, learning_curve
 from onlineforest.plot.trees import tree
 
 __all__ = [

@@ -1,4 +1,4 @@
-"""Pictures of what a forest says over a plane of two features."""
+"""Pictures of predictions and novelty over a plane of two features."""
 
 from __future__ import annotations
 
@@ -11,31 +11,30 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from onlineforest._models.classifier import MondrianForestClassifier
-from onlineforest.plot.base import (
-    MIDDLE,
-    VALUES,
-    Points,
-    axes_or_new,
+from onlineforest._models.regressor import MondrianForestRegressor
+from onlineforest.plot.checks import (
+    Forest,
     check_count,
     check_forest,
-    check_points,
     check_tree,
-    class_colours,
-    draw_points,
     feature_names,
+    without_name_warning,
+)
+from onlineforest.plot.figures import COLOUR_MAP, MIDDLE, axes_or_new, class_colours
+from onlineforest.plot.points import (
+    Points,
+    check_points,
+    draw_points,
     name_classes,
     root_box,
     with_margin,
-    without_name_warning,
 )
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from onlineforest.plot.base import Forest
-
-FINEST = 2000  # places along an axis
-ROWS_AT_ONCE = 8192  # thousands of classes times all places would not fit into memory
+MAX_RESOLUTION = 2000
+BATCH_ROWS = 8192  # bounds the memory of the probabilities of thousands of classes
 
 
 def decision_surface(
@@ -47,33 +46,33 @@ def decision_surface(
     resolution: int = 200,
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw what a forest predicts over a plane of two features.
+    """Draw the predictions of a forest over a plane of two features.
 
-    For a classifier the colour is that of the most probable class, and the paler it is, the less
-    sure: white where all classes are equally probable. For a regressor the colour is the mean, and
-    lines join places of the same standard deviation.
+    For a classifier, the colour shows the most probable class; it is paler for lower probability,
+    and white where all classes are equally probable. For a regressor, the colour shows the mean,
+    and contour lines show the standard deviation.
 
     Parameters
     ----------
     forest : MondrianForestClassifier or MondrianForestRegressor
         The forest.
     X : array-like of shape (n_samples, n_features), default=None
-        Samples to draw as points; the plane shows all of them. None shows the plane around what
-        the forest has learned.
+        Samples to draw as points; the plane includes all of them. With None, the plane includes
+        the samples the forest has learned.
     y : array-like of shape (n_samples,), default=None
-        Their labels or values, which give them colours.
+        Their labels or values, which determine their colours.
     features : pair of int or str, default=None
-        The features of the plane, by index or name; needed if there are more than two. The others
-        are held at their medians in X, which is then needed, too.
+        The features of the plane, by index or name; required if there are more than two. The
+        others are held at their medians in X, which is then required, too.
     resolution : int, default=200
-        Number of places along each axis.
+        Number of grid points along each axis.
     ax : matplotlib.axes.Axes, default=None
-        Where to draw; None makes a new figure, see `onlineforest.plot`.
+        Axes to draw into; None makes a new figure, see `onlineforest.plot`.
 
     Returns
     -------
     matplotlib.axes.Axes
-        Where it is drawn.
+        The axes drawn into.
 
     Examples
     --------
@@ -104,29 +103,30 @@ def novelty_map(
     resolution: int = 200,
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw how far each place of a plane is from everything a forest has learned.
+    """Draw the novelty over a plane of two features.
 
-    That is, ``forest.novelty``: light where it has learned samples, dark far from all of them.
+    The colour shows ``forest.novelty``: light near samples the forest has learned, dark far from
+    all of them.
 
     Parameters
     ----------
     forest : MondrianForestClassifier or MondrianForestRegressor
         The forest.
     X : array-like of shape (n_samples, n_features), default=None
-        Samples to draw as points; the plane shows all of them. None shows the plane around what
-        the forest has learned.
+        Samples to draw as points; the plane includes all of them. With None, the plane includes
+        the samples the forest has learned.
     features : pair of int or str, default=None
-        The features of the plane, by index or name; needed if there are more than two. The others
-        are held at their medians in X, which is then needed, too.
+        The features of the plane, by index or name; required if there are more than two. The
+        others are held at their medians in X, which is then required, too.
     resolution : int, default=200
-        Number of places along each axis.
+        Number of grid points along each axis.
     ax : matplotlib.axes.Axes, default=None
-        Where to draw; None makes a new figure, see `onlineforest.plot`.
+        Axes to draw into; None makes a new figure, see `onlineforest.plot`.
 
     Returns
     -------
     matplotlib.axes.Axes
-        Where it is drawn.
+        The axes drawn into.
 
     Examples
     --------
@@ -141,7 +141,7 @@ def novelty_map(
     points = check_points(forest, X, None)
     plane = Plane.of(forest, points, features, resolution, margin=0.3)
     axes = axes_or_new(ax)
-    image = plane.show(axes, plane.ask(forest.novelty), cmap="Purples", vmin=0.0, vmax=1.0)
+    image = plane.show(axes, plane.evaluate(forest.novelty), cmap="Purples", vmin=0.0, vmax=1.0)
     axes.figure.colorbar(image, ax=axes, label="novelty")
     if plane.points is not None:
         draw_points(axes, plane.points, forest)
@@ -151,12 +151,12 @@ def novelty_map(
 
 @dataclass(frozen=True)
 class Plane:
-    """A grid of places in the plane of two features."""
+    """A grid of points in the plane of two features."""
 
     features: tuple[int, int]
-    across: NDArray[np.float32]  # values of the first feature, from left to right
-    upwards: NDArray[np.float32]  # values of the second, from below
-    others: NDArray[np.float32]  # values of all features; the two are not looked at
+    x: NDArray[np.float32]  # grid values of the first feature, ascending
+    y: NDArray[np.float32]  # grid values of the second feature, ascending
+    others: NDArray[np.float32]  # values of all features; those of the two are unused
     points: Points | None  # in this plane
 
     @classmethod
@@ -168,9 +168,9 @@ class Plane:
         resolution: int,
         margin: float,
     ) -> Plane:
-        """The plane of these features around the points, or around what was learned."""
+        """The plane that includes the points or, without points, the samples learned."""
         pair = list(_check_features(forest, features))
-        resolution = check_count(resolution, "resolution", 2, FINEST)
+        resolution = check_count(resolution, "resolution", 2, MAX_RESOLUTION)
         if points is not None:
             low, high = points.rows.min(axis=0), points.rows.max(axis=0)
             others = np.median(points.rows, axis=0).astype(np.float32)
@@ -180,37 +180,35 @@ class Plane:
             others = low
         else:
             raise ValueError(
-                f"X is needed: this forest has {forest.n_features_in_} features, and those that "
+                f"X is required: this forest has {forest.n_features_in_} features, and those that "
                 "are not drawn are held at their medians in X."
             )
         low, high = with_margin(low[pair], high[pair], margin)
-        across, upwards = (
-            np.linspace(low[i], high[i], resolution).astype(np.float32) for i in (0, 1)
-        )
-        return cls((pair[0], pair[1]), across, upwards, others, points)
+        x, y = (np.linspace(low[i], high[i], resolution).astype(np.float32) for i in (0, 1))
+        return cls((pair[0], pair[1]), x, y, others, points)
 
     def rows(self) -> NDArray[np.float32]:
-        """The places as samples, row by row from below."""
-        rows = np.tile(self.others, (len(self.across) * len(self.upwards), 1))
-        rows[:, self.features[0]] = np.tile(self.across, len(self.upwards))
-        rows[:, self.features[1]] = np.repeat(self.upwards, len(self.across))
+        """The grid points as rows of features; the first feature varies fastest."""
+        rows = np.tile(self.others, (len(self.x) * len(self.y), 1))
+        rows[:, self.features[0]] = np.tile(self.x, len(self.y))
+        rows[:, self.features[1]] = np.repeat(self.y, len(self.x))
         return rows
 
-    def ask(self, predict: Callable[[Any], NDArray[Any]]) -> NDArray[Any]:
-        """What a method says of the places, shape (n_upwards, n_across, …)."""
+    def evaluate(self, predict: Callable[[Any], NDArray[Any]]) -> NDArray[Any]:
+        """Results of a method at the grid points, shape (n_y, n_x, …)."""
         rows = self.rows()
-        parts = [
-            without_name_warning(predict, rows[start : start + ROWS_AT_ONCE])
-            for start in range(0, len(rows), ROWS_AT_ONCE)
+        batches = [
+            without_name_warning(predict, rows[start : start + BATCH_ROWS])
+            for start in range(0, len(rows), BATCH_ROWS)
         ]
-        answer = np.concatenate(parts)
-        return answer.reshape(len(self.upwards), len(self.across), *answer.shape[1:])
+        result = np.concatenate(batches)
+        return result.reshape(len(self.y), len(self.x), *result.shape[1:])
 
     def show(self, axes: Axes, values: NDArray[Any], **options: Any) -> Any:
-        """An image of values at the places, each a pixel with the place in its middle."""
+        """Draw values at the grid points as an image; each pixel has a grid point in its centre."""
         (left, right), (below, above) = (
             (float(ends[0]) - half, float(ends[-1]) + half)
-            for ends in (self.across, self.upwards)
+            for ends in (self.x, self.y)
             for half in [0.5 * (float(ends[-1]) - float(ends[0])) / (len(ends) - 1)]
         )
         return axes.imshow(
@@ -223,7 +221,7 @@ class Plane:
         )
 
     def finish(self, axes: Axes, forest: Forest) -> None:
-        """Names of the axes, and of what is held."""
+        """Label the axes, and note the features that are held."""
         names = feature_names(forest)
         axes.set(xlabel=names[self.features[0]], ylabel=names[self.features[1]])
         n_others = forest.n_features_in_ - 2
@@ -240,7 +238,7 @@ def _check_features(forest: Forest, features: Sequence[int | str] | None) -> tup
     if features is None:
         if n_features > 2:
             raise ValueError(
-                f"This forest has {n_features} features: say which two to draw, as features=(0, 1)."
+                f"This forest has {n_features} features: name two to draw, such as features=(0, 1)."
             )
         return 0, 1
     if isinstance(features, str) or not isinstance(features, Sequence | np.ndarray):
@@ -249,7 +247,7 @@ def _check_features(forest: Forest, features: Sequence[int | str] | None) -> tup
         raise ValueError(f"features must be two indices or names. Got {len(features)} of them.")
     first, second = (_feature_index(forest, feature) for feature in features)
     if first == second:
-        raise ValueError(f"features must be two different ones. Got {features!r} instead.")
+        raise ValueError(f"features must be two different features. Got {features!r} instead.")
     return first, second
 
 
@@ -258,27 +256,25 @@ def _feature_index(forest: Forest, feature: object) -> int:
     if isinstance(feature, str):
         names = list(getattr(forest, "feature_names_in_", []))
         if feature not in names:
-            known = "it knows no names" if not names else f"it has {', '.join(names[:10])}"
+            known = "it has no feature names" if not names else f"it has {', '.join(names[:10])}"
             raise ValueError(f"This forest has no feature {feature!r}: {known}.")
         return names.index(feature)
     if not isinstance(feature, Integral) or isinstance(feature, bool):
         raise TypeError(f"A feature must be an index or a name. Got {feature!r} instead.")
     if not -n_features <= int(feature) < n_features:
-        raise ValueError(
-            f"This forest has {n_features} features; there is none of index {feature}."
-        )
+        raise ValueError(f"feature {feature} is outside [0, n_features = {n_features}).")
     return int(feature) % n_features
 
 
 def _draw_classes(axes: Axes, plane: Plane, forest: MondrianForestClassifier) -> None:
     classes = forest.classes_
 
-    def best_and_sure(rows: NDArray[np.float32]) -> NDArray[np.float64]:
+    def best_class(rows: NDArray[np.float32]) -> NDArray[np.float64]:
         probabilities = forest.predict_proba(rows)
         return np.stack([probabilities.argmax(axis=1), probabilities.max(axis=1)], axis=1)
 
-    answer = plane.ask(best_and_sure)
-    best, probability = answer[..., 0].astype(np.intp), answer[..., 1]
+    result = plane.evaluate(best_class)
+    best, probability = result[..., 0].astype(np.intp), result[..., 1]
     least = 1.0 / len(classes)
     sure = np.clip((probability - least) / (1.0 - least), 0.0, 1.0) if least < 1.0 else probability
     colours = class_colours(len(classes))[best]
@@ -292,46 +288,44 @@ def _draw_classes(axes: Axes, plane: Plane, forest: MondrianForestClassifier) ->
     name_classes(
         axes,
         classes,
-        lambda: _surest_places(plane, best, sure),
+        lambda: _most_certain_points(plane, best, sure),
         shown=shown[shown >= 0],
         title="class\n(paler: less sure)",
         unknown=bool((shown < 0).any()),
     )
 
 
-def _surest_places(
+def _most_certain_points(
     plane: Plane, best: NDArray[np.intp], sure: NDArray[np.float64]
 ) -> dict[int, tuple[float, float]]:
-    """For each class, largest areas first, a place in the middle of where it is surest."""
+    """For each class, largest area first, a grid point amid those where it is most probable."""
     codes, sizes = np.unique(best, return_counts=True)
     found = {}
     for code in codes[np.argsort(-sizes, kind="stable")]:
-        mine = np.where(best == code, sure, 0.0)
-        up, along = np.nonzero(mine >= 0.9 * mine.max())
+        certainty = np.where(best == code, sure, 0.0)
+        up, along = np.nonzero(certainty >= 0.9 * certainty.max())
         middle = np.median(up), np.median(along)
         nearest = (np.abs(up - middle[0]) + np.abs(along - middle[1])).argmin()
         found[int(code)] = (
-            float(plane.across[along[nearest]]),
-            float(plane.upwards[up[nearest]]),
+            float(plane.x[along[nearest]]),
+            float(plane.y[up[nearest]]),
         )
     return found
 
 
-def _draw_means(axes: Axes, plane: Plane, forest: Any) -> None:
+def _draw_means(axes: Axes, plane: Plane, forest: MondrianForestRegressor) -> None:
     from matplotlib.colors import Normalize
     from matplotlib.patheffects import AbstractPathEffect, withStroke
 
-    answer = plane.ask(lambda rows: np.stack(forest.predict(rows, return_std=True), axis=1))
-    mean, std = answer[..., 0], answer[..., 1]
+    result = plane.evaluate(lambda rows: np.stack(forest.predict(rows, return_std=True), axis=1))
+    mean, std = result[..., 0], result[..., 1]
     values = None if plane.points is None else plane.points.values
     shown = mean.ravel() if values is None else np.concatenate([mean.ravel(), values])
     norm = Normalize(shown.min(), shown.max())
-    image = plane.show(axes, mean, cmap=VALUES, norm=norm)
+    image = plane.show(axes, mean, cmap=COLOUR_MAP, norm=norm)
     axes.figure.colorbar(image, ax=axes, label="mean (lines: standard deviation)")
     if np.ptp(std) > 1e-6 * np.abs(std).max():
-        lines = axes.contour(
-            plane.across, plane.upwards, std, levels=5, colors="white", linewidths=0.8
-        )
+        lines = axes.contour(plane.x, plane.y, std, levels=5, colors="white", linewidths=0.8)
         outline: list[AbstractPathEffect] = [withStroke(linewidth=1.6, foreground=MIDDLE)]
         lines.set_path_effects(outline)
         for text in axes.clabel(lines, fontsize=7):

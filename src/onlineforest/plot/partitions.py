@@ -1,4 +1,4 @@
-"""The picture of a tree in the plane: its boxes and its cuts."""
+"""Picture of the boxes and cuts of a tree of two features."""
 
 from __future__ import annotations
 
@@ -9,16 +9,12 @@ from numpy.typing import ArrayLike
 
 from onlineforest._models.classifier import MondrianForestClassifier
 from onlineforest._models.trees import MondrianTree
-from onlineforest.plot.base import (
-    DARK,
-    VALUES,
+from onlineforest.plot.checks import Forest, check_forest, check_tree, feature_names
+from onlineforest.plot.figures import COLOUR_MAP, DARK, axes_or_new
+from onlineforest.plot.points import (
     Points,
-    axes_or_new,
-    check_forest,
     check_points,
-    check_tree,
     draw_points,
-    feature_names,
     medoids,
     name_classes,
     root_box,
@@ -27,8 +23,6 @@ from onlineforest.plot.base import (
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-    from onlineforest.plot.base import Forest
 
 
 def partition(
@@ -39,9 +33,9 @@ def partition(
     tree: int = 0,
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw how a tree of two features parts the plane.
+    """Draw the partition of the plane by a tree of two features.
 
-    As in the paper's figures 1 and 2: a grey box around the samples of each node, and a line for
+    As in figures 1 and 2 of the paper: a grey box around the samples of each node, and a line for
     each cut, which ends at the box. Earlier cuts are thicker.
 
     Parameters
@@ -51,16 +45,16 @@ def partition(
     X : array-like of shape (n_samples, 2), default=None
         Samples to draw as points, such as those the forest has learned.
     y : array-like of shape (n_samples,), default=None
-        Their labels or values, which give them colours.
+        Their labels or values, which determine their colours.
     tree : int, default=0
         The index of the tree.
     ax : matplotlib.axes.Axes, default=None
-        Where to draw; None makes a new figure, see `onlineforest.plot`.
+        Axes to draw into; None makes a new figure, see `onlineforest.plot`.
 
     Returns
     -------
     matplotlib.axes.Axes
-        Where it is drawn.
+        The axes drawn into.
 
     Examples
     --------
@@ -95,7 +89,7 @@ def _draw_boxes(axes: Axes, tree: MondrianTree) -> None:
     order = np.argsort(tree.depth, kind="stable")
     (x0, y0), (x1, y1) = tree.lower[order].T, tree.upper[order].T
     corners = np.stack([x0, y0, x1, y0, x1, y1, x0, y1], axis=1).reshape(-1, 4, 2)
-    # Boxes lie within boxes: the innermost of the deepest tree is still not too dark.
+    # Nested boxes add up: the opacity bounds the darkness of the innermost box.
     opacity = min(0.12, 1.0 - 0.5 ** (1.0 / (1 + int(tree.depth.max()))))
     axes.add_collection(
         PolyCollection(
@@ -124,7 +118,7 @@ def _draw_cuts(axes: Axes, tree: MondrianTree) -> None:
 
 
 def _limit_to(axes: Axes, tree: MondrianTree, points: Points | None) -> None:
-    """Show all boxes and all points."""
+    """Set the limits to include all boxes and points."""
     lower, upper = root_box(tree)
     if points is not None:
         lower = np.minimum(lower, points.rows.min(axis=0))
@@ -134,14 +128,14 @@ def _limit_to(axes: Axes, tree: MondrianTree, points: Points | None) -> None:
 
 
 def _draw_samples(axes: Axes, points: Points, forest: Forest) -> None:
-    """The points, and what their colours mean."""
+    """Draw the points, and a legend of their colours."""
     from matplotlib.cm import ScalarMappable
     from matplotlib.colors import Normalize
 
     if points.values is not None:
         norm = Normalize(points.values.min(), points.values.max())
         draw_points(axes, points, forest, norm)
-        axes.figure.colorbar(ScalarMappable(norm, VALUES), ax=axes, label="y")
+        axes.figure.colorbar(ScalarMappable(norm, COLOUR_MAP), ax=axes, label="y")
         return
     draw_points(axes, points, forest)
     if points.codes is not None and isinstance(forest, MondrianForestClassifier):

@@ -1,4 +1,4 @@
-"""The picture of a tree on its axis of time."""
+"""Picture of a tree over its split times."""
 
 from __future__ import annotations
 
@@ -13,29 +13,29 @@ from numpy.typing import NDArray
 from onlineforest._models.classifier import MondrianForestClassifier
 from onlineforest._models.regressor import MondrianForestRegressor
 from onlineforest._models.trees import ClassificationTree, MondrianTree, RegressionTree
-from onlineforest.plot.base import (
-    DARK,
-    LIGHT,
-    MIDDLE,
-    MOST_IN_LEGEND,
-    axes_or_new,
+from onlineforest.plot.checks import (
+    Forest,
     check_count,
     check_forest,
     check_tree,
-    class_colours,
-    name_classes,
-    printable,
     raw_feature_names,
+)
+from onlineforest.plot.figures import (
+    DARK,
+    LIGHT,
+    MIDDLE,
+    axes_or_new,
+    class_colours,
+    printable,
     shortened,
 )
+from onlineforest.plot.points import MAX_CLASSES_IN_LEGEND, name_classes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from onlineforest.plot.base import Forest
-
-MOST_ENDS = 10  # of a tree whose depth nobody limited
-MOST_ROWS = 3  # classes told of below an end
+MAX_ENDS = 10  # if `max_depth` is None
+MAX_ROWS = 3  # classes listed below an end
 ROW_HEIGHT = 10.0  # points
 
 Row = tuple[str, Any]  # a text below an end, and its colour
@@ -48,12 +48,12 @@ def tree(
     max_depth: int | None = None,
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw a tree on its axis of time: the height of a node is when it is cut.
+    """Draw a tree over time: the height of a node is its split time.
 
-    Left of a cut is what is not larger. A leaf is never cut: its line ends at the lifetime, or is
-    dotted on if that is infinite. Below it stand the numbers of its samples per class; of a
-    regressor, their number n and what the leaf predicts in the middle of its box. (Of what is left
-    out n alone: a trend is part of each prediction, and in a wide box its middle tells little.)
+    Samples with a value at most the split location go left. The line of a leaf ends at the
+    lifetime, or continues dotted if that is infinite. Below a leaf are the counts of its samples
+    per class or, for a regressor, their number n and the prediction in the centre of its box. Below
+    an omitted subtree of a regressor is n alone, because its mean varies with the trend.
 
     Parameters
     ----------
@@ -62,15 +62,15 @@ def tree(
     tree : int, default=0
         The index of the tree.
     max_depth : int, default=None
-        How many cuts to draw below one another. What is below is left out, marked by a triangle,
-        and summed up. None draws as many as there is room for, with 10 ends at most.
+        Maximum depth of the nodes to draw. A triangle marks an omitted subtree, whose samples are
+        counted. None chooses the largest depth with at most 10 ends.
     ax : matplotlib.axes.Axes, default=None
-        Where to draw; None makes a new figure, see `onlineforest.plot`.
+        Axes to draw into; None makes a new figure, see `onlineforest.plot`.
 
     Returns
     -------
     matplotlib.axes.Axes
-        Where it is drawn.
+        The axes drawn into.
 
     Examples
     --------
@@ -87,52 +87,55 @@ def tree(
         max_depth = _depth_with_room(nodes)
     else:
         max_depth = check_count(max_depth, "max_depth", 0)
-    sketch = Sketch.of(nodes, max_depth)
-    labels = _cut_labels(sketch, raw_feature_names(forest))
+    layout = TreeLayout.of(nodes, max_depth)
+    labels = _cut_labels(layout, raw_feature_names(forest))
     if isinstance(nodes, ClassificationTree):
         assert isinstance(forest, MondrianForestClassifier)
-        rows = _class_counts(sketch, nodes, forest.classes_)
+        rows = _class_counts(layout, nodes, forest.classes_)
     else:
         assert isinstance(forest, MondrianForestRegressor)
-        rows = _means(sketch, nodes, forest)
+        rows = _means(layout, nodes, forest)
     axes = axes_or_new(ax, _tree_size(labels, rows))
-    _draw_lines(axes, sketch)
-    _label_cuts(axes, sketch, labels)
-    _label_ends(axes, sketch, rows)
-    if isinstance(forest, MondrianForestClassifier) and len(forest.classes_) <= MOST_IN_LEGEND:
+    _draw_lines(axes, layout)
+    _label_cuts(axes, layout, labels)
+    _label_ends(axes, layout, rows)
+    if (
+        isinstance(forest, MondrianForestClassifier)
+        and len(forest.classes_) <= MAX_CLASSES_IN_LEGEND
+    ):
         name_classes(axes, forest.classes_, dict, title="samples of class")
-    _finish_tree(axes, sketch, max(map(len, rows)))
+    _finish_tree(axes, layout, max(map(len, rows)))
     return axes
 
 
 def _depth_with_room(tree: MondrianTree) -> int:
-    """The largest depth at which the tree has no more than so many ends."""
+    """The largest depth at which the tree has at most `MAX_ENDS` ends."""
     depth, is_leaf = tree.depth, tree.is_leaf
     for limit in range(1, int(depth.max()) + 1):
         n_ends = np.count_nonzero((depth == limit) | (is_leaf & (depth < limit)))
-        if n_ends > MOST_ENDS:
+        if n_ends > MAX_ENDS:
             return limit - 1
     return int(depth.max())
 
 
 @dataclass(frozen=True)
-class Sketch:
-    """The upper part of a tree and where to draw it: a column per end, times downwards."""
+class TreeLayout:
+    """The upper part of a tree and its layout: a column per end, time downwards."""
 
     tree: MondrianTree
-    cuts: list[int]  # the nodes that are drawn with their cut
-    ends: list[int]  # the others, from left to right
-    owner: NDArray[np.intp]  # of each node below an end: that end; of each other, itself
+    cuts: list[int]  # nodes drawn with their cut
+    ends: list[int]  # other nodes drawn, from left to right
+    owner: NDArray[np.intp]  # the end above each omitted node; otherwise the node itself
     x: NDArray[np.float64]
-    top: float  # of the axis of time
-    last: float  # the latest time that is drawn, besides a lifetime
+    top: float  # of the time axis
+    last: float  # the latest split time drawn
     bottom: float
-    is_open: bool  # whether leaves go on after the bottom
+    is_open: bool  # whether leaves continue below the bottom
     is_log: bool
 
     @classmethod
     def of(cls, tree: MondrianTree, max_depth: int) -> Self:
-        """The nodes down to a depth."""
+        """Layout of the nodes down to a depth."""
         depth, is_leaf = tree.depth, tree.is_leaf
         order, waiting = [], [tree.root]
         while waiting:
@@ -146,12 +149,12 @@ class Sketch:
         x[ends] = np.arange(len(ends))
         first_end = dict(zip(ends, range(len(ends)), strict=True))
         for j in reversed(cuts):  # children come before their parents
-            # Between the two ends that the cut parts, so that each cut has a place of its own.
+            # Between the two ends that the cut separates, so that no two cuts share a place.
             x[j] = first_end[int(tree.right[j])] - 0.5
             first_end[j] = first_end[int(tree.left[j])]
         owner = np.where(depth > max_depth, tree.parent, np.arange(tree.n_nodes))
         while (depth[owner] > max_depth).any():
-            owner = owner[owner]  # twice as far up
+            owner = owner[owner]  # doubles the number of levels climbed
         times = tree.split_time[[j for j in order if not is_leaf[j]]]
         return cls(tree, cuts, ends, owner, x, *_time_axis(times, tree.split_time[is_leaf][0]))
 
@@ -162,56 +165,56 @@ class Sketch:
 
     @property
     def hidden(self) -> list[int]:
-        """The ends that are cut, which is not drawn."""
+        """The ends whose subtrees are omitted."""
         return [j for j in self.ends if self.tree.split_dimension[j] >= 0]
 
 
 def _time_axis(
     times: NDArray[np.float64], lifetime: float
 ) -> tuple[float, float, float, bool, bool]:
-    """Top, latest time, bottom, whether it is open there, whether it is logarithmic."""
+    """Top, latest split time, bottom, whether the bottom is open, whether the scale is log."""
     if len(times) == 0:
         is_open = not 0 < lifetime < math.inf
         return 0.0, 0.8, 1.0 if is_open else lifetime, is_open, False
     first, last = float(times.min()), float(times.max())
     is_open = lifetime > 100.0 * last
     stop = last if is_open else float(lifetime)
-    if first > 0 and stop > 8.0 * first:  # boxes, and with them times, change by factors
+    if first > 0 and stop > 8.0 * first:  # split times grow by factors as boxes shrink
         return first / 1.5, last, (last * (last / first) ** 0.1 if is_open else stop), is_open, True
     return 0.0, last, (1.1 * last if is_open else stop), is_open, False
 
 
-def _draw_lines(axes: Axes, sketch: Sketch) -> None:
-    """A line down to each cut or end, a line across for each cut, a triangle for what is hidden."""
+def _draw_lines(axes: Axes, layout: TreeLayout) -> None:
+    """Draw lines down to cuts and ends, lines across at cuts, triangles at omitted subtrees."""
     from matplotlib.collections import LineCollection
 
-    tree, x = sketch.tree, sketch.x
+    tree, x = layout.tree, layout.x
     solid, dotted = [], []
-    for j, is_end in [(j, False) for j in sketch.cuts] + [(j, True) for j in sketch.ends]:
-        start = sketch.top if tree.parent[j] < 0 else float(tree.split_time[tree.parent[j]])
+    for j, is_end in [(j, False) for j in layout.cuts] + [(j, True) for j in layout.ends]:
+        start = layout.top if tree.parent[j] < 0 else float(tree.split_time[tree.parent[j]])
         if tree.split_dimension[j] >= 0:
             stop = float(tree.split_time[j])
         else:
-            stop = sketch.last if sketch.is_open else sketch.bottom
+            stop = layout.last if layout.is_open else layout.bottom
         solid.append([(x[j], start), (x[j], stop)])
-        if is_end and stop < sketch.bottom:
-            dotted.append([(x[j], stop), (x[j], sketch.bottom)])
-    for j in sketch.cuts:
+        if is_end and stop < layout.bottom:
+            dotted.append([(x[j], stop), (x[j], layout.bottom)])
+    for j in layout.cuts:
         time = float(tree.split_time[j])
         solid.append([(x[tree.left[j]], time), (x[tree.right[j]], time)])
     axes.add_collection(LineCollection(solid, colors=DARK, linewidths=1.0), autolim=False)
     axes.add_collection(
         LineCollection(dotted, colors=MIDDLE, linewidths=1.0, linestyles=":"), autolim=False
     )
-    hidden = sketch.hidden
+    hidden = layout.hidden
     axes.plot(x[hidden], tree.split_time[hidden], "v", mfc="white", mec=DARK, ms=8, zorder=3)
 
 
-def _cut_labels(sketch: Sketch, names: list[str]) -> list[str]:
-    """What each cut is, in lines short enough for a column."""
-    tree = sketch.tree
+def _cut_labels(layout: TreeLayout, names: list[str]) -> list[str]:
+    """Feature and location of each cut, in lines short enough for a column."""
+    tree = layout.tree
     labels = []
-    for j in sketch.cuts:
+    for j in layout.cuts:
         name = wrap(shortened(names[tree.split_dimension[j]]), 14)
         lines = [*map(printable, name), f"≤ {_short(tree.split_location[j])}"]
         labels.append("\n".join(lines))
@@ -219,23 +222,23 @@ def _cut_labels(sketch: Sketch, names: list[str]) -> list[str]:
 
 
 def _short(number: float) -> str:
-    """Four digits, and no power of ten where whole numbers are as short."""
+    """A number with four digits, or as an integer if that is as short as a power of ten."""
     return f"{number:,.0f}" if 1e4 <= abs(number) < 1e7 else f"{number:.4g}"
 
 
 def _tree_size(labels: list[str], rows: list[list[Row]]) -> tuple[float, float]:
-    """Width and height in inches that give each column room for its label."""
+    """Width and height in inches so that the labels fit the columns."""
     above = max((len(line) for label in labels for line in label.split("\n")), default=0)
     below = max(len(text) for of_end in rows for text, _ in of_end)
     column = max(0.5, 0.1 + 0.07 * above, 0.1 + 0.085 * below)
     return min(max(5.0, 2.0 + column * len(rows)), 60.0), 5.5
 
 
-def _label_cuts(axes: Axes, sketch: Sketch, labels: list[str]) -> None:
-    for j, label in zip(sketch.cuts, labels, strict=True):
+def _label_cuts(axes: Axes, layout: TreeLayout, labels: list[str]) -> None:
+    for j, label in zip(layout.cuts, labels, strict=True):
         axes.text(
-            sketch.x[j],
-            sketch.tree.split_time[j],
+            layout.x[j],
+            layout.tree.split_time[j],
             label,
             ha="center",
             va="center",
@@ -247,14 +250,14 @@ def _label_cuts(axes: Axes, sketch: Sketch, labels: list[str]) -> None:
 
 
 def _class_counts(
-    sketch: Sketch, tree: ClassificationTree, classes: NDArray[Any]
+    layout: TreeLayout, tree: ClassificationTree, classes: NDArray[Any]
 ) -> list[list[Row]]:
-    """For each end, how many samples of which class it has."""
-    colours = 0.75 * class_colours(len(classes))  # dark enough for letters
+    """For each end, the counts of its samples per class."""
+    colours = 0.75 * class_colours(len(classes))  # dark enough for text
     leaves = np.flatnonzero(tree.is_leaf)
-    counts = np.zeros((len(sketch.ends), len(classes)), dtype=np.int64)
-    np.add.at(counts, np.rint(sketch.x[sketch.owner[leaves]]).astype(np.intp), tree.count[leaves])
-    in_legend = len(classes) <= MOST_IN_LEGEND
+    counts = np.zeros((len(layout.ends), len(classes)), dtype=np.int64)
+    np.add.at(counts, np.rint(layout.x[layout.owner[leaves]]).astype(np.intp), tree.count[leaves])
+    in_legend = len(classes) <= MAX_CLASSES_IN_LEGEND
     rows: list[list[Row]] = []
     for of_end in counts:
         codes = np.argsort(-of_end, kind="stable")[: np.count_nonzero(of_end)]
@@ -262,35 +265,35 @@ def _class_counts(
         rows.append(
             [
                 (f"{name}{of_end[code]}", colours[code])
-                for name, code in zip(names[:MOST_ROWS], codes, strict=False)
+                for name, code in zip(names[:MAX_ROWS], codes, strict=False)
             ]
         )
-        if len(codes) > MOST_ROWS:
-            rows[-1].append((f"+{len(codes) - MOST_ROWS} classes", MIDDLE))
+        if len(codes) > MAX_ROWS:
+            rows[-1].append((f"+{len(codes) - MAX_ROWS} classes", MIDDLE))
     return rows
 
 
 def _means(
-    sketch: Sketch, tree: RegressionTree, forest: MondrianForestRegressor
+    layout: TreeLayout, tree: RegressionTree, forest: MondrianForestRegressor
 ) -> list[list[Row]]:
-    """For each end, how many samples it has, and of leaves the mean."""
-    ends = sketch.ends
+    """For each end, the number of its samples and, for a leaf, its mean."""
+    ends = layout.ends
     middles = np.ascontiguousarray(0.5 * tree.lower[ends] + 0.5 * tree.upper[ends])
     means = forest._forest.trend(middles) + forest._forest.scale * tree.mean[ends]
     rows: list[list[Row]] = [[(f"n = {n_points:,}", MIDDLE)] for n_points in tree.n_points[ends]]
     for row, mean, is_leaf in zip(rows, means, tree.is_leaf[ends], strict=True):
-        # Below others the trend varies with the samples, and its middle is not their mean.
+        # The trend varies within a subtree, so its value in the centre is not the mean.
         if is_leaf:
             row.append((_short(mean), DARK))
     return rows
 
 
-def _label_ends(axes: Axes, sketch: Sketch, rows: list[list[Row]]) -> None:
-    for j, of_end in zip(sketch.ends, rows, strict=True):
+def _label_ends(axes: Axes, layout: TreeLayout, rows: list[list[Row]]) -> None:
+    for j, of_end in zip(layout.ends, rows, strict=True):
         for i, (text, colour) in enumerate(of_end):
             axes.annotate(
                 text,
-                (sketch.x[j], 0.0),
+                (layout.x[j], 0.0),
                 xycoords=("data", "axes fraction"),
                 xytext=(0.0, -4.0 - ROW_HEIGHT * i),
                 textcoords="offset points",
@@ -302,29 +305,29 @@ def _label_ends(axes: Axes, sketch: Sketch, rows: list[list[Row]]) -> None:
             )
 
 
-def _finish_tree(axes: Axes, sketch: Sketch, n_rows: int) -> None:
-    if sketch.is_log:
+def _finish_tree(axes: Axes, layout: TreeLayout, n_rows: int) -> None:
+    if layout.is_log:
         axes.set_yscale("log")
-        _plain_ticks(axes, sketch.bottom / sketch.top)
-    elif not sketch.cuts and sketch.is_open:
-        axes.set_yticks([0.0])  # nothing has a time
+        _plain_ticks(axes, layout.bottom / layout.top)
+    elif not layout.cuts and layout.is_open:
+        axes.set_yticks([0.0])  # no node has a split time
     axes.set(
-        xlim=(-0.7, len(sketch.ends) - 0.3), ylim=(sketch.bottom, sketch.top), ylabel="time of cut"
+        xlim=(-0.7, len(layout.ends) - 0.3), ylim=(layout.bottom, layout.top), ylabel="time of cut"
     )
     axes.set_xticks([])
     axes.spines[["top", "right", "bottom"]].set_visible(False)
-    if not sketch.is_open:
-        axes.axhline(sketch.bottom, color=DARK, lw=1.5, clip_on=False)
-    if sketch.n_left_out:
+    if not layout.is_open:
+        axes.axhline(layout.bottom, color=DARK, lw=1.5, clip_on=False)
+    if layout.n_left_out:
         axes.set_xlabel(
-            f"triangles: {sketch.n_left_out:,} of {sketch.tree.n_nodes:,} nodes left out",
+            f"triangles: {layout.n_left_out:,} of {layout.tree.n_nodes:,} nodes left out",
             fontsize=8,
             labelpad=6.0 + ROW_HEIGHT * n_rows,
         )
 
 
 def _plain_ticks(axes: Axes, ratio: float) -> None:
-    """Times as numbers, not as powers."""
+    """Write times as numbers, not as powers."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
     axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if ratio < 1000.0 else (1.0,)))

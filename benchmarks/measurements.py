@@ -1,4 +1,4 @@
-"""How each kind of case is measured: from a case and the settings to rows of the table."""
+"""Measure each kind of case: turns a case and the settings into rows of the table."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def side_by_side(
     peer_task: Task | None = None,
     ours: Callable[[int, int], Any] = mondrian,
 ) -> Measure:
-    """Ours and a peer at the same task, or each at its own."""
+    """Time of our forest relative to a peer, at the same task or at one task each."""
 
     def measure(case: Case, settings: Settings) -> list[Row]:
         data = settings.load(case.data)
@@ -44,7 +44,7 @@ def side_by_side(
 
 
 def stream(case: Case, settings: Settings) -> list[Row]:
-    """All rows learned one by one, by one fit of ERT-k."""
+    """Learning all rows one by one, relative to one fit of ERT-k."""
     data = settings.load(case.data)
     labels, n_classes = data.labels, len(data.classes)
 
@@ -61,7 +61,7 @@ def stream(case: Case, settings: Settings) -> list[Row]:
 
 
 def two_threads(task: Task) -> Measure:
-    """One thread by two threads, both ours."""
+    """Speed-up of our forest by a second thread."""
 
     def measure(case: Case, settings: Settings) -> list[Row]:
         if (os.cpu_count() or 1) < 2:
@@ -86,12 +86,12 @@ def one_sample(
     task: Callable[[Any, Data], Job] = row_by_row_ours,
     n_rows: int = 2_000,
 ) -> Measure:
-    """Predict, then learn, row by row from Python: River by ours."""
+    """Predict and learn row by row from Python: speed relative to River."""
 
     def measure(case: Case, settings: Settings) -> list[Row]:
         data = settings.load(case.data).head(settings.size(n_rows, quick=300, least=20))
         n_trees = settings.size(N_TREES_STREAM)
-        peer.new(n_trees, 0)  # if it is missing, say so before anything is timed
+        peer.new(n_trees, 0)  # raises before anything is timed if River is missing
         pairs = alternate(
             lambda seed: task(ours(n_trees, seed), data),
             lambda seed: row_by_row_river(peer.new(n_trees, seed), data),
@@ -111,12 +111,12 @@ def one_sample(
 
 
 def one_river_sample(peer: Peer, ours: Callable[[int, int], Any]) -> Measure:
-    """The same with our models of River, which take dicts, too."""
+    """Predict and learn row by row with our models for River, which take dicts."""
     return one_sample(peer, ours, row_by_row_river, n_rows=5_000)
 
 
 def learning_overhead(case: Case, settings: Settings) -> list[Row]:
-    """What a call of `learn_one` costs beyond the core's work: one tree, loop minus one call."""
+    """Overhead of a call of `learn_one` with one tree: a loop of calls minus one batch call."""
     data = settings.load(case.data)
     rows, labels = list(data.X[1:]), data.y[1:].tolist()
     core_labels, n_classes = data.labels, len(data.classes)
@@ -141,7 +141,7 @@ def learning_overhead(case: Case, settings: Settings) -> list[Row]:
 
 
 def predicting_overhead(case: Case, settings: Settings) -> list[Row]:
-    """What a call of `predict_proba_one` costs beyond the core's work."""
+    """Overhead of a call of `predict_proba_one`: a loop of calls minus one batch call."""
     data = settings.load(case.data)
     rows = list(data.X_test)
 
@@ -162,7 +162,7 @@ def predicting_overhead(case: Case, settings: Settings) -> list[Row]:
 
 
 def overhead_row(case: Case, settings: Settings, pairs: Pairs, n_rows: int) -> Row:
-    """Microseconds per row that the loop takes more than the core."""
+    """A row of the microseconds per row by which the loop exceeds the core."""
     loop, core = (seconds / n_rows for seconds in pairs.medians())
     return case.row(
         settings,
@@ -175,9 +175,9 @@ def overhead_row(case: Case, settings: Settings, pairs: Pairs, n_rows: int) -> R
 
 
 def long_stream(case: Case, settings: Settings) -> list[Row]:
-    """Cost per sample late in a stream by the cost early in it, both ours.
+    """Cost per sample late in a stream relative to the cost early in it.
 
-    Pieces of one long stream are timed in turn with the same stretch of a new forest's youth.
+    Pieces of one long stream are timed in turn with the same piece of the start of a new forest.
     """
     runs = case.runs(settings)
     late, early = settings.size(1_000_000, quick=100_000), settings.size(10_000)
@@ -215,7 +215,7 @@ def long_stream(case: Case, settings: Settings) -> list[Row]:
 
 
 def batch_stream(case: Case, settings: Settings) -> Iterable[Row]:
-    """Samples per second in batches, each predicted before it is learned, by River's."""
+    """Samples per second in batches, each predicted before it is learned, relative to River."""
     n_rows, batch = settings.size(100_000, quick=20_000, least=40), settings.size(1_000, least=10)
     X, y = load_stream(case.data, settings.folder, n_rows)
     n_trees, n_river = settings.size(N_TREES_STREAM), settings.size(1_000, quick=200, least=20)

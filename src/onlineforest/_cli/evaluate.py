@@ -1,0 +1,119 @@
+"""The command `evaluate`."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import click
+
+from onlineforest._cli.base import Command, examples, option
+from onlineforest._cli.curves import LearningCurve
+from onlineforest._cli.paths import check_output_file
+from onlineforest._cli.progress import METRIC_LABELS
+from onlineforest._cli.resuming import load_previous
+from onlineforest._cli.run import open_run
+from onlineforest._cli.table_options import (
+    FILE,
+    REPORT,
+    curve_option,
+    forest_options,
+    learning_options,
+    learning_table_options,
+)
+from onlineforest._cli.training import Training
+from onlineforest._extras import require
+
+_EXAMPLES = examples(
+    "onlineforest evaluate flowers.csv --target species --task classify",
+    "onlineforest evaluate patients.csv --target progression --task regress --drop patient \\\n"
+    "      --batch-size 10 --picture curve.png",
+    "onlineforest evaluate new-flowers.csv --target species --from flowers.safetensors --no-learn",
+)
+
+
+@click.command(
+    "evaluate",
+    cls=Command,
+    short_help="Measure how well a file is predicted while it is learned.",
+    epilog=_EXAMPLES,
+)
+@learning_options
+@forest_options
+@learning_table_options
+@option(
+    "--coverage",
+    type=click.FloatRange(0, 1, min_open=True, max_open=True),
+    default=0.9,
+    show_default=True,
+    metavar="SHARE",
+    section=REPORT,
+    help="For numbers: the nominal coverage of the intervals.",
+)
+@option(
+    "--no-learn",
+    is_flag=True,
+    section=REPORT,
+    help="With --from: predict without learning, to measure how good the model is on these data.",
+)
+@option(
+    "--picture",
+    type=FILE,
+    metavar="FILE",
+    callback=check_output_file,
+    section=REPORT,
+    help="Draw the learning curve: .png, .svg or .pdf.",
+)
+@curve_option("Write the learning curve as CSV.")
+@option("--json", "as_json", is_flag=True, section=REPORT, help="Print the metrics as JSON.")
+@option("-q", "--quiet", is_flag=True, section=REPORT, help="Show no progress.")
+def evaluate(**given: Any) -> None:
+    """Predict each batch of DATA, then learn it, and report how good the predictions were.
+
+    This prequential evaluation shows how a forest performs that learns a stream: no sample is
+    predicted after it was learned. The first batch cannot be predicted and does not count, unless
+    --from names a model. Nothing is saved. DATA is a CSV or Parquet file, or - for standard input:
+    see `train --help`.
+
+    For classes: accuracy, and log loss in nats (a probability counts as 0.001 at least). For
+    numbers, in units of the target: the root mean squared error (RMSE), the mean absolute error,
+    and the coverage and mean width of intervals.
+    """
+    if given["picture"] is not None:
+        require("matplotlib", "plot")
+    if given["no_learn"] and given["from_"] is None:
+        raise click.UsageError("--no-learn needs a model: name one with --from.")
+    with open_run({**given, "id_": None}) as run:
+        start = run.start(load_previous(None, False, given["from_"]))
+        learn = not given["no_learn"]
+        training = Training(start.forest, start.position, coverage=given["coverage"], learn=learn)
+        curve = LearningCurve()
+        run.learn(training, None, given["curve"], curve)
+        run.reporter.say(run.bad_rows.summary())
+        if training.metrics.n == 0:
+            raise ValueError(
+                f"{run.table.name} has {training.n_rows:,} rows, which is at most one batch: "
+                "nothing was predicted. Choose a smaller --batch-size."
+            )
+        _print_metrics(training, run.reporter.seconds, given)
+        if given["picture"] is not None:
+            from onlineforest._cli.pictures import draw_curve, saved_picture
+
+            with saved_picture(given["picture"]) as axes:
+                draw_curve(axes, curve.samples, curve.values)
+        if given["curve"] is not None:
+            run.reporter.say(f"Saved {given['curve']}")
+
+
+def _print_metrics(training: Training, seconds: float, given: dict[str, Any]) -> None:
+    means, n_predicted, n_rows = training.metrics.means(), training.metrics.n, training.n_rows
+    if given["as_json"]:
+        counts = {"samples": n_rows, "predicted": n_predicted, "seconds": round(seconds, 3)}
+        click.echo(json.dumps({**counts, **means}, indent=2))
+        return
+    lines = [("samples", f"{n_rows:,}"), ("of these predicted", f"{n_predicted:,}")]
+    labels = {**METRIC_LABELS, "coverage": f"coverage of intervals for {given['coverage']:g}"}
+    lines += [(labels.get(name, name), f"{value:.4g}") for name, value in means.items()]
+    width = max(len(label) for label, _ in lines)
+    for label, value in lines:
+        click.echo(f"{label:{width}}  {value:>10}")

@@ -1,0 +1,126 @@
+"""Learn a table with progress, interrupts, checkpoints and learning curves.
+
+Shared by `train` and `evaluate`; knows neither of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack, closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+import click
+
+from onlineforest._cli.bad_rows import BadRows
+from onlineforest._cli.curves import CurveFile, LearningCurve
+from onlineforest._cli.interrupts import Interrupts
+from onlineforest._cli.progress import Reporter
+from onlineforest._cli.resuming import PreviousForest, RunStart, TrainingOptions, start_run
+from onlineforest._cli.schema import column_specs, fingerprint, schema_of
+from onlineforest._cli.training import Training
+from onlineforest._models.checkpoints import Checkpointer
+from onlineforest._tables.columns import BadRow, Table, TableError, join_names
+from onlineforest._tables.tables import open_table
+
+_MIN_INSPECTED_ROWS = 100  # before the types of labels and ids are fixed
+_PARAMETERS = {  # of the estimators, by the names of the options
+    "trees": "n_estimators",
+    "window": "window",
+    "reservoir": "reservoir",
+    "half_life": "half_life",
+    "seed": "random_state",
+}
+
+
+class Run:
+    """A table that is being learned, with its progress report."""
+
+    def __init__(self, table: Table, given: dict[str, Any], interrupts: Interrupts) -> None:
+        self.table, self._given, self.interrupts = table, given, interrupts
+        self.bad_rows, self.reporter = BadRows(given["skip_bad_rows"]), Reporter(given["quiet"])
+
+    def start(self, previous: PreviousForest | None) -> RunStart:
+        """Find the columns to learn, and the forest and position to start from."""
+        target, id_column = self._given["target"], self._given["id_"]
+        drop = self._given["drop"]
+        names = None if previous is None else getattr(previous.forest, "feature_names_in_", None)
+        if names is not None:  # the forest decides which columns are features
+            columns = [column.name for column in self.table.columns]
+            missing = [name for name in names if name not in columns]
+            if missing:
+                raise ValueError(
+                    f"{self.table.name} lacks {join_names(missing)}, which the model has."
+                )
+            used = {*names, target, id_column}
+            drop = tuple(name for name in columns if name not in used)
+        self.schema = schema_of(self.table, target, drop, id_column)
+        source = fingerprint(self.table, self.schema)
+        start = start_run(_training_options(self._given), previous, source)
+        self.specs = column_specs(self.table, self.schema, start.forest)
+        self.reporter.say(start.message)
+        return start
+
+    def learn(
+        self,
+        training: Training,
+        checkpointer: Checkpointer | None,
+        curve_path: Path | None,
+        curve: LearningCurve | None = None,
+    ) -> None:
+        """Learn the whole table; report progress, extend the curves, save checkpoints."""
+        n_start = n_before = training.n_rows
+        with ExitStack() as stack, self._ended_by_interrupts():
+            curves: list[CurveFile | LearningCurve] = [] if curve is None else [curve]
+            if curve_path is not None:
+                curves.append(stack.enter_context(closing(CurveFile(curve_path, n_start))))
+            stack.enter_context(self.reporter)
+            check = self.interrupts.check
+            for n in training.run(self.table, self.schema, self.specs, self._on_bad_row, check):
+                if training.batch_metrics.n:
+                    for each in curves:
+                        each.add(n_before, training.metrics, training.batch_metrics)
+                n_before = n
+                means = training.metrics.means()
+                self.reporter.show(self.table.fraction_read(), n, n - n_start, means)
+                check()
+                if checkpointer is not None:
+                    checkpointer.update(training.forest, training.position().as_json())
+        self.n_learned = training.n_rows - n_start
+
+    @contextmanager
+    def _ended_by_interrupts(self) -> Iterator[None]:
+        try:
+            yield
+        except TableError:
+            # Ctrl-C stops the writer of a pipe, too: its last line may end within a quote.
+            self.interrupts.check()
+            raise
+
+    def _on_bad_row(self, bad: BadRow) -> None:
+        # Ctrl-C stops the writer of a pipe, too: its last line is often truncated.
+        self.interrupts.check()
+        self.bad_rows(bad)
+
+
+@contextmanager
+def open_run(given: dict[str, Any]) -> Iterator[Run]:
+    """Open the table and handle interrupts until the run ends."""
+    with (
+        Interrupts() as interrupts,
+        closing(
+            open_table(given["data"], given["format_"], given["delimiter"], _MIN_INSPECTED_ROWS)
+        ) as table,
+    ):
+        if given["target"] is None:
+            names = join_names([column.name for column in table.columns])
+            raise click.UsageError(f"Missing option '--target': which of these columns? {names}")
+        yield Run(table, given, interrupts)
+
+
+def _training_options(given: dict[str, Any]) -> TrainingOptions:
+    parameters = {
+        parameter: given[key] for key, parameter in _PARAMETERS.items() if given[key] is not None
+    }
+    learn = not given.get("no_learn", False)
+    return TrainingOptions(given["task"], parameters, given["jobs"], given["batch_size"], learn)

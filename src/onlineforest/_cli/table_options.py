@@ -1,0 +1,144 @@
+"""Options of all commands that read tables and learn from them. Knows no single command."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+
+from onlineforest._cli.base import option, options
+from onlineforest._cli.paths import check_output_file
+from onlineforest._cli.training import DEFAULT_BATCH_SIZE
+
+DATA = "Data to learn"
+REPORT = "Report"
+FILE = click.Path(path_type=Path, dir_okay=False)
+_FOREST = "The forest"
+_READING = "How to read the data"
+
+
+def table_options(batch_size_help: str) -> Callable[[Any], Any]:
+    """Options that say how to read the rows of a table."""
+    return options(
+        option(
+            "--batch-size",
+            type=click.IntRange(1),
+            metavar="N",
+            section=_READING,
+            help=batch_size_help,
+        ),
+        option(
+            "--skip-bad-rows",
+            is_flag=True,
+            section=_READING,
+            help="Skip rows that cannot be used, and report their number at the end. Without it, "
+            "the first bad row ends the command with an error that names its line.",
+        ),
+        option(
+            "--format",
+            "format_",
+            type=click.Choice(["csv", "parquet"]),
+            section=_READING,
+            help="Format of the data. Default: detected from the first bytes.",
+        ),
+        option(
+            "--delimiter",
+            metavar="C",
+            section=_READING,
+            callback=_check_delimiter,
+            help="Separator of the fields of a CSV file. Default: a comma or, if the header has "
+            "none, a semicolon, tab or |.",
+        ),
+    )
+
+
+def _check_delimiter(
+    context: click.Context, parameter: click.Parameter, value: str | None
+) -> str | None:
+    value = "\t" if value == "\\t" else value
+    if value is not None and (len(value) != 1 or not value.isascii() or value in '"\r\n'):
+        message = f"{value!r} is not one character such as ';'."
+        raise click.BadParameter(message, context, parameter)
+    return value
+
+
+learning_options = options(
+    click.argument("data"),
+    option("--target", metavar="COLUMN", section=DATA, help="The column to predict. Required."),
+    option(
+        "--task",
+        type=click.Choice(["classify", "regress"]),
+        section=DATA,
+        help="Whether the target is a class or a number. Required unless --from or --resume names "
+        "a model. Classes are integers if all values in the first rows (at least 100) are, "
+        "otherwise text.",
+    ),
+    option(
+        "--drop",
+        metavar="COLUMN",
+        multiple=True,
+        section=DATA,
+        help="Ignore a column. May be given several times.",
+    ),
+)
+
+
+def _forest_option(name: str, type: Any, help: str) -> Callable[[Any], Any]:
+    return option(name, type=type, metavar="N", section=_FOREST, help=help)
+
+
+forest_options = options(
+    _forest_option("--trees", click.IntRange(1), "Number of trees. Default: 100."),
+    _forest_option(
+        "--window",
+        click.IntRange(1),
+        "Keep only the latest N samples, to follow a changing stream with fixed memory. Default: "
+        "keep all.",
+    ),
+    _forest_option(
+        "--reservoir",
+        click.IntRange(1),
+        "Keep a random sample of N samples: fixed memory. Default: keep all.",
+    ),
+    _forest_option(
+        "--half-life",
+        click.FloatRange(1),
+        "With --reservoir: a sample that arrived N samples earlier is half as likely to be kept.",
+    ),
+    _forest_option(
+        "--seed", click.IntRange(0), "The same seed and data give the same forest. Default: 0."
+    ),
+    _forest_option(
+        "--jobs",
+        int,
+        "Number of threads; -1 is one per processor. The forest does not depend on it. Default: 1.",
+    ),
+    option(
+        "--from",
+        "from_",
+        type=FILE,
+        metavar="MODEL",
+        section=_FOREST,
+        help="Continue with the forest of a model file, and learn all of DATA in addition.",
+    ),
+)
+
+learning_table_options = table_options(
+    f"Number of rows per batch, N. Default: {DEFAULT_BATCH_SIZE:,}. Each batch is predicted before "
+    "it is learned: the metrics say how well the next N rows are predicted before any of their "
+    "labels is known. The forest depends slightly on the batch size."
+)
+
+
+def curve_option(help: str) -> Callable[[Any], Any]:
+    """The option `--curve`."""
+    return option(
+        "--curve",
+        type=FILE,
+        metavar="FILE",
+        callback=check_output_file,
+        section=REPORT,
+        help=help,
+    )

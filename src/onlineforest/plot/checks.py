@@ -1,0 +1,87 @@
+"""Checks of the arguments of pictures. Knows no single picture."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from numbers import Integral
+from typing import Any
+
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from onlineforest._models.base import BaseMondrianForest
+from onlineforest._models.classifier import MondrianForestClassifier
+from onlineforest._models.regressor import MondrianForestRegressor
+from onlineforest._models.trees import ClassificationTree, RegressionTree
+from onlineforest.plot.figures import printable
+
+Forest = MondrianForestClassifier | MondrianForestRegressor
+
+
+def check_forest(forest: Any) -> None:
+    """Raise unless `forest` is a fitted forest that stores samples."""
+    if not isinstance(forest, BaseMondrianForest):
+        raise TypeError(
+            "forest must be a MondrianForestClassifier or a MondrianForestRegressor. "
+            f"Got {_type_name(forest)} instead."
+        )
+    check_is_fitted(forest)
+    forest._check_has_samples()
+
+
+def check_regressor(forest: Any) -> None:
+    """Raise unless `forest` is a fitted regressor that stores samples."""
+    if not isinstance(forest, MondrianForestRegressor):
+        raise TypeError(
+            f"forest must be a MondrianForestRegressor. Got {_type_name(forest)} instead."
+        )
+    check_forest(forest)
+
+
+def _type_name(value: object) -> str:
+    return f"the class {value.__name__}" if isinstance(value, type) else type(value).__name__
+
+
+def check_count(value: object, name: str, least: int, most: int = 2**31 - 1) -> int:
+    """The value as an int; raises unless it is an integer from `least` to `most`."""
+    if (
+        not isinstance(value, Integral)
+        or isinstance(value, bool)
+        or not least <= int(value) <= most
+    ):
+        limits = f"at least {least}" if most == 2**31 - 1 else f"{least} to {most}"
+        raise ValueError(f"{name} must be an integer, {limits}. Got {value!r} instead.")
+    return int(value)
+
+
+def check_tree(forest: Forest, index: int) -> ClassificationTree | RegressionTree:
+    """The tree of this index; raises if the index is no integer or the tree has no nodes."""
+    if not isinstance(index, Integral) or isinstance(index, bool):
+        raise TypeError(f"tree must be the index of a tree, an integer. Got {index!r} instead.")
+    tree = forest.trees_[int(index)]
+    if tree.n_nodes == 0:
+        raise ValueError(
+            f"Tree {index} has no nodes: a call was interrupted. The next call grows it again."
+        )
+    return tree
+
+
+def raw_feature_names(forest: Forest) -> list[str]:
+    """The names of the features; "feature 0" and so on if the forest has no names."""
+    names = getattr(forest, "feature_names_in_", None)
+    if names is None:
+        return [f"feature {i}" for i in range(forest.n_features_in_)]
+    return [str(name) for name in names]
+
+
+def without_name_warning(predict: Callable[[Any], Any], rows: NDArray[Any]) -> Any:
+    """Call a method of a forest with rows without feature names, without the warning about it."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "X does not have valid feature names", UserWarning)
+        return predict(rows)
+
+
+def feature_names(forest: Forest) -> list[str]:
+    """The names of the features, shortened and escaped for matplotlib."""
+    return [printable(name) for name in raw_feature_names(forest)]

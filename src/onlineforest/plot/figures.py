@@ -1,0 +1,132 @@
+"""Figures, axes, legends, colours and names for all pictures.
+
+Imports matplotlib only when something is drawn. Knows nothing of forests.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from onlineforest._extras import require
+
+if TYPE_CHECKING:
+    from matplotlib.artist import Artist
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+# The palette of Okabe and Ito, which colour-blind readers can distinguish. Its yellow is omitted
+# because it is hard to see on white.
+COLOURS = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9", "#000000")
+MAX_LINES_INSIDE = 6  # of a legend; a longer one would cover the curves
+COLOUR_MAP = "viridis"  # of numbers
+DARK, MIDDLE, LIGHT = "0.2", "0.55", "0.85"
+BLUE, ORANGE = COLOURS[0], COLOURS[3]
+LINE_STYLES = ("-", "--", ":", "-.")
+
+
+def new_figure(size: tuple[float, float] = (7.0, 5.0)) -> tuple[Figure, Axes]:
+    """A figure with one pair of axes.
+
+    In a notebook, or if pyplot is already imported, it is a figure of pyplot, which notebooks and
+    `plt.show()` display. Otherwise it has no window, and nothing else refers to it: a server can
+    draw any number of figures, in any thread, without a display.
+    """
+    require("matplotlib", "plot")
+    if "matplotlib.pyplot" in sys.modules or _in_ipython():
+        from matplotlib import pyplot
+
+        figure = pyplot.figure(figsize=size, layout="constrained")
+    else:
+        from matplotlib.figure import Figure
+
+        figure = Figure(figsize=size, layout="constrained")
+    return figure, figure.add_subplot()
+
+
+def _in_ipython() -> bool:
+    """Whether this runs in a notebook or an IPython prompt."""
+    module = sys.modules.get("IPython")
+    return module is not None and module.get_ipython() is not None
+
+
+def axes_or_new(ax: Axes | None, size: tuple[float, float] = (7.0, 5.0)) -> Axes:
+    """The given axes, or new ones if `ax` is None."""
+    require("matplotlib", "plot")
+    from matplotlib.axes import Axes
+
+    if ax is None:
+        return new_figure(size)[1]
+    if not isinstance(ax, Axes):
+        raise TypeError(f"ax must be a matplotlib Axes or None. Got {type(ax).__name__} instead.")
+    return ax
+
+
+def legend_beside(
+    axes: Axes, handles: Sequence[Artist], labels: Sequence[str], title: str | None = None
+) -> None:
+    """Add a legend at the right of the axes, where it covers nothing."""
+    _legend(
+        axes,
+        handles,
+        labels,
+        loc="upper left",
+        bbox_to_anchor=(1.01, 1.0),
+        borderaxespad=0.0,
+        frameon=False,
+        title=title,
+    )
+
+
+def legend_inside(axes: Axes, handles: Sequence[Artist], labels: Sequence[str]) -> None:
+    """Add a legend inside the axes, or beside them if it is long."""
+    if len(handles) > MAX_LINES_INSIDE:
+        legend_beside(axes, handles, labels)
+    else:
+        _legend(axes, handles, labels, loc="best", framealpha=0.8, edgecolor="none")
+
+
+def _legend(axes: Axes, handles: Sequence[Artist], labels: Sequence[str], **place: Any) -> None:
+    legend = axes.legend(
+        handles=list(handles), labels=[" "] * len(handles), alignment="left", **place
+    )
+    # Set afterwards: `Axes.legend` ignores labels that begin with an underscore.
+    for text, label in zip(legend.get_texts(), labels, strict=True):
+        text.set_text(label)
+
+
+def class_colours(n_classes: int) -> NDArray[np.float64]:
+    """A colour (RGB) per class: the palette, then darker and lighter versions of it."""
+    from matplotlib.colors import to_rgb
+
+    palette = np.array([to_rgb(colour) for colour in COLOURS])
+    if n_classes > len(COLOURS):
+        palette = palette[:-1]  # black has no darker version
+        palette = np.concatenate([palette, palette * 0.55, 1.0 - 0.5 * (1.0 - palette)])
+    return palette[np.arange(n_classes) % len(palette)]
+
+
+def shortened(value: object, longest: int = 28) -> str:
+    """A name on one line; the middle of a long name is omitted, its ends distinguish it."""
+    text = "".join(c if c.isprintable() else " " for c in str(value))
+    if len(text) <= longest:
+        return text
+    n_tail = (longest - 1) // 2
+    return f"{text[: longest - 1 - n_tail]}…{text[-n_tail:]}"
+
+
+def printable(value: object, longest: int = 28) -> str:
+    """A short name in which matplotlib finds no formula."""
+    return shortened(value, longest).replace("$", r"\$")
+
+
+def line_style(i: int) -> dict[str, Any]:
+    """Colour and dashes of the i-th line of a picture."""
+    return {
+        "color": COLOURS[i % len(COLOURS)],
+        "ls": LINE_STYLES[i // len(COLOURS) % len(LINE_STYLES)],
+    }

@@ -1,0 +1,192 @@
+"""Samples as points in a plane: their checks, colours, class names and limits.
+
+Knows no single picture.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from onlineforest._models.classifier import MondrianForestClassifier
+from onlineforest._models.regressor import MondrianForestRegressor
+from onlineforest._models.trees import MondrianTree
+from onlineforest._models.validation import check_values
+from onlineforest.plot.checks import Forest
+from onlineforest.plot.figures import COLOUR_MAP, DARK, class_colours, legend_beside, printable
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.colors import Normalize
+
+MAX_CLASSES_IN_LEGEND = 8  # the names of more classes are written into the picture
+
+
+@dataclass(frozen=True)
+class Points:
+    """Samples to draw, with their classes or values if given."""
+
+    rows: NDArray[np.float32]
+    codes: NDArray[np.intp] | None = None  # of a classifier: class codes, -1 for unknown labels
+    values: NDArray[np.float64] | None = None  # of a regressor
+
+    @property
+    def size(self) -> float:
+        """Area of a marker: smaller for many points."""
+        return float(np.clip(9000.0 / max(len(self.rows), 1), 5.0, 26.0))
+
+
+def check_points(forest: Forest, X: ArrayLike | None, y: ArrayLike | None) -> Points | None:
+    """The samples to draw; X is validated like queries. None if X is None."""
+    if X is None:
+        if y is not None:
+            raise ValueError("y is given, but not X: give both, or X alone.")
+        return None
+    rows = forest._check_queries(X)
+    if y is None:
+        return Points(rows)
+    if isinstance(forest, MondrianForestRegressor):
+        values = check_values(y)
+        _check_lengths(rows, values)
+        return Points(rows, values=values)
+    labels = np.asarray(y)
+    if labels.ndim != 1:
+        raise ValueError(f"y must be a 1d array of labels. Got an array of shape {labels.shape}.")
+    _check_lengths(rows, labels)
+    return Points(rows, codes=class_codes(forest.classes_, labels))
+
+
+def _check_lengths(rows: NDArray[Any], y: NDArray[Any]) -> None:
+    if len(rows) != len(y):
+        raise ValueError(f"X has {len(rows)} samples, but y has {len(y)}.")
+
+
+def class_codes(classes: NDArray[Any], labels: NDArray[Any]) -> NDArray[np.intp]:
+    """The class code of each label, -1 for unknown labels."""
+    code_of = {label: code for code, label in enumerate(classes.tolist())}
+    return np.array([code_of.get(label, -1) for label in labels.tolist()], dtype=np.intp)
+
+
+def draw_points(axes: Axes, points: Points, forest: Forest, norm: Normalize | None = None) -> None:
+    """Draw the samples, coloured by class or by value."""
+    x, y = points.rows.T
+    style: dict[str, Any] = {
+        "s": points.size,
+        "lw": 0.015 * points.size,
+        "edgecolors": "white",
+        "zorder": 5,
+    }
+    if points.values is not None:
+        axes.scatter(x, y, c=points.values, cmap=COLOUR_MAP, norm=norm, **style)
+    elif points.codes is not None:
+        assert isinstance(forest, MondrianForestClassifier)
+        known = points.codes >= 0
+        colours = class_colours(len(forest.classes_))[points.codes[known]]
+        axes.scatter(x[known], y[known], c=colours, **style)
+        if not known.all():
+            axes.scatter(x[~known], y[~known], c="black", marker="x", s=20, lw=0.8, zorder=5)
+    else:
+        axes.scatter(x, y, c=DARK, **style)
+
+
+def name_classes(
+    axes: Axes,
+    classes: NDArray[Any],
+    centres: Callable[[], dict[int, tuple[float, float]]],
+    *,
+    shown: NDArray[np.intp] | None = None,
+    title: str = "class",
+    unknown: bool = False,
+) -> None:
+    """Add a legend of the classes or, if they are many, write their names into the picture.
+
+    `centres` returns the place of the name of each class. `shown` are the codes of the classes in
+    the picture; None means all. `unknown` adds an entry for unknown labels.
+    """
+    from matplotlib.lines import Line2D
+
+    codes = np.arange(len(classes)) if shown is None else shown
+    colours = class_colours(len(classes))
+
+    def marker(shape: str, colour: Any) -> Line2D:
+        return Line2D([], [], marker=shape, ls="", ms=6, color=colour)
+
+    handles, labels = [], []
+    if len(codes) <= MAX_CLASSES_IN_LEGEND:
+        handles = [marker("o", colours[code]) for code in codes]
+        labels = [printable(classes[code]) for code in codes]
+    else:
+        _write_names(axes, classes, colours, centres())
+    if unknown:
+        handles.append(marker("x", "black"))
+        labels.append("not learned")
+    if handles:
+        legend_beside(axes, handles, labels, title)
+
+
+def _write_names(
+    axes: Axes,
+    classes: NDArray[Any],
+    colours: NDArray[np.float64],
+    centres: dict[int, tuple[float, float]],
+) -> None:
+    """Write the names of classes into the picture; omits a name that would overlap another."""
+    from matplotlib.patheffects import withStroke
+
+    names = {code: printable(classes[code], 12) for code in centres}
+    # Estimated size of the longest name in pixels.
+    pixels = axes.figure.dpi / 72.0
+    width, height = 7.0 * max(map(len, names.values()), default=0) * pixels, 14.0 * pixels
+    taken: list[tuple[float, float]] = []
+    for code, place in centres.items():
+        x, y = axes.transData.transform(place)
+        if any(abs(x - other[0]) < width and abs(y - other[1]) < height for other in taken):
+            continue
+        taken.append((x, y))
+        axes.text(
+            *place,
+            names[code],
+            color=0.6 * colours[code],
+            fontsize=10,
+            fontweight="bold",
+            ha="center",
+            va="center",
+            clip_on=True,
+            path_effects=[withStroke(linewidth=2.5, foreground="white")],
+            zorder=6,
+        )
+
+
+def medoids(points: Points) -> dict[int, tuple[float, float]]:
+    """For each class, most frequent first, the point nearest to the median of its points."""
+    assert points.codes is not None
+    codes, counts = np.unique(points.codes[points.codes >= 0], return_counts=True)
+    found = {}
+    for code in codes[np.argsort(-counts, kind="stable")]:
+        rows = points.rows[points.codes == code].astype(np.float64)
+        middle = np.median(rows, axis=0)
+        spread = np.maximum(np.ptp(points.rows.astype(np.float64), axis=0), 1e-300)
+        nearest = rows[np.abs((rows - middle) / spread).sum(axis=1).argmin()]
+        found[int(code)] = (float(nearest[0]), float(nearest[1]))
+    return found
+
+
+def with_margin(
+    lower: NDArray[Any], upper: NDArray[Any], share: float
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Limits widened by a share of their extent; an empty extent becomes positive."""
+    lower, upper = lower.astype(np.float64), upper.astype(np.float64)
+    extent = upper - lower
+    extent = np.where(extent > 0, extent, np.maximum(1.0, 1e-3 * np.abs(lower)))
+    room = np.where(upper > lower, share * extent, 0.5 * extent)
+    largest = float(np.finfo(np.float32).max)
+    return np.maximum(lower - room, -largest), np.minimum(upper + room, largest)
+
+
+def root_box(tree: MondrianTree) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    """Lower and upper corner of the box around all samples."""
+    return tree.lower[tree.root], tree.upper[tree.root]
