@@ -20,6 +20,8 @@ class ModelFileError(ValueError):
     the file is not a model file of onlineforest: it does not begin like one.
     """
 
+    __module__ = "onlineforest"
+
 
 class ModelTooLargeError(ModelFileError):
     """The forest in a file would take more memory than `max_bytes`.
@@ -35,3 +37,5 @@ class ModelTooLargeError(ModelFileError):
     ...     print(error)
     sevens.safetensors holds a forest of more than 100 bytes.
     """
+
+    __module__ = "onlineforest"

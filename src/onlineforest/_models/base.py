@@ -592,10 +592,12 @@ class BaseMondrianForest(BaseEstimator, Generic[Core]):
         return tags
 
     def __getstate__(self) -> dict[str, Any]:
+        """Attributes as plain data: a pickle must not name private classes, which may move."""
         with self._locked():
             state: dict[str, Any] = without_guard(super().__getstate__())
             if "_forest" in state:
-                state["_ids"] = self._ids.only_of(self._forest.serials)
+                ids = self._ids.only_of(self._forest.serials)
+                state["_ids"] = (ids.names(), ids.serials())
                 state["_forest"] = self._forest.get_state()
         state.pop("_core_source", None)  # a copy is local
         return state
@@ -603,5 +605,7 @@ class BaseMondrianForest(BaseEstimator, Generic[Core]):
     def __setstate__(self, state: dict[str, Any]) -> None:
         core_state: State | None = state.get("_forest")
         super().__setstate__({name: state[name] for name in state if name != "_forest"})
+        if "_ids" in state:
+            self._ids = Ids.of(*state["_ids"])
         if core_state is not None:
             self._forest = self._core_source.restore(self._spec_of_state(core_state), core_state)

@@ -69,6 +69,8 @@ class Checkpoint:
     (2, 'checkpoint-000000000001.safetensors', ())
     """
 
+    __module__ = "onlineforest"
+
     forest: Any
     position: Any
     path: Path
@@ -121,6 +123,8 @@ class Checkpointer:
     >>> learn(until=50), learn(until=100)
     ('from 0 to 50', 'from 40 to 100')
     """
+
+    __module__ = "onlineforest"
 
     def __init__(
         self,

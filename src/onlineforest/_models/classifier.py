@@ -164,6 +164,8 @@ class MondrianForestClassifier(ClassifierMixin, SaveableForest[LabelCore]):
     True
     """
 
+    __module__ = "onlineforest"
+
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **SaveableForest._parameter_constraints,
         "discount": [Interval(Real, 0, None, closed="left")],
@@ -530,3 +532,14 @@ class MondrianForestClassifier(ClassifierMixin, SaveableForest[LabelCore]):
 
     def _stored_values(self, target: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.bool_]]:
         return self._codes.encode_known(target)
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = super().__getstate__()
+        if "_codes" in state:
+            codes: ClassCodes = state["_codes"]
+            state["_codes"] = (codes.classes, codes.codes)
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        codes = {"_codes": ClassCodes(*state["_codes"])} if "_codes" in state else {}
+        super().__setstate__({**state, **codes})

@@ -96,6 +96,9 @@ def merge(forests: Iterable[Any]) -> MergedForestClassifier | MergedForestRegres
     return MergedForestClassifier(members)
 
 
+merge.__module__ = "onlineforest"
+
+
 def _kind_of(forests: Sequence[Any]) -> type[BaseMondrianForest]:
     """The one kind they all are."""
     if not forests:
@@ -312,6 +315,8 @@ class MergedForestClassifier(ClassifierMixin, BaseMergedForest):
     array(['elk', 'fox', 'gnu'], dtype='<U3')
     """
 
+    __module__ = "onlineforest"
+
     @property
     def classes_(self) -> NDArray[Any]:
         """All classes a forest knows, sorted."""
@@ -444,6 +449,8 @@ class MergedForestRegressor(RegressorMixin, BaseMergedForest):
     >>> merge([low, high]).predict([[0.0], [9.0]]).round()
     array([10., 40.])
     """
+
+    __module__ = "onlineforest"
 
     @overload
     def predict(self, X: ArrayLike, return_std: Literal[False] = False) -> Floats: ...

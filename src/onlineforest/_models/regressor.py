@@ -172,6 +172,8 @@ class MondrianForestRegressor(RegressorMixin, SaveableForest[NumberCore]):
     np.True_
     """
 
+    __module__ = "onlineforest"
+
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **SaveableForest._parameter_constraints,
         "discount": [Interval(Real, 0, None, closed="neither"), StrOptions({"learned"})],
