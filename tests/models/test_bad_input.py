@@ -265,7 +265,7 @@ def test_parameters_changed_after_the_start(name, value, forest, unchanged):
     old = getattr(forest, name)
     forest.set_params(**{name: value})
     with pytest.raises(
-        ValueError, match=f"{name} was .* when this forest was started and is .* now"
+        ValueError, match=f"{name} was .* when this forest was started, but is .* now"
     ):
         forest.partial_fit(X, Y)
     forest.set_params(**{name: old})

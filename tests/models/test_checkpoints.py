@@ -111,7 +111,7 @@ def test_only_a_fitted_forest_of_this_library_is_saved(folder, call):
 
     checkpointer = Checkpointer(folder, every_samples=1)
     save = getattr(checkpointer, call)
-    with pytest.raises(TypeError, match="forest of this library was wanted"):
+    with pytest.raises(TypeError, match="forest must be a forest of onlineforest"):
         save(SGDClassifier())
     with pytest.raises(NotFittedError):
         save(MondrianForestClassifier())
@@ -257,7 +257,7 @@ def test_positions_come_back(folder, position):
 def test_positions_that_json_cannot_hold(folder, position):
     checkpointer = Checkpointer(folder)
     checkpointer.save(learned(), 1)
-    with pytest.raises(ValueError, match="position must be what JSON can hold"):
+    with pytest.raises(ValueError, match="position must be a value that JSON can represent"):
         checkpointer.save(learned(), position)
     assert numbers(folder) == [1]
 
@@ -517,7 +517,7 @@ def test_to_start_anew_where_all_are_damaged_would_lose_months(folder):
     with pytest.raises(ModelFileError) as caught:
         Checkpointer(folder).open()
     first, *others = str(caught.value).splitlines()
-    assert first == f"{folder} has checkpoints, but none that can be used:"
+    assert first == f"{folder} has checkpoints, but none can be used:"
     assert [other.split(" is damaged: ")[0] for other in others] == [
         str(folder / name(2)),
         str(folder / name(1)),

@@ -429,8 +429,8 @@ def test_a_reservoir_keeps_a_sample_of_all(kind):
     ("parameters", "message"),
     [
         ({"window": 10, "reservoir": 10}, "window and reservoir exclude each other"),
-        ({"half_life": 10}, "half_life is that of a reservoir"),
-        ({"window": 10, "half_life": 10}, "half_life is that of a reservoir"),
+        ({"half_life": 10}, "half_life needs a reservoir"),
+        ({"window": 10, "half_life": 10}, "half_life needs a reservoir"),
         ({"window": 0}, "The 'window' parameter"),
         ({"window": 2**70}, "The 'window' parameter"),
         ({"window": 2.5}, "The 'window' parameter"),

@@ -158,7 +158,7 @@ def test_labels_that_cannot_be_saved(monkeypatch):
     forest = MondrianForestClassifier(2, random_state=0).fit(X[:4], ["a", "b" * 5000, "c", "d"])
     assert loaded(forest).classes_.dtype == forest.classes_.dtype
     forest.partial_fit(X[:2], ["e", "f"])
-    with pytest.raises(ValueError, match="better an array of objects"):
+    with pytest.raises(ValueError, match="array of objects for strings"):
         saved(forest)
     long = np.resize(np.array([2**60 + 1, 5], np.longdouble), 4)
     with pytest.raises(ValueError, match="cannot be saved: they are too long"):
@@ -236,7 +236,7 @@ def test_positions_of_a_stream():
     cycle = []
     cycle.append(cycle)
     for odd in (math.nan, (1, 2), {1: 2}, b"x", np.int64(3), object(), cycle, 10**50):
-        with pytest.raises(ValueError, match="position must be what JSON can hold"):
+        with pytest.raises(ValueError, match="position must be a value that JSON can represent"):
             write_model(forest, io.BytesIO(), odd)
 
 
@@ -394,7 +394,7 @@ def test_what_cannot_be_saved(kind, tmp_path):
 def test_what_cannot_be_loaded(tmp_path):
     with pytest.raises(FileNotFoundError):
         load(tmp_path / "missing")
-    with pytest.raises(TypeError, match="path or a file"):
+    with pytest.raises(TypeError, match="path or a binary file"):
         load(42)
     for odd in (-1, 1.5, "many"):
         with pytest.raises(ValueError, match="max_bytes must be"):
@@ -417,12 +417,12 @@ RANDOM_STATE = {"key": [1] * 624, "pos": 0, "gauss": None}
 
 # What is changed in a sound file, and what must then be said.
 WRONG = [
-    ({"estimator": "Forest"}, {}, "holds a 'Forest', which is not known"),
-    ({"estimator": None}, {}, "holds a '', which is not known"),
+    ({"estimator": "Forest"}, {}, "holds a 'Forest', which is unknown"),
+    ({"estimator": None}, {}, "holds a '', which is unknown"),
     ({"estimator": "MondrianForestRegressor"}, {}, "parameter 'calibrate' is missing"),
-    ({"parameters": None}, {}, "does not say its parameters"),
+    ({"parameters": None}, {}, "it has no parameters"),
     ({"parameters": []}, {}, "its parameters is list, not dict"),
-    ({"parameters": {"n_trees": 3}}, {}, "parameter 'n_trees' is not known"),
+    ({"parameters": {"n_trees": 3}}, {}, "parameter 'n_trees' is unknown"),
     ({"parameters": {"n_estimators": 10**9}}, {}, "has 3 trees, but n_estimators is 1000000000"),
     ({"parameters": {"n_estimators": -1}}, {}, "'n_estimators' parameter .* must be an int"),
     ({"parameters": {"n_estimators": "3"}}, {}, "'n_estimators' parameter .* must be an int"),
@@ -490,17 +490,17 @@ WRONG = [
     ({}, {"trees.rng": np.zeros(12, np.uint64)}, "random state is all zero"),
     ({}, {"trees.rng": np.ones(13, np.uint64)}, "'trees.rng' has another length"),
     ({}, {"trees.measure": np.array([0, 0, 1], np.int32)}, "measure of a tree is none"),
-    ({}, {"n_classes": np.array([4], np.int32)}, "3 classes, but its forest 4"),
+    ({}, {"n_classes": np.array([4], np.int32)}, "3 classes, but its forest has 4"),
     ({}, {"n_classes": np.array([2], np.int32)}, "not the state of a forest"),
     ({}, {"rows": np.full((50, 64), np.nan, np.float32)}, "a point is not finite"),
     ({}, {"rows": np.zeros((50, 64), np.float32)}, "not the state of a forest"),
     ({}, {"rows": np.zeros((50, 8, 8), np.float32)}, "'rows' has shape"),
     ({}, {"n_seen": np.array([49], np.uint64)}, "not the state of a forest"),
-    ({}, {"ids.serials": np.arange(50)}, "ids is that of no stored sample"),
-    ({}, {"ids.serials": np.full(50, 20)}, "not one for each"),
-    ({}, {"ids.serials": np.arange(50.0)}, "ids are of other types"),
-    ({}, {"ids.ends": np.zeros(50, np.uint64)}, "ids are not where it says"),
-    ({}, {"ids.text": np.zeros(1, np.uint8)}, "ids are not where it says"),
+    ({}, {"ids.serials": np.arange(50)}, "ids belongs to no stored sample"),
+    ({}, {"ids.serials": np.full(50, 20)}, "exactly one id for each serial"),
+    ({}, {"ids.serials": np.arange(50.0)}, "arrays of its ids have wrong types"),
+    ({}, {"ids.ends": np.zeros(50, np.uint64)}, "ends of its ids do not fit"),
+    ({}, {"ids.text": np.zeros(1, np.uint8)}, "ends of its ids do not fit"),
 ]
 
 

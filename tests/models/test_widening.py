@@ -144,7 +144,7 @@ def test_what_cannot_be_made_wider_says_so():
     X, y = draw(4)
     with pytest.raises(ValueError, match="computes the weights"):
         widened(learn(MondrianForestClassifier, X, y, feature_weights=None), 6)
-    with pytest.raises(ValueError, match="3 features are less than 4"):
+    with pytest.raises(ValueError, match="has 4 features, which cannot become 3"):
         widened(learn(MondrianForestClassifier, X, y), 3)
     named = MondrianForestClassifier(2).fit(pd.DataFrame(X, columns=list("abcd")), y)
     with pytest.raises(ValueError, match="have names"):
