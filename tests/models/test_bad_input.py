@@ -1,4 +1,4 @@
-"""Whatever is wrong with the input: a clear error that names it, and the forest is as it was."""
+"""Bad input gives an error that names the problem, and leaves the forest unchanged."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def forest():
 
 @pytest.fixture
 def unchanged(forest):
-    """Checks after the test that the forest is what it was before."""
+    """A forest; checks after the test that it is unchanged."""
     state, attributes = (
         forest.predict_proba(X),
         {k: v for k, v in vars(forest).items() if k != "_forest"},

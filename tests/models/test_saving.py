@@ -1,4 +1,4 @@
-"""A forest that is saved and loaded is the same forest; a file that is wrong is refused."""
+"""A saved and loaded forest is the same forest; an invalid file is refused."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def small(kind, **parameters):
 
 @pytest.mark.parametrize("name", PARAMETERS)
 @each_kind
-def test_a_loaded_forest_goes_on_as_the_saved_one(kind, name, tmp_path):
+def test_a_loaded_forest_continues_as_the_saved_one(kind, name, tmp_path):
     forest = small(kind, **PARAMETERS[name]).partial_fit(X[:200], Y[:200])
     forest.partial_fit(X[200:300], Y[200:300], ids=[f"person {i}" for i in range(99)] + [-7])
     path = tmp_path / "forest.safetensors"
@@ -241,8 +241,8 @@ def test_positions_of_a_stream():
 
 
 @each_kind
-def test_what_is_saved_can_be_loaded(kind):
-    """Odd parameters are taken, or refused before anything is written."""
+def test_every_saved_forest_can_be_loaded(kind):
+    """Unusual parameters are accepted, or refused before anything is written."""
     for name, value in {
         "lifetime": np.longdouble(2),
         "discount": 2**70,
@@ -304,7 +304,7 @@ def test_the_same_forest_gives_the_same_file():
     assert saved(forest) == saved(other)
 
 
-def test_what_a_regressor_was_not_to_learn_is_not_taken():
+def test_a_file_that_contradicts_fixed_parameters_is_refused():
     plain = {"trend": None, "calibrate": False, "noise": 0.5, "discount": 0.1}
     sound = saved(MondrianForestRegressor(2, random_state=0, **plain).fit(X, Y))
     assert load(io.BytesIO(sound)).noise_ == 0.5
@@ -329,7 +329,7 @@ def test_what_a_regressor_was_not_to_learn_is_not_taken():
 
 
 def test_a_trend_has_no_more_knots_than_one_that_is_learned():
-    """To fit them again takes time with the cube of their number."""
+    """Fitting knots again takes time proportional to the cube of their number."""
     sound = saved(MondrianForestRegressor(2, random_state=0).fit(X, Y))
     n = 6000
     arrays = {
@@ -344,7 +344,7 @@ def test_a_trend_has_no_more_knots_than_one_that_is_learned():
         load(io.BytesIO(changed(sound, arrays=arrays)))
 
 
-def test_many_small_trees_count_as_what_they_take():
+def test_the_memory_limit_counts_many_small_trees():
     forest = MondrianForestClassifier(3000, feature_weights=None, random_state=0)
     forest.fit(X[:5], [1, 2, 1, 2, 1])
     data = saved(forest)
@@ -353,7 +353,7 @@ def test_many_small_trees_count_as_what_they_take():
 
 
 def test_a_leaf_of_very_many_classes_is_quick_to_load():
-    """Each label is added at the end of a set, not in its middle."""
+    """Each label is appended to a set, not inserted in its middle."""
     n = 60_000
     rows = np.zeros((n, 1), np.float32)
     forest = MondrianForestClassifier(1, feature_weights=None, random_state=0)
@@ -364,7 +364,7 @@ def test_a_leaf_of_very_many_classes_is_quick_to_load():
 
 
 @each_kind
-def test_what_cannot_be_saved(kind, tmp_path):
+def test_forests_that_cannot_be_saved_are_refused(kind, tmp_path):
     path = tmp_path / "forest.safetensors"
     with pytest.raises(NotFittedError):
         small(kind).save(path)
@@ -391,7 +391,7 @@ def test_what_cannot_be_saved(kind, tmp_path):
         small(kind).fit(X, Y).save(tmp_path / "missing" / "forest.safetensors")
 
 
-def test_what_cannot_be_loaded(tmp_path):
+def test_missing_files_and_bad_arguments_cannot_be_loaded(tmp_path):
     with pytest.raises(FileNotFoundError):
         load(tmp_path / "missing")
     with pytest.raises(TypeError, match="path or a binary file"):
@@ -415,7 +415,7 @@ def classifier():
 RANDOM_STATE = {"key": [1] * 624, "pos": 0, "gauss": None}
 
 
-# What is changed in a sound file, and what must then be said.
+# Changes of a valid file, and the error that each must give.
 WRONG = [
     ({"estimator": "Forest"}, {}, "holds a 'Forest', which is unknown"),
     ({"estimator": None}, {}, "holds a '', which is unknown"),
@@ -505,7 +505,9 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("metadata", "arrays", "message"), WRONG)
-def test_a_wrong_file_is_refused_by_what_is_wrong(classifier, tmp_path, metadata, arrays, message):
+def test_an_invalid_file_is_refused_with_its_defect(
+    classifier, tmp_path, metadata, arrays, message
+):
     path = tmp_path / "wrong.safetensors"
     if isinstance(metadata.get("parameters"), dict):
         sound = json.loads(_container.read(io.BytesIO(classifier)).metadata["parameters"])
@@ -531,8 +533,8 @@ def test_ids_that_are_not_ids(classifier):
             load(io.BytesIO(changed(classifier, arrays=arrays)))
 
 
-def test_a_small_file_cannot_ask_for_much_memory(classifier):
-    """Only what is in the file is taken for granted, and how large a forest may be can be said."""
+def test_a_small_file_cannot_demand_much_memory(classifier):
+    """Memory is bounded by the size of the file, or by `max_bytes`."""
     empty = saved(MondrianForestClassifier(2, random_state=0).fit(X, Y).keep_latest(0))
     huge = {"count": 2**31 - 1, "dtype": "float32", "names": None}
     arrays = {"rows": np.empty((0, 2**31 - 1), np.float32)}
@@ -547,7 +549,7 @@ def test_a_small_file_cannot_ask_for_much_memory(classifier):
 
 
 def test_a_chain_with_a_class_for_each_sample_is_stopped_in_time():
-    """Its label sets take memory with the square of the file, which the limit bounds."""
+    """Its label sets grow with the square of the file, but the limit stops them."""
     n = 3000
     rows, labels = np.arange(n, dtype=np.float32)[:, None], np.arange(n)
     forest = MondrianForestClassifier(1, feature_weights=None, random_state=0).fit(rows, labels)

@@ -148,8 +148,8 @@ def check_can_be_saved(kind: type[BaseMondrianForest]) -> None:
     """Raise if a model file has no name for this class."""
     if "_saved_as" not in vars(kind):
         raise TypeError(
-            f"A model file cannot hold a {kind.__name__}: it can hold the estimators of "
-            "onlineforest, but not their subclasses."
+            "A model file can hold an estimator of onlineforest, but not of the subclass "
+            f"{kind.__name__}, which would be lost."
         )
 
 
