@@ -41,7 +41,7 @@ def replace(path, data=NEW):
 
 
 def replace_but(path, error):
-    """A file whose close fails after its bytes were written."""
+    """Raise an error in the block after the bytes were written; the file is closed."""
     file = None
     try:
         with replacing(path) as file:

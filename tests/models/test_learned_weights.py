@@ -200,7 +200,7 @@ def test_importances_in_all_modes():
 
 
 def test_a_learned_leaf_discount_fits_repeated_samples():
-    """Cells of a discrete grid, a tenth of the labels wrong: a leaf must not predict with certainty."""
+    """Cells of a discrete grid, 10 % of the labels wrong: a leaf must not be certain."""
     rng = np.random.default_rng(0)
     X = rng.integers(4, size=(1500, 4)).astype(float)
     y = (X[:, 0] > 1.5) ^ (rng.random(1500) < 0.1)
