@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from numbers import Integral, Real
 from types import MappingProxyType
@@ -79,7 +79,6 @@ class BaseMondrianForest(BaseEstimator, Generic[Core]):
     }
     # A change of any other parameter requires a new forest.
     _free_parameters = ("n_jobs", "random_state")
-    _core_forest: type[Any]  # superseded by _core_kind and _core_source
     _core_kind: CoreKind[Core]
     # The source of core forests. An instance may get another one: its trees then live elsewhere.
     _core_source: CoreSource = LOCAL
@@ -470,10 +469,6 @@ class BaseMondrianForest(BaseEstimator, Generic[Core]):
             self._ids.add(batch.ids, batch.first_serial)
             self._drop_stale_ids()
 
-    def _own_lock(self) -> AbstractContextManager[bool]:
-        lock: AbstractContextManager[bool] = guard_of(self).lock
-        return lock
-
     def _check_queries(self, X: ArrayLike) -> NDArray[np.float32]:
         """Queries, rounded to float32 exactly as stored rows are."""
         rows = plain_rows(self, X)
@@ -501,9 +496,6 @@ class BaseMondrianForest(BaseEstimator, Generic[Core]):
         options = self._core_options(n_features)  # raises before a random number is drawn
         seed = check_random_state(self.random_state).randint(np.iinfo(np.int64).max, dtype=np.int64)
         spec = self._core_spec(n_features, int(seed), options)
-        if "_core_forest" in vars(self):
-            core = self._core_forest(spec.n_trees, n_features, **spec.options)
-            return core, self._built_with_now(n_features)
         return self._core_source.new(spec), self._built_with_now(n_features)
 
     def _core_spec(

@@ -13,7 +13,6 @@ from sklearn.base import ClassifierMixin, _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from onlineforest._core import LabelForest
 from onlineforest._files.encoding import decode_labels, encode_labels, from_json
 from onlineforest._models.base import Lesson
 from onlineforest._models.class_codes import (
@@ -173,7 +172,6 @@ class MondrianForestClassifier(ClassifierMixin, SaveableForest[LabelCore]):
         "leaf_discount": [Interval(Real, 0, 1, closed="both"), StrOptions({"learned"})],
     }
     _core_kind = LABELS
-    _core_forest = LabelForest
     _saved_as = "MondrianForestClassifier"
 
     _codes: ClassCodes

@@ -13,7 +13,6 @@ from sklearn.base import RegressorMixin, _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from onlineforest._core import GaussianForest
 from onlineforest._models.base import Lesson
 from onlineforest._models.core import NUMBERS, Floats, NumberCore, Rows
 from onlineforest._models.ids import Id
@@ -184,7 +183,6 @@ class MondrianForestRegressor(RegressorMixin, SaveableForest[NumberCore]):
         "calibrate": ["boolean"],
     }
     _core_kind = NUMBERS
-    _core_forest = GaussianForest
     _saved_as = "MondrianForestRegressor"
 
     def __init__(

@@ -30,7 +30,7 @@ from onlineforest._files.encoding import (
 from onlineforest._files.errors import ModelFileError, ModelTooLargeError
 from onlineforest._files.reading import Contents, read
 from onlineforest._files.writing import write
-from onlineforest._models.core import CoreForest, CoreKind, CoreSpec, LocalCores, State
+from onlineforest._models.core import CoreForest, CoreSpec, LocalCores, State
 from onlineforest._models.ids import Ids
 
 if TYPE_CHECKING:
@@ -290,16 +290,6 @@ def estimator_from(
     return forest
 
 
-def estimator_around(
-    kind: type[BaseMondrianForest],
-    contents: Contents,
-    core_of: Callable[[BaseMondrianForest, int, int], Any],
-) -> BaseMondrianForest:
-    """Superseded by `estimator_from`."""
-    blank = _blank_estimator(kind, contents.metadata)
-    return estimator_from(kind, contents, lambda spec: core_of(blank, spec.n_features, spec.seed))
-
-
 def _take_features(forest: BaseMondrianForest, features: dict[str, Any]) -> int:
     match features:
         case {"count": int(count), "dtype": "float32", "names": names, **others} if not others:
@@ -342,14 +332,6 @@ def state_from_arrays(spec: CoreSpec[Any], arrays: State, others: Set[str] = fro
         if name not in others:
             state[name] = array.reshape(-1)
     return state
-
-
-def state_of_core(
-    core: type[Any], n_features: int, options: Mapping[str, Any], arrays: State
-) -> State:
-    """Superseded by `state_from_arrays`."""
-    kind: CoreKind[Any] = CoreKind(core.__name__, core, core.from_state)
-    return state_from_arrays(CoreSpec(kind, 1, n_features, options), arrays)
 
 
 def _restored_ids(arrays: State, core: CoreForest) -> Ids:
