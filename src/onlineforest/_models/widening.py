@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from onlineforest._models.base import BaseMondrianForest
-from onlineforest._models.core import LOCAL, CoreSpec, State
+from onlineforest._models.core import LOCAL, Core, CoreSpec, State
 
 Forest = TypeVar("Forest", bound=BaseMondrianForest[Any])
 
@@ -34,7 +34,7 @@ def widened(forest: Forest, n_features: int) -> Forest:
         )
     n_before = forest.n_features_in_
 
-    def wider_core(spec: CoreSpec[Any], state: State) -> Any:
+    def wider_core(spec: CoreSpec[Core], state: State) -> Core:
         wider = replace(spec, n_features=n_features)
         return LOCAL.restore(wider, _widened_state(state, n_before, n_features))
 
