@@ -159,7 +159,7 @@ class BaseMondrianForest(BaseEstimator, Generic[Core]):
 
     @property
     def feature_importances_(self) -> NDArray[np.float64]:
-        """How much each feature tells about the target, shape (n_features,); the sum is 1.
+        """The relevance of each feature for the target, shape (n_features,); the sum is 1.
 
         Estimated at each access from the stored samples, as for ``"learned"`` in
         `feature_weights`, but always of y itself, without a trend. 0 for a feature without
@@ -370,8 +370,8 @@ class BaseMondrianForest(BaseEstimator, Generic[Core]):
 
         The probability that a tree separates the sample from all samples learned before it reaches
         a leaf, averaged over the trees. 0 for samples that were learned, small for samples like
-        them, near 1 far from all of them. Features with a small weight, which tell little about y,
-        count little.
+        them, near 1 far from all of them. Features with a small weight, which are hardly relevant
+        for y, count little.
 
         Parameters
         ----------
@@ -404,7 +404,7 @@ class BaseMondrianForest(BaseEstimator, Generic[Core]):
         """
         return self._predict_rows(self._core_with_samples().novelty, X)
 
-    def _learn_afresh(self, X: ArrayLike, y: ArrayLike, ids: Iterable[Id] | None) -> None:
+    def _learn_from_scratch(self, X: ArrayLike, y: ArrayLike, ids: Iterable[Id] | None) -> None:
         """Implement `fit`."""
         with self._locked(), unchanged_on_error(self):
             rows, target = self._check_batch(X, y, reset=True)

@@ -140,7 +140,7 @@ class ClassCodes:
         return values if self.in_order else values[..., self.codes]
 
     def encode(self, labels: NDArray[Any]) -> NDArray[np.int32]:
-        """The code of each label, all of which must be known."""
+        """The code of each label; every label must be known."""
         return self.codes[np.searchsorted(self.classes, labels)]
 
 

@@ -122,7 +122,7 @@ class MondrianForestClassifier(ClassifierMixin, SaveableForest[LabelCore]):
     feature_weights_ : ndarray of shape (n_features,)
         The current weights.
     feature_importances_ : ndarray of shape (n_features,)
-        How much each feature tells about the labels; estimated at each access, in all modes.
+        The relevance of each feature for the labels, with sum 1; estimated at each access.
     discount_rate_ : float
         The current discount rate.
     leaf_discount_ : float
@@ -263,7 +263,7 @@ class MondrianForestClassifier(ClassifierMixin, SaveableForest[LabelCore]):
         >>> forest.fit([[0.0], [1.0]], ["no", "yes"]).predict([[0.9]])
         array(['yes'], dtype='<U3')
         """
-        self._learn_afresh(X, y, ids)
+        self._learn_from_scratch(X, y, ids)
         return self
 
     @_fit_context(prefer_skip_nested_validation=True)

@@ -245,11 +245,11 @@ class BaseMergedForest(BaseEstimator):  # scikit-learn has no types
         >>> merge([low, high]).novelty([[0.0], [50.0], [100.0]]).round(1)
         array([0., 1., 0.])
         """
-        _, novelty, weights = self._weigh(X)
+        _, novelty, weights = self._weighted_queries(X)
         mean: Floats = (weights * novelty).sum(axis=0)
         return mean
 
-    def _weigh(self, X: ArrayLike) -> tuple[list[tuple[Any, Any]], Floats, Floats]:
+    def _weighted_queries(self, X: ArrayLike) -> tuple[list[tuple[Any, Any]], Floats, Floats]:
         """The forests that have samples, each with X in its form; their novelty; their weights.
 
         Novelty and weights have shape (n_forests, n_samples). The weights of a sample sum to 1.
@@ -260,11 +260,11 @@ class BaseMergedForest(BaseEstimator):  # scikit-learn has no types
             raise ValueError(
                 f"The forests of this {type(self).__name__} have no samples. Learn some first."
             )
-        asked = [(forest, self._rows_for(forest, X)) for forest in members]
-        novelty = np.stack([forest.novelty(rows) for forest, rows in asked])
+        queries = [(forest, self._rows_for(forest, X)) for forest in members]
+        novelty = np.stack([forest.novelty(rows) for forest, rows in queries])
         sizes = np.array([[forest.n_samples_stored_] for forest in members], dtype=np.float64)
         weights = sizes * np.maximum(1.0 - novelty, LEAST_KNOWN) ** POWER
-        return asked, novelty, weights / weights.sum(axis=0)
+        return queries, novelty, weights / weights.sum(axis=0)
 
     def _rows_for(self, forest: Any, X: Any) -> Any:
         """X as given, but without names for a forest that has none while others have."""
@@ -396,10 +396,10 @@ class MergedForestClassifier(ClassifierMixin, BaseMergedForest):
 
     def _predict(self, X: ArrayLike) -> tuple[Floats, NDArray[Any]]:
         """Probabilities, and the classes of their columns."""
-        asked, _, weights = self._weigh(X)
+        queries, _, weights = self._weighted_queries(X)
         classes = self.classes_
         total = np.zeros((weights.shape[1], len(classes)))
-        for (forest, rows), weight in zip(asked, weights, strict=True):
+        for (forest, rows), weight in zip(queries, weights, strict=True):
             probabilities, own = forest._predict(rows)
             known = _classes_of([classes, own])
             if len(known) > len(classes):  # another thread has learned a new class meanwhile
@@ -482,8 +482,8 @@ class MergedForestRegressor(RegressorMixin, BaseMergedForest):
         >>> merge([ones, threes]).predict([[0.5]], return_std=True)
         (array([2.]), array([1.]))
         """
-        asked, _, weights = self._weigh(X)
-        moments = [forest.predict(rows, return_std=True) for forest, rows in asked]
+        queries, _, weights = self._weighted_queries(X)
+        moments = [forest.predict(rows, return_std=True) for forest, rows in queries]
         means, deviations = np.stack([m for m, _ in moments]), np.stack([s for _, s in moments])
         mean: Floats = (weights * means).sum(axis=0)
         if not return_std:

@@ -122,7 +122,7 @@ class MondrianForestRegressor(RegressorMixin, SaveableForest[NumberCore]):
     feature_weights_ : ndarray of shape (n_features,)
         The current weights.
     feature_importances_ : ndarray of shape (n_features,)
-        How much each feature tells about y; estimated at each access, in all modes.
+        The relevance of each feature for y, with sum 1; estimated at each access.
     discount_rate_ : float
         The current discount rate.
     noise_ : float
@@ -262,7 +262,7 @@ class MondrianForestRegressor(RegressorMixin, SaveableForest[NumberCore]):
         >>> forest.fit([[0.0], [1.0]], [10.0, 20.0]).predict([[0.0], [1.0]]).round()
         array([10., 20.])
         """
-        self._learn_afresh(X, y, ids)
+        self._learn_from_scratch(X, y, ids)
         return self
 
     @_fit_context(prefer_skip_nested_validation=True)
