@@ -1,18 +1,18 @@
-"""What all Mondrian forest estimators share: parameters, the life of the core forest, pickling.
+"""The base class of the estimators: parameters, the life of the core forest, pickling.
 
-Knows nothing of what y is; subclasses say how it becomes what the core learns.
+Must not know what y is, nor files: subclasses turn y into what the core forest learns.
 """
 
 from __future__ import annotations
 
 import math
-import os
-import threading
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, field
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import Any, BinaryIO, ClassVar, Self
+from types import MappingProxyType
+from typing import Any, ClassVar, Generic, Self, TypeVar
 
 import numpy as np
 from joblib import effective_n_jobs
@@ -22,8 +22,9 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
+from onlineforest._models.core import LOCAL, Core, CoreKind, CoreSource, CoreSpec, Rows, State
 from onlineforest._models.ids import Id, Ids, check_ids
-from onlineforest._models.saving import write_model
+from onlineforest._models.locking import Guard, guard_of, without_guard
 from onlineforest._models.validation import (
     blocks_of,
     check_feature_weights,
@@ -32,20 +33,37 @@ from onlineforest._models.validation import (
     unchanged_on_error,
 )
 
+Item = TypeVar("Item", bound=np.generic)
+
+
+class Lesson(ABC, Generic[Core]):
+    """The targets of a batch in the form that the core forest learns.
+
+    `changes` are attributes of the estimator that follow from the batch once it is stored.
+    """
+
+    changes: Mapping[str, Any] = MappingProxyType({})
+
+    @abstractmethod
+    def teach(self, core: Core, rows: Rows, n_threads: int, one_by_one: bool = False) -> None:
+        """Let a core forest learn the batch; one by one, as if each row came in its own call."""
+
 
 @dataclass(frozen=True)
-class Lesson:
-    """What the core is to learn of a batch besides its rows, and what is known once it has."""
+class Batch(Generic[Core]):
+    """A batch that a core forest learns: its targets, its ids, and the serial of its first row."""
 
-    values: tuple[Any, ...]
-    known: Mapping[str, Any] = field(default_factory=dict)  # attributes of the estimator
+    core: Core
+    lesson: Lesson[Core]
+    ids: list[Id] | None
+    first_serial: int
 
 
-class BaseMondrianForest(BaseEstimator):
-    """Base of the estimators; see those for the parameters.
+class BaseMondrianForest(BaseEstimator, Generic[Core]):
+    """Base of the estimators, which document the parameters.
 
-    A subclass says which core forest it is (`_core_forest`), with which options of its own
-    (`_own_options`), and how X and y become what the core learns (`_check_batch`, `_lesson`).
+    A subclass defines its kind of core forest (`_core_kind`) with its own options (`_own_options`),
+    and how X and y become what the core forest learns (`_check_batch`, `_lesson`).
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -59,16 +77,16 @@ class BaseMondrianForest(BaseEstimator):
         "n_jobs": [Integral, None],
         "random_state": ["random_state"],
     }
-    # Changing another parameter needs a new forest.
+    # A change of any other parameter requires a new forest.
     _free_parameters = ("n_jobs", "random_state")
-    _core_forest: type[Any]
-    _saved_as: ClassVar[str]  # what a model file calls this class; a subclass has none
+    _core_kind: CoreKind[Core]
+    # The source of core forests. An instance may get another one: its trees then live elsewhere.
+    _core_source: CoreSource = LOCAL
+    _saved_as: ClassVar[str]  # the name in model files; not inherited
 
-    _forest: Any
+    _forest: Core
     _built_with: dict[str, Any]
     _ids: Ids
-    _lock: AbstractContextManager[bool]
-    _journal: list[tuple[Any, Lesson, list[Id] | None, int]]  # what is being learned
     n_estimators: int
     lifetime: float
     min_samples_split: int
@@ -80,44 +98,42 @@ class BaseMondrianForest(BaseEstimator):
     random_state: int | np.random.RandomState | None
 
     def _own_options(self) -> dict[str, Any]:
-        """Options of the core forest that only this kind of forest has."""
+        """Options of the core forest that are specific to this kind of estimator."""
         raise NotImplementedError
 
     def _check_batch(
         self, X: ArrayLike, y: ArrayLike, *, reset: bool
     ) -> tuple[NDArray[np.float32], NDArray[Any]]:
-        """Rows and targets as they should be, or an error."""
+        """Rows and targets as valid arrays, or an error."""
         raise NotImplementedError
 
-    def _lesson(self, target: NDArray[Any], *, starts: bool, **options: Any) -> Lesson:
-        """What to learn of the targets of a batch, which may be the first of a forest."""
+    def _lesson(self, target: NDArray[Any], *, starts: bool, **options: Any) -> Lesson[Core]:
+        """The targets of a batch as a lesson; `starts` is true for the first batch of a forest."""
         raise NotImplementedError
 
     def _stored_values(self, target: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.bool_]]:
-        """Targets as the core keeps them, and which of them it can have at all."""
+        """Targets as the core forest stores them, and which of them it may have stored."""
         raise NotImplementedError
 
     def _own_metadata(self) -> dict[str, Any]:
-        """What only this kind of estimator has to save, besides parameters and the core forest."""
+        """Metadata of a model file that are specific to this kind of estimator."""
         return {}
 
     def _take_own_metadata(self, metadata: Mapping[str, str]) -> None:
-        """Take up what `_own_metadata` gave, with the core forest in place, or raise."""
+        """Restore what `_own_metadata` gave, or raise. `_forest` is already set."""
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_forest")
 
     @property
     def n_samples_seen_(self) -> int:
-        """Number of samples given since the last `fit`, or ever, forgotten ones included."""
-        check_is_fitted(self)
-        return int(self._forest.n_seen)
+        """Number of samples learned since the last `fit`, or ever, forgotten ones included."""
+        return self._core.n_seen
 
     @property
     def n_samples_stored_(self) -> int:
-        """Number of samples the forest is made of now."""
-        check_is_fitted(self)
-        return int(self._forest.n_points)
+        """Number of stored samples."""
+        return self._core.n_points
 
     @property
     def ids_(self) -> frozenset[Id]:
@@ -128,42 +144,38 @@ class BaseMondrianForest(BaseEstimator):
 
     @property
     def nbytes_(self) -> int:
-        """What the forest takes in memory, the samples it keeps included, in bytes."""
-        check_is_fitted(self)
-        return int(self._forest.nbytes)
+        """Memory of the forest in bytes, its stored samples included."""
+        return self._core.nbytes
 
     @property
     def feature_weights_(self) -> NDArray[np.float64]:
-        """The weight of each feature now, shape (n_features,)."""
-        self._check_has_samples()
-        weights: NDArray[np.float64] = self._forest.feature_weights
-        return weights
+        """The current weight of each feature, shape (n_features,)."""
+        return self._core_with_samples().feature_weights
 
     @property
     def discount_rate_(self) -> float:
-        """The discount per unit of time now: the paper's gamma."""
-        self._check_has_samples()
-        return float(self._forest.discount_rate)
+        """The current discount per unit of time: gamma in the paper."""
+        return self._core_with_samples().discount_rate
 
     @property
     def feature_importances_(self) -> NDArray[np.float64]:
-        """How much each feature tells about the target, shape (n_features,); the sum is 1.
+        """The relevance of each feature for the target, shape (n_features,); the sum is 1.
 
-        Measured each time it is asked for, on the stored samples, as for ``"learned"`` in
-        `feature_weights`, but always of y itself, without a trend. 0 where there is no evidence;
-        all 0 if there is none at all.
+        Estimated at each access from the stored samples, as for ``"learned"`` in
+        `feature_weights`, but always of y itself, without a trend. 0 for a feature without
+        evidence; all 0 if no feature has any.
         """
-        self._check_has_samples()
-        relevance: NDArray[np.float64] = np.maximum(self._forest.relevance(self._n_threads()), 0.0)
+        core = self._core_with_samples()
+        relevance: NDArray[np.float64] = np.maximum(core.relevance(self._n_threads()), 0.0)
         total = relevance.sum()
         return relevance / total if total > 0 else relevance
 
     def refresh_weights(self) -> Self:
-        """Compute anew what is learned or follows the range of the data, whether due or not.
+        """Refresh all that is learned about the data as a whole, whether due or not.
 
-        That is `feature_weights_`, `discount_rate_` and what else the estimator learns about the
-        data as a whole, all from the samples stored now: nothing remains in it of samples that were
-        forgotten. If the weights are others than before, all trees are grown afresh from the stored
+        That is `feature_weights_`, `discount_rate_` and whatever else the estimator learns about
+        the data as a whole. All of it is recomputed from the stored samples, so no trace of
+        forgotten samples remains. If the weights change, all trees are grown again from the stored
         samples.
 
         Returns
@@ -179,9 +191,9 @@ class BaseMondrianForest(BaseEstimator):
         >>> forest.feature_weights_, forest.refresh_weights().feature_weights_
         (array([0.5]), array([0.25]))
         """
-        check_is_fitted(self)
+        core = self._core
         self._check_parameters_unchanged()
-        self._forest.refresh(self._n_threads())
+        core.refresh(self._n_threads())
         return self
 
     def forget(
@@ -193,19 +205,19 @@ class BaseMondrianForest(BaseEstimator):
     ) -> Self:
         """Unlearn samples: the forest becomes one that never saw them.
 
-        Exactly: its distribution is that of a forest learned from the other samples alone, given
-        what is learned about the data as a whole (see Notes). Either all samples are forgotten, or
-        an error says which are not stored, and nothing has changed.
+        This is exact: given what is learned about the data as a whole (see Notes), the forest has
+        the distribution of one learned from the other samples alone. Either all samples are
+        forgotten, or an error names those that are not stored, and nothing has changed.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features), default=None
-            The samples as they were learned. Of several equal ones the oldest is forgotten; a row
-            given twice is forgotten twice.
+            The samples as they were learned. Of several equal samples the oldest is forgotten; a
+            sample given twice is forgotten twice.
         y : array-like of shape (n_samples,), default=None
-            What they were learned with.
+            Their targets as they were learned.
         ids : iterable of int or str, default=None
-            In place of X and y: the ids the samples were learned with.
+            The ids of the samples, instead of X and y.
 
         Returns
         -------
@@ -214,19 +226,19 @@ class BaseMondrianForest(BaseEstimator):
 
         Notes
         -----
-        Takes about as long as learning the samples; for a regressor, longer where very many equal
-        values of y lie together. If more than a fifth of the samples go, all trees are grown
-        afresh. Samples must not be chosen by looking at the trees (those that are deepest, say):
-        then what is left would be a biased forest.
+        Forgetting takes about as long as learning the samples; a regressor takes longer where very
+        many equal values of y lie together. If more than a fifth of the samples are forgotten, all
+        trees are grown again. Do not choose samples by looking at the trees, for example the
+        deepest ones: the remaining forest would be biased.
 
-        Nothing of the samples remains in the stored data, the trees or a saved forest. But the
-        weights of the features and what else is learned about the data as a whole came from them,
-        too, and remember them, mixed with all others, until they are computed again: in due time,
-        which comes sooner if few samples are left, or by `refresh_weights`. Features and classes
-        stay known. A forest without samples is as new.
+        Nothing of the samples remains in the stored data, the trees or a saved forest. But they
+        also contributed to the weights of the features and to whatever else is learned about the
+        data as a whole. That contribution remains, mixed with all others, until the next refresh.
+        A refresh comes in due time, sooner if few samples are left, or with `refresh_weights`.
+        Features and classes stay known. A forest without samples behaves like a new one.
 
-        When interrupted (Ctrl-C), either nothing has changed or all are forgotten, and some trees
-        are grown afresh by the next call.
+        After an interrupt (Ctrl-C), either nothing has changed, or all samples are forgotten and
+        the next call grows some trees again.
 
         Examples
         --------
@@ -253,12 +265,12 @@ class BaseMondrianForest(BaseEstimator):
         return self
 
     def keep_latest(self, n_samples: int) -> Self:
-        """Forget all but the latest samples, as when the world has changed.
+        """Forget all but the latest samples, for example after a change in the data.
 
         Parameters
         ----------
         n_samples : int
-            How many to keep, of those stored; 0 forgets all.
+            Number of stored samples to keep; 0 forgets all.
 
         Returns
         -------
@@ -287,7 +299,7 @@ class BaseMondrianForest(BaseEstimator):
         try:
             self._forest.forget(serials, self._n_threads())
         finally:
-            # A call that is interrupted may have forgotten them already.
+            # An interrupted call may already have forgotten them.
             if len(ids) and not self._forest.are_stored(serials).any():
                 self._ids.drop(ids)
 
@@ -307,43 +319,30 @@ class BaseMondrianForest(BaseEstimator):
             self._ids = self._ids.only_of(self._forest.serials)
 
     def _drop_stale_ids(self) -> None:
-        """Forget ids of samples that are gone, once they are many."""
+        """Drop ids of samples that are no longer stored, once there are many."""
         if len(self._ids) > 2 * self._forest.n_points + 100:
             self._ids = self._ids.only_of(self._forest.serials)
 
-    def _check_has_samples(self) -> None:
-        check_is_fitted(self)
-        if self._forest.n_points == 0:
+    @property
+    def _core(self) -> Core:
+        """The core forest; `NotFittedError` if nothing was learned."""
+        try:
+            return self._forest
+        except AttributeError:
+            check_is_fitted(self)  # raises
+            raise
+
+    def _core_with_samples(self) -> Core:
+        """The core forest; an error if it has no samples."""
+        core = self._core
+        if core.n_points == 0:
             raise ValueError(
                 f"This {type(self).__name__} has forgotten all its samples. Learn some first."
             )
-
-    def save(self, file: str | os.PathLike[str] | BinaryIO) -> None:
-        """Save the forest to a file, from which `onlineforest.load` gets it back.
-
-        The file holds all that the forest is: parameters, stored samples, trees, random states,
-        classes, ids. A forest that is loaded learns on and predicts as this one would have, to the
-        last bit. It is a safetensors file, which other tools can read, too.
-
-        Parameters
-        ----------
-        file : str, os.PathLike or binary file
-            Where to save it. A file of that name is replaced when the new one is safely on the
-            disk, or stays as it is: a crash leaves one or the other. If it is an open file, the
-            forest is written to it from where it stands.
-
-        Examples
-        --------
-        >>> import onlineforest
-        >>> forest = onlineforest.MondrianForestRegressor(random_state=0)
-        >>> forest.fit([[0.0], [1.0]], [3.0, 7.0]).save("sevens.safetensors")
-        >>> round(onlineforest.load("sevens.safetensors").predict_one([1.0]))
-        7
-        """
-        write_model(self, file)
+        return core
 
     def apply(self, X: ArrayLike) -> NDArray[np.int32]:
-        """The leaf each sample falls into, in each tree.
+        """The leaf of each sample in each tree.
 
         Parameters
         ----------
@@ -353,8 +352,8 @@ class BaseMondrianForest(BaseEstimator):
         Returns
         -------
         ndarray of shape (n_samples, n_estimators)
-            Indices of nodes, as in ``trees_``. -1 for a tree without nodes, which only an
-            interrupted call can leave.
+            Indices of nodes, as in ``trees_``. -1 for a tree without nodes, which occurs only after
+            an interrupted call.
 
         Examples
         --------
@@ -364,16 +363,15 @@ class BaseMondrianForest(BaseEstimator):
         array([[1, 1],
                [2, 2]], dtype=int32)
         """
-        leaves: NDArray[np.int32] = self._ask("apply", X)
-        return leaves
+        return self._predict_rows(self._core.apply, X)
 
     def novelty(self, X: ArrayLike) -> NDArray[np.float64]:
-        """How far each sample is from everything learned, 0 to 1.
+        """How far each sample is from all samples learned, 0 to 1.
 
-        The probability that a tree would cut the sample off from all samples learned before it
-        comes to a leaf, the mean over the trees. 0 for samples that were learned, small among
-        others like it, near 1 far from all of them. It takes account of the weights of the
-        features: those that tell nothing about y count little.
+        The probability that a tree separates the sample from all samples learned before it reaches
+        a leaf, averaged over the trees. 0 for samples that were learned, small for samples like
+        them, near 1 far from all of them. Features with a small weight, which are hardly relevant
+        for y, count little.
 
         Parameters
         ----------
@@ -383,14 +381,14 @@ class BaseMondrianForest(BaseEstimator):
         Returns
         -------
         ndarray of shape (n_samples,)
-            The novelty of each. Where to draw the line depends on the data: samples like those
-            learned, but not among them, tell what is usual.
+            The novelty of each sample. A useful threshold depends on the data: look at the novelty
+            of samples that are like the learned ones but were not learned.
 
         Notes
         -----
-        Blocks whose y are all the same are not cut. So a forest that has seen one class only, or
-        one value of y, has no cuts, and calls nothing new. Without labels, learn a regressor with
-        numbers that are all different for y.
+        A block whose values of y are all equal is not cut. So a forest that has seen only one
+        class, or one value of y, has no cuts, and the novelty is 0 everywhere. Without labels, let
+        a regressor learn distinct numbers as y.
 
         Examples
         --------
@@ -404,20 +402,18 @@ class BaseMondrianForest(BaseEstimator):
         >>> usual.mean().round(1), inverted.mean().round(1)
         (np.float64(0.1), np.float64(0.5))
         """
-        self._check_has_samples()
-        novelty: NDArray[np.float64] = self._ask("novelty", X)
-        return novelty
+        return self._predict_rows(self._core_with_samples().novelty, X)
 
-    def _learn_afresh(self, X: ArrayLike, y: ArrayLike, ids: Iterable[Id] | None) -> None:
-        """What `fit` does."""
+    def _learn_from_scratch(self, X: ArrayLike, y: ArrayLike, ids: Iterable[Id] | None) -> None:
+        """Implement `fit`."""
         with self._locked(), unchanged_on_error(self):
             rows, target = self._check_batch(X, y, reset=True)
             names = None if ids is None else check_ids(ids, len(rows))
             lesson = self._lesson(target, starts=True)
-            forest, built_with = self._new_forest(rows.shape[1])
-            forest.learn(rows, *lesson.values, self._n_threads())
-            self._forest, self._built_with, self._ids = forest, built_with, Ids()
-            self._note(lesson, names, 0)
+            core, built_with = self._new_forest(rows.shape[1])
+            lesson.teach(core, rows, self._n_threads())
+            self._forest, self._built_with, self._ids = core, built_with, Ids()
+            self._record(Batch(core, lesson, names, 0))
 
     def _learn_more(
         self,
@@ -428,7 +424,7 @@ class BaseMondrianForest(BaseEstimator):
         one_by_one: bool = False,
         **options: Any,
     ) -> None:
-        """What `partial_fit` does; or, one by one, as if each row had come in a call of its own."""
+        """Implement `partial_fit`; one by one, as if each row came in its own call."""
         with self._locked(), unchanged_on_error(self) as keep_changes:
             starts = not hasattr(self, "_forest")
             if not starts:
@@ -441,86 +437,109 @@ class BaseMondrianForest(BaseEstimator):
             elif names is not None:
                 self._ids.check_new(names, self._forest.are_stored)
             lesson = self._lesson(target, starts=starts, **options)
-            n_before = self._forest.n_seen
-            self._journal.append((self._forest, lesson, names, n_before))
+
+            def record(batch: Batch[Core]) -> None:
+                self._record(batch)
+                keep_changes()
+
+            guard: Guard[Batch[Core]] = guard_of(self)
+            batch = Batch(self._forest, lesson, names, self._forest.n_seen)
+            guard.begin(batch)
             try:
-                self._forest.learn(rows, *lesson.values, self._n_threads(), one_by_one)
+                lesson.teach(self._forest, rows, self._n_threads(), one_by_one)
             finally:
-                # A call that is interrupted may have stored the batch already: then it counts.
-                if self._forest.n_seen > n_before:
-                    self._note(lesson, names, n_before)
-                    keep_changes()
-                self._journal.clear()
-
-    def _own_lock(self) -> AbstractContextManager[bool]:
-        """What keeps threads apart that learn or forget, so that ids and classes are right.
-
-        The core has its own lock for what it does itself.
-        """
-        self.__dict__.setdefault("_journal", [])
-        lock: AbstractContextManager[bool] = self.__dict__.setdefault("_lock", threading.RLock())
-        return lock
+                # An interrupted call may have stored the batch. A signal handler that uses this
+                # estimator settles, too: if it came before the batch was stored, it dropped it.
+                guard.begin(batch)
+                guard.settle(self._forest, record)
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
-        """With the lock held, and everything noted that the core has learned."""
-        with self._own_lock():
-            self._finish_journal()
+        """Hold the lock, with every batch recorded that the core forest has stored."""
+        with guard_of(self):
+            self._settle()
             yield
 
-    def _finish_journal(self) -> None:
-        """Note what a call could not: an interrupt may come when the core has just returned."""
-        own = self.__dict__.get("_forest")
-        for forest, lesson, ids, first_serial in self._journal:
-            if own is not None and forest is own and own.n_seen > first_serial:
-                self._note(lesson, ids, first_serial)
-        self._journal.clear()
+    def _settle(self) -> None:
+        """Record a batch that an interrupted call could not record."""
+        guard_of(self).settle(vars(self).get("_forest"), self._record)
 
-    def _note(self, lesson: Lesson, ids: list[Id] | None, first_serial: int) -> None:
-        for name, value in lesson.known.items():
+    def _record(self, batch: Batch[Core]) -> None:
+        """Take up the ids and new classes of a batch that the core forest has stored."""
+        for name, value in batch.lesson.changes.items():
             setattr(self, name, value)
-        if ids is not None:
-            self._ids.add(ids, first_serial)
+        if batch.ids is not None:
+            self._ids.add(batch.ids, batch.first_serial)
             self._drop_stale_ids()
 
     def _check_queries(self, X: ArrayLike) -> NDArray[np.float32]:
-        """Rows to predict, rounded to float32 exactly as the stored ones were."""
+        """Queries, rounded to float32 exactly as stored rows are."""
         rows = plain_rows(self, X)
         return check_rows(self, X, reset=False) if rows is None else rows
 
-    def _ask(self, method: str, X: ArrayLike, *arguments: Any) -> NDArray[Any]:
-        """What a method of the core forest makes of the rows of X."""
-        if not hasattr(self, "_forest"):
-            check_is_fitted(self)  # raises
+    def _predict_rows(
+        self, predict: Callable[[Rows, int], NDArray[Item]], X: ArrayLike
+    ) -> NDArray[Item]:
+        """The predictions for X of a method of the core forest: `predict(rows, n_threads)`."""
         while True:
-            answers: list[NDArray[Any]] = [
-                getattr(self._forest, method)(
-                    self._check_queries(block), *arguments, self._n_threads()
-                )
-                for block in blocks_of(X)
+            answers = [
+                predict(self._check_queries(block), self._n_threads()) for block in blocks_of(X)
             ]
             if len(answers) == 1:
                 return answers[0]
             if len({answer.shape[1:] for answer in answers}) == 1:
                 return np.concatenate(answers)
-            # Another thread has learned a new class meanwhile.
+            # Another thread has learned a new class meanwhile: predict again.
 
     def _n_threads(self) -> int:
         return int(min(effective_n_jobs(self.n_jobs), 1024))
 
-    def _new_forest(self, n_features: int) -> tuple[Any, dict[str, Any]]:
+    def _new_forest(self, n_features: int) -> tuple[Core, dict[str, Any]]:
         """An empty core forest of this estimator's parameters, and those parameters."""
-        options = self._core_options(n_features)
+        options = self._core_options(n_features)  # raises before a random number is drawn
         seed = check_random_state(self.random_state).randint(np.iinfo(np.int64).max, dtype=np.int64)
-        forest = self._core_forest(int(self.n_estimators), n_features, seed=int(seed), **options)
-        return forest, self._built_with_now(n_features)
+        spec = self._core_spec(n_features, int(seed), options)
+        return self._core_source.new(spec), self._built_with_now(n_features)
+
+    def _core_spec(
+        self, n_features: int, seed: int, options: Mapping[str, Any] | None = None
+    ) -> CoreSpec[Core]:
+        """Which core forest an estimator of these parameters needs."""
+        options = self._core_options(n_features) if options is None else options
+        return CoreSpec(
+            self._core_kind, int(self.n_estimators), n_features, {**options, "seed": seed}
+        )
+
+    def _spec_of_state(self, state: State) -> CoreSpec[Core]:
+        """Which core forest this one, of the given state, was built as."""
+        as_built = type(self).__new__(type(self))
+        # Parameters may have been changed since, and be invalid now.
+        vars(as_built).update(self.get_params(deep=False) | self._built_with)
+        return as_built._core_spec(self.n_features_in_, int(state["options.seed"][0]))
+
+    def _copy_with_core(self, make_core: Callable[[CoreSpec[Core], State], Core]) -> Self:
+        """A copy of this fitted estimator around another core forest.
+
+        Parameters
+        ----------
+        make_core : callable
+            Called with the spec and the state of this estimator's core forest; returns the core
+            forest of the copy. `CoreSource.restore` is such a function. Its result must hold the
+            same samples.
+        """
+        contents = self.__getstate__()
+        state: State = contents.pop("_forest")
+        copy = type(self).__new__(type(self))
+        copy.__setstate__(contents)
+        copy._forest = make_core(self._spec_of_state(state), state)
+        return copy
 
     def _core_options(self, n_features: int) -> dict[str, Any]:
-        """What a core forest of this estimator's parameters is built with, besides a seed."""
+        """The options of a core forest of this estimator's parameters, without the seed."""
         if self.window is not None and self.reservoir is not None:
             raise ValueError("window and reservoir exclude each other: set one of them to None.")
         if self.half_life is not None and self.reservoir is None:
-            raise ValueError("half_life is that of a reservoir: set reservoir, too.")
+            raise ValueError("half_life needs a reservoir: set reservoir, too.")
         rule, weights = "unit", None
         if isinstance(self.feature_weights, str):
             rule = self.feature_weights
@@ -538,7 +557,7 @@ class BaseMondrianForest(BaseEstimator):
         }
 
     def _built_with_now(self, n_features: int) -> dict[str, Any]:
-        """The parameters that must not change while a forest lives."""
+        """The parameters that must not change during the life of a forest."""
         built_with = {
             name: value
             for name, value in self.get_params(deep=False).items()
@@ -557,7 +576,7 @@ class BaseMondrianForest(BaseEstimator):
                 np.asarray(old, object), np.asarray(new, object)
             ):
                 raise ValueError(
-                    f"{name} was {old!r} when this forest was started and is {new!r} now. "
+                    f"{name} was {old!r} when this forest was started, but is {new!r} now. "
                     "Set it back, or start a new forest with fit."
                 )
 
@@ -568,16 +587,20 @@ class BaseMondrianForest(BaseEstimator):
         return tags
 
     def __getstate__(self) -> dict[str, Any]:
+        """Attributes as plain data: a pickle must not name private classes, which may move."""
         with self._locked():
-            state: dict[str, Any] = super().__getstate__().copy()
+            state: dict[str, Any] = without_guard(super().__getstate__())
             if "_forest" in state:
-                state["_ids"] = self._ids.only_of(self._forest.serials)
+                ids = self._ids.only_of(self._forest.serials)
+                state["_ids"] = (ids.names(), ids.serials())
                 state["_forest"] = self._forest.get_state()
-        del state["_lock"], state["_journal"]
+        state.pop("_core_source", None)  # a copy is local
         return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        if "_forest" in state:
-            state = {**state, "_forest": self._core_forest.from_state(state["_forest"])}
-            self._own_lock()
-        super().__setstate__(state)
+        core_state: State | None = state.get("_forest")
+        super().__setstate__({name: state[name] for name in state if name != "_forest"})
+        if "_ids" in state:
+            self._ids = Ids.of(*state["_ids"])
+        if core_state is not None:
+            self._forest = self._core_source.restore(self._spec_of_state(core_state), core_state)

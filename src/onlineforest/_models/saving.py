@@ -1,7 +1,8 @@
-"""An estimator as the contents of a model file, and back.
+"""Converts estimators to the contents of model files, and back.
 
-The arrays are the state of the core forest, less what follows from the parameters, and the ids of
-samples. Everything else is metadata: strings of JSON.
+Must not import scikit-learn: shards write the arrays of their core forests with functions of this
+file. The arrays of a model file are the state of the core forest, except its options, which follow
+from the parameters, and the ids of samples. Everything else is metadata: strings of JSON.
 """
 
 from __future__ import annotations
@@ -16,9 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onlineforest._core import TooLargeError
-from onlineforest._files import container as _container
 from onlineforest._files.atomic import replacing
-from onlineforest._files.container import Contents, ModelFileError, ModelTooLargeError
 from onlineforest._files.encoding import (
     decode_ids,
     decode_labels,
@@ -28,25 +27,27 @@ from onlineforest._files.encoding import (
     from_json,
     to_json,
 )
+from onlineforest._files.errors import ModelFileError, ModelTooLargeError
+from onlineforest._files.reading import Contents, read
+from onlineforest._files.writing import write
+from onlineforest._models.core import CoreForest, CoreSpec, LocalCores, State
 from onlineforest._models.ids import Ids
 
 if TYPE_CHECKING:
     from onlineforest._models.base import BaseMondrianForest
 
-Arrays = dict[str, NDArray[Any]]
-
 _VERSION = version("onlineforest")
-_NOTHING_MISSING: Arrays = {
+_NOTHING_MISSING: State = {
     "missing.features": np.empty(0, dtype=np.int32),
     "missing.words": np.empty(0, dtype=np.uint64),
 }
 _IDS = frozenset({"ids.text", "ids.ends", "ids.serials"})
-_OPTIONS = "options."  # what arrays of the core's state begin with that follow from parameters
+_OPTIONS = "options."  # prefix of the state's arrays that follow from the parameters
 
 
 @dataclass(frozen=True)
 class Model:
-    """What a model file holds: an estimator, and where in its stream it was."""
+    """The contents of a model file: an estimator, and its position in its stream."""
 
     forest: Any
     position: Any
@@ -60,12 +61,12 @@ def write_model(
     if position is not None:
         metadata["position"] = _checked_position(position)
     if not isinstance(file, str | os.PathLike) and not hasattr(file, "write"):
-        raise TypeError(f"A path or a file to write to was wanted. Got {file!r} instead.")
+        raise TypeError(f"file must be a path or a writable binary file. Got {file!r} instead.")
     if isinstance(file, str | os.PathLike):
         with replacing(file) as target:
-            _container.write(target, arrays, metadata)
+            write(target, arrays, metadata)
     else:
-        _container.write(file, arrays, metadata)
+        write(file, arrays, metadata)
 
 
 def read_model(
@@ -73,9 +74,9 @@ def read_model(
     kinds: Mapping[str, type[BaseMondrianForest]],
     max_bytes: int | None,
 ) -> Model:
-    """Read an estimator, one of `kinds`, and check all of it."""
+    """Read and check an estimator of one of `kinds`."""
     where = os.fspath(source) if isinstance(source, str | os.PathLike) else "the file"
-    return model_of(_container.read(source), where, kinds, max_bytes)
+    return model_of(read(source), where, kinds, max_bytes)
 
 
 def model_of(
@@ -84,11 +85,11 @@ def model_of(
     kinds: Mapping[str, type[BaseMondrianForest]],
     max_bytes: int | None,
 ) -> Model:
-    """The estimator, one of `kinds`, whose contents came from a file; all of it is checked."""
+    """The estimator, of one of `kinds`, in the contents of a file, which are checked."""
     try:
         name = contents.metadata.get("estimator", "")
         if name not in kinds:
-            _refuse(f"it holds a {name[:100]!r}, which is not known")
+            _refuse(f"it holds a {name[:100]!r}, which is unknown")
         forest = _restored(kinds[name], contents, max_bytes)
         has_position = "position" in contents.metadata
         position = from_json(contents.metadata, "position") if has_position else None
@@ -102,7 +103,7 @@ def model_of(
 
 
 def _one_line(error: Exception) -> str:
-    """What an error says, of which a stranger may have written part."""
+    """The message of an error, which may contain text of an untrusted file."""
     text = "".join(c if c.isprintable() else " " for c in str(error))
     return text if len(text) <= 500 else f"{text[:500]}…"
 
@@ -112,7 +113,7 @@ def _refuse(why: str) -> NoReturn:
 
 
 def _checked_position(position: Any) -> str:
-    """A position in a stream as JSON, from which the very same can be read."""
+    """A position in a stream as JSON; an error if JSON cannot represent it."""
     try:
         text = to_json(position)
         if from_json({"position": text}, "position") == position:
@@ -120,15 +121,15 @@ def _checked_position(position: Any) -> str:
     except (TypeError, ValueError, RecursionError):
         pass
     raise ValueError(
-        "position must be what JSON can hold: a number, a string, or lists of such or dicts with "
-        f"strings for keys. Got {position!r} instead."
+        "position must be a value that JSON can represent: a number, a string, a list of such "
+        f"values, or a dict of them with strings as keys. Got {position!r} instead."
     )
 
 
-def _contents_of(forest: BaseMondrianForest) -> tuple[Arrays, dict[str, str]]:
+def _contents_of(forest: BaseMondrianForest) -> tuple[State, dict[str, str]]:
     _check_is_ours(forest)
     with forest._locked():
-        state: Arrays = forest._forest.get_state()
+        state: State = forest._forest.get_state()
         ids, texts = contents_beside_core(
             forest, state["serials"], int(state[f"{_OPTIONS}seed"][0])
         )
@@ -144,16 +145,16 @@ def _check_is_ours(forest: BaseMondrianForest) -> None:
 
 
 def check_can_be_saved(kind: type[BaseMondrianForest]) -> None:
-    """Raise if a file could not say what kind of estimator it holds."""
+    """Raise if a model file has no name for this class."""
     if "_saved_as" not in vars(kind):
         raise TypeError(
-            f"A model file can hold a forest of this library, but not of the subclass "
+            "A model file can hold an estimator of onlineforest, but not of the subclass "
             f"{kind.__name__}, which would be lost."
         )
 
 
-def arrays_of_core(state: Arrays, n_features: int) -> Arrays:
-    """The state of a core forest as a file holds it, without what follows from the parameters."""
+def arrays_of_core(state: State, n_features: int) -> State:
+    """The arrays of a model file for the state of a core forest: all but its options."""
     arrays = {name: array for name, array in state.items() if not name.startswith(_OPTIONS)}
     arrays["rows"] = arrays["rows"].reshape(-1, n_features)
     return arrays
@@ -161,8 +162,11 @@ def arrays_of_core(state: Arrays, n_features: int) -> Arrays:
 
 def contents_beside_core(
     forest: BaseMondrianForest, serials: NDArray[np.int64], seed: int
-) -> tuple[Arrays, dict[str, str]]:
-    """What a file holds besides the core forest, which has samples of these serials."""
+) -> tuple[State, dict[str, str]]:
+    """The arrays and metadata of a model file besides those of the core forest.
+
+    `serials` are those of the stored samples: ids of other samples are left out.
+    """
     _check_is_ours(forest)
     with forest._locked():
         forest._check_parameters_unchanged()
@@ -170,12 +174,12 @@ def contents_beside_core(
         metadata = forest._own_metadata()
         n_features, names = forest.n_features_in_, getattr(forest, "feature_names_in_", None)
         parameters = forest.get_params(deep=False)
-        # As they were when the forest was built: a 2.0 that was a 2 is not another value.
+        # The values when the forest was built: 2 and 2.0 are equal, but give different files.
         kept = {name: value for name, value in forest._built_with.items() if np.ndim(value) == 0}
-    of_serials = np.argsort(ids.serials())  # the same ids give the same file
+    of_serials = np.argsort(ids.serials())  # equal ids give equal files
     all_ids = ids.names()
     text, ends = encode_ids(all_ids[i] for i in of_serials)
-    arrays: Arrays = {"ids.text": text, "ids.ends": ends, "ids.serials": ids.serials()[of_serials]}
+    arrays: State = {"ids.text": text, "ids.ends": ends, "ids.serials": ids.serials()[of_serials]}
     values = {
         "parameters": encode_parameters(parameters | kept),
         "seed": seed,
@@ -191,8 +195,8 @@ def contents_beside_core(
     return arrays, {"library_version": _VERSION, "estimator": forest._saved_as, **texts}
 
 
-def with_counts(texts: dict[str, str], arrays: Arrays) -> dict[str, str]:
-    """Metadata, and among it what there is of everything in a file that holds these arrays."""
+def with_counts(texts: dict[str, str], arrays: State) -> dict[str, str]:
+    """Metadata with the counts of a file that holds these arrays."""
     names = list(texts)
     place = names.index("features") + 1
     return (
@@ -205,7 +209,7 @@ def with_counts(texts: dict[str, str], arrays: Arrays) -> dict[str, str]:
 def _check_loadable(
     kind: type[BaseMondrianForest], metadata: dict[str, str], n_features: int
 ) -> None:
-    """Raise rather than write, in the place of a good file perhaps, what could not be loaded."""
+    """Raise if a file with these metadata could not be loaded: it might replace a good one."""
     try:
         twin = _blank_estimator(kind, metadata)
         twin._core_options(n_features)
@@ -219,15 +223,15 @@ def _check_loadable(
 def _blank_estimator(
     kind: type[BaseMondrianForest], metadata: Mapping[str, str]
 ) -> BaseMondrianForest:
-    """An estimator of the parameters in a file, which are checked."""
+    """An estimator of the parameters in a file, after their check."""
     encoded = from_json(metadata, "parameters", dict)
     forest = kind(**decode_parameters(encoded, kind._get_param_names()))
     forest._validate_params()
     return forest
 
 
-def _counts_of(arrays: Arrays) -> dict[str, int]:
-    """What there is of everything, for those who look at a file without loading it."""
+def _counts_of(arrays: State) -> dict[str, int]:
+    """Counts for readers of a file's header alone."""
     return {
         "samples_seen": int(arrays["n_seen"][0]),
         "samples_stored": len(arrays["values"]),
@@ -241,37 +245,48 @@ def _restored(
     kind: type[BaseMondrianForest], contents: Contents, max_bytes: int | None
 ) -> BaseMondrianForest:
     arrays = contents.arrays
-    if contents.format_version == 1:  # before values could be missing
+    if contents.format_version == 1:  # has no missing values
         arrays = {**_NOTHING_MISSING, **arrays}
+    n_threads = min(_blank_estimator(kind, contents.metadata)._n_threads(), os.cpu_count() or 1)
+    source = LocalCores(n_threads, max_bytes)
 
-    def core_of(forest: BaseMondrianForest, n_features: int, seed: int) -> Any:
-        core = _restored_core(forest, n_features, seed, arrays, max_bytes)
-        if core.n_trees != forest.n_estimators:
-            _refuse(f"it has {core.n_trees} trees, but n_estimators is {forest.n_estimators}")
+    def make_core(spec: CoreSpec[Any]) -> CoreForest:
+        core: CoreForest = source.restore(spec, state_from_arrays(spec, arrays, _IDS))
+        if core.n_trees != spec.n_trees:
+            _refuse(f"it has {core.n_trees} trees, but n_estimators is {spec.n_trees}")
         if from_json(contents.metadata, "counts") != _counts_of(arrays):
-            _refuse("its counts are not those of what it holds")
+            _refuse("its counts are not those of its arrays")
         return core
 
-    return estimator_around(kind, contents, core_of)
+    return estimator_from(kind, contents, make_core)
 
 
-def estimator_around(
+def estimator_from(
     kind: type[BaseMondrianForest],
     contents: Contents,
-    core_of: Callable[[BaseMondrianForest, int, int], Any],
+    make_core: Callable[[CoreSpec[Any]], CoreForest],
 ) -> BaseMondrianForest:
-    """The estimator of a file around the core that core_of(estimator, n_features, seed) gives."""
+    """The estimator in a model file, around the core forest that `make_core` gives.
+
+    Parameters
+    ----------
+    kind : type
+        The class of the estimator.
+    contents : Contents
+        The metadata and ids of the estimator; arrays of a core forest are not looked at.
+    make_core : callable
+        Called once with the spec of the core forest; returns the core forest, with its samples.
+    """
     metadata = contents.metadata
     forest = _blank_estimator(kind, metadata)
     n_features = _take_features(forest, from_json(metadata, "features", dict))
     seed = from_json(metadata, "seed", int)
     if not 0 <= seed < 2**64:
         _refuse(f"its seed is {seed}")
-    forest._forest = core_of(forest, n_features, seed)
+    forest._forest = make_core(forest._core_spec(n_features, seed))
     forest._ids = _restored_ids(contents.arrays, forest._forest)
     forest._built_with = forest._built_with_now(n_features)
     forest._take_own_metadata(metadata)
-    forest._own_lock()
     return forest
 
 
@@ -296,33 +311,22 @@ def _checked_names(names: Any, count: int) -> NDArray[np.object_]:
     return array
 
 
-def _restored_core(
-    forest: BaseMondrianForest, n_features: int, seed: int, arrays: Arrays, max_bytes: int | None
-) -> Any:
-    core = forest._core_forest
-    options = {"seed": seed, **forest._core_options(n_features)}
-    state = state_of_core(core, n_features, options, arrays, _IDS)
-    n_threads = min(forest._n_threads(), os.cpu_count() or 1)
-    limit = {} if max_bytes is None else {"max_bytes": max_bytes}
-    return core.from_state(state, n_threads, **limit)
+def state_from_arrays(spec: CoreSpec[Any], arrays: State, others: Set[str] = frozenset()) -> State:
+    """The state of a core forest of this spec, from the arrays of a file.
 
-
-def state_of_core(
-    core: type[Any],
-    n_features: int,
-    options: Mapping[str, Any],
-    arrays: Arrays,
-    others: Set[str] = frozenset(),
-) -> Arrays:
-    """The state of a core forest of these options of which a file holds the rest, and others."""
-    # What follows from the options is taken from a forest that has no more than them.
-    blank = core(1, n_features, **options).get_state()
+    The file must hold the arrays that `arrays_of_core` gives and the arrays named in `others`, and
+    no more; `others` do not belong to the core forest.
+    """
+    # The options' arrays are those of an empty forest with the same options.
+    blank = spec.kind.make(1, spec.n_features, **spec.options).get_state()
     state = {name: array for name, array in blank.items() if name.startswith(_OPTIONS)}
     expected = (blank.keys() - state.keys()) | others
     if arrays.keys() != expected:
-        _refuse(f"it lacks, or has beyond others, {min(arrays.keys() ^ expected)[:100]!r}")
+        name = min(arrays.keys() ^ expected)
+        problem = "array {!r} is missing" if name in expected else "unexpected array {!r}"
+        _refuse(problem.format(name[:100]))
     for name, array in arrays.items():
-        width = (n_features,) if name == "rows" else ()
+        width = (spec.n_features,) if name == "rows" else ()
         if array.shape != (*array.shape[:1], *width):
             _refuse(f"its {name!r} has shape {array.shape}")
         if name not in others:
@@ -330,12 +334,12 @@ def state_of_core(
     return state
 
 
-def _restored_ids(arrays: Arrays, core: Any) -> Ids:
+def _restored_ids(arrays: State, core: CoreForest) -> Ids:
     text, ends, serials = (arrays[f"ids.{part}"] for part in ("text", "ends", "serials"))
     if text.dtype != np.uint8 or ends.dtype != np.uint64 or serials.dtype != np.int64:
-        _refuse("its ids are of other types")
+        _refuse("the arrays of its ids have wrong types")
     if not len(ends) == len(serials) == len(np.unique(serials)):
-        _refuse("its ids are not one for each of their samples")
+        _refuse("it does not have exactly one id for each serial of an id")
     if not core.are_stored(serials).all():
-        _refuse("one of its ids is that of no stored sample")
+        _refuse("one of its ids belongs to no stored sample")
     return Ids.of(decode_ids(text, ends), serials)

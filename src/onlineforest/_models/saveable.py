@@ -1,0 +1,41 @@
+"""The base class of estimators that can be saved.
+
+Puts `base`, which knows no files, and `saving`, which writes estimators, together.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import BinaryIO
+
+from onlineforest._models.base import BaseMondrianForest
+from onlineforest._models.core import Core
+from onlineforest._models.saving import write_model
+
+
+class SaveableForest(BaseMondrianForest[Core]):
+    """An estimator with the method `save`."""
+
+    def save(self, file: str | os.PathLike[str] | BinaryIO) -> None:
+        """Save the forest to a file, which `onlineforest.load` reads.
+
+        The file holds the whole forest: parameters, stored samples, trees, random states, classes,
+        ids. A loaded forest continues to learn and predicts as this one would, to the last bit. The
+        format is safetensors, which other tools can read, too.
+
+        Parameters
+        ----------
+        file : str, os.PathLike or binary file
+            The file to write. An existing file is replaced only when the new one is safely on the
+            disk: a crash leaves one or the other. An open file is written from its current
+            position.
+
+        Examples
+        --------
+        >>> import onlineforest
+        >>> forest = onlineforest.MondrianForestRegressor(random_state=0)
+        >>> forest.fit([[0.0], [1.0]], [3.0, 7.0]).save("sevens.safetensors")
+        >>> round(onlineforest.load("sevens.safetensors").predict_one([1.0]))
+        7
+        """
+        write_model(self, file)
