@@ -32,7 +32,7 @@ from benchmarks.ray_cost import (
     shard_bytes,
 )
 from onlineforest._core import LabelForest
-from onlineforest._distributed.shares import split_trees
+from onlineforest._distributed.splitting import split_trees
 
 # Round numbers: a row costs 1 µs in a tree, whatever it is.
 FLAT = Constants(
