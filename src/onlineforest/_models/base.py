@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import math
 import os
-import threading
-from collections.abc import Iterable, Iterator, Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import Any, BinaryIO, ClassVar, Self
+from types import MappingProxyType
+from typing import Any, BinaryIO, ClassVar, Generic, Self
 
 import numpy as np
 from joblib import effective_n_jobs
@@ -22,7 +23,9 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
+from onlineforest._models.core import LOCAL, Core, CoreKind, CoreSource, CoreSpec, Rows, State
 from onlineforest._models.ids import Id, Ids, check_ids
+from onlineforest._models.locking import Guard, guard_of, without_guard
 from onlineforest._models.saving import write_model
 from onlineforest._models.validation import (
     blocks_of,
@@ -33,15 +36,30 @@ from onlineforest._models.validation import (
 )
 
 
+class Lesson(ABC, Generic[Core]):
+    """The targets of a batch in the form that the core forest learns.
+
+    `changes` are attributes of the estimator that follow from the batch once it is stored.
+    """
+
+    changes: Mapping[str, Any] = MappingProxyType({})
+
+    @abstractmethod
+    def teach(self, core: Core, rows: Rows, n_threads: int, one_by_one: bool = False) -> None:
+        """Let a core forest learn the batch; one by one, as if each row came in its own call."""
+
+
 @dataclass(frozen=True)
-class Lesson:
-    """What the core is to learn of a batch besides its rows, and what is known once it has."""
+class Batch(Generic[Core]):
+    """A batch that a core forest learns: its targets, its ids, and the serial of its first row."""
 
-    values: tuple[Any, ...]
-    known: Mapping[str, Any] = field(default_factory=dict)  # attributes of the estimator
+    core: Core
+    lesson: Lesson[Core]
+    ids: list[Id] | None
+    first_serial: int
 
 
-class BaseMondrianForest(BaseEstimator):
+class BaseMondrianForest(BaseEstimator, Generic[Core]):
     """Base of the estimators; see those for the parameters.
 
     A subclass says which core forest it is (`_core_forest`), with which options of its own
@@ -61,14 +79,15 @@ class BaseMondrianForest(BaseEstimator):
     }
     # Changing another parameter needs a new forest.
     _free_parameters = ("n_jobs", "random_state")
-    _core_forest: type[Any]
+    _core_forest: type[Any]  # superseded by _core_kind and _core_source
+    _core_kind: CoreKind[Core]
+    # Where core forests come from. Set on an instance to let its trees live somewhere else.
+    _core_source: CoreSource = LOCAL
     _saved_as: ClassVar[str]  # what a model file calls this class; a subclass has none
 
-    _forest: Any
+    _forest: Core
     _built_with: dict[str, Any]
     _ids: Ids
-    _lock: AbstractContextManager[bool]
-    _journal: list[tuple[Any, Lesson, list[Id] | None, int]]  # what is being learned
     n_estimators: int
     lifetime: float
     min_samples_split: int
@@ -89,7 +108,7 @@ class BaseMondrianForest(BaseEstimator):
         """Rows and targets as they should be, or an error."""
         raise NotImplementedError
 
-    def _lesson(self, target: NDArray[Any], *, starts: bool, **options: Any) -> Lesson:
+    def _lesson(self, target: NDArray[Any], *, starts: bool, **options: Any) -> Lesson[Core]:
         """What to learn of the targets of a batch, which may be the first of a forest."""
         raise NotImplementedError
 
@@ -414,10 +433,10 @@ class BaseMondrianForest(BaseEstimator):
             rows, target = self._check_batch(X, y, reset=True)
             names = None if ids is None else check_ids(ids, len(rows))
             lesson = self._lesson(target, starts=True)
-            forest, built_with = self._new_forest(rows.shape[1])
-            forest.learn(rows, *lesson.values, self._n_threads())
-            self._forest, self._built_with, self._ids = forest, built_with, Ids()
-            self._note(lesson, names, 0)
+            core, built_with = self._new_forest(rows.shape[1])
+            lesson.teach(core, rows, self._n_threads())
+            self._forest, self._built_with, self._ids = core, built_with, Ids()
+            self._record(Batch(core, lesson, names, 0))
 
     def _learn_more(
         self,
@@ -428,7 +447,7 @@ class BaseMondrianForest(BaseEstimator):
         one_by_one: bool = False,
         **options: Any,
     ) -> None:
-        """What `partial_fit` does; or, one by one, as if each row had come in a call of its own."""
+        """What `partial_fit` does; one by one, as if each row came in its own call."""
         with self._locked(), unchanged_on_error(self) as keep_changes:
             starts = not hasattr(self, "_forest")
             if not starts:
@@ -441,47 +460,41 @@ class BaseMondrianForest(BaseEstimator):
             elif names is not None:
                 self._ids.check_new(names, self._forest.are_stored)
             lesson = self._lesson(target, starts=starts, **options)
-            n_before = self._forest.n_seen
-            self._journal.append((self._forest, lesson, names, n_before))
+
+            def record(batch: Batch[Core]) -> None:
+                self._record(batch)
+                keep_changes()
+
+            guard: Guard[Batch[Core]] = guard_of(self)
+            guard.begin(Batch(self._forest, lesson, names, self._forest.n_seen))
             try:
-                self._forest.learn(rows, *lesson.values, self._n_threads(), one_by_one)
+                lesson.teach(self._forest, rows, self._n_threads(), one_by_one)
             finally:
-                # A call that is interrupted may have stored the batch already: then it counts.
-                if self._forest.n_seen > n_before:
-                    self._note(lesson, names, n_before)
-                    keep_changes()
-                self._journal.clear()
-
-    def _own_lock(self) -> AbstractContextManager[bool]:
-        """What keeps threads apart that learn or forget, so that ids and classes are right.
-
-        The core has its own lock for what it does itself.
-        """
-        self.__dict__.setdefault("_journal", [])
-        lock: AbstractContextManager[bool] = self.__dict__.setdefault("_lock", threading.RLock())
-        return lock
+                # An interrupted call may have stored the batch.
+                guard.settle(self._forest, record)
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
-        """With the lock held, and everything noted that the core has learned."""
-        with self._own_lock():
-            self._finish_journal()
+        """Hold the lock, with every batch recorded that the core forest has stored."""
+        with guard_of(self):
+            self._settle()
             yield
 
-    def _finish_journal(self) -> None:
-        """Note what a call could not: an interrupt may come when the core has just returned."""
-        own = self.__dict__.get("_forest")
-        for forest, lesson, ids, first_serial in self._journal:
-            if own is not None and forest is own and own.n_seen > first_serial:
-                self._note(lesson, ids, first_serial)
-        self._journal.clear()
+    def _settle(self) -> None:
+        """Record a batch that an interrupted call could not record."""
+        guard_of(self).settle(vars(self).get("_forest"), self._record)
 
-    def _note(self, lesson: Lesson, ids: list[Id] | None, first_serial: int) -> None:
-        for name, value in lesson.known.items():
+    def _record(self, batch: Batch[Core]) -> None:
+        """Take up the ids and new classes of a batch that the core forest has stored."""
+        for name, value in batch.lesson.changes.items():
             setattr(self, name, value)
-        if ids is not None:
-            self._ids.add(ids, first_serial)
+        if batch.ids is not None:
+            self._ids.add(batch.ids, batch.first_serial)
             self._drop_stale_ids()
+
+    def _own_lock(self) -> AbstractContextManager[bool]:
+        lock: AbstractContextManager[bool] = guard_of(self).lock
+        return lock
 
     def _check_queries(self, X: ArrayLike) -> NDArray[np.float32]:
         """Rows to predict, rounded to float32 exactly as the stored ones were."""
@@ -508,12 +521,48 @@ class BaseMondrianForest(BaseEstimator):
     def _n_threads(self) -> int:
         return int(min(effective_n_jobs(self.n_jobs), 1024))
 
-    def _new_forest(self, n_features: int) -> tuple[Any, dict[str, Any]]:
+    def _new_forest(self, n_features: int) -> tuple[Core, dict[str, Any]]:
         """An empty core forest of this estimator's parameters, and those parameters."""
-        options = self._core_options(n_features)
+        options = self._core_options(n_features)  # raises before a random number is drawn
         seed = check_random_state(self.random_state).randint(np.iinfo(np.int64).max, dtype=np.int64)
-        forest = self._core_forest(int(self.n_estimators), n_features, seed=int(seed), **options)
-        return forest, self._built_with_now(n_features)
+        spec = self._core_spec(n_features, int(seed), options)
+        if "_core_forest" in vars(self):
+            core = self._core_forest(spec.n_trees, n_features, **spec.options)
+            return core, self._built_with_now(n_features)
+        return self._core_source.new(spec), self._built_with_now(n_features)
+
+    def _core_spec(
+        self, n_features: int, seed: int, options: Mapping[str, Any] | None = None
+    ) -> CoreSpec[Core]:
+        """Which core forest an estimator of these parameters needs."""
+        options = self._core_options(n_features) if options is None else options
+        return CoreSpec(
+            self._core_kind, int(self.n_estimators), n_features, {**options, "seed": seed}
+        )
+
+    def _spec_of_state(self, state: State) -> CoreSpec[Core]:
+        """Which core forest this one, of the given state, was built as."""
+        as_built = type(self).__new__(type(self))
+        # Parameters may have been changed since, and be invalid now.
+        vars(as_built).update(self.get_params(deep=False) | self._built_with)
+        return as_built._core_spec(self.n_features_in_, int(state["options.seed"][0]))
+
+    def _copy_with_core(self, make_core: Callable[[CoreSpec[Core], State], Core]) -> Self:
+        """A copy of this fitted estimator around another core forest.
+
+        Parameters
+        ----------
+        make_core : callable
+            Called with the spec and the state of this estimator's core forest; returns the core
+            forest of the copy. `CoreSource.restore` is such a function. Its result must hold the
+            same samples.
+        """
+        contents = self.__getstate__()
+        state: State = contents.pop("_forest")
+        copy = type(self).__new__(type(self))
+        copy.__setstate__(contents)
+        copy._forest = make_core(self._spec_of_state(state), state)
+        return copy
 
     def _core_options(self, n_features: int) -> dict[str, Any]:
         """What a core forest of this estimator's parameters is built with, besides a seed."""
@@ -569,15 +618,15 @@ class BaseMondrianForest(BaseEstimator):
 
     def __getstate__(self) -> dict[str, Any]:
         with self._locked():
-            state: dict[str, Any] = super().__getstate__().copy()
+            state: dict[str, Any] = without_guard(super().__getstate__())
             if "_forest" in state:
                 state["_ids"] = self._ids.only_of(self._forest.serials)
                 state["_forest"] = self._forest.get_state()
-        del state["_lock"], state["_journal"]
+        state.pop("_core_source", None)  # a copy is local
         return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        if "_forest" in state:
-            state = {**state, "_forest": self._core_forest.from_state(state["_forest"])}
-            self._own_lock()
-        super().__setstate__(state)
+        core_state: State | None = state.get("_forest")
+        super().__setstate__({name: state[name] for name in state if name != "_forest"})
+        if core_state is not None:
+            self._forest = self._core_source.restore(self._spec_of_state(core_state), core_state)

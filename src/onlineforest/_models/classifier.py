@@ -16,7 +16,9 @@ from sklearn.utils.validation import check_is_fitted
 from onlineforest._core import LabelForest
 from onlineforest._files.encoding import decode_labels, encode_labels, from_json
 from onlineforest._models.base import BaseMondrianForest, Lesson
+from onlineforest._models.core import LABELS, LabelCore, Rows
 from onlineforest._models.ids import Id
+from onlineforest._models.locking import Guard, guard_of
 from onlineforest._models.trees import ClassificationTree, TreeSequence
 from onlineforest._models.validation import (
     ClassCodes,
@@ -30,7 +32,18 @@ from onlineforest._models.validation import (
 )
 
 
-class MondrianForestClassifier(ClassifierMixin, BaseMondrianForest):
+class LabelLesson(Lesson[LabelCore]):
+    """The class codes of a batch, and all classes known after it."""
+
+    def __init__(self, labels: NDArray[np.int32], codes: ClassCodes) -> None:
+        self._labels, self._n_classes = labels, codes.n_classes
+        self.changes = {"_codes": codes}
+
+    def teach(self, core: LabelCore, rows: Rows, n_threads: int, one_by_one: bool = False) -> None:
+        core.learn(rows, self._labels, self._n_classes, n_threads, one_by_one)
+
+
+class MondrianForestClassifier(ClassifierMixin, BaseMondrianForest[LabelCore]):
     """A random forest classifier that learns online.
 
     The Mondrian forest of Lakshminarayanan, Roy and Teh [1]_. Samples can come all at once
@@ -157,10 +170,10 @@ class MondrianForestClassifier(ClassifierMixin, BaseMondrianForest):
         "discount": [Interval(Real, 0, None, closed="left")],
         "leaf_discount": [Interval(Real, 0, 1, closed="both"), StrOptions({"learned"})],
     }
+    _core_kind = LABELS
     _core_forest = LabelForest
     _saved_as = "MondrianForestClassifier"
 
-    _forest: LabelForest
     _codes: ClassCodes
 
     def __init__(
@@ -207,7 +220,8 @@ class MondrianForestClassifier(ClassifierMixin, BaseMondrianForest):
     def classes_(self) -> NDArray[Any]:
         """The classes known, sorted."""
         check_is_fitted(self)
-        if self._journal:
+        guard: Guard[Any] = guard_of(self)
+        if guard.pending is not None:
             self._wait_for_others()
         return self._codes.classes
 
@@ -344,9 +358,10 @@ class MondrianForestClassifier(ClassifierMixin, BaseMondrianForest):
         >>> forest.predict_one(np.array([0.9]))
         'yes'
         """
-        with self._own_lock():
-            if self._journal:
-                self._finish_journal()
+        guard: Guard[Any] = guard_of(self)
+        with guard.lock:
+            if guard.pending is not None:
+                self._settle()
             code = self._codes.code_of(y) if hasattr(self, "_forest") else None
             if code is None or id is not None:  # or the first sample, or no label at all
                 if np.ndim(y) != 0:
@@ -499,9 +514,9 @@ class MondrianForestClassifier(ClassifierMixin, BaseMondrianForest):
         rows, labels = check_rows(self, X, y=y, reset=reset)
         return rows, check_labels(labels)
 
-    def _lesson(self, target: NDArray[Any], *, starts: bool, **options: Any) -> Lesson:
+    def _lesson(self, target: NDArray[Any], *, starts: bool, **options: Any) -> LabelLesson:
         codes = codes_with(None if starts else self._codes, target, options.get("classes"))
-        return Lesson((codes.encode(target), codes.n_classes), {"_codes": codes})
+        return LabelLesson(codes.encode(target), codes)
 
     def _own_metadata(self) -> dict[str, Any]:
         return {

@@ -15,7 +15,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from onlineforest._core import GaussianForest
 from onlineforest._models.base import BaseMondrianForest, Lesson
+from onlineforest._models.core import NUMBERS, Floats, NumberCore, Rows
 from onlineforest._models.ids import Id
+from onlineforest._models.locking import Guard, guard_of
 from onlineforest._models.trees import RegressionTree, TreeSequence
 from onlineforest._models.validation import (
     check_levels,
@@ -26,10 +28,18 @@ from onlineforest._models.validation import (
     plain_values,
 )
 
-Floats = NDArray[np.float64]
+
+class NumberLesson(Lesson[NumberCore]):
+    """The numbers of a batch."""
+
+    def __init__(self, values: Floats) -> None:
+        self._values = values
+
+    def teach(self, core: NumberCore, rows: Rows, n_threads: int, one_by_one: bool = False) -> None:
+        core.learn(rows, self._values, n_threads, one_by_one)
 
 
-class MondrianForestRegressor(RegressorMixin, BaseMondrianForest):
+class MondrianForestRegressor(RegressorMixin, BaseMondrianForest[NumberCore]):
     """A random forest regressor that learns online and knows how sure it is.
 
     The Mondrian forest of Lakshminarayanan, Roy and Teh [1]_ for numbers [2]_. Samples can come all
@@ -168,10 +178,9 @@ class MondrianForestRegressor(RegressorMixin, BaseMondrianForest):
         "trend": [StrOptions({"additive"}), None],
         "calibrate": ["boolean"],
     }
+    _core_kind = NUMBERS
     _core_forest = GaussianForest
     _saved_as = "MondrianForestRegressor"
-
-    _forest: GaussianForest
 
     def __init__(
         self,
@@ -442,7 +451,10 @@ class MondrianForestRegressor(RegressorMixin, BaseMondrianForest):
         """
         if np.ndim(y) != 0:
             raise ValueError(f"y must be one number. Got {y!r} instead.")
-        with self._own_lock():
+        guard: Guard[Any] = guard_of(self)
+        with guard.lock:
+            if guard.pending is not None:
+                self._settle()
             if not hasattr(self, "_forest") or id is not None:
                 names = None if id is None else [id]
                 self.partial_fit(check_row(x)[np.newaxis], [y], ids=names)
@@ -503,8 +515,8 @@ class MondrianForestRegressor(RegressorMixin, BaseMondrianForest):
         rows, target = check_rows(self, X, y=y, reset=reset, y_numeric=True, multi_output=True)
         return rows, check_values(target)
 
-    def _lesson(self, target: NDArray[Any], **_: Any) -> Lesson:
-        return Lesson((target,))
+    def _lesson(self, target: NDArray[Any], **_: Any) -> NumberLesson:
+        return NumberLesson(target)
 
     def _stored_values(self, target: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.bool_]]:
         return target, np.ones(len(target), dtype=np.bool_)

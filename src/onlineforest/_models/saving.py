@@ -28,15 +28,14 @@ from onlineforest._files.encoding import (
     from_json,
     to_json,
 )
+from onlineforest._models.core import CoreForest, CoreKind, CoreSpec, LocalCores, State
 from onlineforest._models.ids import Ids
 
 if TYPE_CHECKING:
     from onlineforest._models.base import BaseMondrianForest
 
-Arrays = dict[str, NDArray[Any]]
-
 _VERSION = version("onlineforest")
-_NOTHING_MISSING: Arrays = {
+_NOTHING_MISSING: State = {
     "missing.features": np.empty(0, dtype=np.int32),
     "missing.words": np.empty(0, dtype=np.uint64),
 }
@@ -125,10 +124,10 @@ def _checked_position(position: Any) -> str:
     )
 
 
-def _contents_of(forest: BaseMondrianForest) -> tuple[Arrays, dict[str, str]]:
+def _contents_of(forest: BaseMondrianForest) -> tuple[State, dict[str, str]]:
     _check_is_ours(forest)
     with forest._locked():
-        state: Arrays = forest._forest.get_state()
+        state: State = forest._forest.get_state()
         ids, texts = contents_beside_core(
             forest, state["serials"], int(state[f"{_OPTIONS}seed"][0])
         )
@@ -152,7 +151,7 @@ def check_can_be_saved(kind: type[BaseMondrianForest]) -> None:
         )
 
 
-def arrays_of_core(state: Arrays, n_features: int) -> Arrays:
+def arrays_of_core(state: State, n_features: int) -> State:
     """The state of a core forest as a file holds it, without what follows from the parameters."""
     arrays = {name: array for name, array in state.items() if not name.startswith(_OPTIONS)}
     arrays["rows"] = arrays["rows"].reshape(-1, n_features)
@@ -161,7 +160,7 @@ def arrays_of_core(state: Arrays, n_features: int) -> Arrays:
 
 def contents_beside_core(
     forest: BaseMondrianForest, serials: NDArray[np.int64], seed: int
-) -> tuple[Arrays, dict[str, str]]:
+) -> tuple[State, dict[str, str]]:
     """What a file holds besides the core forest, which has samples of these serials."""
     _check_is_ours(forest)
     with forest._locked():
@@ -175,7 +174,7 @@ def contents_beside_core(
     of_serials = np.argsort(ids.serials())  # the same ids give the same file
     all_ids = ids.names()
     text, ends = encode_ids(all_ids[i] for i in of_serials)
-    arrays: Arrays = {"ids.text": text, "ids.ends": ends, "ids.serials": ids.serials()[of_serials]}
+    arrays: State = {"ids.text": text, "ids.ends": ends, "ids.serials": ids.serials()[of_serials]}
     values = {
         "parameters": encode_parameters(parameters | kept),
         "seed": seed,
@@ -191,7 +190,7 @@ def contents_beside_core(
     return arrays, {"library_version": _VERSION, "estimator": forest._saved_as, **texts}
 
 
-def with_counts(texts: dict[str, str], arrays: Arrays) -> dict[str, str]:
+def with_counts(texts: dict[str, str], arrays: State) -> dict[str, str]:
     """Metadata, and among it what there is of everything in a file that holds these arrays."""
     names = list(texts)
     place = names.index("features") + 1
@@ -226,7 +225,7 @@ def _blank_estimator(
     return forest
 
 
-def _counts_of(arrays: Arrays) -> dict[str, int]:
+def _counts_of(arrays: State) -> dict[str, int]:
     """What there is of everything, for those who look at a file without loading it."""
     return {
         "samples_seen": int(arrays["n_seen"][0]),
@@ -243,16 +242,47 @@ def _restored(
     arrays = contents.arrays
     if contents.format_version == 1:  # before values could be missing
         arrays = {**_NOTHING_MISSING, **arrays}
+    n_threads = min(_blank_estimator(kind, contents.metadata)._n_threads(), os.cpu_count() or 1)
+    source = LocalCores(n_threads, max_bytes)
 
-    def core_of(forest: BaseMondrianForest, n_features: int, seed: int) -> Any:
-        core = _restored_core(forest, n_features, seed, arrays, max_bytes)
-        if core.n_trees != forest.n_estimators:
-            _refuse(f"it has {core.n_trees} trees, but n_estimators is {forest.n_estimators}")
+    def make_core(spec: CoreSpec[Any]) -> CoreForest:
+        core: CoreForest = source.restore(spec, state_from_arrays(spec, arrays, _IDS))
+        if core.n_trees != spec.n_trees:
+            _refuse(f"it has {core.n_trees} trees, but n_estimators is {spec.n_trees}")
         if from_json(contents.metadata, "counts") != _counts_of(arrays):
             _refuse("its counts are not those of what it holds")
         return core
 
-    return estimator_around(kind, contents, core_of)
+    return estimator_from(kind, contents, make_core)
+
+
+def estimator_from(
+    kind: type[BaseMondrianForest],
+    contents: Contents,
+    make_core: Callable[[CoreSpec[Any]], CoreForest],
+) -> BaseMondrianForest:
+    """The estimator in a model file, around the core forest that `make_core` gives.
+
+    Parameters
+    ----------
+    kind : type
+        The class of the estimator.
+    contents : Contents
+        The metadata and ids of the estimator; arrays of a core forest are not looked at.
+    make_core : callable
+        Called once with the spec of the core forest; returns the core forest, with its samples.
+    """
+    metadata = contents.metadata
+    forest = _blank_estimator(kind, metadata)
+    n_features = _take_features(forest, from_json(metadata, "features", dict))
+    seed = from_json(metadata, "seed", int)
+    if not 0 <= seed < 2**64:
+        _refuse(f"its seed is {seed}")
+    forest._forest = make_core(forest._core_spec(n_features, seed))
+    forest._ids = _restored_ids(contents.arrays, forest._forest)
+    forest._built_with = forest._built_with_now(n_features)
+    forest._take_own_metadata(metadata)
+    return forest
 
 
 def estimator_around(
@@ -260,19 +290,9 @@ def estimator_around(
     contents: Contents,
     core_of: Callable[[BaseMondrianForest, int, int], Any],
 ) -> BaseMondrianForest:
-    """The estimator of a file around the core that core_of(estimator, n_features, seed) gives."""
-    metadata = contents.metadata
-    forest = _blank_estimator(kind, metadata)
-    n_features = _take_features(forest, from_json(metadata, "features", dict))
-    seed = from_json(metadata, "seed", int)
-    if not 0 <= seed < 2**64:
-        _refuse(f"its seed is {seed}")
-    forest._forest = core_of(forest, n_features, seed)
-    forest._ids = _restored_ids(contents.arrays, forest._forest)
-    forest._built_with = forest._built_with_now(n_features)
-    forest._take_own_metadata(metadata)
-    forest._own_lock()
-    return forest
+    """Superseded by `estimator_from`."""
+    blank = _blank_estimator(kind, contents.metadata)
+    return estimator_from(kind, contents, lambda spec: core_of(blank, spec.n_features, spec.seed))
 
 
 def _take_features(forest: BaseMondrianForest, features: dict[str, Any]) -> int:
@@ -296,33 +316,22 @@ def _checked_names(names: Any, count: int) -> NDArray[np.object_]:
     return array
 
 
-def _restored_core(
-    forest: BaseMondrianForest, n_features: int, seed: int, arrays: Arrays, max_bytes: int | None
-) -> Any:
-    core = forest._core_forest
-    options = {"seed": seed, **forest._core_options(n_features)}
-    state = state_of_core(core, n_features, options, arrays, _IDS)
-    n_threads = min(forest._n_threads(), os.cpu_count() or 1)
-    limit = {} if max_bytes is None else {"max_bytes": max_bytes}
-    return core.from_state(state, n_threads, **limit)
+def state_from_arrays(spec: CoreSpec[Any], arrays: State, others: Set[str] = frozenset()) -> State:
+    """The state of a core forest of this spec, from the arrays of a file.
 
-
-def state_of_core(
-    core: type[Any],
-    n_features: int,
-    options: Mapping[str, Any],
-    arrays: Arrays,
-    others: Set[str] = frozenset(),
-) -> Arrays:
-    """The state of a core forest of these options of which a file holds the rest, and others."""
-    # What follows from the options is taken from a forest that has no more than them.
-    blank = core(1, n_features, **options).get_state()
+    The file must hold the arrays that `arrays_of_core` gives and the arrays named in `others`, and
+    no more; `others` do not belong to the core forest.
+    """
+    # The options' arrays are those of an empty forest with the same options.
+    blank = spec.kind.make(1, spec.n_features, **spec.options).get_state()
     state = {name: array for name, array in blank.items() if name.startswith(_OPTIONS)}
     expected = (blank.keys() - state.keys()) | others
     if arrays.keys() != expected:
-        _refuse(f"it lacks, or has beyond others, {min(arrays.keys() ^ expected)[:100]!r}")
+        name = min(arrays.keys() ^ expected)
+        problem = "array {!r} is missing" if name in expected else "unexpected array {!r}"
+        _refuse(problem.format(name[:100]))
     for name, array in arrays.items():
-        width = (n_features,) if name == "rows" else ()
+        width = (spec.n_features,) if name == "rows" else ()
         if array.shape != (*array.shape[:1], *width):
             _refuse(f"its {name!r} has shape {array.shape}")
         if name not in others:
@@ -330,7 +339,15 @@ def state_of_core(
     return state
 
 
-def _restored_ids(arrays: Arrays, core: Any) -> Ids:
+def state_of_core(
+    core: type[Any], n_features: int, options: Mapping[str, Any], arrays: State
+) -> State:
+    """Superseded by `state_from_arrays`."""
+    kind: CoreKind[Any] = CoreKind(core.__name__, core, core.from_state)
+    return state_from_arrays(CoreSpec(kind, 1, n_features, options), arrays)
+
+
+def _restored_ids(arrays: State, core: CoreForest) -> Ids:
     text, ends, serials = (arrays[f"ids.{part}"] for part in ("text", "ends", "serials"))
     if text.dtype != np.uint8 or ends.dtype != np.uint64 or serials.dtype != np.int64:
         _refuse("its ids are of other types")

@@ -6,15 +6,15 @@ nothing. Knows the arrays of a core forest's state that have one entry per featu
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from onlineforest._models.base import BaseMondrianForest
+from onlineforest._models.core import LOCAL, CoreSpec, State
 
-Arrays = dict[str, NDArray[Any]]
-Forest = TypeVar("Forest", bound=BaseMondrianForest)
+Forest = TypeVar("Forest", bound=BaseMondrianForest[Any])
 
 
 def widened(forest: Forest, n_features: int) -> Forest:
@@ -30,15 +30,18 @@ def widened(forest: Forest, n_features: int) -> Forest:
         raise ValueError("A forest whose features have names cannot get others without.")
     if n_features < forest.n_features_in_:
         raise ValueError(f"{n_features} features are less than {forest.n_features_in_}.")
-    state = forest.__getstate__()
-    state["_forest"] = _widened_state(state["_forest"], forest.n_features_in_, n_features)
-    state["n_features_in_"] = n_features
-    wider = type(forest).__new__(type(forest))
-    wider.__setstate__(state)
-    return wider
+    n_before = forest.n_features_in_
+
+    def wider_core(spec: CoreSpec[Any], state: State) -> Any:
+        wider = replace(spec, n_features=n_features)
+        return LOCAL.restore(wider, _widened_state(state, n_before, n_features))
+
+    copy = forest._copy_with_core(wider_core)
+    copy.n_features_in_ = n_features
+    return copy
 
 
-def _widened_state(state: Arrays, n_before: int, n_after: int) -> Arrays:
+def _widened_state(state: State, n_before: int, n_after: int) -> State:
     """The state of a core forest with columns of nothing after those it has."""
     n_new = n_after - n_before
     rows = np.pad(state["rows"].reshape(-1, n_before), ((0, 0), (0, n_new)))
@@ -50,7 +53,7 @@ def _widened_state(state: Arrays, n_before: int, n_after: int) -> Arrays:
     return state | _with_missing(state, n_before, n_after)
 
 
-def _with_missing(state: Arrays, n_before: int, n_after: int) -> Arrays:
+def _with_missing(state: State, n_before: int, n_after: int) -> State:
     """What is missing, and all cells of new features: a bit for each sample, 64 to a word."""
     n_samples = len(state["values"])
     if n_samples == 0:
@@ -65,7 +68,7 @@ def _with_missing(state: Arrays, n_before: int, n_after: int) -> Arrays:
     }
 
 
-def _lengthened(state: Arrays, name: str, n_new: int, mode: Any) -> Arrays:
+def _lengthened(state: State, name: str, n_new: int, mode: Any) -> State:
     """A field of all measures with `n_new` more entries in each that has any.
 
     None has a measure whose trend is the mean.

@@ -1,0 +1,307 @@
+"""The typed interface between estimators and core forests, and where core forests come from.
+
+Must not know scikit-learn, nor any process but this one: a sharded forest implements these
+protocols in a room above.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, runtime_checkable
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from onlineforest._core import GaussianForest, LabelForest
+
+State = dict[str, NDArray[Any]]
+"""A core forest as named flat arrays."""
+Rows = NDArray[np.float32]
+Floats = NDArray[np.float64]
+Serials = NDArray[np.int64]
+
+
+@runtime_checkable
+class CoreForest(Protocol):
+    """What estimators use of every core forest, whatever its target.
+
+    Parameters are positional: implementations may name them differently. `n_threads` may be
+    ignored by an implementation whose trees live in other processes.
+    """
+
+    @property
+    def n_trees(self) -> int:
+        """Number of trees."""
+        ...
+
+    @property
+    def n_features(self) -> int:
+        """Number of features."""
+        ...
+
+    @property
+    def n_points(self) -> int:
+        """Number of stored samples."""
+        ...
+
+    @property
+    def n_seen(self) -> int:
+        """Number of samples learned so far, forgotten ones included: the next serial."""
+        ...
+
+    @property
+    def serials(self) -> Serials:
+        """The arrival number of each stored sample, in slot order."""
+        ...
+
+    @property
+    def nbytes(self) -> int:
+        """Memory of the forest in bytes."""
+        ...
+
+    @property
+    def feature_weights(self) -> Floats:
+        """The weight of each feature."""
+        ...
+
+    @property
+    def discount_rate(self) -> float:
+        """The discount per unit of time."""
+        ...
+
+    def refresh(self, n_threads: int = 1, /) -> None:
+        """Recompute the measure from the stored samples."""
+        ...
+
+    def forget(self, serials: Serials, n_threads: int = 1, /) -> None:
+        """Forget the samples with these serials."""
+        ...
+
+    def forget_rows(self, rows: Rows, values: NDArray[Any], n_threads: int = 1, /) -> Serials:
+        """Forget samples by row and target; return the positions of those that are not stored.
+
+        If any is not stored, nothing is forgotten.
+        """
+        ...
+
+    def keep_latest(self, n: int, n_threads: int = 1, /) -> None:
+        """Forget all but the latest `n` samples."""
+        ...
+
+    def are_stored(self, serials: Serials, /) -> NDArray[np.uint8]:
+        """For each serial 1 if its sample is stored, else 0."""
+        ...
+
+    def relevance(self, n_threads: int = 1, /) -> Floats:
+        """Estimate how much each feature tells about the target."""
+        ...
+
+    def apply(self, rows: Rows, n_threads: int = 1, /) -> NDArray[np.int32]:
+        """The leaf of each row in each tree, shape (n_rows, n_trees)."""
+        ...
+
+    def novelty(self, rows: Rows, n_threads: int = 1, /) -> Floats:
+        """The novelty of each row, shape (n_rows,)."""
+        ...
+
+    def predict(self, rows: Rows, n_threads: int = 1, /) -> Floats:
+        """Predictions, one row each; their columns depend on the target."""
+        ...
+
+    def tree(self, index: int, /) -> dict[str, NDArray[Any]]:
+        """One tree as writable arrays."""
+        ...
+
+    def check_invariants(self) -> None:
+        """Raise if the forest is inconsistent."""
+        ...
+
+    def get_state(self) -> State:
+        """The state of the forest."""
+        ...
+
+
+@runtime_checkable
+class LabelCore(CoreForest, Protocol):
+    """A core forest that predicts classes, as class codes 0, 1, ...
+
+    `predict` gives probabilities, shape (n_rows, n_classes), in the order of class codes.
+    """
+
+    @property
+    def n_classes(self) -> int:
+        """Number of class codes."""
+        ...
+
+    @property
+    def leaf_discount(self) -> float:
+        """The smallest discount of a leaf."""
+        ...
+
+    def learn(
+        self,
+        rows: Rows,
+        labels: NDArray[np.int32],
+        n_classes: int,
+        n_threads: int = 1,
+        one_by_one: bool = False,
+        /,
+    ) -> None:
+        """Learn a batch of rows with class codes."""
+        ...
+
+    def learn_one(self, row: ArrayLike, label: int, n_classes: int, /) -> None:
+        """Learn one row; TypeError if it is not an array of floats."""
+        ...
+
+    def predict_one(self, row: ArrayLike, out: Floats, /) -> bool:
+        """Write the probabilities of one row into `out`; False if its length is not n_classes."""
+        ...
+
+
+@runtime_checkable
+class NumberCore(CoreForest, Protocol):
+    """A core forest that predicts numbers.
+
+    `predict` gives mean and standard deviation, shape (n_rows, 2).
+    """
+
+    @property
+    def noise(self) -> float:
+        """The share of the variance around the trend that is noise."""
+        ...
+
+    @property
+    def scale(self) -> float:
+        """The number that one unit of a tree's means stands for."""
+        ...
+
+    def trend(self, rows: Rows, /) -> Floats:
+        """The trend at each row, shape (n_rows,)."""
+        ...
+
+    def learn(
+        self,
+        rows: Rows,
+        values: Floats,
+        n_threads: int = 1,
+        one_by_one: bool = False,
+        /,
+    ) -> None:
+        """Learn a batch of rows with numbers."""
+        ...
+
+    def learn_one(self, row: ArrayLike, value: float, /) -> None:
+        """Learn one row; TypeError if it is not an array of floats."""
+        ...
+
+    def predict_one(self, row: ArrayLike, /) -> tuple[float, float]:
+        """Mean and standard deviation of one row."""
+        ...
+
+    def quantiles(self, rows: Rows, levels: Floats, n_threads: int = 1, /) -> Floats:
+        """Quantiles of the predicted distributions, shape (n_rows, n_levels)."""
+        ...
+
+    def log_density(self, rows: Rows, values: Floats, n_threads: int = 1, /) -> Floats:
+        """Logarithm of the predicted density of each value at its row, shape (n_rows,)."""
+        ...
+
+
+if TYPE_CHECKING:  # before Python 3.13, only type checkers know defaults of type variables
+    from typing_extensions import TypeVar as TypeVarWithDefault
+
+    Core = TypeVarWithDefault("Core", bound=CoreForest, default=Any)
+else:
+    Core = TypeVar("Core", bound=CoreForest)
+
+
+@dataclass(frozen=True)
+class CoreKind(Generic[Core]):
+    """A kind of core forest: over labels or over numbers.
+
+    Attributes
+    ----------
+    name : str
+        Identifies the kind, in messages to other processes too.
+    make : callable
+        ``make(n_trees, n_features, **options)`` makes an empty forest in this process.
+    from_state : callable
+        ``from_state(state, n_threads=1, max_bytes=..., *, n_trees=0, first_tree=0)`` makes the
+        forest of a state in this process, and checks it.
+    """
+
+    name: str
+    make: Callable[..., Core]
+    from_state: Callable[..., Core]
+
+
+LABELS: CoreKind[LabelCore] = CoreKind("LabelForest", LabelForest, LabelForest.from_state)
+NUMBERS: CoreKind[NumberCore] = CoreKind(
+    "GaussianForest", GaussianForest, GaussianForest.from_state
+)
+
+
+@dataclass(frozen=True)
+class CoreSpec(Generic[Core]):
+    """Which core forest an estimator needs.
+
+    Attributes
+    ----------
+    kind : CoreKind
+        Whether it predicts labels or numbers.
+    n_trees, n_features : int
+        Size of the forest.
+    options : mapping
+        All other keyword arguments of the core forest, `seed` among them.
+    """
+
+    kind: CoreKind[Core]
+    n_trees: int
+    n_features: int
+    options: Mapping[str, Any]
+
+    @property
+    def seed(self) -> int:
+        """The seed of the trees."""
+        return int(self.options["seed"])
+
+
+class CoreSource(Protocol):
+    """Makes the core forests of an estimator: in this process, or somewhere else."""
+
+    def new(self, spec: CoreSpec[Core]) -> Core:
+        """An empty core forest."""
+        ...
+
+    def restore(self, spec: CoreSpec[Core], state: State) -> Core:
+        """The core forest of this state, which was built with `spec`."""
+        ...
+
+
+class LocalCores:
+    """The source of core forests in this process.
+
+    Parameters
+    ----------
+    n_threads : int, default=1
+        Number of threads that `restore` uses.
+    max_bytes : int or None, default=None
+        `restore` raises `TooLargeError` for a forest that would take more memory.
+    """
+
+    def __init__(self, n_threads: int = 1, max_bytes: int | None = None) -> None:
+        self._n_threads = n_threads
+        self._limit = {} if max_bytes is None else {"max_bytes": max_bytes}
+
+    def new(self, spec: CoreSpec[Core]) -> Core:
+        """An empty core forest."""
+        return spec.kind.make(spec.n_trees, spec.n_features, **spec.options)
+
+    def restore(self, spec: CoreSpec[Core], state: State) -> Core:
+        """The core forest of this state."""
+        return spec.kind.from_state(state, self._n_threads, **self._limit)
+
+
+LOCAL = LocalCores()
