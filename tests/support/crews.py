@@ -6,12 +6,12 @@ import pickle
 
 import numpy as np
 
-from onlineforest import _core
 from onlineforest._distributed.errors import MemberLostError
 from onlineforest._distributed.keeper import Settings, ShardKeeper
 from onlineforest._distributed.shard import Shard, ShardPlan, Start, hello_from_here
 from onlineforest._distributed.sharded import SHARDED_FORESTS
 from onlineforest._distributed.splitting import split_trees
+from onlineforest._models.core import LABELS, NUMBERS, CoreSpec
 
 
 class Lost:
@@ -108,9 +108,10 @@ GAUSSIAN_OPTIONS = {
 
 
 def plans_of(core, n_trees, n_features, options, n_shards, run="a run"):
-    whole = getattr(_core, core), n_trees, n_features, options
+    kind = {"LabelForest": LABELS, "GaussianForest": NUMBERS}[core]
+    spec = CoreSpec(kind, n_trees, n_features, options)
     held = split_trees(n_trees, n_shards)
-    return [ShardPlan(*whole, i, n_shards, held[i], 1, run) for i in range(n_shards)]
+    return [ShardPlan(spec, i, n_shards, held[i], 1, run) for i in range(n_shards)]
 
 
 def sharded(crew, plans, snapshots=None, starts=None, n_seen=0, **settings):
@@ -124,4 +125,4 @@ def sharded(crew, plans, snapshots=None, starts=None, n_seen=0, **settings):
         Settings(snapshots=snapshots, **settings),
         n_seen,
     )
-    return SHARDED_FORESTS[plans[0].core_class](keeper)
+    return SHARDED_FORESTS[plans[0].spec.kind.name](keeper)

@@ -10,7 +10,7 @@ import functools
 import hashlib
 import platform
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from importlib.metadata import version
 from typing import Any
@@ -29,16 +29,14 @@ from onlineforest._distributed.messages import (
 from onlineforest._distributed.snapshots import ShardPlace, read_shard, write_shard
 from onlineforest._distributed.splitting import Mixtures, State
 from onlineforest._files.container import ModelFileError
+from onlineforest._models.core import CoreSpec
 
 
 @dataclass(frozen=True)
 class ShardPlan:
     """How a shard is built: the core forest it belongs to, and its place in it."""
 
-    core_class: type[AnyForest]
-    n_trees: int  # of the whole forest
-    n_features: int
-    options: Mapping[str, Any]  # of the core forest, the seed included
+    spec: CoreSpec[Any]  # of the whole forest
     number: int
     n_shards: int
     held: tuple[int, int]  # its trees, [begin, end)
@@ -184,17 +182,17 @@ class Shard:
             )
 
     def _started(self, start: Start) -> AnyForest:
-        plan, held = self._plan, self._plan.held
+        spec, held = self._plan.spec, self._plan.held
         state = start.state
         if start.snapshot is not None:
-            state = read_shard(
-                start.snapshot, self._place(), plan.core_class, plan.n_features, plan.options
-            )
+            state = read_shard(start.snapshot, self._place(), spec)
+        forest: AnyForest
         if state is None:
-            return plan.core_class(plan.n_trees, plan.n_features, held=held, **plan.options)
+            forest = spec.kind.make(spec.n_trees, spec.n_features, held=held, **spec.options)
+            return forest
         try:
-            forest = plan.core_class.from_state(
-                state, plan.n_threads, n_trees=plan.n_trees, first_tree=held[0]
+            forest = spec.kind.from_state(
+                state, self._plan.n_threads, n_trees=spec.n_trees, first_tree=held[0]
             )
         except ValueError as error:
             raise ModelFileError(f"{start.snapshot} is not a valid shard: {error}") from error
@@ -220,6 +218,6 @@ class Shard:
             number=plan.number,
             n_shards=plan.n_shards,
             held=plan.held,
-            n_trees=plan.n_trees,
+            n_trees=plan.spec.n_trees,
             position=self._position,
         )

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from onlineforest._core import GaussianForest, LabelForest, add_terms
+from onlineforest._core import add_terms
 from onlineforest._distributed import messages
 from onlineforest._distributed.keeper import ShardKeeper
 from onlineforest._distributed.messages import Quantity
@@ -24,6 +24,7 @@ from onlineforest._distributed.splitting import (
     join_states,
     state_of_shard,
 )
+from onlineforest._models.core import LABELS, NUMBERS
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.float32]
@@ -47,17 +48,17 @@ class ShardedForest:
     @property
     def n_trees(self) -> int:
         """Number of trees of the whole forest."""
-        return self.keeper.plans[0].n_trees
+        return self.keeper.plans[0].spec.n_trees
 
     @property
     def n_features(self) -> int:
         """Number of features."""
-        return self.keeper.plans[0].n_features
+        return self.keeper.plans[0].spec.n_features
 
     @property
     def seed(self) -> int:
         """The seed of the trees."""
-        return int(self.keeper.plans[0].options["seed"])
+        return self.keeper.plans[0].spec.seed
 
     @property
     def n_shards(self) -> int:
@@ -300,17 +301,17 @@ def _one_row(row: Any, n_features: int) -> Rows:
     return array[np.newaxis]
 
 
-SHARDED_FORESTS: dict[type[Any], type[ShardedForest]] = {
-    LabelForest: ShardedLabelForest,
-    GaussianForest: ShardedGaussianForest,
+SHARDED_FORESTS: dict[str, type[ShardedForest]] = {
+    LABELS.name: ShardedLabelForest,
+    NUMBERS.name: ShardedGaussianForest,
 }
-"""The sharded forest for each class of core forests."""
+"""The class of sharded forests for each kind of core forest, by name."""
 
 
 def split_state(state: State, plans: list[ShardPlan]) -> list[State]:
     """The states of shards of a forest of this state."""
     if not are_trees_up_to_date(state):  # an interrupted call left work that must be finished
-        whole = plans[0].core_class.from_state(state)
+        whole = plans[0].spec.kind.from_state(state)
         whole.forget(np.empty(0, dtype=np.int64))
         state = whole.get_state()
     return [state_of_shard(state, *plan.held) for plan in plans]

@@ -24,11 +24,12 @@ from onlineforest._files import container as _container
 from onlineforest._files.atomic import replacing
 from onlineforest._files.container import Contents, ModelFileError
 from onlineforest._files.encoding import from_json, to_json
+from onlineforest._models.core import CoreSpec
 from onlineforest._models.saving import (
     arrays_of_core,
     contents_beside_core,
     model_of,
-    state_of_core,
+    state_from_arrays,
     with_counts,
 )
 
@@ -67,20 +68,14 @@ def write_shard(path: str, state: State, place: ShardPlace) -> None:
         _container.write(file, arrays_of_core(state, int(state["options.n_features"][0])), metadata)
 
 
-def read_shard(
-    path: str,
-    place: ShardPlace,
-    core_class: type[Any],
-    n_features: int,
-    options: Mapping[str, Any],
-) -> State:
-    """The state of a shard, of a core forest with these options."""
+def read_shard(path: str, place: ShardPlace, spec: CoreSpec[Any]) -> State:
+    """The state of a shard of the forest that `spec` describes."""
     contents = _container.read(path)
     found = from_json(contents.metadata, _SHARD, dict)
     if found != place.as_dict():
         raise ModelFileError(f"{path} holds another shard than {place.as_dict()}.")
     try:
-        return state_of_core(core_class, n_features, options, contents.arrays)
+        return state_from_arrays(spec, contents.arrays)
     except ModelFileError as error:
         raise ModelFileError(f"{path} is not a valid shard: {error}") from error
 

@@ -236,11 +236,19 @@ class CoreKind(Generic[Core]):
     make: Callable[..., Core]
     from_state: Callable[..., Core]
 
+    def __reduce__(self) -> tuple[Callable[[str], CoreKind[Any]], tuple[str]]:
+        # By name: functions of the compiled core cannot be pickled.
+        return _kind_named, (self.name,)
+
 
 LABELS: CoreKind[LabelCore] = CoreKind("LabelForest", LabelForest, LabelForest.from_state)
 NUMBERS: CoreKind[NumberCore] = CoreKind(
     "GaussianForest", GaussianForest, GaussianForest.from_state
 )
+
+
+def _kind_named(name: str) -> CoreKind[Any]:
+    return {LABELS.name: LABELS, NUMBERS.name: NUMBERS}[name]
 
 
 @dataclass(frozen=True)
