@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from onlineforest._core import LabelForest
+from onlineforest._core import LabelForest, Quantity
 from onlineforest._distributed import messages
 from onlineforest._distributed.errors import GapError
-from onlineforest._distributed.messages import LearnLabels, LearnNumbers, Quantity
+from onlineforest._distributed.messages import LearnLabels, LearnNumbers
 from onlineforest._distributed.shard import Shard, Start, fingerprint
 from onlineforest._files import container as _container
 from support.bits import assert_same

@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from onlineforest._core import calibration_of
+from onlineforest._core import calibration_from
 from onlineforest._distributed.crew import Crew, Pending, Sent
 from onlineforest._distributed.errors import (
     MemberLostError,
@@ -255,7 +255,7 @@ class ShardKeeper:
         """The answer of one shard. Arrays are writable."""
         answer = self._ask([self._members[number]], question)[0]
         if isinstance(answer, np.ndarray) and not answer.flags.writeable:  # in shared memory
-            return answer.copy()  # type: ignore[return-value]
+            return answer.copy()
         return answer
 
     def ask_all(self, question: Question[Any, Answer]) -> list[Answer]:
@@ -492,4 +492,4 @@ def _calibration_from(outcomes: list[Outcome]) -> SetCalibration:
         raise ShardLostError(
             f"Only {len(left_out)} of {len(outcomes)} shards sent left-out predictions."
         )
-    return SetCalibration(*calibration_of(join_left_out(left_out)))
+    return SetCalibration(*calibration_from(join_left_out(left_out)))

@@ -9,14 +9,13 @@ from __future__ import annotations
 import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
-from enum import Enum, auto
+from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from onlineforest._core import GaussianForest, LabelForest
+from onlineforest._core import GaussianForest, LabelForest, Quantity
 
 Arrays = dict[str, NDArray[Any]]
 Floats = NDArray[np.float64]
@@ -24,26 +23,20 @@ Rows = NDArray[np.float32]
 AnyForest = LabelForest | GaussianForest
 
 
-class Quantity(Enum):
-    """What a forest can answer by a sum over its trees."""
-
-    PREDICTION = auto()
-    NOVELTY = auto()
-
-
 Forest = TypeVar("Forest", LabelForest, GaussianForest, AnyForest)
 Answer = TypeVar("Answer")
 
-message = dataclass(frozen=True, eq=False)  # arrays have no truth value: messages do not compare
-
 
 class Message:
-    """Data that travel from the driver to shards. A subclass is a dataclass."""
+    """Data that travel from the driver to shards.
+
+    A subclass is a frozen dataclass without comparison, since its arrays do not compare.
+    """
 
     @property
     def nbytes(self) -> int:
         """Bytes of the arrays in the message."""
-        return sum(_nbytes_of(getattr(self, field.name)) for field in fields(self))  # type: ignore[arg-type]
+        return sum(_nbytes_of(value) for value in vars(self).values())
 
 
 def _nbytes_of(value: Any) -> int:
@@ -78,7 +71,7 @@ class Question(Message, ABC, Generic[Forest, Answer]):
 # Operations.
 
 
-@message
+@dataclass(frozen=True, eq=False)
 class LearnLabels(Operation[LabelForest, None]):
     """Learn rows with class codes."""
 
@@ -96,7 +89,7 @@ class LearnLabels(Operation[LabelForest, None]):
         forest.learn(self.rows, self.labels, self.n_classes, n_threads, self.one_by_one)
 
 
-@message
+@dataclass(frozen=True, eq=False)
 class LearnNumbers(Operation[GaussianForest, None]):
     """Learn rows with numbers."""
 
@@ -113,7 +106,7 @@ class LearnNumbers(Operation[GaussianForest, None]):
         forest.learn(self.rows, self.values, n_threads, self.one_by_one)
 
 
-@message
+@dataclass(frozen=True, eq=False)
 class Forget(Operation[AnyForest, None]):
     """Forget samples by serial."""
 
@@ -123,7 +116,7 @@ class Forget(Operation[AnyForest, None]):
         forest.forget(self.serials, n_threads)
 
 
-@message
+@dataclass(frozen=True, eq=False)
 class ForgetRows(Operation[AnyForest, NDArray[np.int64]]):
     """Forget samples by row and target; the answer is the positions of those not stored."""
 
@@ -134,7 +127,7 @@ class ForgetRows(Operation[AnyForest, NDArray[np.int64]]):
         return forest.forget_rows(self.rows, self.values, n_threads)
 
 
-@message
+@dataclass(frozen=True, eq=False)
 class KeepLatest(Operation[AnyForest, None]):
     """Forget all but the latest samples."""
 
@@ -144,7 +137,7 @@ class KeepLatest(Operation[AnyForest, None]):
         forest.keep_latest(self.n, n_threads)
 
 
-@message
+@dataclass(frozen=True, eq=False)
 class Refresh(Operation[AnyForest, None]):
     """Recompute the measure from the stored samples."""
 
@@ -152,7 +145,7 @@ class Refresh(Operation[AnyForest, None]):
         forest.refresh(n_threads)
 
 
-@message
+@dataclass(frozen=True, eq=False)
 class SetCalibration(Operation[GaussianForest, None]):
     """Use a calibration that the driver computed from the left-out predictions of all shards."""
 
@@ -169,7 +162,7 @@ class SetCalibration(Operation[GaussianForest, None]):
 # Questions to one shard about trees that all shards have to add up or join.
 
 
-@message
+@dataclass(frozen=True, eq=False)
 class Terms(Question[AnyForest, tuple[Floats, int]]):
     """The terms of a sum over trees, and the number of trees that are grown."""
 
@@ -177,12 +170,10 @@ class Terms(Question[AnyForest, tuple[Floats, int]]):
     rows: Rows
 
     def answer(self, forest: AnyForest, n_threads: int, /) -> tuple[Floats, int]:
-        if self.quantity is Quantity.PREDICTION:
-            return forest.predict_terms(self.rows, n_threads)
-        return forest.novelty_terms(self.rows, n_threads)
+        return forest.terms(self.quantity, self.rows, n_threads)
 
 
-@message
+@dataclass(frozen=True, eq=False)
 class Finish(Question[AnyForest, Floats]):
     """A quantity, given its sums over all trees of all shards."""
 
@@ -192,22 +183,20 @@ class Finish(Question[AnyForest, Floats]):
     n_grown: int
 
     def answer(self, forest: AnyForest, _n_threads: int, /) -> Floats:
-        if self.quantity is Quantity.PREDICTION:
-            return forest.predict_from(self.rows, self.sums, self.n_grown)
-        return forest.novelty_from(self.rows, self.sums, self.n_grown)
+        return forest.finish(self.quantity, self.rows, self.sums, self.n_grown)
 
 
-@message
+@dataclass(frozen=True, eq=False)
 class Mixtures(Question[GaussianForest, Arrays]):
     """The components that the trees of a shard add to the mixture of each row."""
 
     rows: Rows
 
     def answer(self, forest: GaussianForest, n_threads: int, /) -> Arrays:
-        return forest.laws(self.rows, n_threads)
+        return forest.mixtures(self.rows, n_threads)
 
 
-@message
+@dataclass(frozen=True, eq=False)
 class Leaves(Question[AnyForest, NDArray[np.int32]]):
     """The leaf of each row in each tree of a shard."""
 
@@ -217,7 +206,7 @@ class Leaves(Question[AnyForest, NDArray[np.int32]]):
         return forest.apply(self.rows, n_threads)
 
 
-@message
+@dataclass(frozen=True, eq=False)
 class TreeArrays(Question[AnyForest, Arrays]):
     """One tree of a shard."""
 
@@ -227,7 +216,7 @@ class TreeArrays(Question[AnyForest, Arrays]):
         return forest.tree(self.index)
 
 
-@message
+@dataclass(frozen=True, eq=False)
 class WholeState(Question[AnyForest, Arrays]):
     """The state of a shard."""
 
@@ -235,7 +224,7 @@ class WholeState(Question[AnyForest, Arrays]):
         return forest.get_state()
 
 
-@message
+@dataclass(frozen=True, eq=False)
 class MemoryBytes(Question[AnyForest, int]):
     """The memory that a shard takes, in bytes."""
 
@@ -243,7 +232,7 @@ class MemoryBytes(Question[AnyForest, int]):
         return forest.nbytes
 
 
-@message
+@dataclass(frozen=True, eq=False)
 class CheckInvariants(Question[AnyForest, None]):
     """Raise if the shard is inconsistent."""
 
@@ -254,7 +243,7 @@ class CheckInvariants(Question[AnyForest, None]):
 # Questions to a shard that is the whole forest, or with the mixtures of all shards.
 
 
-@message
+@dataclass(frozen=True, eq=False)
 class Predict(Question[AnyForest, Floats]):
     """Predictions of a forest that has one shard."""
 
@@ -264,7 +253,7 @@ class Predict(Question[AnyForest, Floats]):
         return forest.predict(self.rows, n_threads)
 
 
-@message
+@dataclass(frozen=True, eq=False)
 class Novelty(Question[AnyForest, Floats]):
     """The novelty of each row in a forest that has one shard."""
 
@@ -274,7 +263,7 @@ class Novelty(Question[AnyForest, Floats]):
         return forest.novelty(self.rows, n_threads)
 
 
-@message
+@dataclass(frozen=True, eq=False)
 class Quantiles(Question[GaussianForest, Floats]):
     """Quantiles at each row, of these mixtures or of a forest that has one shard."""
 
@@ -283,12 +272,10 @@ class Quantiles(Question[GaussianForest, Floats]):
     mixtures: Arrays | None = None
 
     def answer(self, forest: GaussianForest, n_threads: int, /) -> Floats:
-        if self.mixtures is None:
-            return forest.quantiles(self.rows, self.levels, n_threads)
-        return forest.quantiles_from(self.rows, self.levels, self.mixtures, n_threads)
+        return forest.quantiles(self.rows, self.levels, n_threads, mixtures=self.mixtures)
 
 
-@message
+@dataclass(frozen=True, eq=False)
 class LogDensity(Question[GaussianForest, Floats]):
     """The log density of each value, of these mixtures or of a forest that has one shard."""
 
@@ -297,15 +284,13 @@ class LogDensity(Question[GaussianForest, Floats]):
     mixtures: Arrays | None = None
 
     def answer(self, forest: GaussianForest, n_threads: int, /) -> Floats:
-        if self.mixtures is None:
-            return forest.log_density(self.rows, self.values, n_threads)
-        return forest.log_density_from(self.rows, self.values, self.mixtures, n_threads)
+        return forest.log_density(self.rows, self.values, n_threads, mixtures=self.mixtures)
 
 
 # Questions that every shard answers alike.
 
 
-@message
+@dataclass(frozen=True, eq=False)
 class Serials(Question[AnyForest, NDArray[np.int64]]):
     """The serial of each stored sample."""
 
@@ -313,7 +298,7 @@ class Serials(Question[AnyForest, NDArray[np.int64]]):
         return forest.serials
 
 
-@message
+@dataclass(frozen=True, eq=False)
 class AreStored(Question[AnyForest, NDArray[np.uint8]]):
     """Which of these serials belong to stored samples."""
 
@@ -323,7 +308,7 @@ class AreStored(Question[AnyForest, NDArray[np.uint8]]):
         return forest.are_stored(self.serials)
 
 
-@message
+@dataclass(frozen=True, eq=False)
 class Relevance(Question[AnyForest, Floats]):
     """The relevance of each feature."""
 
@@ -331,7 +316,7 @@ class Relevance(Question[AnyForest, Floats]):
         return forest.relevance(n_threads)
 
 
-@message
+@dataclass(frozen=True, eq=False)
 class FeatureWeights(Question[AnyForest, Floats]):
     """The weight of each feature."""
 
@@ -339,7 +324,7 @@ class FeatureWeights(Question[AnyForest, Floats]):
         return forest.feature_weights
 
 
-@message
+@dataclass(frozen=True, eq=False)
 class DiscountRate(Question[AnyForest, float]):
     """The discount per unit of time."""
 
@@ -347,7 +332,7 @@ class DiscountRate(Question[AnyForest, float]):
         return forest.discount_rate
 
 
-@message
+@dataclass(frozen=True, eq=False)
 class LeafDiscount(Question[LabelForest, float]):
     """The smallest discount of a leaf."""
 
@@ -355,7 +340,7 @@ class LeafDiscount(Question[LabelForest, float]):
         return forest.leaf_discount
 
 
-@message
+@dataclass(frozen=True, eq=False)
 class Noise(Question[GaussianForest, float]):
     """The share of the variance around the trend that is noise."""
 
@@ -363,7 +348,7 @@ class Noise(Question[GaussianForest, float]):
         return forest.noise
 
 
-@message
+@dataclass(frozen=True, eq=False)
 class Scale(Question[GaussianForest, float]):
     """The number that one unit of a tree's means stands for."""
 
@@ -371,7 +356,7 @@ class Scale(Question[GaussianForest, float]):
         return forest.scale
 
 
-@message
+@dataclass(frozen=True, eq=False)
 class Trend(Question[GaussianForest, Floats]):
     """The trend at each row."""
 
@@ -391,7 +376,7 @@ class Status:
     measure: str  # a digest
 
 
-@message
+@dataclass(frozen=True, eq=False)
 class CurrentStatus(Question[AnyForest, Status]):
     """The status of a shard."""
 

@@ -11,10 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from onlineforest._core import add_terms
+from onlineforest._core import Quantity, add_terms
 from onlineforest._distributed import messages
 from onlineforest._distributed.keeper import ShardKeeper
-from onlineforest._distributed.messages import Quantity
 from onlineforest._distributed.shard import ShardPlan
 from onlineforest._distributed.splitting import (
     Mixtures,
@@ -151,10 +150,15 @@ class ShardedForest:
         """The state of the whole forest."""
         return join_states(self.keeper.ask_all(messages.WholeState()))
 
-    def _predict(self, rows: Rows, width: int) -> Floats:
+    def predict(self, rows: Rows, _n_threads: int = 1, /) -> Floats:
+        """Predictions, one row each."""
         if self.n_shards == 1:
             return self.keeper.ask_first(messages.Predict(rows))
-        return self._summed(Quantity.PREDICTION, rows, width)
+        return self._summed(Quantity.PREDICTION, rows, self._prediction_width())
+
+    def _prediction_width(self) -> int:
+        """How many numbers a tree adds to the prediction of a row."""
+        raise NotImplementedError
 
     def _summed(self, quantity: Quantity, rows: Rows, width: int) -> Floats:
         """A quantity of each row that is a sum over trees of `width` numbers."""
@@ -200,10 +204,6 @@ class ShardedLabelForest(ShardedForest):
         """Learn one row."""
         self.learn(_one_row(row, self.n_features), np.array([label], dtype=np.int32), n_classes)
 
-    def predict(self, rows: Rows, _n_threads: int = 1, /) -> Floats:
-        """Probabilities."""
-        return self._predict(rows, self.n_classes + 1)
-
     def predict_one(self, row: Any, out: Floats, /) -> bool:
         """Write the probabilities of one row into `out`; False if its length is not n_classes."""
         probabilities = self.predict(_one_row(row, self.n_features))[0]
@@ -211,6 +211,9 @@ class ShardedLabelForest(ShardedForest):
             return False
         out[:] = probabilities
         return True
+
+    def _prediction_width(self) -> int:
+        return self.n_classes + 1
 
 
 class ShardedGaussianForest(ShardedForest):
@@ -240,10 +243,6 @@ class ShardedGaussianForest(ShardedForest):
         """Learn one row."""
         self.learn(_one_row(row, self.n_features), np.array([value], dtype=np.float64))
 
-    def predict(self, rows: Rows, _n_threads: int = 1, /) -> Floats:
-        """Mean and standard deviation."""
-        return self._predict(rows, 2)
-
     def predict_one(self, row: Any, /) -> tuple[float, float]:
         """Mean and standard deviation of one row."""
         mean, deviation = self.predict(_one_row(row, self.n_features))[0]
@@ -271,6 +270,9 @@ class ShardedGaussianForest(ShardedForest):
             answers.append(self.keeper.ask_first(question))
             begin += len(piece)
         return np.concatenate(answers)
+
+    def _prediction_width(self) -> int:
+        return 2
 
     def _mixtures(self, rows: Rows) -> Mixtures:
         return join_mixtures(self.keeper.ask_all(messages.Mixtures(rows)))

@@ -248,7 +248,8 @@ NUMBERS: CoreKind[NumberCore] = CoreKind(
 
 
 def _kind_named(name: str) -> CoreKind[Any]:
-    return {LABELS.name: LABELS, NUMBERS.name: NUMBERS}[name]
+    kinds: dict[str, CoreKind[Any]] = {LABELS.name: LABELS, NUMBERS.name: NUMBERS}
+    return kinds[name]
 
 
 @dataclass(frozen=True)

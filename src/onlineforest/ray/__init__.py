@@ -3,11 +3,10 @@
 from onlineforest._extras import require
 
 try:
-    import ray
+    import ray as _ray  # noqa: F401
 except ImportError:
     require("ray", "ray")  # its error says how to install Ray
     raise
-del ray
 
 from onlineforest._distributed.errors import ShardLostError, SnapshotWarning
 from onlineforest.ray.forest import RayForest, load_snapshot

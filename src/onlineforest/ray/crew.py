@@ -6,7 +6,7 @@ import copy
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from typing import Any
+from typing import Any, cast
 
 import ray
 from onlineforest._distributed.crew import Pending, Reply, Sent
@@ -82,7 +82,7 @@ class RayCrew:
                 wait = min(wait, max(deadline - time.monotonic(), 0.0))
             self._check_ray()
             try:
-                reply: Reply = ray.get(pending, timeout=wait)
+                reply: Reply = ray.get(cast(Any, pending), timeout=wait)
                 return reply
             except exceptions.GetTimeoutError:
                 if deadline is not None and time.monotonic() >= deadline:

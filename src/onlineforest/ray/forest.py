@@ -171,7 +171,7 @@ class RayForest(MetaEstimatorMixin, BaseEstimator):
             try:
                 estimator.fit(X, y, ids=ids)
             except BaseException:
-                self._cores.close_unless(getattr(vars(self).get("_estimator"), "_forest", None))
+                self._cores.close_unless(getattr(self.__dict__.get("_estimator"), "_forest", None))
                 raise
             self._estimator = estimator
             self._n_batches = 1
@@ -587,7 +587,7 @@ class RayForest(MetaEstimatorMixin, BaseEstimator):
         >>> forest = RayForest(MondrianForestRegressor(n_estimators=4), n_shards=1)
         >>> forest.fit([[0.0], [1.0]], [3.0, 7.0]).close()
         """
-        if _CORES in vars(self):
+        if _CORES in self.__dict__:
             self._cores.close()
 
     def __enter__(self) -> Self:
@@ -620,14 +620,14 @@ class RayForest(MetaEstimatorMixin, BaseEstimator):
     # All other methods and attributes are those of the estimator.
 
     def __getattr__(self, name: str) -> Any:
-        estimator = vars(self).get("estimator")
+        estimator = self.__dict__.get("estimator")
         if name.startswith("_") or not isinstance(estimator, BaseMondrianForest):
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         # An unfitted clone raises NotFittedError when the method is called.
-        return getattr(vars(self).get("_estimator") or clone(estimator), name)
+        return getattr(self.__dict__.get("_estimator") or clone(estimator), name)
 
     def __sklearn_is_fitted__(self) -> bool:
-        return "_estimator" in vars(self)
+        return "_estimator" in self.__dict__
 
     def __sklearn_tags__(self) -> Any:
         return self.estimator.__sklearn_tags__()
@@ -649,9 +649,9 @@ class RayForest(MetaEstimatorMixin, BaseEstimator):
 
         So the last reference to a `RayForest` ends its actors, without a garbage collection.
         """
-        cores: RayCores | None = vars(self).get(_CORES)
+        cores: RayCores | None = self.__dict__.get(_CORES)
         if cores is None:
-            cores = vars(self).setdefault(_CORES, RayCores(self._start_parameters()))
+            cores = self.__dict__.setdefault(_CORES, RayCores(self._start_parameters()))
         return cores
 
     def _start_parameters(self) -> StartParameters:
@@ -676,7 +676,7 @@ class RayForest(MetaEstimatorMixin, BaseEstimator):
     def _changing(self) -> Iterator[Any]:
         """The estimator, for a call that changes the forest; then a snapshot if one is due."""
         with guard_of(self):
-            estimator = vars(self).get("_estimator")
+            estimator = self.__dict__.get("_estimator")
             if estimator is None:
                 self._validate_params()
                 estimator = self._new_estimator()
