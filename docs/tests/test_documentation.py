@@ -22,21 +22,32 @@ REGRESSION = (ROOT / "docs/regression.md").read_text()
 # The README, and all pages but those that Sphinx makes.
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), *ROOT.glob("docs/*/0*.md")]
 RAY = pytest.mark.xdist_group("ray")  # what starts Ray: one after the other
-MODULES = [name for _, name, _ in pkgutil.iter_modules(onlineforest.__path__)]
+MODULES = [name for _, name, _ in pkgutil.walk_packages(onlineforest.__path__, "onlineforest.")]
 
 
 @pytest.mark.parametrize(
     "name",
     [
-        pytest.param(name, marks=RAY) if name == "ray" else name
+        pytest.param(name, marks=RAY) if name.startswith("onlineforest.ray") else name
         for name in MODULES
-        if name not in ("_core", "__main__")
+        if name not in ("onlineforest._core", "onlineforest.__main__")
     ],
 )
 def test_docstring_examples(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)  # some of them write files
-    module = importlib.import_module(f"onlineforest.{name}")
+    module = importlib.import_module(name)
     assert doctest.testmod(module).failed == 0
+
+
+@pytest.mark.parametrize("name", sorted(set(onlineforest.__all__) - {"__version__", "plot"}))
+def test_docstring_examples_of_public_names(name, tmp_path, monkeypatch):
+    """`testmod` passes over public classes: they do not name the module they are defined in."""
+    monkeypatch.chdir(tmp_path)
+    runner = doctest.DocTestRunner()
+    tests = doctest.DocTestFinder().find(getattr(onlineforest, name), name, module=False, globs={})
+    for test in tests:
+        runner.run(test)
+    assert runner.summarize().failed == 0 and runner.tries > 0
 
 
 @pytest.mark.parametrize("module", ["onlineforest", "onlineforest.ray"])

@@ -21,7 +21,11 @@ from hypothesis import strategies as st
 from safetensors import safe_open
 from safetensors.numpy import load, load_file, save
 
-from onlineforest._files import container as _container
+from onlineforest._files import digest as _digest
+from onlineforest._files import header as _header
+from onlineforest._files import reading as _reading
+from onlineforest._files import strict_json as _strict_json
+from onlineforest._files import writing as _writing
 from onlineforest._files.container import (
     FORMAT_VERSION,
     MAX_HEADER_BYTES,
@@ -136,7 +140,7 @@ def test_any_stride_is_written(array):
 def test_contiguous_arrays_are_not_copied():
     array = np.arange(10.0)
     array.flags.writeable = False
-    assert np.shares_memory(_container._as_written("a", array), array)
+    assert np.shares_memory(_writing._as_written("a", array), array)
 
 
 def test_arrays_are_aligned_read_only_views_of_one_buffer(tmp_path):
@@ -155,7 +159,7 @@ def test_nothing_at_all_can_be_written():
     data = as_bytes({}, {})
     contents = read(io.BytesIO(data))
     assert contents.arrays == {} and contents.metadata == {}
-    assert len(data) == _container._SMALLEST
+    assert len(data) == _header.SMALLEST
 
 
 def test_the_header_alone(tmp_path):
@@ -192,7 +196,8 @@ def test_the_header_is_read_without_the_data():
 
 
 def test_pieces_make_no_difference(monkeypatch, tmp_path):
-    monkeypatch.setattr(_container, "_PIECE", 7)
+    monkeypatch.setattr(_digest, "PIECE_BYTES", 7)
+    monkeypatch.setattr(_reading, "PIECE_BYTES", 7)
     assert as_bytes() == SMALL
     path = tmp_path / "model"
     path.write_bytes(SMALL)
@@ -378,7 +383,7 @@ def test_text_files_and_other_things_are_no_source():
     with pytest.raises(TypeError, match=r"open for bytes. It gave str instead"):
         read(io.StringIO("text"))
     for source in (None, 3, SMALL):
-        with pytest.raises(TypeError, match="A path or a file was wanted"):
+        with pytest.raises(TypeError, match="The source must be a path or a binary file"):
             read(source)
 
 
@@ -406,7 +411,7 @@ def test_a_file_that_becomes_a_pipe_is_not_waited_for(tmp_path, monkeypatch, rea
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "file").touch()
     before = os.stat(tmp_path / "file")
-    monkeypatch.setattr(_container.os, "stat", lambda path: before)
+    monkeypatch.setattr(_reading.os, "stat", lambda path: before)
     with pytest.raises(ModelFileError, match="pipe is not a regular file"):
         reader(tmp_path / "pipe")
 
@@ -432,7 +437,7 @@ def test_a_file_that_becomes_shorter(tmp_path, monkeypatch, n):
     path.write_bytes(SMALL)
     before = os.stat(path)
     path.write_bytes(SMALL[:n])
-    monkeypatch.setattr(_container.os, "fstat", lambda descriptor: before)
+    monkeypatch.setattr(_reading.os, "fstat", lambda descriptor: before)
     what = "is not a model file" if n < 256 else "became shorter while it was read"
     with pytest.raises(ModelFileError, match=f"^{path} {what}"):
         read(path)
@@ -446,7 +451,7 @@ def test_a_file_that_grows_is_read_as_it_was(tmp_path, monkeypatch):
     path.write_bytes(SMALL)
     before = os.stat(path)
     path.write_bytes(SMALL + b"more")
-    monkeypatch.setattr(_container.os, "fstat", lambda descriptor: before)
+    monkeypatch.setattr(_reading.os, "fstat", lambda descriptor: before)
     assert read(path).metadata == METADATA
     path.write_bytes(SMALL[:100])
     before = os.stat(path)
@@ -614,7 +619,7 @@ def test_padding_and_space_within_the_header_are_allowed():
     assert read(io.BytesIO(file_of(WHOLE + "} \n}     "))).arrays == {}
 
 
-KEYS = "its tensor 'a' has not exactly the keys dtype, shape and data_offsets"
+KEYS = "its tensor 'a' must have exactly the keys dtype, shape and data_offsets"
 SHAPE = "instead of a list of at most 8 counts"
 OFFSETS = "instead of a begin and an end"
 SIZE = "do not fit that"
@@ -629,11 +634,11 @@ SIZE = "do not fit that"
         ('"a":{}', KEYS),
         ('"a":{"dtype":"U8","shape":[4]}', KEYS),
         (entry()[:-1] + ',"more":1}', KEYS),
-        (entry(dtype='"F16"'), "its tensor 'a' has dtype 'F16', which is not known"),
-        (entry(dtype='"f8"'), "has dtype 'f8', which is not known"),
-        (entry(dtype="[]"), "has dtype [], which is not known"),
-        (entry(dtype="{}"), "has dtype {}, which is not known"),
-        (entry(dtype="null"), "has dtype None, which is not known"),
+        (entry(dtype='"F16"'), "its tensor 'a' has dtype 'F16', which is unknown"),
+        (entry(dtype='"f8"'), "has dtype 'f8', which is unknown"),
+        (entry(dtype="[]"), "has dtype [], which is unknown"),
+        (entry(dtype="{}"), "has dtype {}, which is unknown"),
+        (entry(dtype="null"), "has dtype None, which is unknown"),
         (entry(shape="4"), SHAPE),
         (entry(shape="null"), SHAPE),
         (entry(shape='"4"'), SHAPE),
@@ -720,7 +725,7 @@ def test_tensors_may_come_in_any_order():
 
 
 def test_a_long_name_is_cut_in_the_message():
-    assert_refused(with_tensors(f'"{"x" * 10**5}":1'), "has not exactly the keys")
+    assert_refused(with_tensors(f'"{"x" * 10**5}":1'), "must have exactly the keys")
 
 
 @pytest.mark.parametrize("shift", range(1, 8))
@@ -861,8 +866,8 @@ def test_the_depth_is_measured(value):
         inner = value.values() if isinstance(value, dict) else value
         return 1 + max(map(depth, inner), default=0)
 
-    assert _container._depth(json.dumps(value)) == depth(value)
-    assert _container._depth(json.dumps(value, ensure_ascii=False)) == depth(value)
+    assert _strict_json.nesting_depth(json.dumps(value)) == depth(value)
+    assert _strict_json.nesting_depth(json.dumps(value, ensure_ascii=False)) == depth(value)
 
 
 def test_an_error_of_reading_names_the_file(tmp_path, monkeypatch):
@@ -872,7 +877,7 @@ def test_an_error_of_reading_names_the_file(tmp_path, monkeypatch):
     def fail(*_):
         raise OSError(errno.EIO, os.strerror(errno.EIO))
 
-    monkeypatch.setattr(_container, "_read_up_to", fail)
+    monkeypatch.setattr(_reading, "_read_up_to", fail)
     with pytest.raises(OSError, match="Input/output error") as caught:
         read(path)
     assert caught.value.filename == str(path)

@@ -609,7 +609,7 @@ def test_a_disk_that_is_full_in_the_middle(folder, monkeypatch):
     save_several(folder, 3)
     checkpointer, forest = Checkpointer(folder), learned(50)
     with monkeypatch.context() as patch:
-        patch.setattr(_saving._container, "write", write)
+        patch.setattr(_saving, "write", write)
         assert_fails(checkpointer, forest, errno.ENOSPC)
     assert_goes_on(checkpointer, forest, 3)
 
@@ -623,7 +623,7 @@ def test_an_interrupted_save(folder, monkeypatch, error):
     save_several(folder, 3)
     checkpointer, forest = Checkpointer(folder), learned(50)
     with monkeypatch.context() as patch:
-        patch.setattr(_saving._container, "write", write)
+        patch.setattr(_saving, "write", write)
         with pytest.raises(error):
             checkpointer.save(forest)
     assert numbers(folder) == [1, 2, 3]

@@ -3,7 +3,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from onlineforest._models.validation import ClassCodes, check_labels, unchanged_on_error
+from onlineforest._models.class_codes import ClassCodes, check_labels
+from onlineforest._models.validation import unchanged_on_error
 
 
 def test_codes_are_sorted_at_first():

@@ -17,7 +17,8 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from onlineforest._files.container import ModelFileError, parse_json
+from onlineforest._files.errors import ModelFileError
+from onlineforest._files.strict_json import parse_json
 
 _WIDE_ENOUGH = 4096  # characters that an array of strings may have room for, unless one has more
 _MAX_LABEL_BYTES = 2**28  # of all labels of a classifier: one long string makes them all as wide

@@ -6,14 +6,13 @@ Knows nothing of what y is; subclasses say how it becomes what the core learns.
 from __future__ import annotations
 
 import math
-import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from numbers import Integral, Real
 from types import MappingProxyType
-from typing import Any, BinaryIO, ClassVar, Generic, Self
+from typing import Any, ClassVar, Generic, Self, TypeVar
 
 import numpy as np
 from joblib import effective_n_jobs
@@ -26,7 +25,6 @@ from sklearn.utils.validation import check_is_fitted
 from onlineforest._models.core import LOCAL, Core, CoreKind, CoreSource, CoreSpec, Rows, State
 from onlineforest._models.ids import Id, Ids, check_ids
 from onlineforest._models.locking import Guard, guard_of, without_guard
-from onlineforest._models.saving import write_model
 from onlineforest._models.validation import (
     blocks_of,
     check_feature_weights,
@@ -34,6 +32,8 @@ from onlineforest._models.validation import (
     plain_rows,
     unchanged_on_error,
 )
+
+Item = TypeVar("Item", bound=np.generic)
 
 
 class Lesson(ABC, Generic[Core]):
@@ -129,14 +129,12 @@ class BaseMondrianForest(BaseEstimator, Generic[Core]):
     @property
     def n_samples_seen_(self) -> int:
         """Number of samples given since the last `fit`, or ever, forgotten ones included."""
-        check_is_fitted(self)
-        return int(self._forest.n_seen)
+        return self._core.n_seen
 
     @property
     def n_samples_stored_(self) -> int:
         """Number of samples the forest is made of now."""
-        check_is_fitted(self)
-        return int(self._forest.n_points)
+        return self._core.n_points
 
     @property
     def ids_(self) -> frozenset[Id]:
@@ -148,21 +146,17 @@ class BaseMondrianForest(BaseEstimator, Generic[Core]):
     @property
     def nbytes_(self) -> int:
         """What the forest takes in memory, the samples it keeps included, in bytes."""
-        check_is_fitted(self)
-        return int(self._forest.nbytes)
+        return self._core.nbytes
 
     @property
     def feature_weights_(self) -> NDArray[np.float64]:
         """The weight of each feature now, shape (n_features,)."""
-        self._check_has_samples()
-        weights: NDArray[np.float64] = self._forest.feature_weights
-        return weights
+        return self._core_with_samples().feature_weights
 
     @property
     def discount_rate_(self) -> float:
         """The discount per unit of time now: the paper's gamma."""
-        self._check_has_samples()
-        return float(self._forest.discount_rate)
+        return self._core_with_samples().discount_rate
 
     @property
     def feature_importances_(self) -> NDArray[np.float64]:
@@ -172,8 +166,8 @@ class BaseMondrianForest(BaseEstimator, Generic[Core]):
         `feature_weights`, but always of y itself, without a trend. 0 where there is no evidence;
         all 0 if there is none at all.
         """
-        self._check_has_samples()
-        relevance: NDArray[np.float64] = np.maximum(self._forest.relevance(self._n_threads()), 0.0)
+        core = self._core_with_samples()
+        relevance: NDArray[np.float64] = np.maximum(core.relevance(self._n_threads()), 0.0)
         total = relevance.sum()
         return relevance / total if total > 0 else relevance
 
@@ -198,9 +192,9 @@ class BaseMondrianForest(BaseEstimator, Generic[Core]):
         >>> forest.feature_weights_, forest.refresh_weights().feature_weights_
         (array([0.5]), array([0.25]))
         """
-        check_is_fitted(self)
+        core = self._core
         self._check_parameters_unchanged()
-        self._forest.refresh(self._n_threads())
+        core.refresh(self._n_threads())
         return self
 
     def forget(
@@ -330,36 +324,23 @@ class BaseMondrianForest(BaseEstimator, Generic[Core]):
         if len(self._ids) > 2 * self._forest.n_points + 100:
             self._ids = self._ids.only_of(self._forest.serials)
 
-    def _check_has_samples(self) -> None:
-        check_is_fitted(self)
-        if self._forest.n_points == 0:
+    @property
+    def _core(self) -> Core:
+        """The core forest; `NotFittedError` if nothing was learned."""
+        try:
+            return self._forest
+        except AttributeError:
+            check_is_fitted(self)  # raises
+            raise
+
+    def _core_with_samples(self) -> Core:
+        """The core forest; an error if it has no samples."""
+        core = self._core
+        if core.n_points == 0:
             raise ValueError(
                 f"This {type(self).__name__} has forgotten all its samples. Learn some first."
             )
-
-    def save(self, file: str | os.PathLike[str] | BinaryIO) -> None:
-        """Save the forest to a file, from which `onlineforest.load` gets it back.
-
-        The file holds all that the forest is: parameters, stored samples, trees, random states,
-        classes, ids. A forest that is loaded learns on and predicts as this one would have, to the
-        last bit. It is a safetensors file, which other tools can read, too.
-
-        Parameters
-        ----------
-        file : str, os.PathLike or binary file
-            Where to save it. A file of that name is replaced when the new one is safely on the
-            disk, or stays as it is: a crash leaves one or the other. If it is an open file, the
-            forest is written to it from where it stands.
-
-        Examples
-        --------
-        >>> import onlineforest
-        >>> forest = onlineforest.MondrianForestRegressor(random_state=0)
-        >>> forest.fit([[0.0], [1.0]], [3.0, 7.0]).save("sevens.safetensors")
-        >>> round(onlineforest.load("sevens.safetensors").predict_one([1.0]))
-        7
-        """
-        write_model(self, file)
+        return core
 
     def apply(self, X: ArrayLike) -> NDArray[np.int32]:
         """The leaf each sample falls into, in each tree.
@@ -383,8 +364,7 @@ class BaseMondrianForest(BaseEstimator, Generic[Core]):
         array([[1, 1],
                [2, 2]], dtype=int32)
         """
-        leaves: NDArray[np.int32] = self._ask("apply", X)
-        return leaves
+        return self._predict_rows(self._core.apply, X)
 
     def novelty(self, X: ArrayLike) -> NDArray[np.float64]:
         """How far each sample is from everything learned, 0 to 1.
@@ -423,9 +403,7 @@ class BaseMondrianForest(BaseEstimator, Generic[Core]):
         >>> usual.mean().round(1), inverted.mean().round(1)
         (np.float64(0.1), np.float64(0.5))
         """
-        self._check_has_samples()
-        novelty: NDArray[np.float64] = self._ask("novelty", X)
-        return novelty
+        return self._predict_rows(self._core_with_samples().novelty, X)
 
     def _learn_afresh(self, X: ArrayLike, y: ArrayLike, ids: Iterable[Id] | None) -> None:
         """What `fit` does."""
@@ -501,22 +479,19 @@ class BaseMondrianForest(BaseEstimator, Generic[Core]):
         rows = plain_rows(self, X)
         return check_rows(self, X, reset=False) if rows is None else rows
 
-    def _ask(self, method: str, X: ArrayLike, *arguments: Any) -> NDArray[Any]:
-        """What a method of the core forest makes of the rows of X."""
-        if not hasattr(self, "_forest"):
-            check_is_fitted(self)  # raises
+    def _predict_rows(
+        self, predict: Callable[[Rows, int], NDArray[Item]], X: ArrayLike
+    ) -> NDArray[Item]:
+        """The predictions for X of a method of the core forest: `predict(rows, n_threads)`."""
         while True:
-            answers: list[NDArray[Any]] = [
-                getattr(self._forest, method)(
-                    self._check_queries(block), *arguments, self._n_threads()
-                )
-                for block in blocks_of(X)
+            answers = [
+                predict(self._check_queries(block), self._n_threads()) for block in blocks_of(X)
             ]
             if len(answers) == 1:
                 return answers[0]
             if len({answer.shape[1:] for answer in answers}) == 1:
                 return np.concatenate(answers)
-            # Another thread has learned a new class meanwhile.
+            # Another thread has learned a new class meanwhile: predict again.
 
     def _n_threads(self) -> int:
         return int(min(effective_n_jobs(self.n_jobs), 1024))
@@ -617,10 +592,12 @@ class BaseMondrianForest(BaseEstimator, Generic[Core]):
         return tags
 
     def __getstate__(self) -> dict[str, Any]:
+        """Attributes as plain data: a pickle must not name private classes, which may move."""
         with self._locked():
             state: dict[str, Any] = without_guard(super().__getstate__())
             if "_forest" in state:
-                state["_ids"] = self._ids.only_of(self._forest.serials)
+                ids = self._ids.only_of(self._forest.serials)
+                state["_ids"] = (ids.names(), ids.serials())
                 state["_forest"] = self._forest.get_state()
         state.pop("_core_source", None)  # a copy is local
         return state
@@ -628,5 +605,7 @@ class BaseMondrianForest(BaseEstimator, Generic[Core]):
     def __setstate__(self, state: dict[str, Any]) -> None:
         core_state: State | None = state.get("_forest")
         super().__setstate__({name: state[name] for name in state if name != "_forest"})
+        if "_ids" in state:
+            self._ids = Ids.of(*state["_ids"])
         if core_state is not None:
             self._forest = self._core_source.restore(self._spec_of_state(core_state), core_state)

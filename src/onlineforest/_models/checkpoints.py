@@ -21,7 +21,7 @@ from typing import Any
 from sklearn.utils._param_validation import Interval, validate_parameter_constraints
 
 from onlineforest._files.atomic import leftovers, sync_folder
-from onlineforest._files.container import ModelFileError, ModelTooLargeError
+from onlineforest._files.errors import ModelFileError, ModelTooLargeError
 from onlineforest._models.base import BaseMondrianForest
 from onlineforest._models.loading import load_with_position
 from onlineforest._models.saving import write_model
@@ -68,6 +68,8 @@ class Checkpoint:
     >>> checkpoint.position, checkpoint.path.name, checkpoint.skipped
     (2, 'checkpoint-000000000001.safetensors', ())
     """
+
+    __module__ = "onlineforest"
 
     forest: Any
     position: Any
@@ -121,6 +123,8 @@ class Checkpointer:
     >>> learn(until=50), learn(until=100)
     ('from 0 to 50', 'from 40 to 100')
     """
+
+    __module__ = "onlineforest"
 
     def __init__(
         self,

@@ -15,21 +15,20 @@ from sklearn.utils.validation import check_is_fitted
 
 from onlineforest._core import LabelForest
 from onlineforest._files.encoding import decode_labels, encode_labels, from_json
-from onlineforest._models.base import BaseMondrianForest, Lesson
-from onlineforest._models.core import LABELS, LabelCore, Rows
-from onlineforest._models.ids import Id
-from onlineforest._models.locking import Guard, guard_of
-from onlineforest._models.trees import ClassificationTree, TreeSequence
-from onlineforest._models.validation import (
+from onlineforest._models.base import Lesson
+from onlineforest._models.class_codes import (
     ClassCodes,
     check_labels,
     check_no_label_missing,
-    check_row,
-    check_rows,
     codes_with,
     plain_labels,
-    plain_rows,
 )
+from onlineforest._models.core import LABELS, LabelCore, Rows
+from onlineforest._models.ids import Id
+from onlineforest._models.locking import Guard, guard_of
+from onlineforest._models.saveable import SaveableForest
+from onlineforest._models.trees import ClassificationTree, TreeSequence
+from onlineforest._models.validation import check_row, check_rows, plain_rows
 
 
 class LabelLesson(Lesson[LabelCore]):
@@ -43,7 +42,7 @@ class LabelLesson(Lesson[LabelCore]):
         core.learn(rows, self._labels, self._n_classes, n_threads, one_by_one)
 
 
-class MondrianForestClassifier(ClassifierMixin, BaseMondrianForest[LabelCore]):
+class MondrianForestClassifier(ClassifierMixin, SaveableForest[LabelCore]):
     """A random forest classifier that learns online.
 
     The Mondrian forest of Lakshminarayanan, Roy and Teh [1]_. Samples can come all at once
@@ -165,8 +164,10 @@ class MondrianForestClassifier(ClassifierMixin, BaseMondrianForest[LabelCore]):
     True
     """
 
+    __module__ = "onlineforest"
+
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **BaseMondrianForest._parameter_constraints,
+        **SaveableForest._parameter_constraints,
         "discount": [Interval(Real, 0, None, closed="left")],
         "leaf_discount": [Interval(Real, 0, 1, closed="both"), StrOptions({"learned"})],
     }
@@ -213,8 +214,7 @@ class MondrianForestClassifier(ClassifierMixin, BaseMondrianForest[LabelCore]):
     @property
     def leaf_discount_(self) -> float:
         """The least discount of a leaf now."""
-        self._check_has_samples()
-        return self._forest.leaf_discount
+        return self._core_with_samples().leaf_discount
 
     @property
     def classes_(self) -> NDArray[Any]:
@@ -428,16 +428,15 @@ class MondrianForestClassifier(ClassifierMixin, BaseMondrianForest[LabelCore]):
         return best.item() if isinstance(best, np.generic) else best
 
     def _predict_one(self, x: Any) -> tuple[NDArray[np.float64], NDArray[Any]]:
-        """Probabilities, and the classes they stand for."""
-        if not hasattr(self, "_forest"):
-            check_is_fitted(self)  # raises
+        """Probabilities, and the classes in their order."""
         while True:
+            core = self._core
             codes = self._codes
             probabilities = np.empty(codes.n_classes)
             try:
-                if self._forest.predict_one(x, probabilities):
+                if core.predict_one(x, probabilities):
                     return codes.in_class_order(probabilities), codes.classes
-                self._wait_for_others()  # one learns a new class: ask again
+                self._wait_for_others()  # another thread learns a new class: predict again
             except TypeError:
                 x = check_row(x)
 
@@ -446,15 +445,14 @@ class MondrianForestClassifier(ClassifierMixin, BaseMondrianForest[LabelCore]):
             pass
 
     def _predict(self, X: ArrayLike) -> tuple[NDArray[np.float64], NDArray[Any]]:
-        """Probabilities, and the classes their columns stand for."""
-        if not hasattr(self, "_forest"):
-            check_is_fitted(self)  # raises
+        """Probabilities, and the classes of their columns."""
         while True:
+            core = self._core
             codes = self._codes
-            probabilities = self._ask("predict", X)
+            probabilities = self._predict_rows(core.predict, X)
             if probabilities.shape[1] == codes.n_classes:
                 return codes.in_class_order(probabilities), codes.classes
-            self._wait_for_others()  # one learns a new class: ask again
+            self._wait_for_others()  # another thread learns a new class: predict again
 
     def predict_log_proba(self, X: ArrayLike) -> NDArray[np.float64]:
         """Logarithm of the probability of each class.
@@ -534,3 +532,14 @@ class MondrianForestClassifier(ClassifierMixin, BaseMondrianForest[LabelCore]):
 
     def _stored_values(self, target: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.bool_]]:
         return self._codes.encode_known(target)
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = super().__getstate__()
+        if "_codes" in state:
+            codes: ClassCodes = state["_codes"]
+            state["_codes"] = (codes.classes, codes.codes)
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        codes = {"_codes": ClassCodes(*state["_codes"])} if "_codes" in state else {}
+        super().__setstate__({**state, **codes})

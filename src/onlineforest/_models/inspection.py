@@ -6,7 +6,9 @@ import os
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from onlineforest._files.container import ModelFileError, parse_json, read_header
+from onlineforest._files.errors import ModelFileError
+from onlineforest._files.reading import read_header
+from onlineforest._files.strict_json import parse_json
 from onlineforest._models.loading import load
 
 _TEXTS = ("library_version", "estimator")  # the other metadata are JSON

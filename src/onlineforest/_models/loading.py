@@ -55,6 +55,9 @@ def load(
     return load_with_position(file, max_bytes=max_bytes).forest  # type: ignore[no-any-return]
 
 
+load.__module__ = "onlineforest"
+
+
 def load_with_position(
     file: str | os.PathLike[str] | BinaryIO, *, max_bytes: int | None = None
 ) -> Model:

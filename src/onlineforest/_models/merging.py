@@ -14,9 +14,10 @@ from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from onlineforest._models.base import BaseMondrianForest
+from onlineforest._models.class_codes import ClassCodes, kind_of_labels
 from onlineforest._models.classifier import MondrianForestClassifier
 from onlineforest._models.regressor import MondrianForestRegressor
-from onlineforest._models.validation import ClassCodes, check_rows, kind_of_labels
+from onlineforest._models.validation import check_rows
 
 Floats = NDArray[np.float64]
 
@@ -93,6 +94,9 @@ def merge(forests: Iterable[Any]) -> MergedForestClassifier | MergedForestRegres
         return MergedForestRegressor(members)
     _classes_of([forest.classes_ for forest in members])
     return MergedForestClassifier(members)
+
+
+merge.__module__ = "onlineforest"
 
 
 def _kind_of(forests: Sequence[Any]) -> type[BaseMondrianForest]:
@@ -311,6 +315,8 @@ class MergedForestClassifier(ClassifierMixin, BaseMergedForest):
     array(['elk', 'fox', 'gnu'], dtype='<U3')
     """
 
+    __module__ = "onlineforest"
+
     @property
     def classes_(self) -> NDArray[Any]:
         """All classes a forest knows, sorted."""
@@ -443,6 +449,8 @@ class MergedForestRegressor(RegressorMixin, BaseMergedForest):
     >>> merge([low, high]).predict([[0.0], [9.0]]).round()
     array([10., 40.])
     """
+
+    __module__ = "onlineforest"
 
     @overload
     def predict(self, X: ArrayLike, return_std: Literal[False] = False) -> Floats: ...

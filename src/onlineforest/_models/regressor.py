@@ -14,10 +14,11 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from onlineforest._core import GaussianForest
-from onlineforest._models.base import BaseMondrianForest, Lesson
+from onlineforest._models.base import Lesson
 from onlineforest._models.core import NUMBERS, Floats, NumberCore, Rows
 from onlineforest._models.ids import Id
 from onlineforest._models.locking import Guard, guard_of
+from onlineforest._models.saveable import SaveableForest
 from onlineforest._models.trees import RegressionTree, TreeSequence
 from onlineforest._models.validation import (
     check_levels,
@@ -39,7 +40,7 @@ class NumberLesson(Lesson[NumberCore]):
         core.learn(rows, self._values, n_threads, one_by_one)
 
 
-class MondrianForestRegressor(RegressorMixin, BaseMondrianForest[NumberCore]):
+class MondrianForestRegressor(RegressorMixin, SaveableForest[NumberCore]):
     """A random forest regressor that learns online and knows how sure it is.
 
     The Mondrian forest of Lakshminarayanan, Roy and Teh [1]_ for numbers [2]_. Samples can come all
@@ -171,8 +172,10 @@ class MondrianForestRegressor(RegressorMixin, BaseMondrianForest[NumberCore]):
     np.True_
     """
 
+    __module__ = "onlineforest"
+
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **BaseMondrianForest._parameter_constraints,
+        **SaveableForest._parameter_constraints,
         "discount": [Interval(Real, 0, None, closed="neither"), StrOptions({"learned"})],
         "noise": [Interval(Real, 1e-9, 1, closed="both"), StrOptions({"learned"})],
         "trend": [StrOptions({"additive"}), None],
@@ -224,8 +227,7 @@ class MondrianForestRegressor(RegressorMixin, BaseMondrianForest[NumberCore]):
     @property
     def noise_(self) -> float:
         """The share of the variance around the trend that is noise, now."""
-        self._check_has_samples()
-        return self._forest.noise
+        return self._core_with_samples().noise
 
     @property
     def trees_(self) -> TreeSequence[RegressionTree]:
@@ -323,7 +325,7 @@ class MondrianForestRegressor(RegressorMixin, BaseMondrianForest[NumberCore]):
         >>> std[0] < std[1]
         np.True_
         """
-        moments = self._ask("predict", X)
+        moments = self._predict_rows(self._core.predict, X)
         mean, std = np.ascontiguousarray(moments[:, 0]), np.ascontiguousarray(moments[:, 1])
         return (mean, std) if return_std else mean
 
@@ -351,8 +353,10 @@ class MondrianForestRegressor(RegressorMixin, BaseMondrianForest[NumberCore]):
         >>> low < median < high
         np.True_
         """
-        check_is_fitted(self)
-        quantiles = self._ask("quantiles", X, check_levels(q))
+        core, levels = self._core, check_levels(q)
+        quantiles = self._predict_rows(
+            lambda rows, n_threads: core.quantiles(rows, levels, n_threads), X
+        )
         return quantiles[:, 0] if np.ndim(q) == 0 else quantiles
 
     def predict_interval(self, X: ArrayLike, coverage: float = 0.9) -> Floats:
@@ -411,12 +415,12 @@ class MondrianForestRegressor(RegressorMixin, BaseMondrianForest[NumberCore]):
         >>> near > far
         np.True_
         """
-        check_is_fitted(self)
+        core = self._core
         rows = self._check_queries(X)
         values = check_values(y)
         if len(rows) != len(values):
             raise ValueError(f"X has {len(rows)} samples, but y has {len(values)} values.")
-        return self._forest.log_density(rows, values, self._n_threads())
+        return core.log_density(rows, values, self._n_threads())
 
     def learn_one(self, x: ArrayLike, y: float, id: Id | None = None) -> Self:
         """Learn one more sample: what `partial_fit` of one row does, without its overhead.
@@ -497,12 +501,11 @@ class MondrianForestRegressor(RegressorMixin, BaseMondrianForest[NumberCore]):
         >>> round(forest.predict_one(np.array([1.0])))
         7
         """
-        if not hasattr(self, "_forest"):
-            check_is_fitted(self)  # raises
+        core = self._core
         try:
-            mean, std = self._forest.predict_one(x)
+            mean, std = core.predict_one(x)
         except TypeError:
-            mean, std = self._forest.predict_one(check_row(x))
+            mean, std = core.predict_one(check_row(x))
         return (mean, std) if return_std else mean
 
     def _check_batch(

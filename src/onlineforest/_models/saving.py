@@ -16,9 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onlineforest._core import TooLargeError
-from onlineforest._files import container as _container
 from onlineforest._files.atomic import replacing
-from onlineforest._files.container import Contents, ModelFileError, ModelTooLargeError
 from onlineforest._files.encoding import (
     decode_ids,
     decode_labels,
@@ -28,6 +26,9 @@ from onlineforest._files.encoding import (
     from_json,
     to_json,
 )
+from onlineforest._files.errors import ModelFileError, ModelTooLargeError
+from onlineforest._files.reading import Contents, read
+from onlineforest._files.writing import write
 from onlineforest._models.core import CoreForest, CoreKind, CoreSpec, LocalCores, State
 from onlineforest._models.ids import Ids
 
@@ -62,9 +63,9 @@ def write_model(
         raise TypeError(f"A path or a file to write to was wanted. Got {file!r} instead.")
     if isinstance(file, str | os.PathLike):
         with replacing(file) as target:
-            _container.write(target, arrays, metadata)
+            write(target, arrays, metadata)
     else:
-        _container.write(file, arrays, metadata)
+        write(file, arrays, metadata)
 
 
 def read_model(
@@ -74,7 +75,7 @@ def read_model(
 ) -> Model:
     """Read an estimator, one of `kinds`, and check all of it."""
     where = os.fspath(source) if isinstance(source, str | os.PathLike) else "the file"
-    return model_of(_container.read(source), where, kinds, max_bytes)
+    return model_of(read(source), where, kinds, max_bytes)
 
 
 def model_of(

@@ -49,6 +49,8 @@ class MondrianTree:
     (array([0.], dtype=float32), array([5.], dtype=float32))
     """
 
+    __module__ = "onlineforest"
+
     parent: NDArray[np.int32]
     left: NDArray[np.int32]
     right: NDArray[np.int32]
@@ -126,6 +128,8 @@ class ClassificationTree(MondrianTree):
     array([ True,  True])
     """
 
+    __module__ = "onlineforest"
+
     count: NDArray[np.int32]
     labels: NDArray[np.bool_]
 
@@ -148,6 +152,8 @@ class RegressionTree(MondrianTree):
     >>> tree.mean[tree.is_leaf].round(2)
     array([-0.71,  1.41])
     """
+
+    __module__ = "onlineforest"
 
     mean: NDArray[np.float64]
     variance: NDArray[np.float64]

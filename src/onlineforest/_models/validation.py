@@ -15,7 +15,6 @@ from narwhals.stable.v2.dependencies import is_into_dataframe
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import issparse
 from sklearn.utils import check_array, column_or_1d
-from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import validate_data
 
 from onlineforest._core import LARGEST_VALUE, LARGEST_WEIGHT
@@ -144,13 +143,6 @@ def plain_rows(estimator: Any, X: Any) -> NDArray[np.float32] | None:
     return None if np.isinf(rows).any() else rows
 
 
-def plain_labels(y: Any) -> NDArray[Any] | None:
-    """The labels, if they are a plain array of whole numbers, bools or strings; None otherwise."""
-    if type(y) is np.ndarray and y.ndim == 1 and y.dtype.kind in "iubU":
-        return y
-    return None
-
-
 def check_row(x: Any) -> NDArray[np.float32]:
     """One sample as the core wants it: a row of float32. The core looks for what is infinite."""
     array = np.asarray(x)
@@ -178,31 +170,6 @@ def check_feature_weights(weights: ArrayLike, n_features: int) -> NDArray[np.flo
             f"Got values from {array.min():g} to {array.max():g} instead."
         )
     return np.ascontiguousarray(array)
-
-
-def check_no_label_missing(y: Any, name: str = "y") -> None:
-    """Raise if a label is None, NaN or pandas.NA; scikit-learn's own check trips over the last."""
-    labels = np.asarray(y)
-    if labels.dtype == object and labels.ndim > 0 and any(map(_is_missing, labels.flat)):
-        raise ValueError(f"Input {name} contains NaN: a label is missing.")
-
-
-def check_labels(y: Any, name: str = "y") -> NDArray[Any]:
-    """A one-dimensional array of class labels of one sortable kind."""
-    labels: NDArray[Any] = column_or_1d(y, warn=True)
-    try:
-        np.unique(labels)
-    except TypeError as error:
-        raise TypeError(f"The labels in {name} cannot be sorted: {error}.") from error
-    # Not scikit-learn's check_classification_targets: that warns when a batch has many classes for
-    # its size, which is what a small batch of a stream with many classes looks like.
-    kind = type_of_target(labels, input_name=name, raise_unknown=True)
-    if kind not in ("binary", "multiclass"):
-        raise ValueError(
-            f"Unknown label type: {kind}. Maybe you are trying to fit a classifier, which expects "
-            "discrete classes on a regression target with continuous values."
-        )
-    return labels
 
 
 def check_values(y: Any) -> NDArray[np.float64]:
@@ -237,124 +204,3 @@ def check_levels(q: ArrayLike, name: str = "q") -> NDArray[np.float64]:
     if levels.ndim != 1 or len(levels) == 0 or not np.all((levels > 0) & (levels < 1)):
         raise ValueError(f"{name} must lie between 0 and 1, both excluded. Got {q!r} instead.")
     return np.ascontiguousarray(levels)
-
-
-def _is_missing(label: object) -> bool:
-    try:
-        return label is None or bool(label != label)
-    except TypeError:  # pandas.NA says neither yes nor no
-        return True
-
-
-def kind_of_labels(labels: NDArray[Any]) -> str:
-    """What the labels are, in a word that errors can name."""
-    if labels.dtype.kind in "biuf":
-        return "numbers"
-    if labels.dtype.kind in "UT" or all(isinstance(label, str) for label in labels):
-        return "strings"
-    return f"objects ({type(labels.flat[0]).__name__})"
-
-
-class ClassCodes:
-    """The classes known so far, sorted, and the number each has in the core.
-
-    A class keeps its number for ever, while its place among the sorted classes shifts when new
-    ones appear. Instances never change; `extended` makes a new one.
-    """
-
-    def __init__(self, classes: NDArray[Any], codes: NDArray[np.int32]) -> None:
-        self.classes = classes
-        self.codes = codes
-        self.n_classes = len(classes)
-        # Whether code and place among the sorted classes are the same for all.
-        self.in_order = bool(np.all(codes[1:] > codes[:-1]))
-        self._code_of = dict(zip(classes.tolist(), codes.tolist(), strict=True))
-
-    @classmethod
-    def of(cls, labels: NDArray[Any]) -> ClassCodes:
-        """Codes for the distinct labels, in sorted order."""
-        classes = np.unique(labels)
-        return cls(classes, np.arange(len(classes), dtype=np.int32))
-
-    @classmethod
-    def checked(cls, classes: NDArray[Any], codes: list[Any]) -> ClassCodes:
-        """These codes for these classes, which are sorted; raise if those are not 0, 1, ...."""
-        if any(type(code) is not int for code in codes) or sorted(codes) != [*range(len(classes))]:
-            raise ValueError(f"its {len(classes)} classes do not have a code each.")
-        return cls(classes, np.array(codes, dtype=np.int32))
-
-    def extended(self, labels: NDArray[Any], name: str = "y") -> ClassCodes:
-        """Codes that also cover `labels`; new classes are numbered on, in sorted order."""
-        self._check_kind(labels, name)
-        if self._are_known(labels).all():
-            return self
-        new = np.unique(labels)
-        new = new[~np.isin(new, self.classes)]
-        classes = np.concatenate([self.classes, new])
-        codes = np.concatenate(
-            [self.codes, np.arange(self.n_classes, len(classes), dtype=np.int32)]
-        )
-        order = np.argsort(classes)
-        if np.any(classes[order][1:] == classes[order][:-1]):
-            raise ValueError(
-                f"{name} has labels of type {labels.dtype}, beside which some classes of type "
-                f"{self.classes.dtype} cannot be told apart."
-            )
-        return ClassCodes(classes[order], codes[order])
-
-    def encode_known(self, labels: NDArray[Any]) -> tuple[NDArray[np.int32], NDArray[np.bool_]]:
-        """The code of each label, and which of them are known; of those that are not, -1."""
-        self._check_kind(labels, "y")
-        are_known = self._are_known(labels)
-        codes = np.full(len(labels), -1, dtype=np.int32)
-        codes[are_known] = self.encode(labels[are_known])
-        return codes, are_known
-
-    def _check_kind(self, labels: NDArray[Any], name: str) -> None:
-        ours, theirs = kind_of_labels(self.classes), kind_of_labels(labels)
-        if ours != theirs:
-            raise ValueError(
-                f"{name} has labels that are {theirs}, but this forest was fitted with {ours}."
-            )
-
-    def _are_known(self, labels: NDArray[Any]) -> NDArray[np.bool_]:
-        places = np.searchsorted(self.classes, labels)
-        known: NDArray[np.bool_] = self.classes[np.minimum(places, self.n_classes - 1)] == labels
-        return known
-
-    def code_of(self, label: Any) -> int | None:
-        """The code of one label, None if it is not known or is no label at all."""
-        try:
-            return self._code_of.get(label)
-        except TypeError:  # not hashable
-            return None
-
-    def in_class_order(self, values: NDArray[Any]) -> NDArray[Any]:
-        """Values per code, along the last axis, put into the order of the classes."""
-        return values if self.in_order else values[..., self.codes]
-
-    def encode(self, labels: NDArray[Any]) -> NDArray[np.int32]:
-        """The code of each label; all of them must be known."""
-        return self.codes[np.searchsorted(self.classes, labels)]
-
-
-def codes_with(
-    known: ClassCodes | None, labels: NDArray[Any], classes: ArrayLike | None
-) -> ClassCodes:
-    """The codes known after learning `labels` and hearing of `classes`."""
-    if classes is not None:
-        array = np.asarray(classes)
-        if array.ndim != 1:
-            raise ValueError(
-                f"classes should be a 1d array, got an array of shape {array.shape} instead."
-            )
-        check_no_label_missing(array, "classes")
-        declared = check_labels(array, "classes")
-        known = ClassCodes.of(declared) if known is None else known.extended(declared, "classes")
-        unknown = np.setdiff1d(labels, known.classes)
-        if len(unknown):
-            raise ValueError(
-                f"The target label(s) {unknown} in y do not exist in the classes "
-                f"{known.classes} that were declared or seen before."
-            )
-    return ClassCodes.of(labels) if known is None else known.extended(labels)

@@ -1,0 +1,28 @@
+from . import plot
+from ._files.errors import ModelFileError, ModelTooLargeError
+from ._models.checkpoints import Checkpoint, Checkpointer
+from ._models.classifier import MondrianForestClassifier
+from ._models.loading import load
+from ._models.merging import MergedForestClassifier, MergedForestRegressor, merge
+from ._models.regressor import MondrianForestRegressor
+from ._models.trees import ClassificationTree, MondrianTree, RegressionTree
+
+__all__ = [
+    "Checkpoint",
+    "Checkpointer",
+    "ClassificationTree",
+    "MergedForestClassifier",
+    "MergedForestRegressor",
+    "ModelFileError",
+    "ModelTooLargeError",
+    "MondrianForestClassifier",
+    "MondrianForestRegressor",
+    "MondrianTree",
+    "RegressionTree",
+    "__version__",
+    "load",
+    "merge",
+    "plot",
+]
+
+__version__: str

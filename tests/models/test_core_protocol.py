@@ -1,0 +1,129 @@
+"""The compiled core forests are what the protocols of `_models.core` promise.
+
+mypy checks this file: annotations prove it for the stub, the tests for the extension.
+"""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+import numpy as np
+import pytest
+
+from onlineforest import MondrianForestClassifier, MondrianForestRegressor
+from onlineforest._core import GaussianForest, LabelForest
+from onlineforest._models.core import (
+    LABELS,
+    LOCAL,
+    NUMBERS,
+    CoreForest,
+    CoreKind,
+    CoreSource,
+    CoreSpec,
+    LabelCore,
+    NumberCore,
+    State,
+)
+
+SOURCE: CoreSource = LOCAL
+
+
+def of_labels() -> LabelCore:
+    return LabelForest(
+        2, 3, lifetime=1.0, discount=10.0, min_samples_split=2, weight_rule="unit", seed=7
+    )
+
+
+def of_numbers() -> NumberCore:
+    return GaussianForest(
+        2,
+        3,
+        lifetime=1.0,
+        discount=1.0,
+        min_samples_split=2,
+        weight_rule="unit",
+        seed=7,
+        noise=0.1,
+        trend=True,
+        calibrate=True,
+    )
+
+
+def members_of(protocol: type) -> set[str]:
+    """The names that a protocol asks for, those of its bases included."""
+    names = {name for base in protocol.__mro__ for name in vars(base)}
+    return {name for name in names if not name.startswith("_")}
+
+
+def test_the_core_of_labels_has_every_member_of_its_protocol() -> None:
+    core = of_labels()
+    assert isinstance(core, LabelCore) and not isinstance(core, NumberCore)
+    assert members_of(LabelCore) <= set(dir(LabelForest))
+
+
+def test_the_core_of_numbers_has_every_member_of_its_protocol() -> None:
+    core = of_numbers()
+    assert isinstance(core, NumberCore) and not isinstance(core, LabelCore)
+    assert members_of(NumberCore) <= set(dir(GaussianForest))
+
+
+def test_both_cores_share_the_members_of_the_common_protocol() -> None:
+    assert {"apply", "get_state", "n_seen"} <= members_of(CoreForest)
+    assert members_of(CoreForest) <= members_of(LabelCore) & members_of(NumberCore)
+
+
+@pytest.mark.parametrize("kind", [LABELS, NUMBERS])
+def test_the_extension_takes_the_parameters_of_the_protocol(kind: CoreKind[Any]) -> None:
+    protocol = LabelCore if kind is LABELS else NumberCore
+    compiled = LabelForest if kind is LABELS else GaussianForest
+    for name in members_of(protocol):
+        wanted = getattr(protocol, name)
+        if isinstance(wanted, property):
+            assert not callable(getattr(compiled, name)), name
+            continue
+        n_wanted = len(inspect.signature(wanted).parameters)
+        signature = str(getattr(compiled, name).__nb_signature__[0][0])
+        n_given = 1 + signature.split("->")[0].count(": ")  # and `self`, which has no type
+        assert n_given == n_wanted, f"{name}: {signature}"
+
+
+@pytest.mark.parametrize("kind", [MondrianForestClassifier, MondrianForestRegressor])
+def test_an_injected_source_makes_and_restores_the_core_forests(kind: type[Any]) -> None:
+    class NotedCores:
+        def __init__(self) -> None:
+            self.made: list[CoreSpec[Any]] = []
+
+        def new(self, spec: CoreSpec[Any]) -> Any:
+            self.made.append(spec)
+            return LOCAL.new(spec)
+
+        def restore(self, spec: CoreSpec[Any], state: State) -> Any:
+            self.made.append(spec)
+            return LOCAL.restore(spec, state)
+
+    source = NotedCores()
+    forest = kind(3, random_state=0)
+    forest._core_source = source
+    X, y = np.random.default_rng(0).normal(size=(50, 4)), np.arange(50) % 3
+    forest.fit(X, y)
+    (spec,) = source.made
+    assert (spec.kind, spec.n_trees, spec.n_features) == (kind._core_kind, 3, 4)
+    copy = forest._copy_with_core(source.restore)
+    assert source.made == [spec, spec]
+    assert copy._core_source is LOCAL and copy._forest is not forest._forest
+    assert np.array_equal(copy.predict(X), forest.predict(X))
+
+
+def test_the_spec_of_a_copy_is_that_of_the_forest_when_it_was_built() -> None:
+    forest = MondrianForestRegressor(3, random_state=0).fit([[0.0], [1.0]], [0.0, 1.0])
+    specs: list[CoreSpec[NumberCore]] = []
+
+    def note(spec: CoreSpec[NumberCore], state: State) -> NumberCore:
+        specs.append(spec)
+        return LOCAL.restore(spec, state)
+
+    forest._copy_with_core(note)
+    forest.n_estimators, forest.window, forest.reservoir = 5, 2, 2  # which no forest can have
+    forest._copy_with_core(note)
+    assert specs[0] == specs[1] and specs[0].n_trees == 3
