@@ -10,7 +10,8 @@ from onlineforest._distributed import messages
 from onlineforest._distributed.errors import GapError
 from onlineforest._distributed.messages import LearnLabels, LearnNumbers
 from onlineforest._distributed.shard import Shard, Start, fingerprint
-from onlineforest._files import container as _container
+from onlineforest._files.reading import read
+from onlineforest._files.writing import write
 from support.bits import assert_same
 from support.crews import GAUSSIAN_OPTIONS, LABEL_OPTIONS, plans_of
 
@@ -58,7 +59,7 @@ def test_a_shard_file_with_wrong_arrays_is_refused(tmp_path):
     shard, path = new_shard(), tmp_path / "shard.safetensors"
     learn(shard, 1)
     shard.snapshot(str(path))
-    contents = _container.read(path)
+    contents = read(path)
     rows = contents.arrays["rows"]
     for changed, message in [
         ({"more": rows}, "unexpected array 'more'"),
@@ -70,7 +71,7 @@ def test_a_shard_file_with_wrong_arrays_is_refused(tmp_path):
                 for key, text in contents.metadata.items()
                 if key in ("estimator", "shard")
             }
-            _container.write(file, contents.arrays | changed, own)
+            write(file, contents.arrays | changed, own)
         assert message in new_shard(0, Start(1, snapshot=str(path))).hello().refusal
 
 

@@ -14,7 +14,7 @@ from sklearn.base import clone
 
 from onlineforest import ModelFileError, MondrianForestClassifier
 from onlineforest._distributed.errors import ShardUnreadableError
-from onlineforest._files import container as _container
+from onlineforest._files.reading import read
 from onlineforest.ray import RayForest, ShardLostError, load_snapshot
 from onlineforest.ray.crew import RayCrew
 from support.bits import assert_same_forest
@@ -102,7 +102,7 @@ def test_an_invalid_snapshot_is_refused(metadata, arrays, error, message, tmp_pa
     with on_ray(classifier(n_estimators=2), folder=tmp_path) as forest:
         forest.fit(X, LABELS, ids=range(600))
     driver_file = tmp_path / "position-000000000001" / "driver.safetensors"
-    plan = json.loads(_container.read(driver_file).metadata["snapshot"]) | metadata
+    plan = json.loads(read(driver_file).metadata["snapshot"]) | metadata
     plan = {name: value for name, value in plan.items() if value is not None}
     driver_file.write_bytes(changed(driver_file.read_bytes(), {"snapshot": plan}, arrays))
     crews, real = [], RayCrew.__init__

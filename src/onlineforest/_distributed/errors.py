@@ -16,6 +16,8 @@ class ShardLostError(RuntimeError):
     True
     """
 
+    __module__ = "onlineforest.ray"
+
 
 class ShardUnreadableError(ShardLostError):
     """A shard cannot start from its snapshot."""
@@ -31,6 +33,8 @@ class SnapshotWarning(UserWarning):
     >>> warnings.simplefilter("error", SnapshotWarning)  # stop instead
     >>> warnings.simplefilter("default", SnapshotWarning)
     """
+
+    __module__ = "onlineforest.ray"
 
 
 class MemberLostError(Exception):

@@ -28,7 +28,7 @@ from onlineforest._distributed.messages import (
 )
 from onlineforest._distributed.snapshots import ShardPlace, read_shard, write_shard
 from onlineforest._distributed.splitting import Mixtures, State
-from onlineforest._files.container import ModelFileError
+from onlineforest._files.errors import ModelFileError
 from onlineforest._models.core import CoreSpec
 
 

@@ -20,10 +20,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from onlineforest._distributed.errors import SnapshotWarning
 from onlineforest._distributed.splitting import State, join_states
-from onlineforest._files import container as _container
 from onlineforest._files.atomic import replacing
-from onlineforest._files.container import Contents, ModelFileError
 from onlineforest._files.encoding import from_json, to_json
+from onlineforest._files.errors import ModelFileError
+from onlineforest._files.reading import Contents, read
+from onlineforest._files.writing import write
 from onlineforest._models.core import CoreSpec
 from onlineforest._models.saving import (
     arrays_of_core,
@@ -65,12 +66,12 @@ def write_shard(path: str, state: State, place: ShardPlace) -> None:
     """Write a shard, completely or not at all."""
     metadata = {"estimator": _SHARD, _SHARD: to_json(place.as_dict())}
     with replacing(path) as file:
-        _container.write(file, arrays_of_core(state, int(state["options.n_features"][0])), metadata)
+        write(file, arrays_of_core(state, int(state["options.n_features"][0])), metadata)
 
 
 def read_shard(path: str, place: ShardPlace, spec: CoreSpec[Any]) -> State:
     """The state of a shard of the forest that `spec` describes."""
-    contents = _container.read(path)
+    contents = read(path)
     found = from_json(contents.metadata, _SHARD, dict)
     if found != place.as_dict():
         raise ModelFileError(f"{path} holds another shard than {place.as_dict()}.")
@@ -142,7 +143,7 @@ class Snapshots:
         arrays, metadata = contents_beside_core(estimator, estimator._forest.serials, summary.seed)
         metadata[_SNAPSHOT] = to_json(asdict(summary))
         with replacing(_folder_of(self.folder, summary.position) / _DRIVER_FILE) as file:
-            _container.write(file, arrays, metadata)
+            write(file, arrays, metadata)
 
     def drop_old(self) -> None:
         """Remove all but the latest complete snapshots."""
@@ -199,7 +200,7 @@ class Snapshot:
     def __init__(self, folder: str | os.PathLike[str], position: int) -> None:
         self._folder = _folder_of(Path(folder), position)
         path = self._folder / _DRIVER_FILE
-        self.contents = _container.read(path)
+        self.contents = read(path)
         self.summary = Summary.of(self.contents.metadata, path)
         if self.summary.position != position:
             raise ModelFileError(
@@ -223,7 +224,7 @@ class Snapshot:
 
     def _state_of(self, number: int) -> State:
         path = _shard_file(self._folder, number)
-        contents = _container.read(path)
+        contents = read(path)
         place = from_json(contents.metadata, _SHARD, dict)
         wanted = {
             "run": self.summary.run, "number": number, "position": self.summary.position

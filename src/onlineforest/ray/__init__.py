@@ -13,6 +13,3 @@ from onlineforest.ray.forest import RayForest, load_snapshot
 from onlineforest.ray.streams import StreamReport
 
 __all__ = ["RayForest", "ShardLostError", "SnapshotWarning", "StreamReport", "load_snapshot"]
-
-for _public in (RayForest, ShardLostError, SnapshotWarning, StreamReport, load_snapshot):
-    _public.__module__ = __name__  # where users import it from

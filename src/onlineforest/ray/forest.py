@@ -19,7 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 from onlineforest._distributed.errors import ShardUnreadableError
 from onlineforest._distributed.sharded import ShardedForest
 from onlineforest._distributed.snapshots import Snapshot, newest_snapshot
-from onlineforest._files.container import ModelFileError
+from onlineforest._files.errors import ModelFileError
 from onlineforest._models.base import BaseMondrianForest
 from onlineforest._models.classifier import MondrianForestClassifier
 from onlineforest._models.core import LOCAL
@@ -102,6 +102,8 @@ class RayForest(MetaEstimatorMixin, BaseEstimator):
     >>> bool((probabilities == local.predict_proba(X[1500:])).all())
     True
     """
+
+    __module__ = "onlineforest.ray"
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "estimator": [BaseMondrianForest],
@@ -764,3 +766,6 @@ def load_snapshot(
         folder, lambda snapshot: snapshot.estimator(ESTIMATORS, max_bytes)
     )
     return forest
+
+
+load_snapshot.__module__ = "onlineforest.ray"

@@ -35,6 +35,8 @@ class StreamReport:
     2000.0
     """
 
+    __module__ = "onlineforest.ray"
+
     n_batches: int
     n_rows: int
     seconds: float

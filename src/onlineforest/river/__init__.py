@@ -12,6 +12,3 @@ from onlineforest.river.classifier import MondrianForestClassifier
 from onlineforest.river.regressor import MondrianForestRegressor
 
 __all__ = ["MondrianForestClassifier", "MondrianForestRegressor"]
-
-for _public in (MondrianForestClassifier, MondrianForestRegressor):
-    _public.__module__ = __name__  # where users import it from, and the path in pickles

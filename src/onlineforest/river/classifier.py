@@ -75,6 +75,8 @@ class MondrianForestClassifier(MondrianForestModel, base.MiniBatchClassifier):
     True
     """
 
+    __module__ = "onlineforest.river"
+
     _estimator_class = _classifier.MondrianForestClassifier
 
     _labels: dict[Hashable, int]  # class codes, in order: 0, 1, …

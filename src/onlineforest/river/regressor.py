@@ -78,6 +78,8 @@ class MondrianForestRegressor(MondrianForestModel, base.MiniBatchRegressor):
     True
     """
 
+    __module__ = "onlineforest.river"
+
     _estimator_class = _regressor.MondrianForestRegressor
 
     def __init__(
