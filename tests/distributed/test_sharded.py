@@ -11,10 +11,12 @@ import numpy as np
 import pytest
 
 from onlineforest import _core
+from onlineforest._distributed import messages
 from onlineforest._distributed.errors import MemberLostError, ShardLostError
 from onlineforest._distributed.shard import Shard
 from onlineforest._distributed.snapshots import Snapshots
 from onlineforest._distributed.splitting import join_states
+from onlineforest._models.core import LabelCore, NumberCore
 from support.bits import assert_same
 from support.crews import GAUSSIAN_OPTIONS, LABEL_OPTIONS, LocalCrew, plans_of, sharded
 
@@ -156,6 +158,44 @@ def test_lost_shards_are_restored_to_the_bit(core, is_pipelined, seed, tmp_path)
     )
 
 
+@pytest.mark.parametrize(
+    ("core", "protocol"), [("LabelForest", LabelCore), ("GaussianForest", NumberCore)]
+)
+def test_a_sharded_forest_has_the_interface_of_a_core_forest(core, protocol):
+    forest = sharded(LocalCrew(), plans_of(core, 4, 3, OPTIONS[core], 2))
+    forest.learn(*batch_of(core, slice(0, 90)))
+    assert isinstance(forest, protocol)
+
+
+@pytest.mark.parametrize("n_shards", [1, 2])
+def test_the_tuning_of_a_sharded_forest_is_that_of_the_local_forest(n_shards):
+    for core in OPTIONS:
+        local = getattr(_core, core)(4, 3, **OPTIONS[core])
+        forest = sharded(LocalCrew(), plans_of(core, 4, 3, OPTIONS[core], n_shards))
+        for each in (local, forest):
+            each.learn(*batch_of(core, slice(0, 300)))
+        assert np.array_equal(forest.feature_weights, local.feature_weights)
+        assert np.array_equal(forest.serials, local.serials)
+        assert np.array_equal(forest.are_stored(np.arange(400)), local.are_stored(np.arange(400)))
+        assert forest.discount_rate == local.discount_rate
+        assert forest.nbytes > 0
+        if core == "LabelForest":
+            assert forest.leaf_discount == local.leaf_discount
+        else:
+            assert forest.noise == local.noise and forest.scale == local.scale
+            assert np.array_equal(forest.trend(QUERIES), local.trend(QUERIES))
+        with pytest.raises(IndexError, match=r"tree 4 is outside \[0, n_trees = 4\)"):
+            forest.tree(4)
+
+
+def test_messages_count_the_bytes_of_their_arrays():
+    rows, levels = X[:8], np.array([0.1, 0.9])
+    mixtures = {"means": np.zeros(5), "ends": np.zeros(8, dtype=np.uint64)}
+    assert messages.Refresh().nbytes == 0
+    assert messages.Predict(rows).nbytes == rows.nbytes
+    assert messages.Quantiles(rows, levels, mixtures).nbytes == rows.nbytes + 16 + 40 + 64
+
+
 def some_forest(crew=None, snapshots=None, **settings):
     crew = crew or LocalCrew()
     return sharded(crew, plans_of("LabelForest", 6, 3, LABEL_OPTIONS, 2), snapshots, **settings)
@@ -270,9 +310,9 @@ def test_errors_are_those_of_the_local_forest():
     forest, local = some_forest(), _core.LabelForest(6, 3, **LABEL_OPTIONS)
     for each in (forest, local):
         each.learn(X, LABELS, 2)
-        with pytest.raises(ValueError, match="a point to be forgotten is not stored"):
+        with pytest.raises(ValueError, match="the point with serial 1000 is not stored"):
             each.forget(np.array([1000]))
-        with pytest.raises(ValueError, match="the number of classes cannot shrink"):
+        with pytest.raises(ValueError, match="n_classes is 1, but the forest knows 2"):
             each.learn(X[:1], LABELS[:1] * 0, 1)
         assert list(each.forget_rows(X[:1] + 100, LABELS[:1])) == [0]
         assert each.n_seen == 600
