@@ -17,7 +17,7 @@ def modules_after(code):
     return set(done.stdout.split())
 
 
-def test_a_shard_does_without_the_estimators():
+def test_a_shard_does_not_import_the_estimators():
     modules = modules_after("import onlineforest._distributed.shard")
     assert "onlineforest._core" in modules
     assert not modules & {
@@ -30,12 +30,12 @@ def test_a_shard_does_without_the_estimators():
     }
 
 
-def test_the_package_alone_is_light():
+def test_importing_the_package_imports_neither_numpy_nor_sklearn():
     modules = modules_after("import onlineforest; onlineforest.__version__; dir(onlineforest)")
     assert not modules & {"numpy", "sklearn"}
 
 
-def test_all_names_are_there():
+def test_all_public_names_can_be_imported():
     code = "from onlineforest import *; MondrianForestClassifier, merge, load, plot.partition"
     assert "onlineforest._models.merging" in modules_after(code)
     assert set(onlineforest.__all__) <= set(dir(onlineforest))

@@ -1,4 +1,4 @@
-"""A file is replaced whole or not at all, whatever goes wrong."""
+"""A file is replaced whole or not at all, whichever step fails."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ OLD, NEW = b"old", b"new, and longer"
 
 @pytest.fixture
 def path(tmp_path):
-    """The path of a file that is there already."""
+    """The path of an existing file."""
     path = tmp_path / "model"
     path.write_bytes(OLD)
     return path
@@ -29,7 +29,7 @@ def path(tmp_path):
 
 @pytest.fixture
 def umask():
-    """Sets the umask; puts the old one back."""
+    """Set the umask, and restore it afterwards."""
     before = os.umask(0o022)
     yield os.umask
     os.umask(before)
@@ -41,7 +41,7 @@ def replace(path, data=NEW):
 
 
 def replace_but(path, error):
-    """Something goes wrong after the bytes were written; the file is closed nevertheless."""
+    """Raise an error in the block after the bytes were written; the file is closed."""
     file = None
     try:
         with replacing(path) as file:
@@ -56,12 +56,12 @@ def mode(path):
 
 
 def assert_only(path, data):
-    """The folder has this one file, with these bytes."""
+    """Assert that the folder holds only this file, with these bytes."""
     assert [each.name for each in path.parent.iterdir()] == [path.name]
     assert path.read_bytes() == data
 
 
-def test_a_new_file(tmp_path):
+def test_a_new_file_is_created(tmp_path):
     path = tmp_path / "new"
     replace(path)
     assert_only(path, NEW)
@@ -77,7 +77,7 @@ def test_an_old_file_stays_until_the_end(path):
     assert_only(path, NEW)
 
 
-def test_who_has_the_old_file_open_keeps_it(path):
+def test_a_reader_of_the_old_file_keeps_it(path):
     with path.open("rb") as file:
         replace(path)
         assert file.read() == OLD
@@ -89,7 +89,7 @@ def test_paths_may_be_strings(path, as_given):
     assert_only(path, NEW)
 
 
-def test_a_relative_path_stays_what_it_was(path, monkeypatch):
+def test_a_relative_path_is_resolved_at_the_start(path, monkeypatch):
     monkeypatch.chdir(path.parent)
     with replacing("model") as file:
         file.write(NEW)
@@ -98,7 +98,7 @@ def test_a_relative_path_stays_what_it_was(path, monkeypatch):
 
 
 @pytest.mark.parametrize("name", ["x" * 255, "ä" * 127, "🌲" * 63, ".hidden", "a\nb", " "])
-def test_any_name_of_a_file_will_do(tmp_path, name):
+def test_file_names_with_odd_characters_are_valid(tmp_path, name):
     replace(tmp_path / name)
     assert_only(tmp_path / name, NEW)
 
@@ -137,14 +137,14 @@ def test_a_link_stays_and_leads_to_the_new_file(path, tmp_path):
     assert leftovers(folder) == leftovers(tmp_path) == []
 
 
-def test_a_link_to_nothing_leads_to_the_new_file(tmp_path):
+def test_a_dangling_link_leads_to_the_new_file(tmp_path):
     (tmp_path / "link").symlink_to("model")
     replace(tmp_path / "link")
     assert (tmp_path / "link").is_symlink()
     assert (tmp_path / "model").read_bytes() == NEW
 
 
-def test_a_link_to_itself(tmp_path):
+def test_a_link_to_itself_is_an_error(tmp_path):
     link = tmp_path / "link"
     link.symlink_to("link")
     with pytest.raises(OSError, match="link") as caught:
@@ -154,7 +154,7 @@ def test_a_link_to_itself(tmp_path):
 
 
 @pytest.mark.parametrize("mask", [0o022, 0o077, 0o000])
-def test_new_files_have_plain_permissions(tmp_path, umask, mask):
+def test_new_files_have_default_permissions(tmp_path, umask, mask):
     umask(mask)
     replace(tmp_path / "new")
     assert mode(tmp_path / "new") == 0o666 & ~mask
@@ -204,7 +204,7 @@ def test_a_folder_is_not_replaced(tmp_path):
     assert [each.name for each in tmp_path.iterdir()] == ["link"]
 
 
-def test_a_missing_folder(tmp_path):
+def test_a_missing_folder_is_an_error(tmp_path):
     assert_refused(tmp_path / "missing" / "model", FileNotFoundError, errno.ENOENT)
     assert_refused(f"{tmp_path}/missing/", FileNotFoundError, errno.ENOENT)
     assert_refused("", FileNotFoundError, errno.ENOENT)
@@ -216,7 +216,7 @@ def test_a_folder_that_is_a_file(path):
     assert_only(path, OLD)
 
 
-def test_a_name_that_is_too_long(tmp_path):
+def test_a_name_that_is_too_long_is_an_error(tmp_path):
     assert_refused(tmp_path / ("x" * 256), OSError, errno.ENAMETOOLONG)
 
 
@@ -228,7 +228,7 @@ def test_devices_and_pipes_are_not_replaced(tmp_path):
     assert sorted(each.name for each in tmp_path.iterdir()) == ["link", "pipe"]
 
 
-def test_a_temporary_file_of_another_is_not_taken(path, monkeypatch):
+def test_an_existing_temporary_file_is_not_overwritten(path, monkeypatch):
     monkeypatch.setattr(_atomic.secrets, "token_hex", lambda n: "0" * 2 * n)
     other = path.parent / ".model.00000000.tmp"
     other.write_bytes(b"other")
@@ -272,7 +272,7 @@ def test_a_step_that_fails(path, monkeypatch, umask, there, name, error):
 
 
 @pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt, SystemExit, GeneratorExit])
-def test_a_block_that_raises(path, error):
+def test_a_block_that_raises_leaves_the_old_file(path, error):
     with pytest.raises(error):
         replace_but(path, error())
     assert_only(path, OLD)
@@ -286,7 +286,7 @@ def test_a_disk_that_is_full(path):
 
 
 def test_a_disk_that_is_full_at_the_end(path, monkeypatch):
-    """The bytes wait in the buffer until the file is flushed."""
+    """The bytes stay in the buffer until the file is flushed."""
 
     class Full(io.FileIO):
         def write(self, data):
@@ -405,6 +405,6 @@ def test_leftovers_of_long_names(tmp_path):
     assert leftovers(tmp_path, name) == []
 
 
-def test_an_error_of_the_block_keeps_its_words(tmp_path):
+def test_an_error_of_the_block_keeps_its_message(tmp_path):
     with pytest.raises(OSError, match=r"^no number$"), replacing(tmp_path / "model"):
         raise OSError("no number")

@@ -1,4 +1,4 @@
-"""Files of named arrays: what is written, what others read, and what is refused."""
+"""Model files: what is written, what other tools read, and what is refused."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ SMALL = as_bytes()
 
 
 def sealed(data):
-    """The file with the digest that fits."""
+    """The file with its correct digest."""
     if len(data) < DIGEST.stop:
         return data
     zeros = data[: DIGEST.start] + b"0" * 64 + data[DIGEST.stop :]
@@ -69,13 +69,13 @@ def sealed(data):
 
 
 def file_of(header, data=b""):
-    """A file with a header made by hand; its digest is right."""
+    """A file with a handmade header and a correct digest."""
     header = header.encode("utf-8", "surrogatepass") if isinstance(header, str) else header
     return sealed(len(header).to_bytes(8, "little") + header + data)
 
 
 def with_tensors(tensors, data=b""):
-    """A file whose header says of its tensors what the test wants."""
+    """A file with handmade entries for its tensors."""
     return file_of(f'{FIRST}"1"}},{tensors}}}', data)
 
 
@@ -84,7 +84,7 @@ def entry(name="a", dtype='"U8"', shape="[4]", offsets="[0,4]"):
 
 
 def assert_refused(data, words, *, by_header_too=True):
-    """Both ways to read it raise with these words, in one line that names the file."""
+    """Both readers raise this message, in one line that names the file."""
     readers = [read, read_header] if by_header_too else [read]
     for reader in readers:
         with pytest.raises(ModelFileError, match=re.escape(words)) as caught:
@@ -155,14 +155,14 @@ def test_arrays_are_aligned_read_only_views_of_one_buffer(tmp_path):
             arrays["times"][0] = 1
 
 
-def test_nothing_at_all_can_be_written():
+def test_a_file_without_arrays_can_be_written():
     data = as_bytes({}, {})
     contents = read(io.BytesIO(data))
     assert contents.arrays == {} and contents.metadata == {}
     assert len(data) == _header.SMALLEST
 
 
-def test_the_header_alone(tmp_path):
+def test_the_header_can_be_read_alone(tmp_path):
     path = tmp_path / "model"
     path.write_bytes(SMALL)
     header = read_header(path)
@@ -195,7 +195,7 @@ def test_the_header_is_read_without_the_data():
     assert file.n_read < 1000
 
 
-def test_pieces_make_no_difference(monkeypatch, tmp_path):
+def test_the_piece_size_does_not_change_the_file(monkeypatch, tmp_path):
     monkeypatch.setattr(_digest, "PIECE_BYTES", 7)
     monkeypatch.setattr(_reading, "PIECE_BYTES", 7)
     assert as_bytes() == SMALL
@@ -277,20 +277,20 @@ def test_more_dimensions_are_not_written():
         as_bytes({"a": np.zeros((1,) * 9)})
 
 
-def test_bools_that_are_none_are_not_written():
+def test_bools_other_than_0_and_1_are_not_written():
     with pytest.raises(ValueError, match="bools of 'a' are not all 0 or 1"):
         as_bytes({"a": np.array([0, 1, 2], np.uint8).view(bool)})
 
 
 @pytest.mark.parametrize("key", ["sha256", "format", "format_version"])
-def test_names_of_the_format_are_not_given_to_others(key):
+def test_reserved_names_are_refused(key):
     with pytest.raises(ValueError, match=f"itself uses the name '{key}'"):
         as_bytes({}, {key: "1"})
     with pytest.raises(ValueError, match="itself uses the name '__metadata__'"):
         as_bytes({"__metadata__": np.zeros(1)})
 
 
-def test_only_text_is_metadata():
+def test_metadata_must_be_text():
     with pytest.raises(TypeError, match=r"must be strings. Got 1 instead"):
         as_bytes({}, {"k": 1})
     with pytest.raises(TypeError, match=r"must be strings. Got 2 instead"):
@@ -299,7 +299,7 @@ def test_only_text_is_metadata():
         as_bytes({}, {"k": "\ud800"})
 
 
-def test_a_header_has_a_largest_size():
+def test_a_header_that_is_too_large_is_refused():
     room = MAX_HEADER_BYTES - (len(as_bytes({}, {"k": ""})) - 8)
     fits = {"k": "x" * room}
     assert read(io.BytesIO(as_bytes({}, fits))).metadata == fits
@@ -327,7 +327,7 @@ def test_a_pipe_can_be_written_and_read():
 
 
 class Short(io.BytesIO):
-    """Gives and takes a few bytes at a time."""
+    """Reads and writes a few bytes at a time."""
 
     def write(self, piece):
         return super().write(piece[:5])
@@ -336,7 +336,7 @@ class Short(io.BytesIO):
         return super().read(min(n, 3))
 
 
-def test_a_file_may_take_and_give_a_few_bytes_at_a_time():
+def test_partial_reads_and_writes_are_continued():
     file = Short()
     write(file, ARRAYS, METADATA)
     assert file.getvalue() == SMALL
@@ -361,7 +361,7 @@ def test_an_error_of_the_file_is_passed_on(n):
 
 
 @pytest.mark.parametrize("answer", [None, 0, -1, 10**6])
-def test_a_file_that_takes_nothing_is_not_asked_for_ever(answer):
+def test_a_file_that_accepts_no_bytes_is_an_error(answer):
     class Stuck(io.BytesIO):
         def write(self, piece):
             return answer
@@ -370,7 +370,7 @@ def test_a_file_that_takes_nothing_is_not_asked_for_ever(answer):
         write(Stuck(), ARRAYS, METADATA)
 
 
-def test_a_file_that_has_nothing_yet():
+def test_a_file_that_would_block_is_an_error():
     class Waiting(io.BytesIO):
         def read(self, n):
             return None
@@ -379,7 +379,7 @@ def test_a_file_that_has_nothing_yet():
         read(Waiting(SMALL))
 
 
-def test_text_files_and_other_things_are_no_source():
+def test_text_files_and_other_objects_are_refused():
     with pytest.raises(TypeError, match=r"open for bytes. It gave str instead"):
         read(io.StringIO("text"))
     for source in (None, 3, SMALL):
@@ -432,7 +432,7 @@ def test_a_large_file_of_another_kind_is_not_read(tmp_path):
 
 
 @pytest.mark.parametrize("n", [0, 50, 300, len(SMALL) - 1])
-def test_a_file_that_becomes_shorter(tmp_path, monkeypatch, n):
+def test_a_file_truncated_while_read_is_an_error(tmp_path, monkeypatch, n):
     path = tmp_path / "model"
     path.write_bytes(SMALL)
     before = os.stat(path)
@@ -479,7 +479,7 @@ def test_a_file_that_grows_is_read_as_it_was(tmp_path, monkeypatch):
         (SMALL.replace(b'"2"', b'"0"'), "it looks like a safetensors file"),
     ],
 )
-def test_files_of_other_kinds(data, why):
+def test_files_of_other_kinds_are_refused(data, why):
     assert_refused(data, f"is not a model file of onlineforest: {why}")
 
 
@@ -490,7 +490,7 @@ def test_the_message_names_the_path_as_given(tmp_path, monkeypatch):
         read("./it's.model")
 
 
-def test_a_wrong_digest_is_shown():
+def test_a_wrong_digest_is_named_in_the_error():
     damaged = SMALL[:-1] + b"\x00"
     is_, says = sealed(damaged)[DIGEST].decode(), SMALL[DIGEST].decode()
     words = f"the file is damaged: its SHA-256 is {is_}, but it says {says}."
@@ -499,13 +499,13 @@ def test_a_wrong_digest_is_shown():
 
 
 @pytest.mark.parametrize("digit", [b"A", b"g", b"\x00", b'"', b"\xff"])
-def test_a_digest_of_other_characters(digit):
+def test_a_digest_that_is_not_hexadecimal_is_refused(digit):
     damaged = SMALL[:40] + digit + SMALL[41:]
     assert_refused(damaged, "is damaged: its SHA-256 is not 64 hexadecimal digits.")
 
 
 @pytest.mark.parametrize("flip", [0x01, 0x20, 0x80, 0xFF])
-def test_no_byte_can_be_changed(flip):
+def test_any_changed_byte_is_detected(flip):
     for i in range(len(SMALL)):
         damaged = bytearray(SMALL)
         damaged[i] ^= flip
@@ -513,7 +513,7 @@ def test_no_byte_can_be_changed(flip):
             read(io.BytesIO(damaged))
 
 
-def test_no_byte_can_be_missing(tmp_path):
+def test_any_truncation_is_detected(tmp_path):
     for n in range(len(SMALL)):
         with pytest.raises(ModelFileError):
             read(io.BytesIO(SMALL[:n]))
@@ -528,14 +528,14 @@ def test_no_byte_can_be_missing(tmp_path):
 
 
 @pytest.mark.parametrize("more", [b"\0", b" ", b"more bytes", SMALL])
-def test_no_byte_can_be_added(more):
+def test_any_added_byte_is_detected(more):
     assert_refused(SMALL + more, "is damaged", by_header_too=False)
     words = f"its tensors have 35 bytes, but its data {35 + len(more)}"
     assert_refused(sealed(SMALL + more), words)
 
 
 @pytest.mark.parametrize("n", [3, 7, 999_999_999])
-def test_newer_formats_are_named(n):
+def test_newer_formats_are_refused_by_version(n):
     # What a newer format has in its header cannot be known: nothing else of it is looked at.
     data = file_of(f'{FIRST}"{n}"}},"a":{{"dtype":"F8","new":[[[{{NaN', b"data")
     words = (
@@ -551,26 +551,26 @@ def test_newer_formats_are_named(n):
 
 
 def test_files_made_by_hand_are_read():
-    """So the tests below fail for the reasons they say."""
+    """A valid handmade file is read, so other handmade files fail for their own defects."""
     contents = read(io.BytesIO(with_tensors(entry(), b"abcd")))
     assert contents.arrays["a"].tolist() == list(b"abcd") and contents.metadata == {}
 
 
 @pytest.mark.parametrize("n_bytes", [MAX_HEADER_BYTES + 1, 2**32, 2**63, 2**64 - 1])
-def test_headers_that_claim_to_be_long(n_bytes):
+def test_headers_that_claim_to_be_too_long_are_refused(n_bytes):
     data = sealed(n_bytes.to_bytes(8, "little") + SMALL[8:])
     assert_refused(data, f"its header has {n_bytes} bytes, but may have {MAX_HEADER_BYTES}")
 
 
 @pytest.mark.parametrize("n_bytes", [len(SMALL) - 7, len(SMALL), MAX_HEADER_BYTES])
-def test_headers_longer_than_the_file(n_bytes):
+def test_headers_longer_than_the_file_are_refused(n_bytes):
     data = sealed(n_bytes.to_bytes(8, "little") + SMALL[8:])
     words = f"its header ends at byte {8 + n_bytes}, but the file at byte {len(SMALL)}"
     assert_refused(data, words)
 
 
 @pytest.mark.parametrize("n_bytes", [0, 1, 2, 15, 100, 150, 300])
-def test_headers_that_end_too_early(n_bytes):
+def test_headers_that_end_too_early_are_refused(n_bytes):
     data = sealed(n_bytes.to_bytes(8, "little") + SMALL[8:])
     assert_refused(data, "is not a valid model file: its header ")
 
@@ -611,7 +611,7 @@ WHOLE = f'{FIRST}"1"'
         (WHOLE + ',"k":{"a":"b"}}}', "its metadata have {'a': 'b'}, which is not a string"),
     ],
 )
-def test_hostile_headers(header, words):
+def test_hostile_headers_are_refused(header, words):
     assert_refused(file_of(header), words)
 
 
@@ -693,12 +693,12 @@ SIZE = "do not fit that"
         ),
     ],
 )
-def test_hostile_tensors(tensors, words):
+def test_hostile_tensors_are_refused(tensors, words):
     assert_refused(with_tensors(tensors, b"abcd"), words)
 
 
-def test_there_are_not_thousands_of_tensors():
-    """Each takes some microseconds, and a header of the largest size could name a million."""
+def test_too_many_tensors_are_refused():
+    """Each tensor takes microseconds, and the largest header could name a million."""
     tensors = ",".join(entry(str(i), shape="[0]", offsets="[0,0]") for i in range(1001))
     assert_refused(with_tensors(tensors, b""), "it has 1001 tensors, more than 1000")
 
@@ -771,7 +771,7 @@ def only_model_file_errors(data):
     )
 )
 @example([(len(SMALL) - 1, 1, b"\x02")])
-def test_any_damage_with_the_right_digest(changes):
+def test_damaged_files_with_a_valid_digest_never_crash(changes):
     data = SMALL
     for place, n_removed, new in changes:
         data = data[:place] + new + data[place + n_removed :]
@@ -804,7 +804,7 @@ ENTRIES = st.fixed_dictionaries(
     st.dictionaries(st.text(max_size=3), st.text(max_size=3) | JSON, max_size=2),
     st.binary(max_size=40),
 )
-def test_any_header_with_the_right_digest(entries, metadata, data):
+def test_random_headers_with_a_valid_digest_never_crash(entries, metadata, data):
     ours = {"sha256": "0" * 64, "format": "onlineforest", "format_version": "1"}
     header = json.dumps({"__metadata__": ours | metadata} | entries, separators=(",", ":"))
     only_model_file_errors(file_of(header, data))

@@ -1,4 +1,4 @@
-"""Whatever is wrong with the input: a clear error that names it, and the forest is as it was."""
+"""Bad input gives an error that names the problem, and leaves the forest unchanged."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def forest():
 
 @pytest.fixture
 def unchanged(forest):
-    """Checks after the test that the forest is what it was before."""
+    """A forest; checks after the test that it is unchanged."""
     state, attributes = (
         forest.predict_proba(X),
         {k: v for k, v in vars(forest).items() if k != "_forest"},
@@ -265,7 +265,7 @@ def test_parameters_changed_after_the_start(name, value, forest, unchanged):
     old = getattr(forest, name)
     forest.set_params(**{name: value})
     with pytest.raises(
-        ValueError, match=f"{name} was .* when this forest was started and is .* now"
+        ValueError, match=f"{name} was .* when this forest was started, but is .* now"
     ):
         forest.partial_fit(X, Y)
     forest.set_params(**{name: old})

@@ -1,4 +1,4 @@
-"""A forest is saved when it is time, and the newest checkpoint that is whole is found."""
+"""A forest is saved when a checkpoint is due, and the newest valid checkpoint is found."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ TESTS = Path(__file__).resolve().parents[1]
 
 @pytest.fixture
 def folder(tmp_path):
-    """A folder that is not there yet."""
+    """A folder that does not exist yet."""
     return tmp_path / "checkpoints"
 
 
 def learned(n_samples=3, forest=None):
-    """A forest that has learned so many samples (more)."""
+    """A forest that has learned this number of (further) samples."""
     forest = forest or MondrianForestClassifier(n_estimators=2, random_state=0)
     rng = np.random.default_rng(n_samples)
     return forest.partial_fit(rng.random((n_samples, 2)), rng.integers(2, size=n_samples))
@@ -52,13 +52,13 @@ def names(folder):
 
 
 def numbers(folder):
-    """The numbers of the checkpoints in a folder that has nothing else."""
+    """The numbers of the checkpoints in a folder, which must hold nothing else."""
     pattern = r"checkpoint-(\d{12})\.safetensors"
     return [int(re.fullmatch(pattern, each)[1]) for each in names(folder)]
 
 
 def save_several(folder, n):
-    """Checkpoints 1 to n, of forests that have seen so many samples."""
+    """Save checkpoints 1 to n, of forests that have seen a growing number of samples."""
     for i in range(1, n + 1):
         Checkpointer(folder, keep=100).save(learned(i))
 
@@ -111,7 +111,7 @@ def test_only_a_fitted_forest_of_this_library_is_saved(folder, call):
 
     checkpointer = Checkpointer(folder, every_samples=1)
     save = getattr(checkpointer, call)
-    with pytest.raises(TypeError, match="forest of this library was wanted"):
+    with pytest.raises(TypeError, match="forest must be a forest of onlineforest"):
         save(SGDClassifier())
     with pytest.raises(NotFittedError):
         save(MondrianForestClassifier())
@@ -131,7 +131,7 @@ def test_update_without_an_interval_would_never_save(folder):
 
 
 def numbers_seen_at_saves(checkpointer, batches, forest=None):
-    """Learns batches of these sizes; what the forest had seen each time it was saved."""
+    """Learn batches of these sizes; return the number of samples seen at each save."""
     seen = []
     for size in batches:
         forest = learned(size, forest)
@@ -162,7 +162,7 @@ def test_samples_are_counted_from_the_forest_that_was_opened(folder):
     assert numbers_seen_at_saves(checkpointer, [1, 3, 1, 4], forest) == [25]
 
 
-def test_a_forest_that_was_fitted_anew_is_saved(folder):
+def test_a_forest_that_was_fitted_again_is_saved(folder):
     checkpointer = Checkpointer(folder, every_samples=50)
     forest = learned(60)
     assert checkpointer.update(forest) is not None
@@ -182,7 +182,7 @@ def test_every_seconds_counts_time(folder, clock):
 
 
 def test_time_is_counted_from_the_end_of_a_save(folder, clock, monkeypatch):
-    """Or a disk that takes longer than the interval would leave no time to learn."""
+    """Otherwise a disk slower than the interval would leave no time to learn."""
 
     def write_slowly(*arguments):
         clock.now += 15
@@ -208,7 +208,7 @@ def test_time_is_counted_from_opening(folder, clock):
     assert checkpointer.update(forest) is not None
 
 
-def test_with_both_intervals_whichever_comes_first(folder, clock):
+def test_with_both_intervals_the_first_to_pass_counts(folder, clock):
     checkpointer = Checkpointer(folder, every_samples=5, every_seconds=10)
     forest = learned(4)
     assert checkpointer.update(forest) is None
@@ -254,10 +254,10 @@ def test_positions_come_back(folder, position):
 
 
 @pytest.mark.parametrize("position", [(1, 2), {1: 2}, {1}, math.nan, b"1"])
-def test_positions_that_json_cannot_hold(folder, position):
+def test_positions_that_json_cannot_represent_are_refused(folder, position):
     checkpointer = Checkpointer(folder)
     checkpointer.save(learned(), 1)
-    with pytest.raises(ValueError, match="position must be what JSON can hold"):
+    with pytest.raises(ValueError, match="position must be a value that JSON can represent"):
         checkpointer.save(learned(), position)
     assert numbers(folder) == [1]
 
@@ -283,7 +283,7 @@ def test_without_a_position_the_two_agree_even_if_another_thread_learns(folder, 
 # Files
 
 
-def test_the_folder_is_made_and_its_names_last(tmp_path, monkeypatch):
+def test_the_folder_and_its_names_are_synced(tmp_path, monkeypatch):
     synced = []
     real_fsync = os.fsync
 
@@ -310,7 +310,7 @@ def test_a_folder_stays_where_it_was_when_the_directory_changes(tmp_path, monkey
     assert checkpointer.save(learned()) == tmp_path / "checkpoints" / name(1)
 
 
-def test_numbers_go_on_after_the_largest(folder):
+def test_numbers_continue_after_the_largest(folder):
     folder.mkdir()
     for number in (3, 17, 999_999_999_999):
         (folder / name(number)).write_bytes(b"damaged")
@@ -351,7 +351,7 @@ def test_old_ones_are_deleted_only_when_the_new_one_is_safe(folder, monkeypatch)
     assert numbers(folder) == [2]
 
 
-def test_what_cannot_be_deleted_is_no_error_and_tried_again(folder, monkeypatch):
+def test_a_failed_deletion_is_no_error_and_tried_again(folder, monkeypatch):
     checkpointer = Checkpointer(folder, keep=1)
     checkpointer.save(learned(1))
 
@@ -391,7 +391,7 @@ def test_other_files_are_not_touched(folder):
     assert all((folder / other).read_text() == other for other in others)
 
 
-def test_what_killed_processes_left_is_removed(folder):
+def test_temporary_files_of_killed_processes_are_removed(folder):
     save_several(folder, 1)
     left = folder / f".{name(2)}.0123abcd.tmp"
     left.write_bytes(b"half")
@@ -405,7 +405,7 @@ def test_what_killed_processes_left_is_removed(folder):
 # Opening
 
 
-def test_no_checkpoint(folder):
+def test_open_without_a_checkpoint_returns_none(folder):
     checkpointer = Checkpointer(folder)
     assert checkpointer.open() is None and not folder.exists()
     folder.mkdir()
@@ -476,7 +476,7 @@ def test_one_that_cannot_be_read_is_skipped(folder, monkeypatch, error):
         assert Checkpointer(folder).open().position == 1
 
 
-def test_each_that_is_skipped_is_told(folder):
+def test_each_skipped_checkpoint_is_warned_about(folder):
     save_several(folder, 4)
     for number in (1, 3, 4):
         damage(folder / name(number))
@@ -510,14 +510,14 @@ def test_those_that_were_skipped_do_not_count_as_kept(folder):
     assert numbers(folder) == [5, 6]
 
 
-def test_to_start_anew_where_all_are_damaged_would_lose_months(folder):
+def test_if_all_checkpoints_are_damaged_open_raises(folder):
     save_several(folder, 2)
     for number in (1, 2):
         damage(folder / name(number))
     with pytest.raises(ModelFileError) as caught:
         Checkpointer(folder).open()
     first, *others = str(caught.value).splitlines()
-    assert first == f"{folder} has checkpoints, but none that can be used:"
+    assert first == f"{folder} has checkpoints, but none can be used:"
     assert [other.split(" is damaged: ")[0] for other in others] == [
         str(folder / name(2)),
         str(folder / name(1)),
@@ -526,7 +526,7 @@ def test_to_start_anew_where_all_are_damaged_would_lose_months(folder):
 
 
 @pytest.mark.parametrize("error", [MemoryError, KeyboardInterrupt])
-def test_what_says_nothing_about_the_file_is_raised(folder, monkeypatch, error):
+def test_errors_that_do_not_concern_the_file_are_raised(folder, monkeypatch, error):
     save_several(folder, 2)
 
     def fail(*args, **options):
@@ -540,7 +540,7 @@ def test_what_says_nothing_about_the_file_is_raised(folder, monkeypatch, error):
     assert checkpointer.open().position == 2
 
 
-def test_a_limit_of_memory(folder):
+def test_a_checkpoint_beyond_the_memory_limit_is_an_error(folder):
     save_several(folder, 1)
     Checkpointer(folder).save(learned(2000))
     for limit in (1, 20_000):  # the older one is smaller, but not what was asked for
@@ -554,7 +554,7 @@ def test_a_limit_of_memory(folder):
 
 
 def assert_fails(checkpointer, forest, number):
-    """A save fails and leaves nothing; earlier ones and the forest are unharmed."""
+    """A save fails and leaves no file; earlier checkpoints and the forest are unchanged."""
     before = {path.name: path.read_bytes() for path in checkpointer.folder.iterdir()}
     state = forest._forest.get_state()
     with pytest.raises(OSError, match="checkpoint not written") as caught:
@@ -572,7 +572,7 @@ def assert_fails(checkpointer, forest, number):
 
 
 def assert_goes_on(checkpointer, forest, last_saved):
-    """The last checkpoint opens, the forest learns on, and can be saved."""
+    """The last checkpoint opens, and the forest continues to learn and can be saved."""
     assert checkpointer.open().position == last_saved
     checkpointer.save(learned(5, forest))
     checkpoint = checkpointer.open()
@@ -642,7 +642,7 @@ def test_a_folder_that_is_a_file(tmp_path, below):
 
 
 def test_a_full_disk_is_tried_again_after_an_interval(folder, clock, monkeypatch):
-    """So that it does not slow every batch."""
+    """A failing disk must not slow down every batch."""
     tried = []
 
     def write_model(forest, path, position):
@@ -669,7 +669,7 @@ def test_a_full_disk_is_tried_again_after_an_interval(folder, clock, monkeypatch
 
 
 def run_child(script, *arguments, within=()):
-    """Run a script that knows this file, perhaps by another command."""
+    """Run a script that imports this file, possibly through another command."""
     start = """
         import errno, os, resource, subprocess, sys
         from pathlib import Path
@@ -745,7 +745,7 @@ FORBIDDEN_FOLDER = """
 
 
 def own_mounts():
-    """A command that runs another where it may mount, unseen by others; None if there is none."""
+    """A command prefix that allows private mounts; None if the system has none."""
     for command in (["unshare", "--mount"], ["unshare", "--user", "--map-root-user", "--mount"]):
         probe = [*command, "mount", "-t", "tmpfs", "probe", "/mnt"]
         with suppress(FileNotFoundError):
@@ -803,7 +803,7 @@ def test_threads_share_a_checkpointer(folder):
 
 @pytest.mark.parametrize("call", ["open", "save"])
 def test_a_signal_handler_cannot_use_the_checkpointer_it_interrupts(folder, monkeypatch, call):
-    """It would wait for itself, or take the same number."""
+    """The handler would wait for its own thread, or use the same number."""
     checkpointer, forest = Checkpointer(folder, every_samples=1), learned()
 
     def write_model(*arguments):

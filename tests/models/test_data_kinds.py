@@ -1,4 +1,4 @@
-"""X in every form users have it; never kept by reference, never changed."""
+"""X may have many forms; it is neither kept by reference nor changed."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ KINDS = {
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_kinds_of_data(kind):
+def test_data_of_all_kinds_give_the_same_forest(kind):
     data = KINDS[kind]()
     expected = np.asarray(data).astype(np.float32)
     if kind == "pyarrow":
@@ -115,7 +115,7 @@ def test_sparse_is_the_same_as_dense(kind, monkeypatch):
 
 
 def test_a_large_sparse_matrix_is_predicted_by_blocks(monkeypatch):
-    """Never more than so many numbers at once are dense."""
+    """Only a bounded number of values is dense at a time."""
     sizes = []
     dense = _validation._dense
     monkeypatch.setattr(_validation.blocks_of, "__defaults__", (2**14,))
@@ -148,7 +148,7 @@ def test_columns_that_are_not_numbers_are_named(kind):
         forest.predict(other.assign(d=TEXT))
 
 
-def test_a_column_of_which_nothing_is_known_in_a_batch():
+def test_a_column_may_be_missing_in_a_whole_batch():
     forest = MondrianForestClassifier(n_estimators=5, random_state=0)
     forest.partial_fit(pd.DataFrame({"a": [1.0, 2.0], "b": [3.0, 4.0]}), [0, 1])
     for nothing in ([None, None], [pd.NA, pd.NA], [np.nan, np.nan], pd.array([None, None], "str")):

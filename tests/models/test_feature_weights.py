@@ -1,4 +1,4 @@
-"""Weights on the features: what they do to trees, and when they are refreshed."""
+"""Feature weights: their effect on trees, and when they are refreshed."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_weight_0_leaves_a_feature_out():
 
 
 def test_extreme_weights_give_numbers():
-    """Rates that differ by 300 powers of ten neither overflow nor underflow to no number."""
+    """Rates that differ by 300 powers of ten give finite predictions."""
     forest = forest_of(feature_weights=[1e200, 1e-110]).fit([[0, 0], [1, 0]], [0, 1])
     for query in ([0.5, 1.0], [0.0, 3e38], [1e-45, 1.0]):
         assert forest.predict_proba([query]).sum() == pytest.approx(1)
@@ -64,7 +64,7 @@ def test_discount_rate():
     assert constant.discount_rate_ == 10 * 4
 
 
-def test_refresh_comes_when_as_many_samples_have_come_again():
+def test_a_refresh_comes_when_the_number_of_samples_has_doubled():
     """Weights change at 1, 2, 4, 8, … samples, and only if the range grew by enough."""
     values = np.cumsum(np.arange(1.0, 34.0)).reshape(-1, 1)  # the range always grows
     forest = forest_of(feature_weights="range")

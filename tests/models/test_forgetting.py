@@ -60,7 +60,7 @@ def test_a_row_is_forgotten_as_often_as_it_is_given(kind):
 
 
 @each_kind
-def test_what_is_not_stored_is_named_and_nothing_changes(kind):
+def test_samples_that_are_not_stored_are_named_and_nothing_changes(kind):
     forest = small(kind).fit(X, Y)
     rows, target = X[:9].copy(), Y[:9].copy()
     rows[4, 3] += 0.5
@@ -188,7 +188,7 @@ def test_ids_from_tables_and_enumerations():
     assert forest.n_samples_stored_ == 4
 
 
-def test_a_reservoir_starts_anew_after_keep_latest():
+def test_a_reservoir_starts_again_after_keep_latest():
     forest = MondrianForestClassifier(n_estimators=2, reservoir=50, random_state=0)
     forest.fit(np.tile(X, (10, 1)), np.tile(Y, 10)).keep_latest(10)
     assert forest.partial_fit(X[:40], Y[:40]).n_samples_stored_ == 50
@@ -302,7 +302,7 @@ def test_nothing_of_a_forgotten_sample_is_saved(kind):
 
 @each_kind
 def test_a_refresh_after_forgetting_is_that_of_the_others_alone(kind):
-    """Weights, trend and all: as if the forest had learned just those."""
+    """The measure is that of a forest that learned the remaining samples only."""
     parameters = {"feature_weights": "range"}
     forest = small(kind, **parameters).fit(X, Y).keep_latest(550).refresh_weights()
     other = small(kind, **parameters).fit(X[50:], Y[50:])
@@ -385,7 +385,7 @@ def test_a_window_may_hold_one_sample(kind):
 @pytest.mark.parametrize("parameters", [{"window": 120}, {"reservoir": 120, "half_life": 200}])
 @each_kind
 def test_streams_with_forgetting_agree_to_the_last_bit(kind, parameters):
-    """One by one or not, with any number of threads, saved on the way or not."""
+    """One by one or not, with any number of threads, saved in between or not."""
     parameters = {"feature_weights": "range", **parameters}
     label = int if kind.estimator is MondrianForestClassifier else float
 
@@ -429,8 +429,8 @@ def test_a_reservoir_keeps_a_sample_of_all(kind):
     ("parameters", "message"),
     [
         ({"window": 10, "reservoir": 10}, "window and reservoir exclude each other"),
-        ({"half_life": 10}, "half_life is that of a reservoir"),
-        ({"window": 10, "half_life": 10}, "half_life is that of a reservoir"),
+        ({"half_life": 10}, "half_life needs a reservoir"),
+        ({"window": 10, "half_life": 10}, "half_life needs a reservoir"),
         ({"window": 0}, "The 'window' parameter"),
         ({"window": 2**70}, "The 'window' parameter"),
         ({"window": 2.5}, "The 'window' parameter"),
@@ -450,7 +450,7 @@ def test_bad_limits_are_refused(kind, parameters, message):
 
 
 @each_kind
-def test_a_limit_cannot_change_on_the_way(kind):
+def test_a_limit_cannot_change_after_the_start(kind):
     forest = small(kind, window=100).fit(X, Y).set_params(window=50)
     for change in (
         lambda: forest.partial_fit(X, Y),
@@ -479,8 +479,8 @@ def test_keep_latest(kind):
     forest._forest.check_invariants()
 
 
-def test_forgetting_what_was_learned_badly_mends_it():
-    """Wrong labels, learned and forgotten, do no harm."""
+def test_forgetting_wrong_labels_restores_accuracy():
+    """Wrong labels that were forgotten do not reduce accuracy."""
     wrong = (Y + 1) % 10
     clean = MondrianForestClassifier(n_estimators=50, random_state=0).fit(X[:400], Y[:400])
     forest = clone(clean).fit(X[:400], Y[:400])

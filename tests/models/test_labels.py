@@ -102,7 +102,7 @@ def test_one_class():
 
 @pytest.mark.parametrize("batch", [1, 50])
 def test_three_thousand_classes(batch):
-    """Every label is its own class; the sets of labels go from words to lists on the way."""
+    """Every label is its own class, so the representation of label sets changes."""
     rng = np.random.default_rng(0)
     n, n_classes = 3_000, 3_000
     centres = rng.random((n_classes, 5))

@@ -36,8 +36,8 @@ def scores(forest, X, y):
     return forest.score(X, y), loss
 
 
-def test_features_that_tell_only_together_are_found():
-    """XOR: neither of the two tells anything alone."""
+def test_features_that_matter_only_jointly_get_weight():
+    """XOR: neither feature alone is relevant."""
     X, X_test = uniform(3000), uniform(1000, seed=1)
     learned, by_range = forest_of().fit(X, xor(X)), forest_of(feature_weights="range")
     assert set(np.argsort(learned.feature_weights_)[-2:]) == {0, 1}
@@ -46,7 +46,7 @@ def test_features_that_tell_only_together_are_found():
     assert by_range.fit(X, xor(X)).score(X_test, xor(X_test)) < 0.85
 
 
-def test_noise_is_left_as_it_is():
+def test_pure_noise_keeps_the_weights_of_the_range():
     X, rng = uniform(3000), np.random.default_rng(3)
     y, X_test, y_test = (
         rng.integers(2, size=3000),
@@ -125,7 +125,7 @@ def test_odd_labels_and_features(kind):
 
 
 def test_schedule():
-    """At 1, 2, 3, 5, 8, 12, … samples: when half as many have come as were there."""
+    """Refreshes come at 1, 2, 3, 5, 8, 12, … samples: whenever half as many are new."""
     X = uniform(400, 4)
     y = X[:, 0] > 0.5
     forest = forest_of(5).partial_fit(X[:1], y[:1], classes=[False, True])
@@ -199,8 +199,8 @@ def test_importances_in_all_modes():
         assert importances[[0, 2, 3, 5]].max() < 0.05
 
 
-def test_leaf_discount_answers_for_repeated_samples():
-    """Cells of a discrete grid, a tenth of the labels wrong: a leaf must not be sure of itself."""
+def test_a_learned_leaf_discount_fits_repeated_samples():
+    """Cells of a discrete grid, 10 % of the labels wrong: a leaf must not be certain."""
     rng = np.random.default_rng(0)
     X = rng.integers(4, size=(1500, 4)).astype(float)
     y = (X[:, 0] > 1.5) ^ (rng.random(1500) < 0.1)
@@ -212,13 +212,13 @@ def test_leaf_discount_answers_for_repeated_samples():
 
 
 def test_leaf_discount_by_hand():
-    """Two samples, a leaf each: there, 1 - d from its leaf, d from the parent, which is even."""
+    """Two samples with a leaf each: a leaf gives 1 - d to its label, d to the even parent."""
     forest = forest_of(1, leaf_discount=0.4).fit([[0.0], [1.0]], [0, 1])
     assert forest.predict_proba([[0.0]])[0] == pytest.approx([1 - 0.4 / 2, 0.4 / 2])
 
 
-def test_stopped_before_there_was_a_measure():
-    """Points are stored before weights are learned; a forest saved in between learns on."""
+def test_an_interrupt_before_the_first_measure_is_harmless():
+    """Points are stored before weights are learned; a forest saved in between can continue."""
     X, y = uniform(300, 5), (uniform(300, 5)[:, 0] > 0.5).astype(np.int32)
     through, fresh = forest_of(4)._new_forest(5)[0], forest_of(4)._new_forest(5)[0]
     empty = fresh.get_state()
@@ -249,8 +249,8 @@ def test_a_constant_feature_that_starts_to_vary_gets_weight():
     assert forest.feature_weights_[7] > 0
 
 
-def test_one_hot_columns_take_no_time():
-    """Cuts part off one category each; scouts must not go on a thousand levels deep."""
+def test_many_one_hot_columns_are_learned():
+    """Each cut separates one category; greedy trees must not become a thousand levels deep."""
     rng = np.random.default_rng(0)
     category = rng.integers(400, size=3000)
     X = np.eye(400, dtype=np.float32)[category]

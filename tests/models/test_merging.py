@@ -1,4 +1,4 @@
-"""Merged forests: the weighed mean by hand, what fits together, how near they come to the whole."""
+"""Merged forests: the weighted mean by hand, compatible forests, and their accuracy."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def test_novelty(kind, forests):
 
 
 @each_kind
-def test_what_none_of_them_knows_is_weighed_by_samples(kind, forests):
+def test_samples_far_from_all_forests_are_weighted_by_size(kind, forests):
     members = forests[kind.estimator]
     steps = np.vstack([X[1100:1110] + step for step in range(0, 200, 5)])
     each = np.stack([forest.novelty(steps) for forest in members])
@@ -108,7 +108,7 @@ def test_what_none_of_them_knows_is_weighed_by_samples(kind, forests):
 
 
 @each_kind
-def test_one_forest_is_itself_to_the_bit(kind, forests):
+def test_merging_one_forest_changes_no_bit(kind, forests):
     forest, asked = forests[kind.estimator][1], rows()
     merged = merge([forest])
     assert np.array_equal(kind.predict(merged, asked), kind.predict(forest, asked))
@@ -125,7 +125,7 @@ def test_the_order_does_not_matter_but_for_rounding(kind, forests):
 
 
 @each_kind
-def test_it_is_an_estimator_that_does_not_learn(kind, forests):
+def test_a_merged_forest_is_an_estimator_that_does_not_learn(kind, forests):
     merged = merge(forests[kind.estimator])
     check_is_fitted(merged)
     assert is_classifier(merged) == (kind.estimator is MondrianForestClassifier)
@@ -167,7 +167,7 @@ def test_forests_are_neither_changed_nor_copied(kind):
 
 
 @each_kind
-def test_a_forest_without_samples_has_no_say(kind):
+def test_a_forest_without_samples_is_ignored(kind):
     forests = [kind.estimator(5, random_state=i).fit(X[:200], Y[:200]) for i in range(2)]
     merged = merge(forests)
     forests[1].keep_latest(0)
@@ -225,7 +225,7 @@ def test_gaps_and_sparse_rows(forests):
     assert np.array_equal(merged.predict_proba(csr_array(X[:9])), merged.predict_proba(X[:9]))
 
 
-def test_what_does_not_fit_together(forests):
+def test_forests_that_do_not_fit_together_are_refused(forests):
     classifiers, regressors = forests.values()
     small = MondrianForestClassifier(3).fit(X[:50, :5], Y[:50])
     words = MondrianForestClassifier(3).fit(X[:50], Y[:50].astype(str))
@@ -256,7 +256,7 @@ def learned_in_parts(estimator, X, y, order):
     ]
 
 
-def test_random_parts_come_near_to_the_whole():
+def test_random_parts_are_nearly_as_accurate_as_one_forest():
     """With ten other seeds of parts and trees, it was 0.032 below at most, 0.016 in the mean."""
     whole = MondrianForestClassifier(100, random_state=0).fit(X[:N], Y[:N])
     order = np.random.default_rng(0).permutation(N)
@@ -266,7 +266,7 @@ def test_random_parts_come_near_to_the_whole():
     assert merged > exact - 0.04 and merged > alone + 0.01, (merged, exact, alone)
 
 
-def test_parts_by_range_are_better_weighed_than_averaged():
+def test_weights_beat_the_plain_mean_for_parts_by_range():
     """With ten other seeds, the log loss of the average was 1.17 to 1.26 times that of these."""
     order = np.argsort(X[:N, 26], kind="stable")  # the feature that tells most
     forests = learned_in_parts(MondrianForestClassifier, X, Y, order)
@@ -293,7 +293,7 @@ def test_ranges_of_numbers_are_put_together():
     assert merged < naive / 10, (merged, naive)
 
 
-def test_the_kind_of_what_comes_out(forests):
+def test_merge_returns_the_class_for_its_forests(forests):
     classifiers, regressors = forests.values()
     assert type(merge(classifiers)) is MergedForestClassifier
     assert type(merge(regressors)) is MergedForestRegressor

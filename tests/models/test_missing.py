@@ -1,4 +1,4 @@
-"""Values may be missing (NaN), in what is learned and in what is predicted."""
+"""Values may be missing (NaN) in samples and in queries."""
 
 from __future__ import annotations
 
@@ -77,8 +77,8 @@ def test_what_is_filled_in_was_seen_in_that_feature(kind):
 
 
 @each_kind
-def test_neighbours_tell_what_is_missing(kind):
-    """A feature that follows from another is filled in far better than by chance."""
+def test_missing_values_are_filled_in_from_neighbours(kind):
+    """A feature determined by another is filled in far better than by chance."""
     X, y = iris(kind)
     X = np.column_stack([X[:, 2], 10 * X[:, 2], X[:, 1]])
     gaps = X.copy()
@@ -107,7 +107,7 @@ def test_one_by_one_and_threads(kind, keep):
 
 
 @each_kind
-def test_saved_and_pickled_forests_go_on_the_same(kind):
+def test_saved_and_pickled_forests_continue_identically(kind):
     X, y = iris(kind)
     gaps = with_gaps(X)
     forest = new_forest(kind).fit(gaps[:60], y[:60])
@@ -138,7 +138,7 @@ def test_what_is_predicted_for_a_row_does_not_depend_on_the_others(kind):
     np.testing.assert_allclose(one(gaps[row]), expected, rtol=1e-9)
 
 
-def test_a_missing_value_takes_both_ways():
+def test_a_missing_value_follows_both_children():
     X = np.repeat([[0.0, 5.0], [1.0, 5.0]], 20, axis=0)
     forest = MondrianForestClassifier(20, random_state=0).fit(X, [0] * 20 + [1] * 20)
     left, right, both = forest.predict_proba([[0.0, 5.0], [1.0, 5.0], [np.nan, 5.0]])[:, 0]
@@ -146,7 +146,7 @@ def test_a_missing_value_takes_both_ways():
     assert forest.apply([[np.nan, 5.0]]).shape == (1, 20)
 
 
-def test_a_missing_number_takes_both_ways():
+def test_a_missing_value_of_a_regressor_follows_both_children():
     X = np.repeat([[0.0, 5.0], [1.0, 5.0]], 20, axis=0)
     forest = MondrianForestRegressor(20, random_state=0).fit(X, [0.0] * 20 + [10.0] * 20)
     queries = [[0.0, 5.0], [1.0, 5.0], [np.nan, 5.0]]
@@ -184,7 +184,7 @@ def test_what_is_filled_in_does_not_cut_off(kind):
 
 
 @each_kind
-def test_rows_of_which_nothing_is_known(kind):
+def test_rows_without_any_value_are_valid(kind):
     X, y = iris(kind)
     nothing = np.full((1, 4), np.nan)
     forest = new_forest(kind).partial_fit(nothing, y[:1])
@@ -240,7 +240,7 @@ def test_a_feature_that_only_forgotten_samples_had_is_as_never_known(kind):
 
 
 @each_kind
-def test_one_by_one_no_one_lends_to_those_before(kind):
+def test_rows_learned_one_by_one_are_filled_in_from_earlier_rows_only(kind):
     X, y = iris(kind)
     gaps = X.copy()
     gaps[1:120, 1] = np.nan
@@ -270,7 +270,7 @@ def test_quantiles_agree_with_the_deviation():
 
 
 def test_filling_in_can_be_interrupted():
-    """As much as takes seconds; nothing was learned, and the forest is as it was."""
+    """An interrupt after seconds of filling in: nothing is learned or changed."""
     rng = np.random.default_rng(0)
     X = with_gaps(rng.normal(size=(20_000, 300)), 0.3).astype(np.float32)
     y = rng.integers(0, 2, len(X))

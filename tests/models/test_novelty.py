@@ -1,4 +1,4 @@
-"""How far a sample is from everything learned: by hand, and where it must be 0 or 1."""
+"""Novelty: computed by hand, and where it must be 0 or 1."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def fitted(forests, kind, **parameters):
 
 
 def novelty_by_hand(tree, x, weights):
-    """1 less the chance to come to a leaf: at no internal node on the way x was cut off."""
+    """1 minus the probability to reach a leaf without separation at a node of the path."""
     j, birth, stays = 0, 0.0, 1.0
     while tree.split_dimension[j] >= 0:
         outside = np.maximum(x - tree.upper[j], 0) + np.maximum(tree.lower[j] - x, 0)
@@ -43,7 +43,7 @@ def novelty_by_hand(tree, x, weights):
     "parameters", [{}, {"lifetime": 3.0}, {"feature_weights": "range"}], ids=str
 )
 @each_kind
-def test_it_is_the_chance_to_be_cut_off_before_the_leaf(kind, parameters, forests):
+def test_novelty_is_the_probability_of_separation_before_the_leaf(kind, parameters, forests):
     forest = fitted(forests, kind, **parameters)
     weights = forest.feature_weights_
     rows = np.vstack([X[1000:1010], X[1000:1005] + 3, 40 * X[:2]]).astype(np.float32)
@@ -56,7 +56,7 @@ def test_it_is_the_chance_to_be_cut_off_before_the_leaf(kind, parameters, forest
 
 
 @each_kind
-def test_what_was_learned_is_not_new_and_what_is_far_away_is(kind, forests):
+def test_novelty_is_0_at_learned_samples_and_large_far_away(kind, forests):
     forest = fitted(forests, kind)
     assert np.array_equal(forest.novelty(X[:1000]), np.zeros(1000))
     assert forest.novelty(X[:50] + 1000) == pytest.approx(1.0)
@@ -87,7 +87,7 @@ def test_a_forest_without_cuts_or_samples(kind):
 
 @each_kind
 def test_outliers_are_found(kind, forests):
-    """Pixels of different digits, mixed: each is usual, but not together."""
+    """Pixels of different digits, mixed: each value is usual, but not their combination."""
     forest = fitted(forests, kind)
     rng = np.random.default_rng(0)
     usual = X[1000:]

@@ -1,4 +1,4 @@
-"""The fast path for one row is as safe as the long one: wrong input raises and changes nothing."""
+"""The fast path for one row refuses bad input as `partial_fit` does, and changes nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the regressor promises: laws that hold, errors that help, knowing its limits."""
+"""The regressor: calibrated distributions, helpful errors, and uncertainty far from data."""
 
 from __future__ import annotations
 
@@ -131,8 +131,8 @@ def test_far_from_the_data_the_prior_returns(parameters):
         assert np.allclose(std, y.std(), rtol=1e-3)
 
 
-def test_a_gap_is_known_as_one():
-    """The classic: between two clouds of samples on a curve the interval widens."""
+def test_predictions_in_a_gap_are_wide():
+    """Between two clusters of samples on a curve the interval widens."""
     rng = np.random.default_rng(1)
     x = np.concatenate([rng.uniform(0, 0.35, 150), rng.uniform(0.65, 1, 150)])
     y = np.sin(8 * x) + 0.05 * rng.normal(size=300)
@@ -156,8 +156,8 @@ def test_noise_gets_no_weight_and_no_importance():
     assert np.isclose(importances.sum(), 1)
 
 
-def test_learned_weights_find_what_only_interacts():
-    """Two of ten features, and only together: neither the trend nor one feature alone sees it."""
+def test_learned_weights_find_pure_interactions():
+    """An interaction of two of ten features, which neither a trend nor one feature shows."""
     rng = np.random.default_rng(0)
     X = rng.random((3000, 10)).astype(np.float32)
     y = np.sign(X[:, 2] - 0.5) * np.sign(X[:, 7] - 0.5) + 0.1 * rng.normal(size=3000)
@@ -212,7 +212,7 @@ def test_fixed_parameters_stay_what_they_are():
 # ---- values that are hard to take ----------------------------------------------------------------
 
 
-def test_a_constant_is_predicted_for_sure_and_given_up_at_once():
+def test_a_constant_is_predicted_without_deviation_until_it_changes():
     X, _ = friedman(100)
     forest = MondrianForestRegressor(n_estimators=5, random_state=0).fit(X, np.full(100, 3.0))
     mean, std = forest.predict(X, return_std=True)
@@ -244,7 +244,7 @@ def test_extreme_values(size):
 
 
 def test_rare_values_are_not_overlooked():
-    """What is learned of the data as a whole looks at some thousand samples; few may differ."""
+    """The measure is computed from a few thousand samples, among which rare values matter."""
     rng = np.random.default_rng(0)
     X = rng.random((20_000, 2)).astype(np.float32)
     y = np.zeros(20_000)
@@ -257,8 +257,8 @@ def test_rare_values_are_not_overlooked():
 
 
 @pytest.mark.parametrize("step", [1e-10, 1e-200])
-def test_values_out_of_all_proportion(step):
-    """Between two refreshes a value comes that the scale cannot take."""
+def test_a_value_far_beyond_the_scale_gives_finite_predictions(step):
+    """A value far beyond the scale comes between two refreshes."""
     X, _ = friedman(4)
     forest = MondrianForestRegressor(n_estimators=3, random_state=0)
     forest.fit(X[:3], [0.0, step, 2 * step]).partial_fit(X[3:], [1e150])
@@ -268,7 +268,7 @@ def test_values_out_of_all_proportion(step):
     assert np.isfinite(pickle.loads(pickle.dumps(forest)).predict_interval(X)).all()
 
 
-def test_a_perfect_trend_leaves_something_to_tell():
+def test_a_perfect_trend_still_gives_positive_deviations():
     X, _ = friedman(200)
     y = 2.0 * X[:, 0].astype(float)
     forest = MondrianForestRegressor(n_estimators=5, random_state=0).fit(X[:150], y[:150])
@@ -277,7 +277,7 @@ def test_a_perfect_trend_leaves_something_to_tell():
 
 
 def test_coverage_with_few_samples_for_the_features():
-    """The trend is fitted to the samples left out, too; its leverage makes up for it."""
+    """The trend is also fitted to the left-out samples; its leverage corrects for that."""
     inside = []
     for seed in range(8):
         X, y = make_friedman1(1200, noise=1.0, random_state=seed)
@@ -430,7 +430,7 @@ def test_frames_and_series():
     assert np.isfinite(integers.predict(X)).all()
 
 
-def test_trees_can_be_looked_at(fitted):
+def test_trees_agree_with_the_forest(fitted):
     X, _ = friedman()
     tree = fitted.trees_[3]
     assert len(fitted.trees_) == 50 and repr(tree).startswith("RegressionTree(n_nodes=")

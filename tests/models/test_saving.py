@@ -1,4 +1,4 @@
-"""A forest that is saved and loaded is the same forest; a file that is wrong is refused."""
+"""A saved and loaded forest is the same forest; an invalid file is refused."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def small(kind, **parameters):
 
 @pytest.mark.parametrize("name", PARAMETERS)
 @each_kind
-def test_a_loaded_forest_goes_on_as_the_saved_one(kind, name, tmp_path):
+def test_a_loaded_forest_continues_as_the_saved_one(kind, name, tmp_path):
     forest = small(kind, **PARAMETERS[name]).partial_fit(X[:200], Y[:200])
     forest.partial_fit(X[200:300], Y[200:300], ids=[f"person {i}" for i in range(99)] + [-7])
     path = tmp_path / "forest.safetensors"
@@ -158,7 +158,7 @@ def test_labels_that_cannot_be_saved(monkeypatch):
     forest = MondrianForestClassifier(2, random_state=0).fit(X[:4], ["a", "b" * 5000, "c", "d"])
     assert loaded(forest).classes_.dtype == forest.classes_.dtype
     forest.partial_fit(X[:2], ["e", "f"])
-    with pytest.raises(ValueError, match="better an array of objects"):
+    with pytest.raises(ValueError, match="array of objects for strings"):
         saved(forest)
     long = np.resize(np.array([2**60 + 1, 5], np.longdouble), 4)
     with pytest.raises(ValueError, match="cannot be saved: they are too long"):
@@ -236,13 +236,13 @@ def test_positions_of_a_stream():
     cycle = []
     cycle.append(cycle)
     for odd in (math.nan, (1, 2), {1: 2}, b"x", np.int64(3), object(), cycle, 10**50):
-        with pytest.raises(ValueError, match="position must be what JSON can hold"):
+        with pytest.raises(ValueError, match="position must be a value that JSON can represent"):
             write_model(forest, io.BytesIO(), odd)
 
 
 @each_kind
-def test_what_is_saved_can_be_loaded(kind):
-    """Odd parameters are taken, or refused before anything is written."""
+def test_every_saved_forest_can_be_loaded(kind):
+    """Unusual parameters are accepted, or refused before anything is written."""
     for name, value in {
         "lifetime": np.longdouble(2),
         "discount": 2**70,
@@ -304,7 +304,7 @@ def test_the_same_forest_gives_the_same_file():
     assert saved(forest) == saved(other)
 
 
-def test_what_a_regressor_was_not_to_learn_is_not_taken():
+def test_a_file_that_contradicts_fixed_parameters_is_refused():
     plain = {"trend": None, "calibrate": False, "noise": 0.5, "discount": 0.1}
     sound = saved(MondrianForestRegressor(2, random_state=0, **plain).fit(X, Y))
     assert load(io.BytesIO(sound)).noise_ == 0.5
@@ -329,7 +329,7 @@ def test_what_a_regressor_was_not_to_learn_is_not_taken():
 
 
 def test_a_trend_has_no_more_knots_than_one_that_is_learned():
-    """To fit them again takes time with the cube of their number."""
+    """Fitting knots again takes time proportional to the cube of their number."""
     sound = saved(MondrianForestRegressor(2, random_state=0).fit(X, Y))
     n = 6000
     arrays = {
@@ -344,7 +344,7 @@ def test_a_trend_has_no_more_knots_than_one_that_is_learned():
         load(io.BytesIO(changed(sound, arrays=arrays)))
 
 
-def test_many_small_trees_count_as_what_they_take():
+def test_the_memory_limit_counts_many_small_trees():
     forest = MondrianForestClassifier(3000, feature_weights=None, random_state=0)
     forest.fit(X[:5], [1, 2, 1, 2, 1])
     data = saved(forest)
@@ -353,7 +353,7 @@ def test_many_small_trees_count_as_what_they_take():
 
 
 def test_a_leaf_of_very_many_classes_is_quick_to_load():
-    """Each label is added at the end of a set, not in its middle."""
+    """Each label is appended to a set, not inserted in its middle."""
     n = 60_000
     rows = np.zeros((n, 1), np.float32)
     forest = MondrianForestClassifier(1, feature_weights=None, random_state=0)
@@ -364,7 +364,7 @@ def test_a_leaf_of_very_many_classes_is_quick_to_load():
 
 
 @each_kind
-def test_what_cannot_be_saved(kind, tmp_path):
+def test_forests_that_cannot_be_saved_are_refused(kind, tmp_path):
     path = tmp_path / "forest.safetensors"
     with pytest.raises(NotFittedError):
         small(kind).save(path)
@@ -391,10 +391,10 @@ def test_what_cannot_be_saved(kind, tmp_path):
         small(kind).fit(X, Y).save(tmp_path / "missing" / "forest.safetensors")
 
 
-def test_what_cannot_be_loaded(tmp_path):
+def test_missing_files_and_bad_arguments_cannot_be_loaded(tmp_path):
     with pytest.raises(FileNotFoundError):
         load(tmp_path / "missing")
-    with pytest.raises(TypeError, match="path or a file"):
+    with pytest.raises(TypeError, match="path or a binary file"):
         load(42)
     for odd in (-1, 1.5, "many"):
         with pytest.raises(ValueError, match="max_bytes must be"):
@@ -415,14 +415,14 @@ def classifier():
 RANDOM_STATE = {"key": [1] * 624, "pos": 0, "gauss": None}
 
 
-# What is changed in a sound file, and what must then be said.
+# Changes of a valid file, and the error that each must give.
 WRONG = [
-    ({"estimator": "Forest"}, {}, "holds a 'Forest', which is not known"),
-    ({"estimator": None}, {}, "holds a '', which is not known"),
+    ({"estimator": "Forest"}, {}, "holds a 'Forest', which is unknown"),
+    ({"estimator": None}, {}, "holds a '', which is unknown"),
     ({"estimator": "MondrianForestRegressor"}, {}, "parameter 'calibrate' is missing"),
-    ({"parameters": None}, {}, "does not say its parameters"),
+    ({"parameters": None}, {}, "it has no parameters"),
     ({"parameters": []}, {}, "its parameters is list, not dict"),
-    ({"parameters": {"n_trees": 3}}, {}, "parameter 'n_trees' is not known"),
+    ({"parameters": {"n_trees": 3}}, {}, "parameter 'n_trees' is unknown"),
     ({"parameters": {"n_estimators": 10**9}}, {}, "has 3 trees, but n_estimators is 1000000000"),
     ({"parameters": {"n_estimators": -1}}, {}, "'n_estimators' parameter .* must be an int"),
     ({"parameters": {"n_estimators": "3"}}, {}, "'n_estimators' parameter .* must be an int"),
@@ -490,22 +490,24 @@ WRONG = [
     ({}, {"trees.rng": np.zeros(12, np.uint64)}, "random state is all zero"),
     ({}, {"trees.rng": np.ones(13, np.uint64)}, "'trees.rng' has another length"),
     ({}, {"trees.measure": np.array([0, 0, 1], np.int32)}, "measure of a tree is none"),
-    ({}, {"n_classes": np.array([4], np.int32)}, "3 classes, but its forest 4"),
+    ({}, {"n_classes": np.array([4], np.int32)}, "3 classes, but its forest has 4"),
     ({}, {"n_classes": np.array([2], np.int32)}, "not the state of a forest"),
     ({}, {"rows": np.full((50, 64), np.nan, np.float32)}, "a point is not finite"),
     ({}, {"rows": np.zeros((50, 64), np.float32)}, "not the state of a forest"),
     ({}, {"rows": np.zeros((50, 8, 8), np.float32)}, "'rows' has shape"),
     ({}, {"n_seen": np.array([49], np.uint64)}, "not the state of a forest"),
-    ({}, {"ids.serials": np.arange(50)}, "ids is that of no stored sample"),
-    ({}, {"ids.serials": np.full(50, 20)}, "not one for each"),
-    ({}, {"ids.serials": np.arange(50.0)}, "ids are of other types"),
-    ({}, {"ids.ends": np.zeros(50, np.uint64)}, "ids are not where it says"),
-    ({}, {"ids.text": np.zeros(1, np.uint8)}, "ids are not where it says"),
+    ({}, {"ids.serials": np.arange(50)}, "ids belongs to no stored sample"),
+    ({}, {"ids.serials": np.full(50, 20)}, "exactly one id for each serial"),
+    ({}, {"ids.serials": np.arange(50.0)}, "arrays of its ids have wrong types"),
+    ({}, {"ids.ends": np.zeros(50, np.uint64)}, "ends of its ids do not fit"),
+    ({}, {"ids.text": np.zeros(1, np.uint8)}, "ends of its ids do not fit"),
 ]
 
 
 @pytest.mark.parametrize(("metadata", "arrays", "message"), WRONG)
-def test_a_wrong_file_is_refused_by_what_is_wrong(classifier, tmp_path, metadata, arrays, message):
+def test_an_invalid_file_is_refused_with_its_defect(
+    classifier, tmp_path, metadata, arrays, message
+):
     path = tmp_path / "wrong.safetensors"
     if isinstance(metadata.get("parameters"), dict):
         sound = json.loads(_container.read(io.BytesIO(classifier)).metadata["parameters"])
@@ -531,8 +533,8 @@ def test_ids_that_are_not_ids(classifier):
             load(io.BytesIO(changed(classifier, arrays=arrays)))
 
 
-def test_a_small_file_cannot_ask_for_much_memory(classifier):
-    """Only what is in the file is taken for granted, and how large a forest may be can be said."""
+def test_a_small_file_cannot_demand_much_memory(classifier):
+    """Memory is bounded by the size of the file, or by `max_bytes`."""
     empty = saved(MondrianForestClassifier(2, random_state=0).fit(X, Y).keep_latest(0))
     huge = {"count": 2**31 - 1, "dtype": "float32", "names": None}
     arrays = {"rows": np.empty((0, 2**31 - 1), np.float32)}
@@ -547,7 +549,7 @@ def test_a_small_file_cannot_ask_for_much_memory(classifier):
 
 
 def test_a_chain_with_a_class_for_each_sample_is_stopped_in_time():
-    """Its label sets take memory with the square of the file, which the limit bounds."""
+    """Its label sets grow with the square of the file, but the limit stops them."""
     n = 3000
     rows, labels = np.arange(n, dtype=np.float32)[:, None], np.arange(n)
     forest = MondrianForestClassifier(1, feature_weights=None, random_state=0).fit(rows, labels)

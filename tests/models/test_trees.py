@@ -48,7 +48,7 @@ def test_depth_by_hand():
         assert tree.mean_depth == pytest.approx(5 / 3)
 
 
-def test_views_are_read_only_and_keep_what_they_were(forest):
+def test_tree_arrays_are_read_only_copies(forest):
     tree = forest.trees_[0]
     before = tree.split_time.copy()
     for name in ("parent", "split_time", "lower", "count", "labels"):

@@ -48,13 +48,15 @@ def test_numbers_and_strings_do_not_mix(known, more):
         (["a"], np.array(["b"], dtype=object), ["a", "b"]),
     ],
 )
-def test_kinds_that_go_together(known, more, together):
+def test_labels_of_compatible_kinds_mix(known, more, together):
     assert ClassCodes.of(np.array(known)).extended(np.asarray(more)).classes.tolist() == together
 
 
-def test_large_numbers_that_cannot_be_told_apart():
+def test_large_numbers_that_become_equal_are_refused():
     codes = ClassCodes.of(np.array([2**60 + 1, 2**60 + 3]))
-    with pytest.raises(ValueError, match=r"labels of type uint64, beside which .* type int64"):
+    with pytest.raises(
+        ValueError, match=r"labels of type uint64\. .* classes of type int64 become equal"
+    ):
         codes.extended(np.array([7], dtype=np.uint64))
     assert codes.extended(np.array([7])).classes.tolist() == [7, 2**60 + 1, 2**60 + 3]
 

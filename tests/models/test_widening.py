@@ -1,4 +1,4 @@
-"""A forest that gets room for more features is the same forest."""
+"""A forest with added features predicts as before."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ KINDS = [MondrianForestClassifier, MondrianForestRegressor]
 
 
 def draw(n_features):
-    """Samples with a value each; numbers that are classes, too."""
+    """Samples with integers as targets, which serve as classes and as numbers."""
     X = np.random.default_rng(n_features).normal(size=(N_IN_ALL, n_features))
     return X, np.floor(2 * np.abs(X[:, 0]) + X[:, -1])
 
@@ -71,7 +71,7 @@ def test_with_other_widths_sums_are_rounded_differently_and_trees_are_the_same(k
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_what_is_learned_later_is_the_same(kind):
-    """With weights by range, also when they are computed anew; learned ones come from draws."""
+    """With weights by range, also after a refresh; learned weights depend on random draws."""
     X, y = draw(4)
     options = {"feature_weights": "range"}
     if kind is MondrianForestRegressor:
@@ -92,7 +92,7 @@ def test_what_is_learned_later_is_the_same(kind):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_until_weights_are_learned_anew_nothing_changes(kind):
+def test_until_the_next_refresh_new_features_change_nothing(kind):
     X, y = draw(4)
     forest = learn(kind, X, y)
     wider = widened(forest, 8)
@@ -126,7 +126,7 @@ def test_the_old_forest_stays_as_it_is_and_shares_nothing():
     assert forest.ids_ == {"a", "b"} and wider.ids_ == {"b", *range(5)}
 
 
-def test_memory_rules_go_on():
+def test_windows_and_reservoirs_continue():
     X, y = draw(4)
     wider = widened(learn(MondrianForestClassifier, X, y, window=100), 8)
     wider.partial_fit(with_columns(X, 8)[:50], y[:50])
@@ -134,17 +134,17 @@ def test_memory_rules_go_on():
     wider._forest.check_invariants()
 
 
-def test_a_forest_that_has_forgotten_all_can_be_made_wider():
+def test_a_forest_without_samples_can_be_widened():
     X, y = draw(4)
     wider = widened(learn(MondrianForestClassifier, X, y).keep_latest(0), 6)
     assert wider.partial_fit(with_columns(X, 6), y).n_samples_stored_ == N_IN_ALL
 
 
-def test_what_cannot_be_made_wider_says_so():
+def test_forests_that_cannot_be_widened_are_refused():
     X, y = draw(4)
     with pytest.raises(ValueError, match="computes the weights"):
         widened(learn(MondrianForestClassifier, X, y, feature_weights=None), 6)
-    with pytest.raises(ValueError, match="3 features are less than 4"):
+    with pytest.raises(ValueError, match="has 4 features, which cannot become 3"):
         widened(learn(MondrianForestClassifier, X, y), 3)
     named = MondrianForestClassifier(2).fit(pd.DataFrame(X, columns=list("abcd")), y)
     with pytest.raises(ValueError, match="have names"):

@@ -1,4 +1,4 @@
-"""A file is replaced whole or not at all. Knows nothing of what is in it."""
+"""Replaces files atomically: whole or not at all. Must not know what is in them."""
 
 from __future__ import annotations
 
@@ -15,11 +15,12 @@ from typing import BinaryIO
 
 @contextmanager
 def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
-    """Yields a file to write; at the end it takes the place of `path`, and survives a power cut.
+    """Yield a file to write, which replaces `path` at the end of the block, durably.
 
-    If the block raises, or anything else goes wrong, the old file is as it was. (One exception: if
-    only the last step fails, to sync the folder, the new file is there already.) A link at `path`
-    stays and leads to the new file. The new file has the permissions of the old one.
+    If the block raises, or any step fails, the old file is unchanged. One exception: if only the
+    last step fails, to sync the folder, the new file has already replaced the old one. A symbolic
+    link at `path` stays and points to the new file. The new file has the permissions of the old
+    one.
     """
     given = os.fspath(path)
     with _naming(given):
@@ -30,7 +31,7 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     try:
         with _naming(given):
             _set_mode(file, mode)
-        with _naming(given, always=False):  # the block may have trouble with other files
+        with _naming(given, always=False):  # an error of the block may be about another file
             yield file
         with _naming(given):
             file.flush()
@@ -38,7 +39,7 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
             file.close()
             os.replace(temporary, target)
     except BaseException:
-        with suppress(OSError):  # a full disk, say: what went wrong first matters more
+        with suppress(OSError):  # for example a full disk; the first error matters more
             file.close()
         with suppress(OSError):
             os.unlink(temporary)
@@ -50,7 +51,7 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
 def leftovers(folder: str | os.PathLike[str], prefix: str = "") -> list[Path]:
     """Temporary files of `replacing` for files whose names begin with `prefix`, sorted.
 
-    They are those of processes that were killed, or that are still writing.
+    They belong to processes that were killed or are still writing.
     """
     pattern = re.compile(rf"\.{re.escape(_clipped(prefix))}.*\.[0-9a-f]{{8}}\.tmp", re.DOTALL)
     with os.scandir(folder) as entries:
@@ -63,7 +64,7 @@ def leftovers(folder: str | os.PathLike[str], prefix: str = "") -> list[Path]:
 
 @contextmanager
 def _naming(path: str, always: bool = True) -> Iterator[None]:
-    """Errors of the system are about the path the user gave, not about the temporary file."""
+    """Let errors of the system name the path of the user, not the temporary file."""
     try:
         yield
     except OSError as error:
@@ -75,16 +76,16 @@ def _naming(path: str, always: bool = True) -> Iterator[None]:
 
 
 def _mode_of(path: str) -> int | None:
-    """The permissions of the file to replace, None if there is none yet."""
+    """The permissions of the file to replace, None if it does not exist."""
     try:
         status = os.stat(path)
     except FileNotFoundError:
-        if not os.path.basename(path):  # "", or "new/": no name for a file
+        if not os.path.basename(path):  # "" or "new/" has no file name
             raise
         return None
     if stat.S_ISDIR(status.st_mode):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
-    if not stat.S_ISREG(status.st_mode):  # to replace /dev/null would be a disaster
+    if not stat.S_ISREG(status.st_mode):  # for example /dev/null
         raise OSError(errno.EINVAL, "Not a regular file", path)
     return status.st_mode & 0o777
 
@@ -95,38 +96,38 @@ def _temporary_name(target: str) -> str:
 
 
 def _clipped(name: str) -> str:
-    """So much of a name that a temporary one, a little longer, stays within 255 bytes."""
+    """The start of a name: a temporary name made from it stays within 255 bytes."""
     return name[:60]
 
 
 def _create(path: str, mode: int | None) -> BinaryIO:
-    """A new file, which at no time can be read by more people than at the end."""
+    """A new file whose permissions never exceed the final ones."""
 
     def open_with_mode(path: str, flags: int) -> int:
-        return os.open(path, flags, 0o666 if mode is None else mode)  # less what the umask takes
+        return os.open(path, flags, 0o666 if mode is None else mode)  # the umask removes some
 
     return open(path, "xb", opener=open_with_mode)
 
 
 def _set_mode(file: BinaryIO, mode: int | None) -> None:
-    """Give back what the umask took; where the system knows no such thing, there is no need."""
+    """Restore permissions that the umask removed; systems without umask need nothing."""
     descriptor = file.fileno()
     if mode is not None and stat.S_IMODE(os.fstat(descriptor).st_mode) != mode:
         os.fchmod(descriptor, mode)
 
 
 def sync_folder(folder: str) -> None:
-    """Make a change of names last, where the system can open folders for that."""
+    """Make a change of names in a folder durable, if the system can open folders."""
     if os.name == "nt":
         return
     try:
         descriptor = os.open(folder, os.O_RDONLY)
-    except PermissionError:  # one may write into a folder that one may not list
+    except PermissionError:  # a folder may be writable but not readable
         return
     try:
         os.fsync(descriptor)
     except OSError as error:
-        if error.errno not in (errno.EINVAL, errno.ENOTSUP):  # file systems without that
+        if error.errno not in (errno.EINVAL, errno.ENOTSUP):  # the file system cannot sync folders
             raise
     finally:
         os.close(descriptor)

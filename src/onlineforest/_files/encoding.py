@@ -1,7 +1,7 @@
-"""What a model file says in JSON and text: parameters, labels, ids. Knows nothing of forests.
+"""Encodes parameters, labels and ids for model files. Must not know forests.
 
-Each `encode_…` has its `decode_…`, which takes nothing for granted and gives back what was encoded,
-or raises `ModelFileError`. Numbers of numpy become Python's, and other array-likes arrays.
+Each `encode_…` has a `decode_…`, which trusts nothing: it returns the encoded value or raises
+`ModelFileError`. Numbers of numpy become numbers of Python, and other array-likes become arrays.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 from onlineforest._files.errors import ModelFileError
 from onlineforest._files.strict_json import parse_json
 
-_WIDE_ENOUGH = 4096  # characters that an array of strings may have room for, unless one has more
-_MAX_LABEL_BYTES = 2**28  # of all labels of a classifier: one long string makes them all as wide
+_WIDE_ENOUGH = 4096  # characters of an array of strings that are always accepted
+_MAX_LABEL_BYTES = 2**28  # of all labels of a classifier; one long string widens the whole array
 _NUMBERS_OR_TEXT = re.compile(r"[<>|](b1|[iu][1248]|f(2|4|8|16)|U[1-9][0-9]{0,7})")
 _TIMES = re.compile(r"[<>][mM]8\[[0-9]{0,6}(Y|M|W|D|h|m|s|ms|us|ns|ps|fs|as)\]")
 _MERSENNE_WORDS = 624
@@ -32,14 +32,14 @@ def _refuse(why: str) -> NoReturn:
 
 
 def to_json(value: Any) -> str:
-    """JSON in ASCII alone, so that any string can be part of it."""
+    """JSON in ASCII, which can represent any string."""
     return json.dumps(value, allow_nan=False, separators=(",", ":"))
 
 
 def from_json(metadata: Mapping[str, str], key: str, kind: type | None = None) -> Any:
-    """The value of a key of a file's metadata, which must be there and of a kind."""
+    """The JSON value of a key of a file's metadata; an error if it is missing or not a `kind`."""
     if key not in metadata:
-        _refuse(f"it does not say its {key}")
+        _refuse(f"it has no {key}")
     value = parse_json(metadata[key], f"its {key}")
     if kind is not None and type(value) is not kind:
         _refuse(f"its {key} is {type(value).__name__}, not {kind.__name__}")
@@ -50,7 +50,7 @@ def from_json(metadata: Mapping[str, str], key: str, kind: type | None = None) -
 
 
 def encode_parameters(parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """Parameters as JSON can have them."""
+    """Parameters as values of JSON."""
     return {name: _encode_parameter(name, value) for name, value in parameters.items()}
 
 
@@ -73,10 +73,10 @@ def _encode_parameter(name: str, value: Any) -> Any:
 
 
 def decode_parameters(encoded: Mapping[str, Any], known: Iterable[str]) -> dict[str, Any]:
-    """The parameters; they must be those `known`, or they would get a value by default."""
+    """The parameters, which must be exactly those `known`: none may fall back to its default."""
     known = set(known)
     for name in sorted(encoded.keys() ^ known):
-        _refuse(f"its parameter {name[:40]!r} is {'missing' if name in known else 'not known'}")
+        _refuse(f"its parameter {name[:40]!r} is {'missing' if name in known else 'unknown'}")
     return {name: _decode_parameter(name, value) for name, value in encoded.items()}
 
 
@@ -106,7 +106,7 @@ def _encode_random_state(name: str, source: np.random.RandomState) -> dict[str, 
     if state["bit_generator"] != "MT19937":
         raise ValueError(
             f"{name} is a RandomState of {state['bit_generator']}, which cannot be saved. Set it "
-            "to None, a whole number or a RandomState of MT19937, the usual one."
+            "to None, an integer or a RandomState of MT19937, the default."
         )
     key, position = state["state"]["key"].tolist(), int(state["state"]["pos"])
     gauss = float(state["gauss"]).hex() if state["has_gauss"] else None
@@ -114,7 +114,7 @@ def _encode_random_state(name: str, source: np.random.RandomState) -> dict[str, 
 
 
 def _decode_random_state(name: str, state: dict[str, Any]) -> np.random.RandomState:
-    # Each of these is checked because RandomState does not: it would read beyond its key.
+    # RandomState checks none of this: it would read beyond its key.
     key, position, gauss = (state.get(part) for part in ("key", "pos", "gauss"))
     if (
         state.keys() == {"key", "pos", "gauss"}
@@ -130,7 +130,7 @@ def _decode_random_state(name: str, state: dict[str, Any]) -> np.random.RandomSt
         words = np.array(key, dtype=np.uint32)
         random_state.set_state(("MT19937", words, position, int(gauss is not None), cached))
         return random_state
-    _refuse(f"its parameter {name!r} is no RandomState")
+    _refuse(f"its parameter {name!r} is not a RandomState")
 
 
 def _is_finite_hex(text: Any) -> bool:
@@ -144,7 +144,7 @@ def _is_finite_hex(text: Any) -> bool:
 
 
 def encode_labels(labels: NDArray[Any]) -> dict[str, Any]:
-    """Labels as JSON can have them: numbers, bools, strings or times."""
+    """Labels as values of JSON: numbers, bools, strings or times."""
     dtype = "object" if labels.dtype == object else labels.dtype.str
     if _TIMES.fullmatch(dtype):
         values = labels.astype(np.int64).tolist()
@@ -158,14 +158,14 @@ def encode_labels(labels: NDArray[Any]) -> dict[str, Any]:
         raise ValueError(f"Labels of dtype {labels.dtype} cannot be saved.")
     if _is_too_wide(labels.dtype, values):
         raise ValueError(
-            f"The labels take {labels.nbytes} bytes as an array, which cannot be saved. Strings of "
-            "very different length are better an array of objects."
+            f"The labels take {labels.nbytes} bytes as an array, which cannot be saved. Use an "
+            "array of objects for strings of very different lengths."
         )
     return {"dtype": dtype, "values": values}
 
 
 def _is_too_wide(dtype: np.dtype[Any], values: list[Any]) -> bool:
-    """Whether an array of labels would take far more memory than they do."""
+    """Whether an array of the labels would take far more memory than the labels."""
     if dtype.kind == "U":
         width = dtype.itemsize // np.dtype("U1").itemsize
         if width > max(_WIDE_ENOUGH, max(map(len, values), default=0)):
@@ -174,7 +174,7 @@ def _is_too_wide(dtype: np.dtype[Any], values: list[Any]) -> bool:
 
 
 def decode_labels(encoded: Any) -> NDArray[Any]:
-    """The labels, sorted and distinct; at least one."""
+    """At least one label, sorted and distinct."""
     match encoded:
         case {"dtype": str(dtype), "values": [_, *_] as values, **others} if not others:
             labels = _decode_labels(dtype, values)
@@ -202,7 +202,7 @@ def _decode_labels(dtype: str, values: list[Any]) -> NDArray[Any]:
             try:
                 with np.errstate(over="ignore"):
                     labels = np.array(values, dtype=dtype)
-            except OverflowError:  # a number that is too large for its type
+            except OverflowError:  # a number too large for its type
                 _refuse(f"its classes are not all of type {dtype}")
             if labels.tolist() == values:  # nothing was cut off
                 return labels
@@ -213,9 +213,9 @@ def _decode_labels(dtype: str, values: list[Any]) -> NDArray[Any]:
 
 
 def encode_ids(names: Iterable[int | str]) -> tuple[NDArray[np.uint8], NDArray[np.uint64]]:
-    """All ids in one text, and where each of them ends.
+    """All ids in one text, and the end of each.
 
-    An id is an s and a string, or an i and a whole number in hexadecimal.
+    An id is an s and a string, or an i and an integer in hexadecimal.
     """
     texts = [
         b"s" + name.encode("utf-8", "surrogatepass") if isinstance(name, str) else b"i%x" % name
@@ -226,14 +226,14 @@ def encode_ids(names: Iterable[int | str]) -> tuple[NDArray[np.uint8], NDArray[n
 
 
 def decode_ids(text: NDArray[np.uint8], ends: NDArray[np.uint64]) -> list[int | str]:
-    """The ids, all different."""
+    """The ids, all distinct."""
     bounds = np.concatenate([np.zeros(1, np.uint64), ends])
     if np.any(bounds[1:] <= bounds[:-1]) or int(bounds[-1]) != len(text):
-        _refuse("its ids are not where it says")
+        _refuse("the ends of its ids do not fit their text")
     data, places = text.tobytes(), bounds.tolist()
     names = [_decode_id(data[a:b]) for a, b in pairwise(places)]
     if len(set(names)) != len(names):
-        _refuse("two of its ids are the same")
+        _refuse("two of its ids are equal")
     return names
 
 
@@ -242,7 +242,7 @@ def _decode_id(text: bytes) -> int | str:
         if text.startswith(b"s"):
             return text[1:].decode("utf-8", "surrogatepass")
         number = int(text[1:], 16)
-        if text == b"i%x" % number:  # and not, say, with a space or a plus
+        if text == b"i%x" % number:  # rejects spaces, plus signs and the like
             return number
     except ValueError:
         pass

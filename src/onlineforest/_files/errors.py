@@ -4,10 +4,10 @@ from __future__ import annotations
 
 
 class ModelFileError(ValueError):
-    """A file is no model file, is damaged, or is newer than this library.
+    """A file is not a model file, is damaged, or has a newer format than this library reads.
 
-    The message begins with the path of the file and says what is wrong with it. An error of the
-    system (there is no such file, it may not be read) is an `OSError` instead.
+    The message begins with the path of the file and names the problem. Errors of the system, for
+    example a missing file, are `OSError` instead.
 
     Examples
     --------

@@ -1,6 +1,6 @@
-"""What all Mondrian forest estimators share: parameters, the life of the core forest, pickling.
+"""The base class of the estimators: parameters, the life of the core forest, pickling.
 
-Knows nothing of what y is; subclasses say how it becomes what the core learns.
+Must not know what y is, nor files: subclasses turn y into what the core forest learns.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from numbers import Integral, Real
 from types import MappingProxyType
@@ -60,10 +60,10 @@ class Batch(Generic[Core]):
 
 
 class BaseMondrianForest(BaseEstimator, Generic[Core]):
-    """Base of the estimators; see those for the parameters.
+    """Base of the estimators, which document the parameters.
 
-    A subclass says which core forest it is (`_core_forest`), with which options of its own
-    (`_own_options`), and how X and y become what the core learns (`_check_batch`, `_lesson`).
+    A subclass defines its kind of core forest (`_core_kind`) with its own options (`_own_options`),
+    and how X and y become what the core forest learns (`_check_batch`, `_lesson`).
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -77,13 +77,12 @@ class BaseMondrianForest(BaseEstimator, Generic[Core]):
         "n_jobs": [Integral, None],
         "random_state": ["random_state"],
     }
-    # Changing another parameter needs a new forest.
+    # A change of any other parameter requires a new forest.
     _free_parameters = ("n_jobs", "random_state")
-    _core_forest: type[Any]  # superseded by _core_kind and _core_source
     _core_kind: CoreKind[Core]
-    # Where core forests come from. Set on an instance to let its trees live somewhere else.
+    # The source of core forests. An instance may get another one: its trees then live elsewhere.
     _core_source: CoreSource = LOCAL
-    _saved_as: ClassVar[str]  # what a model file calls this class; a subclass has none
+    _saved_as: ClassVar[str]  # the name in model files; not inherited
 
     _forest: Core
     _built_with: dict[str, Any]
@@ -99,41 +98,41 @@ class BaseMondrianForest(BaseEstimator, Generic[Core]):
     random_state: int | np.random.RandomState | None
 
     def _own_options(self) -> dict[str, Any]:
-        """Options of the core forest that only this kind of forest has."""
+        """Options of the core forest that are specific to this kind of estimator."""
         raise NotImplementedError
 
     def _check_batch(
         self, X: ArrayLike, y: ArrayLike, *, reset: bool
     ) -> tuple[NDArray[np.float32], NDArray[Any]]:
-        """Rows and targets as they should be, or an error."""
+        """Rows and targets as valid arrays, or an error."""
         raise NotImplementedError
 
     def _lesson(self, target: NDArray[Any], *, starts: bool, **options: Any) -> Lesson[Core]:
-        """What to learn of the targets of a batch, which may be the first of a forest."""
+        """The targets of a batch as a lesson; `starts` is true for the first batch of a forest."""
         raise NotImplementedError
 
     def _stored_values(self, target: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.bool_]]:
-        """Targets as the core keeps them, and which of them it can have at all."""
+        """Targets as the core forest stores them, and which of them it may have stored."""
         raise NotImplementedError
 
     def _own_metadata(self) -> dict[str, Any]:
-        """What only this kind of estimator has to save, besides parameters and the core forest."""
+        """Metadata of a model file that are specific to this kind of estimator."""
         return {}
 
     def _take_own_metadata(self, metadata: Mapping[str, str]) -> None:
-        """Take up what `_own_metadata` gave, with the core forest in place, or raise."""
+        """Restore what `_own_metadata` gave, or raise. `_forest` is already set."""
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_forest")
 
     @property
     def n_samples_seen_(self) -> int:
-        """Number of samples given since the last `fit`, or ever, forgotten ones included."""
+        """Number of samples learned since the last `fit`, or ever, forgotten ones included."""
         return self._core.n_seen
 
     @property
     def n_samples_stored_(self) -> int:
-        """Number of samples the forest is made of now."""
+        """Number of stored samples."""
         return self._core.n_points
 
     @property
@@ -145,26 +144,26 @@ class BaseMondrianForest(BaseEstimator, Generic[Core]):
 
     @property
     def nbytes_(self) -> int:
-        """What the forest takes in memory, the samples it keeps included, in bytes."""
+        """Memory of the forest in bytes, its stored samples included."""
         return self._core.nbytes
 
     @property
     def feature_weights_(self) -> NDArray[np.float64]:
-        """The weight of each feature now, shape (n_features,)."""
+        """The current weight of each feature, shape (n_features,)."""
         return self._core_with_samples().feature_weights
 
     @property
     def discount_rate_(self) -> float:
-        """The discount per unit of time now: the paper's gamma."""
+        """The current discount per unit of time: gamma in the paper."""
         return self._core_with_samples().discount_rate
 
     @property
     def feature_importances_(self) -> NDArray[np.float64]:
-        """How much each feature tells about the target, shape (n_features,); the sum is 1.
+        """The relevance of each feature for the target, shape (n_features,); the sum is 1.
 
-        Measured each time it is asked for, on the stored samples, as for ``"learned"`` in
-        `feature_weights`, but always of y itself, without a trend. 0 where there is no evidence;
-        all 0 if there is none at all.
+        Estimated at each access from the stored samples, as for ``"learned"`` in
+        `feature_weights`, but always of y itself, without a trend. 0 for a feature without
+        evidence; all 0 if no feature has any.
         """
         core = self._core_with_samples()
         relevance: NDArray[np.float64] = np.maximum(core.relevance(self._n_threads()), 0.0)
@@ -172,11 +171,11 @@ class BaseMondrianForest(BaseEstimator, Generic[Core]):
         return relevance / total if total > 0 else relevance
 
     def refresh_weights(self) -> Self:
-        """Compute anew what is learned or follows the range of the data, whether due or not.
+        """Refresh all that is learned about the data as a whole, whether due or not.
 
-        That is `feature_weights_`, `discount_rate_` and what else the estimator learns about the
-        data as a whole, all from the samples stored now: nothing remains in it of samples that were
-        forgotten. If the weights are others than before, all trees are grown afresh from the stored
+        That is `feature_weights_`, `discount_rate_` and whatever else the estimator learns about
+        the data as a whole. All of it is recomputed from the stored samples, so no trace of
+        forgotten samples remains. If the weights change, all trees are grown again from the stored
         samples.
 
         Returns
@@ -206,19 +205,19 @@ class BaseMondrianForest(BaseEstimator, Generic[Core]):
     ) -> Self:
         """Unlearn samples: the forest becomes one that never saw them.
 
-        Exactly: its distribution is that of a forest learned from the other samples alone, given
-        what is learned about the data as a whole (see Notes). Either all samples are forgotten, or
-        an error says which are not stored, and nothing has changed.
+        This is exact: given what is learned about the data as a whole (see Notes), the forest has
+        the distribution of one learned from the other samples alone. Either all samples are
+        forgotten, or an error names those that are not stored, and nothing has changed.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features), default=None
-            The samples as they were learned. Of several equal ones the oldest is forgotten; a row
-            given twice is forgotten twice.
+            The samples as they were learned. Of several equal samples the oldest is forgotten; a
+            sample given twice is forgotten twice.
         y : array-like of shape (n_samples,), default=None
-            What they were learned with.
+            Their targets as they were learned.
         ids : iterable of int or str, default=None
-            In place of X and y: the ids the samples were learned with.
+            The ids of the samples, instead of X and y.
 
         Returns
         -------
@@ -227,19 +226,19 @@ class BaseMondrianForest(BaseEstimator, Generic[Core]):
 
         Notes
         -----
-        Takes about as long as learning the samples; for a regressor, longer where very many equal
-        values of y lie together. If more than a fifth of the samples go, all trees are grown
-        afresh. Samples must not be chosen by looking at the trees (those that are deepest, say):
-        then what is left would be a biased forest.
+        Forgetting takes about as long as learning the samples; a regressor takes longer where very
+        many equal values of y lie together. If more than a fifth of the samples are forgotten, all
+        trees are grown again. Do not choose samples by looking at the trees, for example the
+        deepest ones: the remaining forest would be biased.
 
-        Nothing of the samples remains in the stored data, the trees or a saved forest. But the
-        weights of the features and what else is learned about the data as a whole came from them,
-        too, and remember them, mixed with all others, until they are computed again: in due time,
-        which comes sooner if few samples are left, or by `refresh_weights`. Features and classes
-        stay known. A forest without samples is as new.
+        Nothing of the samples remains in the stored data, the trees or a saved forest. But they
+        also contributed to the weights of the features and to whatever else is learned about the
+        data as a whole. That contribution remains, mixed with all others, until the next refresh.
+        A refresh comes in due time, sooner if few samples are left, or with `refresh_weights`.
+        Features and classes stay known. A forest without samples behaves like a new one.
 
-        When interrupted (Ctrl-C), either nothing has changed or all are forgotten, and some trees
-        are grown afresh by the next call.
+        After an interrupt (Ctrl-C), either nothing has changed, or all samples are forgotten and
+        the next call grows some trees again.
 
         Examples
         --------
@@ -266,12 +265,12 @@ class BaseMondrianForest(BaseEstimator, Generic[Core]):
         return self
 
     def keep_latest(self, n_samples: int) -> Self:
-        """Forget all but the latest samples, as when the world has changed.
+        """Forget all but the latest samples, for example after a change in the data.
 
         Parameters
         ----------
         n_samples : int
-            How many to keep, of those stored; 0 forgets all.
+            Number of stored samples to keep; 0 forgets all.
 
         Returns
         -------
@@ -300,7 +299,7 @@ class BaseMondrianForest(BaseEstimator, Generic[Core]):
         try:
             self._forest.forget(serials, self._n_threads())
         finally:
-            # A call that is interrupted may have forgotten them already.
+            # An interrupted call may already have forgotten them.
             if len(ids) and not self._forest.are_stored(serials).any():
                 self._ids.drop(ids)
 
@@ -320,7 +319,7 @@ class BaseMondrianForest(BaseEstimator, Generic[Core]):
             self._ids = self._ids.only_of(self._forest.serials)
 
     def _drop_stale_ids(self) -> None:
-        """Forget ids of samples that are gone, once they are many."""
+        """Drop ids of samples that are no longer stored, once there are many."""
         if len(self._ids) > 2 * self._forest.n_points + 100:
             self._ids = self._ids.only_of(self._forest.serials)
 
@@ -343,7 +342,7 @@ class BaseMondrianForest(BaseEstimator, Generic[Core]):
         return core
 
     def apply(self, X: ArrayLike) -> NDArray[np.int32]:
-        """The leaf each sample falls into, in each tree.
+        """The leaf of each sample in each tree.
 
         Parameters
         ----------
@@ -353,8 +352,8 @@ class BaseMondrianForest(BaseEstimator, Generic[Core]):
         Returns
         -------
         ndarray of shape (n_samples, n_estimators)
-            Indices of nodes, as in ``trees_``. -1 for a tree without nodes, which only an
-            interrupted call can leave.
+            Indices of nodes, as in ``trees_``. -1 for a tree without nodes, which occurs only after
+            an interrupted call.
 
         Examples
         --------
@@ -367,12 +366,12 @@ class BaseMondrianForest(BaseEstimator, Generic[Core]):
         return self._predict_rows(self._core.apply, X)
 
     def novelty(self, X: ArrayLike) -> NDArray[np.float64]:
-        """How far each sample is from everything learned, 0 to 1.
+        """How far each sample is from all samples learned, 0 to 1.
 
-        The probability that a tree would cut the sample off from all samples learned before it
-        comes to a leaf, the mean over the trees. 0 for samples that were learned, small among
-        others like it, near 1 far from all of them. It takes account of the weights of the
-        features: those that tell nothing about y count little.
+        The probability that a tree separates the sample from all samples learned before it reaches
+        a leaf, averaged over the trees. 0 for samples that were learned, small for samples like
+        them, near 1 far from all of them. Features with a small weight, which are hardly relevant
+        for y, count little.
 
         Parameters
         ----------
@@ -382,14 +381,14 @@ class BaseMondrianForest(BaseEstimator, Generic[Core]):
         Returns
         -------
         ndarray of shape (n_samples,)
-            The novelty of each. Where to draw the line depends on the data: samples like those
-            learned, but not among them, tell what is usual.
+            The novelty of each sample. A useful threshold depends on the data: look at the novelty
+            of samples that are like the learned ones but were not learned.
 
         Notes
         -----
-        Blocks whose y are all the same are not cut. So a forest that has seen one class only, or
-        one value of y, has no cuts, and calls nothing new. Without labels, learn a regressor with
-        numbers that are all different for y.
+        A block whose values of y are all equal is not cut. So a forest that has seen only one
+        class, or one value of y, has no cuts, and the novelty is 0 everywhere. Without labels, let
+        a regressor learn distinct numbers as y.
 
         Examples
         --------
@@ -405,8 +404,8 @@ class BaseMondrianForest(BaseEstimator, Generic[Core]):
         """
         return self._predict_rows(self._core_with_samples().novelty, X)
 
-    def _learn_afresh(self, X: ArrayLike, y: ArrayLike, ids: Iterable[Id] | None) -> None:
-        """What `fit` does."""
+    def _learn_from_scratch(self, X: ArrayLike, y: ArrayLike, ids: Iterable[Id] | None) -> None:
+        """Implement `fit`."""
         with self._locked(), unchanged_on_error(self):
             rows, target = self._check_batch(X, y, reset=True)
             names = None if ids is None else check_ids(ids, len(rows))
@@ -425,7 +424,7 @@ class BaseMondrianForest(BaseEstimator, Generic[Core]):
         one_by_one: bool = False,
         **options: Any,
     ) -> None:
-        """What `partial_fit` does; one by one, as if each row came in its own call."""
+        """Implement `partial_fit`; one by one, as if each row came in its own call."""
         with self._locked(), unchanged_on_error(self) as keep_changes:
             starts = not hasattr(self, "_forest")
             if not starts:
@@ -470,12 +469,8 @@ class BaseMondrianForest(BaseEstimator, Generic[Core]):
             self._ids.add(batch.ids, batch.first_serial)
             self._drop_stale_ids()
 
-    def _own_lock(self) -> AbstractContextManager[bool]:
-        lock: AbstractContextManager[bool] = guard_of(self).lock
-        return lock
-
     def _check_queries(self, X: ArrayLike) -> NDArray[np.float32]:
-        """Rows to predict, rounded to float32 exactly as the stored ones were."""
+        """Queries, rounded to float32 exactly as stored rows are."""
         rows = plain_rows(self, X)
         return check_rows(self, X, reset=False) if rows is None else rows
 
@@ -501,9 +496,6 @@ class BaseMondrianForest(BaseEstimator, Generic[Core]):
         options = self._core_options(n_features)  # raises before a random number is drawn
         seed = check_random_state(self.random_state).randint(np.iinfo(np.int64).max, dtype=np.int64)
         spec = self._core_spec(n_features, int(seed), options)
-        if "_core_forest" in vars(self):
-            core = self._core_forest(spec.n_trees, n_features, **spec.options)
-            return core, self._built_with_now(n_features)
         return self._core_source.new(spec), self._built_with_now(n_features)
 
     def _core_spec(
@@ -540,11 +532,11 @@ class BaseMondrianForest(BaseEstimator, Generic[Core]):
         return copy
 
     def _core_options(self, n_features: int) -> dict[str, Any]:
-        """What a core forest of this estimator's parameters is built with, besides a seed."""
+        """The options of a core forest of this estimator's parameters, without the seed."""
         if self.window is not None and self.reservoir is not None:
             raise ValueError("window and reservoir exclude each other: set one of them to None.")
         if self.half_life is not None and self.reservoir is None:
-            raise ValueError("half_life is that of a reservoir: set reservoir, too.")
+            raise ValueError("half_life needs a reservoir: set reservoir, too.")
         rule, weights = "unit", None
         if isinstance(self.feature_weights, str):
             rule = self.feature_weights
@@ -562,7 +554,7 @@ class BaseMondrianForest(BaseEstimator, Generic[Core]):
         }
 
     def _built_with_now(self, n_features: int) -> dict[str, Any]:
-        """The parameters that must not change while a forest lives."""
+        """The parameters that must not change during the life of a forest."""
         built_with = {
             name: value
             for name, value in self.get_params(deep=False).items()
@@ -581,7 +573,7 @@ class BaseMondrianForest(BaseEstimator, Generic[Core]):
                 np.asarray(old, object), np.asarray(new, object)
             ):
                 raise ValueError(
-                    f"{name} was {old!r} when this forest was started and is {new!r} now. "
+                    f"{name} was {old!r} when this forest was started, but is {new!r} now. "
                     "Set it back, or start a new forest with fit."
                 )
 

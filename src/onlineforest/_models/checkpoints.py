@@ -1,6 +1,6 @@
-"""Checkpoints of a forest that learns for months: saved every so often, the newest found again.
+"""Writes checkpoints of a forest at intervals, and finds the newest valid one.
 
-Knows nothing of what is in a model file, nor of how one is replaced safely.
+Must not know what is in a model file, nor how one is replaced safely.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _CONSTRAINTS = {
 
 @dataclass(frozen=True)
 class Skipped:
-    """A checkpoint that could not be used, and why: "is damaged: …", as said of its path."""
+    """A checkpoint that could not be used, and the reason, which continues its path."""
 
     path: Path
     reason: str
@@ -46,14 +46,14 @@ class Skipped:
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """What `Checkpointer.open` found.
+    """The result of `Checkpointer.open`.
 
     Attributes
     ----------
     forest : MondrianForestClassifier or MondrianForestRegressor
-        The forest as it was, to the last bit.
+        The forest, identical to the saved one to the last bit.
     position : object
-        What was saved with it; if that was None, the number of samples the forest has seen.
+        The position saved with it; if that was None, the number of samples the forest has seen.
     path : pathlib.Path
         The file.
     skipped : tuple of Skipped
@@ -78,33 +78,33 @@ class Checkpoint:
 
 
 class Checkpointer:
-    """Saves a forest every so often, and finds the newest checkpoint that is whole.
+    """Saves a forest at intervals, and finds the newest valid checkpoint.
 
-    A checkpoint holds the forest and its position in the stream, in one file: the two cannot
-    disagree. It takes its name only when it is safely on the disk, and older ones are deleted only
-    then: whenever the process is killed or the power fails, the newest checkpoint is whole. A
-    consumer that goes on from its position ends with the forest of one that was never stopped, to
-    the last bit, if it cuts the stream into the same batches.
+    A checkpoint holds the forest and its position in the stream in one file, so the two cannot
+    disagree. It gets its name only when it is safely on the disk, and older ones are deleted only
+    then: even after a kill or a power failure, the newest checkpoint is valid. A consumer that
+    continues from its position gets the forest of a consumer that never stopped, to the last bit,
+    if it divides the stream into the same batches.
 
     Parameters
     ----------
     folder : str or os.PathLike
-        Where the checkpoints are: ``checkpoint-000000000001.safetensors`` and so on, files that
-        `onlineforest.load` reads, too. Made if missing. Other files in it are not touched. Only one
-        process at a time may save into a folder, and of one forest; any number may open.
+        The folder of the checkpoints: ``checkpoint-000000000001.safetensors`` and so on, files that
+        `onlineforest.load` reads, too. Created if missing. Other files in it are not touched. Only
+        one process at a time may save into a folder, and only one forest; any number may open it.
     every_samples : int or None, default=None
-        `update` saves when the forest has seen so many samples more (`n_samples_seen_`), or fewer
-        than before, because it was fitted anew.
+        `update` saves when the forest has seen this number of new samples (`n_samples_seen_`), or
+        has seen fewer samples than before, because `fit` was called again.
     every_seconds : float or None, default=None
-        `update` saves when so much time has passed. With both, whichever comes first; with neither,
-        only `save` saves, and `update` is an error.
+        `update` saves when this time has passed. With both, the first of the two counts; with
+        neither, only `save` saves, and `update` is an error.
     keep : int, default=3
-        How many checkpoints to keep. Those that `open` skipped do not count.
+        Number of checkpoints to keep. Those that `open` skipped do not count.
 
     Notes
     -----
-    Threads may share it. A signal handler gets a `RuntimeError` if it interrupts a call: let it set
-    a flag, and save where the flag is seen.
+    Threads may share a checkpointer. A signal handler gets a `RuntimeError` if it interrupts a
+    call: let the handler set a flag, and save where the flag is read.
 
     Examples
     --------
@@ -141,34 +141,34 @@ class Checkpointer:
             "keep": keep,
         }
         validate_parameter_constraints(_CONSTRAINTS, parameters, caller_name="Checkpointer")
-        self.folder = Path(folder).absolute()  # the same after a change of directory
+        self.folder = Path(folder).absolute()  # independent of later changes of directory
         self.every_samples, self.every_seconds, self.keep = every_samples, every_seconds, keep
         self._lock, self._is_at_work = threading.RLock(), False
         self._count_from(0)
-        self._unusable: set[Path] = set()  # those that `open` skipped
+        self._unusable: set[Path] = set()  # checkpoints that `open` skipped
 
     def update(self, forest: BaseMondrianForest, position: Any = None) -> Path | None:
-        """Save the forest if it is time to; to be called after each batch.
+        """Save the forest if a checkpoint is due. Call this after each batch.
 
         Parameters
         ----------
         forest : MondrianForestClassifier or MondrianForestRegressor
             The forest.
         position : object, default=None
-            Where in the stream to go on: whatever JSON can hold, an offset or a dict of the offsets
-            of partitions. None: after as many samples as the forest has seen.
+            Where to continue in the stream: any value that JSON can represent, such as an offset or
+            a dict of offsets of partitions. None: after the samples that the forest has seen.
 
         Returns
         -------
         pathlib.Path or None
-            The new checkpoint, if it was time.
+            The new checkpoint, None if none was due.
 
         Raises
         ------
         OSError
-            If it cannot be written, because the disk is full, say. The older checkpoints are as
-            they were, and so is the forest: a caller that catches this can learn on. It is tried
-            again when it would be time for the next one.
+            If it cannot be written, for example because the disk is full. The older checkpoints and
+            the forest are unchanged: a caller that catches the error can continue to learn. The
+            next attempt comes when the next checkpoint is due.
 
         Examples
         --------
@@ -192,7 +192,7 @@ class Checkpointer:
             return self._save(forest, position) if self._is_due(_n_seen(forest)) else None
 
     def save(self, forest: BaseMondrianForest, position: Any = None) -> Path:
-        """Save the forest now, as `update` does when it is time, which is counted from here.
+        """Save the forest now, as `update` does; intervals are counted from here.
 
         Examples
         --------
@@ -206,26 +206,26 @@ class Checkpointer:
             return self._save(forest, position)
 
     def open(self, *, max_bytes: int | None = None) -> Checkpoint | None:
-        """Read the newest checkpoint that is whole; `update` counts from there.
+        """Read the newest valid checkpoint; `update` counts from there.
 
         A checkpoint that is damaged or cannot be read is skipped, with a warning.
 
         Parameters
         ----------
         max_bytes : int or None, default=None
-            Refuse a forest that would take more bytes in memory, roughly.
+            Largest memory of the forest in bytes, approximately.
 
         Returns
         -------
         Checkpoint or None
-            None if there is none at all, nor perhaps a folder.
+            None if there is no checkpoint, or no folder.
 
         Raises
         ------
         ModelFileError
-            If there are checkpoints, but none that can be used. Says why of each.
+            If there are checkpoints, but none can be used. The message gives the reason for each.
         ModelTooLargeError
-            If the newest would take more memory than `max_bytes`.
+            If the newest valid one would take more memory than `max_bytes`.
 
         Examples
         --------
@@ -238,7 +238,7 @@ class Checkpointer:
             for path in reversed(self._paths()):
                 try:
                     model = load_with_position(path, max_bytes=max_bytes)
-                except ModelTooLargeError:  # it is whole: an older, smaller one is not meant
+                except ModelTooLargeError:  # it is valid: do not fall back to an older, smaller one
                     raise
                 except (ModelFileError, OSError) as error:
                     skipped.append(Skipped(path, _reason(path, error)))
@@ -253,11 +253,11 @@ class Checkpointer:
         if not skipped:
             return None
         whys = "".join(f"\n{each.path} {each.reason}" for each in skipped)
-        raise ModelFileError(f"{self.folder} has checkpoints, but none that can be used:{whys}")
+        raise ModelFileError(f"{self.folder} has checkpoints, but none can be used:{whys}")
 
     @contextmanager
     def _at_work(self) -> Iterator[None]:
-        """One thread at a time, and no signal handler in the middle of its work."""
+        """Admit one thread at a time, and no signal handler that interrupts its call."""
         with self._lock:
             if self._is_at_work:
                 raise RuntimeError("This Checkpointer is in the middle of a call.")
@@ -283,19 +283,19 @@ class Checkpointer:
             others = "1 earlier one is" if len(earlier) == 1 else f"{len(earlier)} {others}"
             path /= _name(_number(earlier[-1]) + 1 if earlier else 1)
             self._make_ready()
-            # No position is saved as such: n_seen is too old if another thread has learned since.
+            # None stays None: n_seen is out of date if another thread has learned since.
             write_model(forest, path, position)
         except OSError as error:
             what = f"{error.strerror or error}; checkpoint not written, {others} intact"
             raise OSError(error.errno, what, str(path)) from error
         finally:
-            # After a failure, too, and from its end: a full or slow disk must not stop every batch.
+            # Also after a failure, and from its end: a slow disk must not delay every batch.
             self._count_from(n_seen)
         self._delete_old([*earlier, path])
         return path
 
     def _paths(self) -> list[Path]:
-        """All checkpoints, whole or not, the oldest first."""
+        """All checkpoints, valid or not, the oldest first."""
         try:
             names = os.listdir(self.folder)
         except FileNotFoundError:
@@ -303,20 +303,20 @@ class Checkpointer:
         return sorted((self.folder / name for name in names if _NAME.fullmatch(name)), key=_number)
 
     def _make_ready(self) -> None:
-        """Make the folder, so that it lasts, and remove what killed processes left in it."""
+        """Create the folder durably, and remove temporary files of killed processes."""
         upwards = (self.folder, *self.folder.parents)
         missing = list(takewhile(lambda folder: not folder.exists(), upwards))
         self.folder.mkdir(parents=True, exist_ok=True)
         for folder in missing:
             sync_folder(str(folder.parent))
         for left in leftovers(self.folder, _PREFIX):
-            target = Path(left.stem).stem  # of .checkpoint-000000000001.safetensors.0123abcd.tmp
+            target = Path(left.stem).stem  # left: .checkpoint-000000000001.safetensors.0123abcd.tmp
             if _NAME.fullmatch(target.removeprefix(".")):
                 with suppress(OSError):
                     left.unlink()
 
     def _delete_old(self, paths: list[Path]) -> None:
-        """Delete what is older than the last ones to keep; what cannot be is tried next time."""
+        """Delete checkpoints older than those to keep. A failed deletion is repeated next time."""
         usable = [path for path in paths if path not in self._unusable]
         oldest_to_keep = usable[-self.keep :][0]
         for path in paths[: paths.index(oldest_to_keep)]:
@@ -334,12 +334,12 @@ def _number(path: Path) -> int:
 
 def _n_seen(forest: BaseMondrianForest) -> int:
     if not isinstance(forest, BaseMondrianForest):
-        raise TypeError(f"A forest of this library was wanted. Got {forest!r} instead.")
+        raise TypeError(f"forest must be a forest of onlineforest. Got {forest!r} instead.")
     return forest.n_samples_seen_
 
 
 def _reason(path: Path, error: ModelFileError | OSError) -> str:
-    """Why a checkpoint cannot be used, to be read after its path."""
+    """Why a checkpoint cannot be used; continues its path."""
     if isinstance(error, OSError):
         return f"cannot be read: {error.strerror or error}"
     return str(error).removeprefix(f"{path} ")

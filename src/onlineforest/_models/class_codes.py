@@ -14,14 +14,14 @@ from sklearn.utils.multiclass import type_of_target
 
 
 def plain_labels(y: Any) -> NDArray[Any] | None:
-    """The labels, if they are a plain array of whole numbers, bools or strings; None otherwise."""
+    """The labels if y is a plain array of integers, bools or strings, else None."""
     if type(y) is np.ndarray and y.ndim == 1 and y.dtype.kind in "iubU":
         return y
     return None
 
 
 def check_no_label_missing(y: Any, name: str = "y") -> None:
-    """Raise if a label is None, NaN or pandas.NA; scikit-learn's own check trips over the last."""
+    """Raise if a label is None, NaN or pandas.NA; scikit-learn's check fails on pandas.NA."""
     labels = np.asarray(y)
     if labels.dtype == object and labels.ndim > 0 and any(map(_is_missing, labels.flat)):
         raise ValueError(f"Input {name} contains NaN: a label is missing.")
@@ -34,8 +34,8 @@ def check_labels(y: Any, name: str = "y") -> NDArray[Any]:
         np.unique(labels)
     except TypeError as error:
         raise TypeError(f"The labels in {name} cannot be sorted: {error}.") from error
-    # Not scikit-learn's check_classification_targets: that warns when a batch has many classes for
-    # its size, which is what a small batch of a stream with many classes looks like.
+    # scikit-learn's check_classification_targets would warn about a batch with many classes for its
+    # size, but small batches of a stream with many classes are valid.
     kind = type_of_target(labels, input_name=name, raise_unknown=True)
     if kind not in ("binary", "multiclass"):
         raise ValueError(
@@ -48,12 +48,12 @@ def check_labels(y: Any, name: str = "y") -> NDArray[Any]:
 def _is_missing(label: object) -> bool:
     try:
         return label is None or bool(label != label)
-    except TypeError:  # pandas.NA says neither yes nor no
+    except TypeError:  # pandas.NA has no truth value
         return True
 
 
 def kind_of_labels(labels: NDArray[Any]) -> str:
-    """What the labels are, in a word that errors can name."""
+    """The kind of the labels, in a word for error messages."""
     if labels.dtype.kind in "biuf":
         return "numbers"
     if labels.dtype.kind in "UT" or all(isinstance(label, str) for label in labels):
@@ -62,17 +62,17 @@ def kind_of_labels(labels: NDArray[Any]) -> str:
 
 
 class ClassCodes:
-    """The classes known so far, sorted, and the number each has in the core.
+    """The known classes, sorted, and the class code of each.
 
-    A class keeps its number for ever, while its place among the sorted classes shifts when new
-    ones appear. Instances never change; `extended` makes a new one.
+    A class keeps its code, while its index among the sorted classes shifts when new classes appear.
+    Instances are immutable; `extended` makes a new one.
     """
 
     def __init__(self, classes: NDArray[Any], codes: NDArray[np.int32]) -> None:
         self.classes = classes
         self.codes = codes
         self.n_classes = len(classes)
-        # Whether code and place among the sorted classes are the same for all.
+        # True if each code equals the index among the sorted classes.
         self.in_order = bool(np.all(codes[1:] > codes[:-1]))
         self._code_of = dict(zip(classes.tolist(), codes.tolist(), strict=True))
 
@@ -84,13 +84,13 @@ class ClassCodes:
 
     @classmethod
     def checked(cls, classes: NDArray[Any], codes: list[Any]) -> ClassCodes:
-        """These codes for these classes, which are sorted; raise if those are not 0, 1, ...."""
+        """Codes for sorted classes; raise unless they are a permutation of 0, 1, ...."""
         if any(type(code) is not int for code in codes) or sorted(codes) != [*range(len(classes))]:
             raise ValueError(f"its {len(classes)} classes do not have a code each.")
         return cls(classes, np.array(codes, dtype=np.int32))
 
     def extended(self, labels: NDArray[Any], name: str = "y") -> ClassCodes:
-        """Codes that also cover `labels`; new classes are numbered on, in sorted order."""
+        """Codes that also cover `labels`; new classes get the next codes, in sorted order."""
         self._check_kind(labels, name)
         if self._are_known(labels).all():
             return self
@@ -103,13 +103,13 @@ class ClassCodes:
         order = np.argsort(classes)
         if np.any(classes[order][1:] == classes[order][:-1]):
             raise ValueError(
-                f"{name} has labels of type {labels.dtype}, beside which some classes of type "
-                f"{self.classes.dtype} cannot be told apart."
+                f"{name} has labels of type {labels.dtype}. Converted to a common type with these, "
+                f"some classes of type {self.classes.dtype} become equal."
             )
         return ClassCodes(classes[order], codes[order])
 
     def encode_known(self, labels: NDArray[Any]) -> tuple[NDArray[np.int32], NDArray[np.bool_]]:
-        """The code of each label, and which of them are known; of those that are not, -1."""
+        """The code of each label, -1 if it is unknown, and which labels are known."""
         self._check_kind(labels, "y")
         are_known = self._are_known(labels)
         codes = np.full(len(labels), -1, dtype=np.int32)
@@ -129,25 +129,25 @@ class ClassCodes:
         return known
 
     def code_of(self, label: Any) -> int | None:
-        """The code of one label, None if it is not known or is no label at all."""
+        """The code of one label; None if it is unknown or not a label."""
         try:
             return self._code_of.get(label)
         except TypeError:  # not hashable
             return None
 
     def in_class_order(self, values: NDArray[Any]) -> NDArray[Any]:
-        """Values per code, along the last axis, put into the order of the classes."""
+        """Values in the order of codes, along the last axis, reordered to that of the classes."""
         return values if self.in_order else values[..., self.codes]
 
     def encode(self, labels: NDArray[Any]) -> NDArray[np.int32]:
-        """The code of each label; all of them must be known."""
+        """The code of each label; every label must be known."""
         return self.codes[np.searchsorted(self.classes, labels)]
 
 
 def codes_with(
     known: ClassCodes | None, labels: NDArray[Any], classes: ArrayLike | None
 ) -> ClassCodes:
-    """The codes known after learning `labels` and hearing of `classes`."""
+    """The codes after learning `labels` with the declared `classes`."""
     if classes is not None:
         array = np.asarray(classes)
         if array.ndim != 1:

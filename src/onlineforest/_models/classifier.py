@@ -1,4 +1,4 @@
-"""The Mondrian forest classifier."""
+"""The Mondrian forest classifier. Must not know how its core forest works, nor where it lives."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from sklearn.base import ClassifierMixin, _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from onlineforest._core import LabelForest
 from onlineforest._files.encoding import decode_labels, encode_labels, from_json
 from onlineforest._models.base import Lesson
 from onlineforest._models.class_codes import (
@@ -47,103 +46,104 @@ class MondrianForestClassifier(ClassifierMixin, SaveableForest[LabelCore]):
 
     The Mondrian forest of Lakshminarayanan, Roy and Teh [1]_. Samples can come all at once
     (`fit`), in batches or one at a time (`partial_fit`), in any order: given the weights of the
-    features, the forest has the same distribution. Predicted probabilities are smoothed along the
-    tree, and fall back towards the uniform prior where a point is far from everything seen.
+    features, the distribution of the forest is the same. Predicted probabilities are smoothed along
+    the path in each tree. Far from all samples seen, they approach the uniform prior.
 
-    Each cut is drawn without looking at the labels; how often a feature is cut is learned from
-    them. With ``feature_weights="range", leaf_discount=0.0`` the forest is the paper's, on features
-    rescaled to [0, 1].
+    Cuts are drawn without looking at the labels; how often each feature is cut is learned from the
+    labels. With ``feature_weights="range", leaf_discount=0.0`` the forest is that of the paper, on
+    features rescaled to [0, 1].
 
     Parameters
     ----------
     n_estimators : int, default=100
         Number of trees.
     lifetime : float, default=inf
-        Time at which trees stop being cut: lambda in the paper. Smaller is coarser.
+        Time at which cutting stops: lambda in the paper. A smaller value gives coarser trees.
     discount : float, default=10.0
-        How fast a node's label distribution may depart from its parent's. The discount rate,
-        gamma in the paper, is `discount` times the sum over features of weight times range; for
-        data that fills the unit cube that is `discount` times the number of features.
+        How fast the label distribution of a node may depart from that of its parent. The discount
+        rate, gamma in the paper, is `discount` times the sum over features of weight times range.
+        For data that fills the unit cube, it is `discount` times the number of features.
     leaf_discount : float in [0, 1] or "learned", default="learned"
-        How much of the first sample of each label a leaf leaves to its parent's distribution, at
-        least. 0 is the paper's rule: with an infinite lifetime a leaf of one label is then sure of
-        it, which is too sure where samples repeat or features are discrete. ``"learned"`` chooses
-        among 0.03, 0.1, 0.3, 0.6 and 0.9, when the weights are computed, by the log loss on samples
-        left out; 0.3 unless another is better by a standard error.
+        Smallest share of the first sample of each label that a leaf leaves to its parent's
+        distribution. 0 is the paper's rule: with an infinite lifetime, a leaf of one label then
+        predicts it with probability 1, which is too sure where samples repeat or features are
+        discrete. ``"learned"`` chooses among 0.03, 0.1, 0.3, 0.6 and 0.9, when the weights are
+        computed, by the log loss on left-out samples; 0.3 unless another value is better by a
+        standard error.
     min_samples_split : int, default=2
-        A block with fewer samples is not cut (yet); nor is one whose labels are all equal.
+        A block with fewer samples is not cut yet; nor is a block whose labels are all equal.
     feature_weights : {"learned", "range"}, array-like of shape (n_features,) or None, \
             default="learned"
-        What each feature weighs in the rate of cuts.
+        The weight of each feature in the rate of cuts.
 
-        - ``"learned"``: a share over the range. The share is a power, usually the square, of what
-          the feature tells about the labels, as measured on the samples by thirty greedy trees; a
-          trial on samples left out chooses the power, 0 among them. With less than 40 samples, or
-          where no feature tells anything, the same as ``"range"``. Computed again when half as many
-          samples have come as it was computed from (when half of a full window is new); if more
-          than a twentieth of the cuts would then fall to other features, all trees are grown afresh
+        - ``"learned"``: a share divided by the range. The share is a power, usually the square, of
+          the relevance of the feature for the labels, which thirty greedy trees estimate from the
+          samples. A trial on left-out samples chooses the power, which may be 0. With less than 40
+          samples, or if no feature is relevant, as ``"range"``. The weights are refreshed when the
+          number of new samples is half the number they were computed from (half of a full window).
+          If more than 5 % of the cuts would then fall to other features, all trees are grown again
           from the stored samples.
-        - ``"range"``: 1 over the range of the data seen, so that scales do not matter; 0 for a
-          constant feature. With `fit`, the same as rescaling the training data to [0, 1]. With
-          `partial_fit`, the weights stay as they are until the number of samples has doubled since
-          they were computed. Then they are computed again, and if one of them has moved by more
-          than 10 %, all trees are grown afresh from the stored samples.
-        - array-like: fixed weights. 0 leaves a feature out.
+        - ``"range"``: 1 divided by the range of the data seen, so that scales do not matter; 0 for
+          a constant feature. With `fit`, this equals rescaling the training data to [0, 1]. With
+          `partial_fit`, the weights are refreshed when the number of samples has doubled. If one of
+          them has then changed by more than 10 %, all trees are grown again from the stored
+          samples.
+        - array-like: fixed weights. 0 ignores a feature.
         - None: all 1.
     window : int or None, default=None
-        Keep only the latest so many samples: older ones are forgotten as new ones come (see
-        `forget`), so an endless stream takes fixed memory, and a changing world is followed.
+        Number of latest samples to keep: older ones are forgotten as new ones come (see
+        `forget`). An endless stream then takes fixed memory, and the forest follows changes.
     reservoir : int or None, default=None
-        Keep a sample of so many of all that came, each equally likely, or as `half_life` says.
-        Those that are not drawn are not learned, or forgotten.
+        Number of samples to keep of all that came, drawn at random: each equally likely, or as
+        `half_life` says. Samples that are not drawn are not learned, or are forgotten.
     half_life : float or None, default=None
-        For a reservoir: a sample that came so many samples earlier is half as likely to be kept.
-        None: equally likely.
+        For a reservoir: a sample is half as likely to be kept as one that came `half_life` samples
+        later. None: equally likely.
     n_jobs : int or None, default=None
-        Number of threads, over the trees. None is 1, -1 all processors. The result does not depend
-        on it, to the last bit.
+        Number of threads, which share the trees. None is 1, -1 all processors. The result is the
+        same to the last bit.
     random_state : int, RandomState instance or None, default=None
-        Seed of the trees; an int gives the same forest each time.
+        Seed of the trees; an int makes the forest reproducible.
 
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
-        The classes known, sorted.
+        The known classes, sorted.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features,)
-        Names of the features, where X had string column names.
+        Names of the features, if X had string column names.
     n_samples_seen_ : int
-        Number of samples given, forgotten ones included.
+        Number of samples learned, forgotten ones included.
     n_samples_stored_ : int
-        Number of samples the forest is made of.
+        Number of stored samples.
     ids_ : frozenset
         The ids of the stored samples that have one.
     feature_weights_ : ndarray of shape (n_features,)
-        The weights now.
+        The current weights.
     feature_importances_ : ndarray of shape (n_features,)
-        How much each feature tells about the labels; measured when asked for, in all modes.
+        The relevance of each feature for the labels, with sum 1; estimated at each access.
     discount_rate_ : float
-        The discount rate now.
+        The current discount rate.
     leaf_discount_ : float
-        The least discount of a leaf now.
+        The current smallest discount of a leaf.
     nbytes_ : int
-        What the forest takes in memory, the samples it keeps included, in bytes.
+        Memory of the forest in bytes, its stored samples included.
     trees_ : sequence of MondrianTree
-        The trees, as read-only arrays.
+        The trees as read-only arrays.
 
     Notes
     -----
-    Samples are stored as float32, once for all trees, and so are boxes and cuts; X is rounded when
-    it comes in. float32 has 24 bits: of a timestamp in seconds since 1970 it keeps steps of two
+    Rows are stored as float32, once for all trees, and so are boxes and cuts; X is rounded on
+    input. float32 has 24 bits: a timestamp in seconds since 1970 is rounded to steps of two
     minutes. Subtract large offsets first.
 
-    When `partial_fit` is interrupted (Ctrl-C), the batch is stored but some trees have learned only
-    part of it. The forest can be used and saved as it is; the next `partial_fit` finishes the batch
-    first, and ends with the forest it would have been without the interruption (or, if a leaf of
-    millions of numbers was just being cut up, with another of the same law). If interrupted even
-    before that is done, it has not stored its own batch: `n_samples_seen_` tells. `fit`, when
-    interrupted, leaves the estimator as it was.
+    If `partial_fit` is interrupted (Ctrl-C), the batch is stored, but some trees have learned only
+    part of it. The forest can be used and saved in this state. The next `partial_fit` finishes the
+    batch first, and gives the forest that would exist without the interrupt (or, if a leaf of
+    millions of numbers was being cut, another forest of the same distribution). If that call is
+    interrupted before it has finished the earlier batch, it has not stored its own batch:
+    `n_samples_seen_` shows this. An interrupted `fit` leaves the estimator unchanged.
 
     References
     ----------
@@ -172,7 +172,6 @@ class MondrianForestClassifier(ClassifierMixin, SaveableForest[LabelCore]):
         "leaf_discount": [Interval(Real, 0, 1, closed="both"), StrOptions({"learned"})],
     }
     _core_kind = LABELS
-    _core_forest = LabelForest
     _saved_as = "MondrianForestClassifier"
 
     _codes: ClassCodes
@@ -213,12 +212,12 @@ class MondrianForestClassifier(ClassifierMixin, SaveableForest[LabelCore]):
 
     @property
     def leaf_discount_(self) -> float:
-        """The least discount of a leaf now."""
+        """The current smallest discount of a leaf."""
         return self._core_with_samples().leaf_discount
 
     @property
     def classes_(self) -> NDArray[Any]:
-        """The classes known, sorted."""
+        """The known classes, sorted."""
         check_is_fitted(self)
         guard: Guard[Any] = guard_of(self)
         if guard.pending is not None:
@@ -227,7 +226,7 @@ class MondrianForestClassifier(ClassifierMixin, SaveableForest[LabelCore]):
 
     @property
     def trees_(self) -> TreeSequence[ClassificationTree]:
-        """The trees, as read-only arrays."""
+        """The trees as read-only arrays."""
         check_is_fitted(self)
 
         def tree(index: int) -> ClassificationTree:
@@ -248,9 +247,9 @@ class MondrianForestClassifier(ClassifierMixin, SaveableForest[LabelCore]):
         X : array-like of shape (n_samples, n_features)
             The samples.
         y : array-like of shape (n_samples,)
-            Their classes: strings, whole numbers or bools.
+            Their classes: strings, integers or bools.
         ids : iterable of int or str of length n_samples, default=None
-            Names by which `forget` can find the samples, all different and new.
+            Names by which `forget` finds the samples, all distinct and not in use.
 
         Returns
         -------
@@ -264,7 +263,7 @@ class MondrianForestClassifier(ClassifierMixin, SaveableForest[LabelCore]):
         >>> forest.fit([[0.0], [1.0]], ["no", "yes"]).predict([[0.9]])
         array(['yes'], dtype='<U3')
         """
-        self._learn_afresh(X, y, ids)
+        self._learn_from_scratch(X, y, ids)
         return self
 
     @_fit_context(prefer_skip_nested_validation=True)
@@ -275,19 +274,19 @@ class MondrianForestClassifier(ClassifierMixin, SaveableForest[LabelCore]):
         classes: ArrayLike | None = None,
         ids: Iterable[Id] | None = None,
     ) -> Self:
-        """Learn more samples; on a new estimator, the first ones.
+        """Learn more samples, or the first ones of a new estimator.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
             The samples.
         y : array-like of shape (n_samples,)
-            Their classes. Classes not known yet are added to `classes_`.
+            Their classes. New classes are added to `classes_`.
         classes : array-like of shape (n_classes,), default=None
-            Classes to know from now on, whether they occur in y or not. They need not be given;
-            if they are, y must have no others but those and the classes known before.
+            Classes to add to `classes_`, whether they occur in y or not. If they are given, y must
+            not contain any class that is neither among them nor known.
         ids : iterable of int or str of length n_samples, default=None
-            Names by which `forget` can find the samples, all different and new.
+            Names by which `forget` finds the samples, all distinct and not in use.
 
         Returns
         -------
@@ -331,17 +330,16 @@ class MondrianForestClassifier(ClassifierMixin, SaveableForest[LabelCore]):
         return self._predict(X)[0]
 
     def learn_one(self, x: ArrayLike, y: Any, id: Id | None = None) -> Self:
-        """Learn one more sample: what `partial_fit` of one row does, without its overhead.
+        """Learn one more sample, as `partial_fit` of one row does, with less overhead.
 
         Parameters
         ----------
         x : array-like of shape (n_features,)
-            The sample. An array of float32 or float64 is quickest; names of features are not
-            looked at.
+            The sample. An array of float32 or float64 is fastest; names of features are ignored.
         y : str, int or bool
-            Its class. A class not known yet is added to `classes_`.
+            Its class. A new class is added to `classes_`.
         id : int or str, default=None
-            A name by which `forget` can find the sample.
+            A name by which `forget` finds the sample.
 
         Returns
         -------
@@ -363,7 +361,7 @@ class MondrianForestClassifier(ClassifierMixin, SaveableForest[LabelCore]):
             if guard.pending is not None:
                 self._settle()
             code = self._codes.code_of(y) if hasattr(self, "_forest") else None
-            if code is None or id is not None:  # or the first sample, or no label at all
+            if code is None or id is not None:  # also for the first sample, and if y is not a label
                 if np.ndim(y) != 0:
                     raise ValueError(f"y must be one label. Got {y!r} instead.")
                 names = None if id is None else [id]
@@ -378,13 +376,12 @@ class MondrianForestClassifier(ClassifierMixin, SaveableForest[LabelCore]):
         return self
 
     def predict_proba_one(self, x: ArrayLike) -> NDArray[np.float64]:
-        """Probability of each class for one sample: a row of `predict_proba`, with less overhead.
+        """Probability of each class for one sample, as `predict_proba` gives, with less overhead.
 
         Parameters
         ----------
         x : array-like of shape (n_features,)
-            The sample. An array of float32 or float64 is quickest; names of features are not
-            looked at.
+            The sample. An array of float32 or float64 is fastest; names of features are ignored.
 
         Returns
         -------
@@ -413,7 +410,7 @@ class MondrianForestClassifier(ClassifierMixin, SaveableForest[LabelCore]):
         Returns
         -------
         str, int or bool
-            The class with the largest mean probability; the first of equals.
+            The class with the largest mean probability; the first of several.
 
         Examples
         --------
@@ -488,7 +485,7 @@ class MondrianForestClassifier(ClassifierMixin, SaveableForest[LabelCore]):
         Returns
         -------
         ndarray of shape (n_samples,)
-            The class with the largest mean probability; the first of equals.
+            The class with the largest mean probability; the first of several.
 
         Examples
         --------
@@ -525,9 +522,10 @@ class MondrianForestClassifier(ClassifierMixin, SaveableForest[LabelCore]):
     def _take_own_metadata(self, metadata: Mapping[str, str]) -> None:
         classes = decode_labels(from_json(metadata, "classes"))
         self._codes = ClassCodes.checked(classes, from_json(metadata, "class_codes", list))
-        if self._codes.n_classes != self._forest.n_classes:
+        n_classes = self._forest.n_classes
+        if self._codes.n_classes != n_classes:
             raise ValueError(
-                f"it has {self._codes.n_classes} classes, but its forest {self._forest.n_classes}."
+                f"it has {self._codes.n_classes} classes, but its forest has {n_classes}."
             )
 
     def _stored_values(self, target: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.bool_]]:

@@ -24,7 +24,7 @@ Serials = NDArray[np.int64]
 
 @runtime_checkable
 class CoreForest(Protocol):
-    """What estimators use of every core forest, whatever its target.
+    """The interface of a core forest that does not depend on its target.
 
     Parameters are positional: implementations may name them differently. `n_threads` may be
     ignored by an implementation whose trees live in other processes.
@@ -94,7 +94,7 @@ class CoreForest(Protocol):
         ...
 
     def relevance(self, n_threads: int = 1, /) -> Floats:
-        """Estimate how much each feature tells about the target."""
+        """Estimate the relevance of each feature for the target."""
         ...
 
     def apply(self, rows: Rows, n_threads: int = 1, /) -> NDArray[np.int32]:

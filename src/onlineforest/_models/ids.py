@@ -1,6 +1,6 @@
-"""The names users give to samples, and which sample of a forest each stands for.
+"""Ids: the names that users give to samples, and the serial of each.
 
-Knows nothing of estimators; a sample is the number the core gave it when it came.
+Must not know estimators.
 """
 
 from __future__ import annotations
@@ -15,13 +15,14 @@ from numpy.typing import NDArray
 
 Id = int | str
 Serials = NDArray[np.int64]
-AreStored = Callable[[Serials], NDArray[np.uint8]]  # which of some samples are still there: 1 or 0
+# For each serial 1 if its sample is stored, else 0.
+AreStored = Callable[[Serials], NDArray[np.uint8]]
 
 
 def check_ids(ids: Any, n_samples: int | None = None) -> list[Id]:
-    """A list of distinct ids, whole numbers or strings, as many as there are samples."""
+    """A list of distinct ids, integers or strings, one per sample."""
     has_order = isinstance(ids, Iterable) and not isinstance(ids, str | bytes | Set | Mapping)
-    if not has_order or getattr(ids, "ndim", 1) != 1:  # a table would give its columns
+    if not has_order or getattr(ids, "ndim", 1) != 1:  # iterating over a table gives its columns
         raise TypeError(
             "ids must be a list or array of ids in one dimension, one per sample. "
             f"Got {ids!r} instead."
@@ -37,14 +38,14 @@ def check_ids(ids: Any, n_samples: int | None = None) -> list[Id]:
 
 def _check_id(each: Any) -> Id:
     if isinstance(each, str):
-        return str.__str__(each)  # of an enumeration, too
+        return str.__str__(each)  # also of a string enumeration
     if isinstance(each, Integral) and not isinstance(each, bool):
         return int(each)
     raise TypeError(f"ids must be whole numbers or strings. Got {each!r} instead.")
 
 
 def _some(ids: list[Id], last: str = " and ") -> str:
-    """A few of them, for a message."""
+    """A few ids for a message."""
     names = [repr(each) for each in ids[:5]]
     if len(ids) > 5:
         names.append(f"{len(ids) - 5} more")
@@ -52,10 +53,10 @@ def _some(ids: list[Id], last: str = " and ") -> str:
 
 
 class Ids:
-    """Which sample each id stands for.
+    """The serial of the sample of each id.
 
-    Samples that a window or a reservoir has dropped are noticed when it matters: when one of their
-    ids is asked for, and when there are far more ids than samples.
+    A window or a reservoir drops samples without notice. Their ids are removed lazily: when one of
+    them is looked up, and when there are far more ids than samples.
     """
 
     def __init__(self) -> None:
@@ -65,13 +66,13 @@ class Ids:
         return len(self._serials)
 
     def check_new(self, ids: list[Id], are_stored: AreStored) -> None:
-        """Raise if one of the ids is that of a stored sample."""
+        """Raise if a stored sample already has one of the ids."""
         used = self._stored_of(ids, are_stored)
         if used:
             raise ValueError(f"ids must be new, but samples are stored with {_some(list(used))}.")
 
     def serials_of(self, ids: list[Id], are_stored: AreStored) -> Serials:
-        """The samples of these ids; raise if one of them is not stored."""
+        """The serials of these ids; raise if one of their samples is not stored."""
         stored = self._stored_of(ids, are_stored)
         unknown = [each for each in ids if each not in stored]
         if unknown:
@@ -82,29 +83,29 @@ class Ids:
         return np.array([stored[each] for each in ids], dtype=np.int64)
 
     def add(self, ids: list[Id], first_serial: int) -> None:
-        """Note the ids of samples that came one after the other."""
+        """Add the ids of samples with consecutive serials."""
         self._serials.update(zip(ids, range(first_serial, first_serial + len(ids)), strict=True))
 
     def drop(self, ids: list[Id]) -> None:
-        """Forget these ids."""
+        """Remove these ids."""
         for each in ids:
             del self._serials[each]
 
     def only_of(self, stored: Serials) -> Ids:
-        """Those of stored samples."""
+        """The ids of stored samples, given their serials."""
         kept, some = set(stored.tolist()), Ids()
         some._serials = {each: s for each, s in self._serials.items() if s in kept}
         return some
 
     @classmethod
     def of(cls, names: list[Id], serials: Serials) -> Ids:
-        """These names for these samples."""
+        """Ids with these names and serials."""
         some = cls()
         some._serials = dict(zip(names, serials.tolist(), strict=True))
         return some
 
     def serials(self) -> Serials:
-        """The sample of each id, in the order of `names`."""
+        """The serial of each id, in the order of `names`."""
         return np.fromiter(self._serials.values(), np.int64, len(self._serials))
 
     def names(self) -> list[Id]:

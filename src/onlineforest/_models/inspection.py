@@ -1,4 +1,4 @@
-"""What a model file holds, in words, and whether it is sound."""
+"""Describes and verifies model files. Must not know how they are printed."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from onlineforest._files.reading import read_header
 from onlineforest._files.strict_json import parse_json
 from onlineforest._models.loading import load
 
-_TEXTS = ("library_version", "estimator")  # the other metadata are JSON
-_SHOWN = 10  # of a list
+_TEXTS = ("library_version", "estimator")  # all other metadata are JSON
+_SHOWN = 10  # entries of a list
 
 
 def describe(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """All that the header of a file says; the digest is not checked, nor are the arrays read."""
+    """The header of a file as a dict. Neither checks the digest nor reads the arrays."""
     header = read_header(path)
     facts: dict[str, Any] = {}
     for key, text in header.metadata.items():
@@ -33,9 +33,9 @@ def describe(path: str | os.PathLike[str]) -> dict[str, Any]:
 
 
 def verify_file(path: str | os.PathLike[str], max_bytes: int | None = None) -> str:
-    """Check a file and all of the forest in it, twice over; return what it is in a few words."""
+    """Check a file and the forest in it; return a short description."""
     forest = load(path, max_bytes=max_bytes)
-    # Loading has checked it already, while it built the trees; this looks at what was built.
+    # `load` checks the file while it builds the trees; this checks the trees.
     forest._forest.check_invariants()
     return (
         f"{type(forest).__name__} of {forest.n_samples_stored_:,} samples in "
@@ -44,7 +44,7 @@ def verify_file(path: str | os.PathLike[str], max_bytes: int | None = None) -> s
 
 
 def lines_about(path: str | os.PathLike[str], tensors: bool = False) -> Iterator[str]:
-    """What a file holds, for people."""
+    """A description of a file, line by line."""
     facts = describe(path)
     try:
         estimator, lines = _printable(facts["estimator"]), list(_lines(facts))
@@ -87,7 +87,7 @@ def _lines(facts: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         "parameters",
         ", ".join(f"{name}={_parameter(value)}" for name, value in facts["parameters"].items()),
     )
-    yield "SHA-256", f"{facts['sha256']} (as it says; `verify` looks)"
+    yield "SHA-256", f"{facts['sha256']} (not checked; `verify` checks it)"
 
 
 def _size(n_bytes: int) -> str:
@@ -120,5 +120,5 @@ def _clipped(text: str) -> str:
 
 
 def _printable(text: str) -> str:
-    """Nothing in a file may move the cursor of a terminal."""
+    """Text without control characters, which could change the state of a terminal."""
     return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)

@@ -1,4 +1,4 @@
-"""Reading any model file."""
+"""Reads model files of all estimators. Must not know what is in them."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ def load(
 ) -> MondrianForestClassifier | MondrianForestRegressor:
     """Read a forest that `save` wrote.
 
-    It learns on and predicts exactly as the saved one would have, to the last bit. Files need not
-    be trusted: everything in them is checked, and nothing in them can run code.
+    It continues to learn and predicts as the saved one would, to the last bit. Files need not be
+    trusted: their contents are checked and cannot run code.
 
     Parameters
     ----------
     file : str, os.PathLike or binary file
         The file to read.
     max_bytes : int or None, default=None
-        Refuse a forest that would take more bytes in memory, roughly; labels and ids not counted.
-        Files are smaller than the forests in them, a hundred times and more if someone wants it so:
-        set a limit if you do not know who made the file.
+        Largest memory of the forest in bytes, approximately, without labels and ids. A file can be
+        made smaller than its forest by a factor of a hundred and more: set a limit for files of
+        unknown origin.
 
     Returns
     -------
@@ -38,7 +38,7 @@ def load(
     Raises
     ------
     ModelFileError
-        If the file is no model file, is damaged, or was written in a newer format. Says which.
+        If the file is not a model file, is damaged, or has a newer format.
     ModelTooLargeError
         If the forest would take more than `max_bytes`.
     OSError
@@ -61,8 +61,8 @@ load.__module__ = "onlineforest"
 def load_with_position(
     file: str | os.PathLike[str] | BinaryIO, *, max_bytes: int | None = None
 ) -> Model:
-    """Read a forest, and the position in its stream that was saved with it, None if none was."""
+    """Read a forest and the position saved with it, None if there is none."""
     if max_bytes is not None and (not isinstance(max_bytes, Integral) or max_bytes < 0):
-        raise ValueError(f"max_bytes must be a whole number, at least 0, or None. Got {max_bytes}.")
+        raise ValueError(f"max_bytes must be an integer, at least 0, or None. Got {max_bytes}.")
     limit = None if max_bytes is None else min(int(max_bytes), 2**62)
     return read_model(file, KINDS, limit)

@@ -1,6 +1,6 @@
-"""Forests that learned different parts of the data, asked together.
+"""Combines the predictions of forests that learned different parts of the data.
 
-Knows how forests are weighed against each other, and nothing of what goes on within one.
+Knows how forests are weighted. Must not know how a forest works.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from onlineforest._models.validation import check_rows
 
 Floats = NDArray[np.float64]
 
-# A forest's say falls with this power of the share of its trees that know a sample. Measured by
-# experiments/merging.py: less lets forests talk of what they have not seen, more makes regressors
-# trust one of them alone, and be too sure.
+# The weight of a forest is this power of 1 - novelty. Measured by experiments/merging.py: a smaller
+# power gives weight to forests far from their samples; a larger one lets regressors rely on a
+# single forest, and predict too small deviations.
 POWER = 4
-# Forests that know a sample less than this count alike: none of them knows it.
+# Lower bound of 1 - novelty: if all forests are below it, they count equally.
 LEAST_KNOWN = 0.01
 
 
@@ -34,11 +34,11 @@ def merge(forests: Iterable[MondrianForestClassifier]) -> MergedForestClassifier
 @overload
 def merge(forests: Iterable[MondrianForestRegressor]) -> MergedForestRegressor: ...
 def merge(forests: Iterable[Any]) -> MergedForestClassifier | MergedForestRegressor:
-    """Put forests together that learned different parts of the data.
+    """Combine forests that learned different parts of the data.
 
-    An approximation: each tree knows the samples of its own part only, so the merged forest is not
-    the one that would have learned them all, and is usually worse, the more so the smaller the
-    parts. Where all data can go to one forest, let it.
+    This is an approximation: each tree has learned the samples of its own part only. So the merged
+    forest differs from one that learned all samples, and is usually worse, the more so the smaller
+    the parts. Prefer a single forest where all data can go to one.
 
     Parameters
     ----------
@@ -49,27 +49,27 @@ def merge(forests: Iterable[Any]) -> MergedForestClassifier | MergedForestRegres
     Returns
     -------
     MergedForestClassifier or MergedForestRegressor
-        What answers from all of them.
+        An estimator that predicts from all of them.
 
     Raises
     ------
     TypeError
         If something is not a forest, or forests are of two kinds.
     ValueError
-        If there is none, or their features or the kinds of their labels differ.
+        If there is no forest, or if features or kinds of labels differ.
     sklearn.exceptions.NotFittedError
-        If one has learned nothing yet.
+        If a forest has learned nothing yet.
 
     Notes
     -----
-    How much a forest has to say about a sample is the number of samples it stores times
-    ``(1 - novelty) ** 4``, where ``novelty`` is what its own method of that name says; all that
-    know a sample less than 0.01 count as if they knew it that much. So a forest that has seen
-    nothing nearby leaves the answer to those that have, and if no one has, all are asked. Parts may
-    be anything: random, by place, by time. But not by class, nor nearly: a forest that has seen one
-    class and little else calls little new, and speaks up everywhere.
+    The weight of a forest for a sample is the number of samples it stores times
+    ``(1 - novelty) ** 4``, where ``novelty`` is that of its own method; ``1 - novelty`` is at least
+    0.01. So forests without samples nearby have little weight if another forest has some, and all
+    forests count if none has. The parts may be random, or divided by place or time, but not by
+    class, not even nearly: a forest that has seen one class and little else has a small novelty,
+    and thus a large weight, everywhere.
 
-    Each prediction asks every forest for its novelty as well, which takes up to as long again.
+    Each prediction also computes the novelty of every forest, which at most doubles its time.
 
     Examples
     --------
@@ -100,7 +100,7 @@ merge.__module__ = "onlineforest"
 
 
 def _kind_of(forests: Sequence[Any]) -> type[BaseMondrianForest]:
-    """The one kind they all are."""
+    """The common class of all forests, or an error."""
     if not forests:
         raise ValueError("merge needs at least one forest. Got none.")
     kinds: list[type[BaseMondrianForest]] = []
@@ -113,7 +113,7 @@ def _kind_of(forests: Sequence[Any]) -> type[BaseMondrianForest]:
             raise TypeError(
                 "merge needs forests, each a MondrianForestClassifier or each a "
                 f"MondrianForestRegressor, but forests[{i}] is of type {type(forest).__name__}."
-                + (" Merge what its gather() gives." if hasattr(forest, "gather") else "")
+                + (" Merge the result of its gather()." if hasattr(forest, "gather") else "")
             )
         if kinds[i] is not kinds[0]:
             raise TypeError(
@@ -124,7 +124,7 @@ def _kind_of(forests: Sequence[Any]) -> type[BaseMondrianForest]:
 
 
 def _check_features(forests: Sequence[Any]) -> None:
-    """Raise if they have not learned the same features."""
+    """Raise if the features of the forests differ."""
     named: tuple[int, Any] | None = None
     for i, forest in enumerate(forests):
         if forest.n_features_in_ != forests[0].n_features_in_:
@@ -148,7 +148,7 @@ def _check_features(forests: Sequence[Any]) -> None:
 
 
 def _classes_of(classes: Sequence[NDArray[Any]]) -> NDArray[Any]:
-    """The classes that any of the forests knows, sorted."""
+    """All classes of the forests, sorted."""
     codes = ClassCodes.of(classes[0])
     for i, others in enumerate(classes):
         first, kind = kind_of_labels(classes[0]), kind_of_labels(others)
@@ -162,7 +162,7 @@ def _classes_of(classes: Sequence[NDArray[Any]]) -> NDArray[Any]:
 
 
 class BaseMergedForest(BaseEstimator):  # scikit-learn has no types
-    """What merged forests of both kinds share: their features, and how much each has to say."""
+    """Base of the merged forests: their features and their weights."""
 
     forests: Sequence[Any]
 
@@ -185,7 +185,7 @@ class BaseMergedForest(BaseEstimator):  # scikit-learn has no types
 
     @property
     def feature_names_in_(self) -> NDArray[Any]:
-        """Names of the features, if a forest has learned them."""
+        """Names of the features, if a forest has them."""
         for forest in self.forests:
             if hasattr(forest, "feature_names_in_"):
                 names: NDArray[Any] = forest.feature_names_in_
@@ -194,11 +194,11 @@ class BaseMergedForest(BaseEstimator):  # scikit-learn has no types
 
     @property
     def n_samples_stored_(self) -> int:
-        """Number of samples the forests are made of, together."""
+        """Number of samples stored by all forests together."""
         return sum(forest.n_samples_stored_ for forest in self.forests)
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> Never:  # noqa: ARG002
-        """Raise an error: forests learn, a merged forest asks them.
+        """Raise an error: only the forests learn.
 
         Parameters
         ----------
@@ -224,7 +224,7 @@ class BaseMergedForest(BaseEstimator):  # scikit-learn has no types
         raise TypeError(f"A {type(self).__name__} does not learn: let one of its forests learn.")
 
     def novelty(self, X: ArrayLike) -> Floats:
-        """How far each sample is from everything learned, 0 to 1.
+        """How far each sample is from all samples learned, 0 to 1.
 
         Parameters
         ----------
@@ -234,8 +234,8 @@ class BaseMergedForest(BaseEstimator):  # scikit-learn has no types
         Returns
         -------
         ndarray of shape (n_samples,)
-            The mean of the forests' novelties, weighed as their predictions are: small if a forest
-            knows samples like it, near 1 if none does.
+            The mean of the forests' novelties, weighted as their predictions are: small if a forest
+            has learned samples like it, near 1 if none has.
 
         Examples
         --------
@@ -245,14 +245,14 @@ class BaseMergedForest(BaseEstimator):  # scikit-learn has no types
         >>> merge([low, high]).novelty([[0.0], [50.0], [100.0]]).round(1)
         array([0., 1., 0.])
         """
-        _, novelty, weights = self._weigh(X)
+        _, novelty, weights = self._weighted_queries(X)
         mean: Floats = (weights * novelty).sum(axis=0)
         return mean
 
-    def _weigh(self, X: ArrayLike) -> tuple[list[tuple[Any, Any]], Floats, Floats]:
-        """The forests that have samples, each with X as it takes it; their novelty; their weights.
+    def _weighted_queries(self, X: ArrayLike) -> tuple[list[tuple[Any, Any]], Floats, Floats]:
+        """The forests that have samples, each with X in its form; their novelty; their weights.
 
-        Both are of shape (n_forests, n_samples), and the weights of a sample add up to 1.
+        Novelty and weights have shape (n_forests, n_samples). The weights of a sample sum to 1.
         """
         check_is_fitted(self)
         members = [forest for forest in self.forests if forest.n_samples_stored_ > 0]
@@ -260,24 +260,24 @@ class BaseMergedForest(BaseEstimator):  # scikit-learn has no types
             raise ValueError(
                 f"The forests of this {type(self).__name__} have no samples. Learn some first."
             )
-        asked = [(forest, self._rows_for(forest, X)) for forest in members]
-        novelty = np.stack([forest.novelty(rows) for forest, rows in asked])
+        queries = [(forest, self._rows_for(forest, X)) for forest in members]
+        novelty = np.stack([forest.novelty(rows) for forest, rows in queries])
         sizes = np.array([[forest.n_samples_stored_] for forest in members], dtype=np.float64)
         weights = sizes * np.maximum(1.0 - novelty, LEAST_KNOWN) ** POWER
-        return asked, novelty, weights / weights.sum(axis=0)
+        return queries, novelty, weights / weights.sum(axis=0)
 
     def _rows_for(self, forest: Any, X: Any) -> Any:
-        """X as it came, but without names for a forest that has none while others do."""
+        """X as given, but without names for a forest that has none while others have."""
         if hasattr(self, "feature_names_in_") and not hasattr(forest, "feature_names_in_"):
             return check_rows(self, X, reset=False)
         return X
 
 
 class MergedForestClassifier(ClassifierMixin, BaseMergedForest):
-    """Classifiers that learned different parts of the data; `merge` makes it.
+    """Classifiers that learned different parts of the data, made by `merge`.
 
-    Its answers are those of its forests as they are at that moment, weighed by how well each knows
-    the place: see `merge`. It does not learn itself, but its forests may go on learning.
+    A prediction combines the current predictions of the forests, weighted by how close each has
+    samples: see `merge`. The merged forest does not learn, but its forests may continue to learn.
 
     Parameters
     ----------
@@ -287,21 +287,21 @@ class MergedForestClassifier(ClassifierMixin, BaseMergedForest):
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
-        All classes a forest knows, sorted.
+        All classes of the forests, sorted.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features,)
-        Names of the features, where a forest has them.
+        Names of the features, if a forest has them.
     n_samples_stored_ : int
-        Number of samples the forests are made of, together.
+        Number of samples stored by all forests together.
 
     See Also
     --------
-    merge : Makes it, and says how forests are weighed.
+    merge : Makes a merged forest, and describes the weights.
 
     Notes
     -----
-    It has no model file of its own: pickle it, or save the forests and merge them again.
+    There is no model file for a merged forest: pickle it, or save its forests and merge them again.
 
     Examples
     --------
@@ -319,7 +319,7 @@ class MergedForestClassifier(ClassifierMixin, BaseMergedForest):
 
     @property
     def classes_(self) -> NDArray[Any]:
-        """All classes a forest knows, sorted."""
+        """All classes of the forests, sorted."""
         return _classes_of([forest.classes_ for forest in self.forests])
 
     def predict_proba(self, X: ArrayLike) -> Floats:
@@ -333,8 +333,8 @@ class MergedForestClassifier(ClassifierMixin, BaseMergedForest):
         Returns
         -------
         ndarray of shape (n_samples, n_classes)
-            The weighed mean of the forests' probabilities, over `classes_`. A class that a forest
-            does not know has probability 0 there.
+            The weighted mean of the forests' probabilities, over `classes_`. A class that is
+            unknown to a forest has probability 0 in it.
 
         Examples
         --------
@@ -381,7 +381,7 @@ class MergedForestClassifier(ClassifierMixin, BaseMergedForest):
         Returns
         -------
         ndarray of shape (n_samples,)
-            The class with the largest probability; the first of equals.
+            The class with the largest probability; the first of several.
 
         Examples
         --------
@@ -395,11 +395,11 @@ class MergedForestClassifier(ClassifierMixin, BaseMergedForest):
         return best
 
     def _predict(self, X: ArrayLike) -> tuple[Floats, NDArray[Any]]:
-        """Probabilities, and the classes their columns stand for."""
-        asked, _, weights = self._weigh(X)
+        """Probabilities, and the classes of their columns."""
+        queries, _, weights = self._weighted_queries(X)
         classes = self.classes_
         total = np.zeros((weights.shape[1], len(classes)))
-        for (forest, rows), weight in zip(asked, weights, strict=True):
+        for (forest, rows), weight in zip(queries, weights, strict=True):
             probabilities, own = forest._predict(rows)
             known = _classes_of([classes, own])
             if len(known) > len(classes):  # another thread has learned a new class meanwhile
@@ -411,10 +411,10 @@ class MergedForestClassifier(ClassifierMixin, BaseMergedForest):
 
 
 class MergedForestRegressor(RegressorMixin, BaseMergedForest):
-    """Regressors that learned different parts of the data; `merge` makes it.
+    """Regressors that learned different parts of the data, made by `merge`.
 
-    Its answers are those of its forests as they are at that moment, weighed by how well each knows
-    the place: see `merge`. It does not learn itself, but its forests may go on learning.
+    A prediction combines the current predictions of the forests, weighted by how close each has
+    samples: see `merge`. The merged forest does not learn, but its forests may continue to learn.
 
     Parameters
     ----------
@@ -426,20 +426,20 @@ class MergedForestRegressor(RegressorMixin, BaseMergedForest):
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features,)
-        Names of the features, where a forest has them.
+        Names of the features, if a forest has them.
     n_samples_stored_ : int
-        Number of samples the forests are made of, together.
+        Number of samples stored by all forests together.
 
     See Also
     --------
-    merge : Makes it, and says how forests are weighed.
+    merge : Makes a merged forest, and describes the weights.
 
     Notes
     -----
-    It predicts means and standard deviations, but neither quantiles nor intervals: those of each
-    forest are calibrated on its own part of the data, which promises nothing of them together.
+    It predicts means and standard deviations, but neither quantiles nor intervals: each forest is
+    calibrated on its own part of the data, which promises nothing for the mixture.
 
-    It has no model file of its own: pickle it, or save the forests and merge them again.
+    There is no model file for a merged forest: pickle it, or save its forests and merge them again.
 
     Examples
     --------
@@ -464,15 +464,15 @@ class MergedForestRegressor(RegressorMixin, BaseMergedForest):
         X : array-like of shape (n_samples, n_features)
             The samples.
         return_std : bool, default=False
-            Whether to return the standard deviation of y, too.
+            Whether to return the standard deviation of y as well.
 
         Returns
         -------
         mean : ndarray of shape (n_samples,)
-            The weighed mean of the forests' means.
+            The weighted mean of the forests' means.
         std : ndarray of shape (n_samples,)
-            The standard deviation of the mixture of the forests' laws, so it grows where they
-            disagree; only if `return_std`.
+            The standard deviation of the mixture of the forests' distributions, which grows where
+            they disagree; only if `return_std`.
 
         Examples
         --------
@@ -482,8 +482,8 @@ class MergedForestRegressor(RegressorMixin, BaseMergedForest):
         >>> merge([ones, threes]).predict([[0.5]], return_std=True)
         (array([2.]), array([1.]))
         """
-        asked, _, weights = self._weigh(X)
-        moments = [forest.predict(rows, return_std=True) for forest, rows in asked]
+        queries, _, weights = self._weighted_queries(X)
+        moments = [forest.predict(rows, return_std=True) for forest, rows in queries]
         means, deviations = np.stack([m for m, _ in moments]), np.stack([s for _, s in moments])
         mean: Floats = (weights * means).sum(axis=0)
         if not return_std:

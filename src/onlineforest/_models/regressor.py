@@ -1,4 +1,4 @@
-"""The Mondrian forest regressor."""
+"""The Mondrian forest regressor. Must not know how its core forest works, nor where it lives."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from sklearn.base import RegressorMixin, _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from onlineforest._core import GaussianForest
 from onlineforest._models.base import Lesson
 from onlineforest._models.core import NUMBERS, Floats, NumberCore, Rows
 from onlineforest._models.ids import Id
@@ -41,113 +40,115 @@ class NumberLesson(Lesson[NumberCore]):
 
 
 class MondrianForestRegressor(RegressorMixin, SaveableForest[NumberCore]):
-    """A random forest regressor that learns online and knows how sure it is.
+    """A random forest regressor that learns online and predicts its own uncertainty.
 
     The Mondrian forest of Lakshminarayanan, Roy and Teh [1]_ for numbers [2]_. Samples can come all
     at once (`fit`), in batches or one at a time (`partial_fit`), in any order: given what is
-    learned about the data as a whole (below), the forest has the same distribution. Every tree
-    holds a Gaussian model of y whose posterior is exact; its prediction is a mixture of normals,
-    and so is the forest's. Far from everything seen, predictions go back to the trend and get
-    wide.
+    learned about the data as a whole (below), the distribution of the forest is the same. Every
+    tree holds a Gaussian model of y whose posterior is exact. The prediction of a tree is a mixture
+    of normals, and so is that of the forest. Far from all samples seen, predictions approach the
+    trend and become wide.
 
-    What is learned about the data as a whole: the weights of the features, the trend, the noise,
-    the discount and the calibration. All of them are computed again when half as many samples have
-    come as they were computed from (as many, if the weights are not learned).
+    The forest learns about the data as a whole: the weights of the features, the trend, the noise,
+    the discount and the calibration. All of them are refreshed when the number of new samples is
+    half the number they were computed from (as many, if the weights are not learned).
 
     Parameters
     ----------
     n_estimators : int, default=100
         Number of trees.
     lifetime : float, default=inf
-        Time at which trees stop being cut. Smaller is coarser.
+        Time at which cutting stops. A smaller value gives coarser trees.
     discount : float or "learned", default="learned"
-        How fast a node's mean is tied to its parent's: of the prior variance, the share
-        ``exp(-discount_rate_ * t)`` comes after time t. The rate is `discount` times the sum over
-        features of weight times range. Larger is smoother. ``"learned"`` climbs a ladder from 0.02
-        by the squared error on samples left out.
+        How closely the mean of a node is tied to that of its parent: the share
+        ``exp(-discount_rate_ * t)`` of the prior variance comes after time t. The rate is
+        `discount` times the sum over features of weight times range. A larger value gives smoother
+        predictions. ``"learned"`` increases it in steps from 0.02 while the squared error on
+        left-out samples improves.
     noise : float in [1e-9, 1] or "learned", default="learned"
-        The share of the variance of y around its trend that no tree is to explain. ``"learned"``
-        as above, from 0.01.
+        The share of the variance of y around its trend that trees do not explain. ``"learned"``
+        increases it in steps from 0.01, as for `discount`.
     trend : {"additive", None}, default="additive"
-        What is expected of y before looking at samples nearby. ``"additive"``: a sum of functions
-        of one feature each, straight between up to 16 knots, fitted by least squares; with fewer
-        knots, linear, or the mean, if on samples left out more is not clearly better; at most
-        linear for a single feature, the mean for more than 256. Outside the range of the data the
-        trend stays as it was at the border. None: the mean.
+        The prior mean of y as a function of x. ``"additive"``: a sum of functions of one feature
+        each, piecewise linear with up to 16 knots, fitted by least squares. A trial on left-out
+        samples may choose fewer knots, a linear function or the mean, if more is not clearly
+        better. For a single feature the trend is at most linear, for more than 256 features it is
+        the mean. Outside the range of the data it is constant. None: the mean.
     calibrate : bool, default=True
-        Whether predictions are corrected so that they hold: see Notes.
+        Whether predicted distributions are calibrated: see Notes.
     min_samples_split : int, default=2
-        A block with fewer samples is not cut (yet); nor is one whose values of y are all equal.
+        A block with fewer samples is not cut yet; nor is a block whose values of y are all equal.
     feature_weights : {"learned", "range"}, array-like of shape (n_features,) or None, \
             default="learned"
-        What each feature weighs in the rate of cuts.
+        The weight of each feature in the rate of cuts.
 
-        - ``"learned"``: a share over the range. The share is a power, usually the square, of what
-          the feature tells about y beyond the trend, as measured on the samples by thirty greedy
-          trees; a trial on samples left out chooses the power, 0 among them. With less than 40
-          samples, or where no feature tells anything, the same as ``"range"``.
-        - ``"range"``: 1 over the range of the data seen; 0 for a constant feature.
-        - array-like: fixed weights. 0 leaves a feature out.
+        - ``"learned"``: a share divided by the range. The share is a power, usually the square, of
+          the relevance of the feature for y beyond the trend, which thirty greedy trees estimate
+          from the samples. A trial on left-out samples chooses the power, which may be 0. With less
+          than 40 samples, or if no feature is relevant, as ``"range"``.
+        - ``"range"``: 1 divided by the range of the data seen; 0 for a constant feature.
+        - array-like: fixed weights. 0 ignores a feature.
         - None: all 1.
 
-        If the new weights differ by more than little, all trees are grown afresh from the stored
-        samples.
+        If a refresh changes the weights by more than a little, all trees are grown again from the
+        stored samples.
     window : int or None, default=None
-        Keep only the latest so many samples: older ones are forgotten as new ones come (see
-        `forget`), so an endless stream takes fixed memory, and a changing world is followed.
+        Number of latest samples to keep: older ones are forgotten as new ones come (see
+        `forget`). An endless stream then takes fixed memory, and the forest follows changes.
     reservoir : int or None, default=None
-        Keep a sample of so many of all that came, each equally likely, or as `half_life` says.
-        Those that are not drawn are not learned, or forgotten.
+        Number of samples to keep of all that came, drawn at random: each equally likely, or as
+        `half_life` says. Samples that are not drawn are not learned, or are forgotten.
     half_life : float or None, default=None
-        For a reservoir: a sample that came so many samples earlier is half as likely to be kept.
-        None: equally likely.
+        For a reservoir: a sample is half as likely to be kept as one that came `half_life` samples
+        later. None: equally likely.
     n_jobs : int or None, default=None
-        Number of threads, over the trees. None is 1, -1 all processors. The result does not depend
-        on it, to the last bit.
+        Number of threads, which share the trees. None is 1, -1 all processors. The result is the
+        same to the last bit.
     random_state : int, RandomState instance or None, default=None
-        Seed of the trees; an int gives the same forest each time.
+        Seed of the trees; an int makes the forest reproducible.
 
     Attributes
     ----------
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features,)
-        Names of the features, where X had string column names.
+        Names of the features, if X had string column names.
     n_samples_seen_ : int
-        Number of samples given, forgotten ones included.
+        Number of samples learned, forgotten ones included.
     n_samples_stored_ : int
-        Number of samples the forest is made of.
+        Number of stored samples.
     ids_ : frozenset
         The ids of the stored samples that have one.
     feature_weights_ : ndarray of shape (n_features,)
-        The weights now.
+        The current weights.
     feature_importances_ : ndarray of shape (n_features,)
-        How much each feature tells about y; measured when asked for, in all modes.
+        The relevance of each feature for y, with sum 1; estimated at each access.
     discount_rate_ : float
-        The discount rate now.
+        The current discount rate.
     noise_ : float
-        The noise now.
+        The current noise.
     nbytes_ : int
-        What the forest takes in memory, the samples it keeps included, in bytes.
+        Memory of the forest in bytes, its stored samples included.
     trees_ : sequence of RegressionTree
-        The trees, as read-only arrays.
+        The trees as read-only arrays.
 
     Notes
     -----
-    **Calibration.** With at least 40 samples, one in twenty of them, but 256 to 1000, are predicted
-    by the forest as it would be without them: exactly, tree by tree, which for Mondrian trees takes
-    no longer than a prediction. The trend, which was fitted to all, is corrected by its leverage.
-    From their errors come a scale and a noise of maximum likelihood, by which all predicted laws
-    are corrected, and the level at which each of them lay in its corrected law. The quantile of
-    level q is then taken at the level below which a share q of those lay. If samples are
-    exchangeable (as independent draws from one source are), a new sample is like those left out but
-    for the one sample more its forest has seen, and for what was learned of the data as a whole
-    with them; so an interval of coverage 0.9 holds about nine in ten new values, on average over
-    new samples. It says nothing about each place by itself, nor about a world that changes.
-    `std` and `log_density` have the scale and the noise, but not the levels.
+    **Calibration.** Once 40 samples are stored, 5 % of them (but 256 to 1000) get exact
+    leave-one-out predictions, tree by tree; for Mondrian trees these take no longer than ordinary
+    predictions. The trend, which was fitted to all samples, is corrected by its leverage. The
+    errors of these predictions give a scale and a noise of maximum likelihood, which correct all
+    predicted distributions, and the level of each left-out value in its corrected distribution. The
+    quantile of level q is then taken at the level below which a share q of these levels lies. If
+    samples are exchangeable, as independent draws from one source are, a new sample is like a
+    left-out one, except that its forest has seen one sample more and that the left-out samples
+    contributed to what is learned about the data as a whole. So an interval of coverage 0.9
+    contains about 90 % of new values, on average over new samples. It promises nothing for each
+    region by itself, nor for data that changes. `std` and `log_density` use the scale and the
+    noise, but not the levels.
 
-    y is kept as float64, X as float32: see `MondrianForestClassifier`, also for what happens when
-    `partial_fit` is interrupted.
+    y is stored as float64, X as float32. `MondrianForestClassifier` describes the rounding, and
+    what happens when `partial_fit` is interrupted.
 
     References
     ----------
@@ -182,7 +183,6 @@ class MondrianForestRegressor(RegressorMixin, SaveableForest[NumberCore]):
         "calibrate": ["boolean"],
     }
     _core_kind = NUMBERS
-    _core_forest = GaussianForest
     _saved_as = "MondrianForestRegressor"
 
     def __init__(
@@ -226,12 +226,12 @@ class MondrianForestRegressor(RegressorMixin, SaveableForest[NumberCore]):
 
     @property
     def noise_(self) -> float:
-        """The share of the variance around the trend that is noise, now."""
+        """The current share of the variance around the trend that is noise."""
         return self._core_with_samples().noise
 
     @property
     def trees_(self) -> TreeSequence[RegressionTree]:
-        """The trees, as read-only arrays."""
+        """The trees as read-only arrays."""
         check_is_fitted(self)
         return TreeSequence(
             lambda: self._forest.n_trees, lambda index: RegressionTree(**self._forest.tree(index))
@@ -248,7 +248,7 @@ class MondrianForestRegressor(RegressorMixin, SaveableForest[NumberCore]):
         y : array-like of shape (n_samples,)
             Their values.
         ids : iterable of int or str of length n_samples, default=None
-            Names by which `forget` can find the samples, all different and new.
+            Names by which `forget` finds the samples, all distinct and not in use.
 
         Returns
         -------
@@ -262,12 +262,12 @@ class MondrianForestRegressor(RegressorMixin, SaveableForest[NumberCore]):
         >>> forest.fit([[0.0], [1.0]], [10.0, 20.0]).predict([[0.0], [1.0]]).round()
         array([10., 20.])
         """
-        self._learn_afresh(X, y, ids)
+        self._learn_from_scratch(X, y, ids)
         return self
 
     @_fit_context(prefer_skip_nested_validation=True)
     def partial_fit(self, X: ArrayLike, y: ArrayLike, ids: Iterable[Id] | None = None) -> Self:
-        """Learn more samples; on a new estimator, the first ones.
+        """Learn more samples, or the first ones of a new estimator.
 
         Parameters
         ----------
@@ -276,7 +276,7 @@ class MondrianForestRegressor(RegressorMixin, SaveableForest[NumberCore]):
         y : array-like of shape (n_samples,)
             Their values.
         ids : iterable of int or str of length n_samples, default=None
-            Names by which `forget` can find the samples, all different and new.
+            Names by which `forget` finds the samples, all distinct and not in use.
 
         Returns
         -------
@@ -306,15 +306,15 @@ class MondrianForestRegressor(RegressorMixin, SaveableForest[NumberCore]):
         X : array-like of shape (n_samples, n_features)
             The samples.
         return_std : bool, default=False
-            Whether to return the standard deviation of y, too.
+            Whether to return the standard deviation of y as well.
 
         Returns
         -------
         mean : ndarray of shape (n_samples,)
-            The mean of the predicted law.
+            The mean of the predicted distribution.
         std : ndarray of shape (n_samples,)
-            Its standard deviation, the spread between the trees included; only if `return_std`.
-            0 as long as all values learned are the same.
+            Its standard deviation, which includes the spread between trees; only if `return_std`.
+            0 as long as all learned values are equal.
 
         Examples
         --------
@@ -330,7 +330,7 @@ class MondrianForestRegressor(RegressorMixin, SaveableForest[NumberCore]):
         return (mean, std) if return_std else mean
 
     def predict_quantiles(self, X: ArrayLike, q: ArrayLike = (0.05, 0.5, 0.95)) -> Floats:
-        """Quantiles of the predicted law.
+        """Quantiles of the predicted distribution.
 
         Parameters
         ----------
@@ -360,7 +360,7 @@ class MondrianForestRegressor(RegressorMixin, SaveableForest[NumberCore]):
         return quantiles[:, 0] if np.ndim(q) == 0 else quantiles
 
     def predict_interval(self, X: ArrayLike, coverage: float = 0.9) -> Floats:
-        """An interval that holds y with a given probability.
+        """An interval that contains y with a given probability.
 
         Parameters
         ----------
@@ -373,7 +373,7 @@ class MondrianForestRegressor(RegressorMixin, SaveableForest[NumberCore]):
         -------
         ndarray of shape (n_samples, 2)
             Lower and upper end: the quantiles of the levels ``(1 - coverage) / 2`` and
-            ``(1 + coverage) / 2``. What is promised of them is said in the class's Notes.
+            ``(1 + coverage) / 2``. The Notes of the class say what they promise.
 
         Examples
         --------
@@ -403,8 +403,8 @@ class MondrianForestRegressor(RegressorMixin, SaveableForest[NumberCore]):
         Returns
         -------
         ndarray of shape (n_samples,)
-            ``log p(y | x)``. As long as all values learned are the same, it is infinite: positive
-            at that value, negative elsewhere.
+            ``log p(y | x)``. As long as all learned values are equal, it is infinite: positive at
+            that value, negative elsewhere.
 
         Examples
         --------
@@ -423,20 +423,18 @@ class MondrianForestRegressor(RegressorMixin, SaveableForest[NumberCore]):
         return core.log_density(rows, values, self._n_threads())
 
     def learn_one(self, x: ArrayLike, y: float, id: Id | None = None) -> Self:
-        """Learn one more sample: what `partial_fit` of one row does, without its overhead.
+        """Learn one more sample, as `partial_fit` of one row does, with less overhead.
 
-        Now and then, ever more rarely, a call takes as long as `fit`: when what is learned about
-        the data as a whole is due again.
+        Occasionally, and ever more rarely, a call takes as long as `fit`: when a refresh is due.
 
         Parameters
         ----------
         x : array-like of shape (n_features,)
-            The sample. An array of float32 or float64 is quickest; names of features are not
-            looked at.
+            The sample. An array of float32 or float64 is fastest; names of features are ignored.
         y : float
             Its value.
         id : int or str, default=None
-            A name by which `forget` can find the sample.
+            A name by which `forget` finds the sample.
 
         Returns
         -------
@@ -476,20 +474,19 @@ class MondrianForestRegressor(RegressorMixin, SaveableForest[NumberCore]):
     @overload
     def predict_one(self, x: ArrayLike, return_std: Literal[True]) -> tuple[float, float]: ...
     def predict_one(self, x: ArrayLike, return_std: bool = False) -> float | tuple[float, float]:
-        """The expected value of one sample: an entry of `predict`, with less overhead.
+        """The expected value of one sample, as `predict` gives, with less overhead.
 
         Parameters
         ----------
         x : array-like of shape (n_features,)
-            The sample. An array of float32 or float64 is quickest; names of features are not
-            looked at.
+            The sample. An array of float32 or float64 is fastest; names of features are ignored.
         return_std : bool, default=False
-            Whether to return the standard deviation, too.
+            Whether to return the standard deviation as well.
 
         Returns
         -------
         mean : float
-            The mean of the predicted law.
+            The mean of the predicted distribution.
         std : float
             Its standard deviation; only if `return_std`.
 

@@ -17,18 +17,18 @@ class SaveableForest(BaseMondrianForest[Core]):
     """An estimator with the method `save`."""
 
     def save(self, file: str | os.PathLike[str] | BinaryIO) -> None:
-        """Save the forest to a file, from which `onlineforest.load` gets it back.
+        """Save the forest to a file, which `onlineforest.load` reads.
 
-        The file holds all that the forest is: parameters, stored samples, trees, random states,
-        classes, ids. A forest that is loaded learns on and predicts as this one would have, to the
-        last bit. It is a safetensors file, which other tools can read, too.
+        The file holds the whole forest: parameters, stored samples, trees, random states, classes,
+        ids. A loaded forest continues to learn and predicts as this one would, to the last bit. The
+        format is safetensors, which other tools can read, too.
 
         Parameters
         ----------
         file : str, os.PathLike or binary file
-            Where to save it. A file of that name is replaced when the new one is safely on the
-            disk, or stays as it is: a crash leaves one or the other. If it is an open file, the
-            forest is written to it from where it stands.
+            The file to write. An existing file is replaced only when the new one is safely on the
+            disk: a crash leaves one or the other. An open file is written from its current
+            position.
 
         Examples
         --------

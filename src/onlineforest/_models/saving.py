@@ -1,7 +1,8 @@
-"""An estimator as the contents of a model file, and back.
+"""Converts estimators to the contents of model files, and back.
 
-The arrays are the state of the core forest, less what follows from the parameters, and the ids of
-samples. Everything else is metadata: strings of JSON.
+Must not import scikit-learn: shards write the arrays of their core forests with functions of this
+file. The arrays of a model file are the state of the core forest, except its options, which follow
+from the parameters, and the ids of samples. Everything else is metadata: strings of JSON.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from onlineforest._files.encoding import (
 from onlineforest._files.errors import ModelFileError, ModelTooLargeError
 from onlineforest._files.reading import Contents, read
 from onlineforest._files.writing import write
-from onlineforest._models.core import CoreForest, CoreKind, CoreSpec, LocalCores, State
+from onlineforest._models.core import CoreForest, CoreSpec, LocalCores, State
 from onlineforest._models.ids import Ids
 
 if TYPE_CHECKING:
@@ -41,12 +42,12 @@ _NOTHING_MISSING: State = {
     "missing.words": np.empty(0, dtype=np.uint64),
 }
 _IDS = frozenset({"ids.text", "ids.ends", "ids.serials"})
-_OPTIONS = "options."  # what arrays of the core's state begin with that follow from parameters
+_OPTIONS = "options."  # prefix of the state's arrays that follow from the parameters
 
 
 @dataclass(frozen=True)
 class Model:
-    """What a model file holds: an estimator, and where in its stream it was."""
+    """The contents of a model file: an estimator, and its position in its stream."""
 
     forest: Any
     position: Any
@@ -60,7 +61,7 @@ def write_model(
     if position is not None:
         metadata["position"] = _checked_position(position)
     if not isinstance(file, str | os.PathLike) and not hasattr(file, "write"):
-        raise TypeError(f"A path or a file to write to was wanted. Got {file!r} instead.")
+        raise TypeError(f"file must be a path or a writable binary file. Got {file!r} instead.")
     if isinstance(file, str | os.PathLike):
         with replacing(file) as target:
             write(target, arrays, metadata)
@@ -73,7 +74,7 @@ def read_model(
     kinds: Mapping[str, type[BaseMondrianForest]],
     max_bytes: int | None,
 ) -> Model:
-    """Read an estimator, one of `kinds`, and check all of it."""
+    """Read and check an estimator of one of `kinds`."""
     where = os.fspath(source) if isinstance(source, str | os.PathLike) else "the file"
     return model_of(read(source), where, kinds, max_bytes)
 
@@ -84,11 +85,11 @@ def model_of(
     kinds: Mapping[str, type[BaseMondrianForest]],
     max_bytes: int | None,
 ) -> Model:
-    """The estimator, one of `kinds`, whose contents came from a file; all of it is checked."""
+    """The estimator, of one of `kinds`, in the contents of a file, which are checked."""
     try:
         name = contents.metadata.get("estimator", "")
         if name not in kinds:
-            _refuse(f"it holds a {name[:100]!r}, which is not known")
+            _refuse(f"it holds a {name[:100]!r}, which is unknown")
         forest = _restored(kinds[name], contents, max_bytes)
         has_position = "position" in contents.metadata
         position = from_json(contents.metadata, "position") if has_position else None
@@ -102,7 +103,7 @@ def model_of(
 
 
 def _one_line(error: Exception) -> str:
-    """What an error says, of which a stranger may have written part."""
+    """The message of an error, which may contain text of an untrusted file."""
     text = "".join(c if c.isprintable() else " " for c in str(error))
     return text if len(text) <= 500 else f"{text[:500]}…"
 
@@ -112,7 +113,7 @@ def _refuse(why: str) -> NoReturn:
 
 
 def _checked_position(position: Any) -> str:
-    """A position in a stream as JSON, from which the very same can be read."""
+    """A position in a stream as JSON; an error if JSON cannot represent it."""
     try:
         text = to_json(position)
         if from_json({"position": text}, "position") == position:
@@ -120,8 +121,8 @@ def _checked_position(position: Any) -> str:
     except (TypeError, ValueError, RecursionError):
         pass
     raise ValueError(
-        "position must be what JSON can hold: a number, a string, or lists of such or dicts with "
-        f"strings for keys. Got {position!r} instead."
+        "position must be a value that JSON can represent: a number, a string, a list of such "
+        f"values, or a dict of them with strings as keys. Got {position!r} instead."
     )
 
 
@@ -144,16 +145,16 @@ def _check_is_ours(forest: BaseMondrianForest) -> None:
 
 
 def check_can_be_saved(kind: type[BaseMondrianForest]) -> None:
-    """Raise if a file could not say what kind of estimator it holds."""
+    """Raise if a model file has no name for this class."""
     if "_saved_as" not in vars(kind):
         raise TypeError(
-            f"A model file can hold a forest of this library, but not of the subclass "
+            "A model file can hold an estimator of onlineforest, but not of the subclass "
             f"{kind.__name__}, which would be lost."
         )
 
 
 def arrays_of_core(state: State, n_features: int) -> State:
-    """The state of a core forest as a file holds it, without what follows from the parameters."""
+    """The arrays of a model file for the state of a core forest: all but its options."""
     arrays = {name: array for name, array in state.items() if not name.startswith(_OPTIONS)}
     arrays["rows"] = arrays["rows"].reshape(-1, n_features)
     return arrays
@@ -162,7 +163,10 @@ def arrays_of_core(state: State, n_features: int) -> State:
 def contents_beside_core(
     forest: BaseMondrianForest, serials: NDArray[np.int64], seed: int
 ) -> tuple[State, dict[str, str]]:
-    """What a file holds besides the core forest, which has samples of these serials."""
+    """The arrays and metadata of a model file besides those of the core forest.
+
+    `serials` are those of the stored samples: ids of other samples are left out.
+    """
     _check_is_ours(forest)
     with forest._locked():
         forest._check_parameters_unchanged()
@@ -170,9 +174,9 @@ def contents_beside_core(
         metadata = forest._own_metadata()
         n_features, names = forest.n_features_in_, getattr(forest, "feature_names_in_", None)
         parameters = forest.get_params(deep=False)
-        # As they were when the forest was built: a 2.0 that was a 2 is not another value.
+        # The values when the forest was built: 2 and 2.0 are equal, but give different files.
         kept = {name: value for name, value in forest._built_with.items() if np.ndim(value) == 0}
-    of_serials = np.argsort(ids.serials())  # the same ids give the same file
+    of_serials = np.argsort(ids.serials())  # equal ids give equal files
     all_ids = ids.names()
     text, ends = encode_ids(all_ids[i] for i in of_serials)
     arrays: State = {"ids.text": text, "ids.ends": ends, "ids.serials": ids.serials()[of_serials]}
@@ -192,7 +196,7 @@ def contents_beside_core(
 
 
 def with_counts(texts: dict[str, str], arrays: State) -> dict[str, str]:
-    """Metadata, and among it what there is of everything in a file that holds these arrays."""
+    """Metadata with the counts of a file that holds these arrays."""
     names = list(texts)
     place = names.index("features") + 1
     return (
@@ -205,7 +209,7 @@ def with_counts(texts: dict[str, str], arrays: State) -> dict[str, str]:
 def _check_loadable(
     kind: type[BaseMondrianForest], metadata: dict[str, str], n_features: int
 ) -> None:
-    """Raise rather than write, in the place of a good file perhaps, what could not be loaded."""
+    """Raise if a file with these metadata could not be loaded: it might replace a good one."""
     try:
         twin = _blank_estimator(kind, metadata)
         twin._core_options(n_features)
@@ -219,7 +223,7 @@ def _check_loadable(
 def _blank_estimator(
     kind: type[BaseMondrianForest], metadata: Mapping[str, str]
 ) -> BaseMondrianForest:
-    """An estimator of the parameters in a file, which are checked."""
+    """An estimator of the parameters in a file, after their check."""
     encoded = from_json(metadata, "parameters", dict)
     forest = kind(**decode_parameters(encoded, kind._get_param_names()))
     forest._validate_params()
@@ -227,7 +231,7 @@ def _blank_estimator(
 
 
 def _counts_of(arrays: State) -> dict[str, int]:
-    """What there is of everything, for those who look at a file without loading it."""
+    """Counts for readers of a file's header alone."""
     return {
         "samples_seen": int(arrays["n_seen"][0]),
         "samples_stored": len(arrays["values"]),
@@ -241,7 +245,7 @@ def _restored(
     kind: type[BaseMondrianForest], contents: Contents, max_bytes: int | None
 ) -> BaseMondrianForest:
     arrays = contents.arrays
-    if contents.format_version == 1:  # before values could be missing
+    if contents.format_version == 1:  # has no missing values
         arrays = {**_NOTHING_MISSING, **arrays}
     n_threads = min(_blank_estimator(kind, contents.metadata)._n_threads(), os.cpu_count() or 1)
     source = LocalCores(n_threads, max_bytes)
@@ -251,7 +255,7 @@ def _restored(
         if core.n_trees != spec.n_trees:
             _refuse(f"it has {core.n_trees} trees, but n_estimators is {spec.n_trees}")
         if from_json(contents.metadata, "counts") != _counts_of(arrays):
-            _refuse("its counts are not those of what it holds")
+            _refuse("its counts are not those of its arrays")
         return core
 
     return estimator_from(kind, contents, make_core)
@@ -284,16 +288,6 @@ def estimator_from(
     forest._built_with = forest._built_with_now(n_features)
     forest._take_own_metadata(metadata)
     return forest
-
-
-def estimator_around(
-    kind: type[BaseMondrianForest],
-    contents: Contents,
-    core_of: Callable[[BaseMondrianForest, int, int], Any],
-) -> BaseMondrianForest:
-    """Superseded by `estimator_from`."""
-    blank = _blank_estimator(kind, contents.metadata)
-    return estimator_from(kind, contents, lambda spec: core_of(blank, spec.n_features, spec.seed))
 
 
 def _take_features(forest: BaseMondrianForest, features: dict[str, Any]) -> int:
@@ -340,20 +334,12 @@ def state_from_arrays(spec: CoreSpec[Any], arrays: State, others: Set[str] = fro
     return state
 
 
-def state_of_core(
-    core: type[Any], n_features: int, options: Mapping[str, Any], arrays: State
-) -> State:
-    """Superseded by `state_from_arrays`."""
-    kind: CoreKind[Any] = CoreKind(core.__name__, core, core.from_state)
-    return state_from_arrays(CoreSpec(kind, 1, n_features, options), arrays)
-
-
 def _restored_ids(arrays: State, core: CoreForest) -> Ids:
     text, ends, serials = (arrays[f"ids.{part}"] for part in ("text", "ends", "serials"))
     if text.dtype != np.uint8 or ends.dtype != np.uint64 or serials.dtype != np.int64:
-        _refuse("its ids are of other types")
+        _refuse("the arrays of its ids have wrong types")
     if not len(ends) == len(serials) == len(np.unique(serials)):
-        _refuse("its ids are not one for each of their samples")
+        _refuse("it does not have exactly one id for each serial of an id")
     if not core.are_stored(serials).all():
-        _refuse("one of its ids is that of no stored sample")
+        _refuse("one of its ids belongs to no stored sample")
     return Ids.of(decode_ids(text, ends), serials)

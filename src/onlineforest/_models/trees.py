@@ -1,4 +1,4 @@
-"""Trees of a forest as plain arrays, to look at, draw and compute with. Cannot change them."""
+"""Trees of a forest as read-only arrays. Must not know forests, nor change them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 class MondrianTree:
     """One tree of a forest: a copy of its nodes as read-only arrays, one entry per node.
 
-    The paper's letter is given with each name.
+    The letters in parentheses are those of the paper.
 
     Attributes
     ----------
@@ -24,11 +24,11 @@ class MondrianTree:
     left, right : ndarray of shape (n_nodes,), int32
         The children, -1 for a leaf. ``x[split_dimension] <= split_location`` goes left.
     split_dimension : ndarray of shape (n_nodes,), int32
-        The feature that is cut (delta), -1 for a leaf.
+        The feature of the cut (delta), -1 for a leaf.
     split_location : ndarray of shape (n_nodes,), float32
-        Where it is cut (xi), NaN for a leaf.
+        The location of the cut (xi), NaN for a leaf.
     split_time : ndarray of shape (n_nodes,), float64
-        When it is cut (tau); the lifetime for a leaf. Never earlier than the parent's.
+        The time of the cut (tau); the lifetime for a leaf. At least that of the parent.
     lower, upper : ndarray of shape (n_nodes, n_features), float32
         The box around the node's training points (l, u).
     n_points : ndarray of shape (n_nodes,), int32
@@ -36,7 +36,7 @@ class MondrianTree:
 
     See Also
     --------
-    ClassificationTree, RegressionTree : what the trees of the estimators have besides.
+    ClassificationTree, RegressionTree : The trees of the estimators, with their own arrays.
 
     Examples
     --------
@@ -76,7 +76,7 @@ class MondrianTree:
 
     @property
     def root(self) -> int:
-        """Index of the root: 0, or -1 for a tree of no nodes."""
+        """Index of the root: 0, or -1 for a tree without nodes."""
         return 0 if self.n_nodes else -1
 
     @property
@@ -98,9 +98,9 @@ class MondrianTree:
 
     @property
     def mean_depth(self) -> float:
-        """Depth of the leaves, averaged over the points (the paper's appendix E).
+        """Depth of the leaves, averaged over the points (appendix E of the paper).
 
-        NaN for a tree of no points.
+        NaN for a tree without points.
         """
         n_points = np.where(self.is_leaf, self.n_points, 0)
         total = n_points.sum()
@@ -109,7 +109,7 @@ class MondrianTree:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ClassificationTree(MondrianTree):
-    """A tree of a classifier: what `MondrianTree` has, and labels.
+    """A tree of a classifier: a `MondrianTree` with labels.
 
     Attributes
     ----------
@@ -136,13 +136,13 @@ class ClassificationTree(MondrianTree):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class RegressionTree(MondrianTree):
-    """A tree of a regressor: what `MondrianTree` has, and beliefs.
+    """A tree of a regressor: a `MondrianTree` with the means of its nodes.
 
     Attributes
     ----------
     mean, variance : ndarray of shape (n_nodes,), float64
-        What the values below a node, and they alone, tell about its mean: a normal of this mean
-        and variance. In units of the prior: of what the trend leaves of y.
+        The belief about the mean of a node given the values below it alone: a normal distribution
+        of this mean and variance. In units of the prior: of y minus the trend, standardized.
 
     Examples
     --------
@@ -163,7 +163,7 @@ Tree = TypeVar("Tree", bound=MondrianTree)
 
 
 class TreeSequence(Sequence[Tree], Generic[Tree]):
-    """The trees of a forest as it is now, each copied out when asked for (all may be large).
+    """The current trees of a forest, each copied on access because all may be large.
 
     Parameters
     ----------

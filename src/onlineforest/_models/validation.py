@@ -1,6 +1,6 @@
-"""Checks on what users hand in. Knows nothing of forests.
+"""Checks of X and y. Must not know forests.
 
-Everything here either returns clean arrays or raises before anything is changed.
+Each check returns valid arrays or raises before anything has changed.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from onlineforest._core import LARGEST_VALUE, LARGEST_WEIGHT
 
 @contextmanager
 def unchanged_on_error(estimator: object) -> Iterator[Callable[[], None]]:
-    """Puts an estimator's attributes back if the block raises.
+    """Restore the attributes of an estimator if the block raises.
 
-    scikit-learn's validation sets attributes (feature names, for one) before it has looked at
-    everything; a rejected call must leave no trace. The block gets a function to call once its
-    changes are to stay, whatever happens after.
+    scikit-learn's validation sets attributes, such as feature names, before it has checked
+    everything; a rejected call must leave no trace. The block gets a function: after its call,
+    changes are kept even if the block raises.
     """
     saved: dict[str, Any] | None = dict(vars(estimator))
 
@@ -45,13 +45,13 @@ def unchanged_on_error(estimator: object) -> Iterator[Callable[[], None]]:
 
 
 def check_rows(estimator: Any, X: Any, **options: Any) -> Any:
-    """scikit-learn's `validate_data`, with rows as the core wants them: C-ordered float32.
+    """scikit-learn's `validate_data`, with rows as the core needs them: C-ordered float32.
 
-    NaN stays, for a value that is missing. A sparse matrix is made dense.
+    NaN stays: it marks a missing value. A sparse matrix becomes dense.
     """
     if is_into_dataframe(X):
         X = _columns_of_numbers(X)
-    # A value too large for float32 becomes infinite, and is then rejected as such.
+    # A value too large for float32 becomes infinite, and infinite values are rejected.
     with np.errstate(over="ignore"):
         try:
             checked = validate_data(
@@ -81,10 +81,10 @@ _ENCODE = (
 def _columns_of_numbers(X: Any) -> Any:
     """A data frame whose columns can become numbers.
 
-    Raises if some are text, categories, times or the like, and names them.
+    An error names the columns of text, categories, times and the like.
     """
     frame = nw.from_native(X)
-    # What kind of objects there are in a column turns out when they are to become numbers.
+    # Objects of unknown type are accepted here: their conversion to numbers checks them.
     numbers = (nw.Boolean, nw.Object, nw.Unknown)
     others = {
         name: dtype
@@ -99,12 +99,12 @@ def _columns_of_numbers(X: Any) -> Any:
     if bad:
         shown = ", ".join(bad[:5]) + (", …" if len(bad) > 5 else "")
         raise ValueError(f"X has columns that are not numbers: {shown}. {_ENCODE}")
-    # NA of pandas among objects does not become a number by itself.
+    # numpy cannot convert pandas.NA to a number.
     return X.astype(object).where(X.notna(), np.nan) if others and hasattr(X, "notna") else X
 
 
 def _dense(X: Any, n_numbers: int = 2**20) -> NDArray[np.float32]:
-    """A sparse matrix as an array, by blocks of rows, so that there are never two of it."""
+    """A sparse matrix as a dense array, converted in chunks to avoid a second copy."""
     rows = np.empty(X.shape, dtype=np.float32)
     step = max(n_numbers // X.shape[1], 1)
     for start in range(0, len(rows), step):
@@ -113,7 +113,7 @@ def _dense(X: Any, n_numbers: int = 2**20) -> NDArray[np.float32]:
 
 
 def blocks_of(X: Any, n_numbers: int = 2**24) -> Iterator[Any]:
-    """X itself; a sparse matrix by blocks of rows, which do not take much memory when dense."""
+    """X itself, or a large sparse matrix in chunks that take little memory when dense."""
     n = X.shape[0] if issparse(X) and X.ndim == 2 else 0
     if n == 0 or n * X.shape[1] <= n_numbers:
         yield X
@@ -124,10 +124,10 @@ def blocks_of(X: Any, n_numbers: int = 2**24) -> Iterator[Any]:
 
 
 def plain_rows(estimator: Any, X: Any) -> NDArray[np.float32] | None:
-    """The rows, if they are what most batches of a stream are: a plain array in good order.
+    """The rows if X is a plain array of valid floats, else None.
 
-    None otherwise. Then `check_rows` has to look, which takes longer than learning a small batch,
-    or says what is wrong.
+    The fast path for streams: `check_rows`, which handles everything else, takes longer than
+    learning a small batch.
     """
     if (
         type(X) is not np.ndarray
@@ -144,7 +144,7 @@ def plain_rows(estimator: Any, X: Any) -> NDArray[np.float32] | None:
 
 
 def check_row(x: Any) -> NDArray[np.float32]:
-    """One sample as the core wants it: a row of float32. The core looks for what is infinite."""
+    """One row of float32. The core checks that its values are not infinite."""
     array = np.asarray(x)
     if array.ndim != 1:
         raise ValueError(f"x must be one sample, a 1d array. Got an array of shape {array.shape}.")
@@ -173,7 +173,7 @@ def check_feature_weights(weights: ArrayLike, n_features: int) -> NDArray[np.flo
 
 
 def check_values(y: Any) -> NDArray[np.float64]:
-    """A one-dimensional array of numbers small enough to be squared."""
+    """A 1d array of numbers small enough to be squared."""
     values = np.asarray(y)
     if values.ndim == 2 and values.shape[1] > 1:
         raise ValueError(
@@ -191,7 +191,7 @@ def check_values(y: Any) -> NDArray[np.float64]:
 
 
 def plain_values(y: Any) -> NDArray[np.float64] | None:
-    """The numbers, if they are a plain array of float64 in good order; None otherwise."""
+    """The numbers if y is a plain array of valid float64, else None."""
     if type(y) is not np.ndarray or y.ndim != 1 or y.dtype.char != "d" or len(y) == 0:
         return None
     values = np.ascontiguousarray(y)

@@ -1,7 +1,7 @@
-"""A fitted forest with room for more features, its trees as they were.
+"""Adds features to a fitted forest and leaves its trees unchanged.
 
-The new features are missing in all samples stored: what no sample has has no range, and weighs
-nothing. Knows the arrays of a core forest's state that have one entry per feature, and no others.
+The new features are missing in all stored samples: a feature without values has no range, and its
+weight is 0. Must not know arrays of a core forest's state but those with one entry per feature.
 """
 
 from __future__ import annotations
@@ -12,27 +12,29 @@ from typing import Any, TypeVar
 import numpy as np
 
 from onlineforest._models.base import BaseMondrianForest
-from onlineforest._models.core import LOCAL, CoreSpec, State
+from onlineforest._models.core import LOCAL, Core, CoreSpec, State
 
 Forest = TypeVar("Forest", bound=BaseMondrianForest[Any])
 
 
 def widened(forest: Forest, n_features: int) -> Forest:
-    """A copy of a fitted forest that has more features than it, missing in the samples stored.
+    """A copy of a fitted forest with more features, which are missing in the stored samples.
 
-    It predicts as the forest does, whatever the new features are, up to the rounding of sums: those
-    of 4, 8, 12, … features are rounded alike. Weights must be ``"learned"`` or ``"range"``, and
-    features must have no names.
+    Its predictions are those of the forest for any values of the new features, up to the rounding
+    of sums, which is equal if both numbers of features are multiples of 4. Weights must be
+    ``"learned"`` or ``"range"``, and features must have no names.
     """
     if not isinstance(forest.feature_weights, str):
-        raise ValueError("Only a forest that computes the weights of features can get new ones.")
+        raise ValueError("Fixed feature weights cannot be extended to new features.")
     if hasattr(forest, "feature_names_in_"):
-        raise ValueError("A forest whose features have names cannot get others without.")
+        raise ValueError("A forest with feature names cannot get features without names.")
     if n_features < forest.n_features_in_:
-        raise ValueError(f"{n_features} features are less than {forest.n_features_in_}.")
+        raise ValueError(
+            f"The forest has {forest.n_features_in_} features, which cannot become {n_features}."
+        )
     n_before = forest.n_features_in_
 
-    def wider_core(spec: CoreSpec[Any], state: State) -> Any:
+    def wider_core(spec: CoreSpec[Core], state: State) -> Core:
         wider = replace(spec, n_features=n_features)
         return LOCAL.restore(wider, _widened_state(state, n_before, n_features))
 
@@ -42,19 +44,19 @@ def widened(forest: Forest, n_features: int) -> Forest:
 
 
 def _widened_state(state: State, n_before: int, n_after: int) -> State:
-    """The state of a core forest with columns of nothing after those it has."""
+    """The state of a core forest with columns of missing values after its own."""
     n_new = n_after - n_before
     rows = np.pad(state["rows"].reshape(-1, n_before), ((0, 0), (0, n_new)))
     n_features = np.full(1, n_after, dtype=np.uint64)
     state = {**state, "rows": rows.reshape(-1), "options.n_features": n_features}
     state |= _lengthened(state, "measures.weights", n_new, mode="constant")
-    if "measures.trend_ends" in state:  # a feature without knots ends where the one before does
+    if "measures.trend_ends" in state:  # a feature without knots ends where the previous one ends
         state |= _lengthened(state, "measures.trend_ends", n_new, mode="edge")
     return state | _with_missing(state, n_before, n_after)
 
 
 def _with_missing(state: State, n_before: int, n_after: int) -> State:
-    """What is missing, and all cells of new features: a bit for each sample, 64 to a word."""
+    """The missing cells, with all cells of new features: one bit per sample, 64 to a word."""
     n_samples = len(state["values"])
     if n_samples == 0:
         return {}
@@ -69,13 +71,13 @@ def _with_missing(state: State, n_before: int, n_after: int) -> State:
 
 
 def _lengthened(state: State, name: str, n_new: int, mode: Any) -> State:
-    """A field of all measures with `n_new` more entries in each that has any.
+    """An array of all measures, with `n_new` more entries in each measure that has entries.
 
-    None has a measure whose trend is the mean.
+    A measure whose trend is the mean has none.
     """
     sizes = state[f"{name}.sizes"]
     ends = np.cumsum(sizes).astype(np.intp)
-    # The last part is what comes after all measures: nothing.
+    # The last piece of the split lies behind all measures and is empty.
     fields = [
         np.pad(field, (0, n_new), mode=mode) if len(field) else field
         for field in np.split(state[name], ends)

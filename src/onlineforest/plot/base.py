@@ -157,7 +157,7 @@ def check_forest(forest: Any) -> None:
             f"Got {_kind(forest)} instead."
         )
     check_is_fitted(forest)
-    forest._check_has_samples()
+    forest._core_with_samples()
 
 
 def check_regressor(forest: Any) -> None:
