@@ -24,7 +24,7 @@ from onlineforest._models.base import BaseMondrianForest
 from onlineforest._models.classifier import MondrianForestClassifier
 from onlineforest._models.core import LOCAL
 from onlineforest._models.ids import Id
-from onlineforest._models.loading import KINDS as ESTIMATORS
+from onlineforest._models.loading import ESTIMATORS
 from onlineforest._models.locking import guard_of, without_guard
 from onlineforest._models.regressor import MondrianForestRegressor
 from onlineforest._models.saving import check_can_be_saved, estimator_from
