@@ -444,7 +444,7 @@ class RayForest(MetaEstimatorMixin, BaseEstimator):
         forest = cls(clone(estimator), **parameters)
         forest._validate_params()
         forest._check_can_be_saved()
-        forest._estimator = estimator._copy_with_core(forest._cores.restore)
+        forest._estimator = estimator._copy_with_core(forest._configured_cores().restore)
         forest._schedule.take_if_due(forest._moment())
         return forest
 
@@ -563,7 +563,7 @@ class RayForest(MetaEstimatorMixin, BaseEstimator):
         options = {"snapshot_every": summary.snapshot_every, **parameters}
         forest = cls(kind(), folder=folder, n_shards=summary.n_shards, **options)
         forest._validate_params()
-        cores = forest._cores
+        cores = forest._configured_cores()
         try:
             estimator = estimator_from(
                 kind, snapshot.contents, lambda spec: cores.resume(spec, summary)
@@ -653,11 +653,12 @@ class RayForest(MetaEstimatorMixin, BaseEstimator):
         """
         cores: RayCores | None = self.__dict__.get(_CORES)
         if cores is None:
-            cores = self.__dict__.setdefault(_CORES, RayCores(self._start_parameters()))
+            cores = self.__dict__.setdefault(_CORES, RayCores())
         return cores
 
-    def _start_parameters(self) -> StartParameters:
-        return StartParameters(
+    def _configured_cores(self) -> RayCores:
+        """The source of core forests, with the current parameters, which are valid."""
+        self._cores.parameters = StartParameters(
             n_shards=self.n_shards,
             actor_options=dict(self.actor_options or {}),
             folder=self.folder,
@@ -665,6 +666,7 @@ class RayForest(MetaEstimatorMixin, BaseEstimator):
             max_in_flight=int(self.max_in_flight),
             recovery_timeout=float(self.recovery_timeout),
         )
+        return self._cores
 
     def _sharded(self) -> ShardedForest:
         check_is_fitted(self)
@@ -701,9 +703,8 @@ class RayForest(MetaEstimatorMixin, BaseEstimator):
     def _new_estimator(self) -> BaseMondrianForest[Any]:
         """An unfitted copy of the estimator whose core forest will be a sharded one."""
         self._check_can_be_saved()
-        self._cores.parameters = self._start_parameters()
         estimator: BaseMondrianForest[Any] = clone(self.estimator)
-        estimator._core_source = self._cores
+        estimator._core_source = self._configured_cores()
         return estimator
 
     def _check_parameters_unchanged(self) -> None:

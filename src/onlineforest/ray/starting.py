@@ -45,17 +45,24 @@ class StartParameters:
 class RayCores:
     """A source of core forests whose trees live in Ray actors. It keeps one forest at a time.
 
-    Parameters
+    Attributes
     ----------
     parameters : StartParameters
-        How shards start. May be replaced before another forest is started.
+        How shards start. Must be set before a forest is started.
+    current : ShardedForest or None
+        The latest forest. Its shards may be closed.
+    schedule : SnapshotSchedule or None
+        Takes the snapshots of the latest forest.
+    starting_seconds : float
+        Total time spent on starting shards.
     """
 
-    def __init__(self, parameters: StartParameters) -> None:
-        self.parameters = parameters
-        self.current: ShardedForest | None = None  # the latest; its shards may be closed
+    parameters: StartParameters
+
+    def __init__(self) -> None:
+        self.current: ShardedForest | None = None
         self.schedule: SnapshotSchedule | None = None
-        self.starting_seconds = 0.0  # in total
+        self.starting_seconds = 0.0
         self._n_cpus = 1.0  # of each shard
         self._runs: frozenset[str] = frozenset()  # whose snapshots may be replaced
 
