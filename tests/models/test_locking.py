@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import pytest
 
+from onlineforest import MondrianForestClassifier
 from onlineforest._models.locking import guard_of, without_guard
 
 
@@ -93,3 +94,25 @@ def test_the_lock_is_reentrant_and_keeps_other_threads_out():
         order.append("first")
     thread.join()
     assert order == ["first", "other"]
+
+
+def test_a_signal_handler_that_looks_at_the_forest_does_not_lose_the_batch():
+    forest = MondrianForestClassifier(2, random_state=0).fit([[0.0], [1.0]], ["a", "b"])
+
+    class Interrupted:
+        """A core forest during whose `learn`, before anything is stored, a handler runs."""
+
+        def __init__(self, core):
+            self._core = core
+
+        def __getattr__(self, name):
+            return getattr(self._core, name)
+
+        def learn(self, *arguments):
+            assert forest.ids_ == frozenset()
+            self._core.learn(*arguments)
+
+    forest._forest = Interrupted(forest._forest)
+    forest.partial_fit([[2.0]], ["c"], ids=["new"])
+    assert forest.classes_.tolist() == ["a", "b", "c"]
+    assert forest.ids_ == {"new"}

@@ -142,10 +142,10 @@ def test_a_forest_without_samples_can_be_widened():
 
 def test_forests_that_cannot_be_widened_are_refused():
     X, y = draw(4)
-    with pytest.raises(ValueError, match="computes the weights"):
+    with pytest.raises(ValueError, match="feature_weights is 'learned' or 'range', but it is None"):
         widened(learn(MondrianForestClassifier, X, y, feature_weights=None), 6)
     with pytest.raises(ValueError, match="has 4 features, which cannot become 3"):
         widened(learn(MondrianForestClassifier, X, y), 3)
     named = MondrianForestClassifier(2).fit(pd.DataFrame(X, columns=list("abcd")), y)
-    with pytest.raises(ValueError, match="have names"):
+    with pytest.raises(ValueError, match="A forest with feature names"):
         widened(named, 6)

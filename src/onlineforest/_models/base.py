@@ -443,11 +443,14 @@ class BaseMondrianForest(BaseEstimator, Generic[Core]):
                 keep_changes()
 
             guard: Guard[Batch[Core]] = guard_of(self)
-            guard.begin(Batch(self._forest, lesson, names, self._forest.n_seen))
+            batch = Batch(self._forest, lesson, names, self._forest.n_seen)
+            guard.begin(batch)
             try:
                 lesson.teach(self._forest, rows, self._n_threads(), one_by_one)
             finally:
-                # An interrupted call may have stored the batch.
+                # An interrupted call may have stored the batch. A signal handler that uses this
+                # estimator settles, too: if it came before the batch was stored, it dropped it.
+                guard.begin(batch)
                 guard.settle(self._forest, record)
 
     @contextmanager

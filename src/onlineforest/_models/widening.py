@@ -25,7 +25,10 @@ def widened(forest: Forest, n_features: int) -> Forest:
     ``"learned"`` or ``"range"``, and features must have no names.
     """
     if not isinstance(forest.feature_weights, str):
-        raise ValueError("Fixed feature weights cannot be extended to new features.")
+        raise ValueError(
+            "Features can be added if feature_weights is 'learned' or 'range', but it is "
+            f"{forest.feature_weights!r}."
+        )
     if hasattr(forest, "feature_names_in_"):
         raise ValueError("A forest with feature names cannot get features without names.")
     if n_features < forest.n_features_in_:
