@@ -498,10 +498,10 @@ class Calibration:
                 on_ray.partial_fit(*batch)
                 seconds = median(seconds_of(on_ray.take_snapshot) for _ in range(3))
                 newest = max(Path(folder).iterdir())
-                n_bytes = max(part.stat().st_size for part in newest.glob("part-*"))
+                n_bytes = max(shard.stat().st_size for shard in newest.glob("shard-*"))
                 snapshots.append((n_bytes, seconds))
                 usual = seconds_of(lambda b=batch, f=on_ray: f.partial_fit(*b))
-                self._kill(on_ray._sharded()._crew._actors[0])
+                self._kill(on_ray._sharded().keeper._crew._actors[0])
                 back = seconds_of(lambda b=batch, f=on_ray: f.partial_fit(*b)) - usual
                 recoveries.append((n_bytes, back))
             self._note(

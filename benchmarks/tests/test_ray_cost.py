@@ -31,8 +31,8 @@ from benchmarks.ray_cost import (
     rows_into_trees,
     shard_bytes,
 )
-from onlineforest._core import LabelForest
-from onlineforest._distributed.shares import split_trees
+from onlineforest._core import LabelForest, Quantity
+from onlineforest._distributed.splitting import split_trees
 
 # Round numbers: a row costs 1 µs in a tree, whatever it is.
 FLAT = Constants(
@@ -177,7 +177,7 @@ def test_the_number_of_sums_is_that_of_the_core(n_trees, n_shards):
     for held in split_trees(n_trees, n_shards):
         forest = LabelForest(n_trees, 2, held=held, **options)
         forest.learn(rows, labels, 2)
-        total += np.asarray(forest.predict_terms(rows)[0]).nbytes
+        total += np.asarray(forest.terms(Quantity.PREDICTION, rows)[0]).nbytes
     run = replace(RUN, n_trees=n_trees, n_shards=n_shards, batch=5)
     assert prediction_bytes(run, n_classes=2) == total
     assert n_terms(n_trees, n_shards) == total // (5 * 3 * 8)

@@ -1,4 +1,4 @@
-"""A forest in parts is the local one to the bit, whatever is lost and when."""
+"""A sharded forest equals the local one to the bit, whichever shards are lost and when."""
 
 from __future__ import annotations
 
@@ -11,10 +11,12 @@ import numpy as np
 import pytest
 
 from onlineforest import _core
-from onlineforest._distributed.keeping import MemberLostError, ShardLostError
+from onlineforest._distributed import messages
+from onlineforest._distributed.errors import MemberLostError, ShardLostError
 from onlineforest._distributed.shard import Shard
-from onlineforest._distributed.shares import join_states
 from onlineforest._distributed.snapshots import Snapshots
+from onlineforest._distributed.splitting import join_states
+from onlineforest._models.core import LabelCore, NumberCore
 from support.bits import assert_same
 from support.crews import GAUSSIAN_OPTIONS, LABEL_OPTIONS, LocalCrew, plans_of, sharded
 
@@ -24,10 +26,10 @@ X[RNG.random(X.shape) < 0.02] = np.nan
 LABELS = (np.nan_to_num(X[:, 0]) + 0.5 * np.nan_to_num(X[:, 1]) > 0).astype(np.int32)
 VALUES = np.nan_to_num(X[:, 0]) * 2.0 + RNG.normal(size=600)
 QUERIES = np.ascontiguousarray(X[:40] + np.float32(0.2))
-KINDS = {"LabelForest": LABEL_OPTIONS, "GaussianForest": GAUSSIAN_OPTIONS}
+OPTIONS = {"LabelForest": LABEL_OPTIONS, "GaussianForest": GAUSSIAN_OPTIONS}
 
 
-def lesson(core, rows):
+def batch_of(core, rows):
     return (X[rows], LABELS[rows], 2) if core == "LabelForest" else (X[rows], VALUES[rows])
 
 
@@ -61,7 +63,7 @@ HISTORIES = {
         {},
         [
             lambda f, core: f.forget(np.arange(3, 90, 4)),
-            lambda f, core: f.forget_rows(*lesson(core, slice(120, 140))[:2]),
+            lambda f, core: f.forget_rows(*batch_of(core, slice(120, 140))[:2]),
             lambda f, core: f.keep_latest(250),
         ],
     ),
@@ -71,17 +73,17 @@ HISTORIES = {
 
 
 @pytest.mark.parametrize("history", HISTORIES)
-@pytest.mark.parametrize(("n_trees", "n_parts"), [(1, 1), (10, 1), (10, 2), (13, 5), (40, 3)])
-@pytest.mark.parametrize("core", KINDS)
-def test_it_is_the_local_forest(core, n_trees, n_parts, history):
+@pytest.mark.parametrize(("n_trees", "n_shards"), [(1, 1), (10, 1), (10, 2), (13, 5), (40, 3)])
+@pytest.mark.parametrize("core", OPTIONS)
+def test_a_sharded_forest_equals_the_local_forest(core, n_trees, n_shards, history):
     keep, others = HISTORIES[history]
-    options = KINDS[core] | keep
+    options = OPTIONS[core] | keep
     local = getattr(_core, core)(n_trees, 3, **options)
-    forest = sharded(LocalCrew(), plans_of(core, n_trees, 3, options, n_parts))
+    forest = sharded(LocalCrew(), plans_of(core, n_trees, 3, options, n_shards))
     others = list(others)
     for begin in range(0, 600, 75):
         for each in (local, forest):
-            each.learn(*lesson(core, slice(begin, begin + 75)), 1, begin == 300)
+            each.learn(*batch_of(core, slice(begin, begin + 75)), 1, begin == 300)
         if others and begin >= 150:
             change = others.pop(0)
             change(local, core)
@@ -91,19 +93,19 @@ def test_it_is_the_local_forest(core, n_trees, n_parts, history):
     forest.check_invariants()
 
 
-@pytest.mark.parametrize("core", KINDS)
-def test_rows_in_pieces_are_answered_alike(core, monkeypatch):
-    local = getattr(_core, core)(9, 3, **KINDS[core])
-    forest = sharded(LocalCrew(), plans_of(core, 9, 3, KINDS[core], 2))
+@pytest.mark.parametrize("core", OPTIONS)
+def test_rows_asked_in_pieces_get_the_same_answers(core, monkeypatch):
+    local = getattr(_core, core)(9, 3, **OPTIONS[core])
+    forest = sharded(LocalCrew(), plans_of(core, 9, 3, OPTIONS[core], 2))
     for each in (local, forest):
-        each.learn(*lesson(core, slice(0, 300)))
-    monkeypatch.setattr("onlineforest._distributed.sharded._MOST_NUMBERS", 64)
+        each.learn(*batch_of(core, slice(0, 300)))
+    monkeypatch.setattr("onlineforest._distributed.sharded._MAX_NUMBERS", 64)
     assert_same_answers(forest, local)
     assert forest.predict(QUERIES[:0]).shape == local.predict(QUERIES[:0]).shape
 
 
 class Fate:
-    """Loses members now and then, before or after they have done what was asked."""
+    """Loses shards at random, before or after they handle a message."""
 
     def __init__(self, seed, rate):
         self.random = random.Random(seed)
@@ -118,9 +120,9 @@ class Fate:
 
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize("is_pipelined", [False, True])
-@pytest.mark.parametrize("core", KINDS)
-def test_lost_members_come_back_the_same(core, is_pipelined, seed, tmp_path):
-    options = KINDS[core] | ({"window": 250} if seed % 2 else {})
+@pytest.mark.parametrize("core", OPTIONS)
+def test_lost_shards_are_restored_to_the_bit(core, is_pipelined, seed, tmp_path):
+    options = OPTIONS[core] | ({"window": 250} if seed % 2 else {})
     local = getattr(_core, core)(11, 3, **options)
     crew = LocalCrew(fate := Fate(seed, 0.06))
     snapshots = Snapshots(tmp_path, "a run")
@@ -130,18 +132,18 @@ def test_lost_members_come_back_the_same(core, is_pipelined, seed, tmp_path):
     fate.has_begun = True
 
     def take_snapshot():
-        forest.rely_on_snapshot(forest.write_parts())
+        forest.keeper.rely_on_snapshot(forest.keeper.write_shards())
 
     def learn_some(numbers):
         for i in numbers:
             rows = slice(25 * i, 25 * i + 25)
-            local.learn(*lesson(core, rows))
-            forest.learn(*lesson(core, rows))
+            local.learn(*batch_of(core, rows))
+            forest.learn(*batch_of(core, rows))
             if i % 5 == 4:
                 take_snapshot()
 
     if is_pipelined:
-        with forest.pipelined():
+        with forest.keeper.pipelined():
             learn_some(range(12))
     else:
         learn_some(range(12))
@@ -150,8 +152,48 @@ def test_lost_members_come_back_the_same(core, is_pipelined, seed, tmp_path):
     learn_some(range(12, 24))
     assert_same(forest.get_state(), local.get_state())
     assert_same_answers(forest, local)
-    assert crew.n_lost >= 3 and forest.n_recoveries >= crew.n_lost - 3
-    assert crew.n_started == 3 + forest.n_recoveries or crew.n_lost > forest.n_recoveries
+    assert crew.n_lost >= 3 and forest.keeper.n_recoveries >= crew.n_lost - 3
+    assert (
+        crew.n_started == 3 + forest.keeper.n_recoveries or crew.n_lost > forest.keeper.n_recoveries
+    )
+
+
+@pytest.mark.parametrize(
+    ("core", "protocol"), [("LabelForest", LabelCore), ("GaussianForest", NumberCore)]
+)
+def test_a_sharded_forest_has_the_interface_of_a_core_forest(core, protocol):
+    forest = sharded(LocalCrew(), plans_of(core, 4, 3, OPTIONS[core], 2))
+    forest.learn(*batch_of(core, slice(0, 90)))
+    assert isinstance(forest, protocol)
+
+
+@pytest.mark.parametrize("n_shards", [1, 2])
+def test_the_tuning_of_a_sharded_forest_is_that_of_the_local_forest(n_shards):
+    for core in OPTIONS:
+        local = getattr(_core, core)(4, 3, **OPTIONS[core])
+        forest = sharded(LocalCrew(), plans_of(core, 4, 3, OPTIONS[core], n_shards))
+        for each in (local, forest):
+            each.learn(*batch_of(core, slice(0, 300)))
+        assert np.array_equal(forest.feature_weights, local.feature_weights)
+        assert np.array_equal(forest.serials, local.serials)
+        assert np.array_equal(forest.are_stored(np.arange(400)), local.are_stored(np.arange(400)))
+        assert forest.discount_rate == local.discount_rate
+        assert forest.nbytes > 0
+        if core == "LabelForest":
+            assert forest.leaf_discount == local.leaf_discount
+        else:
+            assert forest.noise == local.noise and forest.scale == local.scale
+            assert np.array_equal(forest.trend(QUERIES), local.trend(QUERIES))
+        with pytest.raises(IndexError, match=r"tree 4 is outside \[0, n_trees = 4\)"):
+            forest.tree(4)
+
+
+def test_messages_count_the_bytes_of_their_arrays():
+    rows, levels = X[:8], np.array([0.1, 0.9])
+    mixtures = {"means": np.zeros(5), "ends": np.zeros(8, dtype=np.uint64)}
+    assert messages.Refresh().nbytes == 0
+    assert messages.Predict(rows).nbytes == rows.nbytes
+    assert messages.Quantiles(rows, levels, mixtures).nbytes == rows.nbytes + 16 + 40 + 64
 
 
 def some_forest(crew=None, snapshots=None, **settings):
@@ -159,29 +201,29 @@ def some_forest(crew=None, snapshots=None, **settings):
     return sharded(crew, plans_of("LabelForest", 6, 3, LABEL_OPTIONS, 2), snapshots, **settings)
 
 
-def test_no_more_than_allowed_is_under_way():
+def test_at_most_max_in_flight_batches_are_in_progress():
     forest = some_forest(max_in_flight=3)
     most = 0
-    with forest.pipelined():
+    with forest.keeper.pipelined():
         for begin in range(0, 600, 20):
-            forest.learn(*lesson("LabelForest", slice(begin, begin + 20)))
-            most = max(most, forest._tip.number - forest._completed)
+            forest.learn(*batch_of("LabelForest", slice(begin, begin + 20)))
+            most = max(most, forest.keeper._tip.number - forest.keeper._completed)
     assert most == 3
-    assert forest._completed == forest._tip.number == 30
-    assert not forest._log  # nothing is kept that is not needed
+    assert forest.keeper._completed == forest.keeper._tip.number == 30
+    assert not forest.keeper._log  # without snapshots no operation is stored
 
 
-def test_without_a_folder_a_loss_is_an_error():
+def test_without_a_folder_a_lost_shard_is_an_error():
     crew = LocalCrew()
     forest = some_forest(crew)
     forest.learn(X, LABELS, 2)
     crew.shards.clear()
-    for use in (forest.predict, forest.predict, forest.apply):  # and stays one
-        with pytest.raises(ShardLostError, match="shard 0 of 2 was lost, and no folder"):
+    for use in (forest.predict, forest.predict, forest.apply):  # and remains one
+        with pytest.raises(ShardLostError, match=r"shard 0 of 2 was lost\. Without a folder"):
             use(QUERIES)
 
 
-def test_what_cannot_come_back_is_told_and_can_be_tried_again(tmp_path):
+def test_a_shard_that_cannot_start_is_an_error_until_it_can(tmp_path):
     crew = LocalCrew()
     forest = some_forest(crew, Snapshots(tmp_path, "a run"))
     local = _core.LabelForest(6, 3, **LABEL_OPTIONS)
@@ -192,24 +234,24 @@ def test_what_cannot_come_back_is_told_and_can_be_tried_again(tmp_path):
     with pytest.raises(ShardLostError) as caught:
         forest.predict(QUERIES)
     assert "shard 1 of 2 could not be started within 5 s. 2 shards need 2." in str(caught.value)
-    assert "up to operation 0 is safe" in str(caught.value)
+    assert "Everything up to operation 0 is safe" in str(caught.value)
     crew.can_start = True
     assert np.array_equal(forest.predict(QUERIES), local.predict(QUERIES))
 
 
-def test_a_member_that_is_lost_each_time_is_given_up(tmp_path):
+def test_a_shard_that_is_lost_repeatedly_is_an_error(tmp_path):
     crew = LocalCrew(lambda number, method: number == 1 and method == "carry_out" and "before")
     forest = some_forest(crew, Snapshots(tmp_path, "a run"), max_tries=3)
-    with pytest.raises(ShardLostError, match="shard 1 of 2 was lost 3 times at the same place"):
+    with pytest.raises(ShardLostError, match="shard 1 of 2 was lost 3 times in a row"):
         forest.learn(X, LABELS, 2)
     assert crew.n_lost == 3
-    assert forest.n_seen == 600  # the batch is on its way
+    assert forest.n_seen == 600  # the batch is in progress
     crew.loses = lambda number, method: None
     assert forest.n_points == 600
 
 
-def test_a_member_without_memory_is_built_anew(tmp_path, monkeypatch):
-    """It has not done what it was told; so it begins with its snapshot and does it again."""
+def test_a_shard_that_ran_out_of_memory_is_restored(tmp_path, monkeypatch):
+    """It did not carry out the operation: it starts from its snapshot and repeats it."""
     crew = LocalCrew()
     forest = some_forest(crew, Snapshots(tmp_path, "a run"))
     local = _core.LabelForest(6, 3, **LABEL_OPTIONS)
@@ -225,31 +267,31 @@ def test_a_member_without_memory_is_built_anew(tmp_path, monkeypatch):
     for rows in (slice(0, 300), slice(300, 600)):
         local.learn(X[rows], LABELS[rows], 2)
     assert_same(forest.get_state(), local.get_state())
-    assert forest.n_recoveries == 1
+    assert forest.keeper.n_recoveries == 1
 
 
-def test_parts_that_do_not_agree_are_told():
+def test_shards_that_do_not_agree_are_an_error():
     crew = LocalCrew()
     forest = some_forest(crew)
     forest.learn(X[:300], LABELS[:300], 2)
-    crew.shards[1]._forest.forget(np.arange(5))  # behind its back
-    with pytest.raises(RuntimeError, match="Parts 0 and 1 of a forest do not agree on"):
+    crew.shards[1]._forest.forget(np.arange(5))  # without the driver
+    with pytest.raises(RuntimeError, match="Shards 0 and 1 of a forest do not agree on"):
         forest.get_state()
-    forest._status = None
+    forest.keeper._status = None
     with pytest.raises(ShardLostError, match="The shards do not agree"):
         _ = forest.n_points
     with pytest.raises(ShardLostError, match="shard 1 of 2 does not agree with shard 0"):
         forest.learn(X[300:], LABELS[300:], 2)
 
 
-def test_a_member_that_is_lost_at_once_is_told():
+def test_a_shard_that_is_lost_at_the_start_is_an_error():
     crew = LocalCrew(lambda number, method: number == 1 and "before")
     with pytest.raises(ShardLostError, match="A shard could not be started"):
         some_forest(crew)
-    assert not crew.shards  # those that were started are ended
+    assert not crew.shards  # the others are ended
 
 
-def test_a_part_on_another_kind_of_machine_is_refused(monkeypatch):
+def test_a_shard_with_another_fingerprint_is_refused(monkeypatch):
     monkeypatch.setattr("onlineforest._distributed.shard.fingerprint", lambda: "of another kind")
     plans = plans_of("LabelForest", 6, 3, LABEL_OPTIONS, 2)
     crew = LocalCrew()
@@ -264,54 +306,56 @@ def test_a_part_on_another_kind_of_machine_is_refused(monkeypatch):
     assert not crew.shards  # they were ended
 
 
-def test_a_refusal_is_that_of_the_local_forest():
+def test_errors_are_those_of_the_local_forest():
     forest, local = some_forest(), _core.LabelForest(6, 3, **LABEL_OPTIONS)
     for each in (forest, local):
         each.learn(X, LABELS, 2)
-        with pytest.raises(ValueError, match="a point to be forgotten is not stored"):
+        with pytest.raises(ValueError, match="the point with serial 1000 is not stored"):
             each.forget(np.array([1000]))
-        with pytest.raises(ValueError, match="the number of classes cannot shrink"):
+        with pytest.raises(ValueError, match="n_classes is 1, but the forest knows 2"):
             each.learn(X[:1], LABELS[:1] * 0, 1)
         assert list(each.forget_rows(X[:1] + 100, LABELS[:1])) == [0]
         assert each.n_seen == 600
     assert_same(forest.get_state(), local.get_state())
 
 
-def test_when_no_snapshot_can_be_written_it_takes_no_more_than_it_can_keep(tmp_path):
+def test_operations_are_refused_when_the_log_is_full(tmp_path):
     forest = some_forest(None, Snapshots(tmp_path, "a run"), max_log=4)
     for begin in range(0, 80, 20):
-        forest.learn(*lesson("LabelForest", slice(begin, begin + 20)))
+        forest.learn(*batch_of("LabelForest", slice(begin, begin + 20)))
     before = forest.get_state()
     with pytest.raises(ShardLostError, match="No snapshot could be written since operation 0"):
-        forest.learn(*lesson("LabelForest", slice(80, 100)))
+        forest.learn(*batch_of("LabelForest", slice(80, 100)))
     assert_same(forest.get_state(), before)
-    forest.rely_on_snapshot(forest.write_parts())
-    forest.learn(*lesson("LabelForest", slice(80, 100)))
+    forest.keeper.rely_on_snapshot(forest.keeper.write_shards())
+    forest.learn(*batch_of("LabelForest", slice(80, 100)))
     assert forest.n_points == 100
 
 
-def test_a_folder_that_is_not_shared_is_told(tmp_path, monkeypatch):
+def test_a_folder_that_is_not_shared_is_an_error(tmp_path, monkeypatch):
     forest = some_forest(None, Snapshots(tmp_path, "a run"))
     forest.learn(X, LABELS, 2)
     monkeypatch.setattr(
-        "onlineforest._distributed.shard.write_part", lambda *_: None
+        "onlineforest._distributed.shard.write_shard", lambda *_: None
     )  # on another machine
-    with pytest.raises(OSError, match=r"shard 0 of 2: it wrote .* all nodes must share it"):
-        forest.write_parts()
+    with pytest.raises(
+        OSError, match=r"shard 0 of 2: the driver does not see .* all nodes must share the folder"
+    ):
+        forest.keeper.write_shards()
 
 
-def test_closed_is_closed():
+def test_a_closed_forest_refuses_every_call():
     forest = some_forest()
     forest.learn(X, LABELS, 2)
-    forest.close()
+    forest.keeper.close()
     for use in (lambda: forest.predict(QUERIES), lambda: forest.n_points, forest.refresh):
         with pytest.raises(RuntimeError, match="were closed"):
             use()
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit])
-@pytest.mark.parametrize("place", ["put", "call", "get"])
-def test_an_interrupt_anywhere_leaves_it_in_step(place, error, tmp_path):
+@pytest.mark.parametrize("place", ["put", "carry_out", "get"])
+def test_an_interrupt_in_the_crew_leaves_shards_in_step(place, error, tmp_path):
     crew = LocalCrew()
     forest = some_forest(crew, Snapshots(tmp_path, "a run"))
     local = _core.LabelForest(6, 3, **LABEL_OPTIONS)
@@ -329,10 +373,10 @@ def test_an_interrupt_anywhere_leaves_it_in_step(place, error, tmp_path):
         setattr(crew, place, interrupting)
         n_before = forest.n_seen
         with contextlib.suppress(error):
-            forest.learn(*lesson("LabelForest", rows))
+            forest.learn(*batch_of("LabelForest", rows))
         setattr(crew, place, real)
         if forest.n_seen > n_before:
-            local.learn(*lesson("LabelForest", rows))
+            local.learn(*batch_of("LabelForest", rows))
     assert_same(forest.get_state(), local.get_state())
     assert 300 < local.n_points <= 600
 
@@ -348,16 +392,15 @@ def test_joined_states_must_agree():
 
 
 class InterruptAt:
-    """Raises `KeyboardInterrupt` at the nth line that is run of the front."""
+    """Raises `KeyboardInterrupt` at the nth line of the driver's code."""
 
     def __init__(self, n):
         self.n_left = n
 
     def __call__(self, frame, event, argument):
         if event == "call":
-            return (
-                self if frame.f_code.co_filename.endswith(("_keeping.py", "_sharded.py")) else None
-            )
+            is_driver = frame.f_code.co_filename.endswith(("/keeper.py", "/sharded.py"))
+            return self if is_driver else None
         if event == "line":
             self.n_left -= 1
             if self.n_left == 0:
@@ -366,8 +409,8 @@ class InterruptAt:
 
 
 @pytest.mark.parametrize("has_folder", [False, True])
-def test_an_interrupt_at_any_line_leaves_it_in_step(has_folder, tmp_path):
-    """Calibrations, too: they are sent by the front when a batch has been learned."""
+def test_an_interrupt_at_any_line_leaves_shards_in_step(has_folder, tmp_path):
+    """Calibrations included: the driver sends one after a batch."""
     n, n_interrupts = 1, 0
     while n_interrupts == (n - 1) // 5:
         local = _core.GaussianForest(3, 3, **GAUSSIAN_OPTIONS)
@@ -376,7 +419,7 @@ def test_an_interrupt_at_any_line_leaves_it_in_step(has_folder, tmp_path):
         forest = sharded(crew, plans, Snapshots(tmp_path, "a run") if has_folder else None)
         interrupt, before = InterruptAt(n), sys.gettrace()
         for i in range(4):
-            batch = lesson("GaussianForest", slice(30 * i, 30 * i + 30))
+            batch = batch_of("GaussianForest", slice(30 * i, 30 * i + 30))
             n_before = forest.n_seen
             if has_folder and i == 2:
                 crew.shards.pop(1)
@@ -395,19 +438,19 @@ def test_an_interrupt_at_any_line_leaves_it_in_step(has_folder, tmp_path):
     assert n_interrupts > 100
 
 
-def test_a_calibration_does_not_come_after_what_undid_it():
-    """A batch is on its way when the one before is found to need a calibration."""
+def test_a_calibration_comes_before_the_next_change():
+    """The next batch is in progress when the driver learns that one needs a calibration."""
     options = GAUSSIAN_OPTIONS | {"window": 60}
     local = _core.GaussianForest(4, 3, **options)
     forest = sharded(LocalCrew(), plans_of("GaussianForest", 4, 3, options, 2))
-    with forest.pipelined():
+    with forest.keeper.pipelined():
         for i in range(6):
             rows = slice(60 * i, 60 * i + 60)
-            values = VALUES[rows] * (i % 2 == 0)  # of equal values there is none
+            values = VALUES[rows] * (i % 2 == 0)  # equal values have no calibration
             for each in (forest, local):
                 each.learn(X[rows], values)
     assert_same(forest.get_state(), local.get_state())
-    with contextlib.suppress(ZeroDivisionError), forest.pipelined():
+    with contextlib.suppress(ZeroDivisionError), forest.keeper.pipelined():
         for rows in (slice(0, 60), slice(60, 120)):
             for each in (forest, local):
                 each.learn(X[rows], VALUES[rows])
@@ -418,14 +461,14 @@ def test_a_calibration_does_not_come_after_what_undid_it():
     assert_same(forest.get_state(), local.get_state())
 
 
-def test_a_member_that_fails_to_catch_up_does_not_answer(tmp_path, monkeypatch):
-    """What it failed at was carried out before by the member it replaces: no one waits for it."""
+def test_a_restored_shard_that_fails_to_catch_up_is_restored_again(tmp_path, monkeypatch):
+    """The driver does not wait for operations that the lost shard had carried out."""
     crew = LocalCrew()
     forest = some_forest(crew, Snapshots(tmp_path, "a run"))
     local = _core.LabelForest(6, 3, **LABEL_OPTIONS)
     for begin in range(0, 600, 100):
         for each in (forest, local):
-            each.learn(*lesson("LabelForest", slice(begin, begin + 100)))
+            each.learn(*batch_of("LabelForest", slice(begin, begin + 100)))
     real, failures = Shard.carry_out, []
 
     def carry_out(self, number, *arguments):
@@ -437,36 +480,36 @@ def test_a_member_that_fails_to_catch_up_does_not_answer(tmp_path, monkeypatch):
     monkeypatch.setattr(Shard, "carry_out", carry_out)
     crew.shards.pop(1)
     assert np.array_equal(forest.predict(QUERIES), local.predict(QUERIES))
-    assert failures and forest.n_recoveries == 2
+    assert failures and forest.keeper.n_recoveries == 2
 
 
-def test_a_snapshot_that_is_there_outlives_another_attempt(tmp_path, monkeypatch):
+def test_a_complete_snapshot_survives_a_failed_attempt(tmp_path, monkeypatch):
     snapshots = Snapshots(tmp_path, "a run")
     forest = some_forest(None, snapshots)
     forest.learn(X, LABELS, 2)
-    forest.rely_on_snapshot(forest.write_parts())
+    forest.keeper.rely_on_snapshot(forest.keeper.write_shards())
 
     def fail(*_):
         raise OSError("No space left on device")
 
-    monkeypatch.setattr("onlineforest._distributed.shard.write_part", fail)
+    monkeypatch.setattr("onlineforest._distributed.shard.write_shard", fail)
     with pytest.raises(OSError, match="No space left"):
-        forest.write_parts()
-    forest._crew.shards.pop(0)
+        forest.keeper.write_shards()
+    forest.keeper._crew.shards.pop(0)
     assert forest.predict(QUERIES).shape == (40, 2)
 
 
-def test_a_call_that_cannot_be_made_is_a_loss(tmp_path):
+def test_a_call_that_fails_at_once_is_a_lost_shard(tmp_path):
     crew = LocalCrew()
     forest = some_forest(crew, Snapshots(tmp_path, "a run"))
-    real = crew.call
+    real = crew.carry_out
 
-    def call(number, method, *arguments):
+    def carry_out(number, *arguments):
         if number not in crew.shards:
             raise MemberLostError("It is gone.")
-        return real(number, method, *arguments)
+        return real(number, *arguments)
 
-    crew.call = call
+    crew.carry_out = carry_out
     crew.shards.pop(1)
     forest.learn(X, LABELS, 2)
-    assert forest.n_recoveries == 1
+    assert forest.keeper.n_recoveries == 1

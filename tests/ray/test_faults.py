@@ -1,4 +1,4 @@
-"""Shards and nodes that are killed come back, and the forest is that of an undisturbed run."""
+"""Killed shards and nodes are restored, and the forest equals that of an undisturbed run."""
 
 from __future__ import annotations
 
@@ -33,26 +33,26 @@ X, LABELS, VALUES = data(4000)
 
 
 class Killer(threading.Thread):
-    """Kills shards at random moments; one in four is killed while another is coming back."""
+    """Kills shards at random moments; one in four while another is being restored."""
 
     def __init__(self, ray, forest, n_kills, seed):
         super().__init__(daemon=True)
-        self.ray, self.forest, self.n_kills = ray, forest._sharded(), n_kills
+        self.ray, self.keeper, self.n_kills = ray, forest._sharded().keeper, n_kills
         self.random = random.Random(seed)
         self.n_done = 0
 
     def run(self):
         while self.n_done < self.n_kills:
             time.sleep(self.random.uniform(0.0, 0.3))
-            actors = dict(self.forest._crew._actors)
+            actors = dict(self.keeper._crew._actors)
             number = self.random.choice(list(actors))
             self.kill(actors[number])
             if self.n_done < self.n_kills and self.random.random() < 0.25:
                 self.kill(actors[1 - number])
-            while self.forest._crew._actors.get(number) is actors[number]:
-                time.sleep(0.01)  # the loss is not noticed yet
+            while self.keeper._crew._actors.get(number) is actors[number]:
+                time.sleep(0.01)  # the driver has not noticed the loss
             if self.random.random() < 0.75:
-                while not self.forest._members[number].is_there:
+                while not self.keeper._members[number].is_running:
                     time.sleep(0.01)
 
     def kill(self, actor):
@@ -71,7 +71,7 @@ def _pid(_):
 
 
 @pytest.mark.parametrize(("make", "n_kills"), [(classifier, 20), (regressor, 10)])
-def test_thirty_kills(make, n_kills, tmp_path, ray_here):
+def test_thirty_killed_shards_do_not_change_the_forest(make, n_kills, tmp_path, ray_here):
     y = LABELS if make is classifier else VALUES
     parameters = {"n_estimators": 6, "window": 700}
     local = make(**parameters)
@@ -80,7 +80,7 @@ def test_thirty_kills(make, n_kills, tmp_path, ray_here):
     def stream():
         nonlocal n_learned
         rng = np.random.default_rng(0)
-        same_place = np.empty((50, 4), dtype=np.float32)  # what was given is then overwritten
+        same_place = np.empty((50, 4), dtype=np.float32)  # overwritten by the next batch
         while killer is None or killer.is_alive() or n_learned < 20:
             rows = rng.integers(0, len(X), 50)
             same_place[:] = X[rows]
@@ -96,15 +96,17 @@ def test_thirty_kills(make, n_kills, tmp_path, ray_here):
         forest.learn_stream(source)
         killer.join()
         assert killer.n_done == n_kills
-        assert forest.n_recoveries_ >= n_kills / 2  # a shard may be killed again before it is back
+        assert (
+            forest.n_recoveries_ >= n_kills / 2
+        )  # a shard may be killed again before it is restored
         assert_same_forest(forest.gather(), local)
         queries = X[:100] + 0.1
         assert np.array_equal(forest.predict(queries), local.predict(queries))
     print(f"{n_kills} kills, {n_learned} batches")
 
 
-def test_a_shard_out_of_memory_is_built_anew(tmp_path, ray_here):
-    """The limit goes with the process: its successor learns the batch."""
+def test_a_shard_out_of_memory_is_restored(tmp_path, ray_here):
+    """The limit ends with the process: the restored shard learns the batch."""
     local = classifier(n_estimators=2)
     with on_ray(classifier(n_estimators=2), folder=tmp_path) as forest:
         for each in (forest, local):
@@ -126,8 +128,8 @@ def test_a_shard_out_of_memory_is_built_anew(tmp_path, ray_here):
         assert_same_forest(forest.gather(), local)
 
 
-def test_a_folder_that_fills_up(tmp_path, ray_here):
-    """Learning goes on as long as batches can be kept; the last good snapshot stays."""
+def test_a_full_folder_stops_learning_only_when_the_log_is_full(tmp_path, ray_here):
+    """Learning continues while batches can be stored; the last good snapshot stays."""
 
     def limit(_, n_bytes):
         resource.setrlimit(resource.RLIMIT_FSIZE, (n_bytes, resource.RLIM_INFINITY))
@@ -151,7 +153,7 @@ def test_a_folder_that_fills_up(tmp_path, ray_here):
             forest.partial_fit(X[:100], LABELS[:100])
         assert forest.n_samples_seen_ == local.n_samples_seen_ == 900
         assert load_snapshot(tmp_path).n_samples_seen_ == 100
-        assert len(list(tmp_path.iterdir())) == 1  # nothing half-done is left
+        assert len(list(tmp_path.iterdir())) == 1  # no incomplete snapshot is left
         ray_here.get(actors_of(forest)[1].__ray_call__.remote(limit, resource.RLIM_INFINITY))
         rows = slice(900, 1000)
         for each in (forest, local):
@@ -172,7 +174,7 @@ def test_a_folder_of_another_forest_is_refused(tmp_path, ray_here):
     assert load_snapshot(tmp_path).n_samples_seen_ == 100
 
 
-def test_a_driver_that_is_gone_is_followed_by_another(tmp_path, ray_here):
+def test_another_driver_resumes_from_the_last_snapshot(tmp_path, ray_here):
     local = regressor()
     stream = [(X[i : i + 50], VALUES[i : i + 50]) for i in range(0, 1000, 50)]
     for some, values in stream:
@@ -184,30 +186,32 @@ def test_a_driver_that_is_gone_is_followed_by_another(tmp_path, ray_here):
     with RayForest.resume(tmp_path, actor_options=SMALL_ACTORS) as forest:
         assert 0 < forest.n_batches_ < 15
         assert forest.snapshot_every == 4
-        forest.learn_stream(stream, first=0)  # what was learned before is skipped
+        forest.learn_stream(stream, first=0)  # batches that were learned are skipped
         assert_same_forest(forest.gather(), local)
-    assert_same_forest(load_snapshot(tmp_path), local)  # the last one, when all went well
+    assert_same_forest(
+        load_snapshot(tmp_path), local
+    )  # the last snapshot, taken when the block ends
 
 
-def test_a_damaged_snapshot_is_told_and_the_one_before_taken(tmp_path, ray_here):
+def test_a_damaged_snapshot_is_a_warning_and_an_older_one_is_used(tmp_path, ray_here):
     with on_ray(classifier(), folder=tmp_path, snapshot_every=1) as forest:
         for begin in (0, 100, 200):
             forest.partial_fit(X[begin : begin + 100], LABELS[begin : begin + 100])
-    newest = sorted(tmp_path.iterdir())[-1] / "part-00001.safetensors"
+    newest = sorted(tmp_path.iterdir())[-1] / "shard-00001.safetensors"
     content = bytearray(newest.read_bytes())
     content[-9] ^= 1
     newest.write_bytes(content)
-    with pytest.warns(SnapshotWarning, match="an older one is taken"):
+    with pytest.warns(SnapshotWarning, match="an older one is used"):
         assert load_snapshot(tmp_path).n_samples_seen_ == 200
     with (
-        pytest.warns(SnapshotWarning, match="an older one is taken"),
+        pytest.warns(SnapshotWarning, match="an older one is used"),
         RayForest.resume(tmp_path, actor_options=SMALL_ACTORS) as forest,
     ):
         assert forest.n_samples_seen_ == 200
 
 
-def test_a_node_that_is_killed(tmp_path):
-    """Its shard comes back on another; where there is no other, an error after the time stated."""
+def test_the_shard_of_a_killed_node_is_restored_on_another(tmp_path):
+    """Without another node there is an error after `recovery_timeout` seconds."""
     from ray.cluster_utils import Cluster
 
     import ray
@@ -244,7 +248,8 @@ def test_a_node_that_is_killed(tmp_path):
             ask_until(forest, lambda: forest.n_recoveries_ == 1)  # until Ray has noticed
             assert_same_forest(forest.gather(), local)
 
-            forest._sharded()._settings = replace(forest._sharded()._settings, recovery_timeout=2.0)
+            keeper = forest._sharded().keeper
+            keeper._settings = replace(keeper._settings, recovery_timeout=2.0)
             cluster.remove_node(another, allow_graceful=False)
             with pytest.raises(ShardLostError, match="could not be started within 2 s"):
                 ask_until(forest, lambda: False)
@@ -255,7 +260,7 @@ def test_a_node_that_is_killed(tmp_path):
 
 
 def ask_until(forest, condition):
-    """Ask the forest until something is the case, but not for ever."""
+    """Ask the forest until a condition holds, for at most a minute."""
     deadline = time.monotonic() + 60.0
     while not condition():
         assert time.monotonic() < deadline

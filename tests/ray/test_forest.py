@@ -1,4 +1,4 @@
-"""A forest on Ray is the local one, to the bit: learning, forgetting, streams, there and back."""
+"""A forest on Ray equals the local one to the bit: learning, forgetting, streams, copies."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.exceptions import NotFittedError
 
 import onlineforest
-from onlineforest._distributed.shares import are_trees_up_to_date
+from onlineforest._distributed.splitting import are_trees_up_to_date
 from onlineforest.ray import RayForest, ShardLostError, load_snapshot
-from onlineforest.ray.forest import _shards_and_processors
+from onlineforest.ray.starting import shards_and_processors
 from support.bits import assert_same_forest
 from support.rays import (
     RAY,
@@ -59,8 +59,8 @@ def assert_same_answers(forest, local):
 
 @pytest.mark.parametrize(("n_trees", "n_shards"), [(10, 1), (9, 2), (23, 5)])
 @pytest.mark.parametrize("make", [classifier, regressor])
-def test_it_is_the_local_forest(make, n_trees, n_shards, tmp_path):
-    """With windows, ids, forgetting, and weights learned anew several times on the way."""
+def test_a_forest_on_ray_equals_the_local_forest(make, n_trees, n_shards, tmp_path):
+    """With windows, ids, forgetting and several refreshes of the weights."""
     y = LABELS if make is classifier else VALUES
     local = make(n_estimators=n_trees, window=500)
     with on_ray(make(n_estimators=n_trees, window=500), n_shards=n_shards) as forest:
@@ -86,7 +86,7 @@ def test_it_is_the_local_forest(make, n_trees, n_shards, tmp_path):
 
 
 @pytest.mark.parametrize("make", [classifier, regressor])
-def test_there_and_back(make, tmp_path):
+def test_scattered_gathered_and_resumed_forests_equal_the_local_one(make, tmp_path):
     y = LABELS if make is classifier else VALUES
     local = make().partial_fit(X[:400], y[:400], ids=range(400))
     before = pickle.dumps(local._forest.get_state())
@@ -95,7 +95,7 @@ def test_there_and_back(make, tmp_path):
     ) as forest:
         assert_same_answers(forest, local)
         forest.partial_fit(X[400:], y[400:])
-        assert pickle.dumps(local._forest.get_state()) == before  # it stays as it was
+        assert pickle.dumps(local._forest.get_state()) == before  # unchanged
         local.partial_fit(X[400:], y[400:])
         back = forest.gather()
         assert_same_forest(back, local)
@@ -111,7 +111,7 @@ def test_there_and_back(make, tmp_path):
     assert type(back) is type(local)
 
 
-def test_a_forest_that_was_interrupted_is_scattered_as_it_would_have_gone_on():
+def test_scattering_an_interrupted_forest_finishes_its_batch():
     undisturbed = classifier(n_estimators=300).partial_fit(X[:50], LABELS[:50])
     local = pickle.loads(pickle.dumps(undisturbed))
     undisturbed.partial_fit(X, LABELS)
@@ -130,7 +130,7 @@ def batches(n, size=40):
     return [(X[size * i : size * i + size], LABELS[size * i : size * i + size]) for i in range(n)]
 
 
-def test_a_stream_is_learned_as_its_batches(ray_here):
+def test_a_stream_gives_the_forest_of_its_batches(ray_here):
     local, reports = classifier(), []
     for some, labels in batches(30):
         local.partial_fit(some, labels)
@@ -138,7 +138,7 @@ def test_a_stream_is_learned_as_its_batches(ray_here):
         report = forest.learn_stream(batches(10), progress=reports.append)
         assert [each.n_batches for each in reports] == list(range(1, 11))
         assert report.n_rows == 400 and report.rows_per_second > 0 and report.n_recoveries == 0
-        # Begun anew, it goes on where it was.
+        # From the beginning: batches that were learned are skipped.
         assert forest.learn_stream(iter(batches(20)), first=0).n_batches == 10
         with pytest.raises(ValueError, match="batches 20 to 24 are missing"):
             forest.learn_stream(batches(30)[25:], first=25)
@@ -153,7 +153,7 @@ def test_a_stream_is_learned_as_its_batches(ray_here):
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning:ray.data.context")  # of its own names
-def test_a_dataset_of_ray_is_a_stream(ray_here):
+def test_a_ray_dataset_is_a_stream(ray_here):
     import pandas as pd
     import pyarrow as pa
     import ray.data
@@ -166,7 +166,7 @@ def test_a_dataset_of_ray_is_a_stream(ray_here):
         local.partial_fit(some.drop(columns="y"), some["y"])
     with on_ray(classifier()) as forest:
         dataset = ray.data.from_arrow(pa.Table.from_pandas(frame))
-        with pytest.raises(ValueError, match="Give target"):
+        with pytest.raises(ValueError, match="needs a target"):
             forest.learn_stream(dataset)
         with pytest.raises(ValueError, match="batch_size must be a whole number, at least 1"):
             forest.learn_stream(dataset, target="y", batch_size=0)
@@ -177,8 +177,8 @@ def test_a_dataset_of_ray_is_a_stream(ray_here):
         assert_same_forest(forest.gather(), local)
 
 
-def test_a_slow_shard_holds_up_the_stream(ray_here):
-    """Batches do not pile up: no more than allowed are under way until it is awake again."""
+def test_a_slow_shard_slows_down_the_stream(ray_here):
+    """At most `max_in_flight` batches are in progress while one shard is stopped."""
     sent = []
     with on_ray(classifier(), max_in_flight=3) as forest:
         forest.partial_fit(*batches(1)[0])
@@ -194,7 +194,7 @@ def test_a_slow_shard_holds_up_the_stream(ray_here):
         finally:
             waking.join()
         assert len(sent) == 29
-        assert sent[3] > 1.2  # only three could be on their way while it slept
+        assert sent[3] > 1.2  # three were in progress while it was stopped
         assert forest.n_recoveries_ == 0
         local = classifier()
         for some, labels in batches(30):
@@ -232,7 +232,7 @@ def test_bad_input_changes_nothing():
                 use()
         with pytest.raises(ValueError, match=r"NaN|missing"):
             forest.partial_fit(X[:3], np.array(["a", None, "b"], dtype=object))
-        assert forest._current is None or forest._current._is_closed
+        assert forest._cores.current is None or forest._cores.current.keeper.is_closed
         with pytest.raises(NotFittedError):
             forest.predict(X)
         forest.partial_fit(X, LABELS)
@@ -260,7 +260,7 @@ def test_fit_replaces_the_forest(tmp_path):
         assert load_snapshot(tmp_path).n_samples_seen_ == 1000
 
 
-def test_parameters_that_make_no_sense_are_refused(tmp_path):
+def test_invalid_parameters_are_errors(tmp_path):
     for parameters, message in [
         ({"n_shards": 0}, "'n_shards' parameter of RayForest"),
         ({"max_in_flight": 0}, "'max_in_flight' parameter"),
@@ -270,7 +270,7 @@ def test_parameters_that_make_no_sense_are_refused(tmp_path):
     ]:
         with pytest.raises(ValueError, match=message):
             RayForest(**{"estimator": classifier()} | parameters).fit(X, LABELS)
-    with pytest.raises(TypeError, match="A forest of onlineforest was wanted"):
+    with pytest.raises(TypeError, match="scatter needs a MondrianForestClassifier"):
         RayForest.scatter("a forest")
     with pytest.raises(NotFittedError):
         RayForest.scatter(classifier())
@@ -279,11 +279,11 @@ def test_parameters_that_make_no_sense_are_refused(tmp_path):
     with pytest.raises(TypeError, match="n_shards cannot be chosen"):
         RayForest.resume(tmp_path, n_shards=3)
     (tmp_path / "file").touch()
-    with pytest.raises(NotADirectoryError, match="A folder for snapshots was wanted"):
+    with pytest.raises(NotADirectoryError, match="Snapshots need a folder"):
         on_ray(classifier(), folder=tmp_path / "file").fit(X, LABELS)
 
 
-def test_it_is_at_home_in_scikit_learn():
+def test_it_follows_the_conventions_of_scikit_learn():
     forest = on_ray(classifier(), max_in_flight=7)
     again = clone(forest)
     assert again.max_in_flight == 7 and again.estimator.n_estimators == 10
@@ -298,7 +298,7 @@ def test_it_is_at_home_in_scikit_learn():
             pickle.dumps(forest)
 
 
-def test_there_are_no_more_shards_than_trees():
+def test_the_number_of_shards_is_at_most_that_of_trees():
     with on_ray(classifier(n_estimators=2), n_shards=5) as forest:
         assert forest.fit(X, LABELS).n_shards_ == 2
 
@@ -313,17 +313,17 @@ def test_by_default_there_is_a_shard_per_node(ray_here, monkeypatch):
         {"Alive": True, "Resources": {}},
     ]
     monkeypatch.setattr(ray_here, "nodes", lambda: machines)
-    assert _shards_and_processors(None, None, 100) == (2, 7.0)
-    assert _shards_and_processors(None, 3, 100) == (7, 3.0)
-    assert _shards_and_processors(None, 3, 5) == (5, 3.0)
-    assert _shards_and_processors(None, 0, 100) == (24, 0.0)
-    assert _shards_and_processors(4, None, 100) == (4, 1.0)
+    assert shards_and_processors(None, None, 100) == (2, 7.0)
+    assert shards_and_processors(None, 3, 100) == (7, 3.0)
+    assert shards_and_processors(None, 3, 5) == (5, 3.0)
+    assert shards_and_processors(None, 0, 100) == (24, 0.0)
+    assert shards_and_processors(4, None, 100) == (4, 1.0)
     for nonsense in (-1, "two", True):
         with pytest.raises(ValueError, match="num_cpus of actor_options must be a number"):
-            _shards_and_processors(None, nonsense, 100)
+            shards_and_processors(None, nonsense, 100)
 
 
-def test_too_few_resources_are_told():
+def test_too_few_resources_are_an_error():
     with (
         on_ray(classifier(), actor_options={"num_cpus": 1.5}, recovery_timeout=2.0) as forest,
         pytest.raises(ShardLostError, match=r"within 2 s. 2 shards of 1.5 CPU need 3; .* has 2"),
@@ -331,20 +331,20 @@ def test_too_few_resources_are_told():
         forest.fit(X, LABELS)
 
 
-def test_without_a_cluster_ray_is_started_here(ray_here, monkeypatch):
-    """And if it has no room for the shards, there is no need to wait for more."""
+def test_shards_that_do_not_fit_on_this_machine_are_an_error(ray_here, monkeypatch):
+    """Ray was started here, so no other node can join: the driver does not wait."""
     monkeypatch.setattr(ray_here, "is_initialized", lambda: False)
     monkeypatch.setattr(ray_here, "init", lambda: None)
     with pytest.raises(
-        ValueError, match=r"3 shards of 1 processors would need 3, .* has 2: room for 2"
+        ValueError, match=r"3 shards of 1 processors need 3, .* has 2: enough for 2"
     ):
         RayForest(classifier(), n_shards=3).fit(X, LABELS)
 
 
-def test_a_dataset_for_which_no_processor_is_left(ray_here, monkeypatch):
+def test_shards_that_leave_no_processor_for_a_dataset_are_a_warning(ray_here, monkeypatch):
     with on_ray(classifier()) as forest:
         forest.fit(X, LABELS)
-        forest._warn_if_no_processor_is_left()  # 0.4 of 2: there are
+        forest._cores.warn_if_no_processor_is_left()  # 0.4 of 2: there are
         monkeypatch.setattr(ray_here, "cluster_resources", lambda: {"CPU": 1.0})
         with pytest.warns(RuntimeWarning, match="The shards hold 0.4 of 1 processors"):
-            forest._warn_if_no_processor_is_left()
+            forest._cores.warn_if_no_processor_is_left()

@@ -1,4 +1,4 @@
-"""What a forest on Ray is put through: threads, other parameters, wrong ones, folders, streams."""
+"""Use of a forest on Ray: threads, changed and wrong parameters, folders, streams."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ import pytest
 from sklearn.base import clone
 
 from onlineforest import ModelFileError, MondrianForestClassifier
-from onlineforest._distributed.keeping import PartUnreadableError
-from onlineforest._files import container as _container
+from onlineforest._distributed.errors import ShardUnreadableError
+from onlineforest._files.reading import read
 from onlineforest.ray import RayForest, ShardLostError, load_snapshot
 from onlineforest.ray.crew import RayCrew
 from support.bits import assert_same_forest
@@ -51,7 +51,7 @@ def test_refreshing_returns_the_forest_itself():
         assert forest.fit(X, LABELS).refresh_weights() is forest
 
 
-def test_answers_may_be_written_to():
+def test_answers_are_writable():
     with on_ray(regressor(), n_shards=1) as forest:
         forest.fit(X, VALUES)
         for answer in (forest.predict(X), forest.feature_weights_, forest.novelty(X)):
@@ -68,16 +68,16 @@ def test_answers_may_be_written_to():
         ([(X, LABELS, LABELS)], {}, TypeError, "must be a pair of X and y. Got one of .*tuple"),
     ],
 )
-def test_a_stream_that_makes_no_sense_is_refused(batches, options, error, message):
+def test_an_invalid_stream_is_an_error(batches, options, error, message):
     forest = on_ray(classifier())
     with pytest.raises(error, match=message):
         forest.learn_stream(batches, **options)
-    assert forest._current is None
+    assert forest._cores.current is None
 
 
 @pytest.mark.parametrize("method", ["fit", "partial_fit"])
-def test_a_forest_that_is_left_behind_is_gone_at_once(method):
-    """So are its actors, and the next has room: that of the next fold of a cross-validation."""
+def test_a_forest_without_references_is_freed_at_once(method):
+    """So are its actors: the next fold of a cross-validation has room."""
     forest = on_ray(classifier(n_estimators=2))
     getattr(forest, method)(X, LABELS)
     gone = weakref.ref(forest)
@@ -92,21 +92,19 @@ def test_a_forest_that_is_left_behind_is_gone_at_once(method):
 @pytest.mark.parametrize(
     ("metadata", "arrays", "error", "message"),
     [
-        ({"n_seen": 7}, {}, PartUnreadableError, "have seen 600 samples, not 7"),
-        ({"n_seen": None}, {}, ModelFileError, "is not that of a snapshot"),
-        ({"n_parts": 0}, {}, ModelFileError, "is not that of a snapshot"),
+        ({"n_seen": 7}, {}, ShardUnreadableError, "have seen 600 samples, not 7"),
+        ({"n_seen": None}, {}, ModelFileError, "is not the driver's file of a snapshot"),
+        ({"n_shards": 0}, {}, ModelFileError, "is not the driver's file of a snapshot"),
         ({}, {"ids.text": None}, ModelFileError, "ids.text"),
     ],
 )
-def test_a_snapshot_that_is_not_sound_is_refused(
-    metadata, arrays, error, message, tmp_path, monkeypatch
-):
+def test_an_invalid_snapshot_is_refused(metadata, arrays, error, message, tmp_path, monkeypatch):
     with on_ray(classifier(n_estimators=2), folder=tmp_path) as forest:
         forest.fit(X, LABELS, ids=range(600))
-    front = tmp_path / "position-000000000001" / "front.safetensors"
-    plan = json.loads(_container.read(front).metadata["snapshot"]) | metadata
+    driver_file = tmp_path / "position-000000000001" / "driver.safetensors"
+    plan = json.loads(read(driver_file).metadata["snapshot"]) | metadata
     plan = {name: value for name, value in plan.items() if value is not None}
-    front.write_bytes(changed(front.read_bytes(), {"snapshot": plan}, arrays))
+    driver_file.write_bytes(changed(driver_file.read_bytes(), {"snapshot": plan}, arrays))
     crews, real = [], RayCrew.__init__
 
     def noted(self, *arguments):
@@ -116,10 +114,10 @@ def test_a_snapshot_that_is_not_sound_is_refused(
     monkeypatch.setattr(RayCrew, "__init__", noted)
     with pytest.raises(error, match=message):
         RayForest.resume(tmp_path, actor_options=SMALL_ACTORS)
-    assert not any(crew._actors for crew in crews)  # none is left behind
+    assert not any(crew._actors for crew in crews)  # all were ended
 
 
-def test_threads_that_begin_together_learn_one_forest():
+def test_threads_that_start_together_learn_one_forest():
     with on_ray(classifier(n_estimators=2)) as forest:
         threads = [
             threading.Thread(target=forest.partial_fit, args=(X[:50], LABELS[:50]))
@@ -132,8 +130,8 @@ def test_threads_that_begin_together_learn_one_forest():
         assert forest.n_samples_seen_ == 150 and forest.n_batches_ == 3
 
 
-def test_snapshots_are_of_one_moment(tmp_path):
-    """Threads learn samples with ids, while snapshots are taken."""
+def test_a_snapshot_is_consistent_while_threads_learn(tmp_path):
+    """Shards and ids belong to the same operation."""
     with on_ray(classifier(n_estimators=2), folder=tmp_path, snapshot_every=1) as forest:
         forest.partial_fit(X[:20], LABELS[:20])
 
@@ -162,14 +160,14 @@ def test_shards_that_need_no_processor_are_not_one_per_tree():
         assert forest.fit(X, LABELS).n_shards_ == 2
 
 
-def test_a_shard_does_one_thing_after_the_other():
+def test_a_shard_handles_one_message_at_a_time():
     options = {"num_cpus": 0.2, "max_concurrency": 4, "max_restarts": 3}
     batches = [(X[i : i + 20], LABELS[i : i + 20]) for i in range(0, 600, 20)]
     with on_ray(classifier(), actor_options=options) as forest:
         assert forest.learn_stream(batches).n_batches == 30
 
 
-def test_a_fit_that_fails_leaves_the_snapshots(tmp_path):
+def test_a_failed_fit_keeps_the_snapshots(tmp_path):
     forest = on_ray(classifier(), folder=tmp_path).fit(X, LABELS)
     local = forest.gather()
     forest.set_params(actor_options={"num_cpus": 3}, recovery_timeout=1.0)
@@ -181,7 +179,7 @@ def test_a_fit_that_fails_leaves_the_snapshots(tmp_path):
         assert load_snapshot(tmp_path).n_samples_seen_ == 100
 
 
-def test_a_fit_that_is_refused_leaves_the_forest(tmp_path):
+def test_a_refused_fit_keeps_the_forest(tmp_path):
     with on_ray(classifier(), folder=tmp_path / "one") as other:
         other.fit(X, LABELS)
     with on_ray(classifier()) as forest:
@@ -191,7 +189,7 @@ def test_a_fit_that_is_refused_leaves_the_forest(tmp_path):
         assert forest.score(X, LABELS) > 0.8
 
 
-def test_what_cannot_be_saved_is_refused_a_folder_at_once(tmp_path):
+def test_a_subclass_that_cannot_be_saved_is_refused_a_folder(tmp_path):
     class Own(MondrianForestClassifier):
         pass
 
@@ -201,24 +199,24 @@ def test_what_cannot_be_saved_is_refused_a_folder_at_once(tmp_path):
             use(X, LABELS)
     with pytest.raises(TypeError, match="subclass Own"):
         RayForest.scatter(Own(n_estimators=2).fit(X, LABELS), folder=tmp_path)
-    assert forest._current is None
+    assert forest._cores.current is None
 
 
-def test_an_estimator_that_is_none_has_no_attributes():
+def test_an_invalid_estimator_has_no_attributes():
     assert not hasattr(RayForest("a forest"), "predict")
 
 
-def test_one_that_was_not_begun_can_be_copied():
+def test_an_unfitted_forest_can_be_copied():
     forest = on_ray(classifier())
     with contextlib.suppress(ValueError):
         forest.partial_fit(X, LABELS[:3])
     assert clone(forest).n_shards == 2
-    assert "_lock" not in forest.__getstate__()
+    assert "_guard" not in forest.__getstate__()
     assert np.array_equal(forest.__getstate__()["n_shards"], 2)
 
 
 @pytest.mark.parametrize("now", [None, ("another node", "another job")])
-def test_when_ray_was_shut_down_no_other_is_used(now, tmp_path, monkeypatch):
+def test_a_shut_down_ray_is_an_error(now, tmp_path, monkeypatch):
     with on_ray(classifier(n_estimators=2), folder=tmp_path) as forest:
         forest.fit(X, LABELS)
         with monkeypatch.context() as patched:

@@ -24,7 +24,7 @@ def test_keys_have_columns_in_the_order_of_their_first_appearance():
     assert columns.extended(["z", "b", "Y"]).keys == ("a", "b", "Y", "z")
 
 
-def test_the_order_within_a_sample_makes_no_difference():
+def test_the_order_of_a_dict_does_not_matter():
     keys = [10, "b", 2, ("x", 1), None, "a", 2.5, True]
     orders = {
         Columns.of(np.random.default_rng(i).permutation(np.array(keys, object))).keys
@@ -41,7 +41,7 @@ def test_a_sample_may_lack_keys_and_have_others():
     assert columns.knows("cab") and not columns.knows("az")
 
 
-def test_new_keys_get_a_quarter_more_room_than_they_need():
+def test_new_keys_add_a_quarter_more_columns_than_needed():
     columns = Columns.of("abcdefgh").extended("hijaj")
     assert columns.keys == tuple("abcdefghij") and columns.width == 12
     assert columns.extended("kl").width == 12 and columns.extended("klm").width == 16
@@ -50,7 +50,7 @@ def test_new_keys_get_a_quarter_more_room_than_they_need():
     assert row_of(columns, {"j": 1.0}) == [None] * 9 + [1.0, None, None]
 
 
-def test_no_key_at_all_has_a_column_nevertheless():
+def test_a_sample_without_keys_has_one_column():
     columns = Columns.of({})
     assert columns.keys == () and columns.width == 1
     assert row_of(columns, {}) == row_of(columns, {"a": 1.0}) == [None]
@@ -89,14 +89,14 @@ def test_numbers_and_missing_values(value, number, is_alone):
 
 
 @pytest.mark.parametrize("value", ["red", "1.5", b"1", 1j, [1.0], {}, np.ones(2), object])
-def test_what_is_no_number_is_refused_by_its_key(value):
+def test_a_value_that_is_not_a_number_is_an_error_that_names_its_key(value):
     for columns in (Columns.of(["colour"]), Columns.of(["height", "colour"])):
         with pytest.raises(TypeError, match=r"Feature 'colour' must be a number.*OneHotEncoder"):
             columns.row({"colour": value})
 
 
 @pytest.mark.parametrize("value", [math.inf, -math.inf, 3.5e38, 10**400, -(10**400)])
-def test_what_float32_does_not_hold_is_refused_by_its_key(value):
+def test_a_value_too_large_for_float32_is_an_error_that_names_its_key(value):
     columns = Columns.of(["a", "b"])
     row = columns.row({"a": 1.0, "b": value})
     with pytest.raises(ValueError, match=r"Feature 'b' must be finite.* Got "):
@@ -105,12 +105,12 @@ def test_what_float32_does_not_hold_is_refused_by_its_key(value):
         columns.rows(["a", "b"], np.array([[1.0, 2.0], list(row)]))
 
 
-def test_the_largest_number_and_missing_ones_are_fine():
+def test_the_largest_float32_and_missing_values_are_accepted():
     columns = Columns.of(["a", "b"])
     columns.check_finite(columns.row({"a": float(np.finfo(np.float32).max)}))
 
 
-def test_tables_are_arranged_as_rows_are():
+def test_tables_have_the_same_columns_as_rows():
     columns = Columns.of("abc").extended("d")
     samples = [{"d": 1.0, "z": 5.0, "a": 2.0}, {"d": 3.0, "z": 6.0, "a": math.nan}]
     table = columns.rows(["d", "z", "a"], np.array([list(x.values()) for x in samples]))

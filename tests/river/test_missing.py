@@ -86,7 +86,7 @@ def test_missing_cells_of_a_frame_are_missing_keys(kind):
     ]
 
 
-def test_the_very_first_sample_may_have_nothing_but_missing_values():
+def test_the_first_sample_may_have_only_missing_values():
     model = MondrianForestRegressor(3, seed=0)
     model.learn_one({"a": None, "b": math.nan}, 1.0)
     model.learn_one({"b": 2.0}, 2.0)
@@ -94,7 +94,7 @@ def test_the_very_first_sample_may_have_nothing_but_missing_values():
     assert 1.0 <= model.predict_one({}) <= 3.0
 
 
-def test_keys_that_come_and_go():
+def test_keys_may_appear_and_vanish():
     rng = np.random.default_rng(0)
     model = MondrianForestClassifier(5, seed=0)
     for i in range(200):
@@ -106,7 +106,7 @@ def test_keys_that_come_and_go():
     assert len(model.features) == 30
 
 
-def test_one_hot_without_zeros():
+def test_absent_one_hot_keys_are_missing_values():
     """Here a missing key means 0, which is not what it means to the forest: it still works."""
     rng = np.random.default_rng(0)
     model = compose.SelectType(str) | preprocessing.OneHotEncoder(drop_zeros=True)
@@ -119,7 +119,7 @@ def test_one_hot_without_zeros():
     assert model.predict_one({"colour": "red", "size": 0.95}) is True
 
 
-def test_a_data_set_of_river_with_holes():
+def test_a_river_data_set_with_missing_values_is_learned():
     rng = np.random.default_rng(0)
     samples = [
         ({key: value for key, value in x.items() if rng.random() < 0.9}, y)

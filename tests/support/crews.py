@@ -6,10 +6,12 @@ import pickle
 
 import numpy as np
 
-from onlineforest._distributed.keeping import MemberLostError, Settings
-from onlineforest._distributed.shard import PartPlan, Shard, Start, hello_from_here
-from onlineforest._distributed.sharded import KINDS
-from onlineforest._distributed.shares import split_trees
+from onlineforest._distributed.errors import MemberLostError
+from onlineforest._distributed.keeper import Settings, ShardKeeper
+from onlineforest._distributed.shard import Shard, ShardPlan, Start, hello_from_here
+from onlineforest._distributed.sharded import SHARDED_FORESTS
+from onlineforest._distributed.splitting import split_trees
+from onlineforest._models.core import LABELS, NUMBERS, CoreSpec
 
 
 class Lost:
@@ -17,7 +19,7 @@ class Lost:
 
 
 class LocalCrew:
-    """Keeps parts in this process; `loses(number, method)` says when one is lost in a call."""
+    """Keeps shards in this process; `loses(number, method)` says when one is lost in a call."""
 
     def __init__(self, loses=lambda number, method: False):
         self.shards = {}
@@ -34,10 +36,22 @@ class LocalCrew:
             # What another process gets is a copy.
             self.shards[plan.number] = Shard(*pickle.loads(pickle.dumps((plan, start))))
 
-    def put(self, value):
-        return pickle.loads(pickle.dumps(value))
+    def put(self, message):
+        return pickle.loads(pickle.dumps(message))
 
-    def call(self, number, method, *arguments):
+    def hello(self, number):
+        return self._call(number, "hello")
+
+    def carry_out(self, number, *arguments):
+        return self._call(number, "carry_out", *arguments)
+
+    def ask(self, number, *arguments):
+        return self._call(number, "ask", *arguments)
+
+    def snapshot(self, number, *arguments):
+        return self._call(number, "snapshot", *arguments)
+
+    def _call(self, number, method, *arguments):
         if number not in self.shards:
             return TimeoutError() if method == "hello" else Lost()
         before = self.loses(number, method)
@@ -53,17 +67,17 @@ class LocalCrew:
             return Lost()
         return answer
 
-    def get(self, handle, timeout=None):
-        if isinstance(handle, Lost):
+    def get(self, pending, timeout=None):
+        if isinstance(pending, Lost):
             raise MemberLostError("It was lost.")
-        if isinstance(handle, TimeoutError):
-            raise handle
-        if isinstance(handle, Exception):
-            raise MemberLostError(f"{type(handle).__name__}: {handle}")
-        return handle
+        if isinstance(pending, TimeoutError):
+            raise pending
+        if isinstance(pending, Exception):
+            raise MemberLostError(f"{type(pending).__name__}: {pending}")
+        return pending
 
-    def resources(self, n_parts):
-        return f"{n_parts} shards need {n_parts}."
+    def resources(self, n_shards):
+        return f"{n_shards} shards need {n_shards}."
 
     def close(self):
         self.shards.clear()
@@ -93,18 +107,17 @@ GAUSSIAN_OPTIONS = {
 }
 
 
-def plans_of(core, n_trees, n_features, options, n_parts, run="a run"):
-    held = split_trees(n_trees, n_parts)
-    return [
-        PartPlan(core, n_trees, n_features, options, i, n_parts, held[i], 1, run)
-        for i in range(n_parts)
-    ]
+def plans_of(core, n_trees, n_features, options, n_shards, run="a run"):
+    kind = {"LabelForest": LABELS, "GaussianForest": NUMBERS}[core]
+    spec = CoreSpec(kind, n_trees, n_features, options)
+    held = split_trees(n_trees, n_shards)
+    return [ShardPlan(spec, i, n_shards, held[i], 1, run) for i in range(n_shards)]
 
 
 def sharded(crew, plans, snapshots=None, starts=None, n_seen=0, **settings):
-    """A forest whose parts this crew keeps."""
+    """A forest whose shards this crew keeps."""
     settings = {"max_in_flight": 4, "recovery_timeout": 5.0, "max_log": 1000} | settings
-    return KINDS[plans[0].core](
+    keeper = ShardKeeper(
         crew,
         plans,
         starts or [Start()] * len(plans),
@@ -112,3 +125,4 @@ def sharded(crew, plans, snapshots=None, starts=None, n_seen=0, **settings):
         Settings(snapshots=snapshots, **settings),
         n_seen,
     )
+    return SHARDED_FORESTS[plans[0].spec.kind.name](keeper)

@@ -39,7 +39,7 @@ def on_ray(estimator, **parameters):
 
 def actors_of(forest):
     """The actors of a forest by number of the shard."""
-    return forest._sharded()._crew._actors
+    return forest._sharded().keeper._crew._actors
 
 
 def process_of(ray, actor):

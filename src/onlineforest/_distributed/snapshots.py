@@ -1,8 +1,8 @@
-"""A folder of snapshots of a forest that lives in parts.
+"""A folder of snapshots of a sharded forest.
 
-A snapshot is taken after so many operations. It is a folder of its own, `position-N`, with a file
-per part and, written last, what the estimator knows besides: where that is, the snapshot is whole.
-All are model files, read without trust.
+A snapshot is a folder `position-N`: the forest after N operations. It has a file per shard, and a
+file with what the driver knows besides. The driver's file is written last: a snapshot that has it
+is complete. All files are model files, read without trust.
 """
 
 from __future__ import annotations
@@ -14,19 +14,23 @@ import shutil
 import warnings
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from onlineforest._distributed.shares import State, join_states
-from onlineforest._files import container as _container
+from onlineforest._distributed.errors import SnapshotWarning
+from onlineforest._distributed.splitting import State, join_states
 from onlineforest._files.atomic import replacing
-from onlineforest._files.container import Contents, ModelFileError
 from onlineforest._files.encoding import from_json, to_json
+from onlineforest._files.errors import ModelFileError
+from onlineforest._files.reading import Contents, read
+from onlineforest._files.writing import write
+from onlineforest._models.core import CoreSpec
 from onlineforest._models.saving import (
     arrays_of_core,
     contents_beside_core,
     model_of,
-    state_of_core,
+    state_from_arrays,
     with_counts,
 )
 
@@ -35,55 +39,86 @@ if TYPE_CHECKING:
 
 _N_KEPT = 2  # snapshots; the newest may be on a disk that fails
 _NAME = re.compile(r"position-([0-9]{12,})")
-_PART = "part"  # what the metadata call the place of a part
-_FRONT = "front.safetensors"
+_SHARD = "shard"  # metadata key of the place of a shard
+_SNAPSHOT = "snapshot"  # metadata key of the driver's summary
+_DRIVER_FILE = "driver.safetensors"
+
+Used = TypeVar("Used")
 
 
-class SnapshotWarning(UserWarning):
-    """A snapshot could not be written, or not be read.
+@dataclass(frozen=True)
+class ShardPlace:
+    """Which shard of which forest a file holds, and after which operation."""
 
-    Examples
-    --------
-    >>> import warnings
-    >>> from onlineforest.ray import SnapshotWarning
-    >>> warnings.simplefilter("error", SnapshotWarning)  # rather stop
-    >>> warnings.simplefilter("default", SnapshotWarning)
-    """
+    run: str
+    number: int
+    n_shards: int
+    held: tuple[int, int]
+    n_trees: int
+    position: int
+
+    def as_dict(self) -> dict[str, Any]:
+        """The place as JSON represents it."""
+        return {**asdict(self), "held": list(self.held)}
 
 
-def write_part(path: str, state: State, place: Mapping[str, Any]) -> None:
-    """Write a part of a forest, whole or not at all."""
-    metadata = {"estimator": _PART, _PART: to_json(place)}
+def write_shard(path: str, state: State, place: ShardPlace) -> None:
+    """Write a shard, completely or not at all."""
+    metadata = {"estimator": _SHARD, _SHARD: to_json(place.as_dict())}
     with replacing(path) as file:
-        _container.write(file, arrays_of_core(state, int(state["options.n_features"][0])), metadata)
+        write(file, arrays_of_core(state, int(state["options.n_features"][0])), metadata)
 
 
-def read_part(
-    path: str,
-    place: Mapping[str, Any],
-    core: type[Any],
-    n_features: int,
-    options: Mapping[str, Any],
-) -> State:
-    """The state of a part of a forest of these options."""
-    contents = _container.read(path)
-    if from_json(contents.metadata, _PART, dict) != place:
-        raise ModelFileError(f"{path} holds another part than {dict(place)}.")
+def read_shard(path: str, place: ShardPlace, spec: CoreSpec[Any]) -> State:
+    """The state of a shard of the forest that `spec` describes."""
+    contents = read(path)
+    found = from_json(contents.metadata, _SHARD, dict)
+    if found != place.as_dict():
+        raise ModelFileError(f"{path} holds another shard than {place.as_dict()}.")
     try:
-        return state_of_core(core, n_features, options, contents.arrays)
+        return state_from_arrays(spec, contents.arrays)
     except ModelFileError as error:
-        raise ModelFileError(f"{path} is not a valid part: {error}") from error
+        raise ModelFileError(f"{path} is not a valid shard: {error}") from error
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What the driver's file says about a snapshot, besides the estimator."""
+
+    run: str
+    position: int
+    n_shards: int
+    n_seen: int
+    seed: int
+    n_batches: int
+    snapshot_every: int
+
+    @classmethod
+    def of(cls, metadata: Mapping[str, str], where: Path) -> Summary:
+        """The summary in the metadata of a file, which is checked."""
+        match from_json(metadata, _SNAPSHOT, dict):
+            case {
+                "run": str(run),
+                "position": int(position),
+                "n_shards": int(n_shards),
+                "n_seen": int(n_seen),
+                "seed": int(seed),
+                "n_batches": int(n_batches),
+                "snapshot_every": int(snapshot_every),
+            } if min(n_shards, snapshot_every) > 0 and min(n_seen, n_batches) >= 0:
+                return cls(run, position, n_shards, n_seen, seed, n_batches, snapshot_every)
+        raise ModelFileError(f"{where} is not the driver's file of a snapshot.")
 
 
 class Snapshots:
-    """The snapshots in a folder, which all parts must be able to write to.
+    """The snapshots of one forest in a folder that all shards can write to.
 
     Parameters
     ----------
     folder : str or os.PathLike
-        Where they are; made if it is not there.
+        The folder; created if it does not exist.
     run : str
-        The forest whose snapshots these are.
+        Identifies the forest.
     """
 
     def __init__(self, folder: str | os.PathLike[str], run: str) -> None:
@@ -91,32 +126,31 @@ class Snapshots:
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
         except FileExistsError as error:
-            message = "A folder for snapshots was wanted. This is a file"
+            message = "Snapshots need a folder, but this is a file"
             raise NotADirectoryError(errno.ENOTDIR, message, str(self.folder)) from error
-        self._run = run
+        self.run = run
 
-    def part_file(self, position: int, number: int) -> str:
-        """Where a part is, or is to be."""
-        return str(self._at(position) / f"part-{number:05}.safetensors")
+    def shard_file(self, position: int, number: int) -> str:
+        """The path of a shard's file."""
+        return str(_shard_file(_folder_of(self.folder, position), number))
 
     def begin(self, position: int) -> None:
-        """Make room for a snapshot."""
-        self._at(position).mkdir(parents=True, exist_ok=True)
+        """Create the folder of a snapshot."""
+        _folder_of(self.folder, position).mkdir(parents=True, exist_ok=True)
 
-    def finish(self, position: int, estimator: BaseMondrianForest, plan: Mapping[str, Any]) -> None:
-        """Write what the estimator knows: now the snapshot is whole."""
-        serials, seed = estimator._forest.serials, plan["seed"]
-        arrays, metadata = contents_beside_core(estimator, serials, seed)
-        metadata["snapshot"] = to_json({"run": self._run, "position": position, **plan})
-        with replacing(self._at(position) / _FRONT) as file:
-            _container.write(file, arrays, metadata)
+    def finish(self, estimator: BaseMondrianForest, summary: Summary) -> None:
+        """Write the driver's file: now the snapshot is complete."""
+        arrays, metadata = contents_beside_core(estimator, estimator._forest.serials, summary.seed)
+        metadata[_SNAPSHOT] = to_json(asdict(summary))
+        with replacing(_folder_of(self.folder, summary.position) / _DRIVER_FILE) as file:
+            write(file, arrays, metadata)
 
     def drop_old(self) -> None:
-        """Remove all but the latest snapshots, and what was not finished."""
+        """Remove all but the latest complete snapshots."""
         kept = positions_in(self.folder)[-_N_KEPT:]
-        for old in _all_positions(self.folder):
-            if old not in kept:
-                self.drop(old)
+        for position in _all_positions(self.folder):
+            if position not in kept:
+                self.drop(position)
 
     def drop_all(self) -> None:
         """Remove all snapshots."""
@@ -124,13 +158,19 @@ class Snapshots:
             self.drop(position)
 
     def drop(self, position: int) -> None:
-        """Remove a snapshot, as far as it can be."""
-        with suppress(OSError):  # the estimator's first: the rest is then no snapshot
-            (self._at(position) / _FRONT).unlink(missing_ok=True)
-        shutil.rmtree(self._at(position), ignore_errors=True)
+        """Remove a snapshot, as far as the system permits."""
+        folder = _folder_of(self.folder, position)
+        with suppress(OSError):  # first, so that a rest does not count as complete
+            (folder / _DRIVER_FILE).unlink(missing_ok=True)
+        shutil.rmtree(folder, ignore_errors=True)
 
-    def _at(self, position: int) -> Path:
-        return self.folder / f"position-{position:012}"
+
+def _folder_of(folder: Path, position: int) -> Path:
+    return folder / f"position-{position:012}"
+
+
+def _shard_file(folder: Path, number: int) -> Path:
+    return folder / f"shard-{number:05}.safetensors"
 
 
 def _all_positions(folder: Path) -> list[int]:
@@ -139,77 +179,70 @@ def _all_positions(folder: Path) -> list[int]:
 
 
 def positions_in(folder: str | os.PathLike[str]) -> list[int]:
-    """After how many operations the snapshots in a folder that are whole were taken."""
+    """The positions of the complete snapshots in a folder, in order."""
     path = Path(folder)
     if not path.is_dir():
         return []
-    return [n for n in _all_positions(path) if (path / f"position-{n:012}" / _FRONT).exists()]
+    return [n for n in _all_positions(path) if (_folder_of(path, n) / _DRIVER_FILE).exists()]
 
 
 class Snapshot:
-    """A snapshot that is whole, as far as the estimator's file tells.
+    """A complete snapshot. Reads the driver's file; shards' files only on demand.
 
     Parameters
     ----------
     folder : str or os.PathLike
         The folder of snapshots.
     position : int
-        Which of them.
+        The position of the snapshot.
     """
 
     def __init__(self, folder: str | os.PathLike[str], position: int) -> None:
-        self._folder = Path(folder) / f"position-{position:012}"
-        self._front = _container.read(self._folder / _FRONT)
-        self.plan: dict[str, Any] = from_json(self._front.metadata, "snapshot", dict)
-        match self.plan:
-            case {
-                "run": str(),
-                "position": int(n),
-                "n_parts": int(n_parts),
-                "n_seen": int(n_seen),
-                "seed": int(),
-                "batches": int(n_batches),
-                "snapshot_every": int(n_between),
-            }:
-                if n == position and min(n_parts, n_between) > 0 and min(n_seen, n_batches) >= 0:
-                    return
-        raise ModelFileError(f"{self._folder / _FRONT} is not that of a snapshot.")
+        self._folder = _folder_of(Path(folder), position)
+        path = self._folder / _DRIVER_FILE
+        self.contents = read(path)
+        self.summary = Summary.of(self.contents.metadata, path)
+        if self.summary.position != position:
+            raise ModelFileError(
+                f"{path} belongs to position {self.summary.position}, not {position}."
+            )
 
     def estimator(
         self, kinds: Mapping[str, type[BaseMondrianForest]], max_bytes: int | None = None
     ) -> Any:
-        """The forest as a plain estimator of this process."""
+        """The forest as an estimator of this process."""
         try:
-            arrays = join_states([self._part(number) for number in range(self.plan["n_parts"])])
+            arrays = join_states([self._state_of(i) for i in range(self.summary.n_shards)])
         except (KeyError, IndexError, RuntimeError) as error:
             raise ModelFileError(
-                f"{self._folder} holds parts that are not one forest's."
+                f"The shards in {self._folder} do not belong to one forest."
             ) from error
-        arrays |= self._front.arrays
-        texts = {key: text for key, text in self._front.metadata.items() if key != "snapshot"}
-        contents = Contents(with_counts(texts, arrays), self._front.format_version, arrays)
+        arrays |= self.contents.arrays
+        texts = {key: text for key, text in self.contents.metadata.items() if key != _SNAPSHOT}
+        contents = Contents(with_counts(texts, arrays), self.contents.format_version, arrays)
         return model_of(contents, str(self._folder), kinds, max_bytes).forest
 
-    def beside_core(self) -> Contents:
-        """What the estimator's file holds."""
-        return self._front
-
-    def _part(self, number: int) -> State:
-        path = self._folder / f"part-{number:05}.safetensors"
-        contents = _container.read(path)
-        place = from_json(contents.metadata, _PART, dict)
-        wanted = {"run": self.plan["run"], "number": number, "position": self.plan["position"]}
+    def _state_of(self, number: int) -> State:
+        path = _shard_file(self._folder, number)
+        contents = read(path)
+        place = from_json(contents.metadata, _SHARD, dict)
+        wanted = {
+            "run": self.summary.run, "number": number, "position": self.summary.position
+        }  # fmt: skip
         if {key: place.get(key) for key in wanted} != wanted:
-            raise ModelFileError(f"{path} holds another part than {wanted}.")
+            raise ModelFileError(f"{path} holds another shard than {wanted}.")
         return contents.arrays
 
 
 def newest_snapshot(
     folder: str | os.PathLike[str],
-    use: Callable[[Snapshot], Any],
+    use: Callable[[Snapshot], Used],
     unreadable: type[Exception] = ModelFileError,
-) -> Any:
-    """What `use` makes of the newest snapshot it can read; with a warning if others are newer."""
+) -> Used:
+    """The result of `use` for the newest snapshot it can read; warns about each newer one.
+
+    `use` raises `ModelFileError`, `OSError` or `unreadable` for a snapshot it cannot read.
+    """
     positions = positions_in(folder)
     if not positions:
         raise FileNotFoundError(f"There is no snapshot in {os.fspath(folder)!r}.")
@@ -220,7 +253,7 @@ def newest_snapshot(
             if position == positions[0]:
                 raise
             warnings.warn(
-                f"The snapshot of position {position} cannot be read, an older one is taken: "
+                f"The snapshot at position {position} cannot be read, an older one is used: "
                 f"{error}",
                 SnapshotWarning,
                 stacklevel=3,

@@ -236,11 +236,20 @@ class CoreKind(Generic[Core]):
     make: Callable[..., Core]
     from_state: Callable[..., Core]
 
+    def __reduce__(self) -> tuple[Callable[[str], CoreKind[Any]], tuple[str]]:
+        # By name: functions of the compiled core cannot be pickled.
+        return _kind_named, (self.name,)
+
 
 LABELS: CoreKind[LabelCore] = CoreKind("LabelForest", LabelForest, LabelForest.from_state)
 NUMBERS: CoreKind[NumberCore] = CoreKind(
     "GaussianForest", GaussianForest, GaussianForest.from_state
 )
+
+
+def _kind_named(name: str) -> CoreKind[Any]:
+    kinds: dict[str, CoreKind[Any]] = {LABELS.name: LABELS, NUMBERS.name: NUMBERS}
+    return kinds[name]
 
 
 @dataclass(frozen=True)

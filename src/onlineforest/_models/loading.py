@@ -10,7 +10,7 @@ from onlineforest._models.classifier import MondrianForestClassifier
 from onlineforest._models.regressor import MondrianForestRegressor
 from onlineforest._models.saving import Model, read_model
 
-KINDS = {kind._saved_as: kind for kind in (MondrianForestClassifier, MondrianForestRegressor)}
+ESTIMATORS = {kind._saved_as: kind for kind in (MondrianForestClassifier, MondrianForestRegressor)}
 
 
 def load(
@@ -65,4 +65,4 @@ def load_with_position(
     if max_bytes is not None and (not isinstance(max_bytes, Integral) or max_bytes < 0):
         raise ValueError(f"max_bytes must be an integer, at least 0, or None. Got {max_bytes}.")
     limit = None if max_bytes is None else min(int(max_bytes), 2**62)
-    return read_model(file, KINDS, limit)
+    return read_model(file, ESTIMATORS, limit)

@@ -1,24 +1,26 @@
-"""Parts of a forest as Ray actors. The only file that talks to Ray about actors."""
+"""A crew of Ray actors. The only file that talks to Ray about actors."""
 
 from __future__ import annotations
 
 import copy
 import time
-from collections.abc import Mapping
-from contextlib import suppress
-from typing import Any
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from typing import Any, cast
 
 import ray
-from onlineforest._distributed.keeping import MemberLostError, ShardLostError
-from onlineforest._distributed.shard import PartPlan, Shard, Start
+from onlineforest._distributed.crew import Pending, Reply, Sent
+from onlineforest._distributed.errors import MemberLostError, ShardLostError
+from onlineforest._distributed.messages import Message
+from onlineforest._distributed.shard import Hello, Outcome, Shard, ShardPlan, Start
 from ray import exceptions
 
-_SMALL = 2**16  # bytes: what is smaller goes with each call rather than into the object store
-_BETWEEN_SIGNALS = 0.2  # seconds of waiting before a Ctrl-C is heeded
+_SMALL = 2**16  # bytes: smaller messages travel with each call, not through the object store
+_POLL_SECONDS = 0.2  # longest wait before a Ctrl-C is handled
 
 
 class RayCrew:
-    """Keeps the parts of a forest as Ray actors.
+    """Keeps the shards of a forest as Ray actors.
 
     Parameters
     ----------
@@ -27,66 +29,74 @@ class RayCrew:
     """
 
     def __init__(self, actor_options: Mapping[str, Any]) -> None:
-        # Lost actors are started anew by whoever knows what they missed, not by Ray. And they do
-        # one thing after the other.
-        own = {"max_restarts": 0, "max_task_retries": 0, "max_concurrency": 1}
-        self._options = {**actor_options, **own}
+        # The driver restarts lost actors, since Ray does not know which operations they missed.
+        # An actor handles one message at a time.
+        fixed = {"max_restarts": 0, "max_task_retries": 0, "max_concurrency": 1}
+        self._options = {**actor_options, **fixed}
         self._actor_class = ray.remote(Shard)
         self._actors: dict[int, Any] = {}
         self._ray = _this_ray()
 
-    def start(self, plan: PartPlan, start: Start) -> None:
-        """Start an actor, in place of one that was there."""
+    def start(self, plan: ShardPlan, start: Start) -> None:
+        """Start an actor; end an older one of the same number."""
         self._check_ray()
         self._end(plan.number)
-        try:
-            self._actors[plan.number] = self._actor_class.options(**self._options).remote(
-                plan, start
-            )
-        except exceptions.RayError as error:
-            raise MemberLostError(_first_lines(error)) from error
+        with _losses():
+            actor_class = self._actor_class.options(**self._options)
+            self._actors[plan.number] = actor_class.remote(plan, start)
 
-    def put(self, value: Any) -> Any:
-        """A copy of a value, or where it is in the object store: there once for all actors.
+    def put(self, message: Message) -> Sent:
+        """Copy a message; a large one into the object store, where all actors can read it.
 
-        What is given may change afterwards, but may be sent again.
+        The caller may overwrite the arrays afterwards, and the message may be sent again.
         """
         self._check_ray()
-        arrays = value if isinstance(value, tuple) else (value,)
-        n_bytes = sum(getattr(array, "nbytes", 0) for array in arrays)
-        return copy.deepcopy(value) if n_bytes < _SMALL else ray.put(value)
+        return copy.deepcopy(message) if message.nbytes < _SMALL else ray.put(message)
 
-    def call(self, number: int, method: str, *arguments: Any) -> Any:
-        """Call a method of an actor; Ray keeps the order of calls."""
-        self._check_ray()
-        try:
-            return getattr(self._actors[number], method).remote(*arguments)
-        except exceptions.RayError as error:
-            raise MemberLostError(_first_lines(error)) from error
+    def hello(self, shard: int) -> Pending[Hello]:
+        """Call `Shard.hello`."""
+        with self._calling(shard) as actor:
+            return actor.hello.remote()  # type: ignore[no-any-return]
 
-    def get(self, handle: Any, timeout: float | None = None) -> Any:
-        """What a method returned; waits as long as the actor lives, unless a timeout is given."""
+    def carry_out(self, shard: int, number: int, operation: Sent) -> Pending[Outcome]:
+        """Call `Shard.carry_out`. Ray keeps the order of calls."""
+        with self._calling(shard) as actor:
+            return actor.carry_out.remote(number, operation)  # type: ignore[no-any-return]
+
+    def ask(self, shard: int, question: Sent, position: int) -> Pending[Outcome]:
+        """Call `Shard.ask`."""
+        with self._calling(shard) as actor:
+            return actor.ask.remote(question, position)  # type: ignore[no-any-return]
+
+    def snapshot(self, shard: int, path: str, position: int) -> Pending[Outcome]:
+        """Call `Shard.snapshot`."""
+        with self._calling(shard) as actor:
+            return actor.snapshot.remote(path, position)  # type: ignore[no-any-return]
+
+    def get(self, pending: Pending[Reply], timeout: float | None = None) -> Reply:
+        """Wait for a reply, as long as the actor lives or `timeout` seconds."""
         deadline = None if timeout is None else time.monotonic() + timeout
         while True:
-            wait = _BETWEEN_SIGNALS
+            wait = _POLL_SECONDS
             if deadline is not None:
                 wait = min(wait, max(deadline - time.monotonic(), 0.0))
             self._check_ray()
             try:
-                return ray.get(handle, timeout=wait)
+                reply: Reply = ray.get(cast(Any, pending), timeout=wait)
+                return reply
             except exceptions.GetTimeoutError:
                 if deadline is not None and time.monotonic() >= deadline:
                     raise TimeoutError from None
             except (exceptions.RayError, MemoryError) as error:
                 raise MemberLostError(_first_lines(error)) from error
 
-    def resources(self, n_parts: int) -> str:
-        """What actors need and what there is, in words."""
+    def resources(self, n_shards: int) -> str:
+        """Describe which resources the actors need and which the cluster has."""
         needed = {"CPU": self._options.get("num_cpus", 1)} | (self._options.get("resources") or {})
-        there, free = ray.cluster_resources(), ray.available_resources()
+        total, free = ray.cluster_resources(), ray.available_resources()
         return " ".join(
-            f"{n_parts} shards of {amount:g} {name} need {n_parts * amount:g}; the cluster has "
-            f"{there.get(name, 0):g}, of which {free.get(name, 0):g} are free now."
+            f"{n_shards} shards of {amount:g} {name} need {n_shards * amount:g}; the cluster has "
+            f"{total.get(name, 0):g}, {free.get(name, 0):g} of them free."
             for name, amount in needed.items()
         )
 
@@ -95,12 +105,18 @@ class RayCrew:
         for number in list(self._actors):
             self._end(number)
 
+    @contextmanager
+    def _calling(self, shard: int) -> Iterator[Any]:
+        self._check_ray()
+        with _losses():
+            yield self._actors[shard]
+
     def _check_ray(self) -> None:
-        """Raise if Ray was shut down: it would start another, where other things have our names."""
+        """Raise if Ray was shut down: a call would start a new Ray, which lacks our actors."""
         if _this_ray() != self._ray:
             raise ShardLostError(
-                "Ray was shut down, and the shards with it. fit starts new ones, and "
-                "RayForest.resume goes on with the last snapshot, if there is a folder of them."
+                "Ray was shut down, and the shards with it. fit starts new ones; "
+                "RayForest.resume continues from the last snapshot, if there is a folder."
             )
 
     def _end(self, number: int) -> None:
@@ -110,8 +126,17 @@ class RayCrew:
                 ray.kill(actor)
 
 
+@contextmanager
+def _losses() -> Iterator[None]:
+    """Turns errors of Ray into `MemberLostError`."""
+    try:
+        yield
+    except exceptions.RayError as error:
+        raise MemberLostError(_first_lines(error)) from error
+
+
 def _this_ray() -> tuple[str, str] | None:
-    """Tells a Ray from one that is started, or connected to, later; None if there is none."""
+    """Identifies the running Ray; None if none runs. A Ray started later gives another value."""
     if not ray.is_initialized():
         return None
     context = ray.get_runtime_context()
@@ -119,7 +144,7 @@ def _this_ray() -> tuple[str, str] | None:
 
 
 def _first_lines(error: BaseException) -> str:
-    """What an error of Ray says, without the addresses and stacks of other machines."""
+    """The text of an error of Ray, without the stacks and addresses of other machines."""
     cause = getattr(error, "cause", None) or error
     lines = [line.strip() for line in str(cause).splitlines() if line.strip()]
     text = " ".join(lines[:3])

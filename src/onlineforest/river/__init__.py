@@ -1,5 +1,14 @@
 """The forests as models of River: samples are dicts, learned one at a time or in mini-batches."""
 
-from onlineforest.river.models import MondrianForestClassifier, MondrianForestRegressor
+from onlineforest._extras import require
+
+try:
+    import river as _river  # noqa: F401
+except ImportError:
+    require("river", "river")  # its error says how to install River
+    raise
+
+from onlineforest.river.classifier import MondrianForestClassifier
+from onlineforest.river.regressor import MondrianForestRegressor
 
 __all__ = ["MondrianForestClassifier", "MondrianForestRegressor"]

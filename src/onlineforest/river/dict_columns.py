@@ -1,8 +1,8 @@
-"""Samples that are dicts as rows of numbers: which column each key has. Knows nothing of forests.
+"""Turns samples that are dicts into rows: which column each key has. Must not know forests.
 
-Keys get columns in the order in which they first appear; those that appear in one sample, in an
-order of their own, because that of a dict should make no difference. Where a sample lacks a key,
-its row has NaN, and so it has where there are more columns than keys, to have room for new ones.
+Keys get columns in the order in which they first appear. Keys that first appear in the same sample
+are sorted, so that the order of a dict does not matter. A row has NaN for a key that the sample
+lacks, and in spare columns, which are room for new keys.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _LARGEST = float(np.finfo(np.float32).max)
 
 
 class Columns:
-    """The column of each key, and how many columns there are. Instances never change."""
+    """The column of each key, and the number of columns. Immutable."""
 
     def __init__(self, keys: tuple[Hashable, ...], width: int) -> None:
         self.keys = keys
@@ -32,7 +32,7 @@ class Columns:
 
     @classmethod
     def of(cls, keys: Iterable[Hashable]) -> Columns:
-        """One column for each key; at least one, for no forest has none."""
+        """One column for each key, and at least one: a forest needs a feature."""
         found = _sorted(keys)
         return cls(found, max(len(found), 1))
 
@@ -41,10 +41,10 @@ class Columns:
         return all(map(self._column_of.__contains__, keys))
 
     def extended(self, keys: Iterable[Hashable]) -> Columns:
-        """Columns for these keys, too.
+        """Columns for these keys too.
 
-        If there are not enough, a quarter more than needed, so that a forest seldom has to be made
-        wider; and a multiple of four, of which the core is fond.
+        If there are not enough columns, a quarter more than needed, so that a forest is seldom
+        widened; and a multiple of four, so that sums over features round alike after the next time.
         """
         found = (*self.keys, *_sorted(key for key in keys if key not in self._column_of))
         if len(found) <= self.width:
@@ -52,23 +52,23 @@ class Columns:
         return Columns(found, -(-(len(found) + len(found) // 4) // 4) * 4)
 
     def row(self, x: Mapping[Hashable, Any]) -> array[float]:
-        """A sample as a row. Keys without a column are left out."""
+        """A sample as a row. Keys without a column are ignored."""
         row = self.whole_row(x)
         if row is not None:
             return row
         try:
             return self._scattered(x.items())
-        except (TypeError, OverflowError):  # None, or what is no number
+        except (TypeError, OverflowError):  # None, or not a number
             return self._scattered((key, number_of(key, value)) for key, value in x.items())
 
     def whole_row(self, x: Mapping[Hashable, Any]) -> array[float] | None:
-        """The row of a sample with all keys, no others, and numbers: most of most streams.
+        """The row of a sample with all keys, no others, and only numbers: the common case.
 
-        None for other samples, about which `row` knows more, and takes longer.
+        None for other samples, which `row` handles more slowly.
         """
         if len(x) != len(self.keys) or self._in_order is None:
             return None
-        if type(x) is not dict and hasattr(x, "__missing__"):  # makes up what it lacks
+        if type(x) is not dict and hasattr(x, "__missing__"):  # invents missing keys
             return None
         try:
             row = array("d", self._in_order(x))
@@ -86,7 +86,7 @@ class Columns:
         return row
 
     def rows(self, keys: Sequence[Hashable], values: NDArray[np.float64]) -> NDArray[np.float32]:
-        """Samples as rows, from an array with one column for each of these keys."""
+        """Samples as rows, from an array with one column for each key in `keys`."""
         rows = np.empty((len(values), self.width), dtype=np.float32)
         rows[:] = self._blank
         known = [place for place, key in enumerate(keys) if key in self._column_of]
@@ -96,7 +96,7 @@ class Columns:
         return rows
 
     def check_finite(self, rows: Any) -> None:
-        """Raise if a row, or one of several, has a value that float32 does not hold."""
+        """Raise if a row, or one of several, has a value that float32 cannot represent."""
         table = np.atleast_2d(np.asarray(rows))[:, : len(self.keys)]
         too_large = np.argwhere(np.abs(table) > _LARGEST)
         if len(too_large):
@@ -108,7 +108,7 @@ class Columns:
 
 
 def _sorted(keys: Iterable[Hashable]) -> tuple[Hashable, ...]:
-    """Distinct keys in an order that does not depend on the one they come in."""
+    """Distinct keys in an order that does not depend on their order of arrival."""
 
     def place(key: Hashable) -> tuple[str, Any]:
         return type(key).__name__, key if isinstance(key, str | int) else repr(key)
@@ -117,7 +117,7 @@ def _sorted(keys: Iterable[Hashable]) -> tuple[Hashable, ...]:
 
 
 def number_of(key: Hashable, value: Any) -> float:
-    """A value as a number, NaN if it is missing, or an error that names its key."""
+    """A value as a number, NaN if it is missing; raises an error that names its key."""
     if is_missing(value):
         return math.nan
     try:
@@ -127,8 +127,8 @@ def number_of(key: Hashable, value: Any) -> float:
         return math.inf if value > 0 else -math.inf
     except TypeError as error:
         raise TypeError(
-            f"Feature {key!r} must be a number. Got {value!r} instead. Categories become numbers "
-            "by an encoder, such as river.preprocessing.OneHotEncoder."
+            f"Feature {key!r} must be a number. Got {value!r} instead. Encode categories, for "
+            "example with river.preprocessing.OneHotEncoder."
         ) from error
 
 
@@ -136,7 +136,7 @@ def is_missing(value: Any) -> bool:
     """Whether a value is None, NaN or the like."""
     try:
         return value is None or bool(value != value)
-    except TypeError:  # pandas.NA says neither yes nor no
+    except TypeError:  # pandas.NA has no truth value
         return True
-    except ValueError:  # arrays have many answers
+    except ValueError:  # nor has the comparison of an array
         return False

@@ -1,0 +1,213 @@
+"""The base of the models for River: parameters, columns, learning and errors.
+
+Must not know what the targets are. `dict_columns` turns dicts into rows; an estimator does
+everything else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, ClassVar, Concatenate, ParamSpec, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+from river.utils import dataframe
+
+from onlineforest._models.base import BaseMondrianForest
+from onlineforest._models.validation import unchanged_on_error
+from onlineforest._models.widening import widened
+from onlineforest.river.dict_columns import Columns, number_of
+from river import base
+
+if TYPE_CHECKING:
+    import narwhals.stable.v2 as nw
+    from narwhals.stable.v2.typing import IntoDataFrame
+
+Sample = dict[Hashable, Any]
+Answer = TypeVar("Answer")
+Arguments = ParamSpec("Arguments")
+
+
+class MondrianForestModel(base.Estimator):
+    """Base of the models: an estimator, and the column of each key of a sample.
+
+    Parameters
+    ----------
+    **parameters
+        All parameters of the subclass.
+    """
+
+    _estimator_class: ClassVar[type[BaseMondrianForest[Any]]]
+
+    feature_weights: str
+    _estimator: Any
+    _columns: Columns | None  # None before anything is learned
+
+    def __init__(self, **parameters: Any) -> None:
+        for name, value in parameters.items():
+            setattr(self, name, value)
+        self._estimator = self._new_estimator()
+        self._columns = None
+
+    def _new_estimator(self) -> Any:
+        """An estimator of these parameters, or an error that names the wrong one."""
+        if self.feature_weights not in ("learned", "range"):
+            raise ValueError(
+                "feature_weights must be 'learned' or 'range', because features may appear at any "
+                f"time. Got {self.feature_weights!r} instead."
+            )
+        parameters = self._get_params()
+        estimator = self._estimator_class(random_state=parameters.pop("seed"), **parameters)
+        estimator._validate_params()
+        estimator._core_options(n_features=1)
+        return estimator
+
+    @property
+    def estimator(self) -> Any:
+        """The forest itself, with all its methods: save, forget, trees.
+
+        An estimator in the style of scikit-learn. Its features are the columns in `features`; its
+        classes are the numbers of labels, in the order of first appearance. Do not let it learn:
+        the model would not see new keys and labels. A new key may replace it by a wider one.
+        """
+        return self._estimator
+
+    @property
+    def features(self) -> list[Hashable]:
+        """The keys learned, in the order of the estimator's columns, which may be more."""
+        return [] if self._columns is None else list(self._columns.keys)
+
+    def __sizeof__(self) -> int:
+        # Neither Python nor River's memory usage counts the memory of the core.
+        return super().__sizeof__() + (0 if self._columns is None else self._estimator.nbytes_)
+
+    def __getstate__(self) -> dict[str, Any]:
+        # Plain values: a pickle must not name classes that may move.
+        state = self.__dict__.copy()
+        if self._columns is not None:
+            state["_columns"] = self._columns.keys, self._columns.width
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        columns = state["_columns"]
+        self.__dict__.update(state)
+        self._columns = None if columns is None else Columns(*columns)
+
+    def novelty_one(self, x: Sample) -> float:
+        """How far a sample is from everything learned, 0 to 1.
+
+        The probability that a tree separates the sample from all learned samples on its path to a
+        leaf: see `onlineforest.MondrianForestClassifier.novelty`.
+
+        Parameters
+        ----------
+        x
+            A dictionary of features.
+
+        Returns
+        -------
+        float
+            0 for a learned sample, near 1 far from all of them; 1 before anything is learned.
+
+        Examples
+        --------
+        >>> from onlineforest.river import MondrianForestClassifier
+        >>> model = MondrianForestClassifier(seed=0)
+        >>> for i in range(100):
+        ...     model.learn_one({"height": i % 10, "width": i % 7}, i % 2)
+        >>> known, far = {"height": 3, "width": 2}, {"height": 99, "width": 2}
+        >>> model.novelty_one(known) < model.novelty_one(far)
+        True
+        """
+        if self._columns is None:
+            return 1.0
+        return float(self._estimator.novelty(row_of(self._columns, x))[0])
+
+    def _naming_keys(
+        self,
+        method: Callable[Concatenate[Any, Arguments], Answer],
+        row: Any,
+        *arguments: Arguments.args,
+        **options: Arguments.kwargs,
+    ) -> Answer:
+        """Call a method of the estimator with a row; an error about a value names its key."""
+        try:
+            return method(row, *arguments, **options)
+        except ValueError:
+            if self._columns is not None:
+                self._columns.check_finite(row)
+            raise
+
+    def _learn_one(self, x: Mapping[Hashable, Any], target: Any) -> None:
+        row = None if self._columns is None else self._columns.whole_row(x)
+        if row is not None:
+            self._naming_keys(self._estimator.learn_one, row, target)
+            return
+        with self._unless_refused():
+            row = self._columns_for(x).row(x)  # may replace the estimator
+            self._naming_keys(self._estimator.learn_one, row, target)
+
+    def _learn_many(self, X: IntoDataFrame, targets: NDArray[Any], starts: list[int]) -> None:
+        """Learn a batch, in pieces that start at the positions in `starts`."""
+        frame = dataframe.into_frame(X)
+        if len(frame) != len(targets):
+            raise ValueError(f"X has {len(frame)} samples, but y has {len(targets)}.")
+        if len(frame) == 0:
+            return
+        with self._unless_refused():
+            rows = rows_of(self._columns_for(frame.columns), frame)
+            for begin, end in zip(starts, [*starts[1:], len(rows)], strict=True):
+                piece = slice(begin, end)
+                self._estimator._learn_more(rows[piece], targets[piece], None, one_by_one=True)
+
+    def _columns_for(self, keys: Iterable[Hashable]) -> Columns:
+        """Columns for these keys too, with an estimator as wide."""
+        if self._columns is None:
+            self._columns = Columns.of(keys)
+        elif not self._columns.knows(keys):
+            self._columns = self._columns.extended(keys)
+            if self._columns.width > self._estimator.n_features_in_:
+                self._estimator = widened(self._estimator, self._columns.width)
+        return self._columns
+
+    @contextmanager
+    def _unless_refused(self) -> Iterator[None]:
+        """Undo new keys and labels if the block raises before the estimator has learned.
+
+        After an interrupt, the estimator may have learned already.
+        """
+        n_before = self._n_seen()
+        with unchanged_on_error(self) as keep_changes:
+            try:
+                yield
+            finally:
+                if self._n_seen() > n_before:
+                    keep_changes()
+
+    def _n_seen(self) -> int:
+        fitted = self._estimator.__sklearn_is_fitted__()
+        return self._estimator.n_samples_seen_ if fitted else 0
+
+
+def row_of(columns: Columns, x: Mapping[Hashable, Any]) -> NDArray[np.float64]:
+    """One sample as an array of one row."""
+    rows = np.array([columns.row(x)])
+    columns.check_finite(rows)
+    return rows
+
+
+def rows_of(columns: Columns, frame: nw.DataFrame[Any]) -> NDArray[np.float32]:
+    """The samples of a frame as rows."""
+    return columns.rows(frame.columns, _values_of(frame))
+
+
+def _values_of(frame: nw.DataFrame[Any]) -> NDArray[np.float64]:
+    """The cells of a frame as numbers, NaN for a missing one."""
+    if all(dtype.is_numeric() or dtype.is_boolean() for dtype in frame.schema.values()):
+        return dataframe.to_numpy(frame)
+    columns = [
+        [number_of(column.name, value) for value in column.to_list()]
+        for column in frame.iter_columns()
+    ]
+    return np.array(columns).T

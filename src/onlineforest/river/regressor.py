@@ -1,0 +1,254 @@
+"""The regressor for River: numbers, with intervals."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, Literal, overload
+
+import numpy as np
+from river.utils import dataframe
+
+from onlineforest._models import regressor as _regressor
+from onlineforest._models.validation import check_values
+from onlineforest.river.base import MondrianForestModel, Sample, row_of, rows_of
+from river import base, conf
+
+if TYPE_CHECKING:
+    from narwhals.stable.v2.typing import IntoDataFrame, IntoSeries
+
+
+class MondrianForestRegressor(MondrianForestModel, base.MiniBatchRegressor):
+    """Mondrian forest regressor, for River.
+
+    The forest of `onlineforest.MondrianForestRegressor` as a model of River: samples are
+    dictionaries whose features may appear and vanish at any time, and predictions can have
+    intervals. Features need no scaling.
+
+    Keys get columns in the order in which they first appear. A key that a sample lacks, or whose
+    value is None or NaN, is missing. A missing value of a learned sample is filled in from a nearby
+    sample; a missing value of a query neither separates nor decides. When a key first appears, it
+    is missing in all samples before; these are filled in when the feature weights are refreshed
+    next. Predictions ignore keys that were never learned.
+
+    Parameters
+    ----------
+    n_estimators
+        Number of trees. More are better and slower; 10 as in River's forests.
+    lifetime
+        Time at which trees stop being cut. Smaller is coarser.
+    discount
+        How fast a node's mean approaches its parent's, or `"learned"`.
+    noise
+        The share of the variance of y around its trend that trees must not explain, or
+        `"learned"`.
+    trend
+        The expected y without nearby samples: `"additive"`, a sum of functions of one feature
+        each, or None, the mean.
+    calibrate
+        Whether predictions are corrected so that intervals hold.
+    min_samples_split
+        A block with fewer samples is not cut.
+    feature_weights
+        Weight of each feature in the rate of cuts: `"learned"` from y, or `"range"`, 1 over the
+        range of the data.
+    window
+        Keep only this number of latest samples: bounded memory, and the forest follows drift.
+    reservoir
+        Keep a random sample of this size of all samples seen.
+    half_life
+        For a reservoir: a sample is half as likely to be kept as one that came this number of
+        samples later.
+    n_jobs
+        Number of threads for mini-batches. None: 1; -1: all processors.
+    seed
+        Random seed for reproducibility.
+
+    See Also
+    --------
+    onlineforest.MondrianForestRegressor : The forest for arrays, with more about the parameters
+        and the guarantees of intervals.
+
+    Examples
+    --------
+    >>> from river import datasets, evaluate, metrics
+    >>> from onlineforest.river import MondrianForestRegressor
+    >>> model = MondrianForestRegressor(n_estimators=10, seed=0)
+    >>> metric = evaluate.progressive_val_score(datasets.TrumpApproval(), model, metrics.MAE())
+    >>> metric.get() < 0.4
+    True
+    """
+
+    __module__ = "onlineforest.river"
+
+    _estimator_class = _regressor.MondrianForestRegressor
+
+    def __init__(
+        self,
+        n_estimators: int = 10,
+        *,
+        lifetime: float = math.inf,
+        discount: float | str = "learned",
+        noise: float | str = "learned",
+        trend: str | None = "additive",
+        calibrate: bool = True,
+        min_samples_split: int = 2,
+        feature_weights: str = "learned",
+        window: int | None = None,
+        reservoir: int | None = None,
+        half_life: float | None = None,
+        n_jobs: int | None = None,
+        seed: int | None = None,
+    ) -> None:
+        super().__init__(
+            n_estimators=n_estimators,
+            lifetime=lifetime,
+            discount=discount,
+            noise=noise,
+            trend=trend,
+            calibrate=calibrate,
+            min_samples_split=min_samples_split,
+            feature_weights=feature_weights,
+            window=window,
+            reservoir=reservoir,
+            half_life=half_life,
+            n_jobs=n_jobs,
+            seed=seed,
+        )
+
+    def learn_one(self, x: Sample, y: float) -> None:
+        """Learn a sample.
+
+        Parameters
+        ----------
+        x
+            A dictionary of features: numbers and bools, None for a missing value.
+        y
+            Its value.
+
+        Examples
+        --------
+        >>> from onlineforest.river import MondrianForestRegressor
+        >>> model = MondrianForestRegressor(seed=0)
+        >>> for height in range(10):
+        ...     model.learn_one({"height": height}, 3.0 * height)
+        >>> round(model.predict_one({"height": 2}))
+        6
+        """
+        self._learn_one(x, y)
+
+    @overload
+    def predict_one(self, x: Sample, with_interval: Literal[False] = False) -> float: ...
+    @overload
+    def predict_one(self, x: Sample, with_interval: Literal[True]) -> conf.Interval: ...
+    def predict_one(self, x: Sample, with_interval: bool = False) -> float | conf.Interval:
+        """Predict the value of a sample.
+
+        Parameters
+        ----------
+        x
+            A dictionary of features.
+        with_interval
+            Whether to return the interval of `predict_interval_one` instead, as
+            `river.conf.RegressionJackknife` does.
+
+        Returns
+        -------
+        float or river.conf.Interval
+            The expected value; 0 before anything is learned.
+
+        Examples
+        --------
+        >>> from onlineforest.river import MondrianForestRegressor
+        >>> model = MondrianForestRegressor(seed=0)
+        >>> for height in range(10):
+        ...     model.learn_one({"height": height}, 3.0 * height)
+        >>> 6.0 in model.predict_one({"height": 2}, with_interval=True)
+        True
+        """
+        if with_interval:
+            return self.predict_interval_one(x)
+        if self._columns is None:
+            return 0.0
+        value: float = self._naming_keys(self._estimator.predict_one, self._columns.row(x))
+        return value
+
+    def predict_interval_one(self, x: Sample, coverage: float = 0.9) -> conf.Interval:
+        """Predict an interval that contains the value of a sample with a given probability.
+
+        Parameters
+        ----------
+        x
+            A dictionary of features.
+        coverage
+            The probability, between 0 and 1.
+
+        Returns
+        -------
+        river.conf.Interval
+            With `lower`, `upper`, `center` and `width`; infinite before anything is learned.
+
+        Examples
+        --------
+        >>> from river import datasets, stats
+        >>> from onlineforest.river import MondrianForestRegressor
+        >>> model = MondrianForestRegressor(seed=0)
+        >>> validity = stats.Mean()
+        >>> for x, y in datasets.TrumpApproval():
+        ...     validity.update(y in model.predict_interval_one(x, coverage=0.9))
+        ...     model.learn_one(x, y)
+        >>> validity.get() > 0.7
+        True
+        """
+        if self._columns is None:
+            return conf.Interval(-math.inf, math.inf)
+        interval = self._estimator.predict_interval(row_of(self._columns, x), coverage)
+        return conf.Interval(*interval[0].tolist())
+
+    def learn_many(self, X: IntoDataFrame, y: IntoSeries) -> None:
+        """Learn a mini-batch, with the same result as `learn_one` of each row.
+
+        Parameters
+        ----------
+        X
+            A dataframe of features, of pandas, polars or pyarrow.
+        y
+            A series of values.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from onlineforest.river import MondrianForestRegressor
+        >>> model = MondrianForestRegressor(seed=0)
+        >>> X = pd.DataFrame({"height": [1.0, 2.0]})
+        >>> model.learn_many(X, pd.Series([3.0, 6.0]))
+        >>> model.predict_many(X).round().tolist()
+        [3.0, 6.0]
+        """
+        self._learn_many(X, check_values(dataframe.into_series(y).to_numpy()), [0])
+
+    def predict_many(self, X: IntoDataFrame) -> Any:
+        """Predict the value of each row.
+
+        Parameters
+        ----------
+        X
+            A dataframe of features.
+
+        Returns
+        -------
+        series
+            The expected values; 0 before anything is learned.
+
+        Examples
+        --------
+        >>> import polars as pl
+        >>> from onlineforest.river import MondrianForestRegressor
+        >>> model = MondrianForestRegressor(seed=0)
+        >>> model.predict_many(pl.DataFrame({"height": [1.0, 2.0]})).to_list()
+        [0.0, 0.0]
+        """
+        frame = dataframe.into_frame(X)
+        values = np.zeros(len(frame))
+        if self._columns is not None and len(frame) > 0:
+            values = self._estimator.predict(rows_of(self._columns, frame))
+        return dataframe.to_native_series(values, name=None, like=frame)
