@@ -5,9 +5,13 @@ if [ -d ../shared/data ]; then
   export ONLINEFOREST_DATA
 fi
 export CI=true PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_QUIET=1
-if command -v ccache >/dev/null; then
-  export CMAKE_CXX_COMPILER_LAUNCHER=ccache CCACHE_BASEDIR="$PWD"
-fi
+# use_ccache: has all builds use ccache, if it is installed.
+use_ccache() {
+  if command -v ccache >/dev/null; then
+    export CMAKE_CXX_COMPILER_LAUNCHER=ccache CCACHE_BASEDIR="$PWD"
+  fi
+}
+use_ccache
 
 step_names=()
 step_starts=()
