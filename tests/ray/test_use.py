@@ -36,7 +36,7 @@ def test_parameters_of_a_forest_must_not_change():
             lambda: forest.keep_latest(5),
             forest.refresh_weights,
         ):
-            with pytest.raises(ValueError, match=r"lifetime was inf .* and is 1.0 now"):
+            with pytest.raises(ValueError, match=r"lifetime was inf .* but is 1.0 now"):
                 use()
         forest.set_params(estimator=regressor())
         with pytest.raises(ValueError, match="was started with a MondrianForestClassifier"):
