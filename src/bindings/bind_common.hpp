@@ -81,7 +81,8 @@ OutArray<double, 1> novelty(const Forest& self, const InArray<float, 2>& rows, s
 
 // The terms of the trees held here, and how many of these trees are not empty.
 template <class Forest>
-nb::tuple terms(const Forest& self, Quantity quantity, const InArray<float, 2>& rows, std::size_t n_threads) {
+nb::typed<nb::tuple, OutArray<double, 1>, std::size_t> terms(const Forest& self, Quantity quantity,
+                                                             const InArray<float, 2>& rows, std::size_t n_threads) {
   require_width(self, rows);
   Terms result = run(n_threads, [&](const Call& call) { return self.terms(quantity, span_of(rows), call); });
   return nb::make_tuple(to_array(std::move(result.numbers)), result.n_grown);
@@ -89,14 +90,14 @@ nb::tuple terms(const Forest& self, Quantity quantity, const InArray<float, 2>& 
 
 // One number per row as an array of one dimension, several as one of two.
 template <class Forest>
-nb::object finish(const Forest& self, Quantity quantity, const InArray<float, 2>& rows, const InArray<double, 1>& sums,
-                  std::size_t n_grown) {
+nb::ndarray<nb::numpy, double> finish(const Forest& self, Quantity quantity, const InArray<float, 2>& rows,
+                                      const InArray<double, 1>& sums, std::size_t n_grown) {
   require_width(self, rows);
   auto result =
       run(1, [&](const Call& call) { return self.finish(quantity, span_of(rows), {span_of(sums), n_grown}, call); });
-  if (quantity == Quantity::kNovelty) return nb::cast(to_array(std::move(result)));
+  if (quantity == Quantity::kNovelty) return nb::ndarray<nb::numpy, double>(to_array(std::move(result)));
   const std::size_t width = rows.shape(0) == 0 ? Forest::kWidthWithoutRows : result.size() / rows.shape(0);
-  return nb::cast(to_array(std::move(result), {rows.shape(0), width}));
+  return nb::ndarray<nb::numpy, double>(to_array(std::move(result), {rows.shape(0), width}));
 }
 
 template <class Forest>

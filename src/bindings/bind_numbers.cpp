@@ -44,7 +44,7 @@ void learn_one(GaussianForest& self, nb::handle x, double value) {
   run(1, [&](const Call& call) { self.learn(row, std::span(&value, 1), call); });
 }
 
-nb::tuple predict_one(const GaussianForest& self, nb::handle x) {
+nb::typed<nb::tuple, double, double> predict_one(const GaussianForest& self, nb::handle x) {
   const std::vector<float> row = one_row(x, self.options().n_features);
   const auto moments = run(1, [&](const Call& call) { return self.predict(row, call); });
   return nb::make_tuple(moments[0], moments[1]);

@@ -57,7 +57,8 @@ OutArray<double, 1> add_shard_terms(std::size_t n_trees, const std::vector<Shard
 }
 
 // Scale, noise and levels of the calibration that the left-out predictions of all trees give.
-nb::tuple calibration_of(const nb::dict& left_out, std::size_t n_threads) {
+nb::typed<nb::tuple, double, double, OutArray<double, 1>> calibration_of(const nb::dict& left_out,
+                                                                         std::size_t n_threads) {
   const LeftOut given{vector_in<double>(left_out, "residuals"), mixtures_in(left_out)};
   Calibration calibration = run(n_threads, [&](const Call& call) { return calibration_from(given, call); });
   return nb::make_tuple(calibration.scale, calibration.noise, to_array(std::move(calibration.levels)));

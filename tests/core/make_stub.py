@@ -17,20 +17,17 @@ from pathlib import Path
 STUB = Path(__file__).parents[2] / "src/onlineforest/_core.pyi"
 
 _ARRAYS = "dict[str, NDArray[Any]]"
-_TERMS = "tuple[NDArray[np.float64], int]"
 # Pattern, replacement. Every rule must match, so that one the bindings no longer need is noticed.
 _RULES = [
     (r"import numpy\n", "import numpy as np\n"),
     (r"from typing import Annotated", "from typing import Any"),
     # An array's shape, order and device are checked at run time; for a type checker it is an array.
     (r"Annotated\[NDArray\[numpy\.(\w+)\], dict\((?:[^()]|\([^()]*\))*\)\]", r"NDArray[np.\1]"),
+    (r"NDArray\[numpy\.(\w+)\]", r"NDArray[np.\1]"),
     (r"from numpy.typing import NDArray", "from numpy.typing import ArrayLike, NDArray"),
     (r"row: object", "row: ArrayLike"),
-    (r"\bdict(?=[,)]| =|: \.\.\.)", _ARRAYS),
+    (r"\bdict(?=[,)]| =|: \.\.\.| \| None)", _ARRAYS),
     (r"(?<=def take_left_out\(self\) -> )object", f"{_ARRAYS} | None"),
-    (r"(def (?:novelty|predict)_terms\(.*\) -> )tuple(?=:)", rf"\1{_TERMS}"),
-    (r"(def predict_one\(.*\) -> )tuple(?=:)", r"\1tuple[float, float]"),
-    (r"(def calibration_of\(.*\) -> )tuple(?=:)", r"\1tuple[float, float, NDArray[np.float64]]"),
     # The largest size differs between platforms.
     (r"max_bytes: int = \d+", "max_bytes: int = ..."),
 ]
