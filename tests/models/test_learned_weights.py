@@ -235,7 +235,7 @@ def test_an_interrupt_before_the_first_measure_is_harmless():
         forest.learn(X[299:], y[299:], 2)
     assert np.array_equal(stopped.predict(X), through.predict(X))
     grown = {**through.get_state(), "measure": empty["measure"]}
-    with pytest.raises(ValueError, match="there is no measure"):
+    with pytest.raises(ValueError, match="the forest has no measure"):
         type(through).from_state(grown)
 
 
