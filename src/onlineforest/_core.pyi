@@ -1,8 +1,8 @@
 # Written by tests/core/make_stub.py from the built extension.
 """The compiled core of onlineforest. Private: use the estimators."""
 
-from collections.abc import Sequence
 import enum
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np

@@ -46,7 +46,9 @@ def make_stub() -> str:
             raise ValueError(
                 f"the rule {pattern!r} of {Path(__file__).name} matches nothing: drop it"
             )
-    return _run("ruff", "format", "--stdin-filename", str(STUB), "-", given=_HEADER + text)
+    name = ("--stdin-filename", str(STUB), "-")
+    text = _run("ruff", "check", "--quiet", "--select", "I", "--fix", *name, given=_HEADER + text)
+    return _run("ruff", "format", *name, given=text)
 
 
 def _run(module: str, *arguments: str, given: str = "") -> str:
