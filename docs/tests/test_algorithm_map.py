@@ -16,7 +16,7 @@ WHOLE = ("src/", "tests/", "benchmarks/", "experiments/", "docs/", ".ci/", "conf
 
 PATH = re.compile(r"(?<![\w./-])[\w./-]*\w\.(?:hpp|cpp|py)\b")
 CPP_MEMBER = re.compile(r"\b([A-Z]\w+)::(\w+)")
-PYTHON_MEMBER = re.compile(r"`([A-Z]\w+)\.(\w+)`")
+PYTHON_MEMBER = re.compile(r"`([A-Z][a-z]\w*)\.(\w+)`")  # not CONTRIBUTING.md
 STEP = re.compile(r"^ *\d+\. `([^`]+)` \(`([^`]+)`\)", re.MULTILINE)
 
 
