@@ -11,6 +11,9 @@ namespace onlineforest::bindings {
 
 using namespace nb::literals;
 
+// A namespace of its own: a unity build joins this file with others that have functions of the same names.
+namespace labels {
+
 namespace {
 
 void init(LabelForest* self, std::size_t n_trees, std::size_t n_features, double lifetime, double discount,
@@ -59,18 +62,20 @@ nb::dict tree(const LabelForest& self, std::size_t index) {
 
 }  // namespace
 
+}  // namespace labels
+
 void bind_labels(nb::module_& module) {
   bind_common<LabelForest>(module, "LabelForest", "A Mondrian forest over labels 0, 1, ... Rows are float32.")
-      .def("__init__", &init, "n_trees"_a, "n_features"_a, nb::kw_only(), "lifetime"_a, "discount"_a,
+      .def("__init__", &labels::init, "n_trees"_a, "n_features"_a, nb::kw_only(), "lifetime"_a, "discount"_a,
            "min_samples_split"_a, "weight_rule"_a, "weights"_a.noconvert() = nb::none(), "seed"_a,
            "leaf_discount"_a.none() = 0.0, "window"_a = 0, "reservoir"_a = 0, "half_life"_a = kInfinity,
            "held"_a = nb::none())
-      .def("learn", &learn, "rows"_a.noconvert(), "labels"_a.noconvert(), "n_classes"_a, "n_threads"_a = 1,
+      .def("learn", &labels::learn, "rows"_a.noconvert(), "labels"_a.noconvert(), "n_classes"_a, "n_threads"_a = 1,
            "one_by_one"_a = false)
-      .def("predict", &predict, "rows"_a.noconvert(), "n_threads"_a = 1)
-      .def("learn_one", &learn_one, "row"_a, "label"_a, "n_classes"_a)
-      .def("predict_one", &predict_one, "row"_a, "out"_a.noconvert())
-      .def("tree", &tree, "index"_a)
+      .def("predict", &labels::predict, "rows"_a.noconvert(), "n_threads"_a = 1)
+      .def("learn_one", &labels::learn_one, "row"_a, "label"_a, "n_classes"_a)
+      .def("predict_one", &labels::predict_one, "row"_a, "out"_a.noconvert())
+      .def("tree", &labels::tree, "index"_a)
       .def_prop_ro("n_classes", [](const LabelForest& self) { return run([&] { return self.n_classes(); }); })
       .def_prop_ro("leaf_discount",
                    [](const LabelForest& self) { return run([&] { return self.measure().prior.leaf_discount; }); });

@@ -11,6 +11,9 @@ namespace onlineforest::bindings {
 
 using namespace nb::literals;
 
+// A namespace of its own: a unity build joins this file with others that have functions of the same names.
+namespace numbers {
+
 namespace {
 
 void init(GaussianForest* self, std::size_t n_trees, std::size_t n_features, double lifetime,
@@ -114,26 +117,29 @@ nb::dict tree(const GaussianForest& self, std::size_t index) {
 
 }  // namespace
 
+}  // namespace numbers
+
 void bind_numbers(nb::module_& module) {
   bind_common<GaussianForest>(module, "GaussianForest", "A Mondrian forest over numbers. Rows are float32.")
-      .def("__init__", &init, "n_trees"_a, "n_features"_a, nb::kw_only(), "lifetime"_a, "discount"_a.none(),
+      .def("__init__", &numbers::init, "n_trees"_a, "n_features"_a, nb::kw_only(), "lifetime"_a, "discount"_a.none(),
            "min_samples_split"_a, "weight_rule"_a, "weights"_a.noconvert() = nb::none(), "seed"_a, "noise"_a.none(),
            "trend"_a, "calibrate"_a, "window"_a = 0, "reservoir"_a = 0, "half_life"_a = kInfinity,
            "held"_a = nb::none())
-      .def("learn", &learn, "rows"_a.noconvert(), "values"_a.noconvert(), "n_threads"_a = 1, "one_by_one"_a = false)
-      .def("predict", &predict, "rows"_a.noconvert(), "n_threads"_a = 1)
-      .def("learn_one", &learn_one, "row"_a, "value"_a)
-      .def("predict_one", &predict_one, "row"_a)
-      .def("quantiles", &quantiles, "rows"_a.noconvert(), "levels"_a.noconvert(), "n_threads"_a = 1,
+      .def("learn", &numbers::learn, "rows"_a.noconvert(), "values"_a.noconvert(), "n_threads"_a = 1,
+           "one_by_one"_a = false)
+      .def("predict", &numbers::predict, "rows"_a.noconvert(), "n_threads"_a = 1)
+      .def("learn_one", &numbers::learn_one, "row"_a, "value"_a)
+      .def("predict_one", &numbers::predict_one, "row"_a)
+      .def("quantiles", &numbers::quantiles, "rows"_a.noconvert(), "levels"_a.noconvert(), "n_threads"_a = 1,
            "mixtures"_a = nb::none())
-      .def("log_density", &log_density, "rows"_a.noconvert(), "values"_a.noconvert(), "n_threads"_a = 1,
+      .def("log_density", &numbers::log_density, "rows"_a.noconvert(), "values"_a.noconvert(), "n_threads"_a = 1,
            "mixtures"_a = nb::none())
-      .def("mixtures", &mixtures, "rows"_a.noconvert(), "n_threads"_a = 1)
-      .def("predict_left_out", &predict_left_out, "slots"_a.noconvert(), "n_threads"_a = 1)
-      .def("take_left_out", &take_left_out)
-      .def("set_calibration", &set_calibration, "scale"_a, "noise"_a, "levels"_a.noconvert())
-      .def("tree", &tree, "index"_a)
-      .def("trend", &trend, "rows"_a.noconvert())
+      .def("mixtures", &numbers::mixtures, "rows"_a.noconvert(), "n_threads"_a = 1)
+      .def("predict_left_out", &numbers::predict_left_out, "slots"_a.noconvert(), "n_threads"_a = 1)
+      .def("take_left_out", &numbers::take_left_out)
+      .def("set_calibration", &numbers::set_calibration, "scale"_a, "noise"_a, "levels"_a.noconvert())
+      .def("tree", &numbers::tree, "index"_a)
+      .def("trend", &numbers::trend, "rows"_a.noconvert())
       .def_prop_ro("noise", [](const GaussianForest& self) { return run([&] { return self.measure().prior.noise; }); })
       .def_prop_ro("scale", [](const GaussianForest& self) { return run([&] { return self.measure().prior.scale; }); })
       .def_prop_ro("calibration_scale",
