@@ -189,7 +189,7 @@ class History(RuleBasedStateMachine):
         gone = sorted({-1, *range(self.n_seen + 1), self.n_seen + 10} - self.stored.keys())
         numbers += [data.draw(st.sampled_from(numbers + gone), label="wrong")]
         before = self.forest.get_state()
-        with pytest.raises(ValueError, match="is not stored|more than once"):
+        with pytest.raises(ValueError, match=r"is not stored|more than once"):
             forget(self.forest, data.draw(st.permutations(numbers), label="order"), 2)
         assert_same(self.forest.get_state(), before)
 
