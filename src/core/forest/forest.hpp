@@ -143,7 +143,7 @@ class Forest {
   // Called when all trees are up to date.
   virtual void settle(const Call&) {}
   // Called when no points are left.
-  virtual void start_anew() {}
+  virtual void on_emptied() {}
   // Number of leading values after which the measure must be refreshed immediately; values.size() + 1 if never.
   virtual std::size_t n_until_outdated(std::span<const Value> values) const { return values.size() + 1; }
 

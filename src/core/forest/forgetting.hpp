@@ -84,7 +84,7 @@ void Forest<Target, Options>::keep_latest(std::size_t n, const Call& call) {
   bring_up_to_date(call);  // finishes what a stopped call left
   std::vector<Slot> slots = tenure_.all_but_latest(n);
   if (slots.empty()) return;
-  tenure_.start_anew();  // a window or reservoir fills up again from the points that stay
+  tenure_.reset_turned_away();  // a window or reservoir fills up again from the points that stay
   forget_slots(std::move(slots), call);
 }
 
@@ -104,8 +104,8 @@ void Forest<Target, Options>::forget_slots(std::vector<Slot> slots, const Call& 
   if (points_.size() == 0) {
     measure_.reset();
     schedule_.resume({});
-    tenure_.start_anew();
-    start_anew();
+    tenure_.reset_turned_away();
+    on_emptied();
   }
   if (failure) std::rethrow_exception(failure);
   bring_up_to_date(call);  // regrows trees that were emptied

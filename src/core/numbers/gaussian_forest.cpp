@@ -118,7 +118,7 @@ void GaussianForest::set_expected(std::size_t first) {
   points_.set_expected(first, [this](const float* row) { return measure_->prior.trend.at(row); });
 }
 
-void GaussianForest::start_anew() {
+void GaussianForest::on_emptied() {
   calibration_ = {};
   left_out_.reset();
   awaits_calibration_ = false;

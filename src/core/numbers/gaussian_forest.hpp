@@ -90,7 +90,7 @@ class GaussianForest : public Forest<GaussianTarget, GaussianOptions> {
   std::unique_ptr<const TargetSummation> prediction() const override;
   void set_expected(std::size_t first) override;
   void settle(const Call& call) override;
-  void start_anew() override;
+  void on_emptied() override;
   std::size_t n_until_outdated(std::span<const double> values) const override;
 
   Extra extra() const { return {calibration_, awaits_calibration_ ? 0 : n_calibrated_}; }

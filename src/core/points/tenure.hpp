@@ -132,7 +132,7 @@ class Tenure {
   }
 
   // Admits the next points as if none had been turned away before.
-  void start_anew() { turned_away_ = -kInfinity; }
+  void reset_turned_away() { turned_away_ = -kInfinity; }
 
   // The slots of the points of these serials; kNoSlot for points that are not stored.
   [[nodiscard]] std::vector<Slot> slots_of(std::span<const Serial> serials) const {

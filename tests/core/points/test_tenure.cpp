@@ -154,7 +154,7 @@ TEST_CASE("after a restart the reservoir accepts points until it is full") {
   Tenure tenure({KeepRule::kSample, 3, kInfinity}, 7);
   take_in(tenure, 10'000);
   forget(tenure, {2, 1, 0});
-  tenure.start_anew();
+  tenure.reset_turned_away();
   CHECK(take_in(tenure, 3) == 3);
 }
 

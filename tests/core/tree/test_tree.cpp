@@ -267,25 +267,25 @@ TEST_CASE("the path of each row in a set is the path of the row alone") {
 
   SetWalk walk;
   BoxBuffer buffer;
-  std::size_t n_ways = 0, n_outside = 0;
-  walk.walk(tree, points, {queries.rows().data(), 100}, [&](const RowPath& way) {
-    ++n_ways;
-    const float* row = queries.row(static_cast<Slot>(way.row));
+  std::size_t n_paths = 0, n_outside = 0;
+  walk.walk(tree, points, {queries.rows().data(), 100}, [&](const RowPath& path) {
+    ++n_paths;
+    const float* row = queries.row(static_cast<Slot>(path.row));
     NodeIndex j = kRoot;
     double birth_time = 0.0;
-    for (std::size_t k = 0; k < way.steps.size(); ++k) {
-      CHECK(way.steps[k].node == j);
-      CHECK(way.steps[k].duration == tree.nodes().split_time(j) - birth_time);
+    for (std::size_t k = 0; k < path.steps.size(); ++k) {
+      CHECK(path.steps[k].node == j);
+      CHECK(path.steps[k].duration == tree.nodes().split_time(j) - birth_time);
       const double rate = separation_rate(measure->weights.data(), tree.box(j, points, buffer), row, 40);
-      CHECK((rate > 0.0) == (k >= way.first_outside));
-      if (k >= way.first_outside) CHECK(std::abs(way.separation_rates[k] - rate) < 1e-14 * rate);
+      CHECK((rate > 0.0) == (k >= path.first_outside));
+      if (k >= path.first_outside) CHECK(std::abs(path.separation_rates[k] - rate) < 1e-14 * rate);
       birth_time = tree.nodes().split_time(j);
-      if (k + 1 < way.steps.size()) j = tree.nodes()[j].child(row);
+      if (k + 1 < path.steps.size()) j = tree.nodes()[j].child(row);
     }
     CHECK(tree.nodes()[j].is_leaf());
-    n_outside += way.steps.size() - way.first_outside;
+    n_outside += path.steps.size() - path.first_outside;
   });
-  CHECK(n_ways == 100);
+  CHECK(n_paths == 100);
   CHECK(n_outside > 300);
 }
 
