@@ -413,6 +413,8 @@ def page(record: Row, source: str) -> str:
         f"python -m experiments.record --page docs/record.md --from docs/{source}\n```",
         f"Made on {record['date']} with NumPy {versions['numpy']} and scikit-learn "
         f"{versions['scikit-learn']} on {record['machine']}. The page is generated.",
+        "Speed of the same commit, by `python -m benchmarks --quick` on an x86-64 machine that was "
+        f"not idle:\n[table](record/{commit}-benchmarks.txt).",
     ]
     for kind, (heading, note) in SECTIONS.items():
         rows = [row for row in record["rows"] if row["task"] == kind]

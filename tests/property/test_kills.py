@@ -22,6 +22,14 @@ from support.estimators import KINDS
 N_KILLS = int(os.environ.get("ONLINEFOREST_KILLS", "12"))
 TESTS = Path(__file__).resolve().parents[1]
 
+# Libraries must start no threads, because a forked child would miss them. scikit-learn imports
+# pandas, pandas imports Arrow, and Arrow's allocator starts one.
+ONE_THREAD = {
+    "JE_ARROW_MALLOC_CONF": "background_thread:false",
+    "OMP_NUM_THREADS": "1",
+    "OPENBLAS_NUM_THREADS": "1",
+}
+
 
 def killed_many_times(kind, folder, seed):
     command = [sys.executable, "-m", "support.checkpointing_child"]
@@ -29,7 +37,7 @@ def killed_many_times(kind, folder, seed):
     finished = subprocess.run(
         command,
         cwd=TESTS,
-        env={**os.environ, "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"},
+        env={**os.environ, **ONE_THREAD},
         capture_output=True,
         text=True,
         timeout=60 + 2 * N_KILLS,
