@@ -1,0 +1,104 @@
+"""One version of the package, for `benchmarks.versions`: times the tasks that standard input names.
+
+It uses the public interface alone, because the other version may be arranged differently.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import sys
+import time
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.datasets import load_digits
+
+import onlineforest
+from onlineforest import MondrianForestClassifier, MondrianForestRegressor
+
+N_LEARNED = 3000
+
+
+def make_tasks() -> dict[str, Callable[[], object]]:
+    """The tasks by name: each takes between a millisecond and a tenth of a second."""
+    digits, classes = load_digits(return_X_y=True)
+    digits = digits.astype(np.float32)
+    rng = np.random.default_rng(0)
+    rows = rng.random((4000, 12)).astype(np.float32)
+    labels = (rows[:, 0] + rows[:, 1] * rows[:, 2] > 0.7).astype(int)
+    numbers = 3.0 * rows[:, 0] + rng.normal(0, 0.1, len(rows))
+    queries = rows[N_LEARNED:]
+    common: dict[str, Any] = {"n_estimators": 10, "random_state": 1, "n_jobs": 1}
+
+    def classifier(**given: Any) -> MondrianForestClassifier:
+        return MondrianForestClassifier(**common, feature_weights="range", **given)
+
+    def regressor() -> MondrianForestRegressor:
+        return MondrianForestRegressor(
+            **common, feature_weights="range", trend=None, calibrate=False
+        )
+
+    def stream(forest: Any, X: Any, y: Any) -> None:
+        for row, value in zip(X, y, strict=True):
+            forest.learn_one(row, value)
+
+    def batches(forest: Any, size: int) -> None:
+        for start in range(0, 1000, size):
+            forest.partial_fit(
+                digits[start : start + size], classes[start : start + size], classes=np.arange(10)
+            )
+
+    on_digits = classifier().fit(digits[:1200], classes[:1200])
+    on_rows = classifier().fit(rows[:N_LEARNED], labels[:N_LEARNED])
+    on_numbers = regressor().fit(rows[:N_LEARNED], numbers[:N_LEARNED])
+    calibrated = MondrianForestRegressor(**common).fit(rows[:1000], numbers[:1000])
+    return {
+        "fit digits": lambda: classifier().fit(digits[:800], classes[:800]),
+        "fit synthetic": lambda: classifier().fit(rows[:1500], labels[:1500]),
+        "fit learned weights": lambda: MondrianForestClassifier(**common).fit(
+            digits[:300], classes[:300]
+        ),
+        "one by one digits": lambda: stream(classifier(), digits[:600], classes[:600]),
+        "one by one synthetic": lambda: stream(classifier(), rows[:800], labels[:800]),
+        "mini-batches": lambda: batches(classifier(), 50),
+        "window": lambda: batches(classifier(window=300), 20),
+        "forget": lambda: classifier().fit(digits[:600], classes[:600]).keep_latest(200),
+        "predict digits": lambda: on_digits.predict_proba(digits[1200:]),
+        "predict synthetic": lambda: on_rows.predict_proba(queries),
+        "predict one": lambda: [on_rows.predict_one(row) for row in queries[:500]],
+        "novelty": lambda: on_rows.novelty(queries[:400]),
+        "regressor fit": lambda: regressor().fit(rows[:1000], numbers[:1000]),
+        "regressor fit learned": lambda: MondrianForestRegressor(**common).fit(
+            rows[:300], numbers[:300]
+        ),
+        "regressor one by one": lambda: stream(regressor(), rows[:500], numbers[:500]),
+        "regressor predict": lambda: on_numbers.predict(queries),
+        "regressor quantiles": lambda: calibrated.predict_quantiles(queries[:100], [0.1, 0.9]),
+    }
+
+
+def main(folder: str) -> None:
+    """Print the names of the tasks, then the seconds of each task that is named."""
+    if not Path(onlineforest.__file__).is_relative_to(folder):
+        raise SystemExit(f"imported {onlineforest.__file__}, which is not in {folder}")
+    if hasattr(os, "sched_setaffinity"):  # both versions use the same core
+        os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
+    warnings.simplefilter("ignore")
+    tasks = make_tasks()
+    print("\t".join(tasks), flush=True)
+    gc.disable()
+    for line in sys.stdin:
+        start = time.perf_counter()
+        result = tasks[line.rstrip("\n")]()
+        seconds = time.perf_counter() - start
+        del result
+        gc.collect()  # before the answer: the other side runs next
+        print(seconds, flush=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

@@ -1,0 +1,98 @@
+"""Compare the speed of two versions of the package, each in a process of its own.
+
+    python -m benchmarks.versions OLD NEW [--only NAME] [--repeats N]
+
+OLD and NEW are folders that hold the package `onlineforest`, such as the `site-packages` of two
+environments. The two processes take turns, task by task and on the same core, so that a slower
+machine affects both. A line shows the median of the ratios NEW / OLD and its quartiles.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from statistics import quantiles
+
+CHILD = Path(__file__).with_name("_versions_child.py")
+
+
+class Side:
+    """A process that holds one version, and times the tasks it is asked for."""
+
+    def __init__(self, folder: Path) -> None:
+        if not (folder / "onlineforest").is_dir():
+            raise SystemExit(f"{folder} holds no folder onlineforest")
+        paths = [str(folder.resolve()), *filter(None, [os.environ.get("PYTHONPATH")])]
+        self._process = subprocess.Popen(
+            [sys.executable, "-P", str(CHILD), str(folder.resolve())],
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        self.tasks = self._answer().split("\t")
+
+    def seconds(self, task: str) -> float:
+        """Time of one run of a task."""
+        assert self._process.stdin is not None
+        self._process.stdin.write(f"{task}\n")
+        self._process.stdin.flush()
+        return float(self._answer())
+
+    def close(self) -> None:
+        """End the process."""
+        self._process.communicate()
+
+    def _answer(self) -> str:
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline()
+        if not line:
+            raise SystemExit(f"a process ended with exit code {self._process.wait()}")
+        return line.rstrip("\n")
+
+
+def ratios(old: Side, new: Side, task: str, repeats: int) -> list[float]:
+    """NEW / OLD for each pair of runs, after one pair to warm up. The first side changes."""
+    result = []
+    for number in range(repeats + 1):
+        first, second = (old, new) if number % 2 else (new, old)
+        seconds = {id(first): first.seconds(task), id(second): second.seconds(task)}
+        result.append(seconds[id(new)] / seconds[id(old)])
+    return result[1:]
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Compare two versions. Returns the exit code."""
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.versions", description="Compare two versions."
+    )
+    parser.add_argument("old", type=Path, metavar="OLD")
+    parser.add_argument("new", type=Path, metavar="NEW")
+    parser.add_argument("--only", default="", metavar="NAME", help="tasks whose name contains NAME")
+    parser.add_argument(
+        "--repeats", type=int, default=41, metavar="N", help="pairs of runs per task"
+    )
+    arguments = parser.parse_args(argv)
+    if arguments.repeats < 2:
+        parser.error(f"--repeats must be at least 2, got {arguments.repeats}")
+    old, new = Side(arguments.old), Side(arguments.new)
+    medians = []
+    for task in (name for name in old.tasks if name in new.tasks and arguments.only in name):
+        low, median, high = quantiles(ratios(old, new, task, arguments.repeats))
+        medians.append(median)
+        print(f"{task:24s} {median:.3f}  [{low:.3f}, {high:.3f}]", flush=True)
+    old.close()
+    new.close()
+    if not medians:
+        parser.error(f"no task has a name with {arguments.only}")
+    print(f"{'geometric mean':24s} {math.exp(sum(map(math.log, medians)) / len(medians)):.3f}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
