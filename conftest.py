@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from pathlib import Path
 
@@ -11,6 +12,10 @@ os.environ["SCIPY_ARRAY_API"] = "1"
 # Each test process starts a Ray of its own and sends no usage statistics.
 os.environ["RAY_ADDRESS"] = "local"
 os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+
+# A shell starts background jobs with Ctrl-C ignored. Tests of interrupts would then run forever.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 import pytest
 from hypothesis import settings
