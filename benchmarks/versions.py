@@ -18,7 +18,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from statistics import quantiles
 
-CHILD = Path(__file__).with_name("_versions_child.py")
+from benchmarks.timing import Pairs
+
+ROOT = Path(__file__).resolve().parents[1]
 
 
 class Side:
@@ -29,7 +31,8 @@ class Side:
             raise SystemExit(f"{folder} holds no folder onlineforest")
         paths = [str(folder.resolve()), *filter(None, [os.environ.get("PYTHONPATH")])]
         self._process = subprocess.Popen(
-            [sys.executable, "-P", str(CHILD), str(folder.resolve())],
+            [sys.executable, "-m", "benchmarks._versions_child", str(folder.resolve())],
+            cwd=ROOT,
             env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -57,13 +60,14 @@ class Side:
 
 
 def ratios(old: Side, new: Side, task: str, repeats: int) -> list[float]:
-    """NEW / OLD for each pair of runs, after one pair to warm up. The first side changes."""
-    result = []
-    for number in range(repeats + 1):
-        first, second = (old, new) if number % 2 else (new, old)
-        seconds = {id(first): first.seconds(task), id(second): second.seconds(task)}
-        result.append(seconds[id(new)] / seconds[id(old)])
-    return result[1:]
+    """NEW / OLD for each pair of runs, after one pair to warm up. Each side is first in turn."""
+    pairs = Pairs()
+    sides = [(new, pairs.ours), (old, pairs.peer)]
+    for _ in range(repeats + 1):
+        for side, seconds in sides:
+            seconds.append(side.seconds(task))
+        sides.reverse()
+    return pairs.ratios()[1:]
 
 
 def main(argv: Sequence[str] | None = None) -> int:
