@@ -28,6 +28,19 @@ def test_ratios_are_new_to_old_without_the_first_pair():
     assert ratios(Fixed([9.0, 2.0, 4.0]), Fixed([1.0, 3.0, 2.0]), "fit", 2) == [1.5, 0.5]
 
 
+def test_each_side_is_first_in_turn():
+    order = []
+
+    class Noting(Fixed):
+        def seconds(self, task: str) -> float:
+            order.append(self)
+            return 1.0
+
+    old, new = Noting([]), Noting([])
+    ratios(old, new, "fit", 2)
+    assert order == [new, old, old, new, new, old]
+
+
 def test_a_version_is_compared_with_itself(capsys):
     assert main([HERE, HERE, "--only", "regressor predict", "--repeats", "2"]) == 0
     lines = capsys.readouterr().out.splitlines()
