@@ -761,7 +761,7 @@ def only_model_file_errors(data):
             assert 1 <= reader(io.BytesIO(data)).format_version <= FORMAT_VERSION
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(
     st.lists(
         st.tuples(
@@ -798,7 +798,7 @@ ENTRIES = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=50, deadline=None)  # slow to draw
+@settings(max_examples=50)  # slow to draw
 @given(
     st.dictionaries(st.text(max_size=3), ENTRIES | JSON, max_size=3),
     st.dictionaries(st.text(max_size=3), st.text(max_size=3) | JSON, max_size=2),
@@ -857,7 +857,7 @@ def test_brackets_in_strings_and_side_by_side_are_not_deep(value):
     assert parse_json(json.dumps(value), "X") == value
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(JSON)
 def test_the_depth_is_measured(value):
     def depth(value):

@@ -9,7 +9,7 @@ import pickle
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
@@ -308,9 +308,7 @@ class ForestHistory(History):
         assert np.allclose(probabilities.sum(axis=1), 1, atol=1e-9)
 
 
-ForestHistory.TestCase.settings = settings(
-    max_examples=examples(100), stateful_step_count=20, deadline=None
-)
+ForestHistory.TestCase.settings = settings(max_examples=examples(100), stateful_step_count=20)
 test_any_history = ForestHistory.TestCase
 
 
@@ -366,13 +364,11 @@ class NumbersHistory(History):
         assert np.isfinite(self.forest.predict_left_out(slots)).all()
 
 
-NumbersHistory.TestCase.settings = settings(
-    max_examples=examples(100), stateful_step_count=20, deadline=None
-)
+NumbersHistory.TestCase.settings = settings(max_examples=examples(100), stateful_step_count=20)
 test_any_history_of_numbers = NumbersHistory.TestCase
 
 
-@settings(max_examples=examples(150), deadline=None)
+@settings(max_examples=examples(150))
 @given(X=rows(max_size=25), data=st.data(), options=parameters)
 def test_batch_and_one_by_one_hold_the_same_points(X, data, options):
     y = np.array(data.draw(st.lists(st.integers(0, 2), min_size=len(X), max_size=len(X))))
@@ -392,7 +388,7 @@ def test_batch_and_one_by_one_hold_the_same_points(X, data, options):
             assert (tree["upper"][leaves[:, t]] >= X).all()
 
 
-@settings(max_examples=examples(60), deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(60))
 @given(X=rows(min_size=2, max_size=20), scale=st.sampled_from([1e-30, 1e-3, 1.0, 1e3, 1e30]))
 def test_range_weights_make_scales_irrelevant(X, scale):
     """Powers of two scale float32 exactly, and weights by the range undo them exactly."""
@@ -411,7 +407,7 @@ def test_range_weights_make_scales_irrelevant(X, scale):
     )
 
 
-@settings(max_examples=examples(40), deadline=None)
+@settings(max_examples=examples(40))
 @given(X=rows_with_gaps(min_size=3, max_size=15), seed=st.integers(0, 2**31 - 1))
 def test_the_classifier_takes_any_finite_rows(X, seed):
     y = np.where(np.arange(len(X)) % 2, "even", "odd")
@@ -422,7 +418,7 @@ def test_the_classifier_takes_any_finite_rows(X, seed):
     assert set(forest.predict(X)) <= {"even", "odd"}
 
 
-@settings(max_examples=examples(40), deadline=None)
+@settings(max_examples=examples(40))
 @given(X=rows_with_gaps(min_size=3, max_size=60), seed=st.integers(0, 2**31 - 1))
 def test_the_regressor_takes_any_finite_rows(X, seed):
     y = np.nan_to_num(X[:, 0].astype(float)) + np.arange(len(X)) % 3

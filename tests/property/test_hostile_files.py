@@ -13,7 +13,7 @@ import struct
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, event, given, settings
+from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
 from onlineforest import ModelFileError, MondrianForestClassifier, MondrianForestRegressor, load
@@ -21,7 +21,7 @@ from support.bits import assert_same_forest
 from support.model_files import header_of, saved, signed, with_header
 
 N_CASES = int(1000 * float(os.environ.get("ONLINEFOREST_EXAMPLES", "1")))  # of each test
-quick = settings(max_examples=N_CASES, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+quick = settings(max_examples=N_CASES)
 
 rng = np.random.default_rng(0)
 ROWS = rng.random((40, 3)).astype(np.float32)
