@@ -42,6 +42,15 @@ optional() {
   return "$status"
 }
 
+# in_time WHAT COMMAND...: runs a check like `optional`, unless $time_limit seconds have passed already.
+in_time() {
+  if [ "$SECONDS" -ge "$time_limit" ]; then
+    skipped "$1" "$SECONDS s had passed when it was due, the limit is $time_limit s"
+    return 0
+  fi
+  optional "$@"
+}
+
 # finish: prints the seconds of each step, and what did not run; for `trap finish EXIT`.
 finish() {
   local i end line

@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from mutation.run import MUTANTS, SOUND
-from mutation.workshop import LEAST, ROOT, Mutant, choose, problems_of
+from mutation.workshop import LEAST, ROOT, Mutant, choose, problems_of, try_mutants
 
 ROOMS = {path.name for path in (ROOT / "src/core").iterdir() if path.is_dir()} | {"bindings"}
 
@@ -76,3 +77,31 @@ def test_further_mutants_are_taken_from_the_rooms_in_turn():
 def test_the_default_choice_reaches_every_room_that_has_mutants():
     assert {m.room for m in choose(MUTANTS, (), LEAST)} == {m.room for m in MUTANTS}
     assert len(choose(MUTANTS, (), LEAST)) == LEAST
+
+
+@pytest.mark.parametrize(("seconds", "n_tried"), [(0, 0), (15, 2), (100, 3)])
+def test_no_mutant_is_begun_once_the_time_is_over(monkeypatch, seconds, n_tried):
+    """Each takes ten seconds; the last one survives."""
+    now = [0.0]
+
+    class QuickWorkshop:
+        def __init__(self, folder):
+            pass
+
+        def build(self):
+            pass
+
+        check_imported = build
+
+        def failure_of(self, tests, only=""):
+            return None
+
+        def try_mutant(self, mutant):
+            now[0] += 10.0
+            return mutant.name != "tree 2"
+
+    monkeypatch.setattr("mutation.workshop.Workshop", QuickWorkshop)
+    monkeypatch.setattr("mutation.workshop.time", SimpleNamespace(monotonic=lambda: now[0]))
+    monkeypatch.setattr("mutation.workshop.os.cpu_count", lambda: 1)
+    n_found = min(n_tried, 2)
+    assert try_mutants(mutants_of(tree=3), SOUND, seconds) == (n_found, n_tried)

@@ -6,12 +6,14 @@ It knows nothing about the mutants themselves: `run.py` lists them.
 from __future__ import annotations
 
 import argparse
+import math
 import os
 import shutil
 import subprocess
 import sys
 import tempfile
 import threading
+import time
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -215,12 +217,15 @@ def _git(*arguments: str) -> str | None:
     return result.stdout.strip() if result.returncode == 0 else None
 
 
-def try_mutants(chosen: Sequence[Mutant], sound: tuple[str, str]) -> int:
-    """Try mutants, one per processor at a time; return how many were found.
+def try_mutants(
+    chosen: Sequence[Mutant], sound: tuple[str, str], seconds: float = math.inf
+) -> tuple[int, int]:
+    """Try mutants, one per processor at a time; return how many were found and how many tried.
 
-    `sound` is a test file and a `-k` expression that the unbroken core must pass, so that a mutant
-    does not "fail" because nothing works.
+    No mutant is begun after `seconds`. `sound` is a test file and a `-k` expression that the
+    unbroken core must pass, so that a mutant does not "fail" because nothing works.
     """
+    end = time.monotonic() + seconds
     waiting = list(reversed(chosen))
     lock = threading.Lock()
 
@@ -234,7 +239,7 @@ def try_mutants(chosen: Sequence[Mutant], sound: tuple[str, str]) -> int:
             n_found = 0
             while True:
                 with lock:
-                    if not waiting:
+                    if not waiting or time.monotonic() >= end:
                         return n_found
                     mutant = waiting.pop()
                 n_found += workshop.try_mutant(mutant)
@@ -246,7 +251,8 @@ def try_mutants(chosen: Sequence[Mutant], sound: tuple[str, str]) -> int:
     n_workers = min(os.cpu_count() or 1, 4, len(chosen))
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(n_workers) as pool:
         workshops = [Workshop(Path(folder, str(i))) for i in range(n_workers)]
-        return sum(pool.map(work, workshops))
+        n_found = sum(pool.map(work, workshops))
+    return n_found, len(chosen) - len(waiting)
 
 
 def main(mutants: Sequence[Mutant], sound: tuple[str, str], description: str) -> int:
@@ -269,6 +275,13 @@ def main(mutants: Sequence[Mutant], sound: tuple[str, str], description: str) ->
         metavar="N",
         help="if the rooms have fewer mutants, add some of other rooms (default: %(default)s)",
     )
+    parser.add_argument(
+        "--seconds",
+        type=float,
+        default=math.inf,
+        metavar="S",
+        help="begin no mutant after this time (default: try all that were chosen)",
+    )
     arguments = parser.parse_args()
 
     problems = problems_of(mutants)
@@ -289,9 +302,11 @@ def main(mutants: Sequence[Mutant], sound: tuple[str, str], description: str) ->
         rooms = changed_rooms() if arguments.rooms is None else arguments.rooms
         chosen = choose(mutants, rooms, arguments.least)
     try:
-        n_found = try_mutants(chosen, sound)
+        n_found, n_tried = try_mutants(chosen, sound, arguments.seconds)
     except BrokenWorkshopError as error:
         print(error)
         return 1
-    print(f"{n_found} of {len(chosen)} mutants found")
-    return 0 if n_found == len(chosen) else 1
+    print(f"{n_found} of {n_tried} mutants found")
+    if n_tried < len(chosen):
+        print(f"!!!! NOT TRIED: {len(chosen) - n_tried} more mutants, {arguments.seconds:g} s over")
+    return 0 if n_found == n_tried else 1
