@@ -18,7 +18,7 @@ from onlineforest._distributed.splitting import are_trees_up_to_date
 from onlineforest.ray import RayForest, ShardLostError, load_snapshot
 from onlineforest.ray.starting import shards_and_processors
 from support.bits import assert_same_forest
-from support.interrupts import CtrlC
+from support.interrupts import CtrlC, NapClock
 from support.rays import (
     RAY,
     SMALL_ACTORS,
@@ -200,7 +200,7 @@ def test_a_slow_shard_slows_down_the_stream(ray_here):
         assert_same_forest(forest.gather(), local)
 
 
-def test_an_interrupt_waits_for_no_shard_and_the_batch_counts(ray_here):
+def test_an_interrupt_returns_at_once_and_the_batch_counts(ray_here):
     local = classifier().partial_fit(X[:400], LABELS[:400]).partial_fit(X[400:], LABELS[400:])
     with on_ray(classifier()) as forest:
         forest.partial_fit(X[:400], LABELS[:400])
@@ -208,9 +208,16 @@ def test_an_interrupt_waits_for_no_shard_and_the_batch_counts(ray_here):
         os.kill(process, signal.SIGSTOP)  # it will not answer
         waking = threading.Timer(10.0, os.kill, (process, signal.SIGCONT))
         waking.start()
-        threading.Timer(0.5, signal.raise_signal, [signal.SIGINT]).start()
+        clocks = []
+
+        def interrupt():
+            clocks.append(NapClock())
+            signal.raise_signal(signal.SIGINT)
+
+        threading.Timer(0.5, interrupt).start()
         with pytest.raises(KeyboardInterrupt):
             forest.partial_fit(X[400:], LABELS[400:])
+        assert clocks[0].stop() < 1.0
         assert waking.is_alive(), "the interrupt waited for the process that does not answer"
         assert forest.n_samples_seen_ == 1200 and forest.n_batches_ == 2
         waking.cancel()
