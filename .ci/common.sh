@@ -80,6 +80,15 @@ use_environment() {
   export PATH="$folder/bin:$PATH"
 }
 
+# build_sanitized BUILD_FOLDER [OPTION...]: builds the extension with the address and undefined-behaviour sanitizers.
+build_sanitized() {
+  local folder="$1"
+  shift
+  cmake -S . -B "$folder" -G Ninja -DCMAKE_UNITY_BUILD=ON -DONLINEFOREST_SANITIZE=ON \
+    -DPython_EXECUTABLE="$(command -v python)" "$@" &&
+    cmake --build "$folder"
+}
+
 # make_site BUILD_FOLDER: puts the package, with the extension that was built there, into BUILD_FOLDER/site.
 # The package needs its metadata for the version only, so nothing need be installed.
 make_site() {
