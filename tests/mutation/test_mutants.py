@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import pytest
 
 from mutation.run import MUTANTS, SOUND
-from mutation.workshop import LEAST, ROOT, Mutant, choose, problems_of, try_mutants
+from mutation.workshop import LEAST, ROOT, Mutant, choose, main, problems_of
 
 ROOMS = {path.name for path in (ROOT / "src/core").iterdir() if path.is_dir()} | {"bindings"}
 
@@ -79,29 +79,48 @@ def test_the_default_choice_reaches_every_room_that_has_mutants():
     assert len(choose(MUTANTS, (), LEAST)) == LEAST
 
 
-@pytest.mark.parametrize(("seconds", "n_tried"), [(0, 0), (15, 2), (100, 3)])
-def test_no_mutant_is_begun_once_the_time_is_over(monkeypatch, seconds, n_tried):
-    """Each takes ten seconds; the last one survives."""
-    now = [0.0]
+class QuickWorkshop:
+    """Tries a mutant in ten seconds of its own clock; one of them survives."""
 
-    class QuickWorkshop:
-        def __init__(self, folder):
-            pass
+    now = 0.0
 
-        def build(self):
-            pass
+    def __init__(self, folder):
+        QuickWorkshop.now = 0.0
 
-        check_imported = build
+    def build(self):
+        pass
 
-        def failure_of(self, tests, only=""):
-            return None
+    check_imported = build
 
-        def try_mutant(self, mutant):
-            now[0] += 10.0
-            return mutant.name != "tree 2"
+    def failure_of(self, tests, only=""):
+        return None
 
+    def try_mutant(self, mutant):
+        QuickWorkshop.now += 10.0
+        return mutant.name != "tree 2"
+
+
+@pytest.fixture
+def quick(monkeypatch):
     monkeypatch.setattr("mutation.workshop.Workshop", QuickWorkshop)
-    monkeypatch.setattr("mutation.workshop.time", SimpleNamespace(monotonic=lambda: now[0]))
+    clock = SimpleNamespace(monotonic=lambda: QuickWorkshop.now)
+    monkeypatch.setattr("mutation.workshop.time", clock)
     monkeypatch.setattr("mutation.workshop.os.cpu_count", lambda: 1)
-    n_found = min(n_tried, 2)
-    assert try_mutants(mutants_of(tree=3), SOUND, seconds) == (n_found, n_tried)
+    monkeypatch.setattr("mutation.workshop.problems_of", lambda mutants: [])
+    return lambda *words: monkeypatch.setattr("sys.argv", ["run.py", *words])
+
+
+@pytest.mark.parametrize(
+    ("seconds", "status", "words"),
+    [
+        (0, 0, ["0 of 0 mutants found", "NOT TRIED: 3 mutants: 0 s had passed"]),
+        (15, 0, ["2 of 2 mutants found", "NOT TRIED: 1 mutants: 15 s had passed"]),
+        (100, 1, ["2 of 3 mutants found"]),
+    ],
+)
+def test_no_mutant_is_begun_once_the_time_is_over(quick, capsys, seconds, status, words):
+    quick("--all", "--seconds", str(seconds))
+    assert main(mutants_of(tree=3), SOUND, "") == status
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == len(words)
+    assert all(word in line for word, line in zip(words, lines, strict=True))

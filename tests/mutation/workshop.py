@@ -308,5 +308,7 @@ def main(mutants: Sequence[Mutant], sound: tuple[str, str], description: str) ->
         return 1
     print(f"{n_found} of {n_tried} mutants found")
     if n_tried < len(chosen):
-        print(f"!!!! NOT TRIED: {len(chosen) - n_tried} more mutants, {arguments.seconds:g} s over")
+        print(
+            f"!!!! NOT TRIED: {len(chosen) - n_tried} mutants: {arguments.seconds:g} s had passed"
+        )
     return 0 if n_found == n_tried else 1
