@@ -24,18 +24,17 @@ from safetensors.numpy import load, load_file, save
 from onlineforest._files import digest as _digest
 from onlineforest._files import header as _header
 from onlineforest._files import reading as _reading
-from onlineforest._files import strict_json as _strict_json
 from onlineforest._files import writing as _writing
 from onlineforest._files.container import (
     FORMAT_VERSION,
     MAX_HEADER_BYTES,
     ModelFileError,
     Tensor,
-    parse_json,
     read,
     read_header,
     write,
 )
+from support.json_values import COUNTS, JSON
 
 DTYPES = ["f8", "f4", "i8", "i4", "u8", "u4", "u1", "?"]
 SHAPES = [(), (1,), (5,), (0,), (2, 3), (3, 0, 2), (1, 1, 1, 1, 1, 1, 1, 2)]
@@ -460,6 +459,19 @@ def test_a_file_that_grows_is_read_as_it_was(tmp_path, monkeypatch):
         read(path)
 
 
+def test_an_error_of_reading_names_the_file(tmp_path, monkeypatch):
+    path = tmp_path / "model"
+    path.write_bytes(as_bytes())
+
+    def fail(*_):
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    monkeypatch.setattr(_reading, "_read_up_to", fail)
+    with pytest.raises(OSError, match="Input/output error") as caught:
+        read(path)
+    assert caught.value.filename == str(path)
+
+
 # Other files, and damage
 
 
@@ -781,14 +793,6 @@ def test_damaged_files_with_a_valid_digest_never_crash(changes):
     only_model_file_errors(sealed(n_header.to_bytes(8, "little") + data[8:]))
 
 
-COUNTS = st.integers(-1, 5) | st.sampled_from([35, 2**31, 2**62, 2**63, 2**64, 10**30, True, 2.0])
-JSON = st.recursive(
-    st.none() | st.booleans() | COUNTS | st.floats() | st.text(max_size=3),
-    lambda each: (
-        st.lists(each, max_size=3) | st.dictionaries(st.text(max_size=3), each, max_size=3)
-    ),
-    max_leaves=5,
-)
 ENTRIES = st.fixed_dictionaries(
     {
         "dtype": st.sampled_from(["F64", "F32", "U8", "BOOL", "F16"]) | JSON,
@@ -808,76 +812,3 @@ def test_random_headers_with_a_valid_digest_never_crash(entries, metadata, data)
     ours = {"sha256": "0" * 64, "format": "onlineforest", "format_version": "1"}
     header = json.dumps({"__metadata__": ours | metadata} | entries, separators=(",", ":"))
     only_model_file_errors(file_of(header, data))
-
-
-# JSON
-
-
-@pytest.mark.parametrize(
-    "value",
-    [None, True, 0, -1, 2**64, 1.5, -1e-300, "", 'ä\ud800"\\', [], {}, [{"a": [1, {"b": ""}]}]],
-)
-def test_json_is_parsed(value):
-    assert parse_json(json.dumps(value), "X") == value
-
-
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        ("", "X is not JSON (Expecting value: line 1 column 1 (char 0))."),
-        ("[1,]", "X is not JSON ("),
-        ("\ufeff1", "X is not JSON ("),
-        ("NaN", "X has the number NaN, which is not finite."),
-        ("[-1e999]", "X has the number -1e999, which is not finite."),
-        ('[{"a":1,"b":2,"a":1}]', "X has the key 'a' twice."),
-        ("-" + "1" * 40, "X has a number of 41 characters, more than 40."),
-        ("[" * 33 + "]" * 33, "X is nested more than 32 levels deep."),
-        ('{"a":[' * 17 + "1" + "]}" * 17, "X is nested more than 32 levels deep."),
-        ("[]" * 99 + '"]]]]]]"' + "[" * 33, "X is nested more than 32 levels deep."),
-        ("[" * 10**6, "X is nested more than 32 levels deep."),
-    ],
-)
-def test_json_is_refused(text, words):
-    with pytest.raises(ModelFileError, match=f"^{re.escape(words)}"):
-        parse_json(text, "X")
-
-
-@pytest.mark.parametrize(
-    "value",
-    [
-        ["[" * 99, "{" * 99],
-        ['"' + "[" * 99],
-        ["\\", "[" * 99],
-        ['\\"', "[" * 99, '\\\\"' + "{" * 99],
-        [[]] * 99,
-        [{"[" * 50: "{" * 50}] * 9,
-    ],
-)
-def test_brackets_in_strings_and_side_by_side_are_not_deep(value):
-    assert parse_json(json.dumps(value), "X") == value
-
-
-@settings(max_examples=50)
-@given(JSON)
-def test_the_depth_is_measured(value):
-    def depth(value):
-        if not isinstance(value, list | dict):
-            return 0
-        inner = value.values() if isinstance(value, dict) else value
-        return 1 + max(map(depth, inner), default=0)
-
-    assert _strict_json.nesting_depth(json.dumps(value)) == depth(value)
-    assert _strict_json.nesting_depth(json.dumps(value, ensure_ascii=False)) == depth(value)
-
-
-def test_an_error_of_reading_names_the_file(tmp_path, monkeypatch):
-    path = tmp_path / "model"
-    path.write_bytes(as_bytes())
-
-    def fail(*_):
-        raise OSError(errno.EIO, os.strerror(errno.EIO))
-
-    monkeypatch.setattr(_reading, "_read_up_to", fail)
-    with pytest.raises(OSError, match="Input/output error") as caught:
-        read(path)
-    assert caught.value.filename == str(path)
