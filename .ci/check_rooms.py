@@ -23,6 +23,7 @@ ROOMS = {
     "forest": ("base", "points", "process", "tree"),
     "labels": ("base", "points", "process", "tree", "forest"),
     "numbers": ("base", "points", "process", "tree", "forest"),
+    "guided": ("base", "points"),
     "state": ("base", "points", "process", "tree", "forest", "labels", "numbers"),
 }
 INCLUDE = re.compile(r'^\s*#\s*include\s+(?:"([^"]+)"|<([^>]+)>)', re.MULTILINE)

@@ -21,6 +21,7 @@
 #include "calls.hpp"
 #include "forest/options.hpp"
 #include "forest/summation.hpp"
+#include "keeping.hpp"
 #include "state/archive.hpp"
 #include "state/invariants.hpp"
 #include "state/tree_arrays.hpp"
@@ -35,16 +36,6 @@ inline WeightRule weight_rule_of(const std::string& name) {
   if (name == "range") return WeightRule::kRange;
   if (name == "learned") return WeightRule::kLearned;
   throw std::invalid_argument("weight_rule must be 'unit', 'fixed', 'range' or 'learned', got '" + name + "'");
-}
-
-inline KeepOptions keep_of(std::size_t window, std::size_t reservoir, double half_life) {
-  if (window > 0 && reservoir > 0) {
-    throw std::invalid_argument("window and reservoir exclude each other, got window " + std::to_string(window) +
-                                " and reservoir " + std::to_string(reservoir));
-  }
-  if (window > 0) return {KeepRule::kLatest, window, kInfinity};
-  if (reservoir > 0) return {KeepRule::kSample, reservoir, half_life};
-  return {};
 }
 
 inline ForestOptions common_options(std::size_t n_trees, std::size_t n_features, double lifetime, double discount,

@@ -21,6 +21,7 @@ NB_MODULE(_core, module) {
   nb::enum_<Quantity>(module, "Quantity", "What a forest predicts as a sum over its trees.")
       .value("PREDICTION", Quantity::kPrediction)
       .value("NOVELTY", Quantity::kNovelty);
+  bindings::bind_guided(module);
   bindings::bind_labels(module);
   bindings::bind_numbers(module);
   bindings::bind_shards(module);

@@ -4,8 +4,9 @@ from ._models.checkpoints import Checkpoint, Checkpointer
 from ._models.classifier import MondrianForestClassifier
 from ._models.loading import load
 from ._models.merging import MergedForestClassifier, MergedForestRegressor, merge
+from ._models.online_classifier import OnlineForestClassifier
 from ._models.regressor import MondrianForestRegressor
-from ._models.trees import ClassificationTree, MondrianTree, RegressionTree
+from ._models.trees import ClassificationTree, MondrianTree, OnlineTree, RegressionTree
 
 __all__ = [
     "Checkpoint",
@@ -18,6 +19,8 @@ __all__ = [
     "MondrianForestClassifier",
     "MondrianForestRegressor",
     "MondrianTree",
+    "OnlineForestClassifier",
+    "OnlineTree",
     "RegressionTree",
     "__version__",
     "load",

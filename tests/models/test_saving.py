@@ -276,7 +276,7 @@ def test_an_interrupt_when_the_core_has_just_returned(monkeypatch):
 
     def learn_interrupted(forest, *batch, **options):
         with monkeypatch.context() as patch:
-            patch.setattr(_base.BaseMondrianForest, "_record", interrupt)
+            patch.setattr(_base.BaseForest, "_record", interrupt)
             with pytest.raises(KeyboardInterrupt):
                 forest.partial_fit(*batch, **options)
         return forest

@@ -5,7 +5,11 @@ from __future__ import annotations
 import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from onlineforest import MondrianForestClassifier, MondrianForestRegressor
+from onlineforest import (
+    MondrianForestClassifier,
+    MondrianForestRegressor,
+    OnlineForestClassifier,
+)
 
 ESTIMATORS = [
     MondrianForestClassifier(n_estimators=10),
@@ -15,6 +19,10 @@ ESTIMATORS = [
     MondrianForestRegressor(n_estimators=10),
     MondrianForestRegressor(
         n_estimators=5, lifetime=50.0, noise=0.01, trend=None, feature_weights=None, n_jobs=2
+    ),
+    OnlineForestClassifier(n_estimators=10),
+    OnlineForestClassifier(
+        n_estimators=5, min_samples_split=5, max_samples=0.7, smoothing=0.5, n_jobs=2
     ),
 ]
 

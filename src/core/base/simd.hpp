@@ -1,7 +1,9 @@
 // Arithmetic on four floats at a time, with NEON, SSE2 or plain C++. Must not know boxes.
 //
-// A sum runs in four lanes. The lanes are added in a fixed order at the end, so all instruction sets give the same
-// bits. Values are finite. The minimum or maximum of zeros of different sign may have either sign.
+// Bit i of a set of lanes stands for lane i: `at_most(a, b)` is the set where a <= b, `select(bits, a, b)` takes lanes
+// of the set from a and the others from b. A sum runs in four lanes. The lanes are added in a fixed order at the end,
+// so all instruction sets give the same bits. Values are finite. The minimum or maximum of zeros of different sign may
+// have either sign.
 #pragma once
 
 #include <algorithm>
@@ -30,6 +32,15 @@ inline void store(float* p, Float4 a) { vst1q_f32(p, a); }
 inline Float4 min(Float4 a, Float4 b) { return vminq_f32(a, b); }
 inline Float4 max(Float4 a, Float4 b) { return vmaxq_f32(a, b); }
 inline bool differ(Float4 a, Float4 b) { return vminvq_u32(vceqq_f32(a, b)) == 0; }
+inline Float4 all(float x) { return vdupq_n_f32(x); }
+inline Float4 select(unsigned bits, Float4 a, Float4 b) {
+  constexpr unsigned each[] = {1, 2, 4, 8};
+  return vbslq_f32(vtstq_u32(vdupq_n_u32(bits), vld1q_u32(each)), a, b);
+}
+inline unsigned at_most(Float4 a, Float4 b) {
+  constexpr unsigned each[] = {1, 2, 4, 8};
+  return vaddvq_u32(vandq_u32(vcleq_f32(a, b), vld1q_u32(each)));
+}
 
 inline Double4 zero() { return {vdupq_n_f64(0.0), vdupq_n_f64(0.0)}; }
 inline Double4 distance(Float4 a, Float4 b) {
@@ -54,6 +65,14 @@ inline void store(float* p, Float4 a) { _mm_storeu_ps(p, a); }
 inline Float4 min(Float4 a, Float4 b) { return _mm_min_ps(a, b); }
 inline Float4 max(Float4 a, Float4 b) { return _mm_max_ps(a, b); }
 inline bool differ(Float4 a, Float4 b) { return _mm_movemask_ps(_mm_cmpneq_ps(a, b)) != 0; }
+inline Float4 all(float x) { return _mm_set1_ps(x); }
+inline Float4 select(unsigned bits, Float4 a, Float4 b) {
+  const __m128i each = _mm_set_epi32(8, 4, 2, 1);
+  const __m128i chosen = _mm_cmpeq_epi32(_mm_and_si128(_mm_set1_epi32(static_cast<int>(bits)), each), each);
+  const __m128 mask = _mm_castsi128_ps(chosen);
+  return _mm_or_ps(_mm_and_ps(mask, a), _mm_andnot_ps(mask, b));
+}
+inline unsigned at_most(Float4 a, Float4 b) { return static_cast<unsigned>(_mm_movemask_ps(_mm_cmple_ps(a, b))); }
 
 inline Double4 zero() { return {_mm_setzero_pd(), _mm_setzero_pd()}; }
 inline Double4 distance(Float4 a, Float4 b) {
@@ -93,6 +112,16 @@ inline Float4 max(Float4 a, Float4 b) {
   return a;
 }
 inline bool differ(Float4 a, Float4 b) { return !std::equal(a.x, a.x + 4, b.x); }
+inline Float4 all(float x) { return {{x, x, x, x}}; }
+inline Float4 select(unsigned bits, Float4 a, Float4 b) {
+  for (unsigned i = 0; i < 4; ++i) a.x[i] = bits >> i & 1u ? a.x[i] : b.x[i];
+  return a;
+}
+inline unsigned at_most(Float4 a, Float4 b) {
+  unsigned result = 0;
+  for (unsigned i = 0; i < 4; ++i) result |= static_cast<unsigned>(a.x[i] <= b.x[i]) << i;
+  return result;
+}
 
 inline Double4 zero() { return {}; }
 inline Double4 distance(Float4 a, Float4 b) {
@@ -111,6 +140,18 @@ inline Double4 scale(Double4 a, const double* by) {
 inline double total(Double4 a) { return (a.x[0] + a.x[1]) + (a.x[2] + a.x[3]); }
 
 #endif
+
+// Minimum and maximum of the lanes.
+inline float least(Float4 a) {
+  float x[kWidth];
+  store(x, a);
+  return std::min(std::min(x[0], x[1]), std::min(x[2], x[3]));
+}
+inline float greatest(Float4 a) {
+  float x[kWidth];
+  store(x, a);
+  return std::max(std::max(x[0], x[1]), std::max(x[2], x[3]));
+}
 
 // Minimum and maximum of two numbers without a branch.
 #if defined(__aarch64__)

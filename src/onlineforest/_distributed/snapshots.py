@@ -35,7 +35,7 @@ from onlineforest._models.saving import (
 )
 
 if TYPE_CHECKING:
-    from onlineforest._models.base import BaseMondrianForest
+    from onlineforest._models.mondrian import BaseMondrianForest
 
 _N_KEPT = 2  # snapshots; the newest may be on a disk that fails
 _NAME = re.compile(r"position-([0-9]{12,})")

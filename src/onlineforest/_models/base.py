@@ -1,6 +1,7 @@
-"""The base class of the estimators: parameters, the life of the core forest, pickling.
+"""The base class of all estimators: parameters, the life of the core forest, pickling.
 
-Must not know what y is, nor files: subclasses turn y into what the core forest learns.
+Must not know how trees are cut, what y is, nor files: subclasses turn y into what the core forest
+learns.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from joblib import effective_n_jobs
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
 from onlineforest._models.core import LOCAL, Core, CoreKind, CoreSource, CoreSpec, Rows, State
@@ -27,13 +28,19 @@ from onlineforest._models.ids import Id, Ids, check_ids
 from onlineforest._models.locking import Guard, guard_of, without_guard
 from onlineforest._models.validation import (
     blocks_of,
-    check_feature_weights,
     check_rows,
     plain_rows,
     unchanged_on_error,
 )
 
 Item = TypeVar("Item", bound=np.generic)
+
+
+def shares_of(importances: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Importances with sum 1, negative ones as 0; all 0 if none is positive."""
+    positive: NDArray[np.float64] = np.maximum(importances, 0.0)
+    total = positive.sum()
+    return positive / total if total > 0 else positive
 
 
 class Lesson(ABC, Generic[Core]):
@@ -48,6 +55,9 @@ class Lesson(ABC, Generic[Core]):
     def teach(self, core: Core, rows: Rows, n_threads: int, one_by_one: bool = False) -> None:
         """Let a core forest learn the batch; one by one, as if each row came in its own call."""
 
+    def finish(self, core: Core) -> None:
+        """Change what else follows from the batch, which is stored. May be called twice."""
+
 
 @dataclass(frozen=True)
 class Batch(Generic[Core]):
@@ -59,7 +69,7 @@ class Batch(Generic[Core]):
     first_serial: int
 
 
-class BaseMondrianForest(BaseEstimator, Generic[Core]):
+class BaseForest(BaseEstimator, Generic[Core]):
     """Base of the estimators, which document the parameters.
 
     A subclass defines its kind of core forest (`_core_kind`) with its own options (`_own_options`),
@@ -68,9 +78,7 @@ class BaseMondrianForest(BaseEstimator, Generic[Core]):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_estimators": [Interval(Integral, 1, 2**31 - 1, closed="both")],
-        "lifetime": [Interval(Real, 0, None, closed="both")],
         "min_samples_split": [Interval(Integral, 2, 2**31 - 1, closed="both")],
-        "feature_weights": [StrOptions({"range", "learned"}), "array-like", None],
         "window": [Interval(Integral, 1, 2**31 - 1, closed="both"), None],
         "reservoir": [Interval(Integral, 1, 2**31 - 1, closed="both"), None],
         "half_life": [Interval(Real, 1, None, closed="left"), None],
@@ -82,15 +90,13 @@ class BaseMondrianForest(BaseEstimator, Generic[Core]):
     _core_kind: CoreKind[Core]
     # The source of core forests. An instance may get another one: its trees then live elsewhere.
     _core_source: CoreSource = LOCAL
-    _saved_as: ClassVar[str]  # the name in model files; not inherited
+    _allows_missing: ClassVar[bool] = False  # whether NaN is a missing value, or an error
 
     _forest: Core
     _built_with: dict[str, Any]
     _ids: Ids
     n_estimators: int
-    lifetime: float
     min_samples_split: int
-    feature_weights: ArrayLike | str | None
     window: int | None
     reservoir: int | None
     half_life: float | None
@@ -98,7 +104,7 @@ class BaseMondrianForest(BaseEstimator, Generic[Core]):
     random_state: int | np.random.RandomState | None
 
     def _own_options(self) -> dict[str, Any]:
-        """Options of the core forest that are specific to this kind of estimator."""
+        """Options of the core forest that not all estimators have."""
         raise NotImplementedError
 
     def _check_batch(
@@ -115,12 +121,9 @@ class BaseMondrianForest(BaseEstimator, Generic[Core]):
         """Targets as the core forest stores them, and which of them it may have stored."""
         raise NotImplementedError
 
-    def _own_metadata(self) -> dict[str, Any]:
-        """Metadata of a model file that are specific to this kind of estimator."""
-        return {}
-
-    def _take_own_metadata(self, metadata: Mapping[str, str]) -> None:
-        """Restore what `_own_metadata` gave, or raise. `_forest` is already set."""
+    def _seed_of(self, state: State) -> int:
+        """The seed in the state of a core forest."""
+        raise NotImplementedError
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_forest")
@@ -147,110 +150,8 @@ class BaseMondrianForest(BaseEstimator, Generic[Core]):
         """Memory of the forest in bytes, its stored samples included."""
         return self._core.nbytes
 
-    @property
-    def feature_weights_(self) -> NDArray[np.float64]:
-        """The current weight of each feature, shape (n_features,)."""
-        return self._core_with_samples().feature_weights
-
-    @property
-    def discount_rate_(self) -> float:
-        """The current discount per unit of time: gamma in the paper."""
-        return self._core_with_samples().discount_rate
-
-    @property
-    def feature_importances_(self) -> NDArray[np.float64]:
-        """The relevance of each feature for the target, shape (n_features,); the sum is 1.
-
-        Estimated at each access from the stored samples, as for ``"learned"`` in
-        `feature_weights`, but always of y itself, without a trend. 0 for a feature without
-        evidence; all 0 if no feature has any.
-        """
-        core = self._core_with_samples()
-        relevance: NDArray[np.float64] = np.maximum(core.relevance(self._n_threads()), 0.0)
-        total = relevance.sum()
-        return relevance / total if total > 0 else relevance
-
-    def refresh_weights(self) -> Self:
-        """Refresh all that is learned about the data as a whole, whether due or not.
-
-        That is `feature_weights_`, `discount_rate_` and whatever else the estimator learns about
-        the data as a whole. All of it is recomputed from the stored samples, so no trace of
-        forgotten samples remains. If the weights change, all trees are grown again from the stored
-        samples.
-
-        Returns
-        -------
-        object
-            The estimator itself.
-
-        Examples
-        --------
-        >>> from onlineforest import MondrianForestClassifier
-        >>> forest = MondrianForestClassifier(feature_weights="range", random_state=0)
-        >>> forest = forest.partial_fit([[0.0], [2.0]], [0, 1]).partial_fit([[4.0]], [1])
-        >>> forest.feature_weights_, forest.refresh_weights().feature_weights_
-        (array([0.5]), array([0.25]))
-        """
-        core = self._core
-        self._check_parameters_unchanged()
-        core.refresh(self._n_threads())
-        return self
-
-    def forget(
-        self,
-        X: ArrayLike | None = None,
-        y: ArrayLike | None = None,
-        *,
-        ids: Iterable[Id] | None = None,
-    ) -> Self:
-        """Unlearn samples: the forest becomes one that never saw them.
-
-        This is exact: given what is learned about the data as a whole (see Notes), the forest has
-        the distribution of one learned from the other samples alone. Either all samples are
-        forgotten, or an error names those that are not stored, and nothing has changed.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features), default=None
-            The samples as they were learned. Of several equal samples the oldest is forgotten; a
-            sample given twice is forgotten twice.
-        y : array-like of shape (n_samples,), default=None
-            Their targets as they were learned.
-        ids : iterable of int or str, default=None
-            The ids of the samples, instead of X and y.
-
-        Returns
-        -------
-        object
-            The estimator itself.
-
-        Notes
-        -----
-        Forgetting takes about as long as learning the samples; a regressor takes longer where very
-        many equal values of y lie together. If more than a fifth of the samples are forgotten, all
-        trees are grown again. Do not choose samples by looking at the trees, for example the
-        deepest ones: the remaining forest would be biased.
-
-        Nothing of the samples remains in the stored data, the trees or a saved forest. But they
-        also contributed to the weights of the features and to whatever else is learned about the
-        data as a whole. That contribution remains, mixed with all others, until the next refresh.
-        A refresh comes in due time, sooner if few samples are left, or with `refresh_weights`.
-        Features and classes stay known. A forest without samples behaves like a new one.
-
-        After an interrupt (Ctrl-C), either nothing has changed, or all samples are forgotten and
-        the next call grows some trees again.
-
-        Examples
-        --------
-        >>> from onlineforest import MondrianForestClassifier
-        >>> forest = MondrianForestClassifier(random_state=0)
-        >>> people = ["Ada", "Grace", "Emmy"]
-        >>> forest = forest.partial_fit([[0.0], [1.0], [2.0]], ["a", "b", "a"], ids=people)
-        >>> forest.forget(ids=["Grace"]).n_samples_stored_
-        2
-        >>> forest.forget([[2.0]], ["a"]).ids_
-        frozenset({'Ada'})
-        """
+    def _forget(self, X: ArrayLike | None, y: ArrayLike | None, ids: Iterable[Id] | None) -> None:
+        """Implement `forget`."""
         check_is_fitted(self)
         if ids is not None and (X is not None or y is not None):
             raise ValueError("forget needs X and y, or ids, but not both.")
@@ -262,7 +163,6 @@ class BaseMondrianForest(BaseEstimator, Generic[Core]):
                 self._forget_ids(check_ids(ids))
             else:
                 self._forget_rows(X, y)
-        return self
 
     def keep_latest(self, n_samples: int) -> Self:
         """Forget all but the latest samples, for example after a change in the data.
@@ -341,69 +241,6 @@ class BaseMondrianForest(BaseEstimator, Generic[Core]):
             )
         return core
 
-    def apply(self, X: ArrayLike) -> NDArray[np.int32]:
-        """The leaf of each sample in each tree.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            The samples.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_estimators)
-            Indices of nodes, as in ``trees_``. -1 for a tree without nodes, which occurs only after
-            an interrupted call.
-
-        Examples
-        --------
-        >>> from onlineforest import MondrianForestClassifier
-        >>> forest = MondrianForestClassifier(n_estimators=2, random_state=0)
-        >>> forest.fit([[0.0], [1.0]], [0, 1]).apply([[0.0], [1.0]])
-        array([[1, 1],
-               [2, 2]], dtype=int32)
-        """
-        return self._predict_rows(self._core.apply, X)
-
-    def novelty(self, X: ArrayLike) -> NDArray[np.float64]:
-        """How far each sample is from all samples learned, 0 to 1.
-
-        The probability that a tree separates the sample from all samples learned before it reaches
-        a leaf, averaged over the trees. 0 for samples that were learned, small for samples like
-        them, near 1 far from all of them. Features with a small weight, which are hardly relevant
-        for y, count little.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            The samples.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-            The novelty of each sample. A useful threshold depends on the data: look at the novelty
-            of samples that are like the learned ones but were not learned.
-
-        Notes
-        -----
-        A block whose values of y are all equal is not cut. So a forest that has seen only one
-        class, or one value of y, has no cuts, and the novelty is 0 everywhere. Without labels, let
-        a regressor learn distinct numbers as y.
-
-        Examples
-        --------
-        >>> from sklearn.datasets import load_digits
-        >>> from onlineforest import MondrianForestClassifier
-        >>> X, y = load_digits(return_X_y=True)
-        >>> forest = MondrianForestClassifier(n_estimators=20, random_state=0)
-        >>> forest = forest.fit(X[:1500], y[:1500])
-        >>> usual = forest.novelty(X[1500:])
-        >>> inverted = forest.novelty(16 - X[1500:])  # white on black
-        >>> usual.mean().round(1), inverted.mean().round(1)
-        (np.float64(0.1), np.float64(0.5))
-        """
-        return self._predict_rows(self._core_with_samples().novelty, X)
-
     def _learn_from_scratch(self, X: ArrayLike, y: ArrayLike, ids: Iterable[Id] | None) -> None:
         """Implement `fit`."""
         with self._locked(), unchanged_on_error(self):
@@ -466,6 +303,7 @@ class BaseMondrianForest(BaseEstimator, Generic[Core]):
 
     def _record(self, batch: Batch[Core]) -> None:
         """Take up the ids and new classes of a batch that the core forest has stored."""
+        batch.lesson.finish(batch.core)
         for name, value in batch.lesson.changes.items():
             setattr(self, name, value)
         if batch.ids is not None:
@@ -474,8 +312,11 @@ class BaseMondrianForest(BaseEstimator, Generic[Core]):
 
     def _check_queries(self, X: ArrayLike) -> NDArray[np.float32]:
         """Queries, rounded to float32 exactly as stored rows are."""
-        rows = plain_rows(self, X)
-        return check_rows(self, X, reset=False) if rows is None else rows
+        rows = plain_rows(self, X, allow_nan=self._allows_missing)
+        if rows is not None:
+            return rows
+        checked: Rows = check_rows(self, X, allow_nan=self._allows_missing, reset=False)
+        return checked
 
     def _predict_rows(
         self, predict: Callable[[Rows, int], NDArray[Item]], X: ArrayLike
@@ -515,7 +356,7 @@ class BaseMondrianForest(BaseEstimator, Generic[Core]):
         as_built = type(self).__new__(type(self))
         # Parameters may have been changed since, and be invalid now.
         vars(as_built).update(self.get_params(deep=False) | self._built_with)
-        return as_built._core_spec(self.n_features_in_, int(state["options.seed"][0]))
+        return as_built._core_spec(self.n_features_in_, self._seed_of(state))
 
     def _copy_with_core(self, make_core: Callable[[CoreSpec[Core], State], Core]) -> Self:
         """A copy of this fitted estimator around another core forest.
@@ -534,39 +375,27 @@ class BaseMondrianForest(BaseEstimator, Generic[Core]):
         copy._forest = make_core(self._spec_of_state(state), state)
         return copy
 
-    def _core_options(self, n_features: int) -> dict[str, Any]:
+    def _core_options(self, n_features: int) -> dict[str, Any]:  # noqa: ARG002
         """The options of a core forest of this estimator's parameters, without the seed."""
         if self.window is not None and self.reservoir is not None:
             raise ValueError("window and reservoir exclude each other: set one of them to None.")
         if self.half_life is not None and self.reservoir is None:
             raise ValueError("half_life needs a reservoir: set reservoir, too.")
-        rule, weights = "unit", None
-        if isinstance(self.feature_weights, str):
-            rule = self.feature_weights
-        elif self.feature_weights is not None:
-            rule, weights = "fixed", check_feature_weights(self.feature_weights, n_features)
         return {
-            "lifetime": float(self.lifetime),
             "min_samples_split": int(self.min_samples_split),
-            "weight_rule": rule,
-            "weights": weights,
             "window": int(self.window or 0),
             "reservoir": int(self.reservoir or 0),
             "half_life": math.inf if self.half_life is None else float(self.half_life),
             **self._own_options(),
         }
 
-    def _built_with_now(self, n_features: int) -> dict[str, Any]:
+    def _built_with_now(self, n_features: int) -> dict[str, Any]:  # noqa: ARG002
         """The parameters that must not change during the life of a forest."""
-        built_with = {
+        return {
             name: value
             for name, value in self.get_params(deep=False).items()
             if name not in self._free_parameters
         }
-        weights = self.feature_weights
-        if weights is not None and not isinstance(weights, str):
-            built_with["feature_weights"] = check_feature_weights(weights, n_features)
-        return built_with
 
     def _check_parameters_unchanged(self) -> None:
         now = self.__dict__
@@ -582,7 +411,7 @@ class BaseMondrianForest(BaseEstimator, Generic[Core]):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
+        tags.input_tags.allow_nan = self._allows_missing
         tags.input_tags.sparse = True
         return tags
 

@@ -22,8 +22,8 @@ from sklearn.utils._param_validation import Interval, validate_parameter_constra
 
 from onlineforest._files.atomic import leftovers, sync_folder
 from onlineforest._files.errors import ModelFileError, ModelTooLargeError
-from onlineforest._models.base import BaseMondrianForest
 from onlineforest._models.loading import load_with_position
+from onlineforest._models.mondrian import BaseMondrianForest
 from onlineforest._models.saving import write_model
 
 _PREFIX = "checkpoint-"

@@ -65,15 +65,19 @@ class ClassCodes:
     """The known classes, sorted, and the class code of each.
 
     A class keeps its code, while its index among the sorted classes shifts when new classes appear.
-    Instances are immutable; `extended` makes a new one.
+    Instances are immutable; `extended` makes a new one. There may be more codes than classes:
+    `n_codes`, by default as many.
     """
 
-    def __init__(self, classes: NDArray[Any], codes: NDArray[np.int32]) -> None:
+    def __init__(
+        self, classes: NDArray[Any], codes: NDArray[np.int32], n_codes: int | None = None
+    ) -> None:
         self.classes = classes
         self.codes = codes
         self.n_classes = len(classes)
+        self.n_codes = self.n_classes if n_codes is None else n_codes
         # True if each code equals the index among the sorted classes.
-        self.in_order = bool(np.all(codes[1:] > codes[:-1]))
+        self.in_order = self.n_codes == self.n_classes and bool(np.all(codes[1:] > codes[:-1]))
         self._code_of = dict(zip(classes.tolist(), codes.tolist(), strict=True))
 
     @classmethod
@@ -91,7 +95,7 @@ class ClassCodes:
 
     def extended(self, labels: NDArray[Any], name: str = "y") -> ClassCodes:
         """Codes that also cover `labels`; new classes get the next codes, in sorted order."""
-        self._check_kind(labels, name)
+        self.check_kind(labels, name)
         if self._are_known(labels).all():
             return self
         new = np.unique(labels)
@@ -108,15 +112,31 @@ class ClassCodes:
             )
         return ClassCodes(classes[order], codes[order])
 
+    def places(self) -> NDArray[np.int32]:
+        """For each code the index of its class among the sorted classes, -1 if there is none."""
+        places = np.full(self.n_codes, -1, dtype=np.int32)
+        places[self.codes] = np.arange(self.n_classes, dtype=np.int32)
+        return places
+
+    def only(self, are_known: NDArray[np.bool_]) -> ClassCodes:
+        """The classes whose codes are known; `are_known` has an entry for each code in use."""
+        kept = np.append(are_known, np.zeros(self.n_codes - len(are_known), dtype=np.bool_))
+        chosen = kept[self.codes]
+        classes = self.classes[chosen]
+        if classes.dtype.kind == "U":  # as wide as the longest of them needs
+            classes = np.array(classes.tolist(), dtype=np.str_)
+        return ClassCodes(classes, self.codes[chosen], len(are_known))
+
     def encode_known(self, labels: NDArray[Any]) -> tuple[NDArray[np.int32], NDArray[np.bool_]]:
         """The code of each label, -1 if it is unknown, and which labels are known."""
-        self._check_kind(labels, "y")
+        self.check_kind(labels, "y")
         are_known = self._are_known(labels)
         codes = np.full(len(labels), -1, dtype=np.int32)
         codes[are_known] = self.encode(labels[are_known])
         return codes, are_known
 
-    def _check_kind(self, labels: NDArray[Any], name: str) -> None:
+    def check_kind(self, labels: NDArray[Any], name: str) -> None:
+        """Raise if labels are of another kind, such as strings instead of numbers."""
         ours, theirs = kind_of_labels(self.classes), kind_of_labels(labels)
         if ours != theirs:
             raise ValueError(
@@ -144,23 +164,27 @@ class ClassCodes:
         return self.codes[np.searchsorted(self.classes, labels)]
 
 
-def codes_with(
-    known: ClassCodes | None, labels: NDArray[Any], classes: ArrayLike | None
-) -> ClassCodes:
-    """The codes after learning `labels` with the declared `classes`."""
-    if classes is not None:
-        array = np.asarray(classes)
-        if array.ndim != 1:
-            raise ValueError(
-                f"classes should be a 1d array, got an array of shape {array.shape} instead."
-            )
-        check_no_label_missing(array, "classes")
-        declared = check_labels(array, "classes")
-        known = ClassCodes.of(declared) if known is None else known.extended(declared, "classes")
-        unknown = np.setdiff1d(labels, known.classes)
-        if len(unknown):
-            raise ValueError(
-                f"The target label(s) {unknown} in y do not exist in the classes "
-                f"{known.classes} that were declared or seen before."
-            )
-    return ClassCodes.of(labels) if known is None else known.extended(labels)
+def check_classes(classes: ArrayLike) -> NDArray[Any]:
+    """The labels that a user declares."""
+    array = np.asarray(classes)
+    if array.ndim != 1:
+        raise ValueError(
+            f"classes should be a 1d array, got an array of shape {array.shape} instead."
+        )
+    check_no_label_missing(array, "classes")
+    return check_labels(array, "classes")
+
+
+def check_declared(labels: NDArray[Any], classes: NDArray[Any]) -> None:
+    """Raise if a label is not among the classes."""
+    unknown = np.setdiff1d(labels, classes)
+    if len(unknown):
+        raise ValueError(
+            f"The target label(s) {unknown} in y do not exist in the classes "
+            f"{classes} that were declared or seen before."
+        )
+
+
+def codes_with(known: ClassCodes | None, labels: NDArray[Any], name: str = "y") -> ClassCodes:
+    """The codes after `labels` have appeared."""
+    return ClassCodes.of(labels) if known is None else known.extended(labels, name)

@@ -9,25 +9,23 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import ClassifierMixin, _fit_context
+from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from onlineforest._files.encoding import decode_labels, encode_labels, from_json
 from onlineforest._models.base import Lesson
+from onlineforest._models.base_classifier import BaseClassifier
 from onlineforest._models.class_codes import (
     ClassCodes,
-    check_labels,
-    check_no_label_missing,
+    check_classes,
+    check_declared,
     codes_with,
-    plain_labels,
 )
 from onlineforest._models.core import LABELS, LabelCore, Rows
 from onlineforest._models.ids import Id
-from onlineforest._models.locking import Guard, guard_of
 from onlineforest._models.saveable import SaveableForest
 from onlineforest._models.trees import ClassificationTree, TreeSequence
-from onlineforest._models.validation import check_row, check_rows, plain_rows
 
 
 class LabelLesson(Lesson[LabelCore]):
@@ -41,7 +39,7 @@ class LabelLesson(Lesson[LabelCore]):
         core.learn(rows, self._labels, self._n_classes, n_threads, one_by_one)
 
 
-class MondrianForestClassifier(ClassifierMixin, SaveableForest[LabelCore]):
+class MondrianForestClassifier(BaseClassifier[LabelCore], SaveableForest[LabelCore]):
     """A random forest classifier that learns online.
 
     The Mondrian forest of Lakshminarayanan, Roy and Teh [1]_. Samples can come all at once
@@ -216,15 +214,6 @@ class MondrianForestClassifier(ClassifierMixin, SaveableForest[LabelCore]):
         return self._core_with_samples().leaf_discount
 
     @property
-    def classes_(self) -> NDArray[Any]:
-        """The known classes, sorted."""
-        check_is_fitted(self)
-        guard: Guard[Any] = guard_of(self)
-        if guard.pending is not None:
-            self._wait_for_others()
-        return self._codes.classes
-
-    @property
     def trees_(self) -> TreeSequence[ClassificationTree]:
         """The trees as read-only arrays."""
         check_is_fitted(self)
@@ -305,30 +294,6 @@ class MondrianForestClassifier(ClassifierMixin, SaveableForest[LabelCore]):
         self._learn_more(X, y, ids, classes=classes)
         return self
 
-    def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:
-        """Probability of each class.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            The samples.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_classes)
-            The mean of the trees' distributions, over `classes_`.
-
-        Examples
-        --------
-        >>> from onlineforest import MondrianForestClassifier
-        >>> forest = MondrianForestClassifier(random_state=0)
-        >>> forest = forest.fit([[0.0], [1.0]], ["no", "yes"])
-        >>> forest.predict_proba([[0.0], [0.5]]).round(1)
-        array([[0.8, 0.2],
-               [0.5, 0.5]])
-        """
-        return self._predict(X)[0]
-
     def learn_one(self, x: ArrayLike, y: Any, id: Id | None = None) -> Self:
         """Learn one more sample, as `partial_fit` of one row does, with less overhead.
 
@@ -356,161 +321,21 @@ class MondrianForestClassifier(ClassifierMixin, SaveableForest[LabelCore]):
         >>> forest.predict_one(np.array([0.9]))
         'yes'
         """
-        guard: Guard[Any] = guard_of(self)
-        with guard.lock:
-            if guard.pending is not None:
-                self._settle()
-            code = self._codes.code_of(y) if hasattr(self, "_forest") else None
-            if code is None or id is not None:  # also for the first sample, and if y is not a label
-                if np.ndim(y) != 0:
-                    raise ValueError(f"y must be one label. Got {y!r} instead.")
-                names = None if id is None else [id]
-                self.partial_fit(check_row(x)[np.newaxis], [y], ids=names)
-                return self
-            self._check_parameters_unchanged()
-            n_classes = self._codes.n_classes
-            try:
-                self._forest.learn_one(x, code, n_classes)
-            except TypeError:
-                self._forest.learn_one(check_row(x), code, n_classes)
+        self._learn_one(x, y, id)
         return self
 
-    def predict_proba_one(self, x: ArrayLike) -> NDArray[np.float64]:
-        """Probability of each class for one sample, as `predict_proba` gives, with less overhead.
+    def _class_codes(self) -> ClassCodes:
+        return self._codes
 
-        Parameters
-        ----------
-        x : array-like of shape (n_features,)
-            The sample. An array of float32 or float64 is fastest; names of features are ignored.
-
-        Returns
-        -------
-        ndarray of shape (n_classes,)
-            The mean of the trees' distributions, over `classes_`.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from onlineforest import MondrianForestClassifier
-        >>> forest = MondrianForestClassifier(random_state=0)
-        >>> forest = forest.fit([[0.0], [1.0]], ["no", "yes"])
-        >>> forest.predict_proba_one(np.array([0.5])).round(1)
-        array([0.5, 0.5])
-        """
-        return self._predict_one(x)[0]
-
-    def predict_one(self, x: ArrayLike) -> Any:
-        """The most probable class of one sample.
-
-        Parameters
-        ----------
-        x : array-like of shape (n_features,)
-            The sample.
-
-        Returns
-        -------
-        str, int or bool
-            The class with the largest mean probability; the first of several.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from onlineforest import MondrianForestClassifier
-        >>> forest = MondrianForestClassifier(random_state=0).fit([[0.0], [1.0]], [3, 7])
-        >>> forest.predict_one(np.array([2.0]))
-        7
-        """
-        probabilities, classes = self._predict_one(x)
-        best = classes[probabilities.argmax()]
-        return best.item() if isinstance(best, np.generic) else best
-
-    def _predict_one(self, x: Any) -> tuple[NDArray[np.float64], NDArray[Any]]:
-        """Probabilities, and the classes in their order."""
-        while True:
-            core = self._core
-            codes = self._codes
-            probabilities = np.empty(codes.n_classes)
-            try:
-                if core.predict_one(x, probabilities):
-                    return codes.in_class_order(probabilities), codes.classes
-                self._wait_for_others()  # another thread learns a new class: predict again
-            except TypeError:
-                x = check_row(x)
-
-    def _wait_for_others(self) -> None:
-        with self._locked():
-            pass
-
-    def _predict(self, X: ArrayLike) -> tuple[NDArray[np.float64], NDArray[Any]]:
-        """Probabilities, and the classes of their columns."""
-        while True:
-            core = self._core
-            codes = self._codes
-            probabilities = self._predict_rows(core.predict, X)
-            if probabilities.shape[1] == codes.n_classes:
-                return codes.in_class_order(probabilities), codes.classes
-            self._wait_for_others()  # another thread learns a new class: predict again
-
-    def predict_log_proba(self, X: ArrayLike) -> NDArray[np.float64]:
-        """Logarithm of the probability of each class.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            The samples.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_classes)
-            ``log(predict_proba(X))``.
-
-        Examples
-        --------
-        >>> from onlineforest import MondrianForestClassifier
-        >>> forest = MondrianForestClassifier(random_state=0).fit([[0.0], [1.0]], [0, 1])
-        >>> forest.predict_log_proba([[0.0]]).shape
-        (1, 2)
-        """
-        with np.errstate(divide="ignore"):
-            return np.log(self.predict_proba(X))
-
-    def predict(self, X: ArrayLike) -> NDArray[Any]:
-        """The most probable class.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            The samples.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-            The class with the largest mean probability; the first of several.
-
-        Examples
-        --------
-        >>> from onlineforest import MondrianForestClassifier
-        >>> forest = MondrianForestClassifier(random_state=0).fit([[0.0], [1.0]], [3, 7])
-        >>> forest.predict([[-1.0], [2.0]])
-        array([3, 7])
-        """
-        probabilities, classes = self._predict(X)
-        best: NDArray[Any] = classes[probabilities.argmax(axis=1)]
-        return best
-
-    def _check_batch(
-        self, X: ArrayLike, y: ArrayLike, *, reset: bool
-    ) -> tuple[NDArray[np.float32], NDArray[Any]]:
-        if not reset:
-            rows, labels = plain_rows(self, X), plain_labels(y)
-            if rows is not None and labels is not None and len(rows) == len(labels):
-                return rows, labels
-        check_no_label_missing(y)
-        rows, labels = check_rows(self, X, y=y, reset=reset)
-        return rows, check_labels(labels)
+    def _teach_one(self, x: ArrayLike, code: int) -> None:
+        self._forest.learn_one(x, code, self._codes.n_classes)
 
     def _lesson(self, target: NDArray[Any], *, starts: bool, **options: Any) -> LabelLesson:
-        codes = codes_with(None if starts else self._codes, target, options.get("classes"))
+        codes: ClassCodes | None = None if starts else self._codes
+        if options.get("classes") is not None:
+            codes = codes_with(codes, check_classes(options["classes"]), "classes")
+            check_declared(target, codes.classes)
+        codes = codes_with(codes, target)
         return LabelLesson(codes.encode(target), codes)
 
     def _own_metadata(self) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, runtime_check
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from onlineforest._core import GaussianForest, LabelForest
+from onlineforest._core import GaussianForest, GuidedForest, LabelForest
 
 State = dict[str, NDArray[Any]]
 """A core forest as named flat arrays."""
@@ -24,7 +24,7 @@ Serials = NDArray[np.int64]
 
 @runtime_checkable
 class CoreForest(Protocol):
-    """The interface of a core forest that does not depend on its target.
+    """The interface that all core forests have, whatever their trees and targets are.
 
     Parameters are positional: implementations may name them differently. `n_threads` may be
     ignored by an implementation whose trees live in other processes.
@@ -60,20 +60,6 @@ class CoreForest(Protocol):
         """Memory of the forest in bytes."""
         ...
 
-    @property
-    def feature_weights(self) -> Floats:
-        """The weight of each feature."""
-        ...
-
-    @property
-    def discount_rate(self) -> float:
-        """The discount per unit of time."""
-        ...
-
-    def refresh(self, n_threads: int = 1, /) -> None:
-        """Recompute the measure from the stored samples."""
-        ...
-
     def forget(self, serials: Serials, n_threads: int = 1, /) -> None:
         """Forget the samples with these serials."""
         ...
@@ -93,16 +79,8 @@ class CoreForest(Protocol):
         """For each serial 1 if its sample is stored, else 0."""
         ...
 
-    def relevance(self, n_threads: int = 1, /) -> Floats:
-        """Estimate the relevance of each feature for the target."""
-        ...
-
     def apply(self, rows: Rows, n_threads: int = 1, /) -> NDArray[np.int32]:
         """The leaf of each row in each tree, shape (n_rows, n_trees)."""
-        ...
-
-    def novelty(self, rows: Rows, n_threads: int = 1, /) -> Floats:
-        """The novelty of each row, shape (n_rows,)."""
         ...
 
     def predict(self, rows: Rows, n_threads: int = 1, /) -> Floats:
@@ -113,21 +91,57 @@ class CoreForest(Protocol):
         """One tree as writable arrays."""
         ...
 
-    def check_invariants(self) -> None:
-        """Raise if the forest is inconsistent."""
-        ...
-
     def get_state(self) -> State:
         """The state of the forest."""
         ...
 
 
 @runtime_checkable
-class LabelCore(CoreForest, Protocol):
+class MondrianCore(CoreForest, Protocol):
+    """The interface of a core forest of Mondrian trees that does not depend on its target."""
+
+    @property
+    def feature_weights(self) -> Floats:
+        """The weight of each feature."""
+        ...
+
+    @property
+    def discount_rate(self) -> float:
+        """The discount per unit of time."""
+        ...
+
+    def refresh(self, n_threads: int = 1, /) -> None:
+        """Recompute the measure from the stored samples."""
+        ...
+
+    def relevance(self, n_threads: int = 1, /) -> Floats:
+        """Estimate the relevance of each feature for the target."""
+        ...
+
+    def novelty(self, rows: Rows, n_threads: int = 1, /) -> Floats:
+        """The novelty of each row, shape (n_rows,)."""
+        ...
+
+    def check_invariants(self) -> None:
+        """Raise if the forest is inconsistent."""
+        ...
+
+
+@runtime_checkable
+class ClassCore(CoreForest, Protocol):
     """A core forest that predicts classes, as class codes 0, 1, ...
 
-    `predict` gives probabilities, shape (n_rows, n_classes), in the order of class codes.
+    `predict` gives probabilities, shape (n_rows, n_codes), in the order of class codes.
     """
+
+    def predict_one(self, row: ArrayLike, out: Floats, /) -> bool:
+        """Write the probabilities of one row into `out`; False if it has not one entry per code."""
+        ...
+
+
+@runtime_checkable
+class LabelCore(ClassCore, MondrianCore, Protocol):
+    """A core forest of Mondrian trees that predicts classes."""
 
     @property
     def n_classes(self) -> int:
@@ -155,13 +169,9 @@ class LabelCore(CoreForest, Protocol):
         """Learn one row; TypeError if it is not an array of floats."""
         ...
 
-    def predict_one(self, row: ArrayLike, out: Floats, /) -> bool:
-        """Write the probabilities of one row into `out`; False if its length is not n_classes."""
-        ...
-
 
 @runtime_checkable
-class NumberCore(CoreForest, Protocol):
+class NumberCore(MondrianCore, Protocol):
     """A core forest that predicts numbers.
 
     `predict` gives mean and standard deviation, shape (n_rows, 2).
@@ -209,17 +219,68 @@ class NumberCore(CoreForest, Protocol):
         ...
 
 
+@runtime_checkable
+class GuidedCore(ClassCore, Protocol):
+    """A core forest of trees whose cuts look at the labels.
+
+    A label is known if it is declared or if a sample of it is stored; the probability of all others
+    is 0.
+    """
+
+    @property
+    def n_labels(self) -> int:
+        """Number of codes."""
+        ...
+
+    @property
+    def label_weights(self) -> NDArray[np.int64]:
+        """The number of stored samples of each label, in the order of codes."""
+        ...
+
+    def set_labels(self, hashes: NDArray[np.uint64], are_declared: NDArray[np.uint8], /) -> None:
+        """Give labels their codes by their hashes; earlier labels keep their codes."""
+        ...
+
+    def learn(self, rows: Rows, labels: NDArray[np.int32], n_threads: int = 1, /) -> None:
+        """Learn a batch of rows with the codes of their labels."""
+        ...
+
+    def learn_one(self, row: ArrayLike, label: int, /) -> None:
+        """Learn one row; TypeError if it is not an array of floats."""
+        ...
+
+    def complete(self, n_threads: int = 1, /) -> None:
+        """Cut all blocks that are not cut yet, which changes no answer."""
+        ...
+
+    def importances(self, n_threads: int = 1, /) -> Floats:
+        """The decrease of impurity at the cuts of each feature, shape (n_features,)."""
+        ...
+
+    def left_out(self, n_threads: int = 1, /) -> tuple[Floats, NDArray[np.int64]]:
+        """Predict each stored sample from the trees that have not learned it.
+
+        Probabilities, shape (n_points, n_labels), NaN where there is no such tree, and the number
+        of these trees, both in the order of `serials`.
+        """
+        ...
+
+
 if TYPE_CHECKING:  # before Python 3.13, only type checkers know defaults of type variables
     from typing_extensions import TypeVar as TypeVarWithDefault
 
     Core = TypeVarWithDefault("Core", bound=CoreForest, default=Any)
+    OfMondrian = TypeVarWithDefault("OfMondrian", bound=MondrianCore, default=Any)
+    OfLabels = TypeVarWithDefault("OfLabels", bound=ClassCore, default=Any)
 else:
     Core = TypeVar("Core", bound=CoreForest)
+    OfMondrian = TypeVar("OfMondrian", bound=MondrianCore)
+    OfLabels = TypeVar("OfLabels", bound=ClassCore)
 
 
 @dataclass(frozen=True)
 class CoreKind(Generic[Core]):
-    """A kind of core forest: over labels or over numbers.
+    """A kind of core forest: the trees that it has and what it predicts.
 
     Attributes
     ----------
@@ -245,11 +306,12 @@ LABELS: CoreKind[LabelCore] = CoreKind("LabelForest", LabelForest, LabelForest.f
 NUMBERS: CoreKind[NumberCore] = CoreKind(
     "GaussianForest", GaussianForest, GaussianForest.from_state
 )
+GUIDED: CoreKind[GuidedCore] = CoreKind("GuidedForest", GuidedForest, GuidedForest.from_state)
 
 
 def _kind_named(name: str) -> CoreKind[Any]:
-    kinds: dict[str, CoreKind[Any]] = {LABELS.name: LABELS, NUMBERS.name: NUMBERS}
-    return kinds[name]
+    kinds: tuple[CoreKind[Any], ...] = (LABELS, NUMBERS, GUIDED)
+    return {kind.name: kind for kind in kinds}[name]
 
 
 @dataclass(frozen=True)
@@ -259,7 +321,7 @@ class CoreSpec(Generic[Core]):
     Attributes
     ----------
     kind : CoreKind
-        Whether it predicts labels or numbers.
+        Its kind of trees, and whether it predicts labels or numbers.
     n_trees, n_features : int
         Size of the forest.
     options : mapping

@@ -13,9 +13,9 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from onlineforest._models.base import BaseMondrianForest
 from onlineforest._models.class_codes import ClassCodes, kind_of_labels
 from onlineforest._models.classifier import MondrianForestClassifier
+from onlineforest._models.mondrian import BaseMondrianForest
 from onlineforest._models.regressor import MondrianForestRegressor
 from onlineforest._models.validation import check_rows
 

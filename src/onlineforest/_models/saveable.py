@@ -8,12 +8,12 @@ from __future__ import annotations
 import os
 from typing import BinaryIO
 
-from onlineforest._models.base import BaseMondrianForest
-from onlineforest._models.core import Core
+from onlineforest._models.core import OfMondrian
+from onlineforest._models.mondrian import BaseMondrianForest
 from onlineforest._models.saving import write_model
 
 
-class SaveableForest(BaseMondrianForest[Core]):
+class SaveableForest(BaseMondrianForest[OfMondrian]):
     """An estimator with the method `save`."""
 
     def save(self, file: str | os.PathLike[str] | BinaryIO) -> None:

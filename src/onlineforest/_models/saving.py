@@ -34,7 +34,7 @@ from onlineforest._models.core import CoreForest, CoreSpec, LocalCores, State
 from onlineforest._models.ids import Ids
 
 if TYPE_CHECKING:
-    from onlineforest._models.base import BaseMondrianForest
+    from onlineforest._models.mondrian import BaseMondrianForest
 
 _VERSION = version("onlineforest")
 _NOTHING_MISSING: State = {

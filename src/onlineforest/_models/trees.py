@@ -5,14 +5,69 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
-from typing import Generic, TypeVar, overload
+from typing import Any, Generic, TypeVar, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
 
+class TreeArrays:
+    """What trees of all kinds have in common: a dataclass of arrays, one entry per node."""
+
+    parent: NDArray[np.int32]
+    left: NDArray[np.int32]
+    right: NDArray[np.int32]
+    split_dimension: NDArray[np.int32]
+    n_points: NDArray[Any]
+
+    def __post_init__(self) -> None:
+        for array in fields(self):  # type: ignore[arg-type]  # of each subclass
+            getattr(self, array.name).flags.writeable = False
+
+    def __repr__(self) -> str:
+        name, n_leaves = type(self).__name__, int(self.is_leaf.sum())
+        return f"{name}(n_nodes={self.n_nodes}, n_leaves={n_leaves})"
+
+    @property
+    def n_nodes(self) -> int:
+        """Number of nodes."""
+        return len(self.parent)
+
+    @property
+    def root(self) -> int:
+        """Index of the root: 0, or -1 for a tree without nodes."""
+        return 0 if self.n_nodes else -1
+
+    @property
+    def is_leaf(self) -> NDArray[np.bool_]:
+        """Which nodes are leaves."""
+        leaves: NDArray[np.bool_] = self.split_dimension == -1
+        return leaves
+
+    @property
+    def depth(self) -> NDArray[np.int32]:
+        """Number of cuts above each node."""
+        depth = np.zeros(self.n_nodes, dtype=np.int32)
+        level, nodes = 0, np.flatnonzero(self.parent == -1)
+        while len(nodes):
+            depth[nodes] = level
+            inner = nodes[self.split_dimension[nodes] != -1]
+            level, nodes = level + 1, np.concatenate([self.left[inner], self.right[inner]])
+        return depth
+
+    @property
+    def mean_depth(self) -> float:
+        """Depth of the leaves, averaged over the points (appendix E of the paper).
+
+        NaN for a tree without points.
+        """
+        n_points = np.where(self.is_leaf, self.n_points, 0)
+        total = n_points.sum()
+        return float((self.depth * n_points).sum() / total) if total else math.nan
+
+
 @dataclass(frozen=True, eq=False, repr=False)
-class MondrianTree:
+class MondrianTree(TreeArrays):
     """One tree of a forest: a copy of its nodes as read-only arrays, one entry per node.
 
     The letters in parentheses are those of the paper.
@@ -60,51 +115,6 @@ class MondrianTree:
     lower: NDArray[np.float32]
     upper: NDArray[np.float32]
     n_points: NDArray[np.int32]
-
-    def __post_init__(self) -> None:
-        for array in fields(self):
-            getattr(self, array.name).flags.writeable = False
-
-    def __repr__(self) -> str:
-        name, n_leaves = type(self).__name__, int(self.is_leaf.sum())
-        return f"{name}(n_nodes={self.n_nodes}, n_leaves={n_leaves})"
-
-    @property
-    def n_nodes(self) -> int:
-        """Number of nodes."""
-        return len(self.parent)
-
-    @property
-    def root(self) -> int:
-        """Index of the root: 0, or -1 for a tree without nodes."""
-        return 0 if self.n_nodes else -1
-
-    @property
-    def is_leaf(self) -> NDArray[np.bool_]:
-        """Which nodes are leaves."""
-        leaves: NDArray[np.bool_] = self.split_dimension == -1
-        return leaves
-
-    @property
-    def depth(self) -> NDArray[np.int32]:
-        """Number of cuts above each node."""
-        depth = np.zeros(self.n_nodes, dtype=np.int32)
-        level, nodes = 0, np.flatnonzero(self.parent == -1)
-        while len(nodes):
-            depth[nodes] = level
-            inner = nodes[self.split_dimension[nodes] != -1]
-            level, nodes = level + 1, np.concatenate([self.left[inner], self.right[inner]])
-        return depth
-
-    @property
-    def mean_depth(self) -> float:
-        """Depth of the leaves, averaged over the points (appendix E of the paper).
-
-        NaN for a tree without points.
-        """
-        n_points = np.where(self.is_leaf, self.n_points, 0)
-        total = n_points.sum()
-        return float((self.depth * n_points).sum() / total) if total else math.nan
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -159,7 +169,54 @@ class RegressionTree(MondrianTree):
     variance: NDArray[np.float64]
 
 
-Tree = TypeVar("Tree", bound=MondrianTree)
+@dataclass(frozen=True, eq=False, repr=False)
+class OnlineTree(TreeArrays):
+    """One tree of an `OnlineForestClassifier`: a copy of its nodes as read-only arrays.
+
+    Nodes are in preorder: each node stands before those below it, left ones before right ones.
+
+    Attributes
+    ----------
+    parent : ndarray of shape (n_nodes,), int32
+        The parent of each node, -1 for the root.
+    left, right : ndarray of shape (n_nodes,), int32
+        The children, -1 for a leaf. ``x[split_dimension] <= split_location`` goes left.
+    split_dimension : ndarray of shape (n_nodes,), int32
+        The feature of the cut, -1 for a leaf.
+    split_location : ndarray of shape (n_nodes,), float32
+        The location of the cut, NaN for a leaf.
+    n_points : ndarray of shape (n_nodes,), int64
+        Number of training points below the node.
+    count : ndarray of shape (n_nodes, n_classes), int64
+        Number of these points per class. Columns are in the order of the forest's ``classes_``.
+
+    See Also
+    --------
+    MondrianTree : A tree of a Mondrian forest.
+
+    Examples
+    --------
+    >>> from onlineforest import OnlineForestClassifier
+    >>> forest = OnlineForestClassifier(n_estimators=1, random_state=0)
+    >>> tree = forest.fit([[0.0], [1.0], [5.0]], ["a", "a", "b"]).trees_[0]
+    >>> tree.n_nodes, tree.split_dimension[tree.root]
+    (3, np.int32(0))
+    >>> tree.count[tree.root]
+    array([2, 1])
+    """
+
+    __module__ = "onlineforest"
+
+    parent: NDArray[np.int32]
+    left: NDArray[np.int32]
+    right: NDArray[np.int32]
+    split_dimension: NDArray[np.int32]
+    split_location: NDArray[np.float32]
+    n_points: NDArray[np.int64]
+    count: NDArray[np.int64]
+
+
+Tree = TypeVar("Tree", bound=TreeArrays)
 
 
 class TreeSequence(Sequence[Tree], Generic[Tree]):
@@ -171,16 +228,20 @@ class TreeSequence(Sequence[Tree], Generic[Tree]):
         Returns the number of trees.
     tree : callable
         Returns the tree of an index.
+    kind : str, default="Mondrian"
+        The kind of trees, for `repr`.
     """
 
-    def __init__(self, count: Callable[[], int], tree: Callable[[int], Tree]) -> None:
-        self._count, self._tree = count, tree
+    def __init__(
+        self, count: Callable[[], int], tree: Callable[[int], Tree], kind: str = "Mondrian"
+    ) -> None:
+        self._count, self._tree, self._kind = count, tree, kind
 
     def __len__(self) -> int:
         return self._count()
 
     def __repr__(self) -> str:
-        return f"<{len(self)} Mondrian trees>"
+        return f"<{len(self)} {self._kind} trees>"
 
     @overload
     def __getitem__(self, index: int) -> Tree: ...

@@ -11,8 +11,8 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from onlineforest._models.base import BaseMondrianForest
 from onlineforest._models.core import LOCAL, Core, CoreSpec, State
+from onlineforest._models.mondrian import BaseMondrianForest
 
 Forest = TypeVar("Forest", bound=BaseMondrianForest[Any])
 

@@ -10,8 +10,8 @@ from typing import Any
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from onlineforest._models.base import BaseMondrianForest
 from onlineforest._models.classifier import MondrianForestClassifier
+from onlineforest._models.mondrian import BaseMondrianForest
 from onlineforest._models.regressor import MondrianForestRegressor
 from onlineforest._models.trees import ClassificationTree, RegressionTree
 from onlineforest.plot.figures import printable

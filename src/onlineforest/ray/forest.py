@@ -20,12 +20,12 @@ from onlineforest._distributed.errors import ShardUnreadableError
 from onlineforest._distributed.sharded import ShardedForest
 from onlineforest._distributed.snapshots import Snapshot, newest_snapshot
 from onlineforest._files.errors import ModelFileError
-from onlineforest._models.base import BaseMondrianForest
 from onlineforest._models.classifier import MondrianForestClassifier
 from onlineforest._models.core import LOCAL
 from onlineforest._models.ids import Id
 from onlineforest._models.loading import ESTIMATORS
 from onlineforest._models.locking import guard_of, without_guard
+from onlineforest._models.mondrian import BaseMondrianForest
 from onlineforest._models.regressor import MondrianForestRegressor
 from onlineforest._models.saving import check_can_be_saved, estimator_from
 from onlineforest.ray.schedule import Moment, SnapshotSchedule

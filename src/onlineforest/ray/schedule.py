@@ -9,7 +9,7 @@ from typing import Any
 from onlineforest._distributed.errors import SnapshotWarning
 from onlineforest._distributed.sharded import ShardedForest
 from onlineforest._distributed.snapshots import Snapshots, Summary
-from onlineforest._models.base import BaseMondrianForest
+from onlineforest._models.mondrian import BaseMondrianForest
 
 
 @dataclass(frozen=True)

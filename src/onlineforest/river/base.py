@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from river.utils import dataframe
 
-from onlineforest._models.base import BaseMondrianForest
+from onlineforest._models.mondrian import BaseMondrianForest
 from onlineforest._models.validation import unchanged_on_error
 from onlineforest._models.widening import widened
 from onlineforest.river.dict_columns import Columns, number_of

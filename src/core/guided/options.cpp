@@ -1,0 +1,35 @@
+#include "guided/options.hpp"
+
+#include <cmath>
+#include <limits>
+#include <string>
+
+#include "base/require.hpp"
+
+namespace onlineforest::guided {
+
+void check_options(const Options& options) {
+  constexpr std::size_t most = std::numeric_limits<std::int32_t>::max();
+  const auto in_range = [](const char* name, std::size_t value) {
+    require(value >= 1 && value <= most, [&] {
+      return std::string(name) + " must be in [1, " + std::to_string(most) + "], got " + std::to_string(value);
+    });
+  };
+  in_range("n_trees", options.n_trees);
+  in_range("n_features", options.n_features);
+  require(options.min_samples_split >= 2,
+          [&] { return "min_samples_split must be at least 2, got " + std::to_string(options.min_samples_split); });
+  require(options.max_samples > 0.0 && options.max_samples <= 1.0,
+          [&] { return "max_samples must be in (0, 1], got " + std::to_string(options.max_samples); });
+  require(options.discount >= 0.0 && options.discount <= 1.0,
+          [&] { return "discount must be in [0, 1], got " + std::to_string(options.discount); });
+  require(options.key_bits >= 0 && options.key_bits <= 64,
+          [&] { return "key_bits must be in [0, 64], got " + std::to_string(options.key_bits); });
+  require(is_known(options.keep.rule), "the rule for keeping samples is unknown");
+  require(options.keep.rule == KeepRule::kAll || options.keep.capacity >= 1,
+          "a window or reservoir must hold a sample");
+  require(options.keep.half_life >= 1.0,
+          [&] { return "half_life must be at least 1, got " + std::to_string(options.keep.half_life); });
+}
+
+}  // namespace onlineforest::guided

@@ -1,0 +1,247 @@
+"""The base class of classifiers: labels in, probabilities and labels out.
+
+Must not know how trees are cut, nor how the core forest stores labels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import ClassifierMixin
+from sklearn.utils.validation import check_is_fitted
+
+from onlineforest._models.base import BaseForest
+from onlineforest._models.class_codes import (
+    ClassCodes,
+    check_labels,
+    check_no_label_missing,
+    plain_labels,
+)
+from onlineforest._models.core import OfLabels
+from onlineforest._models.ids import Id
+from onlineforest._models.locking import Guard, guard_of
+from onlineforest._models.validation import check_row, check_rows, plain_rows
+
+
+class BaseClassifier(ClassifierMixin, BaseForest[OfLabels]):
+    """Base of the classifiers.
+
+    A subclass defines the codes of its classes (`_class_codes`, `_code_to_learn`) and how its core
+    forest learns one row (`_teach_one`).
+    """
+
+    def partial_fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        classes: ArrayLike | None = None,
+        ids: Iterable[Id] | None = None,
+    ) -> Self:
+        """Learn more samples, or the first ones of a new estimator."""
+        raise NotImplementedError
+
+    def _class_codes(self) -> ClassCodes:
+        """The known classes, and the column of each in a prediction of the core forest."""
+        raise NotImplementedError
+
+    def _are_current(self, codes: ClassCodes) -> bool:  # noqa: ARG002
+        """Whether a prediction that is made now has the columns that `codes` says."""
+        return True
+
+    def _code_to_learn(self, label: Any) -> int | None:
+        """The code of a label that the core forest can learn at once; None for all others."""
+        return self._class_codes().code_of(label)
+
+    def _teach_one(self, x: ArrayLike, code: int) -> None:
+        """Let the core forest learn one row; TypeError if it is not an array of floats."""
+        raise NotImplementedError
+
+    @property
+    def classes_(self) -> NDArray[Any]:
+        """The known classes, sorted."""
+        check_is_fitted(self)
+        guard: Guard[Any] = guard_of(self)
+        if guard.pending is not None:
+            self._wait_for_others()
+        return self._class_codes().classes
+
+    def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:
+        """Probability of each class.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            The samples.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            The mean of the trees' distributions, over `classes_`.
+
+        Examples
+        --------
+        >>> from onlineforest import MondrianForestClassifier
+        >>> forest = MondrianForestClassifier(random_state=0)
+        >>> forest = forest.fit([[0.0], [1.0]], ["no", "yes"])
+        >>> forest.predict_proba([[0.0], [0.5]]).round(1)
+        array([[0.8, 0.2],
+               [0.5, 0.5]])
+        """
+        return self._predict(X)[0]
+
+    def predict_proba_one(self, x: ArrayLike) -> NDArray[np.float64]:
+        """Probability of each class for one sample, as `predict_proba` gives, with less overhead.
+
+        Parameters
+        ----------
+        x : array-like of shape (n_features,)
+            The sample. An array of float32 or float64 is fastest; names of features are ignored.
+
+        Returns
+        -------
+        ndarray of shape (n_classes,)
+            The mean of the trees' distributions, over `classes_`.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from onlineforest import MondrianForestClassifier
+        >>> forest = MondrianForestClassifier(random_state=0)
+        >>> forest = forest.fit([[0.0], [1.0]], ["no", "yes"])
+        >>> forest.predict_proba_one(np.array([0.5])).round(1)
+        array([0.5, 0.5])
+        """
+        return self._predict_one(x)[0]
+
+    def predict_one(self, x: ArrayLike) -> Any:
+        """The most probable class of one sample.
+
+        Parameters
+        ----------
+        x : array-like of shape (n_features,)
+            The sample.
+
+        Returns
+        -------
+        str, int or bool
+            The class with the largest mean probability; the first of several.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from onlineforest import MondrianForestClassifier
+        >>> forest = MondrianForestClassifier(random_state=0).fit([[0.0], [1.0]], [3, 7])
+        >>> forest.predict_one(np.array([2.0]))
+        7
+        """
+        probabilities, classes = self._predict_one(x)
+        best = classes[probabilities.argmax()]
+        return best.item() if isinstance(best, np.generic) else best
+
+    def predict_log_proba(self, X: ArrayLike) -> NDArray[np.float64]:
+        """Logarithm of the probability of each class.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            The samples.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            ``log(predict_proba(X))``.
+
+        Examples
+        --------
+        >>> from onlineforest import MondrianForestClassifier
+        >>> forest = MondrianForestClassifier(random_state=0).fit([[0.0], [1.0]], [0, 1])
+        >>> forest.predict_log_proba([[0.0]]).shape
+        (1, 2)
+        """
+        with np.errstate(divide="ignore"):
+            return np.log(self.predict_proba(X))
+
+    def predict(self, X: ArrayLike) -> NDArray[Any]:
+        """The most probable class.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            The samples.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            The class with the largest mean probability; the first of several.
+
+        Examples
+        --------
+        >>> from onlineforest import MondrianForestClassifier
+        >>> forest = MondrianForestClassifier(random_state=0).fit([[0.0], [1.0]], [3, 7])
+        >>> forest.predict([[-1.0], [2.0]])
+        array([3, 7])
+        """
+        probabilities, classes = self._predict(X)
+        best: NDArray[Any] = classes[probabilities.argmax(axis=1)]
+        return best
+
+    def _learn_one(self, x: ArrayLike, y: Any, id: Id | None) -> None:
+        """Implement `learn_one`."""
+        guard: Guard[Any] = guard_of(self)
+        with guard.lock:
+            if guard.pending is not None:
+                self._settle()
+            code = self._code_to_learn(y) if hasattr(self, "_forest") else None
+            if code is None or id is not None:  # also for the first sample, and if y is not a label
+                if np.ndim(y) != 0:
+                    raise ValueError(f"y must be one label. Got {y!r} instead.")
+                names = None if id is None else [id]
+                self.partial_fit(check_row(x)[np.newaxis], [y], ids=names)
+                return
+            self._check_parameters_unchanged()
+            try:
+                self._teach_one(x, code)
+            except TypeError:
+                self._teach_one(check_row(x), code)
+
+    def _predict_one(self, x: Any) -> tuple[NDArray[np.float64], NDArray[Any]]:
+        """Probabilities, and the classes in their order."""
+        while True:
+            core = self._core
+            codes = self._class_codes()
+            probabilities = np.empty(codes.n_codes)
+            try:
+                if core.predict_one(x, probabilities) and self._are_current(codes):
+                    return codes.in_class_order(probabilities), codes.classes
+                self._wait_for_others()  # another thread learns a new class: predict again
+            except TypeError:
+                x = check_row(x)
+
+    def _predict(self, X: ArrayLike) -> tuple[NDArray[np.float64], NDArray[Any]]:
+        """Probabilities, and the classes of their columns."""
+        while True:
+            core = self._core
+            codes = self._class_codes()
+            probabilities = self._predict_rows(core.predict, X)
+            if probabilities.shape[1] == codes.n_codes and self._are_current(codes):
+                return codes.in_class_order(probabilities), codes.classes
+            self._wait_for_others()  # another thread learns a new class: predict again
+
+    def _wait_for_others(self) -> None:
+        with self._locked():
+            pass
+
+    def _check_batch(
+        self, X: ArrayLike, y: ArrayLike, *, reset: bool
+    ) -> tuple[NDArray[np.float32], NDArray[Any]]:
+        if not reset:
+            rows = plain_rows(self, X, allow_nan=self._allows_missing)
+            labels = plain_labels(y)
+            if rows is not None and labels is not None and len(rows) == len(labels):
+                return rows, labels
+        check_no_label_missing(y)
+        rows, labels = check_rows(self, X, y=y, reset=reset, allow_nan=self._allows_missing)
+        return rows, check_labels(labels)

@@ -1,0 +1,172 @@
+"""Labels by their values: canonical bytes, hashes, and the codes of labels that have a hash.
+
+Equal labels have equal bytes whatever their type, the order of their arrival and the processor.
+Must not know estimators.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Collection, Iterable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from onlineforest._models.class_codes import ClassCodes, codes_with
+
+Hashes = NDArray[np.uint64]
+
+# Attoseconds, the smallest unit of numpy, per unit of time.
+_ATTOSECONDS = {
+    "W": 604_800 * 10**18,
+    "D": 86_400 * 10**18,
+    "h": 3_600 * 10**18,
+    "m": 60 * 10**18,
+    "s": 10**18,
+    "ms": 10**15,
+    "us": 10**12,
+    "ns": 10**9,
+    "ps": 10**6,
+    "fs": 10**3,
+    "as": 1,
+}
+_MONTHS = {"Y": 12, "M": 1}
+
+
+def label_bytes(label: Any) -> bytes:
+    """The canonical bytes of a label: equal labels have equal bytes, distinct ones do not.
+
+    1, True, 1.0 and np.int8(1) are the same label, "1" is another one.
+    """
+    if isinstance(label, str):
+        return b"text " + str.__str__(label).encode("utf-8", "surrogatepass")
+    if isinstance(label, np.datetime64 | np.timedelta64):
+        return _time_bytes(label)
+    if isinstance(label, int | float | np.integer | np.floating | np.bool_):
+        number = int(label)
+        if number == label:
+            return b"number %d" % number
+    raise ValueError(f"A label must be a string, a whole number, a bool or a time. Got {label!r}.")
+
+
+def _time_bytes(label: Any) -> bytes:
+    if np.isnat(label):
+        raise ValueError("Input y contains NaT: a label is missing.")
+    kind = "date" if isinstance(label, np.datetime64) else "duration"
+    unit, step = np.datetime_data(label.dtype)
+    if unit in _MONTHS and kind == "date":
+        label, unit, step = label.astype("M8[D]"), "D", 1
+    number, steps = int(label.astype(np.int64)), _MONTHS if unit in _MONTHS else _ATTOSECONDS
+    name = "months" if unit in _MONTHS else kind
+    # A duration without a unit is a plain number.
+    return f"{name} {number * step * steps.get(unit, 1)}".encode()
+
+
+def label_hash(label: Any) -> int:
+    """64 bits of the SHA-256 of the canonical bytes of a label."""
+    return int.from_bytes(hashlib.sha256(label_bytes(label)).digest()[:8], "little")
+
+
+def hashes_of(labels: Iterable[Any]) -> Hashes:
+    """The hash of each label."""
+    return np.array([label_hash(label) for label in labels], dtype=np.uint64)
+
+
+class LabelTable:
+    """All labels that have had a code in a core forest, with their hashes.
+
+    Grows in place, and is not part of what a rejected call takes back: a core forest cannot give a
+    code to another label. Which of the labels are known is not decided here.
+    """
+
+    def __init__(self, codes: ClassCodes | None = None) -> None:
+        # Replaced as a whole, so that other threads see codes with their hashes.
+        self._entries: tuple[ClassCodes, Hashes] | None = None
+        self._noted: tuple[object, ClassCodes, bytes] | None = None
+        if codes is not None:
+            self._entries = codes, _in_order_of_codes(codes)
+
+    @property
+    def codes(self) -> ClassCodes:
+        """The labels and their codes."""
+        assert self._entries is not None
+        return self._entries[0]
+
+    @property
+    def hashes(self) -> Hashes:
+        """The hashes in the order of codes."""
+        assert self._entries is not None
+        return self._entries[1]
+
+    def check_kind(self, labels: NDArray[Any], name: str) -> None:
+        """Raise if labels are of another kind than those of the table."""
+        if self._entries is not None:
+            self.codes.check_kind(labels, name)
+
+    def extend(self, labels: NDArray[Any], declared: NDArray[Any] | None) -> None:
+        """Give a code to each label that has none."""
+        before = None if self._entries is None else self.codes
+        codes = before if declared is None else codes_with(before, declared, "classes")
+        codes = codes_with(codes, labels)
+        if codes is before:
+            return
+        hashes = _in_order_of_codes(codes)
+        _check_distinct(codes, hashes)
+        # A common type may change values: int64 and uint64 become float64.
+        for new in (labels,) if declared is None else (labels, declared):
+            distinct = np.unique(new)
+            if not np.array_equal(hashes[codes.encode(distinct)], hashes_of(distinct)):
+                _refuse_conversion(codes, new)
+        if before is not None and not np.array_equal(hashes[: len(self.hashes)], self.hashes):
+            _refuse_conversion(codes, before.classes)
+        self._entries = codes, hashes
+
+    def known_at(self, version: object) -> ClassCodes | None:
+        """What `note_known` returned last, if the version is still the same."""
+        noted = self._noted
+        return noted[1] if noted is not None and noted[0] == version else None
+
+    def note_known(self, version: object, are_known: NDArray[np.bool_]) -> ClassCodes:
+        """The labels whose codes are known in a version of a core forest.
+
+        One object while they are the same. `are_known` may be shorter than the table: a core forest
+        gets new codes later.
+        """
+        key, last = are_known.tobytes(), self._noted
+        known = last[1] if last is not None and key == last[2] else self.codes.only(are_known)
+        self._noted = version, known, key
+        return known
+
+
+def are_declared(declared: Collection[int], n_codes: int) -> NDArray[np.uint8]:
+    """1 for each code that is declared, else 0."""
+    flags = np.zeros(n_codes, dtype=np.uint8)
+    flags[list(declared)] = 1
+    return flags
+
+
+def _in_order_of_codes(codes: ClassCodes) -> Hashes:
+    hashes = np.empty(codes.n_codes, dtype=np.uint64)
+    hashes[codes.codes] = hashes_of(codes.classes)
+    return hashes
+
+
+def _check_distinct(codes: ClassCodes, hashes: Hashes) -> None:
+    if len(np.unique(hashes)) == len(hashes):
+        return
+    first: dict[int, Any] = {}
+    for label, code in zip(codes.classes.tolist(), codes.codes.tolist(), strict=True):
+        other = first.setdefault(int(hashes[code]), label)
+        if other != label:
+            raise ValueError(
+                f"The labels {other!r} and {label!r} have the same 64-bit hash: one forest cannot "
+                "learn both. Rename one of them."
+            )
+
+
+def _refuse_conversion(codes: ClassCodes, labels: NDArray[Any]) -> None:
+    raise ValueError(
+        f"Labels of type {labels.dtype} change their values if they are converted to "
+        f"{codes.classes.dtype}, the common type of all labels."
+    )

@@ -1,0 +1,618 @@
+"""The order-free forest classifier. Must not know how its core forest works, nor where it lives."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import replace
+from numbers import Real
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import _fit_context
+from sklearn.utils._param_validation import Interval
+from sklearn.utils.validation import check_is_fitted
+
+from onlineforest._models.base import Lesson, shares_of
+from onlineforest._models.base_classifier import BaseClassifier
+from onlineforest._models.class_codes import ClassCodes, check_classes, check_declared
+from onlineforest._models.core import GUIDED, CoreSpec, GuidedCore, Rows, State
+from onlineforest._models.digests import Samples, arrival_codes, forest_digest, samples_of
+from onlineforest._models.ids import Id
+from onlineforest._models.label_hashes import LabelTable, are_declared
+from onlineforest._models.locking import Guard, guard_of
+from onlineforest._models.trees import OnlineTree, TreeSequence
+
+
+class GuidedLesson(Lesson[GuidedCore]):
+    """The class codes of a batch, and the labels that are declared with it.
+
+    The core forest gets the hashes of new labels first: a label without samples changes nothing.
+    Declared labels change predictions, so they are declared after the batch is stored.
+    """
+
+    def __init__(
+        self,
+        labels: NDArray[np.int32],
+        table: LabelTable,
+        declared: frozenset[int],
+        new: frozenset[int],
+        *,
+        completes: bool,
+    ) -> None:
+        self._labels, self._hashes = labels, table.hashes
+        self._before, self._after = declared, declared | new
+        self._completes = completes
+        self.changes = {"_labels": table, "_declared": self._after}
+
+    def teach(self, core: GuidedCore, rows: Rows, n_threads: int, one_by_one: bool = False) -> None:
+        del one_by_one  # the forest does not depend on it
+        if core.n_labels < len(self._hashes):
+            core.set_labels(self._hashes, are_declared(self._before, len(self._hashes)))
+        core.learn(rows, self._labels, n_threads)
+        if self._completes:
+            core.complete(n_threads)
+
+    def finish(self, core: GuidedCore) -> None:
+        if self._after != self._before:
+            core.set_labels(self._hashes, are_declared(self._after, len(self._hashes)))
+
+
+class OnlineForestClassifier(BaseClassifier[GuidedCore]):
+    """A random forest classifier that learns online and does not depend on the order of samples.
+
+    The forest is a function of its seed, its parameters and the samples it holds. Nothing else
+    matters, to the last bit: not the order in which samples came, nor how they were divided into
+    batches, nor what was learned and forgotten in between, nor the number of threads. So ``fit``,
+    any sequence of ``partial_fit`` and any history of learning and forgetting that leaves the same
+    samples end in the same forest, and `digest_` proves it.
+
+    Cuts look at the labels. Features may have any scale.
+
+    Parameters
+    ----------
+    n_estimators : int, default=100
+        Number of trees.
+    min_samples_split : int, default=2
+        A block with fewer samples is not cut; nor is a block whose labels are all equal.
+    max_samples : float in (0, 1], default=1.0
+        The share of the samples that each tree learns. Which ones is decided by a hash of the row,
+        so equal rows are learned by the same trees. Below 1, the other trees predict the sample for
+        `oob_score_`.
+    smoothing : float in [0, 1], default=0.2
+        The share of the first sample of each label in a node that is left to the distribution of
+        its parent: absolute discounting. 0 predicts the frequencies in the leaf.
+    window : int or None, default=None
+        Number of latest samples to keep: older ones are forgotten as new ones come (see
+        `forget`). An endless stream then takes fixed memory, and the forest follows changes.
+    reservoir : int or None, default=None
+        Number of samples to keep of all that came, drawn at random: each equally likely, or as
+        `half_life` says. Samples that are not drawn are not learned, or are forgotten.
+    half_life : float or None, default=None
+        For a reservoir: a sample is half as likely to be kept as one that came `half_life` samples
+        later. None: equally likely.
+    n_jobs : int or None, default=None
+        Number of threads, which share the trees. None is 1, -1 all processors. The result is the
+        same to the last bit.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the trees; an int makes the forest reproducible. None draws one that nobody knows.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        The known classes, sorted: those of the stored samples and those that were declared.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features,)
+        Names of the features, if X had string column names.
+    n_samples_seen_ : int
+        Number of samples learned, forgotten ones included.
+    n_samples_stored_ : int
+        Number of stored samples.
+    ids_ : frozenset
+        The ids of the stored samples that have one.
+    feature_importances_ : ndarray of shape (n_features,)
+        The decrease of impurity at the cuts of each feature, with sum 1.
+    oob_score_ : float
+        Accuracy on the stored samples, each predicted by the trees that have not learned it.
+    oob_decision_function_ : ndarray of shape (n_samples_stored, n_classes)
+        The probabilities of these predictions.
+    digest_ : str
+        SHA-256 of the forest.
+    nbytes_ : int
+        Memory of the forest in bytes, its stored samples included.
+    trees_ : sequence of OnlineTree
+        The trees as read-only arrays.
+
+    See Also
+    --------
+    MondrianForestClassifier : A forest whose cuts do not look at the labels.
+
+    Notes
+    -----
+    A window or a reservoir chooses which samples are held, and this choice depends on the order.
+    The forest of the samples that are held does not. Labels are compared by value: 1, True, 1.0
+    and ``np.int8(1)`` are the same label, "1" is another one. A label leaves `classes_` with its
+    last sample, unless it was declared by the argument `classes` of `partial_fit`. The kind of
+    labels, numbers or strings, stays until the next `fit`.
+
+    Rows are stored as float32, once for all trees; X is rounded on input. float32 has 24 bits: a
+    timestamp in seconds since 1970 is rounded to steps of two minutes. Subtract large offsets
+    first. Missing values are not supported.
+
+    To learn or to forget a sample, each tree is changed along the path of the sample. A cut depends
+    on at most 64 samples of its node, which hashes choose. If the sample is among them and another
+    cut wins, the nodes below are cut again when somebody asks for them. Their expected number of
+    samples grows with the logarithm of the number of stored samples, for data that do not depend on
+    the seed. Whoever knows the seed can craft samples that change the cut of the root at every
+    step, so that each step takes as long as `fit`: keep the seed secret if others supply the data.
+
+    If `partial_fit` or `forget` is interrupted (Ctrl-C), either nothing has changed or the change
+    is stored as a whole: `n_samples_seen_` and `n_samples_stored_` tell. Trees that are behind
+    follow when they are next used. So predictions, `digest_` and whatever else is asked always
+    belong to the stored samples. An interrupted `fit` leaves the estimator unchanged.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from onlineforest import OnlineForestClassifier
+    >>> X, y = load_digits(return_X_y=True)
+    >>> forest = OnlineForestClassifier(n_estimators=20, random_state=0)
+    >>> for start in range(0, 1500, 100):
+    ...     forest = forest.partial_fit(X[start : start + 100], y[start : start + 100])
+    >>> forest.score(X[1500:], y[1500:]) > 0.85
+    True
+    >>> other = OnlineForestClassifier(n_estimators=20, random_state=0).fit(X[99:1500], y[99:1500])
+    >>> forest.forget(X[:99], y[:99]).digest_ == other.digest_
+    True
+    """
+
+    __module__ = "onlineforest"
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **BaseClassifier._parameter_constraints,
+        "max_samples": [Interval(Real, 0, 1, closed="right")],
+        "smoothing": [Interval(Real, 0, 1, closed="both")],
+    }
+    _core_kind = GUIDED
+
+    _labels: LabelTable
+    _declared: frozenset[int]  # codes
+
+    def __init__(
+        self,
+        n_estimators: int = 100,
+        *,
+        min_samples_split: int = 2,
+        max_samples: float = 1.0,
+        smoothing: float = 0.2,
+        window: int | None = None,
+        reservoir: int | None = None,
+        half_life: float | None = None,
+        n_jobs: int | None = None,
+        random_state: int | np.random.RandomState | None = None,
+    ) -> None:
+        self.n_estimators = n_estimators
+        self.min_samples_split = min_samples_split
+        self.max_samples = max_samples
+        self.smoothing = smoothing
+        self.window = window
+        self.reservoir = reservoir
+        self.half_life = half_life
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    def _own_options(self) -> dict[str, Any]:
+        return {
+            "max_samples": float(self.max_samples),
+            "discount": float(self.smoothing) + 0.0,  # without a negative zero
+        }
+
+    def _seed_of(self, state: State) -> int:
+        return int(state["options.counts"][2])
+
+    @property
+    def feature_importances_(self) -> NDArray[np.float64]:
+        """The decrease of Gini impurity at the cuts of each feature, shape (n_features,).
+
+        The sum is 1; all are 0 if there is no cut. If `max_samples` is below 1, the decrease is
+        that on the samples which the tree has not learned, and a feature that does harm gets 0.
+        """
+        return shares_of(self._core.importances(self._n_threads()))
+
+    @property
+    def trees_(self) -> TreeSequence[OnlineTree]:
+        """The trees as read-only arrays."""
+        check_is_fitted(self)
+        return TreeSequence(lambda: self._forest.n_trees, self._tree, "order-free")
+
+    def _tree(self, index: int) -> OnlineTree:
+        with self._locked():
+            table, codes = self._forest.tree(index), self._class_codes()
+        features = table["feature"]
+        nodes = np.repeat(np.arange(len(features)), np.diff(table["counts_end"], prepend=0))
+        count = np.zeros((len(features), codes.n_classes), dtype=np.int64)
+        count[nodes, codes.places()[table["label"]]] = table["count"]
+        return OnlineTree(
+            parent=table["parent"],
+            left=table["left"],
+            right=table["right"],
+            split_dimension=features,
+            split_location=np.where(features >= 0, table["threshold"], np.float32(np.nan)),
+            n_points=table["weight"],
+            count=count,
+        )
+
+    @property
+    def oob_decision_function_(self) -> NDArray[np.float64]:
+        """Probabilities of each stored sample, from the trees that have not learned it.
+
+        Shape (n_samples_stored, n_classes). The samples are in the order of their arrival. NaN for
+        samples that all trees have learned. Computed at each access. Only if `max_samples` is below
+        1.
+        """
+        return self._left_out("oob_decision_function_")[0]
+
+    @property
+    def oob_score_(self) -> float:
+        """Accuracy on the stored samples, each predicted by the trees that have not learned it.
+
+        Samples that all trees have learned do not count; NaN if there is no other. Computed at each
+        access. Only if `max_samples` is below 1.
+        """
+        probabilities, places = self._left_out("oob_score_")
+        are_left_out = ~np.isnan(probabilities).any(axis=1)
+        if not are_left_out.any():
+            return math.nan
+        best = probabilities[are_left_out].argmax(axis=1)
+        return float(np.mean(best == places[are_left_out]))
+
+    def _left_out(self, name: str) -> tuple[NDArray[np.float64], NDArray[np.int32]]:
+        """Left-out predictions in the order of arrival, and the true columns."""
+        check_is_fitted(self)
+        share = self._built_with["max_samples"]
+        if share == 1:
+            raise AttributeError(
+                f"{name} needs samples that some trees have not learned, but max_samples is "
+                f"{share}. Set max_samples below 1."
+            )
+        with self._locked():
+            codes, state = self._class_codes(), self._forest.get_state()
+            probabilities, _ = self._forest.left_out(self._n_threads())
+        order = np.argsort(state["serials"])
+        columns = codes.in_class_order(probabilities[order])
+        return columns, codes.places()[arrival_codes(state)[order]]
+
+    @property
+    def digest_(self) -> str:
+        """SHA-256 of the forest in hexadecimal.
+
+        Covers the seed, the parameters that define the forest (`n_estimators`,
+        `min_samples_split`, `max_samples`, `smoothing`), `classes_`, the stored samples and all
+        cuts and counts of the trees. `n_jobs`, `window`, `reservoir`, `half_life`, ids, names of
+        features and the order of arrival have no influence. All pending cuts are made first.
+        """
+        check_is_fitted(self)
+        with self._locked():
+            state = self._forest.get_state()
+            return self._digest_of(self._forest, state, self._spec_of_state(state))
+
+    def _digest_of(self, core: GuidedCore, state: State, spec: CoreSpec[GuidedCore]) -> str:
+        """The digest of a core forest with the class codes of this estimator."""
+        core.complete(self._n_threads())
+        options = spec.options
+        settings = {
+            "n_estimators": spec.n_trees,
+            "n_features": spec.n_features,
+            "seed": spec.seed,
+            "min_samples_split": options["min_samples_split"],
+            "max_samples": options["max_samples"],
+            "smoothing": options["discount"],
+        }
+        return forest_digest(
+            core, samples_of(state, spec.n_features), self._class_codes(), settings
+        )
+
+    def verify(self) -> bool:
+        """Whether the trees are those of the stored samples.
+
+        Grows a second forest from the stored samples, with the seed of this one, and compares the
+        digests. Takes as long as `fit`, and as much memory.
+
+        Returns
+        -------
+        bool
+            True if the digests are equal. False means that the memory or the state of the forest
+            was changed by something other than its methods, or that the library has a defect.
+
+        Examples
+        --------
+        >>> from onlineforest import OnlineForestClassifier
+        >>> forest = OnlineForestClassifier(random_state=0).fit([[0.0], [1.0]], ["no", "yes"])
+        >>> forest.learn_one([2.0], "no").forget([[0.0]], ["no"]).verify()
+        True
+        """
+        check_is_fitted(self)
+        with self._locked():
+            state = self._forest.get_state()
+            spec = self._spec_of_state(state)
+            fresh = self._grown_afresh(spec, samples_of(state, spec.n_features))
+            ours = self._digest_of(self._forest, state, spec)
+            return ours == self._digest_of(fresh, fresh.get_state(), spec)
+
+    def _grown_afresh(self, spec: CoreSpec[GuidedCore], samples: Samples) -> GuidedCore:
+        """A core forest that keeps all samples, and learned these in another order."""
+        keep_all = {"window": 0, "reservoir": 0, "half_life": math.inf}
+        core = self._core_source.new(replace(spec, options={**spec.options, **keep_all}))
+        hashes = LabelTable(self._labels.codes).hashes  # from the labels themselves
+        core.set_labels(hashes, are_declared(self._declared, len(hashes)))
+        arrivals = np.repeat(np.arange(len(samples.codes)), samples.weights)[::-1]
+        if len(arrivals):
+            core.learn(
+                np.ascontiguousarray(samples.rows[arrivals]),
+                np.ascontiguousarray(samples.codes[arrivals]),
+                self._n_threads(),
+            )
+        return core
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: ArrayLike, y: ArrayLike, ids: Iterable[Id] | None = None) -> Self:
+        """Learn a forest from these samples alone.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            The samples.
+        y : array-like of shape (n_samples,)
+            Their classes: strings, integers or bools.
+        ids : iterable of int or str of length n_samples, default=None
+            Names by which `forget` finds the samples, all distinct and not in use.
+
+        Returns
+        -------
+        OnlineForestClassifier
+            The estimator itself.
+
+        Examples
+        --------
+        >>> from onlineforest import OnlineForestClassifier
+        >>> forest = OnlineForestClassifier(random_state=0)
+        >>> forest.fit([[0.0], [1.0]], ["no", "yes"]).predict([[0.9]])
+        array(['yes'], dtype='<U3')
+        """
+        self._learn_from_scratch(X, y, ids)
+        return self
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def partial_fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        classes: ArrayLike | None = None,
+        ids: Iterable[Id] | None = None,
+    ) -> Self:
+        """Learn more samples, or the first ones of a new estimator.
+
+        Cuts that these samples change are made when they are first needed, by a prediction for
+        example. The first batch is cut at once.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            The samples.
+        y : array-like of shape (n_samples,)
+            Their classes. New classes are added to `classes_`.
+        classes : array-like of shape (n_classes,), default=None
+            Classes to declare: they belong to `classes_` whether samples of them are stored or not.
+            If they are given, y must not contain any class that is neither among them nor known.
+        ids : iterable of int or str of length n_samples, default=None
+            Names by which `forget` finds the samples, all distinct and not in use.
+
+        Returns
+        -------
+        OnlineForestClassifier
+            The estimator itself.
+
+        Examples
+        --------
+        >>> from onlineforest import OnlineForestClassifier
+        >>> forest = OnlineForestClassifier(random_state=0)
+        >>> forest.partial_fit([[0.0], [1.0]], ["no", "yes"]).classes_
+        array(['no', 'yes'], dtype='<U3')
+        >>> forest.partial_fit([[9.0]], ["maybe"]).classes_
+        array(['maybe', 'no', 'yes'], dtype='<U5')
+        """
+        self._learn_more(X, y, ids, classes=classes)
+        return self
+
+    def learn_one(self, x: ArrayLike, y: Any, id: Id | None = None) -> Self:
+        """Learn one more sample, as `partial_fit` of one row does, with less overhead.
+
+        Parameters
+        ----------
+        x : array-like of shape (n_features,)
+            The sample. An array of float32 or float64 is fastest; names of features are ignored.
+        y : str, int or bool
+            Its class. A new class is added to `classes_`.
+        id : int or str, default=None
+            A name by which `forget` finds the sample.
+
+        Returns
+        -------
+        OnlineForestClassifier
+            The estimator itself.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from onlineforest import OnlineForestClassifier
+        >>> forest = OnlineForestClassifier(random_state=0)
+        >>> for x, y in [(0.0, "no"), (1.0, "yes"), (0.1, "no")]:
+        ...     forest = forest.learn_one(np.array([x]), y)
+        >>> forest.predict_one(np.array([0.9]))
+        'yes'
+        """
+        self._learn_one(x, y, id)
+        return self
+
+    def forget(
+        self,
+        X: ArrayLike | None = None,
+        y: ArrayLike | None = None,
+        *,
+        ids: Iterable[Id] | None = None,
+    ) -> Self:
+        """Unlearn samples: the forest becomes one that never saw them, to the last bit.
+
+        Either all samples are forgotten, or an error names those that are not stored, and nothing
+        has changed.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features), default=None
+            The samples as they were learned. Of several equal samples the oldest is forgotten; a
+            sample given twice is forgotten twice.
+        y : array-like of shape (n_samples,), default=None
+            Their classes as they were learned.
+        ids : iterable of int or str, default=None
+            The ids of the samples, instead of X and y.
+
+        Returns
+        -------
+        OnlineForestClassifier
+            The estimator itself.
+
+        Notes
+        -----
+        A class leaves `classes_` with its last sample, unless it was declared. Nothing of the
+        samples remains in the stored data and the trees, but the names of such classes stay in
+        memory and in pickles until the next `fit`.
+
+        After an interrupt (Ctrl-C), either nothing has changed, or all samples are forgotten and
+        the trees follow when they are next used.
+
+        Examples
+        --------
+        >>> from onlineforest import OnlineForestClassifier
+        >>> forest = OnlineForestClassifier(random_state=0)
+        >>> people = ["Ada", "Grace", "Emmy"]
+        >>> forest = forest.partial_fit([[0.0], [1.0], [2.0]], ["a", "b", "a"], ids=people)
+        >>> forest.forget(ids=["Grace"]).classes_
+        array(['a'], dtype='<U1')
+        >>> forest.forget([[2.0]], ["a"]).ids_
+        frozenset({'Ada'})
+        """
+        self._forget(X, y, ids)
+        return self
+
+    def apply(self, X: ArrayLike) -> NDArray[np.int32]:
+        """The leaf of each sample in each tree.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            The samples.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_estimators)
+            Indices of nodes, as in ``trees_``. -1 for a tree without samples.
+
+        Examples
+        --------
+        >>> from onlineforest import OnlineForestClassifier
+        >>> forest = OnlineForestClassifier(n_estimators=2, random_state=0)
+        >>> forest.fit([[0.0], [1.0]], [0, 1]).apply([[0.0], [1.0]])
+        array([[1, 1],
+               [2, 2]], dtype=int32)
+        """
+        return self._predict_rows(self._core.apply, X)
+
+    def _class_codes(self) -> ClassCodes:
+        while True:
+            core, table, declared = self._forest, self._labels, self._declared
+            # Learning changes the first number; forgetting leaves it, and lowers the second.
+            version = (core, core.n_seen, core.n_points, declared)
+            known = table.known_at(version)
+            if known is not None:
+                return known
+            are_known = core.label_weights > 0
+            if max(declared, default=-1) < len(are_known) <= table.codes.n_codes:
+                are_known[list(declared)] = True
+                return table.note_known(version, are_known)
+            self._wait_for_others()  # another thread replaces the forest
+
+    def _are_current(self, codes: ClassCodes) -> bool:
+        return self._class_codes() is codes
+
+    def _code_to_learn(self, label: Any) -> int | None:
+        code = self._labels.codes.code_of(label)
+        return None if code is None or code >= self._forest.n_labels else code
+
+    def _teach_one(self, x: ArrayLike, code: int) -> None:
+        self._forest.learn_one(x, code)
+
+    def _predict(self, X: ArrayLike) -> tuple[NDArray[np.float64], NDArray[Any]]:
+        self._settle_if_left()
+        probabilities, classes = super()._predict(X)
+        self._check_any(classes)
+        return probabilities, classes
+
+    def _predict_one(self, x: Any) -> tuple[NDArray[np.float64], NDArray[Any]]:
+        self._settle_if_left()
+        probabilities, classes = super()._predict_one(x)
+        self._check_any(classes)
+        return probabilities, classes
+
+    def _settle_if_left(self) -> None:
+        """Declare the labels of a batch that an interrupted call could not record.
+
+        Does not wait for another thread that is learning.
+        """
+        guard: Guard[Any] = guard_of(self)
+        if guard.pending is not None and guard.lock.acquire(blocking=False):
+            try:
+                self._settle()
+            finally:
+                guard.lock.release()
+
+    def _check_any(self, classes: NDArray[Any]) -> None:
+        if len(classes) == 0:
+            raise ValueError(
+                f"This {type(self).__name__} has forgotten all its samples and knows no class. "
+                "Learn some first."
+            )
+
+    def _lesson(self, target: NDArray[Any], *, starts: bool, **options: Any) -> GuidedLesson:
+        declared = None if options.get("classes") is None else check_classes(options["classes"])
+        table = LabelTable() if starts else self._labels
+        known = None if starts else self._class_codes().classes
+        if declared is not None:
+            table.check_kind(declared, "classes")
+            check_declared(target, declared if known is None else np.union1d(known, declared))
+        table.extend(target, declared)
+        new = () if declared is None else table.codes.encode(np.unique(declared)).tolist()
+        return GuidedLesson(
+            table.codes.encode(target),
+            table,
+            frozenset() if starts else self._declared,
+            frozenset(new),
+            completes=starts,
+        )
+
+    def _stored_values(self, target: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+        return self._labels.codes.encode_known(target)
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = super().__getstate__()
+        if "_labels" in state:
+            codes = state["_labels"].codes
+            state["_labels"] = (codes.classes, codes.codes)
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        labels = {}
+        if "_labels" in state:
+            labels["_labels"] = LabelTable(ClassCodes(*state["_labels"]))
+        super().__setstate__({**state, **labels})

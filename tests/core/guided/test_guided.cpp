@@ -1,0 +1,426 @@
+// The parts of the order-free forest, each against plain code: samples, panels, counts, and what they use of `base`.
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "base/recycler.hpp"
+#include "base/simd.hpp"
+#include "guided/label_counts.hpp"
+#include "guided/panel.hpp"
+#include "guided/sample_store.hpp"
+#include "testing.hpp"
+
+using namespace onlineforest;
+using namespace onlineforest::guided;
+
+namespace {
+
+constexpr Word kTreeSeed = 77;
+
+std::vector<Word> label_hashes(std::size_t n) {
+  std::vector<Word> hashes;
+  for (std::size_t i = 0; i < n; ++i) hashes.push_back(derive(5, n - i));  // not in the order of the codes
+  return hashes;
+}
+
+// Samples of a small world, where many values are equal.
+struct World {
+  std::size_t n_features;
+  int n_values, n_labels, most_weight, key_bits;
+};
+
+SampleStore store_of(const World& world, std::size_t n, std::mt19937& draw) {
+  SampleStore samples(world.n_features, 9, world.key_bits);
+  samples.set_labels(label_hashes(static_cast<std::size_t>(world.n_labels)));
+  std::vector<float> row(world.n_features);
+  for (std::size_t i = 0; i < n; ++i) {
+    for (float& x : row) x = static_cast<float>(static_cast<int>(draw()) % world.n_values) * 0.25f;
+    const auto label = static_cast<Label>(draw() % static_cast<unsigned>(world.n_labels));
+    const auto times = 1 + draw() % static_cast<unsigned>(world.most_weight);
+    for (unsigned k = 0; k < times; ++k) samples.add(row.data(), label);
+  }
+  return samples;
+}
+
+// The first slots, in the order of the circle.
+std::vector<Slot> circle_of(const SampleStore& samples, const RankOrder& order) {
+  std::vector<Slot> slots;
+  for (Slot slot = 0; slot < static_cast<Slot>(std::min(samples.n_slots(), kMostDeciding)); ++slot) {
+    slots.push_back(slot);
+  }
+  std::ranges::sort(slots, [&](Slot a, Slot b) { return order.on_circle(a, b); });
+  return slots;
+}
+
+// The law of a cut, with lists of slots instead of bits. `slots` are in the order of the circle.
+class PlainPanel {
+ public:
+  PlainPanel(const SampleStore& samples, const RankOrder& order, std::vector<Slot> slots)
+      : samples_(samples), order_(order), slots_(std::move(slots)) {}
+
+  [[nodiscard]] Cut decide(Word seed) const {
+    Cut best;
+    double best_score = -1.0;
+    for (Word q = 0; q < (slots_.size() >= 16 ? 16 : 4); ++q) {
+      const Cut cut = propose(derive(seed, 8 + q), q % 2 == 0);
+      if (const double result = score(cut); result > best_score) {
+        best = cut;
+        best_score = result;
+      }
+    }
+    return best;
+  }
+
+  [[nodiscard]] double score(Cut cut) const {
+    std::map<Label, double> sides[2];
+    for (const Slot slot : slots_) {
+      sides[x(slot, cut.feature) > cut.threshold][samples_.label(slot)] += static_cast<double>(samples_.weight(slot));
+    }
+    double result = 0.0;
+    for (const auto& side : sides) {
+      double total = 0.0, squares = 0.0;
+      for (const auto& [label, weight] : side) {
+        total += weight;
+        squares += weight * weight;
+      }
+      result += squares / total;
+    }
+    return result;
+  }
+
+ private:
+  [[nodiscard]] float x(Slot slot, std::int32_t feature) const { return samples_.row(slot)[feature]; }
+
+  [[nodiscard]] Slot first(const std::vector<Slot>& among, Word place) const {
+    for (const Slot slot : among) {
+      if (order_.place(slot) >= place) return slot;
+    }
+    return among.front();
+  }
+
+  [[nodiscard]] Cut propose(Word word, bool is_pair) const {
+    std::vector<Slot> pool = slots_;
+    if (is_pair) {
+      const Slot one = first(slots_, derive(word, 1));
+      std::vector<Slot> others, rivals;
+      for (const Slot slot : slots_) {
+        if (!samples_.same_x(slot, one)) others.push_back(slot);
+        if (!samples_.same_x(slot, one) && samples_.label(slot) != samples_.label(one)) rivals.push_back(slot);
+      }
+      pool = {one, first(rivals.empty() ? others : rivals, derive(word, 2))};
+    }
+    const auto n_features = static_cast<std::int32_t>(samples_.n_features());
+    const auto range = [&](std::int32_t d) {
+      const auto [low, high] = std::ranges::minmax(pool, {}, [&](Slot slot) { return x(slot, d); });
+      return std::pair(x(low, d), x(high, d));
+    };
+    const auto varies = [&](std::int32_t d) { return range(d).first < range(d).second; };
+    std::int32_t feature = -1;
+    for (Word t = 0; t < 32 && feature < 0; ++t) {
+      const Word drawn = (derive(word, 16 + t) >> 32) * static_cast<Word>(n_features) >> 32;
+      if (varies(static_cast<std::int32_t>(drawn))) feature = static_cast<std::int32_t>(drawn);
+    }
+    if (feature < 0) {
+      Word least = 0;
+      for (std::int32_t d = 0; d < n_features; ++d) {
+        const Word here = derive(word, 64 + static_cast<Word>(d));
+        if (!varies(d) || (feature >= 0 && here >= least)) continue;
+        feature = d;
+        least = here;
+      }
+    }
+    const auto [low, high] = range(feature);
+    const double share = static_cast<double>(derive(word, 3) >> 11) * 0x1p-53;
+    const double position = low + share * (static_cast<double>(high) - static_cast<double>(low));
+    if (position >= high) return {feature, low};
+    float threshold = static_cast<float>(position);
+    while (threshold > position) threshold = std::nextafter(threshold, -std::numeric_limits<float>::infinity());
+    return {feature, threshold};
+  }
+
+  const SampleStore& samples_;
+  const RankOrder& order_;
+  std::vector<Slot> slots_;
+};
+
+std::vector<Slot> slots_in(const std::vector<Slot>& slots, Block block) {
+  std::vector<Slot> result;
+  for (std::size_t i = 0; i < slots.size(); ++i) {
+    if (block >> i & 1) result.push_back(slots[i]);
+  }
+  return result;
+}
+
+const World kWorlds[] = {
+    {3, 40, 3, 1, 64},   // distinct rows
+    {2, 3, 2, 1, 64},    // equal rows
+    {2, 2, 40, 3, 64},   // equal rows of many labels, with weights
+    {5, 9, 2, 4, 0},     // all places are equal
+    {1, 100, 70, 1, 3},  // a label for each sample
+    {65, 2, 2, 2, 64},   // more features than columns are kept
+    {200, 30, 4, 1, 64},
+};
+
+TEST_CASE("a panel decides as the law says") {
+  std::mt19937 draw(1);
+  Panel panel;
+  for (const World& world : kWorlds) {
+    for (const std::size_t n : {2, 5, 12, 13, 15, 16, 30, 63, 64, 100}) {
+      const SampleStore samples = store_of(world, n, draw);
+      const RankOrder order(samples, kTreeSeed);
+      const std::vector<Slot> slots = circle_of(samples, order);
+      panel.load(samples, order, slots);
+      for (int trial = 0; trial < 6; ++trial) {
+        Block block = panel.all();
+        if (trial > 0) block &= (Word{draw()} << 32 | draw()) | (trial % 2 == 0 ? Word{draw()} << 16 : 0);
+        if (block == 0 || panel.has_one_x(block)) continue;
+        const Word seed = draw();
+        const PlainPanel plain(samples, order, slots_in(slots, block));
+        const Cut cut = panel.decide(block, seed), expected = plain.decide(seed);
+        INFO("features " << world.n_features << ", samples " << std::popcount(block));
+        CHECK(cut.feature == expected.feature);
+        CHECK(cut.threshold == expected.threshold);
+      }
+    }
+  }
+}
+
+TEST_CASE("blocks of a panel are sets of its samples") {
+  std::mt19937 draw(2);
+  Panel panel;
+  for (const World& world : kWorlds) {
+    const SampleStore samples = store_of(world, 90, draw);
+    const RankOrder order(samples, kTreeSeed);
+    const std::vector<Slot> slots = circle_of(samples, order);
+    panel.load(samples, order, slots);
+    REQUIRE(panel.size() == slots.size());
+    CHECK(static_cast<std::size_t>(std::popcount(panel.all())) == slots.size());
+    for (int trial = 0; trial < 40; ++trial) {
+      const Word bits = Word{draw()} << 32 | draw();
+      const Block block = panel.all() & (trial % 2 == 0 ? bits : bits & bits >> 7 & bits << 9);
+      if (block == 0) continue;
+      const std::vector<Slot> those = slots_in(slots, block);
+      std::map<Label, std::int64_t> counts, found;
+      for (const Slot slot : those) counts[samples.label(slot)] += samples.weight(slot);
+      panel.for_each_label(block, [&](Label label, std::int64_t weight) { found[label] += weight; });
+      CHECK(found == counts);
+      CHECK(panel.has_one_label(block) == (counts.size() == 1));
+      CHECK(panel.has_one_x(block) ==
+            std::ranges::all_of(those, [&](Slot slot) { return samples.same_x(slot, those.front()); }));
+      std::int64_t total = 0;
+      for (const auto& [label, weight] : counts) total += weight;
+      CHECK(panel.weight(block) == total);
+      const auto feature = static_cast<std::int32_t>(draw() % world.n_features);
+      const float threshold = samples.row(those[draw() % those.size()])[feature];
+      const Block left = panel.left_of(block, {feature, threshold});
+      CHECK((left & ~block) == 0);
+      for (std::size_t i = 0; i < slots.size(); ++i) {
+        if (block >> i & 1) CHECK((left >> i & 1) == (samples.row(slots[i])[feature] <= threshold));
+      }
+    }
+  }
+}
+
+TEST_CASE("a panel that is loaded again remembers nothing") {
+  std::mt19937 draw(3);
+  Panel panel, fresh;
+  for (const World& world : kWorlds) {
+    for (const std::size_t n : {64, 20}) {
+      const SampleStore samples = store_of(world, n, draw);
+      const RankOrder order(samples, kTreeSeed);
+      const std::vector<Slot> slots = circle_of(samples, order);
+      panel.load(samples, order, slots);
+      fresh = Panel();
+      fresh.load(samples, order, slots);
+      if (!panel.has_one_x(panel.all())) CHECK(panel.decide(panel.all(), 4) == fresh.decide(fresh.all(), 4));
+    }
+  }
+}
+
+TEST_CASE("cuts of neighbouring, denormal and extreme values separate them") {
+  constexpr float most = std::numeric_limits<float>::max(), least = std::numeric_limits<float>::denorm_min();
+  const std::pair<float, float> pairs[] = {{1.0f, std::nextafter(1.0f, 2.0f)},
+                                           {0.0f, least},
+                                           {-least, 0.0f},
+                                           {-least, least},
+                                           {-most, most},
+                                           {-most, -least},
+                                           {std::nextafter(most, 0.0f), most}};
+  for (const auto& [low, high] : pairs) {
+    SampleStore samples(1, 3);
+    samples.set_labels(label_hashes(2));
+    samples.add(&low, 0);
+    samples.add(&high, 1);
+    const RankOrder order(samples, kTreeSeed);
+    Panel panel;
+    panel.load(samples, order, circle_of(samples, order));
+    for (Word seed = 0; seed < 50; ++seed) {
+      const Cut cut = panel.decide(panel.all(), seed);
+      CHECK(cut.threshold >= low);
+      CHECK(cut.threshold < high);
+    }
+  }
+}
+
+TEST_CASE("the store keeps each sample once, with its weight") {
+  for (const int key_bits : {64, 3, 0}) {  // with 0, all keys are equal
+    SampleStore samples(2, 1, key_bits);
+    samples.set_labels(label_hashes(3));
+    std::mt19937 draw(4);
+    struct Held {
+      Slot slot;
+      std::int64_t weight;
+    };
+    std::map<std::pair<std::array<float, 2>, Label>, Held> held;
+    for (int step = 0; step < 3000; ++step) {
+      const std::array<float, 2> row{static_cast<float>(draw() % 4), static_cast<float>(draw() % 4)};
+      const auto label = static_cast<Label>(draw() % 3);
+      const auto found = held.find({row, label});
+      CHECK(samples.find(row.data(), label) == (found == held.end() ? kNoSlot : found->second.slot));
+      if (draw() % 2 == 0) {
+        const Slot slot = samples.add(row.data(), label);
+        if (found != held.end()) CHECK(slot == found->second.slot);
+        ++held.insert({{row, label}, {slot, 0}}).first->second.weight;
+        CHECK(samples.label(slot) == label);
+        CHECK(std::equal(row.begin(), row.end(), samples.row(slot)));
+      } else if (found != held.end()) {
+        samples.subtract(found->second.slot);
+        if (--found->second.weight == 0) {
+          CHECK(samples.find(row.data(), label) == found->second.slot);  // until it is released
+          samples.release(found->second.slot);
+          CHECK(samples.weight(found->second.slot) == 0);
+          held.erase(found);
+        }
+      }
+      CHECK(samples.n_distinct() == held.size());
+      CHECK(samples.n_slots() <= 48);  // free slots are used again
+    }
+    for (const auto& [content, there] : held) CHECK(samples.weight(there.slot) == there.weight);
+  }
+}
+
+TEST_CASE("content orders samples by row, then by the hash of the label") {
+  for (const int key_bits : {64, 0}) {
+    SampleStore samples(2, 1, key_bits);
+    samples.set_labels(label_hashes(2));
+    REQUIRE(samples.label_hash_of(0) != samples.label_hash_of(1));
+    const Label low = samples.label_hash_of(0) < samples.label_hash_of(1) ? 0 : 1, high = 1 - low;
+    const float rows[] = {1.0f, 5.0f, 2.0f, -3.0f, -7.0f, 9.0f};
+    const Slot one_high = samples.add(rows, high), one_low = samples.add(rows, low), two = samples.add(rows + 2, low),
+               three = samples.add(rows + 4, high);
+    const std::vector<Slot> expected{three, one_low, one_high, two};
+    std::vector<Slot> slots{one_high, one_low, two, three};
+    std::ranges::sort(slots, [&](Slot a, Slot b) { return samples.content_less(a, b); });
+    CHECK(slots == expected);
+    CHECK(samples.same_x(one_low, one_high));
+    CHECK_FALSE(samples.same_x(one_low, two));
+    if (key_bits == 0) {  // ranks and places are equal: content decides
+      const RankOrder order(samples, kTreeSeed);
+      CHECK(order.rank(one_low) == order.rank(three));
+      std::ranges::sort(slots, order);
+      CHECK(slots == expected);
+      std::ranges::reverse(slots);
+      std::ranges::sort(slots, [&](Slot a, Slot b) { return order.on_circle(a, b); });
+      CHECK(slots == expected);
+    }
+  }
+}
+
+TEST_CASE("a released sample is overwritten") {
+  SampleStore samples(2, 1);
+  samples.set_labels(label_hashes(2));
+  const float rows[] = {1.0f, 5.0f, 2.0f, -3.0f};
+  const Slot slot = samples.add(rows, 1);
+  samples.add(rows + 2, 0);
+  samples.subtract(slot);
+  samples.release(slot);
+  CHECK(samples.row(slot)[0] == 0.0f);
+  CHECK(samples.row(slot)[1] == 0.0f);
+  CHECK(samples.find(rows, 1) == kNoSlot);
+  CHECK(samples.add(rows, 0) == slot);
+  CHECK(samples.weight(slot) == 1);
+}
+
+TEST_CASE("label counts equal those of a map") {
+  std::mt19937 draw(5);
+  LabelCounts counts;
+  std::map<Label, std::int64_t> expected;
+  std::int64_t total = 0;
+  const auto as_map = [&] {
+    std::map<Label, std::int64_t> result;
+    for (const auto& [label, weight] : counts.entries()) result[label] = weight;
+    return result;
+  };
+  for (int step = 0; step < 2000; ++step) {
+    const auto label = static_cast<Label>(draw() % 12);
+    const auto by = draw() % 3 == 0 ? -expected[label] : static_cast<std::int64_t>(draw() % 3) + 1;
+    if (by != 0) counts.add(label, by);
+    total += by;
+    if ((expected[label] += by) == 0) expected.erase(label);
+    CHECK(as_map() == expected);
+    CHECK(counts.n_labels() == expected.size());
+    CHECK(counts.total() == total);
+    CHECK(std::ranges::is_sorted(counts.entries(), {}, &LabelCounts::Entry::label));
+  }
+  counts.clear();
+  CHECK(counts.n_labels() == 0);
+  CHECK(counts.total() == 0);
+}
+
+TEST_CASE("places that are put back are used again, in their initial state") {
+  Recycler<std::vector<int>> recycler;
+  const auto a = recycler.take(), b = recycler.take();
+  CHECK(a != b);
+  recycler[a] = {1, 2};
+  recycler[b] = {3};
+  recycler.put_back(a);
+  CHECK(recycler[b] == std::vector<int>{3});
+  CHECK(recycler.take() == a);
+  CHECK(recycler[a].empty());
+  CHECK(recycler.items().size() == 2);
+  recycler.put_back(b);
+  recycler.put_back(a);
+  const auto c = recycler.take(), d = recycler.take(), e = recycler.take();
+  CHECK(std::min(c, d) == 0);
+  CHECK(std::max(c, d) == 1);
+  CHECK(e == 2);
+  recycler.clear();
+  CHECK(recycler.take() == 0);
+}
+
+TEST_CASE("operations on four floats equal those on each") {
+  constexpr float infinity = std::numeric_limits<float>::infinity();
+  const float values[] = {0.0f,     -0.0f,    1.0f,      -1.0f, std::nextafter(1.0f, 2.0f), 1e-45f, -1e-45f, 3.4e38f,
+                          -3.4e38f, infinity, -infinity, 0.5f};
+  std::mt19937 draw(6);
+  for (int trial = 0; trial < 3000; ++trial) {
+    float a[4], b[4], out[4];
+    for (int i = 0; i < 4; ++i) {
+      a[i] = values[draw() % std::size(values)];
+      b[i] = values[draw() % std::size(values)];
+    }
+    const simd::Float4 x = simd::load(a), y = simd::load(b);
+    unsigned expected = 0;
+    for (unsigned i = 0; i < 4; ++i) expected |= static_cast<unsigned>(a[i] <= b[i]) << i;
+    CHECK(simd::at_most(x, y) == expected);
+    for (unsigned bits = 0; bits < 16; ++bits) {
+      simd::store(out, simd::select(bits, x, y));
+      for (unsigned i = 0; i < 4; ++i) {
+        CHECK(std::bit_cast<std::uint32_t>(out[i]) == std::bit_cast<std::uint32_t>(bits >> i & 1 ? a[i] : b[i]));
+      }
+    }
+    CHECK(simd::least(x) == *std::min_element(a, a + 4));
+    CHECK(simd::greatest(x) == *std::max_element(a, a + 4));
+    simd::store(out, simd::all(a[0]));
+    CHECK(std::ranges::all_of(out, [&](float v) { return v == a[0]; }));
+  }
+}
+
+}  // namespace

@@ -1,0 +1,336 @@
+"""The core against the definition of the order-free forest in `tests/reference`.
+
+Trees and predictions are equal to the bit, on small sets of many kinds and however the core came to
+hold them. Ties of ranks are forced by keys of few bits.
+"""
+
+from __future__ import annotations
+
+import copy
+import os
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+from onlineforest._core import GuidedForest
+from reference import order_free_forest as reference
+from reference.order_free_forest import OrderFreeForest, derive, float_bits
+
+N_SETS = max(1, round(14 * float(os.environ.get("ONLINEFOREST_EXAMPLES", "1"))))  # of each test
+N_TREES = 2
+
+# Rows of each kind: (generator, n, D) -> array.
+WORLDS = {
+    "real": lambda rng, *shape: rng.normal(size=shape),
+    "three values": lambda rng, *shape: rng.integers(0, 3, shape),
+    "binary": lambda rng, *shape: rng.integers(0, 2, shape),
+    "nine in ten equal": lambda rng, n, d: np.where(
+        rng.random((n, 1)) < 0.9, 0.0, rng.normal(size=(n, d))
+    ),
+    "one row of many labels": lambda rng, *shape: rng.random(shape) < 0.005,
+    "neighbouring floats": lambda rng, *shape: 1 + rng.integers(0, 4, shape) * 2.0**-23,
+    "extreme": lambda rng, *shape: rng.choice([-3e38, 3e38, 1e-45, -1e-45, 0.0, -0.0], shape),
+}
+
+
+@dataclass
+class Case:
+    """A set of samples, the options of a forest, and rows to predict."""
+
+    X: np.ndarray
+    y: np.ndarray  # codes
+    hashes: np.ndarray
+    declared: np.ndarray
+    options: dict
+    queries: np.ndarray
+    rng: np.random.Generator
+
+
+def make_case(world, number, **options):
+    """Case of this number of a world. Half of the cases have labels that tell nothing."""
+    rng = np.random.default_rng([number, list(WORLDS).index(world)])
+    n = int(rng.choice([0, 1, 2, 10, 17, 50, 66, 100, 130, 200, 400]))
+    n_features = int(rng.choice([1, 2, 3, 5, 5, 70]))
+    n_codes = 400 if "many labels" in world else int(rng.choice([1, 2, 2, 3, 10, 80]))
+    X = WORLDS[world](rng, n, n_features).astype(np.float32)
+    y = rng.integers(0, n_codes, n)
+    if rng.random() < 0.5:
+        y = np.abs(X).sum(axis=1, dtype=float) % n_codes
+    options = {
+        "n_trees": N_TREES,
+        "seed": int(rng.integers(0, 2**64, dtype=np.uint64)),
+        "min_samples_split": int(rng.choice([2, 2, 2, 5, 100])),
+        "max_samples": float(rng.choice([1.0, 1.0, 0.6])),
+        "discount": float(rng.choice([0.0, 0.2, 1.0])),
+        "key_bits": int(rng.choice([64, 64, 5, 0])),
+        **options,
+    }
+    hashes = np.array([derive(12345, code + 1) for code in range(n_codes + 2)], dtype=np.uint64)
+    declared = (rng.random(n_codes + 2) < 0.2).astype(np.uint8)
+    queries = np.vstack([X[:5], rng.normal(size=(4, n_features))]).astype(np.float32)
+    return Case(X, y.astype(np.int32), hashes, declared, options, queries, rng)
+
+
+def reference_forest(case):
+    """The forest of a case by its definition."""
+    samples = [(x, int(case.hashes[c]), int(c)) for x, c in zip(case.X, case.y)]
+    declared = np.flatnonzero(case.declared).tolist()
+    return OrderFreeForest(samples, n_codes=len(case.hashes), declared=declared, **case.options)
+
+
+def empty_core(case):
+    """A core forest that knows the labels of a case."""
+    options = {**case.options}
+    forest = GuidedForest(options.pop("n_trees"), case.X.shape[1], **options)
+    forest.set_labels(case.hashes, case.declared)
+    return forest
+
+
+def learn_at_once(forest, case):
+    forest.learn(case.X, case.y)
+
+
+def learn_one_by_one(forest, case):
+    for i in case.rng.permutation(len(case.X)):
+        forest.learn_one(case.X[i], int(case.y[i]))
+        if case.rng.random() < 0.3:
+            forest.predict(case.queries[:2])
+
+
+def learn_in_batches(forest, case):
+    for batch in batches_of(case.rng.permutation(len(case.X)), case.rng):
+        forest.learn(case.X[batch], case.y[batch], 2)
+        if case.rng.random() < 0.5:
+            forest.predict(case.queries[:2])
+
+
+def learn_and_forget(forest, case):
+    """Learns batches of the set and batches of other samples in any order; forgets the others."""
+    rng, todo, others = case.rng, batches_of(case.rng.permutation(len(case.X)), case.rng), []
+    while todo or others:
+        act = rng.random()
+        if todo and act < 0.5:
+            batch = todo.pop()
+            forest.learn(case.X[batch], case.y[batch])
+        elif todo and act < 0.7:
+            rows = case.X[rng.integers(0, len(case.X), rng.integers(1, 30))]
+            rows = np.where(rng.random(rows.shape) < 0.3, np.float32(1), rows)
+            labels = rng.integers(0, len(case.hashes), len(rows)).astype(np.int32)
+            serials = np.arange(forest.n_seen, forest.n_seen + len(rows))
+            forest.learn(rows, labels)
+            others.append((rows, labels, serials))
+        elif others:
+            rows, labels, serials = others.pop(rng.integers(len(others)))
+            how = rng.integers(3)
+            if how == 0:
+                forget_rows(forest, rows, labels)
+            elif how == 1:
+                for i in range(len(rows)):
+                    forget_rows(forest, rows[i : i + 1], labels[i : i + 1])
+            elif forest.are_stored(serials).all():  # else an equal older sample left in their place
+                forest.forget(serials)
+            else:
+                forget_rows(forest, rows, labels)
+        if rng.random() < 0.4:
+            forest.predict(case.queries)
+
+
+def batches_of(order, rng):
+    """An order in batches of 1 to 39."""
+    batches = []
+    while len(order):
+        size = rng.integers(1, 40)
+        batches.append(order[:size])
+        order = order[size:]
+    return batches
+
+
+def forget_rows(forest, rows, labels):
+    assert len(forest.forget_rows(rows, labels)) == 0
+
+
+WAYS = {
+    "at once": learn_at_once,
+    "one by one": learn_one_by_one,
+    "in batches": learn_in_batches,
+    "with others that are forgotten": learn_and_forget,
+}
+
+
+def describe_reference(root, hashes):
+    """Nodes in preorder: parent, children, feature, bits of the threshold, weight by label hash."""
+    nodes, stack = [], [] if root is None else [(root, -1, None)]
+    while stack:
+        node, parent, side = stack.pop()
+        index = len(nodes)
+        counts = sorted((int(hashes[code]), weight) for code, weight in node.counts.items())
+        nodes.append([parent, -1, -1, node.feature, float_bits(node.threshold), counts])
+        if side is not None:
+            nodes[parent][side] = index
+        if node.feature >= 0:
+            stack += [(node.right, index, 2), (node.left, index, 1)]
+    return nodes
+
+
+def describe_core(tree, hashes):
+    """Arrays of a core tree in the form of `describe_reference`."""
+    nodes, begin = [], 0
+    for i, end in enumerate(tree["counts_end"].tolist()):
+        labels, weights = hashes[tree["label"][begin:end]].tolist(), tree["count"][begin:end]
+        counts = sorted(zip(labels, weights.tolist()))
+        assert tree["weight"][i] == sum(weights)
+        links = [int(tree[name][i]) for name in ("parent", "left", "right", "feature")]
+        nodes.append([*links, float_bits(tree["threshold"][i]), counts])
+        begin = end
+    return nodes
+
+
+def check_equal(forest, case):
+    """Check that a core forest has the trees and the predictions that its definition demands."""
+    expected = reference_forest(case)
+    assert forest.n_points == len(case.X)
+    for i, root in enumerate(expected.trees):
+        assert describe_core(forest.tree(i), case.hashes) == describe_reference(root, case.hashes)
+    weights = np.bincount(case.y, minlength=len(case.hashes))
+    assert forest.label_weights.tolist() == weights.tolist()
+    if expected.known:
+        probabilities = [expected.predict_proba(x) for x in case.queries]
+        for n_threads in (1, 3):
+            assert forest.predict(case.queries, n_threads).tolist() == probabilities
+        one = np.empty(len(case.hashes))
+        assert forest.predict_one(case.queries[0], one)
+        assert one.tolist() == probabilities[0]
+    else:
+        assert not forest.predict(case.queries).any()
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("world", WORLDS)
+def test_the_core_equals_its_definition(world, way):
+    for number in range(N_SETS):
+        case = make_case(world, 100 * list(WAYS).index(way) + number)
+        forest = empty_core(case)
+        WAYS[way](forest, case)
+        check_equal(forest, case)
+
+
+@pytest.mark.parametrize("n", [15, 16, 63, 64, 65, 66, 130])
+@pytest.mark.parametrize("world", ["real", "three values", "nine in ten equal"])
+def test_the_core_equals_its_definition_where_the_law_changes(world, n):
+    """16 samples make more proposals; up to 64 samples all decide. Some weights are 2, then 1."""
+    case = make_case(world, n, min_samples_split=2, max_samples=1.0, key_bits=64)
+    case.X = WORLDS[world](case.rng, n, 4).astype(np.float32)
+    case.X[:, 3] = np.arange(n)  # distinct
+    case.y = case.rng.integers(0, len(case.hashes), n).astype(np.int32)
+    case.queries = case.X[:9]
+    forest = empty_core(case)
+    learn_one_by_one(forest, case)
+    check_equal(forest, case)
+    forest.learn(case.X[: n // 2], case.y[: n // 2])
+    forest.predict(case.queries)
+    once, case.X, case.y = (case.X, case.y), *held_samples(forest)
+    check_equal(forest, case)
+    forest.forget(case.rng.permutation(forest.serials)[: n // 2])
+    forest.predict(case.queries)
+    case.X, case.y = held_samples(forest)
+    assert len(case.X) == n
+    check_equal(forest, case)
+    forest.keep_latest(0)
+    forest.learn(*once)
+    case.X, case.y = once
+    check_equal(forest, case)
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("key_bits", [0, 3, 6])
+def test_ties_of_ranks_are_broken_by_content(key_bits, way):
+    """All keys are equal, or many are."""
+    for n in (20, 60, 110):
+        case = make_case("real", n, min_samples_split=2, key_bits=key_bits, max_samples=1.0)
+        case.X = case.rng.integers(0, 9, (n, 3)).astype(np.float32)
+        case.y = case.rng.integers(0, min(3, len(case.hashes)), n).astype(np.int32)
+        case.queries = case.X[:5]
+        forest = empty_core(case)
+        WAYS[way](forest, case)
+        check_equal(forest, case)
+
+
+@pytest.mark.parametrize("n", [70, 150])
+def test_a_cut_follows_the_weights_of_the_deciding_samples(n):
+    """Samples that are held come again one by one, then leave."""
+    case = make_case("real", 3, min_samples_split=2, max_samples=1.0)
+    X = case.rng.integers(0, 9, (n, 3)) + np.arange(n)[:, None] / 1024  # distinct
+    X = X.astype(np.float32)
+    y = case.rng.integers(0, len(case.hashes), n).astype(np.int32)
+    case.X, case.y, case.queries = X, y, X
+    forest = empty_core(case)
+    forest.learn(X, y)
+    for _ in range(2):
+        forest.complete()
+        for i in case.rng.choice(case.rng.integers(0, n, 12), 200):
+            forest.learn_one(X[i], int(y[i]))
+        case.X, case.y = held_samples(forest)
+        check_equal(forest, case)
+        for serial in case.rng.permutation(forest.serials[forest.serials >= n])[:150]:
+            forest.forget(np.array([serial]))
+        case.X, case.y = held_samples(forest)
+        check_equal(forest, case)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_among_samples_of_one_row_the_others_decide(way):
+    """The 64 samples of least rank have one row, so one of another row takes the place of one."""
+    for n in (80, 150, 300):
+        case = make_case("one row of many labels", n, min_samples_split=2, max_samples=1.0)
+        case.X = np.zeros((n, 3), dtype=np.float32)
+        case.X[:4] = case.rng.normal(size=(4, 3))
+        case.y = case.rng.permutation(len(case.hashes))[:n].astype(np.int32)
+        case.queries = case.X[:6]
+        forest = empty_core(case)
+        WAYS[way](forest, case)
+        check_equal(forest, case)
+
+
+def held_samples(forest):
+    """Rows and codes of the samples that a core forest holds, by arrival."""
+    state = forest.get_state()
+    return state["rows"][state["sample_of"]], state["labels"][state["sample_of"]]
+
+
+@pytest.mark.parametrize("world", WORLDS)
+def test_leaves_and_left_out_predictions_equal_their_definition(world):
+    """A left-out prediction is that of the trees that have not learned the row."""
+    for number in range(N_SETS):
+        case = make_case(world, 500 + number, max_samples=0.5)
+        forest, expected = empty_core(case), reference_forest(case)
+        learn_in_batches(forest, case)
+        for i, root in enumerate(expected.trees):
+            leaves = [walk(describe_reference(root, case.hashes), x) for x in case.queries]
+            assert forest.apply(case.queries)[:, i].tolist() == leaves
+        rows, _ = held_samples(forest)
+        probabilities, n_trees = forest.left_out()
+        for x, p, n in list(zip(rows, probabilities, n_trees))[:50]:
+            without = copy.copy(expected)
+            without.trees = [t for i, t in enumerate(expected.trees) if not takes(case, i, x)]
+            assert n == len(without.trees)
+            assert p.tolist() == without.predict_proba(x) if n else np.isnan(p).all()
+
+
+def walk(nodes, x):
+    """Index of the leaf of a row; -1 in a tree without nodes."""
+    index = 0 if nodes else -1
+    while nodes and nodes[index][3] >= 0:
+        _, left, right, feature, bits, _ = nodes[index]
+        threshold = np.uint32(bits).view(np.float32)
+        index = left if x[feature] <= threshold else right
+    return index
+
+
+def takes(case, tree, x):
+    """Whether a tree learns a row."""
+    seed = case.options["seed"]
+    tree_seed = derive(reference.mix(seed ^ reference.GOLDEN), tree)
+    x_hash = reference.hash_point(reference.as_point(x), seed)
+    word = reference.mix(x_hash ^ derive(tree_seed, 2))
+    return word < case.options["max_samples"] * 2.0**64

@@ -1,0 +1,345 @@
+"""After any history, an order-free forest equals one that learned the held samples in one call.
+
+The other forest learns them in another order and gives the labels other codes. The worlds are
+degenerate: ties, duplicates, few values, neighbouring floats, sizes where the law changes.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import signal
+
+import numpy as np
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+from onlineforest._core import GuidedForest
+from support.bits import assert_same
+
+ORDERED = ("parent", "left", "right", "feature", "threshold", "weight", "counts_end")
+
+
+def examples(n):
+    """Number of examples: a fraction of `n` under the sanitizers, which are ten times slower."""
+    return max(1, round(n * float(os.environ.get("ONLINEFOREST_EXAMPLES", "1"))))
+
+
+def neighbours(value, n):
+    """The next `n` floats from a value on."""
+    return (np.float32(value).view(np.uint32) + np.arange(n, dtype=np.uint32)).view(np.float32)
+
+
+# Values of the features, and how many features.
+WORLDS = {
+    "three values": ([0, 1, 2], 3),
+    "binary": ([0, 1], 4),
+    "one point": ([5], 2),
+    "mostly one value": ([0] * 12 + [1, 2], 2),
+    "nearly one point": ([0] * 90 + [1], 2),
+    "neighbouring floats": (neighbours(1, 12), 2),
+    "denormals": (np.concatenate([neighbours(0, 5), -neighbours(0, 5)]), 2),
+    "extremes": ([3.4e38, -3.4e38, 1e-45, 0, -0.0, 1], 2),
+    "line": (np.arange(300), 1),
+    "plane": (np.arange(40), 2),
+    "wide": ([0] * 50 + [1, 2], 70),
+}
+SIZES = [0, 1, 15, 16, 17, 60, 63, 64, 65, 66, 70, 130, 300]
+N_TREES = 2
+
+options = st.fixed_dictionaries(
+    {
+        "seed": st.integers(0, 2**64 - 1),
+        "min_samples_split": st.sampled_from([2, 2, 2, 5, 70]),
+        "max_samples": st.sampled_from([1.0, 1.0, 0.6]),
+        "discount": st.sampled_from([0.2, 0.0, 1.0]),
+        "key_bits": st.sampled_from([64, 64, 6, 3, 0]),
+    }
+)
+keeping = st.one_of(
+    st.just({}),
+    st.just({}),
+    st.builds(lambda n: {"window": n}, st.sampled_from([1, 16, 64, 65, 90])),
+    st.builds(
+        lambda n, half_life: {"reservoir": n, "half_life": half_life},
+        st.sampled_from([1, 16, 64, 65, 90]),
+        st.sampled_from([math.inf, 20.0]),
+    ),
+)
+seeds = st.integers(0, 2**32 - 1)
+
+
+def trees_by_label(forest, hashes, numbers=range(N_TREES)):
+    """Some trees of a forest with the hashes of labels instead of their codes."""
+    trees = {}
+    for i in numbers:
+        tree = forest.tree(i)
+        node = np.repeat(np.arange(len(tree["weight"])), np.diff(tree["counts_end"], prepend=0))
+        label = hashes[tree["label"]]
+        order = np.lexsort((label, node))
+        trees |= {f"{name} of tree {i}": tree[name] for name in ORDERED}
+        trees |= {f"label of tree {i}": label[order], f"count of tree {i}": tree["count"][order]}
+    return trees
+
+
+class History(RuleBasedStateMachine):
+    """Changes two forests alike. One is cut completely after every step, the other when it must.
+
+    `held` has the row and the code of every sample that must be held, by its serial.
+    """
+
+    def __init__(self):
+        super().__init__()
+        self.forest = None
+
+    @initialize(
+        world=st.sampled_from(sorted(WORLDS)),
+        options=options,
+        keep=keeping,
+        n_labels=st.sampled_from([1, 2, 2, 3, 70, 300]),
+        size=st.sampled_from(SIZES),
+        seed=seeds,
+    )
+    def start(self, world, options, keep, n_labels, size, seed):
+        values, self.n_features = WORLDS[world]
+        self.values = np.asarray(values, dtype=np.float32)
+        self.options, self.keep = options, keep
+        self.forest, self.lazy = (
+            GuidedForest(N_TREES, self.n_features, **options, **keep) for _ in range(2)
+        )
+        self.held, self.n_seen = {}, 0
+        self.hashes, self.declared = np.empty(0, np.uint64), np.empty(0, np.uint8)
+        self.add_labels(n_labels, False, seed)
+        self.learn(*self.draw(np.random.default_rng(seed), size), 1)
+
+    def both(self):
+        return self.forest, self.lazy
+
+    def draw(self, rng, n):
+        """Rows and codes of labels in use."""
+        X = rng.choice(self.values, (n, self.n_features))
+        return X, rng.choice(self.labels_in_use, n).astype(np.int32)
+
+    def learn(self, X, y, n_threads):
+        for forest in self.both():
+            forest.learn(X, y, n_threads)
+        self.note(X, y)
+
+    def note(self, X, y):
+        """Samples were learned."""
+        for row, label in zip(X, y):
+            self.held[self.n_seen] = (row, int(label))
+            self.n_seen += 1
+        if "window" in self.keep:
+            self.held = {s: self.held[s] for s in sorted(self.held)[-self.keep["window"] :]}
+        elif "reservoir" in self.keep:  # its choice is random
+            self.held = {s: self.held[s] for s in self.forest.serials.tolist()}
+
+    def samples(self, serials):
+        """Rows and codes of held samples."""
+        rows = [self.held[s][0] for s in serials]
+        X = np.array(rows, dtype=np.float32).reshape(len(rows), self.n_features)
+        return X, np.array([self.held[s][1] for s in serials], dtype=np.int32)
+
+    def some_held(self, seed, most):
+        """Some serials, in any order."""
+        serials = np.random.default_rng(seed).permutation(sorted(self.held))
+        return serials[: min(most, len(serials))]
+
+    @rule(more=st.sampled_from([1, 2, 70]), declare=st.booleans(), seed=seeds)
+    def add_labels(self, more, declare, seed):
+        rng = np.random.default_rng([seed, len(self.hashes)])
+        new = rng.integers(0, 2**64, more, dtype=np.uint64)
+        self.hashes = np.concatenate([self.hashes, new])
+        self.declared = np.concatenate([self.declared, np.full(more, declare, dtype=np.uint8)])
+        for forest in self.both():
+            forest.set_labels(self.hashes, self.declared)
+        self.labels_in_use = np.arange(len(self.hashes))
+
+    @rule(n=st.sampled_from([1, 1, 2]), seed=seeds)
+    def use_few_labels(self, n, seed):
+        """One class, or two, for a while."""
+        self.labels_in_use = np.random.default_rng(seed).choice(len(self.hashes), n)
+
+    @rule(n=st.sampled_from([0, 1, 2, 3, 6, 40]), seed=seeds, n_threads=st.sampled_from([1, 2]))
+    def learn_batch(self, n, seed, n_threads):
+        self.learn(*self.draw(np.random.default_rng(seed), n), n_threads)
+
+    @rule(n=st.sampled_from([1, 1, 2, 5]), seed=seeds)
+    def learn_one_by_one(self, n, seed):
+        X, y = self.draw(np.random.default_rng(seed), n)
+        for i in range(n):
+            for forest in self.both():
+                forest.learn_one(X[i], int(y[i]))
+            self.note(X[i : i + 1], y[i : i + 1])
+
+    @precondition(lambda self: self.held)
+    @rule(n=st.sampled_from([1, 3, 70]), seed=seeds, other_label=st.booleans())
+    def learn_held_rows_again(self, n, seed, other_label):
+        X, y = self.samples(self.some_held(seed, n))
+        if other_label:
+            y = np.random.default_rng(seed).choice(self.labels_in_use, len(y)).astype(np.int32)
+        self.learn(X, y, 1)
+
+    @precondition(lambda self: self.held)
+    @rule(n=st.sampled_from([1, 1, 2, 5, 40, 300]), seed=seeds)
+    def forget_by_serial(self, n, seed):
+        serials = self.some_held(seed, n)
+        for forest in self.both():
+            forest.forget(serials)
+        for serial in serials.tolist():
+            del self.held[serial]
+
+    @precondition(lambda self: self.held)
+    @rule(n=st.sampled_from([1, 1, 2, 5, 40]), seed=seeds)
+    def forget_by_row(self, n, seed):
+        """Of equal samples the oldest leaves first."""
+        X, y = self.samples(self.some_held(seed, n))
+        for forest in self.both():
+            assert len(forest.forget_rows(X, y)) == 0
+        serials = self.forest.serials.tolist()
+        before = self.samples(sorted(self.held))
+        self.held = {s: self.held[s] for s in serials}
+        after = self.samples(serials)
+        together = [np.vstack([after[0], X]), np.concatenate([after[1], y])]
+        assert contents(*together) == contents(*before)
+
+    @rule(seed=seeds)
+    def forgetting_what_is_not_held_changes_nothing(self, seed):
+        """Among rows of which one was never learned."""
+        X, y = self.samples(self.some_held(seed, 3))
+        X = np.vstack([X, np.full((1, self.n_features), 77.5, dtype=np.float32)])
+        y = np.append(y, np.int32(0))
+        for forest in self.both():
+            assert forest.forget_rows(X, y).tolist() == [len(X) - 1]
+
+    @rule(n=st.sampled_from([0, 1, 16, 63, 64, 65, 1000]))
+    def keep_latest(self, n):
+        for forest in self.both():
+            forest.keep_latest(n)
+        self.held = {s: self.held[s] for s in sorted(self.held)[max(len(self.held) - n, 0) :]}
+
+    @rule(n=st.sampled_from([1, 2, 5]), seed=seeds, n_threads=st.sampled_from([1, 2]))
+    def predict(self, n, seed, n_threads):
+        """Cuts some blocks of the lazy forest."""
+        X, _ = self.draw(np.random.default_rng(seed), n)
+        expected = self.forest.predict(X)
+        assert np.array_equal(self.lazy.predict(X, n_threads), expected)
+        total = expected.sum(axis=1)
+        assert np.allclose(total, bool(self.held or self.declared.any()), rtol=1e-12)
+
+    @rule()
+    def complete(self):
+        self.lazy.complete()
+
+    @rule(lazy_too=st.booleans())
+    def save_and_load(self, lazy_too):
+        self.forest = GuidedForest.from_state(self.forest.get_state())
+        if lazy_too:
+            self.lazy = GuidedForest.from_state(self.lazy.get_state())
+
+    def fresh(self):
+        """A forest that learns the held samples at once; its label hashes, the codes of ours."""
+        rng = np.random.default_rng(len(self.held))
+        code_of = rng.permutation(len(self.hashes))  # the new code of each old one
+        hashes, declared = np.empty_like(self.hashes), np.empty_like(self.declared)
+        hashes[code_of], declared[code_of] = self.hashes, self.declared
+        forest = GuidedForest(N_TREES, self.n_features, **self.options)
+        forest.set_labels(hashes, declared)
+        X, y = self.samples(rng.permutation(sorted(self.held)))
+        forest.learn(X, code_of[y].astype(np.int32))
+        return forest, hashes, code_of
+
+    def check(self, forest):
+        """Check that a forest equals a fresh one."""
+        fresh, hashes, code_of = self.fresh()
+        queries, _ = self.draw(np.random.default_rng(0), 5)
+        assert np.array_equal(forest.predict(queries), fresh.predict(queries)[:, code_of])
+        assert_same(trees_by_label(forest, self.hashes), trees_by_label(fresh, hashes))
+
+    @invariant()
+    def equals_a_fresh_forest(self):
+        if self.forest is None:
+            return
+        for forest in self.both():
+            assert forest.n_seen == self.n_seen
+            assert sorted(forest.serials.tolist()) == sorted(self.held)
+            assert forest.n_points == len(self.held)
+            labels = [label for _, label in self.held.values()]
+            weights = np.bincount(np.array(labels, dtype=int), minlength=len(self.hashes))
+            assert np.array_equal(forest.label_weights, weights)
+        self.check(self.forest)
+
+    def teardown(self):
+        if self.forest is not None:
+            self.check(self.lazy)
+
+
+def contents(X, y):
+    """Samples in an order of their own."""
+    return sorted(zip((X + 0.0).tolist(), y.tolist()))
+
+
+History.TestCase.settings = settings(
+    max_examples=examples(200), stateful_step_count=20, deadline=None
+)
+test_any_history_equals_one_call = History.TestCase
+
+
+# Calls that take long enough to be interrupted, and whether the forest is cut before. It holds 4000
+# samples and is given 10,000 others.
+CALLS = {
+    "learn many": (lambda forest, X, y: forest.learn(X, y), False),
+    "learn some": (lambda forest, X, y: forest.learn(X[:380], y[:380]), True),
+    "forget some": (lambda forest, X, y: forest.forget(forest.serials[:380]), True),
+    "forget many": (lambda forest, X, y: forest.keep_latest(forest.n_points - 500), True),
+    "predict": (lambda forest, X, y: forest.predict(X), False),
+    "complete": (lambda forest, X, y: forest.complete(), False),
+}
+
+
+@pytest.fixture
+def alarm():
+    """A function that makes Ctrl-C of a timer."""
+
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGALRM, interrupt)
+    yield lambda seconds: signal.setitimer(signal.ITIMER_REAL, seconds)
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    signal.signal(signal.SIGALRM, before)
+
+
+def call_forever(call, *arguments):
+    while True:
+        call(*arguments)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", CALLS)
+def test_an_interrupted_call_leaves_the_forest_of_the_held_samples(name, alarm):
+    """Predictions follow at once, and the next call goes on from where this one was stopped."""
+    call, is_cut = CALLS[name]
+    rng = np.random.default_rng(1)
+    X = rng.integers(0, 60, (14_000, 3)).astype(np.float32)
+    y = ((X.sum(axis=1) + rng.integers(0, 9, len(X))) // 9 % 3).astype(np.int32)
+    hashes, declared = np.arange(3, dtype=np.uint64), np.zeros(3, dtype=np.uint8)
+    forest, fresh = (GuidedForest(400, 3, seed=5) for _ in range(2))
+    for each in (forest, fresh):
+        each.set_labels(hashes, declared)
+    forest.learn(X[:4000], y[:4000])
+    if is_cut:
+        forest.complete()
+    alarm(0.01)  # the core polls after 50 ms; a call that is faster is interrupted when it returns
+    with pytest.raises(KeyboardInterrupt):
+        call_forever(call, forest, X[4000:], y[4000:])
+    state = forest.get_state()
+    fresh.learn(state["rows"][state["sample_of"]], state["labels"][state["sample_of"]])
+    assert np.array_equal(forest.predict(X[:9]), fresh.predict(X[:9]))
+    for each in (forest, fresh):
+        each.learn(X[:50] + 0.5, y[:50])
+    some = range(0, 400, 20)
+    assert_same(trees_by_label(forest, hashes, some), trees_by_label(fresh, hashes, some))
