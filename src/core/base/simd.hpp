@@ -1,9 +1,9 @@
 // Arithmetic on four floats at a time, with NEON, SSE2 or plain C++. Must not know boxes.
 //
 // Bit i of a set of lanes stands for lane i: `at_most(a, b)` is the set where a <= b, `select(bits, a, b)` takes lanes
-// of the set from a and the others from b. A sum runs in four lanes. The lanes are added in a fixed order at the end,
-// so all instruction sets give the same bits. Values are finite. The minimum or maximum of zeros of different sign may
-// have either sign.
+// of the set from a and the others from b. `transpose` turns four rows into four columns. A sum runs in four lanes. The
+// lanes are added in a fixed order at the end, so all instruction sets give the same bits. Values are finite. The
+// minimum or maximum of zeros of different sign may have either sign.
 #pragma once
 
 #include <algorithm>
@@ -33,6 +33,13 @@ inline Float4 min(Float4 a, Float4 b) { return vminq_f32(a, b); }
 inline Float4 max(Float4 a, Float4 b) { return vmaxq_f32(a, b); }
 inline bool differ(Float4 a, Float4 b) { return vminvq_u32(vceqq_f32(a, b)) == 0; }
 inline Float4 all(float x) { return vdupq_n_f32(x); }
+inline void transpose(Float4& a, Float4& b, Float4& c, Float4& d) {
+  const float32x4x2_t ab = vtrnq_f32(a, b), cd = vtrnq_f32(c, d);
+  a = vcombine_f32(vget_low_f32(ab.val[0]), vget_low_f32(cd.val[0]));
+  b = vcombine_f32(vget_low_f32(ab.val[1]), vget_low_f32(cd.val[1]));
+  c = vcombine_f32(vget_high_f32(ab.val[0]), vget_high_f32(cd.val[0]));
+  d = vcombine_f32(vget_high_f32(ab.val[1]), vget_high_f32(cd.val[1]));
+}
 inline Float4 select(unsigned bits, Float4 a, Float4 b) {
   constexpr unsigned each[] = {1, 2, 4, 8};
   return vbslq_f32(vtstq_u32(vdupq_n_u32(bits), vld1q_u32(each)), a, b);
@@ -66,6 +73,7 @@ inline Float4 min(Float4 a, Float4 b) { return _mm_min_ps(a, b); }
 inline Float4 max(Float4 a, Float4 b) { return _mm_max_ps(a, b); }
 inline bool differ(Float4 a, Float4 b) { return _mm_movemask_ps(_mm_cmpneq_ps(a, b)) != 0; }
 inline Float4 all(float x) { return _mm_set1_ps(x); }
+inline void transpose(Float4& a, Float4& b, Float4& c, Float4& d) { _MM_TRANSPOSE4_PS(a, b, c, d); }
 inline Float4 select(unsigned bits, Float4 a, Float4 b) {
   const __m128i each = _mm_set_epi32(8, 4, 2, 1);
   const __m128i chosen = _mm_cmpeq_epi32(_mm_and_si128(_mm_set1_epi32(static_cast<int>(bits)), each), each);
@@ -113,6 +121,15 @@ inline Float4 max(Float4 a, Float4 b) {
 }
 inline bool differ(Float4 a, Float4 b) { return !std::equal(a.x, a.x + 4, b.x); }
 inline Float4 all(float x) { return {{x, x, x, x}}; }
+inline void transpose(Float4& a, Float4& b, Float4& c, Float4& d) {
+  const Float4 rows[] = {a, b, c, d};
+  for (int i = 0; i < 4; ++i) {
+    a.x[i] = rows[i].x[0];
+    b.x[i] = rows[i].x[1];
+    c.x[i] = rows[i].x[2];
+    d.x[i] = rows[i].x[3];
+  }
+}
 inline Float4 select(unsigned bits, Float4 a, Float4 b) {
   for (unsigned i = 0; i < 4; ++i) a.x[i] = bits >> i & 1u ? a.x[i] : b.x[i];
   return a;

@@ -47,17 +47,19 @@ void Tree::apply_to_junction(const Task& task, const SampleStore& samples, Scrat
     junction.n += is_new(samples, change);
     junction.n -= is_gone(samples, change.slot);
   }
-  const auto stays = [&] {
-    if (junction.is_stretched || junction.n <= kMostDeciding) return false;
-    const std::optional<bool> is_changed = update_deciding(task.at, samples, task.changes);
-    if (!is_changed) return false;
-    if (!*is_changed) return true;
+  std::optional<bool> is_changed;
+  if (!junction.is_stretched && junction.n > kMostDeciding) {
+    is_changed = update_deciding(task.at, samples, task.changes);
+  }
+  bool is_cut_as_before = is_changed.has_value(), has_deciding = is_cut_as_before;
+  if (is_changed.value_or(false)) {
     Panel& panel = scratch.panel;
     panel.load(samples, order(samples), junction.deciding);
-    return !panel.has_one_x(panel.all()) && panel.decide(panel.all(), junction.seed) == junction.cut;
-  };
-  if (!stays()) {
-    collapse(task, samples, scratch);
+    has_deciding = !panel.has_one_x(panel.all());
+    is_cut_as_before = has_deciding && panel.decide(panel.all(), junction.seed) == junction.cut;
+  }
+  if (!is_cut_as_before) {
+    collapse(task, samples, scratch, has_deciding);
     return;
   }
   set_closed(node, junction);
@@ -158,12 +160,16 @@ void Tree::find_next(NodeIndex at, const SampleStore& samples, Slot last, std::s
 }
 
 // Makes a list of a junction and all below it. The counts of the junction include the changes already.
-void Tree::collapse(const Task& task, const SampleStore& samples, Scratch& scratch) {
+void Tree::collapse(const Task& task, const SampleStore& samples, Scratch& scratch, bool keeps_deciding) {
   const std::int32_t index = lists_.take();
   List& list = lists_[index];
   Node& top = nodes_[static_cast<std::size_t>(task.at)];
+  std::vector<Slot> deciding;
+  Slot last = kNoSlot;
   {
     Junction& junction = junctions_[top.contents];
+    deciding = std::move(junction.deciding);
+    last = junction.last;
     list.parent = junction.parent;
     list.seed = junction.seed;
     list.counts = std::move(junction.counts);
@@ -189,6 +195,10 @@ void Tree::collapse(const Task& task, const SampleStore& samples, Scratch& scrat
     if (is_new(samples, change)) list.slots.push_back(change.slot);
   }
   settle(list, samples);
+  if (keeps_deciding) {
+    list.deciding = std::move(deciding);
+    list.last = last;
+  }
   top = {0.0f, kList, kNoNode, index};
 }
 

@@ -115,6 +115,7 @@ void Tree::regrow(const SampleStore& samples, Scratch& scratch, StopProbe& stop)
 void Tree::settle(List& list, const SampleStore& samples) {
   list.uncut();
   list.has_one_x = false;
+  list.deciding.clear();
   if (list.is_small()) {
     list.is_ranked = false;
     list.counts = {};
@@ -136,10 +137,16 @@ NodeIndex Tree::take_pair() {
   return pair;
 }
 
-void Tree::find_deciding(const SampleStore& samples, const List& list, Junction& junction, Scratch& scratch) const {
+void Tree::find_deciding(const SampleStore& samples, List& list, Junction& junction, Scratch& scratch) const {
   const RankOrder by_rank = order(samples);
   constexpr auto kMost = static_cast<std::ptrdiff_t>(kMostDeciding);
   std::vector<Slot>& deciding = junction.deciding;
+  if (!list.deciding.empty()) {
+    deciding = std::move(list.deciding);
+    junction.last = list.last;
+    junction.last_rank = by_rank.rank(junction.last);
+    return;
+  }
   if (list.is_ranked) {
     deciding.assign(list.slots.begin(), list.slots.begin() + kMost);
   } else {

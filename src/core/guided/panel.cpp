@@ -50,7 +50,7 @@ void Panel::load(const SampleStore& samples, const RankOrder& order, std::span<c
   n_features_ = samples.n_features();
   n_labels_ = 0;
   has_unit_weights_ = true;
-  cached_ = 0;
+  cached_ = ranged_ = 0;
   positions_.resize(static_cast<std::size_t>(samples.n_labels()), 0);
   for (std::size_t i = 0; i < n_; ++i) {
     rows_[i] = samples.row(slots[i]);
@@ -172,15 +172,8 @@ Cut Panel::propose_range(Block block, Word proposal) {
 }
 
 Cut Panel::decide(Block block, Word seed) {
-  n_present_ = 0;
   varying_.clear();
-  total_ = weight(block);
-  for (std::size_t c = 0; c < n_labels_; ++c) {
-    if (const Block those = block & label_blocks_[c]) {
-      present_[n_present_] = those;
-      totals_[n_present_++] = weight(those);
-    }
-  }
+  count_labels(block);
   Cut best;
   double best_score = -1.0;
   const std::uint32_t k = n_proposals(std::popcount(block));
@@ -196,18 +189,49 @@ Cut Panel::decide(Block block, Word seed) {
   return best;
 }
 
+// The sums of squared weights of labels over the weight, on both sides. All sums are exact.
 double Panel::score(Block left) const {
   const std::int64_t n_left = weight(left), n_right = total_ - n_left;
-  // Exact while the weights of a panel sum to less than 2^32.
-  std::uint64_t squares_left = 0, squares_right = 0;
-  for (std::size_t c = 0; c < n_present_; ++c) {
-    const auto on_left = static_cast<std::uint64_t>(weight(left & present_[c]));
-    const auto on_right = static_cast<std::uint64_t>(totals_[c]) - on_left;
-    squares_left += on_left * on_left;
-    squares_right += on_right * on_right;
+  // With l of t on the left, the right side has (t - l)^2 = t^2 - 2 t l + l^2.
+  std::uint64_t squares_left = 0, products = 0;
+  if (has_unit_weights_) {
+    squares_left = products = static_cast<std::uint64_t>(std::popcount(left & singles_));
+    for (std::size_t c = 0; c < n_present_; ++c) {
+      const auto on_left = static_cast<std::uint64_t>(std::popcount(left & present_[c]));
+      squares_left += on_left * on_left;
+      products += on_left * totals_[c];
+    }
+  } else {
+    for (std::size_t c = 0; c < n_present_; ++c) {
+      const auto on_left = static_cast<std::uint64_t>(weight_of_many(left & present_[c]));
+      squares_left += on_left * on_left;
+      products += on_left * totals_[c];
+    }
   }
+  const std::uint64_t squares_right = squares_ - 2 * products + squares_left;
   return static_cast<double>(squares_left) / static_cast<double>(n_left) +
          static_cast<double>(squares_right) / static_cast<double>(n_right);
+}
+
+// Prepares score() for a block.
+void Panel::count_labels(Block block) {
+  total_ = weight(block);
+  n_present_ = 0;
+  singles_ = 0;
+  squares_ = 0;
+  for (std::size_t c = 0; c < n_labels_; ++c) {
+    const Block those = block & label_blocks_[c];
+    if (those == 0) continue;
+    if (has_unit_weights_ && (those & (those - 1)) == 0) {
+      singles_ |= those;
+      ++squares_;
+      continue;
+    }
+    const auto total = static_cast<std::uint64_t>(weight(those));
+    present_[n_present_] = those;
+    totals_[n_present_++] = total;
+    squares_ += total * total;
+  }
 }
 
 const float* Panel::column(Block block, std::int32_t feature) {
@@ -220,11 +244,37 @@ const float* Panel::column(Block block, std::int32_t feature) {
   }
   float* const column = columns_.data() + static_cast<std::size_t>(feature) * kMostDeciding;
   if ((cached_ >> feature & 1) == 0) {
+    if (n_features_ <= kMostAtOnce) {
+      fill_columns();
+      return column;
+    }
     for (std::size_t i = 0; i < n_; ++i) column[i] = rows_[i][feature];
     cached_ |= Block{1} << feature;
-    ranges_[static_cast<std::size_t>(feature)] = range_of(all(), column);
   }
   return column;
+}
+
+// Fills the columns of all features, four samples and four features at a time.
+void Panel::fill_columns() {
+  const std::size_t n_whole = n_features_ / simd::kWidth * simd::kWidth;
+  for (std::size_t i = 0; i < n_; i += simd::kWidth) {
+    // Behind the last sample, the first one is repeated.
+    const auto row = [&](std::size_t k) { return rows_[i + k < n_ ? i + k : 0]; };
+    for (std::size_t d = 0; d < n_whole; d += simd::kWidth) {
+      simd::Float4 a = simd::load(row(0) + d), b = simd::load(row(1) + d);
+      simd::Float4 c = simd::load(row(2) + d), e = simd::load(row(3) + d);
+      simd::transpose(a, b, c, e);
+      float* const to = columns_.data() + d * kMostDeciding + i;
+      simd::store(to, a);
+      simd::store(to + kMostDeciding, b);
+      simd::store(to + 2 * kMostDeciding, c);
+      simd::store(to + 3 * kMostDeciding, e);
+    }
+    for (std::size_t d = n_whole; d < n_features_; ++d) {
+      for (std::size_t k = 0; k < simd::kWidth; ++k) columns_[d * kMostDeciding + i + k] = row(k)[d];
+    }
+  }
+  cached_ = ~Block{0};
 }
 
 Block Panel::left_of(Block block, Cut cut) {
@@ -246,8 +296,13 @@ Block Panel::left_of(Block block, Cut cut) {
 
 Panel::Range Panel::range(Block block, std::int32_t feature) {
   const float* const values = column(block, feature);
-  if (n_features_ <= kMostCached && block == all()) return ranges_[static_cast<std::size_t>(feature)];
-  return range_of(block, values);
+  if (n_features_ > kMostCached || block != all()) return range_of(block, values);
+  Range& known = ranges_[static_cast<std::size_t>(feature)];
+  if ((ranged_ >> feature & 1) == 0) {
+    known = range_of(block, values);
+    ranged_ |= Block{1} << feature;
+  }
+  return known;
 }
 
 Panel::Range Panel::range_of(Block block, const float* column) const {
@@ -260,13 +315,13 @@ Panel::Range Panel::range_of(Block block, const float* column) const {
     }
     return result;
   }
-  simd::Float4 low = simd::all(infinity), high = simd::all(-infinity);
-  const simd::Float4 none_low = low, none_high = high;
+  // Samples that are not in the block count as its first one.
+  const simd::Float4 first = simd::all(column[first_bit(block)]);
+  simd::Float4 low = first, high = first;
   for (std::size_t i = 0; i < n_; i += simd::kWidth) {
-    const auto bits = static_cast<unsigned>(block >> i & 15u);
-    const simd::Float4 x = simd::load(column + i);
-    low = simd::min(low, simd::select(bits, x, none_low));
-    high = simd::max(high, simd::select(bits, x, none_high));
+    const simd::Float4 x = simd::select(static_cast<unsigned>(block >> i & 15u), simd::load(column + i), first);
+    low = simd::min(low, x);
+    high = simd::max(high, x);
   }
   return {simd::least(low), simd::greatest(high)};
 }

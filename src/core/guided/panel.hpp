@@ -56,6 +56,7 @@ class Panel {
 
  private:
   static constexpr std::size_t kMostCached = 64;  // features whose columns are kept
+  static constexpr std::size_t kMostAtOnce = 32;  // features whose columns are filled together
 
   struct Range {
     float low, high;
@@ -78,9 +79,11 @@ class Panel {
   [[nodiscard]] const std::vector<std::int32_t>& varying(Block block);
 
   [[nodiscard]] const float* column(Block block, std::int32_t feature);
+  void fill_columns();
   [[nodiscard]] Range range(Block block, std::int32_t feature);
   [[nodiscard]] Range range_of(Block block, const float* column) const;
   [[nodiscard]] std::int64_t weight_of_many(Block block) const;
+  void count_labels(Block block);
   [[nodiscard]] double score(Block left) const;
 
   std::size_t n_ = 0, n_features_ = 0, n_labels_ = 0;
@@ -93,15 +96,18 @@ class Panel {
   std::array<Block, kMostDeciding> label_blocks_{};
   std::array<Block, kMostDeciding> same_x_{};
   std::array<std::int64_t, kMostDeciding> weights_{};
-  // The labels of the block that is being decided, and their weights.
+  // Of the block that is being decided: its weight; the sum of the squared weights of its labels; the samples that are
+  // the only one of their label, of weight 1; the other labels and their weights.
+  std::int64_t total_ = 0;
+  std::uint64_t squares_ = 0;
+  Block singles_ = 0;
   std::size_t n_present_ = 0;
   std::array<Block, kMostDeciding> present_{};
-  std::array<std::int64_t, kMostDeciding> totals_{};
-  std::int64_t total_ = 0;
+  std::array<std::uint64_t, kMostDeciding> totals_{};
   std::vector<std::int32_t> varying_;  // empty until they are asked for
   // Columns by feature if there are few features, with their ranges over all samples; else one that is filled for each
   // use.
-  Block cached_ = 0;
+  Block cached_ = 0, ranged_ = 0;
   std::array<Range, kMostCached> ranges_{};
   alignas(16) std::array<float, kMostCached * kMostDeciding> columns_{};
 };

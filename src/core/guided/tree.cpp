@@ -219,8 +219,9 @@ std::size_t Tree::nbytes() const {
     n += junction.counts.nbytes() + junction.deciding.capacity() * sizeof(Slot);
   }
   for (const List& list : lists_.items()) {
-    n += list.slots.capacity() * sizeof(Slot) + list.counts.nbytes() + list.twigs.capacity() * sizeof(Twig) +
-         list.leaves.capacity() * sizeof(Leaf) + list.shares.capacity() * sizeof(Share);
+    n += (list.slots.capacity() + list.deciding.capacity()) * sizeof(Slot) + list.counts.nbytes() +
+         list.twigs.capacity() * sizeof(Twig) + list.leaves.capacity() * sizeof(Leaf) +
+         list.shares.capacity() * sizeof(Share);
   }
   return n;
 }

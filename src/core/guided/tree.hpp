@@ -124,11 +124,13 @@ class Tree {
   struct List {
     NodeIndex parent = kNoNode;
     Word seed = 0;
-    std::vector<Slot> slots;  // in the order of the circle if they are few
-    bool is_ranked = false;   // whether slots are in the order of ranks
-    bool has_one_x = false;   // only of a large list: whether all rows are known to be equal
-    LabelCounts counts;       // only of a large list
-    std::vector<Twig> twigs;  // only of a small list, as are leaves and shares
+    std::vector<Slot> slots;     // in the order of the circle if they are few
+    bool is_ranked = false;      // whether slots are in the order of ranks
+    bool has_one_x = false;      // only of a large list: whether all rows are known to be equal
+    LabelCounts counts;          // only of a large list
+    std::vector<Slot> deciding;  // only of a large list: those that decide, if they are known
+    Slot last = kNoSlot;         // the one of them of greatest rank
+    std::vector<Twig> twigs;     // only of a small list, as are leaves and shares
     std::vector<Leaf> leaves;
     std::vector<Share> shares;
 
@@ -162,12 +164,12 @@ class Tree {
                                                     std::span<const Change> changes);
   static void replace_last(Junction& junction, Slot slot, const RankOrder& by_rank);
   void find_next(NodeIndex at, const SampleStore& samples, Slot last, std::size_t n, std::vector<Slot>& found) const;
-  void collapse(const Task& task, const SampleStore& samples, Scratch& scratch);
+  void collapse(const Task& task, const SampleStore& samples, Scratch& scratch, bool keeps_deciding);
 
   // grow.cpp
   void settle(List& list, const SampleStore& samples);
   bool cut_list(NodeIndex at, const SampleStore& samples, Scratch& scratch, StopProbe& stop);
-  void find_deciding(const SampleStore& samples, const List& list, Junction& junction, Scratch& scratch) const;
+  void find_deciding(const SampleStore& samples, List& list, Junction& junction, Scratch& scratch) const;
   void grow_twig(List& list, std::span<const std::uint32_t> path, const SampleStore& samples, Scratch& scratch);
   void grow_twigs(List& list, const SampleStore& samples, Scratch& scratch);
   void make_leaf(List& list, std::span<const std::uint32_t> path, const Panel& panel) const;
