@@ -269,6 +269,7 @@ def n_lines(path):
     return path.read_bytes().count(b"\n") if path.exists() else 0
 
 
+@pytest.mark.slow
 def test_a_killed_and_resumed_run_ends_with_the_same_files(folder):
     lines = lines_of_pipe(500)
     options = [*CLASSIFY, *SMALL, "--checkpoints", "c", "--every-samples", "100", "--resume"]
@@ -445,6 +446,7 @@ def test_predict_with_a_model_without_feature_names(folder):
     assert "has no feature names" in run("predict", "plain.st", "data.csv").output
 
 
+@pytest.mark.slow
 def test_each_line_is_predicted_when_it_arrives_until_the_reader_closes(models):
     command = [*COMMAND, "predict", "kinds.st", "-", "--batch-size", "1"]
     pipe = subprocess.PIPE
@@ -583,6 +585,7 @@ def run_line(command):
     fine(*words[1:], input=given)
 
 
+@pytest.mark.slow
 def test_the_examples_of_the_help_run(folder):
     assert fine("example-data").output.count("Wrote") == 3
     assert run("example-data").exit_code == 1  # existing files are not replaced

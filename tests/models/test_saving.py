@@ -178,6 +178,7 @@ def test_ids_of_every_kind():
 
 
 @pytest.mark.heavy_under_sanitizers(reason="imports all packages in a second process")
+@pytest.mark.slow
 def test_a_forest_of_another_process(tmp_path):
     """Saved by one process, loaded by another: the same predictions to the last bit."""
     forest = MondrianForestClassifier(10, random_state=0).fit(X[:300], Y[:300])

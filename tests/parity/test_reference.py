@@ -127,6 +127,7 @@ def test_boxes_equal_a_recount(grown):
         "leaf discount, finite lifetime",
     ],
 )
+@pytest.mark.slow
 def test_prediction_is_the_average_over_extensions(setting, n_trees):
     """Algorithm 8 integrates over all extensions of the tree by the query.
 

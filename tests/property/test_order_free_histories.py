@@ -282,6 +282,7 @@ def contents(X, y):
     return sorted(zip((X + 0.0).tolist(), y.tolist()))
 
 
+History.TestCase.pytestmark = [pytest.mark.slow]
 History.TestCase.settings = settings(
     max_examples=examples(200), stateful_step_count=20, deadline=None
 )

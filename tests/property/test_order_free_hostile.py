@@ -22,6 +22,8 @@ import pytest
 from onlineforest._core import GuidedForest
 from support.bits import assert_same
 
+pytestmark = pytest.mark.slow
+
 N_TREES = 2
 
 

@@ -7,6 +7,12 @@ namespace onlineforest::guided {
 
 namespace {
 
+// So many exchanges are cheaper than to decide afresh.
+constexpr std::size_t kFewExchanges = 4;
+
+// A longer list is cut when a sample is removed from it.
+constexpr std::size_t kLongList = 1024;
+
 bool is_new(const SampleStore& samples, const Change& change) { return samples.weight(change.slot) == change.by; }
 bool is_gone(const SampleStore& samples, Slot slot) { return samples.weight(slot) == 0; }
 
@@ -47,19 +53,13 @@ void Tree::apply_to_junction(const Task& task, const SampleStore& samples, Scrat
     junction.n += is_new(samples, change);
     junction.n -= is_gone(samples, change.slot);
   }
-  std::optional<bool> is_changed;
-  if (!junction.is_stretched && junction.n > kMostDeciding) {
-    is_changed = update_deciding(task.at, samples, task.changes);
+  const std::optional<Cut> new_cut = decide_again(task.at, samples, task.changes, scratch);
+  if (!new_cut) {
+    collapse(task, samples, scratch);
+    return;
   }
-  bool is_cut_as_before = is_changed.has_value(), has_deciding = is_cut_as_before;
-  if (is_changed.value_or(false)) {
-    Panel& panel = scratch.panel;
-    panel.load(samples, order(samples), junction.deciding);
-    has_deciding = !panel.has_one_x(panel.all());
-    is_cut_as_before = has_deciding && panel.decide(panel.all(), junction.seed) == junction.cut;
-  }
-  if (!is_cut_as_before) {
-    collapse(task, samples, scratch, has_deciding);
+  if (*new_cut != junction.cut) {
+    cut_again(task, *new_cut, samples, scratch);
     return;
   }
   set_closed(node, junction);
@@ -72,66 +72,68 @@ void Tree::apply_to_junction(const Task& task, const SampleStore& samples, Scrat
   if (n_left < task.changes.size()) tasks.push_back({node.left + 1, task.changes.subspan(n_left)});
 }
 
-// Puts a sample in the place of the one of greatest rank.
-void Tree::replace_last(Junction& junction, Slot slot, const RankOrder& by_rank) {
-  std::vector<Slot>& deciding = junction.deciding;
-  std::erase(deciding, junction.last);
-  const auto on_circle = [&](Slot a, Slot b) { return by_rank.on_circle(a, b); };
-  deciding.insert(std::ranges::lower_bound(deciding, slot, on_circle), slot);
-  junction.last = kNoSlot;
-  for (const Slot other : deciding) {
-    const Word rank = by_rank.rank(other);
-    if (junction.last == kNoSlot || by_rank.less(junction.last_rank, junction.last, rank, other)) {
-      junction.last = other;
-      junction.last_rank = rank;
-    }
-  }
-}
-
-std::optional<bool> Tree::update_deciding(NodeIndex at, const SampleStore& samples, std::span<const Change> changes) {
+std::optional<Cut> Tree::decide_again(NodeIndex at, const SampleStore& samples, std::span<const Change> changes,
+                                      Scratch& scratch) {
   const Node& node = nodes_[static_cast<std::size_t>(at)];
   Junction& junction = junctions_[node.contents];
+  if (junction.is_stretched || junction.n <= kMostDeciding) return std::nullopt;
   const RankOrder by_rank = order(samples);
-  std::size_t n_lost = 0, n_entering = 0;
+  const Slot last = junction.deciding[junction.last];
+  const auto comes_later = [&](Slot slot) { return by_rank.less(junction.last_rank, last, by_rank.rank(slot), slot); };
+  std::vector<Slot>& coming = scratch.coming;
+  coming.clear();
+  std::size_t n_lost = 0;
+  const Change* lost = nullptr;
   bool is_reweighted = false;
-  const auto comes_later = [&](Slot slot) {
-    return by_rank.less(junction.last_rank, junction.last, by_rank.rank(slot), slot);
-  };
   for (const Change& change : changes) {
     if (comes_later(change.slot)) continue;
     if (is_gone(samples, change.slot)) {
       ++n_lost;
+      lost = &change;
     } else if (is_new(samples, change)) {
-      ++n_entering;
+      coming.push_back(change.slot);
     } else {
       is_reweighted = true;
     }
   }
-  if (n_lost == 0 && n_entering == 0) return is_reweighted;
+  if (n_lost == 0 && coming.empty() && !is_reweighted) return junction.cut;
   if (n_lost > kMostDeciding / 2) return std::nullopt;
-  if (n_lost == 0 && n_entering == 1) {
-    const auto entering = std::ranges::find_if(
-        changes, [&](const Change& change) { return is_new(samples, change) && !comes_later(change.slot); });
-    replace_last(junction, entering->slot, by_rank);
-    return true;
-  }
-  std::vector<Slot> slots;
-  for (const Slot slot : junction.deciding) {
-    if (!is_gone(samples, slot)) slots.push_back(slot);
-  }
-  for (const Change& change : changes) {
-    if (is_new(samples, change) && (n_lost > 0 || !comes_later(change.slot))) slots.push_back(change.slot);
-  }
+  const bool are_few = n_lost <= 1 && coming.size() <= kFewExchanges && !is_reweighted;
   if (n_lost > 0) {
-    for (const NodeIndex child : {node.left, node.left + 1}) find_next(child, samples, junction.last, n_lost, slots);
+    for (const Change& change : changes) {
+      if (is_new(samples, change) && comes_later(change.slot)) coming.push_back(change.slot);
+    }
+    for (const NodeIndex child : {node.left, node.left + 1}) find_next(child, samples, last, n_lost, coming);
   }
-  constexpr auto kMost = static_cast<std::ptrdiff_t>(kMostDeciding);
-  std::nth_element(slots.begin(), slots.begin() + kMost - 1, slots.end(), by_rank);
+  if (are_few && exchange_few(junction, samples, lost, coming)) return junction.ballot.best();
+  std::vector<Slot>& slots = junction.deciding;
+  std::erase_if(slots, [&](Slot slot) { return is_gone(samples, slot); });
+  slots.insert(slots.end(), coming.begin(), coming.end());
+  std::nth_element(slots.begin(), slots.begin() + static_cast<std::ptrdiff_t>(kMostDeciding) - 1, slots.end(), by_rank);
   slots.resize(kMostDeciding);
-  junction.last = slots.back();
-  junction.last_rank = by_rank.rank(junction.last);
-  std::ranges::sort(slots, [&](Slot a, Slot b) { return by_rank.on_circle(a, b); });
-  junction.deciding = std::move(slots);
+  return decide(junction, samples, scratch);
+}
+
+bool Tree::exchange_few(Junction& junction, const SampleStore& samples, const Change* lost,
+                        std::vector<Slot>& coming) const {
+  if (junction.ballot.empty()) return false;
+  const RankOrder by_rank = order(samples);
+  std::vector<Slot>& seats = junction.deciding;
+  std::ranges::sort(coming, [&](Slot a, Slot b) { return by_rank(b, a); });  // the next one last
+  const auto give = [&](std::size_t seat, std::int64_t old_weight) {
+    if (!junction.ballot.is_open_to(samples, seats, coming.back())) return false;
+    junction.ballot.exchange(samples, by_rank, junction.seed, seats, seat, coming.back(), static_cast<int>(old_weight));
+    coming.pop_back();
+    find_last(junction, samples);
+    return true;
+  };
+  if (lost != nullptr) {
+    const auto seat = static_cast<std::size_t>(std::ranges::find(seats, lost->slot) - seats.begin());
+    if (!give(seat, -lost->by)) return false;
+  }
+  while (!coming.empty() && by_rank(coming.back(), seats[junction.last])) {
+    if (!give(junction.last, samples.weight(seats[junction.last]))) return false;
+  }
   return true;
 }
 
@@ -159,47 +161,55 @@ void Tree::find_next(NodeIndex at, const SampleStore& samples, Slot last, std::s
   }
 }
 
-// Makes a list of a junction and all below it. The counts of the junction include the changes already.
-void Tree::collapse(const Task& task, const SampleStore& samples, Scratch& scratch, bool keeps_deciding) {
-  const std::int32_t index = lists_.take();
-  List& list = lists_[index];
-  Node& top = nodes_[static_cast<std::size_t>(task.at)];
-  std::vector<Slot> deciding;
-  Slot last = kNoSlot;
-  {
-    Junction& junction = junctions_[top.contents];
-    deciding = std::move(junction.deciding);
-    last = junction.last;
-    list.parent = junction.parent;
-    list.seed = junction.seed;
-    list.counts = std::move(junction.counts);
-  }
-  std::vector<NodeIndex>& stack = scratch.stack;
-  stack.assign(1, task.at);
-  while (!stack.empty()) {
-    const Node node = nodes_[static_cast<std::size_t>(stack.back())];
-    stack.pop_back();
+std::vector<Slot> Tree::gather(const Task& task, const SampleStore& samples, Scratch& scratch) {
+  std::vector<Slot> slots;
+  const auto take_children = [&](const Node& node) {
+    free_pairs_.push_back(node.left);
+    scratch.stack.push_back(node.left);
+    scratch.stack.push_back(node.left + 1);
+  };
+  scratch.stack.clear();
+  take_children(nodes_[static_cast<std::size_t>(task.at)]);
+  while (!scratch.stack.empty()) {
+    const Node node = nodes_[static_cast<std::size_t>(scratch.stack.back())];
+    scratch.stack.pop_back();
     if (node.feature == kList) {
       for (const Slot slot : lists_[node.contents].slots) {
-        if (!is_gone(samples, slot)) list.slots.push_back(slot);
+        if (!is_gone(samples, slot)) slots.push_back(slot);
       }
       lists_.put_back(node.contents);
     } else {
       junctions_.put_back(node.contents);
-      free_pairs_.push_back(node.left);
-      stack.push_back(node.left);
-      stack.push_back(node.left + 1);
+      take_children(node);
     }
   }
   for (const Change& change : task.changes) {
-    if (is_new(samples, change)) list.slots.push_back(change.slot);
+    if (is_new(samples, change)) slots.push_back(change.slot);
   }
+  return slots;
+}
+
+// Makes a list of a junction and all below it. The counts of the junction include the changes already.
+void Tree::collapse(const Task& task, const SampleStore& samples, Scratch& scratch) {
+  const std::int32_t index = lists_.take();
+  List& list = lists_[index];
+  list.slots = gather(task, samples, scratch);
+  Node& node = nodes_[static_cast<std::size_t>(task.at)];
+  Junction& junction = junctions_[node.contents];
+  list.parent = junction.parent;
+  list.seed = junction.seed;
+  list.counts = std::move(junction.counts);
+  junctions_.put_back(node.contents);
   settle(list, samples);
-  if (keeps_deciding) {
-    list.deciding = std::move(deciding);
-    list.last = last;
-  }
-  top = {0.0f, kList, kNoNode, index};
+  node = {0.0f, kList, kNoNode, index};
+}
+
+// Gives a junction another cut, with all below it in two lists.
+void Tree::cut_again(const Task& task, Cut cut, const SampleStore& samples, Scratch& scratch) {
+  const std::int32_t list = lists_.take(), junction = nodes_[static_cast<std::size_t>(task.at)].contents;
+  lists_[list].slots = gather(task, samples, scratch);
+  junctions_[junction].cut = cut;
+  split(task.at, junction, list, samples, scratch);
 }
 
 void Tree::apply_to_list(const Task& task, const SampleStore& samples, Scratch& scratch, StopProbe& stop) {
@@ -208,15 +218,17 @@ void Tree::apply_to_list(const Task& task, const SampleStore& samples, Scratch& 
   const bool was_small = list.is_small();
   if (was_small && task.changes.size() == 1 && is_new(samples, task.changes.front()) &&
       list.slots.size() < kMostDeciding) {
-    const RankOrder by_rank = order(samples);
-    const auto on_circle = [&](Slot a, Slot b) { return by_rank.on_circle(a, b); };
-    const Slot slot = task.changes.front().slot;
-    list.slots.insert(std::ranges::lower_bound(list.slots, slot, on_circle), slot);
+    list.slots.push_back(task.changes.front().slot);
     list.uncut();
     return;
   }
-  const bool loses = std::ranges::any_of(task.changes, [&](const Change& c) { return is_gone(samples, c.slot); });
-  if (loses) std::erase_if(list.slots, [&](Slot slot) { return is_gone(samples, slot); });
+  const auto n_lost = static_cast<std::size_t>(
+      std::ranges::count_if(task.changes, [&](const Change& change) { return is_gone(samples, change.slot); }));
+  if (n_lost == 1 && task.changes.size() == 1) {
+    list.slots.erase(std::ranges::find(list.slots, task.changes.front().slot));
+  } else if (n_lost > 0) {
+    std::erase_if(list.slots, [&](Slot slot) { return is_gone(samples, slot); });
+  }
   bool has_one_x = list.has_one_x;
   for (const Change& change : task.changes) {
     if (!was_small) list.counts.add(samples.label(change.slot), change.by);
@@ -232,8 +244,8 @@ void Tree::apply_to_list(const Task& task, const SampleStore& samples, Scratch& 
   settle(list, samples);
   if (list.is_small()) return;
   list.has_one_x = has_one_x;
-  // A sample is found in a long list by looking at all of it. So that this does not happen again, the list is cut.
-  if (loses && !has_one_x) (void)cut_list(task.at, samples, scratch, stop);
+  // A sample is found in a list by looking at all of it. So that this does not happen often, a long list is cut.
+  if (n_lost > 0 && !has_one_x && list.slots.size() > kLongList) (void)cut_list(task.at, samples, scratch, stop);
 }
 
 }  // namespace onlineforest::guided

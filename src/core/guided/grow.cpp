@@ -40,28 +40,6 @@ void sort_ranked(std::vector<Ranked>& items, std::vector<Ranked>& spare, const R
   }
 }
 
-// Sorts at most 64 samples by place. Places are uniform, so each one is sent near to where it belongs first.
-void sort_on_circle(std::vector<Slot>& slots, const RankOrder& order) {
-  constexpr int kShift = 58;  // leaves 64 buckets
-  std::array<Ranked, kMostDeciding> items, sorted;
-  std::array<std::uint8_t, 65> ends{};
-  for (std::size_t i = 0; i < slots.size(); ++i) {
-    items[i] = {order.place(slots[i]), slots[i]};
-    ++ends[(items[i].rank >> kShift) + 1];
-  }
-  for (std::size_t i = 1; i < ends.size(); ++i) ends[i] = static_cast<std::uint8_t>(ends[i] + ends[i - 1]);
-  for (std::size_t i = 0; i < slots.size(); ++i) sorted[ends[items[i].rank >> kShift]++] = items[i];
-  for (std::size_t i = 1; i < slots.size(); ++i) {
-    const Ranked item = sorted[i];
-    std::size_t at = i;
-    for (; at > 0 && order.less(item.rank, item.slot, sorted[at - 1].rank, sorted[at - 1].slot); --at) {
-      sorted[at] = sorted[at - 1];
-    }
-    sorted[at] = item;
-  }
-  for (std::size_t i = 0; i < slots.size(); ++i) slots[i] = sorted[i].slot;
-}
-
 // The samples of least rank, at least as many as decide. Ranks are uniform, so a bound finds them in one pass.
 void find_low_ranks(std::span<const Slot> slots, const RankOrder& order, std::vector<Ranked>& found) {
   constexpr double kEnough = 100.0;  // nearly always at least 64
@@ -115,11 +93,9 @@ void Tree::regrow(const SampleStore& samples, Scratch& scratch, StopProbe& stop)
 void Tree::settle(List& list, const SampleStore& samples) {
   list.uncut();
   list.has_one_x = false;
-  list.deciding.clear();
   if (list.is_small()) {
     list.is_ranked = false;
     list.counts = {};
-    sort_on_circle(list.slots, order(samples));
   } else if (list.counts.total() == 0) {
     for (const Slot slot : list.slots) list.counts.add(samples.label(slot), samples.weight(slot));
   }
@@ -137,16 +113,10 @@ NodeIndex Tree::take_pair() {
   return pair;
 }
 
-void Tree::find_deciding(const SampleStore& samples, List& list, Junction& junction, Scratch& scratch) const {
+void Tree::find_deciding(const SampleStore& samples, const List& list, Junction& junction, Scratch& scratch) const {
   const RankOrder by_rank = order(samples);
   constexpr auto kMost = static_cast<std::ptrdiff_t>(kMostDeciding);
   std::vector<Slot>& deciding = junction.deciding;
-  if (!list.deciding.empty()) {
-    deciding = std::move(list.deciding);
-    junction.last = list.last;
-    junction.last_rank = by_rank.rank(junction.last);
-    return;
-  }
   if (list.is_ranked) {
     deciding.assign(list.slots.begin(), list.slots.begin() + kMost);
   } else {
@@ -156,43 +126,73 @@ void Tree::find_deciding(const SampleStore& samples, List& list, Junction& junct
     deciding.clear();
     for (std::size_t i = 0; i < kMostDeciding; ++i) deciding.push_back(scratch.ranked[i].slot);
   }
-  junction.last = deciding.back();
   junction.is_stretched = have_one_x(samples, deciding);
-  if (junction.is_stretched) {
-    Slot best = kNoSlot;
-    for (const Slot slot : list.slots) {
-      if (!samples.same_x(slot, deciding.front()) && (best == kNoSlot || by_rank(slot, best))) best = slot;
-    }
-    deciding.back() = junction.last = best;
+  if (!junction.is_stretched) return;
+  Slot best = kNoSlot;
+  for (const Slot slot : list.slots) {
+    if (!samples.same_x(slot, deciding.front()) && (best == kNoSlot || by_rank(slot, best))) best = slot;
   }
-  junction.last_rank = by_rank.rank(junction.last);
-  sort_on_circle(deciding, by_rank);
+  deciding.back() = best;
+}
+
+// The cut of a junction whose deciding samples are known; nothing if all their rows are equal.
+std::optional<Cut> Tree::decide(Junction& junction, const SampleStore& samples, Scratch& scratch) const {
+  Panel& panel = scratch.panel;
+  panel.load(samples, order(samples), junction.deciding);
+  scratch.loaded = nullptr;
+  if (panel.has_one_x(panel.all())) return std::nullopt;
+  const Cut cut = panel.decide(panel.all(), junction.seed).cut;
+  junction.deciding.assign(panel.slots().begin(), panel.slots().end());
+  junction.ballot.keep(panel);
+  find_last(junction, samples);
+  return cut;
+}
+
+void Tree::find_last(Junction& junction, const SampleStore& samples) const {
+  const RankOrder by_rank = order(samples);
+  const std::vector<Slot>& deciding = junction.deciding;
+  junction.last = 0;
+  junction.last_rank = by_rank.rank(deciding[0]);
+  for (std::size_t i = 1; i < deciding.size(); ++i) {
+    const Word rank = by_rank.rank(deciding[i]);
+    if (!by_rank.less(junction.last_rank, deciding[junction.last], rank, deciding[i])) continue;
+    junction.last = i;
+    junction.last_rank = rank;
+  }
 }
 
 // Makes a junction of a large list. False if all its rows are equal.
 bool Tree::cut_list(NodeIndex at, const SampleStore& samples, Scratch& scratch, StopProbe& stop) {
-  const std::int32_t left_list = nodes_[static_cast<std::size_t>(at)].contents;
-  if (have_one_x(samples, lists_[left_list].slots)) {
-    lists_[left_list].has_one_x = true;
+  const std::int32_t list_index = nodes_[static_cast<std::size_t>(at)].contents;
+  List& list = lists_[list_index];
+  if (have_one_x(samples, list.slots)) {
+    list.has_one_x = true;
     return false;
   }
-  stop.tick(8 * lists_[left_list].slots.size());
-  const NodeIndex pair = take_pair();
-  const std::int32_t right_list = lists_.take(), index = junctions_.take();
+  stop.tick(8 * list.slots.size());
+  const std::int32_t index = junctions_.take();
   Junction& junction = junctions_[index];
-  List &left = lists_[left_list], &right = lists_[right_list];
-  const std::size_t n = left.slots.size();
-  junction.parent = left.parent;
-  junction.seed = left.seed;
-  junction.n = n;
-  find_deciding(samples, left, junction, scratch);
-  scratch.panel.load(samples, order(samples), junction.deciding);
-  scratch.loaded = nullptr;
-  const Cut cut = junction.cut = scratch.panel.decide(scratch.panel.all(), junction.seed);
-  junction.counts = std::move(left.counts);
+  junction.parent = list.parent;
+  junction.seed = list.seed;
+  junction.n = list.slots.size();
+  find_deciding(samples, list, junction, scratch);
+  junction.cut = *decide(junction, samples, scratch);
+  junction.counts = std::move(list.counts);
+  split(at, index, list_index, samples, scratch);
+  return true;
+}
 
+// Gives a node a junction, whose samples are in a list. The list becomes that of the left side.
+void Tree::split(NodeIndex at, std::int32_t junction_index, std::int32_t left_list, const SampleStore& samples,
+                 Scratch& scratch) {
+  const NodeIndex pair = take_pair();
+  const std::int32_t right_list = lists_.take();
+  const Junction& junction = junctions_[junction_index];
+  const Cut cut = junction.cut;
+  List &left = lists_[left_list], &right = lists_[right_list];
   // A stable partition, which keeps the order of ranks, and the counts of the left side.
   scratch.counts.resize(static_cast<std::size_t>(samples.n_labels()));
+  const std::size_t n = left.slots.size();
   std::vector<Slot> kept(n);
   right.slots.resize(n);
   std::size_t n_left = 0, n_right = 0;
@@ -222,13 +222,11 @@ bool Tree::cut_list(NodeIndex at, const SampleStore& samples, Scratch& scratch, 
   right.is_ranked = left.is_ranked;
   settle(left, samples);
   settle(right, samples);
-
   nodes_[static_cast<std::size_t>(pair)] = {0.0f, kList, kNoNode, left_list};
   nodes_[static_cast<std::size_t>(pair) + 1] = {0.0f, kList, kNoNode, right_list};
   Node& node = nodes_[static_cast<std::size_t>(at)];
-  node = {cut.threshold, cut.feature, pair, index};
+  node = {cut.threshold, cut.feature, pair, junction_index};
   set_closed(node, junction);
-  return true;
 }
 
 // Cuts the last twig of a path, or makes it a leaf.
@@ -248,14 +246,13 @@ void Tree::grow_twig(List& list, std::span<const std::uint32_t> path, const Samp
   for (std::size_t i = 1; i < path.size(); ++i) {
     seed = derive(seed, path[i] == list.twigs[path[i - 1]].next ? of_node::kLeft : of_node::kRight);
   }
-  const Cut cut = panel.decide(block, seed);
-  const Block on_left = panel.left_of(block, cut);
+  const Proposal& best = panel.decide(block, seed);
   const auto next = static_cast<std::uint32_t>(list.twigs.size());
-  list.twigs.push_back({on_left, 0.0f, kUncut, 0});
-  list.twigs.push_back({block & ~on_left, 0.0f, kUncut, 0});
+  list.twigs.push_back({best.left, 0.0f, kUncut, 0});
+  list.twigs.push_back({block & ~best.left, 0.0f, kUncut, 0});
   Twig& twig = list.twigs[path.back()];
-  twig.threshold = cut.threshold;
-  twig.feature = cut.feature;
+  twig.threshold = best.cut.threshold;
+  twig.feature = best.cut.feature;
   twig.next = next;
 }
 

@@ -22,8 +22,13 @@ inline constexpr double kLeastLeft = 0x1p-10;
 // Probabilities are whole multiples of 1 / kUnit, so that their sums do not depend on the order of trees.
 inline constexpr double kUnit = 0x1p31;
 
+inline constexpr std::uint32_t kMostProposals = 16;
+
 // Number of proposals if `n` samples decide. Small blocks are many, and more proposals gain nothing there.
-[[nodiscard]] constexpr std::uint32_t n_proposals(int n) { return n >= 16 ? 16 : 4; }
+[[nodiscard]] constexpr std::uint32_t n_proposals(int n) { return n >= 16 ? kMostProposals : 4; }
+
+// Whether a proposal separates two samples of different labels; the others cut the range of a feature.
+[[nodiscard]] constexpr bool is_between_labels(std::uint32_t proposal) { return proposal % 2 == 0; }
 
 // Features tried by hash before all are scanned.
 inline constexpr std::uint32_t kMostTries = 32;

@@ -1,7 +1,6 @@
 #include "guided/panel.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
 
 #include "base/simd.hpp"
@@ -11,37 +10,7 @@ namespace onlineforest::guided {
 namespace {
 
 constexpr int kFew = 12;  // a block of so few samples is looked at one by one
-
-// A position between two values: low <= position < high.
-float between(float low, float high, double share) {
-  const double span = static_cast<double>(high) - static_cast<double>(low);
-  const double position = static_cast<double>(low) + share * span;
-  if (!(position < static_cast<double>(high))) return low;
-  const auto rounded = static_cast<float>(position);
-  if (static_cast<double>(rounded) <= position) return rounded;
-  return std::nextafter(rounded, -std::numeric_limits<float>::infinity());
-}
-
-double share_of(Word proposal) { return unit_interval(derive(proposal, of_proposal::kPosition)); }
-
-// Of all features that are considered, the one of least hash.
-class LeastHash {
- public:
-  explicit LeastHash(Word proposal) : proposal_(proposal) {}
-
-  void consider(std::int32_t feature) {
-    const Word hash = derive(proposal_, of_proposal::kScan + static_cast<Word>(feature));
-    if (feature_ < 0 || hash < least_) {
-      feature_ = feature;
-      least_ = hash;
-    }
-  }
-  [[nodiscard]] std::int32_t feature() const { return feature_; }
-
- private:
-  Word proposal_, least_ = 0;
-  std::int32_t feature_ = -1;
-};
+constexpr Block kWhole = ~Block{0};
 
 }  // namespace
 
@@ -49,15 +18,17 @@ void Panel::load(const SampleStore& samples, const RankOrder& order, std::span<c
   n_ = slots.size();
   n_features_ = samples.n_features();
   n_labels_ = 0;
-  has_unit_weights_ = true;
-  cached_ = ranged_ = 0;
+  total_ = 0;
+  light_.clear();
+  cached_ = ranged_ = gathered_ = 0;
+  sort(order, slots);
   positions_.resize(static_cast<std::size_t>(samples.n_labels()), 0);
   for (std::size_t i = 0; i < n_; ++i) {
-    rows_[i] = samples.row(slots[i]);
-    places_[i] = order.place(slots[i]);
-    weights_[i] = samples.weight(slots[i]);
-    has_unit_weights_ &= weights_[i] == 1;
-    const Label code = samples.label(slots[i]);
+    rows_[i] = samples.row(slots_[i]);
+    weights_[i] = samples.weight(slots_[i]);
+    total_ += weights_[i];
+    if (is_light()) light_.set(i, weights_[i]);
+    const Label code = samples.label(slots_[i]);
     std::uint8_t& position = positions_[static_cast<std::size_t>(code)];
     if (position == 0) {
       codes_[n_labels_] = code;
@@ -67,24 +38,53 @@ void Panel::load(const SampleStore& samples, const RankOrder& order, std::span<c
     labels_[i] = static_cast<std::uint8_t>(position - 1);
     label_blocks_[labels_[i]] |= Block{1} << i;
   }
-  std::fill(places_.begin() + static_cast<std::ptrdiff_t>(n_), places_.end(), ~Word{0});
   for (std::size_t c = 0; c < n_labels_; ++c) positions_[static_cast<std::size_t>(codes_[c])] = 0;
-  find_same_x(samples, slots);
+  find_same_x(samples);
 }
 
-void Panel::find_same_x(const SampleStore& samples, std::span<const Slot> slots) {
+// Sorts samples by place. Places are uniform, so each one is sent near to where it belongs first.
+void Panel::sort(const RankOrder& order, std::span<const Slot> slots) {
+  constexpr int kShift = 58;  // leaves 64 buckets
+  std::array<Word, kMostDeciding> places;
+  std::array<std::uint8_t, 65> ends{};
+  for (std::size_t i = 0; i < n_; ++i) {
+    places[i] = order.place(slots[i]);
+    ++ends[(places[i] >> kShift) + 1];
+  }
+  for (std::size_t i = 1; i < ends.size(); ++i) ends[i] = static_cast<std::uint8_t>(ends[i] + ends[i - 1]);
+  for (std::size_t i = 0; i < n_; ++i) {
+    const std::size_t at = ends[places[i] >> kShift]++;
+    places_[at] = places[i];
+    slots_[at] = slots[i];
+  }
+  for (std::size_t i = 1; i < n_; ++i) {
+    const Word place = places_[i];
+    if (place > places_[i - 1]) continue;
+    const Slot slot = slots_[i];
+    std::size_t at = i;
+    for (; at > 0 && order.less(place, slot, places_[at - 1], slots_[at - 1]); --at) {
+      places_[at] = places_[at - 1];
+      slots_[at] = slots_[at - 1];
+    }
+    places_[at] = place;
+    slots_[at] = slot;
+  }
+  std::fill(places_.begin() + static_cast<std::ptrdiff_t>(n_), places_.end(), ~Word{0});
+}
+
+void Panel::find_same_x(const SampleStore& samples) {
   // A small table of hashes: a sample that meets another one in its place, or a full place, may have its x.
   constexpr std::size_t kTable = 256;
   std::array<std::uint8_t, kTable> table{};
   has_same_x_ = false;
   for (std::size_t i = 0; i < n_ && !has_same_x_; ++i) {
-    const Word hash = samples.x_hash(slots[i]);
+    const Word hash = samples.x_hash(slots_[i]);
     for (std::size_t at = hash % kTable;; at = (at + 1) % kTable) {
       if (table[at] == 0) {
         table[at] = static_cast<std::uint8_t>(i + 1);
         break;
       }
-      if (samples.x_hash(slots[table[at] - 1u]) == hash) {
+      if (samples.x_hash(slots_[table[at] - 1u]) == hash) {
         has_same_x_ = true;
         break;
       }
@@ -94,14 +94,14 @@ void Panel::find_same_x(const SampleStore& samples, std::span<const Slot> slots)
   for (std::size_t i = 0; i < n_; ++i) same_x_[i] = Block{1} << i;
   for (std::size_t i = 0; i < n_; ++i) {
     for (std::size_t j = 0; j < i; ++j) {
-      if (!samples.same_x(slots[i], slots[j])) continue;
+      if (!samples.same_x(slots_[i], slots_[j])) continue;
       same_x_[i] |= Block{1} << j;
       same_x_[j] |= Block{1} << i;
     }
   }
 }
 
-std::int64_t Panel::weight_of_many(Block block) const {
+std::int64_t Panel::heavy_weight(Block block) const {
   std::int64_t total = 0;
   for (; block != 0; block &= block - 1) total += weights_[first_bit(block)];
   return total;
@@ -116,130 +116,132 @@ std::size_t Panel::first_from(Block block, Word place) const {
   return first_bit(after != 0 ? after : block);
 }
 
-template <class IsFit>
-std::int32_t Panel::first_feature(Word proposal, IsFit is_fit) const {
-  for (std::uint32_t t = 0; t < kMostTries; ++t) {
-    const auto feature = static_cast<std::int32_t>(below(derive(proposal, of_proposal::kTry + t), n_features_));
-    if (is_fit(feature)) return feature;
-  }
-  return -1;
-}
-
 const std::vector<std::int32_t>& Panel::varying(Block block) {
   if (!varying_.empty()) return varying_;
-  const float* const first = rows_[first_bit(block)];
-  std::vector<std::uint8_t> varies(n_features_, 0);
-  for (Block rest = block & (block - 1); rest != 0; rest &= rest - 1) {
-    const float* const x = rows_[first_bit(rest)];
-    for (std::size_t d = 0; d < n_features_; ++d) varies[d] |= static_cast<std::uint8_t>(x[d] != first[d]);
-  }
-  for (std::size_t d = 0; d < n_features_; ++d) {
-    if (varies[d] != 0) varying_.push_back(static_cast<std::int32_t>(d));
-  }
+  std::array<const float*, kMostDeciding> rows;
+  std::size_t n = 0;
+  for (; block != 0; block &= block - 1) rows[n++] = rows_[first_bit(block)];
+  varying_ = varying_features({rows.data(), n}, n_features_);
   return varying_;
 }
 
-Cut Panel::propose_pair(Block block, Word proposal) const {
-  const std::size_t i = first_from(block, derive(proposal, of_proposal::kFirst));
+Proposal Panel::propose_pair(Block block, Word seed) const {
+  const std::size_t i = first_from(block, derive(seed, of_proposal::kFirst));
   const Block other_x = block & ~same_x(i), other = other_x & ~label_blocks_[labels_[i]];
-  const std::size_t j = first_from(other != 0 ? other : other_x, derive(proposal, of_proposal::kSecond));
-  const auto differ = [&](std::int32_t d) { return rows_[i][d] != rows_[j][d]; };
-  std::int32_t feature = first_feature(proposal, differ);
-  if (feature < 0) {
-    LeastHash least(proposal);
-    for (std::size_t d = 0; d < n_features_; ++d) {
-      if (differ(static_cast<std::int32_t>(d))) least.consider(static_cast<std::int32_t>(d));
-    }
-    feature = least.feature();
-  }
-  const float a = rows_[i][feature], b = rows_[j][feature];
-  return {feature, between(std::min(a, b), std::max(a, b), share_of(proposal))};
+  const std::size_t j = first_from(other != 0 ? other : other_x, derive(seed, of_proposal::kSecond));
+  Proposal result;
+  result.first = static_cast<std::uint8_t>(i);
+  result.second = static_cast<std::uint8_t>(j);
+  result.cut = draw_between(seed, rows_[i], rows_[j], n_features_);
+  return result;
 }
 
-Cut Panel::propose_range(Block block, Word proposal) {
+Proposal Panel::propose_range(Block block, Word seed) {
   Range found{};
-  std::int32_t feature = first_feature(proposal, [&](std::int32_t d) {
+  const auto varies = [&](std::int32_t d) {
     found = range(block, d);
     return found.low < found.high;
-  });
-  if (feature < 0) {
-    LeastHash least(proposal);
-    for (const std::int32_t d : varying(block)) least.consider(d);
-    feature = least.feature();
-    found = range(block, feature);
-  }
-  return {feature, between(found.low, found.high, share_of(proposal))};
+  };
+  const auto for_each_varying = [&](auto use) { std::ranges::for_each(varying(block), use); };
+  const auto [feature, is_first_try] = draw_feature(seed, n_features_, varies, for_each_varying);
+  if (!(found.low < found.high)) found = range(block, feature);
+  Proposal result;
+  result.low = found.low;
+  result.high = found.high;
+  result.is_first_try = is_first_try;
+  result.cut = {feature, draw_threshold(seed, found.low, found.high)};
+  return result;
 }
 
-Cut Panel::decide(Block block, Word seed) {
+const Proposal& Panel::decide(Block block, Word seed) {
   varying_.clear();
-  count_labels(block);
-  Cut best;
-  double best_score = -1.0;
-  const std::uint32_t k = n_proposals(std::popcount(block));
-  for (std::uint32_t q = 0; q < k; ++q) {
+  n_proposals_ = n_proposals(std::popcount(block));
+  for (std::uint32_t q = 0; q < n_proposals_; ++q) {
     const Word proposal = derive(seed, of_node::kProposal + q);
-    const Cut cut = q % 2 == 0 ? propose_pair(block, proposal) : propose_range(block, proposal);
-    const double result = score(left_of(block, cut));
-    if (result > best_score) {
-      best = cut;
-      best_score = result;
+    proposals_[q] = is_between_labels(q) ? propose_pair(block, proposal) : propose_range(block, proposal);
+    proposals_[q].left = left_of(block, proposals_[q].cut);
+  }
+  if (!is_light()) return proposals_[best_of_heavy(block)];
+  return proposals_[n_proposals_ == kMostProposals ? best_of_light<kMostProposals>(block) : best_of_light<4>(block)];
+}
+
+template <std::size_t K>
+std::size_t Panel::best_of_light(Block block) {
+  static_assert(LightWeights::kMost * LightWeights::kMost <= std::numeric_limits<std::uint16_t>::max());
+  std::array<Block, K> lefts;
+  std::array<std::uint16_t, K> on_left, squares{}, products{};
+  for (std::size_t q = 0; q < K; ++q) lefts[q] = proposals_[q].left;
+  // A label that has one sample, of weight 1, is counted with the others of this kind.
+  Block singles = 0;
+  int total = 0;
+  for (std::size_t c = 0; c < n_labels_; ++c) {
+    const Block those = block & label_blocks_[c];
+    const int n = light_.of(those);
+    if (n <= 1) {
+      singles |= those;
+      continue;
+    }
+    total += n * n;
+    light_.of(those, lefts, on_left);
+    for (std::size_t q = 0; q < K; ++q) {
+      squares[q] = static_cast<std::uint16_t>(squares[q] + on_left[q] * on_left[q]);
+      products[q] = static_cast<std::uint16_t>(products[q] + on_left[q] * n);
+    }
+  }
+  const int n_singles = std::popcount(singles), n_block = light_.of(block);
+  std::size_t best = 0;
+  double best_score = -1.0;
+  for (std::size_t q = 0; q < K; ++q) {
+    Proposal& proposal = proposals_[q];
+    const int singles_left = std::popcount(lefts[q] & singles);
+    // With l of n on the left, the right side has (n - l)^2 = n^2 - 2 n l + l^2.
+    proposal.squares_left = static_cast<std::uint16_t>(squares[q] + singles_left);
+    proposal.squares_right =
+        static_cast<std::uint16_t>(total - 2 * products[q] + squares[q] + n_singles - singles_left);
+    proposal.n_left = static_cast<std::uint8_t>(light_.of(lefts[q]));
+    const double score =
+        score_of(proposal.squares_left, proposal.n_left, proposal.squares_right, n_block - proposal.n_left);
+    if (score > best_score) {
+      best = q;
+      best_score = score;
     }
   }
   return best;
 }
 
-// The sums of squared weights of labels over the weight, on both sides. All sums are exact.
-double Panel::score(Block left) const {
-  const std::int64_t n_left = weight(left), n_right = total_ - n_left;
-  // With l of t on the left, the right side has (t - l)^2 = t^2 - 2 t l + l^2.
-  std::uint64_t squares_left = 0, products = 0;
-  if (has_unit_weights_) {
-    squares_left = products = static_cast<std::uint64_t>(std::popcount(left & singles_));
-    for (std::size_t c = 0; c < n_present_; ++c) {
-      const auto on_left = static_cast<std::uint64_t>(std::popcount(left & present_[c]));
+std::size_t Panel::best_of_heavy(Block block) const {
+  const std::int64_t total = weight(block);
+  std::size_t best = 0;
+  double best_score = -1.0;
+  for (std::size_t q = 0; q < n_proposals_; ++q) {
+    const Block left = proposals_[q].left;
+    const std::int64_t n_left = weight(left);
+    std::uint64_t squares_left = 0, squares_right = 0;
+    for (std::size_t c = 0; c < n_labels_; ++c) {
+      const Block those = block & label_blocks_[c];
+      const auto on_left = static_cast<std::uint64_t>(heavy_weight(those & left));
+      const auto on_right = static_cast<std::uint64_t>(heavy_weight(those & ~left));
       squares_left += on_left * on_left;
-      products += on_left * totals_[c];
+      squares_right += on_right * on_right;
     }
-  } else {
-    for (std::size_t c = 0; c < n_present_; ++c) {
-      const auto on_left = static_cast<std::uint64_t>(weight_of_many(left & present_[c]));
-      squares_left += on_left * on_left;
-      products += on_left * totals_[c];
+    const double score = score_of(squares_left, n_left, squares_right, total - n_left);
+    if (score > best_score) {
+      best = q;
+      best_score = score;
     }
   }
-  const std::uint64_t squares_right = squares_ - 2 * products + squares_left;
-  return static_cast<double>(squares_left) / static_cast<double>(n_left) +
-         static_cast<double>(squares_right) / static_cast<double>(n_right);
-}
-
-// Prepares score() for a block.
-void Panel::count_labels(Block block) {
-  total_ = weight(block);
-  n_present_ = 0;
-  singles_ = 0;
-  squares_ = 0;
-  for (std::size_t c = 0; c < n_labels_; ++c) {
-    const Block those = block & label_blocks_[c];
-    if (those == 0) continue;
-    if (has_unit_weights_ && (those & (those - 1)) == 0) {
-      singles_ |= those;
-      ++squares_;
-      continue;
-    }
-    const auto total = static_cast<std::uint64_t>(weight(those));
-    present_[n_present_] = those;
-    totals_[n_present_++] = total;
-    squares_ += total * total;
-  }
+  return best;
 }
 
 const float* Panel::column(Block block, std::int32_t feature) {
   if (n_features_ > kMostCached) {
+    if (feature == gathered_from_ && (block & ~gathered_) == 0) return columns_.data();
     for (Block left = block; left != 0; left &= left - 1) {
       const std::size_t i = first_bit(left);
       columns_[i] = rows_[i][feature];
     }
+    gathered_from_ = feature;
+    gathered_ = block;
     return columns_.data();
   }
   float* const column = columns_.data() + static_cast<std::size_t>(feature) * kMostDeciding;
@@ -314,6 +316,15 @@ Panel::Range Panel::range_of(Block block, const float* column) const {
       result = {simd::min(result.low, x), simd::max(result.high, x)};
     }
     return result;
+  }
+  if (block == kWhole) {
+    simd::Float4 low = simd::load(column), high = low;
+    for (std::size_t i = simd::kWidth; i < kMostDeciding; i += simd::kWidth) {
+      const simd::Float4 x = simd::load(column + i);
+      low = simd::min(low, x);
+      high = simd::max(high, x);
+    }
+    return {simd::least(low), simd::greatest(high)};
   }
   // Samples that are not in the block count as its first one.
   const simd::Float4 first = simd::all(column[first_bit(block)]);

@@ -161,7 +161,6 @@ class RankOrder {
   [[nodiscard]] Word place(Slot slot) const { return place_of(rank(slot)); }
 
   [[nodiscard]] bool operator()(Slot a, Slot b) const { return less(rank(a), a, rank(b), b); }
-  [[nodiscard]] bool on_circle(Slot a, Slot b) const { return less(place(a), a, place(b), b); }
 
   [[nodiscard]] bool less(Word at_a, Slot a, Word at_b, Slot b) const {
     return at_a != at_b ? at_a < at_b : samples_.content_less(a, b);

@@ -216,12 +216,11 @@ std::size_t Tree::nbytes() const {
   std::size_t n = flat_.nbytes() + nodes_.capacity() * sizeof(Node) + free_pairs_.capacity() * sizeof(NodeIndex) +
                   junctions_.nbytes() + lists_.nbytes();
   for (const Junction& junction : junctions_.items()) {
-    n += junction.counts.nbytes() + junction.deciding.capacity() * sizeof(Slot);
+    n += junction.counts.nbytes() + junction.deciding.capacity() * sizeof(Slot) + junction.ballot.nbytes();
   }
   for (const List& list : lists_.items()) {
-    n += (list.slots.capacity() + list.deciding.capacity()) * sizeof(Slot) + list.counts.nbytes() +
-         list.twigs.capacity() * sizeof(Twig) + list.leaves.capacity() * sizeof(Leaf) +
-         list.shares.capacity() * sizeof(Share);
+    n += list.slots.capacity() * sizeof(Slot) + list.counts.nbytes() + list.twigs.capacity() * sizeof(Twig) +
+         list.leaves.capacity() * sizeof(Leaf) + list.shares.capacity() * sizeof(Share);
   }
   return n;
 }

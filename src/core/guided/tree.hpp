@@ -14,6 +14,7 @@
 #include "base/recycler.hpp"
 #include "base/stop.hpp"
 #include "base/types.hpp"
+#include "guided/ballot.hpp"
 #include "guided/flat_tree.hpp"
 #include "guided/label_counts.hpp"
 #include "guided/law.hpp"
@@ -45,6 +46,7 @@ struct Scratch {
   Panel panel;
   const void* loaded = nullptr;  // the list whose samples the panel holds
   std::vector<Change> changes;
+  std::vector<Slot> coming;
   std::vector<Ranked> ranked, ranked_too;
   std::vector<NodeIndex> stack;
   std::vector<std::int64_t> counts;   // by label, all 0 between uses
@@ -96,10 +98,11 @@ class Tree {
     Cut cut;
     std::size_t n = 0;  // distinct samples
     LabelCounts counts;
-    std::vector<Slot> deciding;  // in the order of the circle
-    Slot last = kNoSlot;         // the deciding one of greatest rank
+    std::vector<Slot> deciding;  // the samples that decide the cut, in the order of the bits of `ballot`
+    Ballot ballot;
+    std::size_t last = 0;  // which of them has the greatest rank
     Word last_rank = 0;
-    bool is_stretched = false;  // `last` was chosen for its row, not its rank
+    bool is_stretched = false;  // the last one was chosen for its row, not its rank
   };
 
   static constexpr std::int32_t kUncut = -1;  // feature of a twig that is not cut yet
@@ -124,13 +127,11 @@ class Tree {
   struct List {
     NodeIndex parent = kNoNode;
     Word seed = 0;
-    std::vector<Slot> slots;     // in the order of the circle if they are few
-    bool is_ranked = false;      // whether slots are in the order of ranks
-    bool has_one_x = false;      // only of a large list: whether all rows are known to be equal
-    LabelCounts counts;          // only of a large list
-    std::vector<Slot> deciding;  // only of a large list: those that decide, if they are known
-    Slot last = kNoSlot;         // the one of them of greatest rank
-    std::vector<Twig> twigs;     // only of a small list, as are leaves and shares
+    std::vector<Slot> slots;
+    bool is_ranked = false;   // whether slots are in the order of ranks
+    bool has_one_x = false;   // only of a large list: whether all rows are known to be equal
+    LabelCounts counts;       // only of a large list
+    std::vector<Twig> twigs;  // only of a small list, as are leaves and shares
     std::vector<Leaf> leaves;
     std::vector<Share> shares;
 
@@ -159,17 +160,27 @@ class Tree {
   };
   void apply_to_junction(const Task& task, const SampleStore& samples, Scratch& scratch, std::vector<Task>& tasks);
   void apply_to_list(const Task& task, const SampleStore& samples, Scratch& scratch, StopProbe& stop);
-  // Whether the deciding samples have changed; nothing if they must be found afresh.
-  [[nodiscard]] std::optional<bool> update_deciding(NodeIndex at, const SampleStore& samples,
-                                                    std::span<const Change> changes);
-  static void replace_last(Junction& junction, Slot slot, const RankOrder& by_rank);
+  // The cut after changes; nothing if those who decide must be found afresh.
+  [[nodiscard]] std::optional<Cut> decide_again(NodeIndex at, const SampleStore& samples,
+                                                std::span<const Change> changes, Scratch& scratch);
+  // Seats the coming samples with the help of the ballot. If it cannot, it leaves those that are not seated. At most
+  // one sample is lost.
+  [[nodiscard]] bool exchange_few(Junction& junction, const SampleStore& samples, const Change* lost,
+                                  std::vector<Slot>& coming) const;
   void find_next(NodeIndex at, const SampleStore& samples, Slot last, std::size_t n, std::vector<Slot>& found) const;
-  void collapse(const Task& task, const SampleStore& samples, Scratch& scratch, bool keeps_deciding);
+  void collapse(const Task& task, const SampleStore& samples, Scratch& scratch);
+  void cut_again(const Task& task, Cut cut, const SampleStore& samples, Scratch& scratch);
+  // Moves the samples below a node to a list, without those that are gone, and removes what is below.
+  [[nodiscard]] std::vector<Slot> gather(const Task& task, const SampleStore& samples, Scratch& scratch);
 
   // grow.cpp
-  void settle(List& list, const SampleStore& samples);
+  static void settle(List& list, const SampleStore& samples);
+  void split(NodeIndex at, std::int32_t junction_index, std::int32_t left_list, const SampleStore& samples,
+             Scratch& scratch);
   bool cut_list(NodeIndex at, const SampleStore& samples, Scratch& scratch, StopProbe& stop);
-  void find_deciding(const SampleStore& samples, List& list, Junction& junction, Scratch& scratch) const;
+  void find_deciding(const SampleStore& samples, const List& list, Junction& junction, Scratch& scratch) const;
+  [[nodiscard]] std::optional<Cut> decide(Junction& junction, const SampleStore& samples, Scratch& scratch) const;
+  void find_last(Junction& junction, const SampleStore& samples) const;
   void grow_twig(List& list, std::span<const std::uint32_t> path, const SampleStore& samples, Scratch& scratch);
   void grow_twigs(List& list, const SampleStore& samples, Scratch& scratch);
   void make_leaf(List& list, std::span<const std::uint32_t> path, const Panel& panel) const;

@@ -12,6 +12,7 @@
 
 #include "base/recycler.hpp"
 #include "base/simd.hpp"
+#include "guided/ballot.hpp"
 #include "guided/label_counts.hpp"
 #include "guided/panel.hpp"
 #include "guided/sample_store.hpp"
@@ -55,7 +56,7 @@ std::vector<Slot> circle_of(const SampleStore& samples, const RankOrder& order) 
   for (Slot slot = 0; slot < static_cast<Slot>(std::min(samples.n_slots(), kMostDeciding)); ++slot) {
     slots.push_back(slot);
   }
-  std::ranges::sort(slots, [&](Slot a, Slot b) { return order.on_circle(a, b); });
+  std::ranges::sort(slots, [&](Slot a, Slot b) { return order.less(order.place(a), a, order.place(b), b); });
   return slots;
 }
 
@@ -183,10 +184,20 @@ TEST_CASE("a panel decides as the law says") {
         if (block == 0 || panel.has_one_x(block)) continue;
         const Word seed = draw();
         const PlainPanel plain(samples, order, slots_in(slots, block));
-        const Cut cut = panel.decide(block, seed), expected = plain.decide(seed);
+        const Cut cut = panel.decide(block, seed).cut, expected = plain.decide(seed);
         INFO("features " << world.n_features << ", samples " << std::popcount(block));
         CHECK(cut.feature == expected.feature);
         CHECK(cut.threshold == expected.threshold);
+        CHECK(panel.proposals().size() == (std::popcount(block) >= 16 ? 16 : 4));
+        for (const Proposal& proposal : panel.proposals()) {
+          CHECK((proposal.left & ~block) == 0);
+          for (const Slot slot : slots_in(slots, proposal.left)) {
+            CHECK(samples.row(slot)[proposal.cut.feature] <= proposal.cut.threshold);
+          }
+          for (const Slot slot : slots_in(slots, block & ~proposal.left)) {
+            CHECK(samples.row(slot)[proposal.cut.feature] > proposal.cut.threshold);
+          }
+        }
       }
     }
   }
@@ -199,8 +210,10 @@ TEST_CASE("blocks of a panel are sets of its samples") {
     const SampleStore samples = store_of(world, 90, draw);
     const RankOrder order(samples, kTreeSeed);
     const std::vector<Slot> slots = circle_of(samples, order);
-    panel.load(samples, order, slots);
-    REQUIRE(panel.size() == slots.size());
+    std::vector<Slot> shuffled = slots;
+    std::ranges::shuffle(shuffled, draw);
+    panel.load(samples, order, shuffled);
+    CHECK(std::ranges::equal(panel.slots(), slots));
     CHECK(static_cast<std::size_t>(std::popcount(panel.all())) == slots.size());
     for (int trial = 0; trial < 40; ++trial) {
       const Word bits = Word{draw()} << 32 | draw();
@@ -217,13 +230,6 @@ TEST_CASE("blocks of a panel are sets of its samples") {
       std::int64_t total = 0;
       for (const auto& [label, weight] : counts) total += weight;
       CHECK(panel.weight(block) == total);
-      const auto feature = static_cast<std::int32_t>(draw() % world.n_features);
-      const float threshold = samples.row(those[draw() % those.size()])[feature];
-      const Block left = panel.left_of(block, {feature, threshold});
-      CHECK((left & ~block) == 0);
-      for (std::size_t i = 0; i < slots.size(); ++i) {
-        if (block >> i & 1) CHECK((left >> i & 1) == (samples.row(slots[i])[feature] <= threshold));
-      }
     }
   }
 }
@@ -239,8 +245,78 @@ TEST_CASE("a panel that is loaded again remembers nothing") {
       panel.load(samples, order, slots);
       fresh = Panel();
       fresh.load(samples, order, slots);
-      if (!panel.has_one_x(panel.all())) CHECK(panel.decide(panel.all(), 4) == fresh.decide(fresh.all(), 4));
+      if (!panel.has_one_x(panel.all())) CHECK(panel.decide(panel.all(), 4).cut == fresh.decide(fresh.all(), 4).cut);
     }
+  }
+}
+
+TEST_CASE("a ballot follows exchanges as if all were decided afresh") {
+  const World worlds[] = {
+      {3, 4000, 3, 1, 64},   // all weights are 1
+      {4, 4000, 30, 3, 64},  // many labels, with weights
+      {4, 4000, 2, 7, 64},   // weights that add up to too much at times
+      {3, 400, 4, 1, 2},     // many places are equal
+      {2, 40, 3, 1, 64},     // many values, and at times rows, are equal
+      {70, 2, 2, 1, 64},     // features that are constant among those who decide
+      {3, 4000, 64, 1, 64},  // often one sample of a label
+  };
+  std::mt19937 draw(8);
+  for (const World& world : worlds) {
+    const SampleStore samples = store_of(world, 500, draw);
+    const RankOrder order(samples, kTreeSeed);
+    const auto n = static_cast<Slot>(samples.n_slots());
+    REQUIRE(n > 150);
+    const Word seed = draw();
+    Panel panel;
+    Ballot ballot;
+    std::vector<Slot> seats;
+    const auto sit_down = [&] {
+      panel.load(samples, order, seats);
+      seats.assign(panel.slots().begin(), panel.slots().end());
+      (void)panel.decide(panel.all(), seed);
+      ballot.keep(panel);
+    };
+    for (Slot slot = 0; slot < static_cast<Slot>(kMostDeciding); ++slot) seats.push_back(slot);
+    sit_down();
+    int n_followed = 0;
+    for (int step = 0; step < 600; ++step) {
+      const auto slot = static_cast<Slot>(draw() % static_cast<unsigned>(n));
+      const std::size_t seat = draw() % kMostDeciding;
+      if (std::ranges::find(seats, slot) != seats.end()) continue;
+      if (ballot.empty() || !ballot.is_open_to(samples, seats, slot)) {
+        seats[seat] = slot;
+        sit_down();
+        continue;
+      }
+      ballot.exchange(samples, order, seed, seats, seat, slot, static_cast<int>(samples.weight(seats[seat])));
+      ++n_followed;
+      panel.load(samples, order, seats);
+      CHECK(ballot.best() == panel.decide(panel.all(), seed).cut);
+    }
+    INFO("features " << world.n_features << ", labels " << world.n_labels);
+    CHECK(n_followed > 50);
+  }
+}
+
+TEST_CASE("light weights of blocks are sums") {
+  std::mt19937 draw(9);
+  for (int trial = 0; trial < 200; ++trial) {
+    std::array<int, kMostDeciding> weights{};
+    LightWeights light;
+    int left = static_cast<int>(LightWeights::kMost);
+    for (std::size_t i = 0; i < weights.size() && left > 0; ++i) {
+      weights[i] = std::min(left, 1 + static_cast<int>(draw() % (trial % 2 == 0 ? 3u : 200u)));
+      light.set(i, weights[i]);
+      left -= weights[i];
+    }
+    const Block block = Word{draw()} << 32 | draw();
+    int expected = 0;
+    for (std::size_t i = 0; i < weights.size(); ++i) expected += block >> i & 1 ? weights[i] : 0;
+    CHECK(light.of(block) == expected);
+    std::array<std::uint16_t, 2> parts{};
+    light.of(~Block{0}, std::array{block, ~block}, parts);
+    CHECK(parts[0] == expected);
+    CHECK(parts[1] == LightWeights::kMost - left - expected);
   }
 }
 
@@ -262,7 +338,7 @@ TEST_CASE("cuts of neighbouring, denormal and extreme values separate them") {
     Panel panel;
     panel.load(samples, order, circle_of(samples, order));
     for (Word seed = 0; seed < 50; ++seed) {
-      const Cut cut = panel.decide(panel.all(), seed);
+      const Cut cut = panel.decide(panel.all(), seed).cut;
       CHECK(cut.threshold >= low);
       CHECK(cut.threshold < high);
     }
@@ -326,9 +402,9 @@ TEST_CASE("content orders samples by row, then by the hash of the label") {
       CHECK(order.rank(one_low) == order.rank(three));
       std::ranges::sort(slots, order);
       CHECK(slots == expected);
-      std::ranges::reverse(slots);
-      std::ranges::sort(slots, [&](Slot a, Slot b) { return order.on_circle(a, b); });
-      CHECK(slots == expected);
+      Panel panel;
+      panel.load(samples, order, std::vector<Slot>{one_high, two, one_low, three});
+      CHECK(std::ranges::equal(panel.slots(), expected));
     }
   }
 }

@@ -1,0 +1,229 @@
+#include "guided/ballot.hpp"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <utility>
+
+namespace onlineforest::guided {
+
+void Ballot::keep(const Panel& panel) {
+  clear();
+  if (!panel.is_light() || !panel.has_distinct_x() || panel.size() < kMostDeciding) return;
+  total_ = static_cast<int>(panel.weight(panel.all()));
+  proposals_.assign(panel.proposals().begin(), panel.proposals().end());
+}
+
+bool Ballot::is_open_to(const SampleStore& samples, std::span<const Slot> seats, Slot slot) const {
+  const Word hash = samples.x_hash(slot);
+  return total_ + samples.weight(slot) <= LightWeights::kMost &&
+         std::ranges::none_of(seats, [&](Slot other) { return samples.x_hash(other) == hash; });
+}
+
+// The work of one exchange.
+class Ballot::Exchange {
+ public:
+  Exchange(const SampleStore& samples, const RankOrder& order, std::span<const Slot> seats, std::size_t seat,
+           Slot leaving, int old_weight)
+      : samples_(samples),
+        order_(order),
+        seats_(seats),
+        seat_(seat),
+        coming_(seats[seat]),
+        leaving_(leaving),
+        old_weight_(old_weight),
+        new_weight_(static_cast<int>(samples.weight(coming_))),
+        place_(order.place(coming_)) {
+    const Label left = samples.label(leaving), came = samples.label(coming_);
+    for (std::size_t i = 0; i < seats.size(); ++i) {
+      const Label label = samples.label(seats[i]);
+      like_leaving_ |= static_cast<Block>(label == left) << i;
+      like_coming_ |= static_cast<Block>(label == came) << i;
+      weights_.set(i, samples.weight(seats[i]));
+    }
+    like_leaving_ &= ~(Block{1} << seat);
+    like_coming_ &= ~(Block{1} << seat);
+  }
+
+  void update(Proposal& proposal, bool is_pair, Word seed) {
+    if (is_pair ? is_other_pair(proposal, seed) : is_other_range(proposal)) {
+      propose(proposal, is_pair, seed);
+      return;
+    }
+    const Block bit = Block{1} << seat_;
+    // With others of weight n of its label on its side, a sample of weight w adds (n + w)^2 - n^2.
+    const auto share = [&](Block others, int w) { return w * (2 * weights_.of(others) + w); };
+    if ((proposal.left & bit) != 0) {
+      proposal.left &= ~bit;
+      proposal.n_left = static_cast<std::uint8_t>(proposal.n_left - old_weight_);
+      proposal.squares_left -= share(proposal.left & like_leaving_, old_weight_);
+    } else {
+      proposal.squares_right -= share(~proposal.left & like_leaving_, old_weight_);
+    }
+    if (x(coming_, proposal.cut.feature) <= proposal.cut.threshold) {
+      proposal.squares_left += share(proposal.left & like_coming_, new_weight_);
+      proposal.left |= bit;
+      proposal.n_left = static_cast<std::uint8_t>(proposal.n_left + new_weight_);
+    } else {
+      proposal.squares_right += share(~proposal.left & like_coming_, new_weight_);
+    }
+  }
+
+ private:
+  [[nodiscard]] float x(Slot slot, std::int32_t feature) const { return samples_.row(slot)[feature]; }
+
+  // Whether the pair may be another one now.
+  [[nodiscard]] bool is_other_pair(const Proposal& proposal, Word seed) const {
+    if (proposal.first == seat_ || proposal.second == seat_) return true;
+    const Slot first = seats_[proposal.first], second = seats_[proposal.second];
+    if (comes_before(first, derive(seed, of_proposal::kFirst))) return true;
+    const Label label = samples_.label(first);
+    if (samples_.label(coming_) == label) return samples_.label(second) == label;
+    return samples_.label(second) == label || comes_before(second, derive(seed, of_proposal::kSecond));
+  }
+  // Whether the new sample is met before another one, or with it, on the way around the circle from a place.
+  [[nodiscard]] bool comes_before(Slot other, Word from) const { return place_ - from <= order_.place(other) - from; }
+
+  // Whether the range may be another one now, or that of another feature.
+  [[nodiscard]] bool is_other_range(const Proposal& proposal) const {
+    if (!proposal.is_first_try) return true;
+    const float came = x(coming_, proposal.cut.feature), left = x(leaving_, proposal.cut.feature);
+    return came < proposal.low || came > proposal.high || left <= proposal.low || left >= proposal.high;
+  }
+
+  void propose(Proposal& proposal, bool is_pair, Word seed) {
+    look_at_all();
+    if (is_pair) {
+      const std::size_t i = first_from(derive(seed, of_proposal::kFirst), [](std::size_t) { return true; });
+      const auto is_rival = [&](std::size_t k) { return labels_[k] != labels_[i]; };
+      const auto is_other = [&](std::size_t k) { return k != i; };
+      const Word place = derive(seed, of_proposal::kSecond);
+      std::size_t j = first_from(place, is_rival);
+      if (j == kNone) j = first_from(place, is_other);
+      proposal.first = static_cast<std::uint8_t>(i);
+      proposal.second = static_cast<std::uint8_t>(j);
+      proposal.cut = draw_between(seed, rows_[i], rows_[j], samples_.n_features());
+    } else {
+      const auto varies = [&](std::int32_t d) {
+        find_range(proposal, d);
+        return proposal.low < proposal.high;
+      };
+      const auto for_each_varying = [&](auto use) {
+        std::ranges::for_each(varying_features(rows_, samples_.n_features()), use);
+      };
+      const auto [feature, is_first_try] = draw_feature(seed, samples_.n_features(), varies, for_each_varying);
+      find_range(proposal, feature);
+      proposal.is_first_try = is_first_try;
+      proposal.cut = {feature, draw_threshold(seed, proposal.low, proposal.high)};
+    }
+    count(proposal);
+  }
+
+  void look_at_all() {
+    if (has_looked_) return;
+    has_looked_ = true;
+    for (std::size_t i = 0; i < kMostDeciding; ++i) {
+      rows_[i] = samples_.row(seats_[i]);
+      labels_[i] = samples_.label(seats_[i]);
+      places_[i] = order_.place(seats_[i]);
+    }
+    find_label_blocks();
+  }
+
+  void find_label_blocks() {
+    constexpr int kShift = 57;                  // leaves 128 places, so that half of them stay empty
+    std::array<std::uint8_t, 128> positions{};  // of labels in label_blocks_, plus 1, by hash
+    std::array<Label, kMostDeciding> labels;
+    for (std::size_t i = 0; i < kMostDeciding; ++i) {
+      std::size_t at = (kGolden * static_cast<Word>(labels_[i])) >> kShift;
+      while (positions[at] != 0 && labels[positions[at] - 1u] != labels_[i]) at = (at + 1) % positions.size();
+      if (positions[at] == 0) {
+        labels[n_labels_] = labels_[i];
+        label_blocks_[n_labels_] = 0;
+        positions[at] = static_cast<std::uint8_t>(++n_labels_);
+      }
+      label_blocks_[positions[at] - 1u] |= Block{1} << i;
+    }
+  }
+
+  static constexpr std::size_t kNone = kMostDeciding;
+
+  // The seat of the first sample that is fit, on the way around the circle from a place.
+  template <class IsFit>
+  [[nodiscard]] std::size_t first_from(Word from, IsFit is_fit) const {
+    std::size_t best = kNone;
+    for (std::size_t i = 0; i < kMostDeciding; ++i) {
+      if (!is_fit(i)) continue;
+      if (best == kNone || order_.less(places_[i] - from, seats_[i], places_[best] - from, seats_[best])) best = i;
+    }
+    return best;
+  }
+
+  void find_range(Proposal& proposal, std::int32_t feature) const {
+    proposal.low = proposal.high = rows_[0][feature];
+    for (const float* const row : rows_) {
+      proposal.low = std::min(proposal.low, row[feature]);
+      proposal.high = std::max(proposal.high, row[feature]);
+    }
+  }
+
+  void count(Proposal& proposal) const {
+    proposal.left = 0;
+    for (std::size_t i = 0; i < kMostDeciding; ++i) {
+      proposal.left |= static_cast<Block>(rows_[i][proposal.cut.feature] <= proposal.cut.threshold) << i;
+    }
+    int left = 0, right = 0;
+    for (std::size_t c = 0; c < n_labels_; ++c) {
+      const int n_left = weights_.of(label_blocks_[c] & proposal.left);
+      const int n_right = weights_.of(label_blocks_[c] & ~proposal.left);
+      left += n_left * n_left;
+      right += n_right * n_right;
+    }
+    proposal.n_left = static_cast<std::uint8_t>(weights_.of(proposal.left));
+    proposal.squares_left = static_cast<std::uint16_t>(left);
+    proposal.squares_right = static_cast<std::uint16_t>(right);
+  }
+
+  const SampleStore& samples_;
+  const RankOrder& order_;
+  std::span<const Slot> seats_;
+  std::size_t seat_;
+  Slot coming_, leaving_;
+  int old_weight_, new_weight_;
+  LightWeights weights_;
+  Word place_;                                // of the new sample
+  Block like_leaving_ = 0, like_coming_ = 0;  // the others of their labels
+  // Of all samples, once one proposal is another one.
+  bool has_looked_ = false;
+  std::size_t n_labels_ = 0;
+  std::array<const float*, kMostDeciding> rows_;
+  std::array<Label, kMostDeciding> labels_;
+  std::array<Word, kMostDeciding> places_;
+  std::array<Block, kMostDeciding> label_blocks_;
+};
+
+void Ballot::exchange(const SampleStore& samples, const RankOrder& order, Word seed, std::span<Slot> seats,
+                      std::size_t seat, Slot slot, int old_weight) {
+  const Slot leaving = std::exchange(seats[seat], slot);
+  total_ += static_cast<int>(samples.weight(slot)) - old_weight;
+  Exchange exchange(samples, order, seats, seat, leaving, old_weight);
+  for (std::uint32_t q = 0; q < proposals_.size(); ++q) {
+    exchange.update(proposals_[q], is_between_labels(q), derive(seed, of_node::kProposal + q));
+  }
+}
+
+Cut Ballot::best() const {
+  const Proposal* best = nullptr;
+  double best_score = -1.0;
+  for (const Proposal& proposal : proposals_) {
+    const double score =
+        score_of(proposal.squares_left, proposal.n_left, proposal.squares_right, total_ - proposal.n_left);
+    if (score > best_score) {
+      best = &proposal;
+      best_score = score;
+    }
+  }
+  return best->cut;
+}
+
+}  // namespace onlineforest::guided

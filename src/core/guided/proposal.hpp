@@ -1,0 +1,151 @@
+// Proposals for the cut of a block, and how hashes draw them. Must not know trees.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <span>
+#include <vector>
+
+#include "guided/law.hpp"
+
+namespace onlineforest::guided {
+
+// Rows with x[feature] <= threshold go left.
+struct Cut {
+  std::int32_t feature = -1;
+  float threshold = 0.0f;
+
+  friend bool operator==(const Cut&, const Cut&) = default;
+};
+
+// A set of at most 64 samples: one bit each.
+using Block = Word;
+
+[[nodiscard]] inline std::size_t first_bit(Block block) { return static_cast<std::size_t>(std::countr_zero(block)); }
+
+// The weights of the samples of a block, which add up to no more than kMost: bit by bit, so that bits are counted.
+class LightWeights {
+ public:
+  static constexpr std::int64_t kMost = 255;  // so that 16 bits hold a sum of squares
+
+  // Gives a weight to a sample that has none.
+  void set(std::size_t i, std::int64_t weight) {
+    n_ = std::max(n_, static_cast<std::size_t>(std::bit_width(static_cast<std::uint64_t>(weight))));
+    for (std::size_t k = 0; k < n_; ++k) bits_[k] |= static_cast<Block>(weight >> k & 1) << i;
+  }
+  void clear() { *this = {}; }
+
+  [[nodiscard]] int of(Block block) const {
+    int sum = 0;
+    for (std::size_t k = 0; k < n_; ++k) sum += std::popcount(block & bits_[k]) << k;
+    return sum;
+  }
+  // The same for the parts of a block in several others.
+  template <std::size_t K>
+  void of(Block block, const std::array<Block, K>& others, std::array<std::uint16_t, K>& weights) const {
+    weights.fill(0);
+    for (std::size_t k = 0; k < n_; ++k) {
+      const Block those = block & bits_[k];
+      for (std::size_t q = 0; q < K; ++q) {
+        weights[q] = static_cast<std::uint16_t>(weights[q] + (std::popcount(others[q] & those) << k));
+      }
+    }
+  }
+
+ private:
+  std::size_t n_ = 1;
+  std::array<Block, 8> bits_{};  // of weights, the lowest first
+};
+
+// A proposal, and what it was drawn from: two samples, or the range of a feature.
+struct Proposal {
+  Block left = 0;  // the samples that its cut sends left
+  Cut cut;
+  float low = 0.0f, high = 0.0f;
+  std::uint8_t first = 0, second = 0;
+  bool is_first_try = true;  // the first feature that was tried was fit
+  // The weight of the left side, and the sums of squared weights of labels on both; kept only if weights are light.
+  std::uint8_t n_left = 0;
+  std::uint16_t squares_left = 0, squares_right = 0;
+};
+
+// The sum over both sides of squared weights of labels over the weight. The greatest wins.
+[[nodiscard]] inline double score_of(std::uint64_t squares_left, std::int64_t n_left, std::uint64_t squares_right,
+                                     std::int64_t n_right) {
+  return static_cast<double>(squares_left) / static_cast<double>(n_left) +
+         static_cast<double>(squares_right) / static_cast<double>(n_right);
+}
+
+// The greatest float below a finite one.
+[[nodiscard]] inline float next_below(float x) {
+  if (x == 0.0f) return -std::numeric_limits<float>::denorm_min();
+  const auto bits = std::bit_cast<std::uint32_t>(x);
+  return std::bit_cast<float>(x > 0.0f ? bits - 1 : bits + 1);
+}
+
+// The threshold that a proposal draws from an interval: low <= threshold < high.
+[[nodiscard]] inline float draw_threshold(Word proposal, float low, float high) {
+  const double span = static_cast<double>(high) - static_cast<double>(low);
+  const double position = static_cast<double>(low) + unit_interval(derive(proposal, of_proposal::kPosition)) * span;
+  if (!(position < static_cast<double>(high))) return low;
+  const auto rounded = static_cast<float>(position);
+  return static_cast<double>(rounded) <= position ? rounded : next_below(rounded);
+}
+
+// A feature that a proposal draws among those that are fit, and whether it was the first one tried.
+struct DrawnFeature {
+  std::int32_t feature;
+  bool is_first_try;
+};
+
+// The first feature of a hashed sequence that is fit; of all that are fit the one of least hash if none of the first
+// is. `for_each_fit(use)` calls use(feature) for each feature that is fit, of which there must be one.
+template <class IsFit, class ForEachFit>
+[[nodiscard]] DrawnFeature draw_feature(Word proposal, std::size_t n_features, IsFit is_fit, ForEachFit for_each_fit) {
+  for (std::uint32_t t = 0; t < kMostTries; ++t) {
+    const auto feature = static_cast<std::int32_t>(below(derive(proposal, of_proposal::kTry + t), n_features));
+    if (is_fit(feature)) return {feature, t == 0};
+  }
+  std::int32_t found = -1;
+  Word least = 0;
+  for_each_fit([&](std::int32_t feature) {
+    const Word hash = derive(proposal, of_proposal::kScan + static_cast<Word>(feature));
+    if (found < 0 || hash < least) {
+      found = feature;
+      least = hash;
+    }
+  });
+  return {found, false};
+}
+
+// The cut that a proposal draws between two rows.
+[[nodiscard]] inline Cut draw_between(Word proposal, const float* a, const float* b, std::size_t n_features) {
+  const auto differ = [&](std::int32_t d) { return a[d] != b[d]; };
+  const std::int32_t d = draw_feature(proposal, n_features, differ, [&](auto use) {
+                           for (std::size_t k = 0; k < n_features; ++k) {
+                             if (differ(static_cast<std::int32_t>(k))) use(static_cast<std::int32_t>(k));
+                           }
+                         }).feature;
+  return {d, draw_threshold(proposal, std::min(a[d], b[d]), std::max(a[d], b[d]))};
+}
+
+// The features in which rows are not constant.
+[[nodiscard]] inline std::vector<std::int32_t> varying_features(std::span<const float* const> rows,
+                                                                std::size_t n_features) {
+  std::vector<std::uint8_t> varies(n_features, 0);
+  for (const float* const x : rows.subspan(1)) {
+    for (std::size_t d = 0; d < n_features; ++d) varies[d] |= static_cast<std::uint8_t>(x[d] != rows[0][d]);
+  }
+  std::vector<std::int32_t> result;
+  for (std::size_t d = 0; d < n_features; ++d) {
+    if (varies[d] != 0) result.push_back(static_cast<std::int32_t>(d));
+  }
+  return result;
+}
+
+}  // namespace onlineforest::guided
