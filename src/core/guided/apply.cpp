@@ -119,11 +119,14 @@ bool Tree::exchange_few(Junction& junction, const SampleStore& samples, const Ch
   if (junction.ballot.empty()) return false;
   const RankOrder by_rank = order(samples);
   std::vector<Slot>& seats = junction.deciding;
-  std::ranges::sort(coming, [&](Slot a, Slot b) { return by_rank(b, a); });  // the next one last
+  // No more than these can take a seat.
+  const std::size_t n_first = std::min(coming.size(), kFewExchanges + 1);
+  std::ranges::partial_sort(coming, coming.begin() + static_cast<std::ptrdiff_t>(n_first), by_rank);
   const auto give = [&](std::size_t seat, std::int64_t old_weight) {
-    if (!junction.ballot.is_open_to(samples, seats, coming.back())) return false;
-    junction.ballot.exchange(samples, by_rank, junction.seed, seats, seat, coming.back(), static_cast<int>(old_weight));
-    coming.pop_back();
+    const Slot slot = coming.front();
+    if (!junction.ballot.is_open_to(samples, seats, slot)) return false;
+    junction.ballot.exchange(samples, by_rank, junction.seed, seats, seat, slot, static_cast<int>(old_weight));
+    coming.erase(coming.begin());
     find_last(junction, samples);
     return true;
   };
@@ -131,7 +134,7 @@ bool Tree::exchange_few(Junction& junction, const SampleStore& samples, const Ch
     const auto seat = static_cast<std::size_t>(std::ranges::find(seats, lost->slot) - seats.begin());
     if (!give(seat, -lost->by)) return false;
   }
-  while (!coming.empty() && by_rank(coming.back(), seats[junction.last])) {
+  while (!coming.empty() && by_rank(coming.front(), seats[junction.last])) {
     if (!give(junction.last, samples.weight(seats[junction.last]))) return false;
   }
   return true;

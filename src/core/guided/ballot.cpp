@@ -46,7 +46,7 @@ class Ballot::Exchange {
   }
 
   void update(Proposal& proposal, bool is_pair, Word seed) {
-    if (is_pair ? is_other_pair(proposal, seed) : is_other_range(proposal)) {
+    if (is_pair ? is_other_pair(proposal, seed) : is_other_range(proposal, seed)) {
       propose(proposal, is_pair, seed);
       return;
     }
@@ -85,10 +85,12 @@ class Ballot::Exchange {
   [[nodiscard]] bool comes_before(Slot other, Word from) const { return place_ - from <= order_.place(other) - from; }
 
   // Whether the range may be another one now, or that of another feature.
-  [[nodiscard]] bool is_other_range(const Proposal& proposal) const {
-    if (!proposal.is_first_try) return true;
+  [[nodiscard]] bool is_other_range(const Proposal& proposal, Word seed) const {
     const float came = x(coming_, proposal.cut.feature), left = x(leaving_, proposal.cut.feature);
-    return came < proposal.low || came > proposal.high || left <= proposal.low || left >= proposal.high;
+    if (came < proposal.low || came > proposal.high || left <= proposal.low || left >= proposal.high) return true;
+    // The features that were tried before were constant.
+    const auto is_fit = [&](std::int32_t d) { return d == proposal.cut.feature || x(coming_, d) != x(leaving_, d); };
+    return first_fit(seed, samples_.n_features(), is_fit) != proposal.cut.feature;
   }
 
   void propose(Proposal& proposal, bool is_pair, Word seed) {
@@ -111,9 +113,8 @@ class Ballot::Exchange {
       const auto for_each_varying = [&](auto use) {
         std::ranges::for_each(varying_features(rows_, samples_.n_features()), use);
       };
-      const auto [feature, is_first_try] = draw_feature(seed, samples_.n_features(), varies, for_each_varying);
+      const std::int32_t feature = draw_feature(seed, samples_.n_features(), varies, for_each_varying);
       find_range(proposal, feature);
-      proposal.is_first_try = is_first_try;
       proposal.cut = {feature, draw_threshold(seed, proposal.low, proposal.high)};
     }
     count(proposal);

@@ -20,7 +20,8 @@ void Panel::load(const SampleStore& samples, const RankOrder& order, std::span<c
   n_labels_ = 0;
   total_ = 0;
   light_.clear();
-  cached_ = ranged_ = gathered_ = 0;
+  has_columns_ = false;
+  ranged_ = gathered_ = 0;
   sort(order, slots);
   positions_.resize(static_cast<std::size_t>(samples.n_labels()), 0);
   for (std::size_t i = 0; i < n_; ++i) {
@@ -143,12 +144,11 @@ Proposal Panel::propose_range(Block block, Word seed) {
     return found.low < found.high;
   };
   const auto for_each_varying = [&](auto use) { std::ranges::for_each(varying(block), use); };
-  const auto [feature, is_first_try] = draw_feature(seed, n_features_, varies, for_each_varying);
+  const std::int32_t feature = draw_feature(seed, n_features_, varies, for_each_varying);
   if (!(found.low < found.high)) found = range(block, feature);
   Proposal result;
   result.low = found.low;
   result.high = found.high;
-  result.is_first_try = is_first_try;
   result.cut = {feature, draw_threshold(seed, found.low, found.high)};
   return result;
 }
@@ -244,16 +244,8 @@ const float* Panel::column(Block block, std::int32_t feature) {
     gathered_ = block;
     return columns_.data();
   }
-  float* const column = columns_.data() + static_cast<std::size_t>(feature) * kMostDeciding;
-  if ((cached_ >> feature & 1) == 0) {
-    if (n_features_ <= kMostAtOnce) {
-      fill_columns();
-      return column;
-    }
-    for (std::size_t i = 0; i < n_; ++i) column[i] = rows_[i][feature];
-    cached_ |= Block{1} << feature;
-  }
-  return column;
+  if (!has_columns_) fill_columns();
+  return columns_.data() + static_cast<std::size_t>(feature) * kMostDeciding;
 }
 
 // Fills the columns of all features, four samples and four features at a time.
@@ -276,7 +268,7 @@ void Panel::fill_columns() {
       for (std::size_t k = 0; k < simd::kWidth; ++k) columns_[d * kMostDeciding + i + k] = row(k)[d];
     }
   }
-  cached_ = ~Block{0};
+  has_columns_ = true;
 }
 
 Block Panel::left_of(Block block, Cut cut) {
@@ -297,14 +289,13 @@ Block Panel::left_of(Block block, Cut cut) {
 }
 
 Panel::Range Panel::range(Block block, std::int32_t feature) {
-  const float* const values = column(block, feature);
-  if (n_features_ > kMostCached || block != all()) return range_of(block, values);
-  Range& known = ranges_[static_cast<std::size_t>(feature)];
+  if (n_features_ > kMostCached) return range_of(block, column(block, feature));
+  Range& whole = ranges_[static_cast<std::size_t>(feature)];
   if ((ranged_ >> feature & 1) == 0) {
-    known = range_of(block, values);
+    whole = range_of(all(), column(all(), feature));
     ranged_ |= Block{1} << feature;
   }
-  return known;
+  return block == all() || whole.low == whole.high ? whole : range_of(block, column(block, feature));
 }
 
 Panel::Range Panel::range_of(Block block, const float* column) const {

@@ -46,7 +46,6 @@ class Panel {
 
  private:
   static constexpr std::size_t kMostCached = 64;  // features whose columns are kept
-  static constexpr std::size_t kMostAtOnce = 32;  // features whose columns are filled together
 
   struct Range {
     float low, high;
@@ -94,7 +93,8 @@ class Panel {
   std::vector<std::int32_t> varying_;  // empty until they are asked for
   // Columns by feature if there are few features, with their ranges over all samples; else the one of `gathered_from_`,
   // for the samples of `gathered_`.
-  Block cached_ = 0, ranged_ = 0, gathered_ = 0;
+  bool has_columns_ = false;
+  Block ranged_ = 0, gathered_ = 0;
   std::int32_t gathered_from_ = -1;
   std::array<Range, kMostCached> ranges_{};
   alignas(16) std::array<float, kMostCached * kMostDeciding> columns_{};

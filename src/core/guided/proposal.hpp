@@ -68,7 +68,6 @@ struct Proposal {
   Cut cut;
   float low = 0.0f, high = 0.0f;
   std::uint8_t first = 0, second = 0;
-  bool is_first_try = true;  // the first feature that was tried was fit
   // The weight of the left side, and the sums of squared weights of labels on both; kept only if weights are light.
   std::uint8_t n_left = 0;
   std::uint16_t squares_left = 0, squares_right = 0;
@@ -97,20 +96,21 @@ struct Proposal {
   return static_cast<double>(rounded) <= position ? rounded : next_below(rounded);
 }
 
-// A feature that a proposal draws among those that are fit, and whether it was the first one tried.
-struct DrawnFeature {
-  std::int32_t feature;
-  bool is_first_try;
-};
-
-// The first feature of a hashed sequence that is fit; of all that are fit the one of least hash if none of the first
-// is. `for_each_fit(use)` calls use(feature) for each feature that is fit, of which there must be one.
-template <class IsFit, class ForEachFit>
-[[nodiscard]] DrawnFeature draw_feature(Word proposal, std::size_t n_features, IsFit is_fit, ForEachFit for_each_fit) {
+// The first feature of the hashed sequence of a proposal that is fit; -1 if none of the first ones is.
+template <class IsFit>
+[[nodiscard]] std::int32_t first_fit(Word proposal, std::size_t n_features, IsFit is_fit) {
   for (std::uint32_t t = 0; t < kMostTries; ++t) {
     const auto feature = static_cast<std::int32_t>(below(derive(proposal, of_proposal::kTry + t), n_features));
-    if (is_fit(feature)) return {feature, t == 0};
+    if (is_fit(feature)) return feature;
   }
+  return -1;
+}
+
+// The feature that a proposal draws: the first that is fit, or of all that are fit the one of least hash.
+// `for_each_fit(use)` calls use(feature) for each feature that is fit, of which there must be one.
+template <class IsFit, class ForEachFit>
+[[nodiscard]] std::int32_t draw_feature(Word proposal, std::size_t n_features, IsFit is_fit, ForEachFit for_each_fit) {
+  if (const std::int32_t first = first_fit(proposal, n_features, is_fit); first >= 0) return first;
   std::int32_t found = -1;
   Word least = 0;
   for_each_fit([&](std::int32_t feature) {
@@ -120,17 +120,17 @@ template <class IsFit, class ForEachFit>
       least = hash;
     }
   });
-  return {found, false};
+  return found;
 }
 
 // The cut that a proposal draws between two rows.
 [[nodiscard]] inline Cut draw_between(Word proposal, const float* a, const float* b, std::size_t n_features) {
   const auto differ = [&](std::int32_t d) { return a[d] != b[d]; };
   const std::int32_t d = draw_feature(proposal, n_features, differ, [&](auto use) {
-                           for (std::size_t k = 0; k < n_features; ++k) {
-                             if (differ(static_cast<std::int32_t>(k))) use(static_cast<std::int32_t>(k));
-                           }
-                         }).feature;
+    for (std::size_t k = 0; k < n_features; ++k) {
+      if (differ(static_cast<std::int32_t>(k))) use(static_cast<std::int32_t>(k));
+    }
+  });
   return {d, draw_threshold(proposal, std::min(a[d], b[d]), std::max(a[d], b[d]))};
 }
 
