@@ -15,10 +15,15 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.data import load
-from benchmarks.ours import mondrian
-from benchmarks.tasks import fitting, mini_batches
+from benchmarks.ours import CLASSIFIERS
+from benchmarks.tasks import built_mini_batches, fitting, mini_batches
 
 STATUS = Path("/proc/self/status")
+WAYS = {
+    "fit": fitting,
+    "mini-batches": mini_batches,
+    "mini-batches, built at the end": built_mini_batches,
+}
 
 
 def resident_and_peak() -> tuple[int, int]:
@@ -47,11 +52,11 @@ def measure(task: dict[str, Any]) -> dict[str, float | None]:
     """Bytes of the forest after learning, and the peak while learning."""
     folder = Path(task["folder"]) if task["folder"] else None
     data = load(task["data"], folder, task["scale"])
-    learning = {"fit": fitting, "mini-batches": mini_batches}[task["way"]]
-    learning(mondrian(2, 0), data.head(50), 5)()
+    learning, new = WAYS[task["way"]], CLASSIFIERS[task["forest"]]
+    learning(new(2, 0), data.head(50), 5)()
     forget_the_past()
     before, _ = resident_and_peak()
-    forest = mondrian(task["n_trees"], 0)
+    forest = new(task["n_trees"], 0)
     learning(forest, data, task["n_batches"])()
     after, peak = resident_and_peak()
     return {

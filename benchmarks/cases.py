@@ -5,24 +5,38 @@ To add one, write what it measures in `benchmarks.measurements` and a line here.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
-from benchmarks.data import COVTYPE, DIGITS, REGRESSION, SYNTHETIC, SYNTHETIC_REGRESSION
+from benchmarks.data import (
+    COVTYPE,
+    DIGITS,
+    ELEC2,
+    NOISE,
+    REGRESSION,
+    SYNTHETIC,
+    SYNTHETIC_REGRESSION,
+)
 from benchmarks.files import model_file
 from benchmarks.forgetting import forget_by_learn, soak, window_by_learn
 from benchmarks.measurements import (
     batch_stream,
+    learned,
     learning_overhead,
     long_stream,
+    longest_call,
     memory,
     one_river_sample,
     one_sample,
+    predicted_and_learned,
     predicting_overhead,
     side_by_side,
     stream,
     two_threads,
 )
 from benchmarks.ours import (
+    grown_order_free,
+    order_free,
     plain_regressor,
     plain_river_classifier,
     plain_river_regressor,
@@ -33,7 +47,16 @@ from benchmarks.ours import (
 from benchmarks.peers import AMF, AMF_REGRESSOR, ARF, ERT, ERT_1, ERT_K, RF
 from benchmarks.settings import Case, Measure
 from benchmarks.shards import measure as on_ray
-from benchmarks.tasks import fitting, mini_batches, predicting, predicting_numbers, retraining
+from benchmarks.tasks import (
+    Task,
+    built_mini_batches,
+    fitting,
+    mini_batches,
+    predicted_mini_batches,
+    predicting,
+    predicting_numbers,
+    retraining,
+)
 
 
 def compared(names: Iterable[str], targets: dict[str, dict[str, float]]) -> list[Case]:
@@ -48,7 +71,7 @@ def compared(names: Iterable[str], targets: dict[str, dict[str, float]]) -> list
         *each("fit / ERT-k", side_by_side(fitting, ERT_K)),
         *each("fit / ERT-1", side_by_side(fitting, ERT_1), most_runs=3),
         *each("fit / RF", side_by_side(fitting, RF), most_runs=3),
-        *each("stream / ERT-k", stream),
+        *each("stream / ERT-k", stream(learned)),
         *each("predict / ERT-k", side_by_side(predicting, ERT_K)),
     ]
 
@@ -63,7 +86,7 @@ def on_one(data: str) -> list[Case]:
         Case("two threads, fit", data, two_threads(fitting), 1.8),
         Case("two threads, mini-batches", data, two_threads(mini_batches), 1.8),
         Case("two threads, predict", data, two_threads(predicting), 1.8),
-        Case("long stream", SYNTHETIC, long_stream, 2.5),
+        Case("long stream", SYNTHETIC, long_stream(learned), 2.5),
     ]
 
 
@@ -122,6 +145,56 @@ def river_cases(classes: str, numbers: str) -> list[Case]:
     ]
 
 
+def order_free_cases(
+    names: Sequence[str],
+    long: Sequence[str],
+    retrained: Sequence[str] = (),
+    stored: Sequence[str] = (),
+    streams: Sequence[str] = (),
+) -> list[Case]:
+    """The order-free forest beside ERT-k, itself and River.
+
+    `long` are generated streams, `retrained` data sets on which ERT-k is trained again and again,
+    `stored` those whose memory is measured, and `streams` those that River learns, too.
+    """
+
+    def each(
+        name: str,
+        measure: Measure,
+        target: float,
+        data: Sequence[str],
+        most_runs: int | None = None,
+    ) -> list[Case]:
+        name = f"order-free, {name}"
+        return [Case(name, one, measure, target, most_runs=most_runs) for one in data]
+
+    def mini_batch(name: str, task: Task) -> list[Case]:
+        measure = side_by_side(task, ERT_K, retraining, order_free)
+        return each(f"{name} / re-trained ERT-k", measure, 0.15, retrained, most_runs=1)
+
+    def memory_after(way: str) -> list[Case]:
+        return each(f"memory, {way}", memory(way, "order-free", beside_rows=True), 100.0, stored)
+
+    long_streams = long_stream(predicted_and_learned, n_late=20_000, n_quick=5_000)
+    forgetting = forget_by_learn(True, grown_order_free)
+    with_predictions = forget_by_learn(True, grown_order_free, predicts=True)
+    beside_river = one_sample(ARF, order_free, n_rows=10_000)
+    return [
+        *each("fit / ERT-k", side_by_side(fitting, ERT_K, ours=order_free), 0.8, names),
+        *each("stream / ERT-k", stream(predicted_and_learned), 10.0, names, most_runs=3),
+        *mini_batch("mini-batches, built at the end", built_mini_batches),
+        *mini_batch("mini-batches, each predicted", predicted_mini_batches),
+        *each("predict / ERT-k", side_by_side(predicting, ERT_K, ours=order_free), 1.2, names),
+        *each("forget / learn, one by one", forgetting, 1.5, names),
+        *each("forget / learn, one by one, each predicted", with_predictions, 1.5, names),
+        *each("long stream", long_streams, 2.5, long),
+        Case("order-free, longest call", SYNTHETIC, longest_call, most_runs=3),
+        *memory_after("fit"),
+        *memory_after("mini-batches, built at the end"),
+        *each("one sample / River ARF", beside_river, 10.0, streams, most_runs=3),
+    ]
+
+
 def full_cases() -> list[Case]:
     """The cases on the paper's data sets."""
     targets = {
@@ -129,8 +202,9 @@ def full_cases() -> list[Case]:
         "stream / ERT-k": {"letter": 0.9, "satimages": 0.8, "dna": 1.1, "usps": 1.8},
         "predict / ERT-k": {"letter": 2.0, "satimages": 2.0, "dna": 6.0, "usps": 6.0},
     }
+    paper = ("letter", "satimages", "dna", "usps")
     return [
-        *compared(("letter", "satimages", "dna", "usps"), targets),
+        *compared(paper, targets),
         *mini_batch_cases(("letter", "satimages")),
         *on_one("letter"),
         *river_cases("letter", "kin8nm"),
@@ -139,6 +213,7 @@ def full_cases() -> list[Case]:
         *forgetting_cases(("letter", "usps")),
         *(Case("model file", data, model_file, 300.0) for data in ("letter", "usps")),
         *regression_cases(REGRESSION),
+        *order_free_cases(paper, (SYNTHETIC, NOISE), paper, ("letter", "usps"), (ELEC2, COVTYPE)),
         Case("Ray", SYNTHETIC, on_ray),  # last: its processes would disturb other cases
     ]
 
@@ -155,4 +230,6 @@ def quick_cases() -> list[Case]:
         *forgetting_cases([DIGITS]),
         Case("model file", DIGITS, model_file),
         *regression_cases([SYNTHETIC_REGRESSION]),
+        # One run each, to stay within two minutes.
+        *(replace(case, most_runs=1) for case in order_free_cases([DIGITS], [SYNTHETIC])),
     ]

@@ -14,10 +14,12 @@ from benchmarks.results import NotMeasuredError
 # Rows and their classes.
 Labelled = tuple[NDArray[np.float32], NDArray[np.int64]]
 
-DIGITS, SYNTHETIC, COVTYPE = "digits", "synthetic", "covtype"
+DIGITS, SYNTHETIC, NOISE = "digits", "synthetic", "noise"
+ELEC2, COVTYPE = "elec2", "covtype"
 REGRESSION = ("kin8nm", "power_plant", "concrete", "california")
 SYNTHETIC_REGRESSION = "synthetic regression"
-BUNDLED = (DIGITS, SYNTHETIC, SYNTHETIC_REGRESSION)  # need no folder
+BUNDLED = (DIGITS, SYNTHETIC, NOISE, SYNTHETIC_REGRESSION)  # need no folder
+N_STREAM_ROWS = 10_000  # of a stream that is loaded like other data
 
 
 @dataclass(frozen=True)
@@ -59,6 +61,8 @@ def load(name: str, folder: Path | None, scale: float = 1.0) -> Data:
         data = synthetic_regression()
     elif name in REGRESSION:
         data = load_regression(file_of(name, folder))
+    elif name in (ELEC2, COVTYPE):
+        data = split(*load_stream(name, folder, N_STREAM_ROWS), n_train=N_STREAM_ROWS)
     else:
         data = load_file(file_of(name, folder))
     return data.head(max(20, round(scale * len(data.y)))) if scale != 1 else data
@@ -97,19 +101,21 @@ def load_digits() -> Data:
 
 def load_stream(name: str, folder: Path | None, n_rows: int) -> Labelled:
     """The first rows of a stream, in their order."""
-    if name == SYNTHETIC:
-        return synthetic(n_rows, 10, n_classes=5)
+    if name in (SYNTHETIC, NOISE):
+        return synthetic(n_rows, 10, n_classes=5, noise=0.2 if name == SYNTHETIC else 1.0)
     with np.load(file_of(name, folder), allow_pickle=False) as file:
         X, y = file["X"][:n_rows], file["y"][:n_rows]
     return X.astype(np.float32), y.astype(np.int64)
 
 
-def synthetic(n_rows: int, n_features: int, n_classes: int, seed: int = 0) -> Labelled:
-    """Uniform features; the class depends on the sum of two of them, and 20 % are random."""
+def synthetic(
+    n_rows: int, n_features: int, n_classes: int, seed: int = 0, noise: float = 0.2
+) -> Labelled:
+    """Uniform features; the class depends on the sum of two, and a share `noise` is random."""
     rng = np.random.default_rng(seed)
     X = rng.random((n_rows, n_features), dtype=np.float32)
     y = np.minimum((X[:, 0] + X[:, 1]) / 2 * n_classes, n_classes - 1).astype(np.int64)
-    flipped = rng.random(n_rows) < 0.2
+    flipped = rng.random(n_rows) < noise
     y[flipped] = rng.integers(n_classes, size=flipped.sum())
     return X, y
 

@@ -5,7 +5,7 @@ Both sides are our forest, of the same size: one forgets, the other learns.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ import numpy as np
 
 from benchmarks.formats import duration, megabytes
 from benchmarks.memory import answer_of
-from benchmarks.ours import core_forest, mondrian
+from benchmarks.ours import GrownCore, grown_mondrian, mondrian
 from benchmarks.results import NotMeasuredError, Row
 from benchmarks.settings import Case, Measure, Settings
 from benchmarks.timing import Job, Pairs, alternate
@@ -22,39 +22,42 @@ SHARE = 20  # one row in 20 is forgotten
 SOAK_TREES, SOAK_WINDOW, SOAK_SAMPLES = 10, 10_000, 1_000_000
 
 
-def forget_by_learn(one_by_one: bool) -> Measure:
-    """Forgetting rows, relative to learning as many with a forest of the same size."""
+def forget_by_learn(
+    one_by_one: bool, grow: Callable[..., GrownCore] = grown_mondrian, predicts: bool = False
+) -> Measure:
+    """Forgetting rows, relative to learning as many with a forest of the same size.
+
+    If `predicts`, both sides predict the rows of a call before it.
+    """
 
     def measure(case: Case, settings: Settings) -> list[Row]:
         data = settings.load(case.data)
         n = len(data.y) // SHARE
         calls = [slice(i, i + 1) for i in range(n)] if one_by_one else [slice(0, n)]
 
-        def grown(seed: int, n_rows: int) -> Any:
-            forest = core_forest(settings.n_trees, data.X.shape[1], seed)
-            forest.learn(data.X[:n_rows], data.labels[:n_rows], len(data.classes))
-            return forest
+        def grown(seed: int, n_rows: int) -> GrownCore:
+            rows, labels = data.X[:n_rows], data.labels[:n_rows]
+            return grow(settings.n_trees, seed, rows, labels, len(data.classes))
+
+        def in_calls(forest: GrownCore, rows: Any, change: Callable[[slice], object]) -> Job:
+            def job() -> None:
+                for call in calls:
+                    if predicts:
+                        forest.predict(rows[call])
+                    change(call)
+
+            return job
 
         def forgetting(seed: int) -> Job:
             forest = grown(seed, len(data.y))
             chosen = np.random.default_rng(seed).permutation(len(data.y))[: n + 1].astype(np.int64)
             forest.forget(chosen[n:])  # the first call builds links that are kept
-
-            def job() -> None:
-                for call in calls:
-                    forest.forget(chosen[call])
-
-            return job
+            return in_calls(forest, data.X[chosen], lambda call: forest.forget(chosen[call]))
 
         def learning(seed: int) -> Job:
             forest = grown(seed, len(data.y) - n)
             rows, labels = data.X[-n:], data.labels[-n:]
-
-            def job() -> None:
-                for call in calls:
-                    forest.learn(rows[call], labels[call], len(data.classes))
-
-            return job
+            return in_calls(forest, rows, lambda call: forest.learn(rows[call], labels[call]))
 
         pairs = alternate(forgetting, learning, case.runs(settings)).per(n, n)
         return [row_by_learning(case, settings, pairs, "forget")]

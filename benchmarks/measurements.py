@@ -3,23 +3,62 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from benchmarks.data import Data, load_stream
 from benchmarks.formats import duration, megabytes, number
 from benchmarks.memory import memory_of_learning
-from benchmarks.ours import core_forest, mondrian
+from benchmarks.ours import core_forest, mondrian, order_free
 from benchmarks.peers import AMF, ARF, ERT_K, Peer
 from benchmarks.results import NotMeasuredError, Row
 from benchmarks.settings import Case, Measure, Settings
-from benchmarks.tasks import Task, fitting, row_by_row_ours, row_by_row_river
+from benchmarks.tasks import (
+    Task,
+    fitting,
+    predict_and_learn,
+    row_by_row_ours,
+    row_by_row_river,
+)
 from benchmarks.timing import Job, Pairs, alternate, seconds_of
 
 N_TREES_STREAM = 10
 PEAK_TARGET = 1.5
+
+# First and last row of a piece of a stream -> job that takes the rows one by one.
+Pieces = Callable[[int, int], Job]
+# Number of trees, seed, rows and class codes of a stream -> pieces for a new forest.
+OneByOne = Callable[[int, int, NDArray[np.float32], NDArray[np.int64]], Pieces]
+
+
+def learned(n_trees: int, seed: int, X: NDArray[np.float32], y: NDArray[np.int64]) -> Pieces:
+    """A Mondrian core forest learns the rows."""
+    forest = core_forest(n_trees, X.shape[1], seed)
+    labels, n_classes = y.astype(np.int32), int(y.max()) + 1
+
+    def piece(begin: int, end: int) -> Job:
+        rows, codes = X[begin:end], labels[begin:end]
+        return lambda: forest.learn(rows, codes, n_classes, n_threads=1, one_by_one=True)
+
+    return piece
+
+
+def predicted_and_learned(
+    n_trees: int, seed: int, X: NDArray[np.float32], y: NDArray[np.int64]
+) -> Pieces:
+    """An order-free forest predicts each row, so that no cut is put off, and learns it."""
+    forest = order_free(n_trees, seed)
+    forest.partial_fit(X[:1], y[:1], classes=np.arange(y.max() + 1))
+
+    def piece(begin: int, end: int) -> Job:
+        begin = max(begin, 1)
+        return predict_and_learn(forest, X[begin:end], y[begin:end])
+
+    return piece
 
 
 def side_by_side(
@@ -43,21 +82,19 @@ def side_by_side(
     return measure
 
 
-def stream(case: Case, settings: Settings) -> list[Row]:
-    """Learning all rows one by one, relative to one fit of ERT-k."""
-    data = settings.load(case.data)
-    labels, n_classes = data.labels, len(data.classes)
+def stream(one_by_one: OneByOne) -> Measure:
+    """All rows one by one, relative to one fit of ERT-k."""
 
-    def ours(seed: int) -> Job:
-        forest = core_forest(settings.n_trees, data.X.shape[1], seed)
-        return lambda: forest.learn(data.X, labels, n_classes, n_threads=1, one_by_one=True)
+    def measure(case: Case, settings: Settings) -> list[Row]:
+        data, n_trees = settings.load(case.data), settings.n_trees
+        pairs = alternate(
+            lambda seed: one_by_one(n_trees, seed, data.X, data.y)(0, len(data.y)),
+            lambda seed: fitting(ERT_K.new(n_trees, seed), data, 1),
+            case.runs(settings),
+        )
+        return [case.ratio_row(settings, pairs, "one ERT-k fit")]
 
-    pairs = alternate(
-        ours,
-        lambda seed: fitting(ERT_K.new(settings.n_trees, seed), data, 1),
-        case.runs(settings),
-    )
-    return [case.ratio_row(settings, pairs, "one ERT-k fit")]
+    return measure
 
 
 def two_threads(task: Task) -> Measure:
@@ -174,42 +211,82 @@ def overhead_row(case: Case, settings: Settings, pairs: Pairs, n_rows: int) -> R
     )
 
 
-def long_stream(case: Case, settings: Settings) -> list[Row]:
+def long_stream(one_by_one: OneByOne, n_late: int = 4_000, n_quick: int = 100_000) -> Measure:
     """Cost per sample late in a stream relative to the cost early in it.
 
-    Pieces of one long stream are timed in turn with the same piece of the start of a new forest.
+    Pieces of `n_late` rows of one long stream are timed in turn with the same piece of the start of
+    a new forest. A quick stream has `n_quick` rows.
     """
-    runs = case.runs(settings)
-    late, early = settings.size(1_000_000, quick=100_000), settings.size(10_000)
-    width = settings.size(4_000)
-    n_trees = settings.size(N_TREES_STREAM)
-    start = late - runs * width // 2
-    X, y = load_stream(case.data, settings.folder, start + runs * width)
-    labels, n_classes = y.astype(np.int32), int(y.max()) + 1
 
-    def learning(forest: Any, begin: int, end: int) -> Job:
-        rows, classes = X[begin:end], labels[begin:end]
-        return lambda: forest.learn(rows, classes, n_classes, n_threads=1, one_by_one=True)
+    def measure(case: Case, settings: Settings) -> list[Row]:
+        runs = case.runs(settings)
+        late = settings.size(1_000_000, quick=n_quick)
+        early = settings.size(10_000, quick=n_quick // 10)
+        width, late_width = (settings.size(n, quick=n_quick // 25) for n in (4_000, n_late))
+        n_trees = settings.size(N_TREES_STREAM)
+        start = late - runs * late_width // 2
+        X, y = load_stream(case.data, settings.folder, start + runs * late_width)
+        old = one_by_one(n_trees, 0, X, y)
+        old(0, start)()
 
-    old = core_forest(n_trees, X.shape[1], 0)
-    learning(old, 0, start)()
+        def at_late(number: int) -> Job:
+            return old(start + number * late_width, start + (number + 1) * late_width)
 
-    def at_late(number: int) -> Job:
-        return learning(old, start + number * width, start + (number + 1) * width)
+        def at_early(number: int) -> Job:
+            young = one_by_one(n_trees, number, X, y)
+            young(0, early - width // 2)()
+            return young(early - width // 2, early + width // 2)
 
-    def at_early(number: int) -> Job:
-        young = core_forest(n_trees, X.shape[1], number)
-        learning(young, 0, early - width // 2)()
-        return learning(young, early - width // 2, early + width // 2)
+        pairs = alternate(at_late, at_early, runs).per(late_width, 2 * (width // 2))
+        after_many, after_few = pairs.medians()
+        row = case.row(
+            settings,
+            ours=f"at {late:,}: {duration(after_many)} per sample",
+            peer=f"at {early:,}: {duration(after_few)}",
+            values=pairs.ratios(),
+            seconds=pairs.seconds(),
+        )
+        return [row]
 
-    pairs = alternate(at_late, at_early, runs)
-    after_many, after_few = (seconds / width for seconds in pairs.medians())
+    return measure
+
+
+def longest_call(case: Case, settings: Settings) -> list[Row]:
+    """The longest call of a stream that an order-free forest predicts and learns one by one.
+
+    Every run does the same work, so the time of a call is its least over the runs: pauses that
+    other processes cause do not count.
+    """
+    n_rows = settings.size(100_000, quick=2_000, least=20)
+    X, y = load_stream(case.data, settings.folder, n_rows)
+    rows, labels = list(X), y.tolist()
+
+    def seconds_of_calls() -> NDArray[np.float64]:
+        """Seconds of predicting and of learning each row but the first, shape (n_rows - 1, 2)."""
+        forest = order_free(settings.size(N_TREES_STREAM), 0)
+        forest.partial_fit(X[:1], y[:1], classes=np.arange(y.max() + 1))
+        seconds = np.empty((n_rows - 1, 2))
+        for i in range(1, n_rows):
+            start = time.perf_counter()
+            forest.predict_proba_one(rows[i])
+            between = time.perf_counter()
+            forest.learn_one(rows[i], labels[i])
+            seconds[i - 1] = between - start, time.perf_counter() - between
+        return seconds
+
+    seconds = np.min([seconds_of_calls() for _ in range(case.runs(settings))], axis=0)
     row = case.row(
         settings,
-        ours=f"at {late:,}: {duration(after_many)} per sample",
-        peer=f"at {early:,}: {duration(after_few)}",
-        values=pairs.ratios(),
-        seconds=pairs.seconds(),
+        data=f"{case.data}, {n_rows:,} rows",
+        ours=", ".join(
+            f"{call} {duration(longest)} (row {row + 2:,})"
+            for call, longest, row in zip(
+                ("predict", "learn"), seconds.max(axis=0), seconds.argmax(axis=0), strict=True
+            )
+        ),
+        peer=f"mean of predict and learn {duration(seconds.sum(axis=1).mean())}",
+        values=[1e3 * seconds.max()],
+        unit="ms",
     )
     return [row]
 
@@ -256,26 +333,34 @@ def batch_stream(case: Case, settings: Settings) -> Iterable[Row]:
         )
 
 
-def memory(way: str) -> Measure:
-    """Bytes per sample and tree, and the peak while learning, in a process of its own."""
+def memory(way: str, forest: str = "Mondrian", beside_rows: bool = False) -> Measure:
+    """Bytes per sample and tree, and the peak while learning, in a process of its own.
+
+    If `beside_rows`, the stored rows do not count: 4 bytes per sample and feature.
+    """
 
     def measure(case: Case, settings: Settings) -> list[Row]:
-        n_parts = len(settings.load(case.data).y) * settings.n_trees
+        data = settings.load(case.data)
+        n_parts = len(data.y) * settings.n_trees
+        in_rows = data.X.nbytes if beside_rows else 0
         found = memory_of_learning(
             data=case.data,
             folder=str(settings.folder) if settings.folder else None,
             scale=settings.scale,
+            forest=forest,
             way=way,
             n_trees=settings.n_trees,
             n_batches=settings.n_batches,
         )
         resident, peak, model = found["resident"], found["peak"], found["model"]
-        says = "" if model is None else f"; model {number(model / n_parts)} bytes by nbytes_"
+        says = f", {megabytes(in_rows)} of it rows" if beside_rows else ""
+        if model is not None:
+            says += f"; model {number((model - in_rows) / n_parts)} bytes by nbytes_"
         rows = [
             case.row(
                 settings,
                 ours=f"{megabytes(resident)}{says}",
-                values=[resident / n_parts],
+                values=[(resident - in_rows) / n_parts],
                 unit="bytes",
                 details=found,
             )

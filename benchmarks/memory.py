@@ -17,7 +17,8 @@ ROOT = Path(__file__).resolve().parents[1]
 def memory_of_learning(**task: Any) -> dict[str, Any]:
     """Resident bytes after learning, their peak, and the bytes of the model.
 
-    `task` has data, folder, scale, way ("fit" or "mini-batches"), n_trees and n_batches.
+    `task` has data, folder, scale, forest (a name in `benchmarks.ours`), way (a name in
+    `benchmarks._memory_child`), n_trees and n_batches.
     """
     if not Path("/proc/self/status").exists() and find_spec("resource") is None:
         raise NotMeasuredError("this system does not report the memory of a process")

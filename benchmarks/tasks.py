@@ -22,13 +22,32 @@ def fitting(model: Any, data: Data, _n_batches: int) -> Job:
     return lambda: model.fit(data.X, data.y)
 
 
-def mini_batches(model: Any, data: Data, n_batches: int) -> Job:
-    """Learn all rows, batch by batch."""
+def mini_batches(model: Any, data: Data, n_batches: int, predicts: bool = False) -> Job:
+    """Learn all rows, batch by batch; if `predicts`, predict each batch but the first before."""
 
     def job() -> None:
         for start, end in pairwise(batch_edges(data, n_batches)):
+            rows = data.X[start:end]
+            if predicts and start > 0:
+                model.predict_proba(rows)
             classes = data.classes if start == 0 else None
-            model.partial_fit(data.X[start:end], data.y[start:end], classes=classes)
+            model.partial_fit(rows, data.y[start:end], classes=classes)
+
+    return job
+
+
+def predicted_mini_batches(model: Any, data: Data, n_batches: int) -> Job:
+    """Predict each batch but the first, then learn it."""
+    return mini_batches(model, data, n_batches, predicts=True)
+
+
+def built_mini_batches(model: Any, data: Data, n_batches: int) -> Job:
+    """Learn all rows, batch by batch, then predict them: an order-free forest makes all cuts."""
+    learn = mini_batches(model, data, n_batches)
+
+    def job() -> None:
+        learn()
+        model.predict_proba(data.X)
 
     return job
 
@@ -63,7 +82,12 @@ def batch_edges(data: Data, n_batches: int) -> list[int]:
 def row_by_row_ours(forest: Any, data: Data) -> Job:
     """Predict and learn each row; the first is learned beforehand."""
     forest.partial_fit(data.X[:1], data.y[:1], classes=data.classes)
-    rows, labels = list(data.X[1:]), data.y[1:].tolist()
+    return predict_and_learn(forest, data.X[1:], data.y[1:])
+
+
+def predict_and_learn(forest: Any, X: NDArray[np.float32], y: NDArray[np.int64]) -> Job:
+    """Predict and learn each row with a forest that has learned before."""
+    rows, labels = list(X), y.tolist()
 
     def job() -> None:
         for row, label in zip(rows, labels, strict=True):

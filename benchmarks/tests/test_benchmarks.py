@@ -11,12 +11,14 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 
 from benchmarks.__main__ import main
-from benchmarks.cases import full_cases, quick_cases
-from benchmarks.data import SYNTHETIC, SYNTHETIC_REGRESSION, load
+from benchmarks.cases import full_cases, order_free_cases, quick_cases
+from benchmarks.data import DIGITS, NOISE, SYNTHETIC, SYNTHETIC_REGRESSION, load, load_stream
 from benchmarks.formats import duration, number
+from benchmarks.measurements import longest_call, memory
 from benchmarks.report import COLUMNS, Report, as_json, as_markdown, bar_ends, save_plot
 from benchmarks.results import NotMeasuredError, Row
 from benchmarks.settings import Case, Settings
+from benchmarks.tasks import built_mini_batches, mini_batches, predicted_mini_batches
 from benchmarks.timing import Pairs, alternate
 
 
@@ -170,6 +172,142 @@ def test_rows_of_river_name_the_missing_package(tmp_path, monkeypatch):
         assert row["note"] == "not measured: needs river (pip install 'onlineforest[bench]')"
 
 
+class Recorder:
+    """A model that notes what it is asked."""
+
+    def __init__(self):
+        self.calls = []
+
+    def predict_proba(self, X):
+        self.calls.append(("predict", len(X)))
+
+    def partial_fit(self, X, y, classes=None):
+        self.calls.append(("learn", len(X), classes is not None))
+
+
+@pytest.mark.parametrize(
+    ("task", "calls"),
+    [
+        (mini_batches, [("learn", 10, True), ("learn", 10, False)]),
+        (predicted_mini_batches, [("learn", 10, True), ("predict", 10), ("learn", 10, False)]),
+        (built_mini_batches, [("learn", 10, True), ("learn", 10, False), ("predict", 20)]),
+    ],
+)
+def test_mini_batches_are_predicted_before_they_are_learned_or_all_at_the_end(task, calls):
+    model = Recorder()
+    job = task(model, load(SYNTHETIC, None).head(20), 2)
+    assert model.calls == []
+    job()
+    assert model.calls == calls
+
+
+def test_the_longest_call_is_the_longest_that_no_other_run_shortens(monkeypatch):
+    now, runs = [0.0], []
+    monkeypatch.setattr("benchmarks.measurements.time.perf_counter", lambda: now[0])
+
+    class Forest:
+        def __init__(self, *_):
+            self.n_learned = 1
+            runs.append(self)
+
+        def partial_fit(self, X, y, classes):
+            assert len(X) == 1
+
+        def predict_proba_one(self, row):
+            now[0] += 0.25
+
+        def learn_one(self, row, label):
+            self.n_learned += 1
+            now[0] += 1.0 + (self.n_learned == 7)
+            now[0] += 100.0 * (self.n_learned == 10 + len(runs))  # a pause of the machine
+
+    monkeypatch.setattr("benchmarks.measurements.order_free", Forest)
+    settings = Settings(repeats=2, scale=0.0002)
+    [row] = longest_call(Case("longest call", SYNTHETIC, longest_call), settings)
+    assert [run.n_learned for run in runs] == [20, 20]
+    assert row.values == [2000.0] and row.unit == "ms"
+    assert row.ours == "predict 250 ms (row 2), learn 2 s (row 7)"
+
+
+def test_memory_beside_rows_leaves_out_four_bytes_per_feature(monkeypatch):
+    data = load(SYNTHETIC, None)
+    stored = data.X.nbytes
+    found = {"resident": stored + 3000 * 100 * 50, "peak": None, "model": stored + 3000 * 100 * 40}
+    asked = []
+    monkeypatch.setattr(
+        "benchmarks.measurements.memory_of_learning", lambda **task: asked.append(task) or found
+    )
+    measure = memory("fit", "order-free", beside_rows=True)
+    [row] = measure(Case("memory", SYNTHETIC, measure), Settings(repeats=1))
+    assert asked[0]["forest"] == "order-free"
+    assert row.values == [50.0] and "model 40 bytes by nbytes_" in row.ours
+    [row] = memory("fit")(Case("memory", SYNTHETIC, measure), Settings(repeats=1))
+    assert asked[1]["forest"] == "Mondrian"
+    assert row.values == [found["resident"] / 300_000]
+
+
+def test_cases_of_the_order_free_forest_that_are_not_quick():
+    has_river = find_spec("river") is not None
+    cases = order_free_cases([], [], [DIGITS], [DIGITS], [DIGITS] if has_river else [])
+    assert len(cases) == 5 + has_river
+    for case in cases:
+        first, *more = case.measure(case, Settings(repeats=1, quick=True, scale=0.02))
+        assert first.case == case.name and len(first.values) == 1
+        assert [row.case for row in more] in ([], [f"{case.name}, peak / resident"])
+
+
+def test_the_order_free_forest_has_these_targets():
+    targets = {
+        (case.name.removeprefix("order-free, "), case.data): case.target
+        for case in full_cases()
+        if case.name.startswith("order-free, ")
+    }
+    paper = ("letter", "satimages", "dna", "usps")
+    wanted = {
+        "fit / ERT-k": (0.8, paper),
+        "stream / ERT-k": (10.0, paper),
+        "mini-batches, built at the end / re-trained ERT-k": (0.15, paper),
+        "mini-batches, each predicted / re-trained ERT-k": (0.15, paper),
+        "predict / ERT-k": (1.2, paper),
+        "forget / learn, one by one": (1.5, paper),
+        "forget / learn, one by one, each predicted": (1.5, paper),
+        "long stream": (2.5, (SYNTHETIC, NOISE)),
+        "longest call": (None, (SYNTHETIC,)),
+        "memory, fit": (100.0, ("letter", "usps")),
+        "memory, mini-batches, built at the end": (100.0, ("letter", "usps")),
+        "one sample / River ARF": (10.0, ("elec2", "covtype")),
+    }
+    assert targets == {
+        (name, data): target for name, (target, names) in wanted.items() for data in names
+    }
+
+
+def test_long_streams_of_the_order_free_forest_shrink_with_the_scale():
+    cases = [case for case in full_cases() if case.name == "order-free, long stream"]
+    assert [case.data for case in cases] == [SYNTHETIC, NOISE]
+    for case in cases:
+        [row] = case.measure(case, Settings(repeats=2, scale=0.002))
+        assert len(row.values) == 2 and min(row.values) > 0
+        assert row.ours.startswith("at 2,000: ") and row.peer.startswith("at 20: ")
+
+
+def test_noise_has_no_structure():
+    X, y = load_stream(NOISE, None, 5_000)
+    structure = np.minimum((X[:, 0] + X[:, 1]) / 2 * 5, 4).astype(int)
+    # Each label is drawn from five: 0.2 with a standard deviation of 0.006.
+    assert (y == structure).mean() == pytest.approx(0.2, abs=0.03)
+    _, y = load_stream(SYNTHETIC, None, 5_000)
+    assert (y == structure).mean() > 0.8
+
+
+def test_a_stream_is_loaded_in_its_order(tmp_path):
+    y = np.tile([3, 1], 5_100)
+    np.savez(tmp_path / "elec2.npz", X=np.arange(len(y))[:, np.newaxis], y=y)
+    data = load("elec2", tmp_path)
+    assert np.array_equal(data.X[:, 0], np.arange(10_000)) and len(data.X_test) == 0
+    assert np.array_equal(data.y, y[:10_000])
+
+
 def test_the_first_rows_keep_numbers_and_renumber_classes():
     whole, part = load(SYNTHETIC_REGRESSION, None), load(SYNTHETIC_REGRESSION, None, scale=0.02)
     assert whole.y.dtype == np.float64
@@ -235,7 +373,11 @@ def test_an_unwritable_folder_is_an_error(tmp_path, capsys):
 def test_cases_can_be_listed_and_chosen(capsys):
     assert main(["--list", "--only", "fit / ERT-k"]) == 0
     listed = capsys.readouterr().out.splitlines()
-    assert listed == [f"fit / ERT-k, {data}" for data in ("letter", "satimages", "dna", "usps")]
+    assert listed == [
+        f"{forest}fit / ERT-k, {data}"
+        for forest in ("", "order-free, ")
+        for data in ("letter", "satimages", "dna", "usps")
+    ]
     assert main(["--list", "--only", "regression"]) == 0
     listed = capsys.readouterr().out.splitlines()
     assert listed == [
