@@ -69,16 +69,18 @@ def own_stream(kind: str) -> Callable[[int, int], Samples]:
     return lambda n, seed: generate(kind, n, seed)
 
 
-def river_stream(name: str, variant: str, variants: Sequence[int], **parameters: float):
-    """Three variants of one of River's generators, one after the other."""
+def river_stream(name: str, variant: str, variants: Sequence[float], **parameters: float):
+    """Variants of one of River's generators, one after the other, of equal length."""
+    n_variants = len(variants)
 
     def draw(n: int, seed: int) -> Samples:
         from river.datasets import synth
 
         samples = []
         for k, value in enumerate(variants):
-            stream = getattr(synth, name)(**{variant: value}, seed=3 * seed + k, **parameters)
-            samples += stream.take((k + 1) * n // 3 - k * n // 3)
+            options = {**parameters, variant: value, "seed": n_variants * seed + k}
+            stream = getattr(synth, name)(**options)
+            samples += stream.take((k + 1) * n // n_variants - k * n // n_variants)
         X = np.array([list(x.values()) for x, _ in samples], dtype=np.float32)
         return X, np.array([y for _, y in samples], dtype=np.int64)
 

@@ -79,7 +79,9 @@ REGRESSORS: dict[str, Callable[[int], Any]] = {
     ),
 }
 STREAM_LEARNERS: dict[str, Callable[[int, NDArray], streams.Ours]] = {
-    "MondrianForestClassifier": streams.Ours,
+    "MondrianForestClassifier": lambda seed, classes: streams.Ours(
+        MondrianForestClassifier(streams.N_TREES, random_state=seed), classes
+    ),
 }
 
 # Train and test: X, y, X_test, y_test. A stream has no test set.

@@ -12,7 +12,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 
-from experiments import merging, missing_values, regression
+from experiments import merging, missing_values, regression, streams
 from experiments.regression import OURS, Prediction, score
 
 
@@ -95,11 +95,37 @@ def test_streams_runs_with_our_models(tmp_path):
     done = run(
         "streams",
         "--data", "bananas",
-        "--models", "paper", "learned",
+        "--models", "order-free", "paper", "learned",
+        "--trees", "2", "4",
         ONLINEFOREST_DATA=str(tmp_path),
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    assert done.stdout.count("| bananas |") == 2
+    rows = [line.strip("| ").split(" | ") for line in done.stdout.splitlines()[2:]]
+    assert [row[:4] for row in rows] == [
+        ["bananas", "60", trees, model]
+        for trees in ("2", "4")
+        for model in ("order-free", "paper", "learned")
+    ]
+
+
+def test_streams_runs_with_all_of_rivers_models(capsys):
+    pytest.importorskip("river")
+    rivers = [name for name in streams.MODELS if name.startswith("River")]
+    options = ["--data", "sea", "--limit", "40", "--trees", "2", "--least", "1e-6"]
+    assert streams.main([*options, "--models", *rivers]) == 0
+    rows = [line.strip("| ").split(" | ") for line in capsys.readouterr().out.splitlines()[2:]]
+    assert [row[3] for row in rows] == rivers
+    for row in rows:
+        assert 0 <= float(row[4]) <= 1
+        assert 0 < float(row[5]) <= -np.log(1e-6) + 1e-4
+
+
+@pytest.mark.parametrize("name", streams.GENERATED)
+def test_generated_streams_have_as_many_samples_as_asked_for(name):
+    pytest.importorskip("river")
+    X, y = streams.samples_of(name, 100)
+    assert X.shape[0] == len(y) == 100 and X.dtype == np.float32
+    assert len(set(y.tolist())) > 1
 
 
 def rows_of(table):
