@@ -59,12 +59,12 @@ def learn_in_batches(forest, X, y, order, n_batches: int = 100) -> float:
     return time.perf_counter() - start
 
 
-def accuracy_and_log_loss(probabilities, classes, y) -> tuple[float, float]:
-    """Both from one matrix of probabilities; a probability of 0 counts as 1e-15."""
+def accuracy_and_log_loss(probabilities, classes, y, least: float = 1e-15) -> tuple[float, float]:
+    """Both from one matrix of probabilities; a probability below `least` counts as `least`."""
     places = np.searchsorted(classes, y)
     of_truth = probabilities[np.arange(len(y)), places]
     accuracy = (probabilities.argmax(axis=1) == places).mean()
-    return float(accuracy), float(-np.log(np.maximum(of_truth, 1e-15)).mean())
+    return float(accuracy), float(-np.log(np.maximum(of_truth, least)).mean())
 
 
 def mean_and_deviation(values, digits: int = 4) -> str:

@@ -181,15 +181,24 @@ TASKS = (
 )
 
 
-def classification_scores(data: Arrays, seed: int) -> dict[str, dict[str, float]]:
+def classifier_scores(
+    data: Arrays, seed: int, models: dict[str, Callable[[int], Any]], least: float = 1e-15
+) -> dict[str, dict[str, float]]:
+    """Scores of models of a seed; a probability below `least` counts as `least`."""
     X, y, X_test, y_test = data
     scores = {}
-    for name, model in CLASSIFIERS.items():
+    for name, model in models.items():
         forest = model(seed).fit(X, y)
         accuracy, loss = accuracy_and_log_loss(
-            forest.predict_proba(X_test), forest.classes_, y_test
+            forest.predict_proba(X_test), forest.classes_, y_test, least
         )
         scores[name] = {"accuracy": accuracy, "log_loss": loss}
+    return scores
+
+
+def classification_scores(data: Arrays, seed: int) -> dict[str, dict[str, float]]:
+    _, y, _, y_test = data
+    scores = classifier_scores(data, seed, CLASSIFIERS)
     labels, counts = np.unique(y, return_counts=True)
     scores["most frequent class"] = {"accuracy": float((y_test == labels[counts.argmax()]).mean())}
     return scores

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -12,7 +13,8 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 
-from experiments import merging, missing_values, regression, streams
+from experiments import merging, missing_values, order_free, regression, streams
+from experiments.record import classifier_scores
 from experiments.regression import OURS, Prediction, score
 
 
@@ -78,6 +80,8 @@ def test_scores_of_merging_by_hand():
         ("learned_weights", "--data", "dna"),
         ("paper_table", "--data", "dna"),
         ("regression", "--only", "kin8nm"),
+        ("order_free", "--data", "dna"),
+        ("order_free", "--data", "elec2"),
     ],
 )
 def test_the_error_names_a_missing_data_folder(command, tmp_path):
@@ -86,6 +90,54 @@ def test_the_error_names_a_missing_data_folder(command, tmp_path):
     done = run(*command, **nowhere)
     assert done.returncode == 2
     assert "ONLINEFOREST_DATA" in done.stderr
+
+
+def test_order_free_runs_without_a_data_folder():
+    done = run("order_free", "--data", "digits", "--seeds", "1")
+    assert done.returncode in (0, 1), done.stderr
+    rows = rows_of(done.stdout)
+    assert list(rows) == ["digits", "mean"]
+    assert rows["digits"] == rows["mean"] and len(rows["mean"]) == 8
+    accuracies, losses = np.array(rows["mean"], dtype=float).reshape(2, 4)
+    assert min(accuracies) > 0.9 and max(losses) < 1.0
+    assert len(re.findall(r"^- .*: (yes|NO)$", done.stdout, re.MULTILINE)) == 4
+
+
+def test_order_free_counts_small_probabilities_as_one_in_a_million():
+    class Sure:
+        classes_ = np.array([0, 1])
+
+        def __init__(self, seed):
+            pass
+
+        def fit(self, X, y):
+            return self
+
+        def predict_proba(self, X):
+            return np.array([[1.0, 0.0]] * len(X))
+
+    X, y = np.zeros((4, 1)), np.array([0, 0, 0, 1])
+    found = classifier_scores((X, y, X, y), 0, {"sure": Sure}, order_free.LEAST_PROBABILITY)
+    assert found["sure"] == {"accuracy": 0.75, "log_loss": pytest.approx(-np.log(1e-6) / 4)}
+
+
+@pytest.mark.parametrize(
+    ("accuracy", "log_loss", "met"),
+    [
+        # Models in the order of MODELS: ours, random forest, ERT-k, Mondrian forest.
+        ([[0.90, 0.90, 0.99, 0.80], [0.90, 0.90, 0.99, 0.80]], [0.3, 0.4, 0.2, 0.5], "yyyy"),
+        ([[0.90, 0.91, 0.99, 0.80], [0.95, 0.90, 0.99, 0.80]], [0.3, 0.4, 0.2, 0.5], "nyyy"),
+        ([[0.895, 0.90, 0.1, 0.80], [0.90, 0.90, 0.1, 0.99]], [0.3, 0.4, 0.2, 0.5], "ynyy"),
+        ([[0.90, 0.90, 0.99, 0.80], [0.90, 0.90, 0.99, 0.80]], [0.3, 0.2, 0.2, 0.5], "yyny"),
+        ([[0.90, 0.90, 0.99, 0.80], [0.90, 0.90, 0.99, 0.80]], [0.3, 0.4, 0.2, 0.2], "yyyn"),
+    ],
+)
+def test_order_free_judges_each_target(accuracy, log_loss, met):
+    scores = {
+        name: np.column_stack([accuracies, log_loss])
+        for name, accuracies in zip(("first", "second"), accuracy)
+    }
+    assert [is_met for _, is_met in order_free.verdicts(scores)] == [c == "y" for c in met]
 
 
 def test_streams_runs_with_our_models(tmp_path):
