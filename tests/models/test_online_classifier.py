@@ -81,7 +81,8 @@ def test_a_digest_covers_cuts_and_counts():
 
 def test_digests_of_the_same_forest_on_other_days():
     """A change of the digest's definition, of the hash or of the law is noticed here."""
-    forest = small(n_estimators=3).fit([[0, 1], [1, 0], [2, 2], [2, 2]], ["a", "b", "a", "b"])
+    forest = small(n_estimators=3, min_samples_split=2)
+    forest.fit([[0, 1], [1, 0], [2, 2], [2, 2]], ["a", "b", "a", "b"])
     assert forest.digest_ == KNOWN_DIGEST
 
 

@@ -74,7 +74,7 @@ class OnlineForestClassifier(BaseClassifier[GuidedCore]):
     ----------
     n_estimators : int, default=100
         Number of trees.
-    min_samples_split : int, default=2
+    min_samples_split : int, default=5
         A block with fewer samples is not cut; nor is a block whose labels are all equal.
     max_samples : float in (0, 1], default=1.0
         The share of the samples that each tree learns. Which ones is decided by a hash of the row,
@@ -184,7 +184,7 @@ class OnlineForestClassifier(BaseClassifier[GuidedCore]):
         self,
         n_estimators: int = 100,
         *,
-        min_samples_split: int = 2,
+        min_samples_split: int = 5,
         max_samples: float = 1.0,
         smoothing: float = 0.2,
         window: int | None = None,
@@ -378,7 +378,7 @@ class OnlineForestClassifier(BaseClassifier[GuidedCore]):
         --------
         >>> from onlineforest import OnlineForestClassifier
         >>> forest = OnlineForestClassifier(random_state=0)
-        >>> forest.fit([[0.0], [1.0]], ["no", "yes"]).predict([[0.9]])
+        >>> forest.fit([[1], [2], [3], [7], [8], [9]], 3 * ["no"] + 3 * ["yes"]).predict([[8.5]])
         array(['yes'], dtype='<U3')
         """
         self._learn_from_scratch(X, y, ids)
@@ -448,9 +448,9 @@ class OnlineForestClassifier(BaseClassifier[GuidedCore]):
         >>> import numpy as np
         >>> from onlineforest import OnlineForestClassifier
         >>> forest = OnlineForestClassifier(random_state=0)
-        >>> for x, y in [(0.0, "no"), (1.0, "yes"), (0.1, "no")]:
-        ...     forest = forest.learn_one(np.array([x]), y)
-        >>> forest.predict_one(np.array([0.9]))
+        >>> for x in [3.0, 8.0, 1.0, 9.0, 2.0, 7.0]:
+        ...     forest = forest.learn_one(np.array([x]), "yes" if x > 5 else "no")
+        >>> forest.predict_one(np.array([8.5]))
         'yes'
         """
         self._learn_one(x, y, id)
@@ -522,7 +522,7 @@ class OnlineForestClassifier(BaseClassifier[GuidedCore]):
         Examples
         --------
         >>> from onlineforest import OnlineForestClassifier
-        >>> forest = OnlineForestClassifier(n_estimators=2, random_state=0)
+        >>> forest = OnlineForestClassifier(n_estimators=2, min_samples_split=2, random_state=0)
         >>> forest.fit([[0.0], [1.0]], [0, 1]).apply([[0.0], [1.0]])
         array([[1, 1],
                [2, 2]], dtype=int32)

@@ -197,7 +197,7 @@ class OnlineTree(TreeArrays):
     Examples
     --------
     >>> from onlineforest import OnlineForestClassifier
-    >>> forest = OnlineForestClassifier(n_estimators=1, random_state=0)
+    >>> forest = OnlineForestClassifier(n_estimators=1, min_samples_split=2, random_state=0)
     >>> tree = forest.fit([[0.0], [1.0], [5.0]], ["a", "a", "b"]).trees_[0]
     >>> tree.n_nodes, tree.split_dimension[tree.root]
     (3, np.int32(0))
