@@ -338,8 +338,8 @@ MUTANTS = [
     Mutant(
         "a range is not looked at again when its end leaves",
         "src/core/guided/ballot.cpp",
-        " || left <= proposal.low || left >= proposal.high;",
-        ";",
+        " || left <= proposal.low || left >= proposal.high) return true;",
+        ") return true;",
         ORDER_FREE,
         only="real and by",
         is_variant=True,
@@ -364,8 +364,8 @@ MUTANTS = [
     Mutant(
         "the deciding sample of greatest rank is not found again",
         "src/core/guided/apply.cpp",
-        "    coming.pop_back();\n    find_last(junction, samples);\n",
-        "    coming.pop_back();\n",
+        "    coming.erase(coming.begin());\n    find_last(junction, samples);\n",
+        "    coming.erase(coming.begin());\n",
         ORDER_FREE,
         only="real and by",
         is_variant=True,
