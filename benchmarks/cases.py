@@ -21,6 +21,7 @@ from benchmarks.files import model_file
 from benchmarks.forgetting import forget_by_learn, soak, window_by_learn
 from benchmarks.measurements import (
     batch_stream,
+    grown_then_learned,
     learned,
     learning_overhead,
     long_stream,
@@ -175,7 +176,7 @@ def order_free_cases(
     def memory_after(way: str) -> list[Case]:
         return each(f"memory, {way}", memory(way, "order-free", beside_rows=True), 100.0, stored)
 
-    long_streams = long_stream(predicted_and_learned, n_late=20_000, n_quick=5_000)
+    long_streams = long_stream(grown_then_learned, n_late=20_000, n_quick=5_000)
     forgetting = forget_by_learn(True, grown_order_free)
     with_predictions = forget_by_learn(True, grown_order_free, predicts=True)
     beside_river = one_sample(ARF, order_free, n_rows=10_000)

@@ -61,6 +61,24 @@ def predicted_and_learned(
     return piece
 
 
+def grown_then_learned(
+    n_trees: int, seed: int, X: NDArray[np.float32], y: NDArray[np.int64]
+) -> Pieces:
+    """An order-free forest learns the first piece at once, and predicts and learns other rows.
+
+    It is the same forest as after learning the first piece one by one, which would take long.
+    """
+    forest = order_free(n_trees, seed)
+
+    def piece(begin: int, end: int) -> Job:
+        rows, labels = X[begin:end], y[begin:end]
+        if begin == 0:
+            return lambda: forest.fit(rows, labels)
+        return predict_and_learn(forest, rows, labels)
+
+    return piece
+
+
 def side_by_side(
     task: Task,
     peer: Peer,

@@ -227,6 +227,7 @@ void bind_guided(nb::module_& module) {
       .def_prop_ro("n_points", [](const Forest& self) { return run([&] { return self.n_points(); }); })
       .def_prop_ro("n_seen", [](const Forest& self) { return run([&] { return self.n_seen(); }); })
       .def_prop_ro("n_labels", [](const Forest& self) { return run([&] { return self.n_labels(); }); })
+      .def_prop_ro("labels_version", [](const Forest& self) { return run([&] { return self.labels_version(); }); })
       .def_prop_ro("nbytes", [](const Forest& self) { return run([&] { return self.nbytes(); }); })
       .def_prop_ro(
           "label_weights", [](const Forest& self) { return to_array(run([&] { return self.label_weights(); })); },

@@ -923,3 +923,15 @@ def test_an_interrupted_forget_is_finished_when_it_is_needed():
     )
     assert forest.ids_ == frozenset(rest.tolist())
     assert forest.digest_ == small(n_estimators=20).fit(rows[rest], labels[rest]).digest_
+
+
+def test_the_version_of_the_labels_changes_with_them_alone():
+    forest = small().partial_fit([[0.0], [1.0]], ["a", "b"])
+    first = forest._forest.labels_version
+    forest.learn_one([2.0], "b").forget([[1.0]], ["b"])
+    assert forest._forest.labels_version == first
+    forest.learn_one([2.0], "c")
+    second = forest._forest.labels_version
+    assert second != first
+    forest.forget([[2.0]], ["c"])
+    assert forest._forest.labels_version not in {first, second}

@@ -78,19 +78,23 @@ void Forest::set_labels(std::span<const Word> hashes, std::span<const std::uint8
     return "there are " + std::to_string(hashes.size()) + " label hashes, but " + std::to_string(are_declared.size()) +
            " marks of declared labels";
   });
+  if (hashes.size() > n) ++labels_version_;
   samples_.set_labels(hashes);
   are_declared_.assign(are_declared.begin(), are_declared.end());
   find_known();
 }
 
 void Forest::find_known() {
-  known_.clear();
+  std::vector<Label> known;
   for (std::size_t c = 0; c < are_declared_.size(); ++c) {
-    if (are_declared_[c] != 0) known_.push_back(static_cast<Label>(c));
+    if (are_declared_[c] != 0) known.push_back(static_cast<Label>(c));
   }
   for (const auto& [label, weight] : totals_.entries()) {
-    if (are_declared_[static_cast<std::size_t>(label)] == 0) known_.push_back(label);
+    if (are_declared_[static_cast<std::size_t>(label)] == 0) known.push_back(label);
   }
+  if (known == known_) return;
+  known_ = std::move(known);
+  ++labels_version_;
 }
 
 void Forest::learn(std::span<const float> rows, std::span<const Label> labels, const Call& call) {
@@ -525,6 +529,11 @@ std::vector<std::uint8_t> Forest::are_stored(std::span<const Serial> serials) co
 std::int32_t Forest::n_labels() const {
   const auto pass = gate_.reading();
   return samples_.n_labels();
+}
+
+std::uint64_t Forest::labels_version() const {
+  const auto pass = gate_.reading();
+  return labels_version_;
 }
 
 std::vector<std::int64_t> Forest::label_weights() const {

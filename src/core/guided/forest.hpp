@@ -89,6 +89,7 @@ class Forest {
   [[nodiscard]] std::vector<std::uint8_t> are_stored(std::span<const Serial> serials) const;
   [[nodiscard]] std::int32_t n_labels() const;                    // labels that have a code
   [[nodiscard]] std::vector<std::int64_t> label_weights() const;  // by code
+  [[nodiscard]] std::uint64_t labels_version() const;  // another number when other labels are known or have codes
   [[nodiscard]] std::size_t nbytes() const;
 
  private:
@@ -124,6 +125,7 @@ class Forest {
   LabelCounts totals_;
   std::vector<std::uint8_t> are_declared_;
   std::vector<Label> known_;
+  std::uint64_t labels_version_ = 0;
   std::vector<Change> changes_;
   bool is_behind_ = false;  // whether a tree may be behind
   std::vector<std::unique_ptr<Grown>> trees_;

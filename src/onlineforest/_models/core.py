@@ -237,6 +237,11 @@ class GuidedCore(ClassCore, Protocol):
         """The number of stored samples of each label, in the order of codes."""
         ...
 
+    @property
+    def labels_version(self) -> int:
+        """A number that changes when other labels are known or have codes."""
+        ...
+
     def set_labels(self, hashes: NDArray[np.uint64], are_declared: NDArray[np.uint8], /) -> None:
         """Give labels their codes by their hashes; earlier labels keep their codes."""
         ...

@@ -532,8 +532,7 @@ class OnlineForestClassifier(BaseClassifier[GuidedCore]):
     def _class_codes(self) -> ClassCodes:
         while True:
             core, table, declared = self._forest, self._labels, self._declared
-            # Learning changes the first number; forgetting leaves it, and lowers the second.
-            version = (core, core.n_seen, core.n_points, declared)
+            version = (core, core.labels_version, declared)
             known = table.known_at(version)
             if known is not None:
                 return known
