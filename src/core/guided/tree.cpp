@@ -6,7 +6,11 @@ namespace onlineforest::guided {
 
 namespace {
 
-std::uint64_t in_units(double share) { return static_cast<std::uint64_t>(share * kUnit + 0.5); }
+// Halves are rounded up.
+std::uint64_t in_units(double share) {
+  const double units = share * kUnit + 0.5;
+  return static_cast<std::uint64_t>(units);
+}
 
 }  // namespace
 
