@@ -62,11 +62,11 @@ class GuidedLesson(Lesson[GuidedCore]):
 class OnlineForestClassifier(BaseClassifier[GuidedCore]):
     """A random forest classifier that learns online and does not depend on the order of samples.
 
-    The forest is a function of its seed, its parameters and the samples it holds. Nothing else
-    matters, to the last bit: not the order in which samples came, nor how they were divided into
-    batches, nor what was learned and forgotten in between, nor the number of threads. So ``fit``,
-    any sequence of ``partial_fit`` and any history of learning and forgetting that leaves the same
-    samples end in the same forest, and `digest_` proves it.
+    The forest is a function of its seed, its parameters, the samples it holds and the classes that
+    were declared. Nothing else matters, to the last bit: not the order in which samples came, nor
+    how they were divided into batches, nor what was learned and forgotten in between, nor the
+    number of threads. So ``fit``, any sequence of ``partial_fit`` and any history of learning and
+    forgetting that leaves the same samples end in the same forest, and `digest_` shows it.
 
     Cuts look at the labels. Features may have any scale.
 
@@ -75,14 +75,14 @@ class OnlineForestClassifier(BaseClassifier[GuidedCore]):
     n_estimators : int, default=100
         Number of trees.
     min_samples_split : int, default=5
-        A block with fewer samples is not cut; nor is a block whose labels are all equal.
+        The least number of samples, equal ones counted each, that a node must have to be split.
     max_samples : float in (0, 1], default=1.0
-        The share of the samples that each tree learns. Which ones is decided by a hash of the row,
-        so equal rows are learned by the same trees. Below 1, the other trees predict the sample for
+        The expected share of the samples that each tree learns. Which ones is decided by a hash of
+        the row, so equal rows are learned by the same trees. Below 1, the other trees predict the sample for
         `oob_score_`.
     smoothing : float in [0, 1], default=0.2
-        The share of the first sample of each label in a node that is left to the distribution of
-        its parent: absolute discounting. 0 predicts the frequencies in the leaf.
+        Absolute discount: what is subtracted from the count of each class in a node and given to
+        the distribution of its parent. 0 predicts the frequencies in the leaf.
     window : int or None, default=None
         Number of latest samples to keep: older ones are forgotten as new ones come (see
         `forget`). An endless stream then takes fixed memory, and the forest follows changes.
@@ -96,7 +96,8 @@ class OnlineForestClassifier(BaseClassifier[GuidedCore]):
         Number of threads, which share the trees. None is 1, -1 all processors. The result is the
         same to the last bit.
     random_state : int, RandomState instance or None, default=None
-        Seed of the trees; an int makes the forest reproducible. None draws one that nobody knows.
+        Seed of the trees; an int makes the forest reproducible. None draws one from NumPy's global
+        generator.
 
     Attributes
     ----------
@@ -115,7 +116,8 @@ class OnlineForestClassifier(BaseClassifier[GuidedCore]):
     feature_importances_ : ndarray of shape (n_features,)
         The decrease of impurity at the cuts of each feature, with sum 1.
     oob_score_ : float
-        Accuracy on the stored samples, each predicted by the trees that have not learned it.
+        Accuracy on the stored samples, each predicted by the trees that have not learned it. Only
+        if `max_samples` is below 1.
     oob_decision_function_ : ndarray of shape (n_samples_stored, n_classes)
         The probabilities of these predictions.
     digest_ : str
@@ -127,7 +129,8 @@ class OnlineForestClassifier(BaseClassifier[GuidedCore]):
 
     See Also
     --------
-    MondrianForestClassifier : A forest whose cuts do not look at the labels.
+    MondrianForestClassifier : Learns single samples faster, and has missing values, novelty and
+        model files.
 
     Notes
     -----
