@@ -85,16 +85,16 @@ void Forest::set_labels(std::span<const Word> hashes, std::span<const std::uint8
 }
 
 void Forest::find_known() {
-  std::vector<Label> known;
+  known_before_.reserve(are_declared_.size());
+  known_.swap(known_before_);
+  known_.clear();
   for (std::size_t c = 0; c < are_declared_.size(); ++c) {
-    if (are_declared_[c] != 0) known.push_back(static_cast<Label>(c));
+    if (are_declared_[c] != 0) known_.push_back(static_cast<Label>(c));
   }
   for (const auto& [label, weight] : totals_.entries()) {
-    if (are_declared_[static_cast<std::size_t>(label)] == 0) known.push_back(label);
+    if (are_declared_[static_cast<std::size_t>(label)] == 0) known_.push_back(label);
   }
-  if (known == known_) return;
-  known_ = std::move(known);
-  ++labels_version_;
+  if (known_ != known_before_) ++labels_version_;
 }
 
 void Forest::learn(std::span<const float> rows, std::span<const Label> labels, const Call& call) {
@@ -124,6 +124,14 @@ void Forest::learn(std::span<const float> rows, std::span<const Label> labels, c
 // Stores samples that come and removes arrivals that leave, then brings the trees in line.
 void Forest::change(std::span<const float> rows, std::span<const Label> labels, std::vector<Slot> leaving,
                     const Tenure::Admission* admission, std::size_t n_came, const Call& call) {
+  require(labels.size() <= SampleStore::kMostSamples - sample_of_.size(), [&] {
+    return "a forest cannot hold " + std::to_string(sample_of_.size() + labels.size()) + " samples; at most " +
+           std::to_string(SampleStore::kMostSamples);
+  });
+  // What follows the first change of the store cannot fail.
+  totals_.reserve(are_declared_.size());
+  known_.reserve(are_declared_.size());
+  known_before_.reserve(are_declared_.size());
   std::ranges::sort(leaving, std::greater());
   const std::vector<Move> moves = moves_after(leaving, sample_of_.size());
   std::vector<Change> changes;
@@ -186,11 +194,17 @@ void Forest::change(std::span<const float> rows, std::span<const Label> labels, 
 
 void Forest::catch_up_tree(Grown& grown, Scratch& scratch, StopProbe& stop) const {
   if (!grown.is_behind) return;
-  if (grown.must_regrow) {
-    grown.tree.regrow(samples_, scratch, stop);
-  } else {
-    grown.must_regrow = true;  // until all changes are applied
-    grown.tree.apply(samples_, changes_, scratch, stop);
+  const bool must_regrow = std::exchange(grown.must_regrow, true);  // until all changes are applied
+  grown.is_complete = false;
+  try {
+    if (must_regrow) {
+      grown.tree.regrow(samples_, scratch, stop);
+    } else {
+      grown.tree.apply(samples_, changes_, scratch, stop);
+    }
+  } catch (...) {
+    scratch.clear();
+    throw;
   }
   grown.must_regrow = grown.is_behind = false;
 }
@@ -210,13 +224,15 @@ void Forest::catch_up(const Call& call) {
 // Runs work that may cut blocks of a tree. A stop leaves the tree as it should be; after any other exception, such as
 // a lack of memory, it is grown again.
 template <class Work>
-void Forest::change_tree(Grown& grown, Work work) {
+void Forest::change_tree(Grown& grown, Scratch& scratch, Work work) {
   try {
     work();
   } catch (const Interrupted&) {
     throw;
   } catch (...) {
     grown.is_behind = grown.must_regrow = true;
+    grown.is_complete = false;
+    scratch.clear();
     throw;
   }
 }
@@ -228,7 +244,7 @@ void Forest::complete(const Call& call) {
     return [&, loan = scratches_.lend()](std::size_t i, StopProbe& stop) {
       Grown& grown = *trees_[i];
       catch_up_tree(grown, *loan, stop);
-      change_tree(grown, [&] { grown.tree.complete(samples_, *loan, stop); });
+      change_tree(grown, *loan, [&] { grown.tree.complete(samples_, *loan, stop); });
       grown.is_complete = true;
     };
   });
@@ -308,7 +324,7 @@ void Forest::with_tree(std::size_t index, Scratch& scratch, StopProbe& stop, Use
   }
   const std::unique_lock lock(grown.mutex);
   catch_up_tree(grown, scratch, stop);
-  change_tree(grown, [&] { use(grown.tree); });
+  change_tree(grown, scratch, [&] { use(grown.tree); });
 }
 
 void Forest::finish(std::span<const std::uint64_t> masses, std::uint64_t rest, std::span<double> probabilities) const {
@@ -402,7 +418,7 @@ TreeTable Forest::table_of(std::size_t index, Scratch& scratch, StopProbe& stop)
   const std::unique_lock lock(grown.mutex);
   catch_up_tree(grown, scratch, stop);
   TreeTable table;
-  change_tree(grown, [&] { table = grown.tree.table(samples_, scratch, stop); });
+  change_tree(grown, scratch, [&] { table = grown.tree.table(samples_, scratch, stop); });
   grown.is_complete = true;
   return table;
 }

@@ -110,7 +110,7 @@ class Forest {
   void catch_up(const Call& call);
   void catch_up_tree(Grown& grown, Scratch& scratch, StopProbe& stop) const;
   template <class Work>
-  static void change_tree(Grown& grown, Work work);
+  static void change_tree(Grown& grown, Scratch& scratch, Work work);
   // Uses a tree that is up to date, alone or beside others that only read it.
   template <class Use>
   void with_tree(std::size_t index, Scratch& scratch, StopProbe& stop, Use use) const;
@@ -124,7 +124,7 @@ class Forest {
   std::vector<Slot> sample_of_;  // the sample of each arrival that is held, in the order of tenure_
   LabelCounts totals_;
   std::vector<std::uint8_t> are_declared_;
-  std::vector<Label> known_;
+  std::vector<Label> known_, known_before_;
   std::uint64_t labels_version_ = 0;
   std::vector<Change> changes_;
   bool is_behind_ = false;  // whether a tree may be behind

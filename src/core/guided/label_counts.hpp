@@ -28,10 +28,8 @@ class LabelCounts {
     }
   }
 
-  void clear() {
-    entries_.clear();
-    total_ = 0;
-  }
+  // Makes room for labels, so that add() cannot fail while there are no more of them.
+  void reserve(std::size_t n_labels) { entries_.reserve(n_labels); }
 
   [[nodiscard]] std::size_t n_labels() const { return entries_.size(); }
   [[nodiscard]] std::int64_t total() const { return total_; }

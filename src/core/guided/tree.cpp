@@ -145,6 +145,7 @@ void Tree::make_leaf(List& list, std::span<const std::uint32_t> path, const Pane
 }
 
 TreeTable Tree::table(const SampleStore& samples, Scratch& scratch, StopProbe& stop) {
+  scratch.loaded = nullptr;
   complete(samples, scratch, stop);
   TreeTable table;
   if (empty()) return table;
@@ -174,7 +175,6 @@ TreeTable Tree::table(const SampleStore& samples, Scratch& scratch, StopProbe& s
     bool is_right;
   };
   std::vector<Visit> visits{{kRoot, nullptr, 0, -1, false}};
-  const List* loaded = nullptr;
   while (!visits.empty()) {
     Visit visit = visits.back();
     visits.pop_back();
@@ -199,9 +199,9 @@ TreeTable Tree::table(const SampleStore& samples, Scratch& scratch, StopProbe& s
         continue;
       }
     }
-    if (loaded != visit.list) {
+    if (scratch.loaded != visit.list) {
       scratch.panel.load(samples, order(samples), visit.list->slots);
-      loaded = visit.list;
+      scratch.loaded = visit.list;
     }
     const Twig& twig = visit.list->twigs[visit.twig];
     const bool is_cut = twig.feature >= 0;

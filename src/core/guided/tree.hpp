@@ -51,6 +51,13 @@ struct Scratch {
   std::vector<NodeIndex> stack;
   std::vector<std::int64_t> counts;   // by label, all 0 between uses
   std::vector<std::uint64_t> masses;  // by label, all 0 between uses
+
+  // After an exception in the middle of a use.
+  void clear() noexcept {
+    loaded = nullptr;
+    counts.clear();
+    masses.clear();
+  }
 };
 
 class Tree {

@@ -83,7 +83,7 @@ class LabelTable:
     def __init__(self, codes: ClassCodes | None = None) -> None:
         # Replaced as a whole, so that other threads see codes with their hashes.
         self._entries: tuple[ClassCodes, Hashes] | None = None
-        self._noted: tuple[object, ClassCodes, bytes] | None = None
+        self._noted: tuple[object, ClassCodes] | None = None
         if codes is not None:
             self._entries = codes, _in_order_of_codes(codes)
 
@@ -130,12 +130,10 @@ class LabelTable:
     def note_known(self, version: object, are_known: NDArray[np.bool_]) -> ClassCodes:
         """The labels whose codes are known in a version of a core forest.
 
-        One object while they are the same. `are_known` may be shorter than the table: a core forest
-        gets new codes later.
+        `are_known` may be shorter than the table: a core forest gets new codes later.
         """
-        key, last = are_known.tobytes(), self._noted
-        known = last[1] if last is not None and key == last[2] else self.codes.only(are_known)
-        self._noted = version, known, key
+        known = self.codes.only(are_known)
+        self._noted = version, known
         return known
 
 

@@ -10,12 +10,14 @@
 #include <string>
 #include <vector>
 
+#include "base/call.hpp"
 #include "base/recycler.hpp"
 #include "base/simd.hpp"
 #include "guided/ballot.hpp"
 #include "guided/label_counts.hpp"
 #include "guided/panel.hpp"
 #include "guided/sample_store.hpp"
+#include "guided/tree.hpp"
 #include "testing.hpp"
 
 using namespace onlineforest;
@@ -298,6 +300,42 @@ TEST_CASE("a ballot follows exchanges as if all were decided afresh") {
   }
 }
 
+TEST_CASE("a tree that several threads have used is that of its samples") {
+  std::mt19937 draw(10);
+  Options options;
+  options.n_features = 2;
+  SampleStore samples(2, options.seed);
+  samples.set_labels(label_hashes(2));
+  const Call call(1);
+  StopProbe stop = call.probe();
+  Scratch one, other;
+  Tree tree(options, 0);
+  const auto add = [&] {
+    const float row[] = {static_cast<float>(draw() % 100), static_cast<float>(draw() % 100)};
+    return samples.add(row, static_cast<Label>(draw() % 2));
+  };
+  for (int i = 0; i < 20; ++i) add();
+  for (int step = 0; step < 30; ++step) {
+    Scratch &first = step % 2 == 0 ? one : other, &second = step % 2 == 0 ? other : one;
+    tree.regrow(samples, first, stop);
+    std::uint64_t rest = 0, masses[2] = {0, 0};
+    tree.predict(samples, {samples.row(0), 2}, {&rest, 1}, masses, first, stop);
+    const Slot slot = add();
+    const Change change{slot, 1};
+    if (samples.weight(slot) == 1) tree.apply(samples, {&change, 1}, second, stop);
+    tree.complete(samples, second, stop);
+    const TreeTable found = tree.table(samples, first, stop);
+    Scratch scratch;
+    Tree fresh(options, 0);
+    fresh.regrow(samples, scratch, stop);
+    const TreeTable expected = fresh.table(samples, scratch, stop);
+    CHECK(found.feature == expected.feature);
+    CHECK(found.threshold == expected.threshold);
+    CHECK(found.count == expected.count);
+    if (samples.weight(slot) > 1) tree.regrow(samples, first, stop);
+  }
+}
+
 TEST_CASE("light weights of blocks are sums") {
   std::mt19937 draw(9);
   for (int trial = 0; trial < 200; ++trial) {
@@ -445,9 +483,6 @@ TEST_CASE("label counts equal those of a map") {
     CHECK(counts.total() == total);
     CHECK(std::ranges::is_sorted(counts.entries(), {}, &LabelCounts::Entry::label));
   }
-  counts.clear();
-  CHECK(counts.n_labels() == 0);
-  CHECK(counts.total() == 0);
 }
 
 TEST_CASE("places that are put back are used again, in their initial state") {
