@@ -367,7 +367,7 @@ def test_two_labels_with_the_same_hash_are_an_error(monkeypatch):
     with pytest.raises(ValueError, match=r"'a' and 'b' have the same 64-bit hash"):
         small().fit(X[:3], ["a", "b", "a"])
     with pytest.raises(ValueError, match="have the same 64-bit hash"):
-        forest.partial_fit(X[:1], ["c"])
+        forest.partial_fit(X[:2], ["c", "d"])
     monkeypatch.undo()
     assert forest.digest_ == before
     assert forest.partial_fit(X[:1], ["c"]).verify()
@@ -935,3 +935,19 @@ def test_the_version_of_the_labels_changes_with_them_alone():
     assert second != first
     forest.forget([[2.0]], ["c"])
     assert forest._forest.labels_version not in {first, second}
+
+
+def test_a_label_is_hashed_when_it_is_new_not_again(monkeypatch):
+    hashed = []
+
+    def counting(label):
+        hashed.append(label)
+        return label_hash(label)
+
+    monkeypatch.setattr(label_hashes, "label_hash", counting)
+    forest = small()
+    for label in range(40):
+        forest.learn_one([float(label)], label)
+    assert len(hashed) < 3 * 40
+    assert sorted(forest.classes_) == list(range(40))
+    assert forest.verify()

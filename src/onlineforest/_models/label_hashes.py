@@ -111,7 +111,7 @@ class LabelTable:
         codes = codes_with(codes, labels)
         if codes is before:
             return
-        hashes = _in_order_of_codes(codes)
+        hashes = self._hashes_with(codes)
         _check_distinct(codes, hashes)
         # A common type may change values: int64 and uint64 become float64.
         for new in (labels,) if declared is None else (labels, declared):
@@ -121,6 +121,17 @@ class LabelTable:
         if before is not None and not np.array_equal(hashes[: len(self.hashes)], self.hashes):
             _refuse_conversion(codes, before.classes)
         self._entries = codes, hashes
+
+    def _hashes_with(self, codes: ClassCodes) -> Hashes:
+        """The hashes of all labels in the order of codes; known ones are not computed again."""
+        kind = codes.classes.dtype.kind
+        if self._entries is None or kind not in "iufbU" or kind != self.codes.classes.dtype.kind:
+            return _in_order_of_codes(codes)  # another type may change the values
+        are_new = codes.codes >= len(self.hashes)
+        hashes = np.empty(codes.n_codes, dtype=np.uint64)
+        hashes[: len(self.hashes)] = self.hashes
+        hashes[codes.codes[are_new]] = hashes_of(codes.classes[are_new])
+        return hashes
 
     def known_at(self, version: object) -> ClassCodes | None:
         """What `note_known` returned last, if the version is still the same."""

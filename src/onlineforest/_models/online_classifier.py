@@ -78,8 +78,8 @@ class OnlineForestClassifier(BaseClassifier[GuidedCore]):
         The least number of samples, equal ones counted each, that a node must have to be split.
     max_samples : float in (0, 1], default=1.0
         The expected share of the samples that each tree learns. Which ones is decided by a hash of
-        the row, so equal rows are learned by the same trees. Below 1, the other trees predict the sample for
-        `oob_score_`.
+        the row, so equal rows are learned by the same trees. Below 1, the other trees predict the
+        sample for `oob_score_`.
     smoothing : float in [0, 1], default=0.2
         Absolute discount: what is subtracted from the count of each class in a node and given to
         the distribution of its parent. 0 predicts the frequencies in the leaf.
