@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import pytest
+from sklearn.exceptions import NotFittedError
 
-from onlineforest import MondrianForestClassifier
+from onlineforest import MondrianForestClassifier, OnlineForestClassifier
+from onlineforest._models.base import Lesson
 from onlineforest._models.locking import guard_of, without_guard
+from onlineforest._models.online_classifier import GuidedLesson
 
 
 @dataclass
@@ -116,3 +120,50 @@ def test_a_signal_handler_that_looks_at_the_forest_does_not_lose_the_batch():
     forest.partial_fit([[2.0]], ["c"], ids=["new"])
     assert forest.classes_.tolist() == ["a", "b", "c"]
     assert forest.ids_ == {"new"}
+
+
+def in_another_thread(call):
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(call).result()
+
+
+@pytest.mark.parametrize("classifier", [MondrianForestClassifier, OnlineForestClassifier])
+def test_other_threads_see_a_forest_only_with_its_classes(classifier, monkeypatch):
+    """They predict just before a batch that is stored is recorded."""
+    X, seen = [[0.0], [1.0]], []
+    forest = classifier(2, min_samples_split=2, random_state=0)
+
+    def finish(lesson, core):
+        if core is not vars(forest).get("_forest"):
+            seen.append(in_another_thread(lambda: predictions(forest, X)))
+
+    def predictions(forest, X):
+        try:
+            return forest.predict(X).tolist()
+        except NotFittedError:
+            return None
+
+    monkeypatch.setattr(Lesson, "finish", finish)
+    monkeypatch.setattr(GuidedLesson, "finish", finish)
+    forest.partial_fit(X, ["a", "b"])
+    forest.fit(X, ["c", "d"])
+    assert seen == [None, ["a", "b"]]
+    assert forest.predict(X).tolist() == ["c", "d"]
+
+
+@pytest.mark.parametrize("classifier", [MondrianForestClassifier, OnlineForestClassifier])
+def test_a_prediction_does_not_mix_the_forests_before_and_after_a_fit(classifier, monkeypatch):
+    """Another thread calls `fit` after the core forest was read and before its classes are."""
+    X = [[0.0], [1.0]]
+    forest = classifier(2, min_samples_split=2, random_state=0).fit(X, ["a", "b"])
+    class_codes, n_fits = classifier._class_codes, 0
+
+    def fit_first(self):
+        nonlocal n_fits
+        n_fits += 1
+        if n_fits == 1:
+            in_another_thread(lambda: forest.fit(X, ["d", "c"]))
+        return class_codes(self)
+
+    monkeypatch.setattr(classifier, "_class_codes", fit_first)
+    assert forest.predict(X).tolist() == ["d", "c"]

@@ -61,12 +61,16 @@ class Lesson(ABC, Generic[Core]):
 
 @dataclass(frozen=True)
 class Batch(Generic[Core]):
-    """A batch that a core forest learns: its targets, its ids, and the serial of its first row."""
+    """A batch that a core forest learns: its targets, its ids, and the serial of its first row.
+
+    `start` are the attributes of a new forest if this is its first batch, else nothing.
+    """
 
     core: Core
     lesson: Lesson[Core]
     ids: list[Id] | None
     first_serial: int
+    start: Mapping[str, Any]
 
 
 class BaseForest(BaseEstimator, Generic[Core]):
@@ -247,10 +251,10 @@ class BaseForest(BaseEstimator, Generic[Core]):
             rows, target = self._check_batch(X, y, reset=True)
             names = None if ids is None else check_ids(ids, len(rows))
             lesson = self._lesson(target, starts=True)
-            core, built_with = self._new_forest(rows.shape[1])
+            start = self._start(rows.shape[1])
+            core: Core = start["_forest"]
             lesson.teach(core, rows, self._n_threads())
-            self._forest, self._built_with, self._ids = core, built_with, Ids()
-            self._record(Batch(core, lesson, names, 0))
+            self._record(Batch(core, lesson, names, 0, start))
 
     def _learn_more(
         self,
@@ -268,11 +272,10 @@ class BaseForest(BaseEstimator, Generic[Core]):
                 self._check_parameters_unchanged()
             rows, target = self._check_batch(X, y, reset=starts)
             names = None if ids is None else check_ids(ids, len(rows))
-            if starts:
-                self._forest, self._built_with = self._new_forest(rows.shape[1])
-                self._ids = Ids()
-            elif names is not None:
-                self._ids.check_new(names, self._forest.are_stored)
+            start = self._start(rows.shape[1]) if starts else {}
+            core: Core = start["_forest"] if starts else self._forest
+            if names is not None and not starts:
+                self._ids.check_new(names, core.are_stored)
             lesson = self._lesson(target, starts=starts, **options)
 
             def record(batch: Batch[Core]) -> None:
@@ -280,15 +283,15 @@ class BaseForest(BaseEstimator, Generic[Core]):
                 keep_changes()
 
             guard: Guard[Batch[Core]] = guard_of(self)
-            batch = Batch(self._forest, lesson, names, self._forest.n_seen)
+            batch = Batch(core, lesson, names, core.n_seen, start)
             guard.begin(batch)
             try:
-                lesson.teach(self._forest, rows, self._n_threads(), one_by_one)
+                lesson.teach(core, rows, self._n_threads(), one_by_one)
             finally:
                 # An interrupted call may have stored the batch. A signal handler that uses this
                 # estimator settles, too: if it came before the batch was stored, it dropped it.
                 guard.begin(batch)
-                guard.settle(self._forest, record)
+                guard.settle(core, record)
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
@@ -302,10 +305,10 @@ class BaseForest(BaseEstimator, Generic[Core]):
         guard_of(self).settle(vars(self).get("_forest"), self._record)
 
     def _record(self, batch: Batch[Core]) -> None:
-        """Take up the ids and new classes of a batch that the core forest has stored."""
+        """Take up the ids and new classes of a batch that its core forest has stored."""
         batch.lesson.finish(batch.core)
-        for name, value in batch.lesson.changes.items():
-            setattr(self, name, value)
+        # All at once: other threads may be predicting.
+        vars(self).update({**batch.lesson.changes, **batch.start})
         if batch.ids is not None:
             self._ids.add(batch.ids, batch.first_serial)
             self._drop_stale_ids()
@@ -335,12 +338,16 @@ class BaseForest(BaseEstimator, Generic[Core]):
     def _n_threads(self) -> int:
         return int(min(effective_n_jobs(self.n_jobs), 1024))
 
-    def _new_forest(self, n_features: int) -> tuple[Core, dict[str, Any]]:
-        """An empty core forest of this estimator's parameters, and those parameters."""
+    def _start(self, n_features: int) -> dict[str, Any]:
+        """The attributes of an estimator with an empty core forest of these parameters."""
         options = self._core_options(n_features)  # raises before a random number is drawn
         seed = check_random_state(self.random_state).randint(np.iinfo(np.int64).max, dtype=np.int64)
         spec = self._core_spec(n_features, int(seed), options)
-        return self._core_source.new(spec), self._built_with_now(n_features)
+        return {
+            "_forest": self._core_source.new(spec),
+            "_built_with": self._built_with_now(n_features),
+            "_ids": Ids(),
+        }
 
     def _core_spec(
         self, n_features: int, seed: int, options: Mapping[str, Any] | None = None

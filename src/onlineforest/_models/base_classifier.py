@@ -210,8 +210,7 @@ class BaseClassifier(ClassifierMixin, BaseForest[OfLabels]):
     def _predict_one(self, x: Any) -> tuple[NDArray[np.float64], NDArray[Any]]:
         """Probabilities, and the classes in their order."""
         while True:
-            core = self._core
-            codes = self._class_codes()
+            core, codes = self._core_with_codes()
             probabilities = np.empty(codes.n_codes)
             try:
                 if core.predict_one(x, probabilities) and self._are_current(codes):
@@ -223,12 +222,18 @@ class BaseClassifier(ClassifierMixin, BaseForest[OfLabels]):
     def _predict(self, X: ArrayLike) -> tuple[NDArray[np.float64], NDArray[Any]]:
         """Probabilities, and the classes of their columns."""
         while True:
-            core = self._core
-            codes = self._class_codes()
+            core, codes = self._core_with_codes()
             probabilities = self._predict_rows(core.predict, X)
             if probabilities.shape[1] == codes.n_codes and self._are_current(codes):
                 return codes.in_class_order(probabilities), codes.classes
             self._wait_for_others()  # another thread learns a new class: predict again
+
+    def _core_with_codes(self) -> tuple[OfLabels, ClassCodes]:
+        """The core forest and its class codes, though another thread may replace both by `fit`."""
+        while True:
+            core, codes = self._core, self._class_codes()
+            if self._core is core:
+                return core, codes
 
     def _wait_for_others(self) -> None:
         with self._locked():
