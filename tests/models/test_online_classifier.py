@@ -517,6 +517,14 @@ def test_counts_and_ids():
     assert forest.n_samples_stored_ == 149
 
 
+def test_looking_at_a_fitted_forest_takes_no_memory():
+    forest = small().fit(X, Y)
+    before = forest.nbytes_
+    assert forest.digest_ and sum(tree.n_nodes for tree in forest.trees_) > 100
+    assert forest.apply(X).shape == (150, forest.n_estimators)
+    assert forest.nbytes_ == before
+
+
 def test_a_sample_that_is_not_stored_cannot_be_forgotten():
     forest = fitted()
     for rows, labels in [(X[:2], [0, 1]), (X[:2] + 9, [0, 0]), (X[[0, 0]], [0, 0]), (X[:1], [8])]:

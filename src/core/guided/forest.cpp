@@ -274,19 +274,20 @@ std::vector<std::size_t> Forest::forget(std::span<const float> rows, std::span<c
   require(labels.size() == n,
           [&] { return "there are " + std::to_string(labels.size()) + " labels for " + std::to_string(n) + " rows"; });
   catch_up(call);
-  // The arrivals of the samples that are asked for, the oldest first.
+  // The arrivals of the samples that are asked for.
   std::unordered_map<Slot, std::vector<Slot>> arrivals;
   std::vector<Slot> asked(n, kNoSlot);
+  std::vector<std::uint8_t> is_asked(samples_.n_slots(), 0);
   std::vector<float> row(options_.n_features);
   for (std::size_t i = 0; i < n; ++i) {
     if (labels[i] < 0 || labels[i] >= samples_.n_labels()) continue;
     for (std::size_t d = 0; d < row.size(); ++d) row[d] = rows[i * row.size() + d] + 0.0f;
     asked[i] = samples_.find(row.data(), labels[i]);
-    if (asked[i] != kNoSlot) arrivals[asked[i]];
+    if (asked[i] != kNoSlot) is_asked[static_cast<std::size_t>(asked[i])] = 1;
   }
   for (std::size_t i = 0; i < sample_of_.size(); ++i) {
-    const auto found = arrivals.find(sample_of_[i]);
-    if (found != arrivals.end()) found->second.push_back(static_cast<Slot>(i));
+    const Slot slot = sample_of_[i];
+    if (is_asked[static_cast<std::size_t>(slot)] != 0) arrivals[slot].push_back(static_cast<Slot>(i));
   }
   for (auto& [slot, list] : arrivals) {  // the oldest last
     std::ranges::sort(list, std::greater(), [this](Slot i) { return tenure_.serials()[static_cast<std::size_t>(i)]; });

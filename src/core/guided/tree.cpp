@@ -175,15 +175,21 @@ TreeTable Tree::table(const SampleStore& samples, Scratch& scratch, StopProbe& s
     bool is_right;
   };
   std::vector<Visit> visits{{kRoot, nullptr, 0, -1, false}};
+  List* described = nullptr;
+  const auto close = [&described] {
+    if (described != nullptr) described->free_twigs();
+    described = nullptr;
+  };
   while (!visits.empty()) {
     Visit visit = visits.back();
     visits.pop_back();
     stop.tick(64);
     if (visit.list == nullptr) {
+      close();
       const Node& node = nodes_[static_cast<std::size_t>(visit.at)];
       if (node.feature == kList && lists_[node.contents].is_small()) {
-        visit.list = &lists_[node.contents];
-        grow_twigs(lists_[node.contents], samples, scratch);
+        visit.list = described = &lists_[node.contents];
+        grow_twigs(*described, samples, scratch);
       } else {
         const LabelCounts& counts =
             node.feature == kList ? lists_[node.contents].counts : junctions_[node.contents].counts;
@@ -213,6 +219,7 @@ TreeTable Tree::table(const SampleStore& samples, Scratch& scratch, StopProbe& s
       visits.push_back({kNoNode, visit.list, twig.next, index, false});
     }
   }
+  close();
   return table;
 }
 
