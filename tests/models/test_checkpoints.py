@@ -111,7 +111,7 @@ def test_only_a_fitted_forest_of_this_library_is_saved(folder, call):
 
     checkpointer = Checkpointer(folder, every_samples=1)
     save = getattr(checkpointer, call)
-    with pytest.raises(TypeError, match="forest must be a Mondrian forest of onlineforest"):
+    with pytest.raises(TypeError, match="forest must be a Mondrian forest"):
         save(SGDClassifier())
     with pytest.raises(NotFittedError):
         save(MondrianForestClassifier())

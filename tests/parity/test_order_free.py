@@ -7,7 +7,6 @@ hold them. Ties of ranks are forced by keys of few bits.
 from __future__ import annotations
 
 import copy
-import os
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,8 +15,9 @@ import pytest
 from onlineforest._core import GuidedForest
 from reference import order_free_forest as reference
 from reference.order_free_forest import OrderFreeForest, derive, float_bits
+from support.examples import examples
 
-N_SETS = max(1, round(14 * float(os.environ.get("ONLINEFOREST_EXAMPLES", "1"))))  # of each test
+N_SETS = examples(14)  # of each test
 N_TREES = 2
 
 # Rows of each kind: (generator, n, D) -> array.
@@ -215,6 +215,7 @@ def test_the_core_equals_its_definition(world, way):
         check_equal(forest, case)
 
 
+@pytest.mark.heavy_under_sanitizers(reason="most of the time is the plain definition's")
 @pytest.mark.parametrize("n", [15, 16, 63, 64, 65, 66, 130])
 @pytest.mark.parametrize("world", ["real", "three values", "nine in ten equal"])
 def test_the_core_equals_its_definition_where_the_law_changes(world, n):
@@ -242,6 +243,7 @@ def test_the_core_equals_its_definition_where_the_law_changes(world, n):
     check_equal(forest, case)
 
 
+@pytest.mark.heavy_under_sanitizers(reason="most of the time is the plain definition's")
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("key_bits", [0, 3, 6])
 def test_ties_of_ranks_are_broken_by_content(key_bits, way):

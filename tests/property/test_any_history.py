@@ -4,7 +4,6 @@ data, some of it missing."""
 from __future__ import annotations
 
 import math
-import os
 import pickle
 
 import numpy as np
@@ -17,13 +16,9 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from onlineforest import MondrianForestClassifier, MondrianForestRegressor
 from support.bits import assert_same
 from support.core import core_forest, forget, gaussian_forest, learn
+from support.examples import examples
 
 N_FEATURES = 3
-
-
-def examples(n):
-    """Number of examples: a fraction of `n` under the sanitizers, which are ten times slower."""
-    return max(1, round(n * float(os.environ.get("ONLINEFOREST_EXAMPLES", "1"))))
 
 
 # Values that often reveal defects: repeated, neighbouring, tiny, huge, denormal, signed zeros.

@@ -7,7 +7,6 @@ which must keep every invariant and be usable.
 from __future__ import annotations
 
 import io
-import os
 import re
 import struct
 
@@ -18,9 +17,10 @@ from hypothesis import strategies as st
 
 from onlineforest import ModelFileError, MondrianForestClassifier, MondrianForestRegressor, load
 from support.bits import assert_same_forest
+from support.examples import examples
 from support.model_files import header_of, saved, signed, with_header
 
-N_CASES = int(1000 * float(os.environ.get("ONLINEFOREST_EXAMPLES", "1")))  # of each test
+N_CASES = examples(1000)  # of each test
 quick = settings(max_examples=N_CASES)
 
 rng = np.random.default_rng(0)

@@ -7,7 +7,6 @@ degenerate: ties, duplicates, few values, neighbouring floats, sizes where the l
 from __future__ import annotations
 
 import math
-import os
 import signal
 
 import numpy as np
@@ -18,13 +17,9 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from onlineforest._core import GuidedForest
 from support.bits import assert_same
+from support.examples import examples
 
 ORDERED = ("parent", "left", "right", "feature", "threshold", "weight", "counts_end")
-
-
-def examples(n):
-    """Number of examples: a fraction of `n` under the sanitizers, which are ten times slower."""
-    return max(1, round(n * float(os.environ.get("ONLINEFOREST_EXAMPLES", "1"))))
 
 
 def neighbours(value, n):
@@ -283,9 +278,7 @@ def contents(X, y):
 
 
 History.TestCase.pytestmark = [pytest.mark.slow]
-History.TestCase.settings = settings(
-    max_examples=examples(200), stateful_step_count=20, deadline=None
-)
+History.TestCase.settings = settings(max_examples=examples(200), stateful_step_count=20)
 test_any_history_equals_one_call = History.TestCase
 
 

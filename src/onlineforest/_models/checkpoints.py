@@ -334,7 +334,7 @@ def _number(path: Path) -> int:
 
 def _n_seen(forest: BaseMondrianForest) -> int:
     if not isinstance(forest, BaseMondrianForest):
-        raise TypeError(f"forest must be a Mondrian forest of onlineforest. Got {forest!r} instead.")
+        raise TypeError(f"forest must be a Mondrian forest. Got {forest!r} instead.")
     return forest.n_samples_seen_
 
 
