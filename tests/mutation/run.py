@@ -329,10 +329,10 @@ MUTANTS = [
     Mutant(
         "a pair of samples is not drawn again when one of them leaves",
         "src/core/guided/ballot.cpp",
-        "if (proposal.first == seat_ || proposal.second == seat_) return true;",
-        "if (proposal.first == seat_) return true;",
+        "return place_ - from <= order_.place(other) - from;",
+        "return place_ - from < order_.place(other) - from;",
         ORDER_FREE,
-        only="real and by",
+        only="extreme and forgotten",
         is_variant=True,
     ),
     Mutant(

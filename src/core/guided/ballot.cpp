@@ -72,9 +72,8 @@ class Ballot::Exchange {
  private:
   [[nodiscard]] float x(Slot slot, std::int32_t feature) const { return samples_.row(slot)[feature]; }
 
-  // Whether the pair may be another one now.
+  // Whether the pair may be another one now. If one of the two leaves, the new sample has its seat, and is met with it.
   [[nodiscard]] bool is_other_pair(const Proposal& proposal, Word seed) const {
-    if (proposal.first == seat_ || proposal.second == seat_) return true;
     const Slot first = seats_[proposal.first], second = seats_[proposal.second];
     if (comes_before(first, derive(seed, of_proposal::kFirst))) return true;
     const Label label = samples_.label(first);
