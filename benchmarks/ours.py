@@ -75,7 +75,7 @@ def plain_river_regressor(n_trees: int, seed: int) -> Any:
 
 def core_forest(n_trees: int, n_features: int, seed: int) -> Any:
     """An empty core forest, with the options of `mondrian`."""
-    return mondrian(n_trees, seed)._new_forest(n_features)[0]
+    return mondrian(n_trees, seed)._start(n_features)["_forest"]
 
 
 @dataclass(frozen=True)

@@ -284,7 +284,9 @@ def test_a_cut_follows_the_weights_of_the_deciding_samples(n):
 def test_among_samples_of_one_row_the_others_decide(way):
     """The 64 samples of least rank have one row, so one of another row takes the place of one."""
     for number, n in enumerate([80, 150, 300, 300, 300, 300, 300]):
-        case = make_case("one row of many labels", number, min_samples_split=2, max_samples=1.0, key_bits=64)
+        case = make_case(
+            "one row of many labels", number, min_samples_split=2, max_samples=1.0, key_bits=64
+        )
         case.X = np.zeros((n, 3), dtype=np.float32)
         case.X[:4] = case.rng.normal(size=(4, 3))
         case.y = case.rng.permutation(len(case.hashes))[:n].astype(np.int32)
