@@ -151,6 +151,7 @@ def test_prediction_is_the_average_over_extensions(setting, n_trees):
     assert varied, "no query lies outside its leaf: nothing was averaged"
 
 
+@pytest.mark.statistical
 @pytest.mark.heavy_under_sanitizers(reason="most of the time is spent in the plain reference")
 @pytest.mark.parametrize("online", [False, True], ids=["batch", "one by one"])
 @pytest.mark.parametrize("pausing", [False, True], ids=["no pausing", "pausing"])
