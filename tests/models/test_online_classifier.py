@@ -500,6 +500,18 @@ def test_columns_of_counts_are_those_of_classes():
     assert forest.trees_[0].count[0].tolist() == [40, 50]
 
 
+@pytest.mark.parametrize("unit", ["D", "us", "ns"])
+@pytest.mark.parametrize("kind", ["datetime64", "timedelta64"])
+def test_a_predicted_date_is_a_label_that_can_be_learned(kind, unit):
+    labels = np.array([3, 5, 8]).astype(f"{kind}[{unit}]")
+    forest = small().fit(X, labels[Y % 3])
+    for x in X[:3]:
+        label = forest.predict_one(x)
+        assert label in labels
+        forest.learn_one(x, label)
+    assert forest.classes_.tolist() == labels[np.unique(Y % 3)].tolist()
+
+
 # Forgetting, ids, counts
 
 

@@ -126,8 +126,9 @@ class BaseClassifier(ClassifierMixin, BaseForest[OfLabels]):
 
         Returns
         -------
-        str, int or bool
-            The class with the largest mean probability; the first of several.
+        str, int, bool or date
+            The class with the largest mean probability; the first of several. A date or duration
+            is one of NumPy.
 
         Examples
         --------
@@ -139,6 +140,8 @@ class BaseClassifier(ClassifierMixin, BaseForest[OfLabels]):
         """
         probabilities, classes = self._predict_one(x)
         best = classes[probabilities.argmax()]
+        if isinstance(best, np.datetime64 | np.timedelta64):
+            return best  # item() makes an integer of one in nanoseconds
         return best.item() if isinstance(best, np.generic) else best
 
     def predict_log_proba(self, X: ArrayLike) -> NDArray[np.float64]:

@@ -85,7 +85,8 @@ class OnlineForestClassifier(BaseClassifier[GuidedCore]):
         the distribution of its parent. 0 predicts the frequencies in the leaf.
     window : int or None, default=None
         Number of latest samples to keep: older ones are forgotten as new ones come (see
-        `forget`). An endless stream then takes fixed memory, and the forest follows changes.
+        `forget`). An endless stream then takes fixed memory, if it has a fixed set of labels, and
+        the forest follows changes.
     reservoir : int or None, default=None
         Number of samples to keep of all that came, drawn at random: each equally likely, or as
         `half_life` says. Samples that are not drawn are not learned, or are forgotten.
