@@ -87,7 +87,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     old, new = Side(arguments.old), Side(arguments.new)
     medians = []
     for task in (name for name in old.tasks if name in new.tasks and arguments.only in name):
-        low, median, high = quantiles(ratios(old, new, task, arguments.repeats))
+        low, median, high = quantiles(ratios(old, new, task, arguments.repeats), method="inclusive")
         medians.append(median)
         print(f"{task:24s} {median:.3f}  [{low:.3f}, {high:.3f}]", flush=True)
     old.close()
