@@ -148,10 +148,10 @@ class Tree {
       leaves.clear();
       shares.clear();
     }
-    void free_twigs() {
-      twigs = {};
-      leaves = {};
-      shares = {};
+    void free_twigs() {  // an assignment of {} would keep the memory
+      twigs = std::vector<Twig>();
+      leaves = std::vector<Leaf>();
+      shares = std::vector<Share>();
     }
   };
 
