@@ -107,16 +107,6 @@ std::unique_ptr<Forest> from_state(const nb::dict& dict, std::size_t n_threads, 
   return run(n_threads, [&](const Call& call) { return Archive<Forest>::restore(state, call, max_bytes); });
 }
 
-// The indices of rows that are not stored; if there are any, nothing was forgotten.
-template <class Forest>
-OutArray<std::int64_t, 1> forget_rows(Forest& self, const InArray<float, 2>& rows,
-                                      const InArray<typename Forest::Value, 1>& values, std::size_t n_threads) {
-  require_width(self, rows);
-  const auto missing =
-      run(n_threads, [&](const Call& call) { return self.forget(span_of(rows), span_of(values), call); });
-  return to_array(std::vector<std::int64_t>(missing.begin(), missing.end()));
-}
-
 inline nb::dict common_arrays(TreeArrays& arrays, std::size_t n_features) {
   const std::size_t n = arrays.n_nodes;
   nb::dict dict;
@@ -141,25 +131,6 @@ void bind_learned(nb::class_<Forest>& forest) {
           [](Forest& self, std::size_t n_threads) { run(n_threads, [&](auto& call) { self.refresh(call); }); },
           "n_threads"_a = 1)
       .def(
-          "forget",
-          [](Forest& self, const InArray<Serial, 1>& serials, std::size_t n_threads) {
-            run(n_threads, [&](auto& call) { self.forget(span_of(serials), call); });
-          },
-          "serials"_a.noconvert(), "n_threads"_a = 1)
-      .def("forget_rows", &forget_rows<Forest>, "rows"_a.noconvert(), "values"_a.noconvert(), "n_threads"_a = 1)
-      .def(
-          "keep_latest",
-          [](Forest& self, std::size_t n, std::size_t n_threads) {
-            run(n_threads, [&](auto& call) { self.keep_latest(n, call); });
-          },
-          "n"_a, "n_threads"_a = 1)
-      .def(
-          "are_stored",
-          [](const Forest& self, const InArray<Serial, 1>& serials) {
-            return to_array(run([&] { return self.are_stored(span_of(serials)); }));
-          },
-          "serials"_a.noconvert())
-      .def(
           "relevance",
           [](const Forest& self, std::size_t n_threads) {
             return to_array(run(n_threads, [&](auto& call) { return self.relevance(call); }));
@@ -170,13 +141,6 @@ void bind_learned(nb::class_<Forest>& forest) {
 template <class Forest>
 void bind_properties(nb::class_<Forest>& forest) {
   forest.def_prop_ro("n_trees", [](const Forest& self) { return self.options().trees_held().size(); })
-      .def_prop_ro("n_features", [](const Forest& self) { return self.options().n_features; })
-      .def_prop_ro("n_points", [](const Forest& self) { return run([&] { return self.n_points(); }); })
-      .def_prop_ro("n_seen", [](const Forest& self) { return run([&] { return self.n_seen(); }); })
-      .def_prop_ro("nbytes", [](const Forest& self) { return run([&] { return self.nbytes(); }); })
-      .def_prop_ro(
-          "serials", [](const Forest& self) { return to_array(run([&] { return self.serials(); })); },
-          nb::rv_policy::move)
       .def_prop_ro(
           "feature_weights", [](const Forest& self) { return to_array(run([&] { return self.measure().weights; })); },
           nb::rv_policy::move)
@@ -200,6 +164,7 @@ nb::class_<Forest> bind_common(nb::module_& module, const char* name, const char
       .def_static("from_state", &from_state<Forest>, "state"_a, "n_threads"_a = 1,
                   "max_bytes"_a = std::numeric_limits<std::size_t>::max(), nb::kw_only(), "n_trees"_a = 0,
                   "first_tree"_a = 0);
+  bind_keeping(forest);
   bind_learned(forest);
   bind_properties(forest);
   return forest;

@@ -72,14 +72,6 @@ bool predict_one(const Forest& self, nb::handle x, const InOutArray<double, 1>& 
   return true;
 }
 
-OutArray<std::int64_t, 1> forget_rows(Forest& self, const InArray<float, 2>& rows, const InArray<Label, 1>& labels,
-                                      std::size_t n_threads) {
-  require_width(self, rows);
-  const auto missing =
-      run(n_threads, [&](const Call& call) { return self.forget(span_of(rows), span_of(labels), call); });
-  return to_array(std::vector<std::int64_t>(missing.begin(), missing.end()));
-}
-
 OutArray<NodeIndex, 2> apply(const Forest& self, const InArray<float, 2>& rows, std::size_t n_threads) {
   require_width(self, rows);
   return to_array(run(n_threads, [&](const Call& call) { return self.apply(span_of(rows), call); }),
@@ -174,7 +166,9 @@ nb::dict tree(const Forest& self, std::size_t index) {
 
 void bind_guided(nb::module_& module) {
   using of_guided::Forest;
-  nb::class_<Forest>(module, "GuidedForest", "An order-free forest over labels 0, 1, ... Rows are float32.")
+  nb::class_<Forest> forest(module, "GuidedForest", "An order-free forest over labels 0, 1, ... Rows are float32.");
+  bind_keeping(forest);
+  forest
       .def("__init__", &of_guided::init, "n_trees"_a, "n_features"_a, nb::kw_only(), "seed"_a,
            "min_samples_split"_a = 2, "max_samples"_a = 1.0, "discount"_a = 0.2, "window"_a = 0, "reservoir"_a = 0,
            "half_life"_a = kInfinity, "key_bits"_a = 64)
@@ -192,25 +186,6 @@ void bind_guided(nb::module_& module) {
           "complete",
           [](Forest& self, std::size_t n_threads) { run(n_threads, [&](auto& call) { self.complete(call); }); },
           "n_threads"_a = 1)
-      .def(
-          "forget",
-          [](Forest& self, const InArray<Serial, 1>& serials, std::size_t n_threads) {
-            run(n_threads, [&](auto& call) { self.forget(span_of(serials), call); });
-          },
-          "serials"_a.noconvert(), "n_threads"_a = 1)
-      .def("forget_rows", &of_guided::forget_rows, "rows"_a.noconvert(), "values"_a.noconvert(), "n_threads"_a = 1)
-      .def(
-          "keep_latest",
-          [](Forest& self, std::size_t n, std::size_t n_threads) {
-            run(n_threads, [&](auto& call) { self.keep_latest(n, call); });
-          },
-          "n"_a, "n_threads"_a = 1)
-      .def(
-          "are_stored",
-          [](const Forest& self, const InArray<Serial, 1>& serials) {
-            return to_array(run([&] { return self.are_stored(span_of(serials)); }));
-          },
-          "serials"_a.noconvert())
       .def("tree", &of_guided::tree, "index"_a)
       .def("apply", &of_guided::apply, "rows"_a.noconvert(), "n_threads"_a = 1)
       .def("left_out", &of_guided::left_out, "n_threads"_a = 1)
@@ -223,17 +198,10 @@ void bind_guided(nb::module_& module) {
       .def("get_state", &of_guided::get_state)
       .def_static("from_state", &of_guided::from_state, "state"_a, "n_threads"_a = 1)
       .def_prop_ro("n_trees", [](const Forest& self) { return self.options().n_trees; })
-      .def_prop_ro("n_features", [](const Forest& self) { return self.options().n_features; })
-      .def_prop_ro("n_points", [](const Forest& self) { return run([&] { return self.n_points(); }); })
-      .def_prop_ro("n_seen", [](const Forest& self) { return run([&] { return self.n_seen(); }); })
       .def_prop_ro("n_labels", [](const Forest& self) { return run([&] { return self.n_labels(); }); })
       .def_prop_ro("labels_version", [](const Forest& self) { return run([&] { return self.labels_version(); }); })
-      .def_prop_ro("nbytes", [](const Forest& self) { return run([&] { return self.nbytes(); }); })
       .def_prop_ro(
           "label_weights", [](const Forest& self) { return to_array(run([&] { return self.label_weights(); })); },
-          nb::rv_policy::move)
-      .def_prop_ro(
-          "serials", [](const Forest& self) { return to_array(run([&] { return self.serials(); })); },
           nb::rv_policy::move);
 }
 

@@ -1,14 +1,21 @@
-// Which samples a forest keeps, from the arguments of its constructor.
+// What all forests share: which samples they keep, and how these are forgotten and counted.
 #pragma once
 
+#include <nanobind/nanobind.h>
+
 #include <cstddef>
+#include <cstdint>
 #include <stdexcept>
 #include <string>
+#include <vector>
 
+#include "arrays.hpp"
+#include "calls.hpp"
 #include "points/tenure.hpp"
 
 namespace onlineforest::bindings {
 
+// From the arguments of a constructor.
 inline KeepOptions keep_of(std::size_t window, std::size_t reservoir, double half_life) {
   if (window > 0 && reservoir > 0) {
     throw std::invalid_argument("window and reservoir exclude each other, got window " + std::to_string(window) +
@@ -17,6 +24,48 @@ inline KeepOptions keep_of(std::size_t window, std::size_t reservoir, double hal
   if (window > 0) return {KeepRule::kLatest, window, kInfinity};
   if (reservoir > 0) return {KeepRule::kSample, reservoir, half_life};
   return {};
+}
+
+// The indices of rows that are not stored; if there are any, nothing was forgotten.
+template <class Forest>
+OutArray<std::int64_t, 1> forget_rows(Forest& self, const InArray<float, 2>& rows,
+                                      const InArray<typename Forest::Value, 1>& values, std::size_t n_threads) {
+  require_width(self, rows);
+  const auto missing =
+      run(n_threads, [&](const Call& call) { return self.forget(span_of(rows), span_of(values), call); });
+  return to_array(std::vector<std::int64_t>(missing.begin(), missing.end()));
+}
+
+template <class Forest>
+void bind_keeping(nb::class_<Forest>& forest) {
+  using namespace nb::literals;
+  forest
+      .def(
+          "forget",
+          [](Forest& self, const InArray<Serial, 1>& serials, std::size_t n_threads) {
+            run(n_threads, [&](auto& call) { self.forget(span_of(serials), call); });
+          },
+          "serials"_a.noconvert(), "n_threads"_a = 1)
+      .def("forget_rows", &forget_rows<Forest>, "rows"_a.noconvert(), "values"_a.noconvert(), "n_threads"_a = 1)
+      .def(
+          "keep_latest",
+          [](Forest& self, std::size_t n, std::size_t n_threads) {
+            run(n_threads, [&](auto& call) { self.keep_latest(n, call); });
+          },
+          "n"_a, "n_threads"_a = 1)
+      .def(
+          "are_stored",
+          [](const Forest& self, const InArray<Serial, 1>& serials) {
+            return to_array(run([&] { return self.are_stored(span_of(serials)); }));
+          },
+          "serials"_a.noconvert())
+      .def_prop_ro("n_features", [](const Forest& self) { return self.options().n_features; })
+      .def_prop_ro("n_points", [](const Forest& self) { return run([&] { return self.n_points(); }); })
+      .def_prop_ro("n_seen", [](const Forest& self) { return run([&] { return self.n_seen(); }); })
+      .def_prop_ro("nbytes", [](const Forest& self) { return run([&] { return self.nbytes(); }); })
+      .def_prop_ro(
+          "serials", [](const Forest& self) { return to_array(run([&] { return self.serials(); })); },
+          nb::rv_policy::move);
 }
 
 }  // namespace onlineforest::bindings

@@ -38,6 +38,8 @@ struct ForestState {
 
 class Forest {
  public:
+  using Value = Label;
+
   explicit Forest(const Options& options);
 
   [[nodiscard]] const Options& options() const { return options_; }
