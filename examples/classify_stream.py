@@ -2,9 +2,9 @@
 Classify a stream
 =================
 
-Handwritten digits arrive in batches of 50. Two forests predict each batch before they learn it:
-one learns online, the other is a batch forest (scikit-learn's extra-trees) that is trained again on
-all digits so far.
+Handwritten digits arrive in batches of 50. Three forests predict each batch before they learn it:
+one learns online, the others are batch forests (scikit-learn's random forest and extra-trees) that
+are trained again on all digits so far.
 """
 
 import time
@@ -12,37 +12,35 @@ import time
 import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.datasets import load_digits
-from sklearn.ensemble import ExtraTreesClassifier
+from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
 
-from onlineforest import MondrianForestClassifier, plot
+from onlineforest import OnlineForestClassifier, plot
 
 X, y = load_digits(return_X_y=True)
 order = np.random.default_rng(0).permutation(len(X))
 X, y = X[order], y[order]
 
-online = MondrianForestClassifier(n_estimators=50, random_state=0).partial_fit(X[:50], y[:50])
-batch = ExtraTreesClassifier(n_estimators=50, random_state=0).fit(X[:50], y[:50])
-right = {"online": [], "re-trained": []}
-seconds = dict.fromkeys(right, 0.0)
+forests = {
+    "online": OnlineForestClassifier(n_estimators=50, random_state=0),
+    "random forest, retrained": RandomForestClassifier(n_estimators=50, random_state=0),
+    "extra-trees, retrained": ExtraTreesClassifier(n_estimators=50, random_state=0),
+}
+right = {name: [] for name in forests}
 
-for start in range(50, len(X), 50):
-    end = start + 50
-    right["online"].extend(online.predict(X[start:end]) == y[start:end])
-    right["re-trained"].extend(batch.predict(X[start:end]) == y[start:end])
-
+for name, forest in forests.items():
     begin = time.perf_counter()
-    online.partial_fit(X[start:end], y[start:end])
-    seconds["online"] += time.perf_counter() - begin
-
-    begin = time.perf_counter()
-    batch.fit(X[:end], y[:end])
-    seconds["re-trained"] += time.perf_counter() - begin
-
-for name, hits in right.items():
-    print(f"{name}: {np.mean(hits):.3f} right, {seconds[name]:.2f} s of learning")
+    for start in range(0, len(X), 50):
+        batch, labels = X[start : start + 50], y[start : start + 50]
+        if start:
+            right[name].extend(forest.predict(batch) == labels)
+        if name == "online":
+            forest.partial_fit(batch, labels)
+        else:
+            forest.fit(X[: start + 50], y[: start + 50])
+    print(f"{name}: {np.mean(right[name]):.3f} right, {time.perf_counter() - begin:.1f} s")
 
 # %%
-# Accuracy over all digits so far. Both forests improve as they learn, but only the online forest
+# Accuracy over all digits so far. All forests improve as they learn, but only the online forest
 # learns each digit once.
 
 n_predicted = np.arange(50, len(right["online"]) + 1, 50)

@@ -10,7 +10,7 @@ earlier ones.
 import matplotlib.pyplot as plt
 import numpy as np
 
-from onlineforest import MondrianForestClassifier, plot
+from onlineforest import OnlineForestClassifier, plot
 
 rng = np.random.default_rng(0)
 X = rng.uniform(-1, 1, (6000, 2))
@@ -19,8 +19,8 @@ y = X[:, 0] * np.cos(angles) + X[:, 1] * np.sin(angles) > 0
 y ^= rng.random(6000) < 0.05  # 5 % of the labels are wrong
 
 forests = {
-    "all samples": MondrianForestClassifier(n_estimators=20, random_state=0),
-    "window of 500": MondrianForestClassifier(n_estimators=20, window=500, random_state=0),
+    "all samples": OnlineForestClassifier(n_estimators=20, random_state=0),
+    "window of 500": OnlineForestClassifier(n_estimators=20, window=500, random_state=0),
 }
 right = {name: [] for name in forests}
 for start in range(0, 6000, 50):

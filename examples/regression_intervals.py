@@ -10,12 +10,12 @@ import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.datasets import make_friedman1
 
-from onlineforest import MondrianForestRegressor, plot
+from onlineforest import OnlineForestRegressor, plot
 
 X, y = make_friedman1(1400, noise=1.0, random_state=0)
 X_new, y_new = X[1000:], y[1000:]
 
-forest = MondrianForestRegressor(n_estimators=50, random_state=0)
+forest = OnlineForestRegressor(n_estimators=50, random_state=0)
 for start in range(0, 1000, 200):
     forest.partial_fit(X[start : start + 200], y[start : start + 200])
     low, high = forest.predict_interval(X_new, coverage=0.9).T
@@ -24,8 +24,8 @@ for start in range(0, 1000, 200):
     print(f"{n:4} learned: {inside:.2f} inside, mean width {np.mean(high - low):.1f}")
 
 # %%
-# Intervals become narrower with more samples, and still contain about 90 % of the values. New
-# values, sorted by predicted mean:
+# Intervals become narrower with more samples, though not at each step, and contain about 90 % of
+# the values. New values, sorted by predicted mean:
 
 plot.intervals(forest, X_new, y_new, coverage=0.9)
 plt.show()

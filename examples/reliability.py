@@ -11,14 +11,15 @@ import numpy as np
 from sklearn.datasets import load_digits
 from sklearn.metrics import log_loss
 
-from onlineforest import MondrianForestClassifier, plot
+from onlineforest import MondrianForestClassifier, OnlineForestClassifier, plot
 
 X, y = load_digits(return_X_y=True)
 order = np.random.default_rng(0).permutation(len(X))
 X, y = X[order], y[order]
 
 forests = {
-    "default": MondrianForestClassifier(n_estimators=50, random_state=0),
+    "order-free": OnlineForestClassifier(n_estimators=50, random_state=0),
+    "Mondrian": MondrianForestClassifier(n_estimators=50, random_state=0),
     "the paper's model": MondrianForestClassifier(
         n_estimators=50, feature_weights="range", leaf_discount=0.0, random_state=0
     ),

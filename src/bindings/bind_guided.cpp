@@ -1,9 +1,11 @@
-// Binds the order-free forest.
+// Binds the order-free forests.
 #include <nanobind/nanobind.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/unique_ptr.h>
 
 #include <algorithm>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <span>
 #include <stdexcept>
@@ -14,8 +16,11 @@
 #include "arrays.hpp"
 #include "bindings.hpp"
 #include "calls.hpp"
-#include "guided/forest.hpp"
+#include "dict_source.hpp"
+#include "guided/label_forest.hpp"
+#include "guided/number_forest.hpp"
 #include "keeping.hpp"
+#include "moments.hpp"
 #include "one_row.hpp"
 
 namespace onlineforest::bindings {
@@ -26,36 +31,115 @@ namespace of_guided {
 
 namespace {
 
-using guided::Forest;
 using guided::Label;
-using guided::Word;
+using guided::LabelForest;
+using guided::NumberForest;
+using guided::NumberLeaf;
 
+template <class Forest>
 void init(Forest* self, std::size_t n_trees, std::size_t n_features, std::uint64_t seed, std::int64_t min_samples_split,
-          double max_samples, double discount, std::size_t window, std::size_t reservoir, double half_life,
-          int key_bits) {
+          double max_samples, bool calibrates, double discount, std::size_t window, std::size_t reservoir,
+          double half_life, std::size_t first_tree, int key_bits) {
   guided::Options options;
   options.n_trees = n_trees;
+  options.first_tree = first_tree;
   options.n_features = n_features;
   options.seed = seed;
   options.min_samples_split = min_samples_split;
   options.max_samples = max_samples;
+  options.calibrates = calibrates;
   options.discount = discount;
   options.keep = keep_of(window, reservoir, half_life);
   options.key_bits = key_bits;
   new (self) Forest(options);
 }
 
-void learn(Forest& self, const InArray<float, 2>& rows, const InArray<Label, 1>& labels, std::size_t n_threads) {
+template <class Forest>
+void learn(Forest& self, const InArray<float, 2>& rows, const InArray<typename Forest::Value, 1>& values,
+           std::size_t n_threads) {
   require_width(self, rows);
-  run(n_threads, [&](const Call& call) { self.learn(span_of(rows), span_of(labels), call); });
+  run(n_threads, [&](const Call& call) { self.learn(span_of(rows), span_of(values), call); });
 }
 
-void learn_one(Forest& self, nb::handle x, Label label) {
+template <class Forest>
+void learn_one(Forest& self, nb::handle x, typename Forest::Value value) {
   const std::vector<float> row = one_row(x, self.options().n_features);
-  run(1, [&](const Call& call) { self.learn(row, std::span(&label, 1), call); });
+  run(1, [&](const Call& call) { self.learn(row, std::span(&value, 1), call); });
 }
 
-OutArray<double, 2> predict(const Forest& self, const InArray<float, 2>& rows, std::size_t n_threads) {
+template <class Forest>
+OutArray<NodeIndex, 2> apply(const Forest& self, const InArray<float, 2>& rows, std::size_t n_threads) {
+  require_width(self, rows);
+  return to_array(run(n_threads, [&](const Call& call) { return self.apply(span_of(rows), call); }),
+                  {rows.shape(0), self.options().n_trees});
+}
+
+template <class Forest>
+nb::dict get_state(const Forest& self) {
+  auto state = run([&] { return self.save(); });
+  nb::dict dict;
+  guided::write_state(std::move(state), [&dict]<class T>(const char* name, std::vector<T> numbers) {
+    dict[name] = to_array(std::move(numbers));
+  });
+  return dict;
+}
+
+// Some trees of a forest, if n_trees is not 0: those from first_tree on.
+template <class Forest, class Target>
+std::unique_ptr<Forest> from_state(const nb::dict& dict, std::size_t n_threads, std::size_t max_bytes,
+                                   std::size_t n_trees, std::size_t first_tree) {
+  DictSource source(dict);
+  guided::ForestState<Target> state = guided::read_state<Target>(source);
+  if (n_trees != 0) {
+    state.options.n_trees = n_trees;
+    state.options.first_tree = first_tree;
+  }
+  return run(n_threads, [&](const Call&) { return Forest::restore(state, max_bytes); });
+}
+
+template <class Table>
+nb::dict dict_of(Table& table) {
+  nb::dict dict;
+  dict["parent"] = to_array(std::move(table.parent));
+  dict["left"] = to_array(std::move(table.left));
+  dict["right"] = to_array(std::move(table.right));
+  dict["feature"] = to_array(std::move(table.feature));
+  dict["threshold"] = to_array(std::move(table.threshold));
+  dict["missing_left"] = to_array(std::move(table.missing_left));
+  dict["weight"] = to_array(std::move(table.weight));
+  std::vector<std::int32_t> features;
+  std::vector<float> thresholds;
+  std::vector<std::uint8_t> are_reversed;
+  for (const auto& [feature, threshold, is_reversed] : table.surrogates) {
+    features.push_back(feature);
+    thresholds.push_back(threshold);
+    are_reversed.push_back(is_reversed);
+  }
+  dict["surrogates_end"] = to_array(std::move(table.surrogates_end));
+  dict["surrogate_feature"] = to_array(std::move(features));
+  dict["surrogate_threshold"] = to_array(std::move(thresholds));
+  dict["surrogate_reversed"] = to_array(std::move(are_reversed));
+  return dict;
+}
+
+nb::dict label_tree(const LabelForest& self, std::size_t index) {
+  auto table = run(1, [&](const Call& call) { return self.table(index, call); });
+  nb::dict dict = dict_of(table);
+  dict["counts_end"] = to_array(std::move(table.columns.counts_end));
+  dict["label"] = to_array(std::move(table.columns.label));
+  dict["count"] = to_array(std::move(table.columns.count));
+  return dict;
+}
+
+nb::dict number_tree(const NumberForest& self, std::size_t index) {
+  auto table = run(1, [&](const Call& call) { return self.table(index, call); });
+  nb::dict dict = dict_of(table);
+  dict["mean"] = to_array(std::move(table.columns.mean));
+  dict["squares"] = to_array(std::move(table.columns.squares));
+  return dict;
+}
+
+OutArray<double, 2> predict_labels(const LabelForest& self, const InArray<float, 2>& rows, std::size_t n_threads) {
   require_width(self, rows);
   auto result = run(n_threads, [&](const Call& call) { return self.predict(span_of(rows), call); });
   const std::size_t n_labels =
@@ -64,7 +148,7 @@ OutArray<double, 2> predict(const Forest& self, const InArray<float, 2>& rows, s
 }
 
 // Puts the probabilities into `out`; false if its length is not the number of labels.
-bool predict_one(const Forest& self, nb::handle x, const InOutArray<double, 1>& out) {
+bool predict_labels_of_one(const LabelForest& self, nb::handle x, const InOutArray<double, 1>& out) {
   const std::vector<float> row = one_row(x, self.options().n_features);
   const auto probabilities = run(1, [&](const Call& call) { return self.predict(row, call); });
   if (probabilities.size() != out.size()) return false;
@@ -72,92 +156,123 @@ bool predict_one(const Forest& self, nb::handle x, const InOutArray<double, 1>& 
   return true;
 }
 
-OutArray<NodeIndex, 2> apply(const Forest& self, const InArray<float, 2>& rows, std::size_t n_threads) {
-  require_width(self, rows);
-  return to_array(run(n_threads, [&](const Call& call) { return self.apply(span_of(rows), call); }),
-                  {rows.shape(0), self.options().n_trees});
-}
+// Predictions of each sample from the trees that have not learned it, and the number of these trees.
+using LeftOut = nb::typed<nb::tuple, OutArray<double, 2>, OutArray<std::int64_t, 1>>;
 
-// Probabilities of each sample from the trees that have not learned it, and the number of these trees.
-nb::typed<nb::tuple, OutArray<double, 2>, OutArray<std::int64_t, 1>> left_out(const Forest& self,
-                                                                              std::size_t n_threads) {
-  Forest::LeftOut result = run(n_threads, [&](const Call& call) { return self.predict_left_out(call); });
+LeftOut left_out_labels(const LabelForest& self, std::size_t n_threads) {
+  LabelForest::LeftOut result = run(n_threads, [&](const Call& call) { return self.predict_left_out(call); });
   const std::size_t n = result.n_trees.size();
   const std::size_t n_labels = n == 0 ? static_cast<std::size_t>(self.n_labels()) : result.probabilities.size() / n;
   return nb::make_tuple(to_array(std::move(result.probabilities), {n, n_labels}), to_array(std::move(result.n_trees)));
 }
 
-nb::dict get_state(const Forest& self) {
-  guided::ForestState state = run([&] { return self.save(); });
-  const guided::Options& options = state.options;
-  const std::size_t n = state.labels.size();
-  nb::dict dict;
-  dict["options.counts"] = to_array(std::vector<std::uint64_t>{
-      options.n_trees, options.n_features, options.seed, static_cast<std::uint64_t>(options.min_samples_split),
-      static_cast<std::uint64_t>(options.keep.rule), options.keep.capacity,
-      static_cast<std::uint64_t>(options.key_bits), state.n_seen});
-  dict["options.numbers"] =
-      to_array(std::vector<double>{options.max_samples, options.discount, options.keep.half_life, state.turned_away});
-  dict["label_hashes"] = to_array(std::move(state.label_hashes));
-  dict["are_declared"] = to_array(std::move(state.are_declared));
-  dict["rows"] = to_array(std::move(state.rows), {n, options.n_features});
-  dict["labels"] = to_array(std::move(state.labels));
-  dict["sample_of"] = to_array(std::move(state.sample_of));
-  dict["serials"] = to_array(std::move(state.serials));
-  return dict;
+OutArray<std::uint64_t, 2> array_of_masses(const LabelForest& self, std::vector<std::uint64_t> sums, std::size_t n) {
+  const std::size_t width = n == 0 ? static_cast<std::size_t>(self.n_labels()) + 1 : sums.size() / n;
+  return to_array(std::move(sums), {n, width});
 }
 
-template <class T, std::size_t Dims = 1>
-std::vector<T> entry(const nb::dict& dict, const char* name) {
-  InArray<T, Dims> array;
-  if (!dict.contains(name) || !nb::try_cast(dict[name], array, false)) {
-    throw std::invalid_argument(std::string("the state has no entry ") + name + " of the expected type");
+OutArray<double, 2> predict_numbers(const NumberForest& self, const InArray<float, 2>& rows, std::size_t n_threads) {
+  require_width(self, rows);
+  return array_of_moments(run(n_threads, [&](const Call& call) { return self.predict(span_of(rows), call); }));
+}
+
+// Mean, variance within leaves and variance between trees.
+nb::typed<nb::tuple, double, double, double> predict_number_of_one(const NumberForest& self, nb::handle x) {
+  const std::vector<float> row = one_row(x, self.options().n_features);
+  const auto moments = run(1, [&](const Call& call) { return self.predict(row, call); });
+  return nb::make_tuple(moments[0].mean, moments[0].within, moments[0].between);
+}
+
+LeftOut left_out_numbers(const NumberForest& self, std::size_t n_threads) {
+  NumberForest::LeftOut result = run(n_threads, [&](const Call& call) { return self.predict_left_out(call); });
+  return nb::make_tuple(array_of_moments(result.moments), to_array(std::move(result.n_trees)));
+}
+
+// Sums over the trees of a shard: for each row the masses of all labels and the rest.
+OutArray<std::uint64_t, 2> masses(const LabelForest& self, const InArray<float, 2>& rows, std::size_t n_threads) {
+  require_width(self, rows);
+  auto sums = run(n_threads, [&](const Call& call) { return self.masses(span_of(rows), call); });
+  return array_of_masses(self, std::move(sums), rows.shape(0));
+}
+
+// Of the samples [begin, end), in the order of serials: the same, and the number of trees that have not learned them.
+nb::typed<nb::tuple, OutArray<std::uint64_t, 2>, OutArray<std::int64_t, 1>> left_out_masses(const LabelForest& self,
+                                                                                            std::size_t begin,
+                                                                                            std::size_t end,
+                                                                                            std::size_t n_threads) {
+  auto result = run(n_threads, [&](const Call& call) { return self.left_out_masses(begin, end, call); });
+  return nb::make_tuple(array_of_masses(self, std::move(result.masses), end - begin),
+                        to_array(std::move(result.n_trees)));
+}
+
+// The probabilities that the sums over all trees give.
+OutArray<double, 2> finish(const LabelForest& self, const InArray<std::uint64_t, 2>& sums) {
+  auto result = run([&] { return self.finish(span_of(sums)); });
+  if (sums.shape(1) == 0 || result.size() != sums.shape(0) * (sums.shape(1) - 1)) {
+    throw std::invalid_argument("the sums have " + std::to_string(sums.shape(1)) + " columns, but there are " +
+                                std::to_string(self.n_labels()) + " labels and the rest");
   }
-  return vector_of(array);
+  return to_array(std::move(result), {sums.shape(0), sums.shape(1) - 1});
 }
 
-std::unique_ptr<Forest> from_state(const nb::dict& dict, std::size_t n_threads) {
-  guided::ForestState state;
-  const auto counts = entry<std::uint64_t>(dict, "options.counts");
-  const auto numbers = entry<double>(dict, "options.numbers");
-  if (counts.size() != 8 || numbers.size() != 4) throw std::invalid_argument("the options of the state are not whole");
-  state.options.n_trees = counts[0];
-  state.options.n_features = counts[1];
-  state.options.seed = counts[2];
-  state.options.min_samples_split = static_cast<std::int64_t>(counts[3]);
-  if (counts[4] > static_cast<std::uint64_t>(KeepRule::kSample)) {
-    throw std::invalid_argument("the rule for keeping samples is unknown: " + std::to_string(counts[4]));
-  }
-  state.options.keep.rule = static_cast<KeepRule>(counts[4]);
-  state.options.keep.capacity = counts[5];
-  state.options.key_bits = static_cast<int>(std::min<std::uint64_t>(counts[6], 65));
-  state.n_seen = counts[7];
-  state.options.max_samples = numbers[0];
-  state.options.discount = numbers[1];
-  state.options.keep.half_life = numbers[2];
-  state.turned_away = numbers[3];
-  state.label_hashes = entry<std::uint64_t>(dict, "label_hashes");
-  state.are_declared = entry<std::uint8_t>(dict, "are_declared");
-  state.rows = entry<float, 2>(dict, "rows");
-  state.labels = entry<Label>(dict, "labels");
-  state.sample_of = entry<Slot>(dict, "sample_of");
-  state.serials = entry<Serial>(dict, "serials");
-  return run(n_threads, [&](const Call&) { return Forest::restore(state); });
+OutArray<double, 3> array_of_leaves(const std::vector<NumberLeaf>& leaves, std::size_t n_trees) {
+  std::vector<double> numbers;
+  numbers.reserve(2 * leaves.size());
+  for (const auto& [mean, variance] : leaves) numbers.insert(numbers.end(), {mean, variance});
+  return to_array(std::move(numbers), {leaves.size() / n_trees, n_trees, 2});
 }
 
-nb::dict tree(const Forest& self, std::size_t index) {
-  guided::TreeTable table = run(1, [&](const Call& call) { return self.table(index, call); });
-  nb::dict dict;
-  dict["parent"] = to_array(std::move(table.parent));
-  dict["left"] = to_array(std::move(table.left));
-  dict["right"] = to_array(std::move(table.right));
-  dict["feature"] = to_array(std::move(table.feature));
-  dict["threshold"] = to_array(std::move(table.threshold));
-  dict["weight"] = to_array(std::move(table.weight));
-  dict["counts_end"] = to_array(std::move(table.counts_end));
-  dict["label"] = to_array(std::move(table.label));
-  dict["count"] = to_array(std::move(table.count));
-  return dict;
+// For each row and tree of a shard, the mean and variance in the leaf; a negative variance if the tree is empty.
+OutArray<double, 3> leaves(const NumberForest& self, const InArray<float, 2>& rows, std::size_t n_threads) {
+  require_width(self, rows);
+  return array_of_leaves(run(n_threads, [&](const Call& call) { return self.leaves(span_of(rows), call); }),
+                         self.options().n_trees);
+}
+
+// Of the samples [begin, end), in the order of serials: the places of those that a tree may have left out, and the same
+// for them; a negative variance if the tree has learned the sample.
+nb::typed<nb::tuple, OutArray<std::int64_t, 1>, OutArray<double, 3>> left_out_leaves(const NumberForest& self,
+                                                                                     std::size_t begin, std::size_t end,
+                                                                                     std::size_t n_threads) {
+  auto result = run(n_threads, [&](const Call& call) { return self.left_out_leaves(begin, end, call); });
+  return nb::make_tuple(to_array(std::move(result.places)), array_of_leaves(result.leaves, self.options().n_trees));
+}
+
+// What both kinds have in common.
+template <class Forest, class Target>
+void bind_common(nb::class_<Forest>& forest) {
+  bind_keeping(forest);
+  forest
+      .def("__init__", &init<Forest>, "n_trees"_a, "n_features"_a, nb::kw_only(), "seed"_a, "min_samples_split"_a = 2,
+           "max_samples"_a = 1.0, "calibrates"_a = false, "discount"_a = 0.2, "window"_a = 0, "reservoir"_a = 0,
+           "half_life"_a = kInfinity, "first_tree"_a = 0, "key_bits"_a = 64)
+      .def("learn", &learn<Forest>, "rows"_a.noconvert(), "values"_a.noconvert(), "n_threads"_a = 1)
+      .def("learn_one", &learn_one<Forest>, "row"_a, "value"_a)
+      .def(
+          "complete",
+          [](Forest& self, std::size_t n_threads) { run(n_threads, [&](auto& call) { self.complete(call); }); },
+          "n_threads"_a = 1)
+      .def("apply", &apply<Forest>, "rows"_a.noconvert(), "n_threads"_a = 1)
+      .def(
+          "importances",
+          [](const Forest& self, std::size_t n_threads) {
+            return to_array(run(n_threads, [&](auto& call) { return self.importances(call); }),
+                            {self.options().n_trees, self.options().n_features});
+          },
+          "n_threads"_a = 1)
+      .def(
+          "count_as_seen", [](Forest& self, std::size_t n_seen) { run([&] { self.count_as_seen(n_seen); }); },
+          "n_seen"_a)
+      .def("get_state", &get_state<Forest>)
+      .def_static("from_state", &from_state<Forest, Target>, "state"_a, "n_threads"_a = 1,
+                  "max_bytes"_a = std::numeric_limits<std::size_t>::max(), nb::kw_only(), "n_trees"_a = 0,
+                  "first_tree"_a = 0)
+      .def_prop_ro("n_trees", [](const Forest& self) { return self.options().n_trees; })
+      .def_prop_ro("seed", [](const Forest& self) { return self.options().seed; })
+      .def_prop_ro("version", [](const Forest& self) { return run([&] { return self.version(); }); })
+      .def_prop_ro(
+          "values", [](const Forest& self) { return to_array(run([&] { return self.values(); })); },
+          nb::rv_policy::move);
 }
 
 }  // namespace
@@ -165,44 +280,45 @@ nb::dict tree(const Forest& self, std::size_t index) {
 }  // namespace of_guided
 
 void bind_guided(nb::module_& module) {
-  using of_guided::Forest;
-  nb::class_<Forest> forest(module, "GuidedForest", "An order-free forest over labels 0, 1, ... Rows are float32.");
-  bind_keeping(forest);
-  forest
-      .def("__init__", &of_guided::init, "n_trees"_a, "n_features"_a, nb::kw_only(), "seed"_a,
-           "min_samples_split"_a = 2, "max_samples"_a = 1.0, "discount"_a = 0.2, "window"_a = 0, "reservoir"_a = 0,
-           "half_life"_a = kInfinity, "key_bits"_a = 64)
+  using of_guided::LabelForest;
+  using of_guided::NumberForest;
+  nb::class_<LabelForest> labels(module, "GuidedLabelForest",
+                                 "An order-free forest over labels 0, 1, ... Rows are float32.");
+  of_guided::bind_common<LabelForest, guided::Labels>(labels);
+  labels
       .def(
           "set_labels",
-          [](Forest& self, const InArray<std::uint64_t, 1>& hashes, const InArray<std::uint8_t, 1>& are_declared) {
+          [](LabelForest& self, const InArray<std::uint64_t, 1>& hashes, const InArray<std::uint8_t, 1>& are_declared) {
             run([&] { self.set_labels(span_of(hashes), span_of(are_declared)); });
           },
           "hashes"_a.noconvert(), "are_declared"_a.noconvert())
-      .def("learn", &of_guided::learn, "rows"_a.noconvert(), "labels"_a.noconvert(), "n_threads"_a = 1)
-      .def("learn_one", &of_guided::learn_one, "row"_a, "label"_a)
-      .def("predict", &of_guided::predict, "rows"_a.noconvert(), "n_threads"_a = 1)
-      .def("predict_one", &of_guided::predict_one, "row"_a, "out"_a.noconvert())
-      .def(
-          "complete",
-          [](Forest& self, std::size_t n_threads) { run(n_threads, [&](auto& call) { self.complete(call); }); },
-          "n_threads"_a = 1)
-      .def("tree", &of_guided::tree, "index"_a)
-      .def("apply", &of_guided::apply, "rows"_a.noconvert(), "n_threads"_a = 1)
-      .def("left_out", &of_guided::left_out, "n_threads"_a = 1)
-      .def(
-          "importances",
-          [](const Forest& self, std::size_t n_threads) {
-            return to_array(run(n_threads, [&](auto& call) { return self.importances(call); }));
-          },
-          "n_threads"_a = 1)
-      .def("get_state", &of_guided::get_state)
-      .def_static("from_state", &of_guided::from_state, "state"_a, "n_threads"_a = 1)
-      .def_prop_ro("n_trees", [](const Forest& self) { return self.options().n_trees; })
-      .def_prop_ro("n_labels", [](const Forest& self) { return run([&] { return self.n_labels(); }); })
-      .def_prop_ro("labels_version", [](const Forest& self) { return run([&] { return self.labels_version(); }); })
+      .def("predict", &of_guided::predict_labels, "rows"_a.noconvert(), "n_threads"_a = 1)
+      .def("predict_one", &of_guided::predict_labels_of_one, "row"_a, "out"_a.noconvert())
+      .def("tree", &of_guided::label_tree, "index"_a)
+      .def("left_out", &of_guided::left_out_labels, "n_threads"_a = 1)
+      .def("masses", &of_guided::masses, "rows"_a.noconvert(), "n_threads"_a = 1)
+      .def("left_out_masses", &of_guided::left_out_masses, "begin"_a, "end"_a, "n_threads"_a = 1)
+      .def("finish", &of_guided::finish, "sums"_a.noconvert())
+      .def_prop_ro("n_labels", [](const LabelForest& self) { return run([&] { return self.n_labels(); }); })
+      .def_prop_ro("labels_version", [](const LabelForest& self) { return run([&] { return self.labels_version(); }); })
       .def_prop_ro(
-          "label_weights", [](const Forest& self) { return to_array(run([&] { return self.label_weights(); })); },
+          "label_weights", [](const LabelForest& self) { return to_array(run([&] { return self.label_weights(); })); },
           nb::rv_policy::move);
+  nb::class_<NumberForest> numbers(module, "GuidedNumberForest",
+                                   "An order-free forest over numbers. Rows are float32.");
+  of_guided::bind_common<NumberForest, guided::Numbers>(numbers);
+  numbers.def("predict", &of_guided::predict_numbers, "rows"_a.noconvert(), "n_threads"_a = 1)
+      .def("predict_one", &of_guided::predict_number_of_one, "row"_a)
+      .def("tree", &of_guided::number_tree, "index"_a)
+      .def("left_out", &of_guided::left_out_numbers, "n_threads"_a = 1)
+      .def("leaves", &of_guided::leaves, "rows"_a.noconvert(), "n_threads"_a = 1)
+      .def("left_out_leaves", &of_guided::left_out_leaves, "begin"_a, "end"_a, "n_threads"_a = 1)
+      .def(
+          "of_all_samples",
+          [](const NumberForest& self) {
+            return array_of_moments(std::vector{run([&] { return self.of_all_samples(); })});
+          },
+          "What is predicted where no tree has an answer.");
 }
 
 }  // namespace onlineforest::bindings

@@ -1,9 +1,12 @@
-// Binds functions that combine what the shards of a forest compute; see forest/sums.hpp and numbers/mixtures.hpp.
+// Binds functions that combine what the shards of a forest compute; see forest/sums.hpp, numbers/mixtures.hpp and
+// guided/number_forest.hpp.
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
 #include <cstddef>
+#include <cstdint>
+#include <limits>
 #include <stdexcept>
 #include <string>
 #include <tuple>
@@ -15,6 +18,8 @@
 #include "bindings.hpp"
 #include "calls.hpp"
 #include "forest/sums.hpp"
+#include "guided/number_forest.hpp"
+#include "moments.hpp"
 #include "numbers/gaussian_forest.hpp"
 
 namespace onlineforest::bindings {
@@ -56,6 +61,30 @@ OutArray<double, 1> add_shard_terms(std::size_t n_trees, const std::vector<Shard
   return to_array(run([&] { return add_terms(terms, numbers, n); }));
 }
 
+// For each row, what its leaves say, given as (n_rows, n_trees, 2) in the order of trees, and how many leaves it has;
+// NaN if it has none.
+nb::typed<nb::tuple, OutArray<double, 2>, OutArray<std::int64_t, 1>> moments_of_leaves(
+    const InArray<double, 3>& leaves) {
+  if (leaves.shape(2) != 2) {
+    throw std::invalid_argument("a leaf has 2 numbers, got " + std::to_string(leaves.shape(2)));
+  }
+  constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
+  std::vector<guided::TreeMoments> moments(leaves.shape(0), {kNone, kNone, kNone});
+  std::vector<std::int64_t> n_leaves(leaves.shape(0), 0);
+  run([&] {
+    std::vector<guided::NumberLeaf> of_row;
+    const double* next = leaves.data();
+    for (std::size_t i = 0; i < moments.size(); ++i) {
+      of_row.clear();
+      for (std::size_t t = 0; t < leaves.shape(1); ++t, next += 2) of_row.push_back({next[0], next[1]});
+      const auto own = guided::moments_of(of_row);
+      if (own) moments[i] = *own;
+      n_leaves[i] = static_cast<std::int64_t>(of_row.size());
+    }
+  });
+  return nb::make_tuple(array_of_moments(moments), to_array(std::move(n_leaves)));
+}
+
 // Scale, noise and levels of the calibration that the left-out predictions of all trees give.
 nb::typed<nb::tuple, double, double, OutArray<double, 1>> calibration_of(const nb::dict& left_out,
                                                                          std::size_t n_threads) {
@@ -68,6 +97,7 @@ nb::typed<nb::tuple, double, double, OutArray<double, 1>> calibration_of(const n
 
 void bind_shards(nb::module_& module) {
   module.def("add_terms", &add_shard_terms, "n_trees"_a, "shards"_a.noconvert());
+  module.def("moments_of_leaves", &moments_of_leaves, "leaves"_a.noconvert());
   module.def("calibration_from", &calibration_of, "left_out"_a, "n_threads"_a = 1);
 }
 

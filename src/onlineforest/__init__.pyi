@@ -5,8 +5,16 @@ from ._models.classifier import MondrianForestClassifier
 from ._models.loading import load
 from ._models.merging import MergedForestClassifier, MergedForestRegressor, merge
 from ._models.online_classifier import OnlineForestClassifier
+from ._models.online_regressor import OnlineForestRegressor
 from ._models.regressor import MondrianForestRegressor
-from ._models.trees import ClassificationTree, MondrianTree, OnlineTree, RegressionTree
+from ._models.trees import (
+    ClassificationTree,
+    MondrianTree,
+    OnlineClassificationTree,
+    OnlineRegressionTree,
+    OnlineTree,
+    RegressionTree,
+)
 
 __all__ = [
     "Checkpoint",
@@ -19,7 +27,10 @@ __all__ = [
     "MondrianForestClassifier",
     "MondrianForestRegressor",
     "MondrianTree",
+    "OnlineClassificationTree",
     "OnlineForestClassifier",
+    "OnlineForestRegressor",
+    "OnlineRegressionTree",
     "OnlineTree",
     "RegressionTree",
     "__version__",

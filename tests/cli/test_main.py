@@ -9,34 +9,38 @@ import pandas as pd
 import pytest
 from click.testing import CliRunner
 
-from onlineforest import MondrianForestClassifier, __version__, _extras
+from onlineforest import MondrianForestClassifier, OnlineForestClassifier, __version__, _extras
 from onlineforest._cli import main as _cli
 from onlineforest._cli.demo_stream import Demo
+from onlineforest._cli.forests import FORESTS
 from onlineforest._models.saving import write_model
 from support.model_files import changed
 
 
-def test_demo_shows_a_table_and_saves_pictures(tmp_path):
+@pytest.mark.parametrize(
+    ("options", "name"), [([], "order-free"), (["--forest", "mondrian"], "Mondrian")]
+)
+def test_demo_shows_a_table_and_saves_pictures(tmp_path, options, name):
     folder = tmp_path / "new" / "folder"
-    result = CliRunner().invoke(
-        _cli.build_command(), ["demo", "--trees", "3", "--output", str(folder)], terminal_width=200
-    )
+    arguments = ["demo", "--trees", "3", "--output", str(folder), *options]
+    result = CliRunner().invoke(_cli.build_command(), arguments, terminal_width=200)
     assert result.exit_code == 0, result.output
     assert "accuracy" in result.output and "log loss" in result.output
     assert "1797" in result.output
-    assert "re-training" in result.output
+    assert "re-training" in result.output and f"{name} forest online" in result.output
     for name in ("learning-curve.png", "partition.png"):
         assert (folder / name).read_bytes().startswith(b"\x89PNG")
 
 
-def test_demo_learns():
-    demo = Demo(n_estimators=10)
+@pytest.mark.parametrize("kind", FORESTS)
+def test_demo_learns(kind):
+    demo = Demo(n_estimators=10, kind=kind)
     steps = list(demo.run())
-    assert steps[0] == 50
+    assert steps[0] == 60
     assert steps[-1] == demo.n_samples == 1797
     assert demo.learned == steps[:-1]
     assert demo.recent(demo.online.correct) > 0.9
-    assert demo.recent(demo.online.correct) > demo.recent(demo.online.correct[:6]) + 0.05
+    assert demo.recent(demo.online.correct) > demo.recent(demo.online.correct[:5]) + 0.05
     assert demo.online.seconds > 0 and demo.batch.seconds > 0
 
 
@@ -117,6 +121,27 @@ def test_inspect_describes_a_file(model_file):
     assert "\x1b" not in result.output and "\x07" not in result.output
     assert "trees.left" not in result.output
     assert "trees.left: int32, 15" in invoke("inspect", "--arrays", model_file).output
+
+
+def test_inspect_and_verify_an_order_free_forest(tmp_path, monkeypatch):
+    path = tmp_path / "order-free.safetensors"
+    forest = OnlineForestClassifier(3, window=3, random_state=0)
+    forest.fit([[0.0], [1.0], [1.0], [1.0]], ["no", "no", "yes", "yes"]).save(path)
+    result = invoke("inspect", path)
+    assert result.exit_code == 0, result.output
+    for words in (
+        "OnlineForestClassifier",
+        "3 stored of 4 seen, 0 with an id",
+        "3, grown from 2 distinct samples",
+        "2 of <U3, no, yes",
+        "smoothing=0.2",
+    ):
+        assert words in result.output
+    assert json.loads(invoke("inspect", "--json", path).output)["counts"]["samples_distinct"] == 2
+    result = invoke("verify", path)
+    assert result.output == f"{path}: sound, OnlineForestClassifier of 3 samples in 3 trees\n"
+    monkeypatch.setattr(OnlineForestClassifier, "verify", lambda forest: False)
+    assert isinstance(invoke("verify", path).exception, RuntimeError)
 
 
 def test_inspect_prints_json(model_file):

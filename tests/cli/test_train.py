@@ -21,14 +21,16 @@ import pytest
 from click.testing import CliRunner
 
 import onlineforest
-from onlineforest import MondrianForestClassifier, MondrianForestRegressor
+from onlineforest import MondrianForestRegressor
 from onlineforest._cli import main as _cli
 from onlineforest._cli import plot as _cli_plot
 from onlineforest._cli import progress as _cli_progress
+from onlineforest._cli.forests import FORESTS
 from onlineforest._cli.interrupts import Interrupts
 from support.bits import assert_same_forest
 
 COMMAND = [sys.executable, "-m", "onlineforest"]
+each_kind = pytest.mark.parametrize("kind", FORESTS)
 
 
 def run(*arguments, **options):
@@ -42,10 +44,11 @@ def fine(*arguments, **options):
 
 
 def stream(n, seed=0):
-    """Data frame of samples with a class of three and a number."""
+    """Data frame of samples with a class of three, a number and some missing values."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, 3)).astype(np.float32)
     kind = np.array(["red", "green", "blue"])[(X[:, 0] > 0).astype(int) + (X[:, 1] > 0.5)]
+    X[::7, 2] = np.nan
     frame = pd.DataFrame(X, columns=["a", "b", "c"])
     frame.insert(0, "id", [f"s{i}" for i in range(n)])
     return frame.assign(kind=kind, value=3.0 * X[:, 0] + X[:, 1].astype(float) ** 2)
@@ -63,36 +66,62 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
+def of(kind):
+    """Options for a kind of forest: none for the default."""
+    return [] if kind == "order-free" else ["--forest", kind]
+
+
+@pytest.fixture
+def kind():
+    """Kind of the forests of a test that is not marked with `each_kind`."""
+    return "order-free"
+
+
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory):
-    """Folder with two models, trained once for all tests."""
+    """Folder with two models of each kind, trained once for all tests."""
     path = tmp_path_factory.mktemp("models")
     stream(500).to_csv(path / "data.csv", index=False)
-    fine("train", path / "data.csv", *CLASSIFY, *SMALL, "-o", path / "kinds.st")
-    fine("train", path / "data.csv", *REGRESS, *SMALL, "-o", path / "values.st")
+    for kind in FORESTS:
+        (path / kind).mkdir()
+        options = [*SMALL, *of(kind), "-o"]
+        fine("train", path / "data.csv", *CLASSIFY, *options, path / kind / "kinds.st")
+        fine("train", path / "data.csv", *REGRESS, *options, path / kind / "values.st")
     return path
 
 
 @pytest.fixture
-def models(trained, folder):
-    shutil.copytree(trained, folder, dirs_exist_ok=True)
+def models(trained, folder, kind):
+    shutil.copytree(trained / kind, folder, dirs_exist_ok=True)
     return folder
 
 
-def test_train_learns_the_forest_of_partial_fit(models):
+@each_kind
+def test_train_learns_the_forest_of_partial_fit(models, kind):
     frame = stream(500)
-    for path, kind, target in (
-        ("kinds.st", MondrianForestClassifier, "kind"),
-        ("values.st", MondrianForestRegressor, "value"),
-    ):
-        forest, X, y = kind(5, random_state=0), frame[["a", "b", "c"]], frame[target]
+    for path, task, target in (("kinds.st", "classify", "kind"), ("values.st", "regress", "value")):
+        forest, X, y = (
+            FORESTS[kind][task](5, random_state=0),
+            frame[["a", "b", "c"]],
+            frame[target],
+        )
         if target == "kind":
             y = y.to_numpy(str)
         for i in range(0, 500, 50):
             forest.partial_fit(X[i : i + 50], y[i : i + 50])
         found = onlineforest.load(path)
+        assert type(found) is type(forest)
         assert_same_forest(found, forest)
         assert list(found.feature_names_in_) == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize("task", [CLASSIFY, REGRESS])
+def test_order_and_batches_do_not_change_an_order_free_forest(folder, task):
+    stream(500).sample(frac=1.0, random_state=0).to_csv("shuffled.csv", index=False)
+    fine("train", "data.csv", *task, *SMALL, "-o", "m.st")
+    fine("train", "shuffled.csv", *task, *SMALL[:2], "--batch-size", "33", "-o", "shuffled.st")
+    digests = {onlineforest.load(name).digest_ for name in ("m.st", "shuffled.st")}
+    assert len(digests) == 1
 
 
 def test_all_formats_give_the_same_model(folder):
@@ -135,8 +164,10 @@ def test_progress_is_printed_as_lines_without_a_terminal(folder, monkeypatch):
     assert "RMSE" not in result.output
 
 
-def test_a_window_limits_the_stored_samples_and_ids_can_be_forgotten(folder):
+@each_kind
+def test_a_window_limits_the_stored_samples_and_ids_can_be_forgotten(folder, kind):
     options = ["--target", "kind", "--task", "classify", "--drop", "value", "--id", "id", *SMALL]
+    options += of(kind)
     fine("train", "data.csv", *options, "--window", "100", "-o", "m.st")
     forest = onlineforest.load("m.st")
     assert forest.n_samples_stored_ == 100 and forest.n_samples_seen_ == 500
@@ -163,17 +194,20 @@ def test_bad_rows_end_the_command_or_are_skipped(folder):
     assert fine("predict", "m.st", "bad.csv", "--skip-bad-rows").output.count("\n") == 501
 
 
-def test_a_run_resumes_after_a_bad_row_is_fixed(folder):
+@each_kind
+def test_a_run_resumes_after_a_bad_row_is_fixed(folder, kind):
     good = (folder / "data.csv").read_text()
     (folder / "part.csv").write_text(good.replace("s299,", "s299,x,"))
-    options = [*CLASSIFY, *SMALL, "-o", "m.st", "--checkpoints", "c", "--resume"]
+    whole = ["train", "data.csv", *CLASSIFY, *SMALL, *of(kind), "-o", "whole.st"]
+    options = [*CLASSIFY, *SMALL, *of(kind), "-o", "m.st", "--checkpoints", "c", "--resume"]
     assert "line 301: the row has 7 fields" in run("train", "part.csv", *options).output
     (folder / "part.csv").write_text(good)
     assert "after 250 samples" in fine("train", "part.csv", *options).output
-    fine("train", "data.csv", *CLASSIFY, *SMALL, "-o", "whole.st")
+    fine(*whole)
     assert (folder / "m.st").read_bytes() == (folder / "whole.st").read_bytes()
 
 
+@each_kind
 def test_a_model_learns_more_from_another_file(models):
     stream(200, seed=1).to_csv("more.csv", index=False)
     options = ["--target", "kind", *SMALL, "-o", "more.st", "--from", "kinds.st"]
@@ -188,31 +222,38 @@ def test_a_model_learns_more_from_another_file(models):
     assert result.exit_code == 1
 
 
-def test_the_new_rows_of_a_file_that_grew_are_learned(folder):
+@each_kind
+def test_the_new_rows_of_a_file_that_grew_are_learned(folder, kind):
     stream(800).to_csv("all.csv", index=False)
     lines = (folder / "all.csv").read_text().splitlines(keepends=True)
     (folder / "log.csv").write_text("".join(lines[:501]))
-    options = [*CLASSIFY, *SMALL, "-o", "m.st", "--resume"]
+    options = [*CLASSIFY, *SMALL, *of(kind), "-o", "m.st", "--resume"]
     assert "starting from the first row" in fine("train", "log.csv", *options).output
     assert "Nothing more to learn" in fine("train", "log.csv", *options).output
     (folder / "log.csv").write_text("".join(lines))
     assert "Learned 300 samples" in fine("train", "log.csv", *options).output
-    fine("train", "all.csv", *CLASSIFY, *SMALL, "-o", "whole.st")
+    fine("train", "all.csv", *CLASSIFY, *SMALL, *of(kind), "-o", "whole.st")
     assert (folder / "m.st").read_bytes() == (folder / "whole.st").read_bytes()
 
 
-def test_resuming_after_a_partial_batch_differs_as_the_help_says(folder):
+@each_kind
+def test_resuming_after_a_partial_batch_differs_only_as_the_help_says(folder, kind):
     stream(530).to_csv("all.csv", index=False)
     lines = (folder / "all.csv").read_text().splitlines(keepends=True)
     (folder / "log.csv").write_text("".join(lines[:511]))  # ten rows are the last batch
-    options = [*CLASSIFY, *SMALL, "-o", "m.st", "--resume"]
+    options = [*CLASSIFY, *SMALL, *of(kind), "-o", "m.st", "--resume"]
     fine("train", "log.csv", *options)
     (folder / "log.csv").write_text("".join(lines))
     assert "Learned 20 samples" in fine("train", "log.csv", *options).output
-    fine("train", "all.csv", *CLASSIFY, *SMALL, "-o", "whole.st")
-    assert (folder / "m.st").read_bytes() != (folder / "whole.st").read_bytes()
+    fine("train", "all.csv", *CLASSIFY, *SMALL, *of(kind), "-o", "whole.st")
+    resumed, whole = onlineforest.load("m.st"), onlineforest.load("whole.st")
+    if kind == "order-free":
+        assert_same_forest(resumed, whole)
+    else:
+        with pytest.raises(AssertionError):
+            assert_same_forest(resumed, whole)
     words = " ".join(fine("train", "--help").output.split())
-    assert "unless DATA has grown past a last batch that was not full" in words
+    assert "a Mondrian forest is not if DATA has grown past a last batch" in words
 
 
 def test_ids_keep_their_type_in_a_file_that_grew(folder):
@@ -270,10 +311,19 @@ def n_lines(path):
 
 
 @pytest.mark.slow
-def test_a_killed_and_resumed_run_ends_with_the_same_files(folder):
+@pytest.mark.parametrize(
+    ("kind", "task", "kept"),
+    [
+        ("mondrian", CLASSIFY, "--window"),
+        ("order-free", CLASSIFY, "--window"),
+        ("order-free", REGRESS, "--reservoir"),
+    ],
+)
+def test_a_killed_and_resumed_run_ends_with_the_same_files(folder, kind, task, kept):
     lines = lines_of_pipe(500)
-    options = [*CLASSIFY, *SMALL, "--checkpoints", "c", "--every-samples", "100", "--resume"]
-    options += ["--window", "300", "-o", "m.st", "--curve", "curve.csv"]
+    forest = [*task, *SMALL, *of(kind), kept, "300"]
+    options = [*forest, "--checkpoints", "c", "--every-samples", "100", "--resume"]
+    options += ["-o", "m.st", "--curve", "curve.csv"]
     # The pipe stalls after some rows. The first process is killed there, the second interrupted.
     for n_rows, number, code in ((371, signal.SIGKILL, -signal.SIGKILL), (420, signal.SIGINT, 130)):
         process = begin("train", "-", *options, stdin=subprocess.PIPE)
@@ -291,15 +341,16 @@ def test_a_killed_and_resumed_run_ends_with_the_same_files(folder):
     assert onlineforest.load("m.st").n_samples_seen_ == 400
     result = fine("train", "-", *options, input=b"".join(lines))
     assert "after 400 samples" in result.output
-    whole = ["--window", "300", "-o", "whole.st", "--curve", "whole.csv"]
-    fine("train", "data.csv", *CLASSIFY, *SMALL, *whole)
+    fine("train", "data.csv", *forest, "-o", "whole.st", "--curve", "whole.csv")
     assert (folder / "m.st").read_bytes() == (folder / "whole.st").read_bytes()
     assert (folder / "curve.csv").read_text() == (folder / "whole.csv").read_text()
 
 
+@each_kind
 @pytest.mark.parametrize("n_learned", [0, 100])
-def test_an_interrupted_run_can_be_resumed(folder, monkeypatch, n_learned):
-    learn = MondrianForestRegressor.partial_fit
+def test_an_interrupted_run_can_be_resumed(folder, monkeypatch, n_learned, kind):
+    estimator = FORESTS[kind]["regress"]
+    learn = estimator.partial_fit
 
     def interrupted(forest, X, y, ids=None):
         n_seen = forest.n_samples_seen_ if forest.__sklearn_is_fitted__() else 0
@@ -307,8 +358,8 @@ def test_an_interrupted_run_can_be_resumed(folder, monkeypatch, n_learned):
             raise KeyboardInterrupt
         return learn(forest, X, y, ids=ids)
 
-    options = [*REGRESS, *SMALL, "-o", "m.st", "--resume"]
-    monkeypatch.setattr(MondrianForestRegressor, "partial_fit", interrupted)
+    options = [*REGRESS, *SMALL, *of(kind), "-o", "m.st", "--resume"]
+    monkeypatch.setattr(estimator, "partial_fit", interrupted)
     result = run("train", "data.csv", *options)
     monkeypatch.undo()
     monkeypatch.chdir(folder)
@@ -316,21 +367,23 @@ def test_an_interrupted_run_can_be_resumed(folder, monkeypatch, n_learned):
     saved = "Interrupted after 100 samples. Saved m.st" if n_learned else "nothing saved"
     assert saved in result.output and (folder / "m.st").exists() == bool(n_learned)
     fine("train", "data.csv", *options)
-    fine("train", "data.csv", *REGRESS, *SMALL, "-o", "whole.st")
+    fine("train", "data.csv", *REGRESS, *SMALL, *of(kind), "-o", "whole.st")
     assert (folder / "m.st").read_bytes() == (folder / "whole.st").read_bytes()
 
 
-def test_an_interrupted_model_is_not_replaced_without_resume(folder, monkeypatch):
-    learn = MondrianForestClassifier.partial_fit
+@each_kind
+def test_an_interrupted_model_is_not_replaced_without_resume(folder, monkeypatch, kind):
+    estimator = FORESTS[kind]["classify"]
+    learn = estimator.partial_fit
 
     def interrupted(forest, X, y, ids=None):
         if forest.__sklearn_is_fitted__():
             raise KeyboardInterrupt
         return learn(forest, X, y, ids=ids)
 
-    options = ["train", "data.csv", *CLASSIFY, *SMALL, "-o", "m.st"]
+    options = ["train", "data.csv", *CLASSIFY, *SMALL, *of(kind), "-o", "m.st"]
     with monkeypatch.context() as patch:
-        patch.setattr(MondrianForestClassifier, "partial_fit", interrupted)
+        patch.setattr(estimator, "partial_fit", interrupted)
         assert run(*options).exit_code == 130
     before = (folder / "m.st").read_bytes()
     result = run(*options)
@@ -368,12 +421,14 @@ def test_an_unclosed_quote_is_an_error_even_if_bad_rows_are_skipped(folder):
     assert not (folder / "m.st").exists()
 
 
-def test_interrupted_commands_exit_with_code_130(models, monkeypatch):
+@each_kind
+def test_interrupted_commands_exit_with_code_130(models, monkeypatch, kind):
     def interrupted(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(MondrianForestClassifier, "predict_proba", interrupted)
-    for arguments in (["predict", "kinds.st", "data.csv"], ["evaluate", "data.csv", *CLASSIFY]):
+    monkeypatch.setattr(FORESTS[kind]["classify"], "predict_proba", interrupted)
+    evaluate = ["evaluate", "data.csv", *CLASSIFY, *of(kind)]
+    for arguments in (["predict", "kinds.st", "data.csv"], evaluate):
         result = run(*arguments)
         assert result.exit_code == 130 and result.output == "Interrupted.\n"
 
@@ -396,19 +451,23 @@ def test_a_signal_raises_after_the_grace_period():
             signal.raise_signal(signal.SIGINT)
 
 
-def test_predict_writes_classes_and_probabilities(models):
-    result = fine("predict", "kinds.st", "data.csv", "--probabilities", "--novelty", "--keep", "id")
+@each_kind
+def test_predict_writes_classes_and_probabilities(models, kind):
+    novelty = ["--novelty"] if kind == "mondrian" else []
+    result = fine("predict", "kinds.st", "data.csv", "--probabilities", *novelty, "--keep", "id")
     rows = pd.read_csv(io.StringIO(result.output))
     forest, frame = onlineforest.load("kinds.st"), stream(500)
     X = frame[["a", "b", "c"]]
     assert list(rows.id) == list(frame.id)
     assert list(rows.prediction) == list(forest.predict(X))
     names = [f"probability_{name}" for name in forest.classes_]
-    assert list(rows.columns) == ["id", "prediction", *names, "novelty"]
+    assert list(rows.columns) == ["id", "prediction", *names, *(word[2:] for word in novelty)]
     np.testing.assert_allclose(rows[names], forest.predict_proba(X), rtol=1e-12)
-    np.testing.assert_allclose(rows.novelty, forest.novelty(X), rtol=1e-12, atol=1e-300)
+    if novelty:
+        np.testing.assert_allclose(rows.novelty, forest.novelty(X), rtol=1e-12, atol=1e-300)
 
 
+@each_kind
 def test_predict_writes_numbers_to_files(models):
     frame = stream(500)
     frame[["value", "c", "a", "b", "id"]].to_parquet("other.parquet")  # in another order
@@ -423,6 +482,8 @@ def test_predict_writes_numbers_to_files(models):
         np.testing.assert_allclose(rows.prediction, mean, rtol=1e-12)
         np.testing.assert_allclose(rows[["lower", "upper"]], interval, rtol=1e-9)
         np.testing.assert_allclose(rows["std"], std, rtol=1e-12)
+    plain = pd.read_csv(io.StringIO(fine("predict", "values.st", "other.parquet").output))
+    np.testing.assert_allclose(plain.prediction, mean, rtol=1e-12)
     assert {path.name for path in models.iterdir() if path.name.startswith(".")} == set()
 
 
@@ -463,16 +524,19 @@ def test_each_line_is_predicted_when_it_arrives_until_the_reader_closes(models):
     assert process.wait() == 0
 
 
-def test_evaluate_prints_metrics_and_draws_the_curve(folder):
-    result = fine("evaluate", "data.csv", *REGRESS, *SMALL, "--picture", "p.svg", "--quiet")
+@each_kind
+def test_evaluate_prints_metrics_and_draws_the_curve(folder, kind):
+    options = [*SMALL, *of(kind), "-q"]
+    result = fine("evaluate", "data.csv", *REGRESS, *options, "--picture", "p.svg")
     words = dict(re.findall(r"^(.*?)  +([\d.,]+)$", result.output, re.MULTILINE))
     assert words["samples"] == "500" and words["of these predicted"] == "450"
     assert set(words) >= {"RMSE", "mean absolute error", "coverage of intervals for 0.9"}
     assert (folder / "p.svg").read_text().startswith("<?xml")
-    facts = json.loads(fine("evaluate", "data.csv", *CLASSIFY, *SMALL, "--json", "-q").output)
+    facts = json.loads(fine("evaluate", "data.csv", *CLASSIFY, *options, "--json").output)
     assert facts["predicted"] == 450 and 0.5 < facts["accuracy"] <= 1 and facts["log_loss"] > 0
 
 
+@each_kind
 def test_evaluate_without_learning_leaves_the_model_unchanged(models):
     before = (models / "kinds.st").read_bytes()
     options = ["--target", "kind", "--from", "kinds.st", "--no-learn", "--json", "-q"]
@@ -499,22 +563,29 @@ def test_points_sample_the_whole_file_and_skip_bad_rows(models, monkeypatch):
     assert len(values) == 50 and 150 < values.mean() < 350
 
 
-def test_every_plot_command_saves_a_picture(models):
-    fine("train", "data.csv", *CLASSIFY, "--drop", "c", *SMALL, "-o", "two.st", "--curve", "c.csv")
+@each_kind
+def test_every_plot_command_saves_a_picture(models, kind):
+    options = [*CLASSIFY, "--drop", "c", *SMALL, *of(kind), "-o", "two.st", "--curve", "c.csv"]
+    fine("train", "data.csv", *options)
     points = ["--data", "data.csv", "--target", "kind"]
     for arguments in (
         ["partition", "two.st", "--tree", "1", *points],
         ["tree", "kinds.st", "--max-depth", "3"],
+        ["tree", "values.st"],
         ["surface", "kinds.st", *points, "--resolution", "20"],
         ["surface", "values.st", "--data", "data.csv", "--target", "value", "--resolution", "20"],
         ["surface", "two.st", "--resolution", "20"],
-        ["novelty", "kinds.st", *points[:2], "--features", "a", "c", "--resolution", "20"],
         ["importances", "values.st"],
         ["curve", "c.csv", "--measure", "log_loss"],
     ):
         assert fine("plot", *arguments, "-o", "p.png").output == "Saved p.png\n"
         assert (models / "p.png").read_bytes().startswith(b"\x89PNG")
         os.remove("p.png")
+    novelty = ["novelty", "kinds.st", *points[:2], "--features", "a", "c", "--resolution", "20"]
+    result = run("plot", *novelty, "-o", "p.png")
+    assert (models / "p.png").exists() == (kind == "mondrian") == (result.exit_code == 0)
+    words = "Novelty is the distance from the boxes of a Mondrian forest"
+    assert (words in result.output) == (kind == "order-free")
 
 
 @pytest.mark.parametrize(
@@ -544,6 +615,10 @@ def test_every_plot_command_saves_a_picture(models):
         (["predict", "kinds.st", "data.csv", "--intervals", "90"], 2, "not in the range"),
         (["predict", "values.st", "data.csv", "--probabilities"], 1, "are for classes"),
         (["predict", "kinds.st", "data.csv", "--keep", "zz"], 1, "no column 'zz'"),
+        (["predict", "kinds.st", "data.csv", "--novelty"], 1, "an OnlineForestClassifier. `train"),
+        (["train", "data.csv", *CLASSIFY, "-o", "m", "--forest", "oak"], 2, "'order-free', 'mon"),
+        (["train", "data.csv", *CLASSIFY, "-o", "m", "--forest", "mondrian", "--from", "kinds.st"],
+         2, "--forest is mondrian, but the forest in kinds.st is order-free"),
         (["plot", "tree", "kinds.st", "-o", "p.doc"], 2, "must end in .png, .svg or .pdf"),
         (["plot", "partition", "kinds.st", "-o", "p.png"], 1, "2 features"),
         (["plot", "surface", "kinds.st", "-o", "p.png"], 2, "name data with --data"),

@@ -9,8 +9,9 @@ import pyarrow as pa
 import pytest
 from sklearn.metrics import log_loss
 
-from onlineforest import Checkpointer, MondrianForestClassifier, MondrianForestRegressor
+from onlineforest import Checkpointer
 from onlineforest._cli.curves import CurveFile, read_curve
+from onlineforest._cli.forests import FORESTS
 from onlineforest._cli.metrics import Metrics, class_metrics, interval_metrics, value_metrics
 from onlineforest._cli.resuming import (
     ModelStore,
@@ -49,11 +50,19 @@ def trained(text, forest, start=None, batch_size=10, stop_at=None, **options):
     return training
 
 
-def new_forest():
-    return MondrianForestClassifier(5, random_state=0)
+@pytest.fixture(params=FORESTS)
+def kind(request):
+    """Each kind of forest."""
+    return request.param
 
 
-def test_training_learns_the_forest_of_partial_fit():
+@pytest.fixture
+def new_forest(kind):
+    """Makes a classifier of each kind."""
+    return lambda: FORESTS[kind]["classify"](5, random_state=0)
+
+
+def test_training_learns_the_forest_of_partial_fit(new_forest):
     text = rows_of(95)
     training = trained(text, new_forest())
     rows = list(csv.DictReader(io.StringIO(text)))
@@ -70,21 +79,22 @@ def test_training_learns_the_forest_of_partial_fit():
     assert training.metrics.means()["accuracy"] == pytest.approx(n_right / 85)
 
 
-@pytest.mark.parametrize("kind", [MondrianForestClassifier, MondrianForestRegressor])
-def test_single_rows_give_the_forest_and_metrics_of_batches_of_one(kind):
+@pytest.mark.parametrize("task", ["classify", "regress"])
+def test_single_rows_give_the_forest_and_metrics_of_batches_of_one(kind, task):
+    estimator = FORESTS[kind][task]
     rng = np.random.default_rng(0)
     X = rng.normal(size=(60, 2))
     labels = np.where(X[:, 0] > 0, "up", "down").tolist()
     labels[30] = "aside"  # an unknown class
-    y = labels if kind is MondrianForestClassifier else X.sum(axis=1).tolist()
+    y = labels if task == "classify" else X.sum(axis=1).tolist()
     X[7, 1] = np.nan
     lines = [f"n,{a},{b},{value}" for (a, b), value in zip(X.tolist(), y, strict=True)]
     text = "\n".join(["name,a,b,way", *lines])
-    training = trained(text, kind(5, random_state=0), batch_size=1)
-    forest, metrics = kind(5, random_state=0), Metrics()
+    training = trained(text, estimator(5, random_state=0), batch_size=1)
+    forest, metrics = estimator(5, random_state=0), Metrics()
     for i in range(60):
         row, truth = pa.table(dict(zip("ab", X[i : i + 1].T, strict=True))), np.array(y[i : i + 1])
-        if i and kind is MondrianForestClassifier:
+        if i and task == "classify":
             metrics += class_metrics(forest.classes_, forest.predict_proba(row), truth)
         elif i:
             metrics += value_metrics(forest.predict(row), truth)
@@ -94,7 +104,7 @@ def test_single_rows_give_the_forest_and_metrics_of_batches_of_one(kind):
 
 
 @pytest.mark.parametrize("stop_at", [10, 50, 100])
-def test_a_resumed_run_gives_the_forest_of_one_run(stop_at):
+def test_a_resumed_run_gives_the_forest_of_one_run(new_forest, stop_at):
     text = rows_of(100)
     first = trained(text, new_forest(), stop_at=stop_at)
     position = Position.from_json(first.position().as_json())
@@ -104,7 +114,7 @@ def test_a_resumed_run_gives_the_forest_of_one_run(stop_at):
     assert second.position() == whole.position()
 
 
-def test_an_interrupted_batch_counts_if_it_is_stored(monkeypatch):
+def test_an_interrupted_batch_counts_if_it_is_stored(new_forest):
     text = rows_of(60)
     for is_stored in (False, True):
         forest = new_forest()
@@ -132,20 +142,20 @@ def test_an_interrupted_batch_counts_if_it_is_stored(monkeypatch):
         )
 
 
-def test_resuming_on_a_shorter_table_is_an_error():
+def test_resuming_on_a_shorter_table_is_an_error(new_forest):
     position = trained(rows_of(50), new_forest()).position()
     with pytest.raises(TableError, match="cannot skip 50 rows: the table has only 20"):
         trained(rows_of(20), trained(rows_of(50), new_forest()).forest, position)
 
 
-def test_a_run_without_learning_does_not_change_the_forest():
+def test_a_run_without_learning_does_not_change_the_forest(new_forest):
     forest = trained(rows_of(50), new_forest()).forest
     training = trained(rows_of(40, seed=1), forest, learn=False)
     assert training.n_rows == training.metrics.n == 40
     assert forest.n_samples_seen_ == 50
 
 
-def test_labels_are_integers_if_all_first_values_are():
+def test_labels_are_integers_if_all_first_values_are(new_forest):
     for labels, kind in (("1,2,1,2", "i"), ("1,2,x,2", "U"), ("1.0,2.0,1.0,2.0", "U")):
         text = "a,way,name\n" + "".join(f"{i},{y},z\n" for i, y in enumerate(labels.split(",")))
         assert trained(text, new_forest()).forest.classes_.dtype.kind == kind
@@ -159,7 +169,7 @@ def test_labels_are_integers_if_all_first_values_are():
         ([0, "x"], "2", ColumnType.TEXT),
     ],
 )
-def test_a_forest_with_ids_keeps_their_type(first, later, type):
+def test_a_forest_with_ids_keeps_their_type(new_forest, first, later, type):
     table = table_of(f"name,a,way\n{later},0.5,x\n")
     schema = schema_of(table, "way", id="name")
     forest = new_forest().partial_fit([[0.0], [1.0]], ["x", "y"], ids=first)
@@ -169,7 +179,7 @@ def test_a_forest_with_ids_keeps_their_type(first, later, type):
     assert column_specs(table, schema, forest)["name"].type is inferred
 
 
-def test_an_error_names_the_samples_that_the_forest_rejects():
+def test_an_error_names_the_samples_that_the_forest_rejects(new_forest):
     table = table_of("name,a,way\n1,0.5,x\n2,1.5,y\n2,2.5,x\n")
     schema = schema_of(table, "way", id="name")
     forest = new_forest()
@@ -201,10 +211,10 @@ def start_of(path, options, resume=True, folder=None, source="s", from_=None):
     return start_run(options, load_previous(store, resume, from_), source)
 
 
-def saved(path, n_rows, **options):
+def saved(path, n_rows, kind="order-free", **options):
     from onlineforest._models.saving import write_model
 
-    training = trained(rows_of(n_rows), new_forest())
+    training = trained(rows_of(n_rows), FORESTS[kind]["classify"](5, random_state=0))
     position = {**training.position().as_json(), "source": "s", **options}
     write_model(training.forest, path, position)
     return training.forest, position
@@ -231,7 +241,7 @@ def test_a_run_resumes_from_the_file_with_more_samples(tmp_path):
             TrainingOptions("regress"),
             {},
             OptionError,
-            "--task is regress, but .* MondrianForestClassifier",
+            "--task is regress, but .* OnlineForestClassifier",
         ),
         (
             TrainingOptions(parameters={"n_estimators": 7}),
@@ -255,6 +265,21 @@ def test_resuming_with_other_options_or_data_is_an_error(tmp_path, options, stor
         start_of(tmp_path / "m", options)
 
 
+@pytest.mark.parametrize("other", FORESTS)
+def test_resuming_with_another_kind_of_forest_is_an_error(tmp_path, kind, other):
+    forest, position = saved(tmp_path / "m", 30, kind)
+    Checkpointer(tmp_path / "c").save(forest, {**position, "rows": 40})
+    for folder in (None, tmp_path / "c"):
+        if other == kind:
+            start = start_of(tmp_path / "m", TrainingOptions(kind=kind), folder=folder)
+            assert start.position.rows == (30 if folder is None else 40)
+            continue
+        name = "m" if folder is None else "checkpoint-000000000001.safetensors"
+        words = rf"--forest is {other}, but the forest in .*{name} is {kind} \(.*Classifier\)"
+        with pytest.raises(OptionError, match=words):
+            start_of(tmp_path / "m", TrainingOptions(kind=other), folder=folder)
+
+
 def test_contradictory_options_are_an_error(tmp_path):
     with pytest.raises(OptionError, match=r"'--task': classify .* regress"):
         start_of(tmp_path / "m", TrainingOptions())
@@ -262,7 +287,7 @@ def test_contradictory_options_are_an_error(tmp_path):
         start_of(tmp_path / "m", TrainingOptions("regress", {"window": 5, "reservoir": 5}))
     with pytest.raises(OptionError, match="give --reservoir"):
         start_of(tmp_path / "m", TrainingOptions("regress", {"half_life": 5.0}))
-    Checkpointer(tmp_path / "c").save(trained(rows_of(20), new_forest()).forest)
+    Checkpointer(tmp_path / "c").save(saved(tmp_path / "other", 20)[0])
     with pytest.raises(OptionError, match="already has checkpoints"):
         ModelStore(tmp_path / "m", Checkpointer(tmp_path / "c")).check_is_new()
 
@@ -321,10 +346,10 @@ def test_a_file_that_is_not_a_curve_is_an_error(tmp_path, text):
         read_curve(tmp_path / "curve.csv")
 
 
-def test_metrics_of_a_regressor_include_its_intervals():
+def test_metrics_of_a_regressor_include_its_intervals(kind):
     rng = np.random.default_rng(0)
     text = "a,way,name\n" + "".join(f"{x},{2 * x},n\n" for x in rng.normal(size=200).tolist())
-    training = trained(text, MondrianForestRegressor(5, random_state=0), coverage=0.9)
+    training = trained(text, FORESTS[kind]["regress"](5, random_state=0), coverage=0.9)
     means = training.metrics.means()
     assert means.keys() == {"coverage", "mae", "rmse", "width"}
     assert 0.5 < means["coverage"] <= 1 and means["mae"] <= means["rmse"] < 1

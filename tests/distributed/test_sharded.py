@@ -16,9 +16,16 @@ from onlineforest._distributed.errors import MemberLostError, ShardLostError
 from onlineforest._distributed.shard import Shard
 from onlineforest._distributed.snapshots import Snapshots
 from onlineforest._distributed.splitting import join_states
-from onlineforest._models.core import LabelCore, NumberCore
+from onlineforest._models.core import GuidedLabelCore, GuidedNumberCore, LabelCore, NumberCore
 from support.bits import assert_same
-from support.crews import GAUSSIAN_OPTIONS, LABEL_OPTIONS, LocalCrew, plans_of, sharded
+from support.crews import (
+    GAUSSIAN_OPTIONS,
+    GUIDED_OPTIONS,
+    LABEL_OPTIONS,
+    LocalCrew,
+    plans_of,
+    sharded,
+)
 
 RNG = np.random.default_rng(1)
 X = RNG.normal(size=(600, 3)).astype(np.float32)
@@ -26,21 +33,44 @@ X[RNG.random(X.shape) < 0.02] = np.nan
 LABELS = (np.nan_to_num(X[:, 0]) + 0.5 * np.nan_to_num(X[:, 1]) > 0).astype(np.int32)
 VALUES = np.nan_to_num(X[:, 0]) * 2.0 + RNG.normal(size=600)
 QUERIES = np.ascontiguousarray(X[:40] + np.float32(0.2))
-OPTIONS = {"LabelForest": LABEL_OPTIONS, "GaussianForest": GAUSSIAN_OPTIONS}
+MONDRIAN = {"LabelForest": LABEL_OPTIONS, "GaussianForest": GAUSSIAN_OPTIONS}
+GUIDED = {
+    "GuidedLabelForest": GUIDED_OPTIONS,
+    "GuidedNumberForest": GUIDED_OPTIONS | {"calibrates": True},
+}
+OPTIONS = MONDRIAN | GUIDED
+HASHES, NONE_DECLARED = np.array([11, 12], dtype=np.uint64), np.zeros(2, dtype=np.uint8)
+
+
+def prepared(core, forest):
+    """A forest that knows what it must know before it learns."""
+    if core == "GuidedLabelForest":
+        forest.set_labels(HASHES, NONE_DECLARED)
+    return forest
+
+
+def local_forest(core, n_trees, options):
+    return prepared(core, getattr(_core, core)(n_trees, 3, **options))
 
 
 def batch_of(core, rows):
-    return (X[rows], LABELS[rows], 2) if core == "LabelForest" else (X[rows], VALUES[rows])
+    if core == "LabelForest":
+        return X[rows], LABELS[rows], 2
+    return X[rows], (LABELS if core == "GuidedLabelForest" else VALUES)[rows]
 
 
 def assert_same_answers(forest, local):
     levels = np.array([0.1, 0.5])
     assert np.array_equal(forest.predict(QUERIES), local.predict(QUERIES))
-    assert np.array_equal(forest.novelty(QUERIES), local.novelty(QUERIES))
     assert np.array_equal(forest.apply(QUERIES), local.apply(QUERIES))
-    assert np.array_equal(forest.relevance(), local.relevance())
     assert forest.n_points == local.n_points and forest.n_seen == local.n_seen
-    if hasattr(local, "quantiles"):
+    assert np.array_equal(forest.serials, local.serials)
+    if hasattr(local, "novelty"):
+        assert np.array_equal(forest.novelty(QUERIES), local.novelty(QUERIES))
+        assert np.array_equal(forest.relevance(), local.relevance())
+    if hasattr(local, "left_out"):
+        assert_same_guided_answers(forest, local)
+    elif hasattr(local, "quantiles"):
         assert np.array_equal(forest.quantiles(QUERIES, levels), local.quantiles(QUERIES, levels))
         values = np.linspace(-3, 3, len(QUERIES))
         assert np.array_equal(
@@ -55,6 +85,22 @@ def assert_same_answers(forest, local):
         }
 
 
+def assert_same_guided_answers(forest, local):
+    for own, theirs in zip(local.left_out(), forest.left_out(), strict=True):
+        assert own.tobytes() == theirs.tobytes() and own.dtype == theirs.dtype
+    assert local.importances().tobytes() == forest.importances().tobytes()
+    assert np.array_equal(local.values, forest.values)
+    if hasattr(local, "label_weights"):
+        assert np.array_equal(local.label_weights, forest.label_weights)
+        assert forest.n_labels == local.n_labels
+        out, own = np.empty(local.n_labels), np.empty(local.n_labels)
+        assert forest.predict_one(QUERIES[0], out) and local.predict_one(QUERIES[0], own)
+        assert np.array_equal(out, own) and not forest.predict_one(QUERIES[0], np.empty(1))
+    else:
+        assert forest.predict_one(QUERIES[0]) == local.predict_one(QUERIES[0])
+    assert forest.are_trees_of_samples()
+
+
 HISTORIES = {
     "batches": ({}, []),
     "window": ({"window": 200}, []),
@@ -67,39 +113,43 @@ HISTORIES = {
             lambda f, core: f.keep_latest(250),
         ],
     ),
-    "refresh": ({}, [lambda f, core: f.refresh()] * 3),
+    "refresh": ({}, [lambda f, core: f.refresh() if core in MONDRIAN else f.complete()] * 3),
     "all forgotten": ({}, [lambda f, core: f.keep_latest(0)]),
 }
 
 
 @pytest.mark.parametrize("history", HISTORIES)
-@pytest.mark.parametrize(("n_trees", "n_shards"), [(1, 1), (10, 1), (10, 2), (13, 5), (40, 3)])
+@pytest.mark.parametrize(
+    ("n_trees", "n_shards"), [(1, 1), (10, 1), (10, 2), (40, 3), (9, 4), (13, 5)]
+)
 @pytest.mark.parametrize("core", OPTIONS)
 def test_a_sharded_forest_equals_the_local_forest(core, n_trees, n_shards, history):
     keep, others = HISTORIES[history]
     options = OPTIONS[core] | keep
-    local = getattr(_core, core)(n_trees, 3, **options)
-    forest = sharded(LocalCrew(), plans_of(core, n_trees, 3, options, n_shards))
+    local = local_forest(core, n_trees, options)
+    forest = prepared(core, sharded(LocalCrew(), plans_of(core, n_trees, 3, options, n_shards)))
     others = list(others)
     for begin in range(0, 600, 75):
+        one_by_one = [1, begin == 300] if core in MONDRIAN else []
         for each in (local, forest):
-            each.learn(*batch_of(core, slice(begin, begin + 75)), 1, begin == 300)
+            each.learn(*batch_of(core, slice(begin, begin + 75)), *one_by_one)
         if others and begin >= 150:
             change = others.pop(0)
             change(local, core)
             change(forest, core)
     assert_same(forest.get_state(), local.get_state())
     assert_same_answers(forest, local)
-    forest.check_invariants()
+    if core in MONDRIAN:
+        forest.check_invariants()
 
 
 @pytest.mark.parametrize("core", OPTIONS)
 def test_rows_asked_in_pieces_get_the_same_answers(core, monkeypatch):
-    local = getattr(_core, core)(9, 3, **OPTIONS[core])
-    forest = sharded(LocalCrew(), plans_of(core, 9, 3, OPTIONS[core], 2))
+    local = local_forest(core, 9, OPTIONS[core])
+    forest = prepared(core, sharded(LocalCrew(), plans_of(core, 9, 3, OPTIONS[core], 2)))
     for each in (local, forest):
         each.learn(*batch_of(core, slice(0, 300)))
-    monkeypatch.setattr("onlineforest._distributed.sharded._MAX_NUMBERS", 64)
+    monkeypatch.setattr("onlineforest._distributed.sharded_base._MAX_NUMBERS", 64)
     assert_same_answers(forest, local)
     assert forest.predict(QUERIES[:0]).shape == local.predict(QUERIES[:0]).shape
 
@@ -122,14 +172,15 @@ class Fate:
 @pytest.mark.parametrize("is_pipelined", [False, True])
 @pytest.mark.parametrize("core", OPTIONS)
 def test_lost_shards_are_restored_to_the_bit(core, is_pipelined, seed, tmp_path):
+    n_shards = 5 - seed % 5
     options = OPTIONS[core] | ({"window": 250} if seed % 2 else {})
-    local = getattr(_core, core)(11, 3, **options)
-    crew = LocalCrew(fate := Fate(seed, 0.06))
+    local = local_forest(core, 11, options)
+    crew = LocalCrew(fate := Fate(seed, max(0.06, 0.12 / n_shards)))
     snapshots = Snapshots(tmp_path, "a run")
-    forest = sharded(
-        crew, plans_of(core, 11, 3, options, 3), snapshots, max_in_flight=3, max_tries=20
-    )
+    plans = plans_of(core, 11, 3, options, n_shards)
+    forest = sharded(crew, plans, snapshots, max_in_flight=3, max_tries=20)
     fate.has_begun = True
+    prepared(core, forest)
 
     def take_snapshot():
         forest.keeper.rely_on_snapshot(forest.keeper.write_shards())
@@ -152,24 +203,29 @@ def test_lost_shards_are_restored_to_the_bit(core, is_pipelined, seed, tmp_path)
     learn_some(range(12, 24))
     assert_same(forest.get_state(), local.get_state())
     assert_same_answers(forest, local)
-    assert crew.n_lost >= 3 and forest.keeper.n_recoveries >= crew.n_lost - 3
-    assert (
-        crew.n_started == 3 + forest.keeper.n_recoveries or crew.n_lost > forest.keeper.n_recoveries
-    )
+    n_recoveries = forest.keeper.n_recoveries
+    assert crew.n_lost >= 3 and n_recoveries >= crew.n_lost - 3
+    assert crew.n_started == n_shards + n_recoveries or crew.n_lost > n_recoveries
 
 
 @pytest.mark.parametrize(
-    ("core", "protocol"), [("LabelForest", LabelCore), ("GaussianForest", NumberCore)]
+    ("core", "protocol"),
+    [
+        ("LabelForest", LabelCore),
+        ("GaussianForest", NumberCore),
+        ("GuidedLabelForest", GuidedLabelCore),
+        ("GuidedNumberForest", GuidedNumberCore),
+    ],
 )
 def test_a_sharded_forest_has_the_interface_of_a_core_forest(core, protocol):
-    forest = sharded(LocalCrew(), plans_of(core, 4, 3, OPTIONS[core], 2))
+    forest = prepared(core, sharded(LocalCrew(), plans_of(core, 4, 3, OPTIONS[core], 2)))
     forest.learn(*batch_of(core, slice(0, 90)))
     assert isinstance(forest, protocol)
 
 
 @pytest.mark.parametrize("n_shards", [1, 2])
 def test_the_tuning_of_a_sharded_forest_is_that_of_the_local_forest(n_shards):
-    for core in OPTIONS:
+    for core in MONDRIAN:
         local = getattr(_core, core)(4, 3, **OPTIONS[core])
         forest = sharded(LocalCrew(), plans_of(core, 4, 3, OPTIONS[core], n_shards))
         for each in (local, forest):

@@ -210,7 +210,7 @@ def test_the_piece_size_does_not_change_the_file(monkeypatch, tmp_path):
 def test_the_bytes_of_a_file():
     header = (
         '{"__metadata__":{"sha256":"' + SMALL[DIGEST].decode() + '",'
-        '"format":"onlineforest","format_version":"2",'
+        '"format":"onlineforest","format_version":"3",'
         '"kind":"test","note":"ä \\"quoted\\" \\\\ \\n"},'
         '"times":{"dtype":"F64","shape":[2],"data_offsets":[0,16]},'
         '"counts":{"dtype":"I32","shape":[2,2],"data_offsets":[16,32]},'
@@ -226,7 +226,7 @@ def test_the_bytes_of_a_file():
 def test_the_bytes_of_a_file_are_those_of_every_version():
     # Not to be changed: files of old versions must stay readable.
     golden = "aaf7c06c20ead05230253f6e374c7a9def828ef02ff0ec3c108fcea81021baf1"
-    first = sealed(SMALL.replace(b'"format_version":"2"', b'"format_version":"1"'))
+    first = sealed(SMALL.replace(b'"format_version":"3"', b'"format_version":"1"'))
     assert hashlib.sha256(first).hexdigest() == golden
 
 
@@ -488,7 +488,7 @@ def test_an_error_of_reading_names_the_file(tmp_path, monkeypatch):
         (b"\x89PNG\r\n\x1a\n" + bytes(500), "it does not begin like one"),
         (b"\xff" * 8 + b"{" * 500, "it does not begin like one"),
         (SMALL.replace(b"onlineforest", b"offlineforst"), "it looks like a safetensors file"),
-        (SMALL.replace(b'"2"', b'"0"'), "it looks like a safetensors file"),
+        (SMALL.replace(b'"3"', b'"0"'), "it looks like a safetensors file"),
     ],
 )
 def test_files_of_other_kinds_are_refused(data, why):
@@ -546,13 +546,13 @@ def test_any_added_byte_is_detected(more):
     assert_refused(sealed(SMALL + more), words)
 
 
-@pytest.mark.parametrize("n", [3, 7, 999_999_999])
+@pytest.mark.parametrize("n", [4, 7, 999_999_999])
 def test_newer_formats_are_refused_by_version(n):
     # What a newer format has in its header cannot be known: nothing else of it is looked at.
     data = file_of(f'{FIRST}"{n}"}},"a":{{"dtype":"F8","new":[[[{{NaN', b"data")
     words = (
         f"the file has format {n}, but this version of onlineforest "
-        f"({version('onlineforest')}) reads formats up to 2. "
+        f"({version('onlineforest')}) reads formats up to 3. "
         "A newer version of onlineforest can read it."
     )
     assert_refused(data, words)

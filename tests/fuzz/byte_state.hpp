@@ -1,8 +1,8 @@
 // Converts a state to bytes and back, in a layout for mutation: most changed bytes change one number. Knows nothing of
 // files, nor which states are valid.
 //
-// Layout: one byte for the kind of forest, the lengths of all arrays in the order of state_arrays.hpp (16 bits each),
-// the numbers of all arrays in native byte order.
+// Layout: one byte for the kind of forest, the lengths of all arrays in the order of state_arrays.hpp or
+// forest_state.hpp (16 bits each), the numbers of all arrays in native byte order.
 #pragma once
 
 #include <algorithm>
@@ -18,6 +18,8 @@
 #include <variant>
 #include <vector>
 
+#include "guided/label_forest.hpp"
+#include "guided/number_forest.hpp"
 #include "state/state_arrays.hpp"
 
 namespace onlineforest::fuzz {
@@ -32,8 +34,9 @@ struct NamedArray {
 
 using Arrays = std::vector<NamedArray>;
 
-template <class Forest>
-Arrays to_arrays(ForestState<Forest> state) {
+// The state of a Mondrian or an order-free forest; argument-dependent lookup finds the right write_state.
+template <class State>
+Arrays to_arrays(State state) {
   Arrays arrays;
   write_state(std::move(state), [&arrays]<class T>(const std::string& name, std::vector<T> numbers) {
     arrays.push_back({name, std::move(numbers)});
@@ -63,16 +66,34 @@ ForestState<Forest> to_state(const Arrays& arrays) {
   return read_state<Forest>(source);
 }
 
-enum class Kind : std::uint8_t { kLabels, kNumbers };
+enum class Kind : std::uint8_t { kLabels, kNumbers, kOrderFreeLabels, kOrderFreeNumbers };
+inline constexpr int kKinds = 4;
 
 template <class Forest>
-inline constexpr Kind kKindOf = std::is_same_v<Forest, LabelForest> ? Kind::kLabels : Kind::kNumbers;
+inline constexpr Kind kKindOf = std::is_same_v<Forest, LabelForest>           ? Kind::kLabels
+                                : std::is_same_v<Forest, GaussianForest>      ? Kind::kNumbers
+                                : std::is_same_v<Forest, guided::LabelForest> ? Kind::kOrderFreeLabels
+                                                                              : Kind::kOrderFreeNumbers;
+
+template <class Forest>
+concept OrderFree = kKindOf<Forest> == Kind::kOrderFreeLabels || std::is_same_v<Forest, guided::NumberForest>;
 
 // All arrays of a state of this kind; those of an empty forest.
 inline const Arrays& arrays_of(Kind kind) {
   static const Arrays of_labels = to_arrays(ForestState<LabelForest>());
   static const Arrays of_numbers = to_arrays(ForestState<GaussianForest>());
-  return kind == Kind::kLabels ? of_labels : of_numbers;
+  static const Arrays of_order_free_labels = to_arrays(guided::LabelForest::State());
+  static const Arrays of_order_free_numbers = to_arrays(guided::NumberForest::State());
+  switch (kind) {
+    case Kind::kLabels:
+      return of_labels;
+    case Kind::kNumbers:
+      return of_numbers;
+    case Kind::kOrderFreeLabels:
+      return of_order_free_labels;
+    default:
+      return of_order_free_numbers;
+  }
 }
 
 using Length = std::uint16_t;
@@ -103,7 +124,7 @@ struct ByteState {
   static std::optional<ByteState> decode(std::span<const std::uint8_t> bytes) {
     if (bytes.empty()) return {};
     const std::size_t most_bytes = 2 * bytes.size();
-    const Kind kind = bytes[0] % 2 == 0 ? Kind::kLabels : Kind::kNumbers;
+    const auto kind = static_cast<Kind>(bytes[0] % kKinds);
     bytes = bytes.subspan(1);
     ByteState state{kind, arrays_of(kind)};
     const auto take = [&bytes](void* to, std::size_t n) {

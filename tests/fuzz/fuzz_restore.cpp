@@ -1,5 +1,5 @@
-// A libFuzzer target: Archive::restore must reject a state or give a forest that keeps all invariants. Also holds the
-// mutator of states.
+// A libFuzzer target: restoring must reject a state or give a forest that keeps all invariants. Also holds the mutator
+// of states.
 //
 // Unexpected exceptions are not caught, so that the abort shows where they were thrown.
 #include <cmath>
@@ -13,6 +13,8 @@
 #include "base/rng.hpp"
 #include "byte_state.hpp"
 #include "forget_edges.hpp"
+#include "guided/label_forest.hpp"
+#include "guided/number_forest.hpp"
 #include "state/archive.hpp"
 #include "state/invariants.hpp"
 
@@ -41,9 +43,27 @@ std::unique_ptr<Forest> restore(const ForestState<Forest>& state) {
   return Archive<Forest>::restore(state, Call(), kMostBytes);
 }
 
+std::unique_ptr<guided::LabelForest> restore(const guided::LabelForest::State& state) {
+  return guided::LabelForest::restore(state, kMostBytes);
+}
+
+std::unique_ptr<guided::NumberForest> restore(const guided::NumberForest::State& state) {
+  return guided::NumberForest::restore(state, kMostBytes);
+}
+
+template <class Forest>
+auto state_of(const Forest& forest) {
+  return Archive<Forest>::save(forest);
+}
+
+template <OrderFree Forest>
+auto state_of(const Forest& forest) {
+  return forest.save();
+}
+
 template <class Forest>
 Arrays saved(const Forest& forest) {
-  return to_arrays(Archive<Forest>::save(forest));
+  return to_arrays(state_of(forest));
 }
 
 // Compares numbers: 0 equals -0, and NaN (which an unused option may be) equals NaN.
@@ -60,6 +80,8 @@ bool are_same(const Arrays& a, const Arrays& b) {
 
 bool has_few_classes(const LabelForest& forest) { return forest.n_classes() <= kMostClasses; }
 bool has_few_classes(const GaussianForest&) { return true; }
+bool has_few_classes(const guided::LabelForest& forest) { return forest.n_labels() <= kMostClasses; }
+bool has_few_classes(const guided::NumberForest&) { return true; }
 
 bool is_tuned(const LabelOptions& options) { return options.learns_leaf_discount; }
 bool is_tuned(const GaussianOptions& options) { return options.learns_discount || options.learns_noise; }
@@ -72,14 +94,32 @@ bool is_usable(const Forest& forest) {
          forest.n_seen() <= kMostSeen && forest.n_points() <= (makes_trials ? kMostPointsOfTrial : kMostPoints);
 }
 
+template <OrderFree Forest>
+bool is_usable(const Forest& forest) {
+  const guided::Options& options = forest.options();
+  return options.n_trees <= kMostTrees && options.n_features <= kMostFeatures && has_few_classes(forest) &&
+         forest.n_seen() <= kMostSeen && forest.n_points() <= kMostPoints;
+}
+
+template <class Forest>
+std::vector<float> stored_rows(const Forest& forest) {
+  return forest.read([](const auto& f) {
+    const auto rows = f.points().rows();
+    return std::vector<float>(rows.begin(), rows.end());
+  });
+}
+
+template <OrderFree Forest>
+std::vector<float> stored_rows(const Forest& forest) {
+  return forest.save().rows;
+}
+
 // Two stored rows, and rows far from all stored ones.
 template <class Forest>
 std::vector<float> some_rows(const Forest& forest) {
   const std::size_t width = forest.options().n_features;
-  std::vector<float> rows = forest.read([&](const auto& f) {
-    const auto stored = f.points().rows();
-    return std::vector<float>(stored.begin(), stored.begin() + std::min<std::ptrdiff_t>(std::ssize(stored), 2 * width));
-  });
+  std::vector<float> rows = stored_rows(forest);
+  rows.resize(std::min(rows.size(), 2 * width));
   for (const float x : {0.5f, -1e3f, std::numeric_limits<float>::max()}) rows.insert(rows.end(), width, x);
   return rows;
 }
@@ -94,6 +134,74 @@ void check_predictions(const LabelForest& forest) {
       sum += p;
     }
     expect(std::abs(sum - 1.0) < 1e-6, "probabilities add up to 1");
+  }
+}
+
+void check_predictions(const guided::LabelForest& forest) {
+  const guided::LabelForest::State state = forest.save();
+  const bool knows_a_label =
+      !state.serials.empty() || std::ranges::count(state.ledger.are_declared, 0) < forest.n_labels();
+  const auto n_labels = static_cast<std::size_t>(forest.n_labels());
+  const std::vector<double> predicted = forest.predict(some_rows(forest), Call(1));
+  for (std::size_t i = 0; i < predicted.size(); i += n_labels) {
+    double sum = 0.0;
+    for (const double p : std::span(predicted).subspan(i, n_labels)) {
+      expect(p >= 0.0, "probabilities are at least 0");
+      sum += p;
+    }
+    expect(std::abs(sum - (knows_a_label ? 1.0 : 0.0)) < 1e-6, "probabilities add up to 1");
+  }
+}
+
+void check_predictions(const guided::NumberForest& forest) {
+  for (const auto& [mean, within, between] : forest.predict(some_rows(forest), Call(1))) {
+    expect(std::isfinite(mean), "means are finite");
+    expect(within >= 0.0 && between >= 0.0, "variances are at least 0");
+  }
+  for (const auto& [mean, within, between] : forest.predict_left_out(Call(1)).moments) {
+    expect(std::isnan(mean) || (within >= 0.0 && between >= 0.0), "variances of left-out samples are at least 0");
+  }
+}
+
+bool are_same(const guided::Labels::Columns& a, const guided::Labels::Columns& b) {
+  return a.counts_end == b.counts_end && a.label == b.label && a.count == b.count;
+}
+
+bool are_same(const guided::Numbers::Columns& a, const guided::Numbers::Columns& b) {
+  return a.mean == b.mean && a.squares == b.squares;
+}
+
+template <class Target>
+bool are_same(const guided::TreeTable<Target>& a, const guided::TreeTable<Target>& b) {
+  return a.parent == b.parent && a.left == b.left && a.right == b.right && a.feature == b.feature &&
+         a.threshold == b.threshold && a.missing_left == b.missing_left && a.weight == b.weight &&
+         a.surrogates_end == b.surrogates_end && a.surrogates == b.surrogates && are_same(a.columns, b.columns);
+}
+
+// The trees must be those of a forest that learns the same samples in another order.
+template <OrderFree Forest>
+void check_invariants(const Forest& forest) {
+  if (!is_usable(forest)) return;
+  const auto state = forest.save();
+  const std::size_t width = state.options.n_features;
+  std::vector<float> rows;
+  auto values = state.values;
+  values.clear();
+  for (std::size_t i = state.sample_of.size(); i-- > 0;) {
+    const auto sample = static_cast<std::size_t>(state.sample_of[i]);
+    const auto row = state.rows.begin() + static_cast<std::ptrdiff_t>(sample * width);
+    rows.insert(rows.end(), row, row + static_cast<std::ptrdiff_t>(width));
+    values.push_back(state.values[sample]);
+  }
+  guided::Options options = state.options;
+  options.keep = {};
+  Forest fresh(options);
+  if constexpr (kKindOf<Forest> == Kind::kOrderFreeLabels) {
+    fresh.set_labels(state.ledger.hashes, state.ledger.are_declared);
+  }
+  fresh.learn(rows, values, Call(1));
+  for (std::size_t t = 0; t < options.n_trees; ++t) {
+    expect(are_same(forest.table(t, Call(1)), fresh.table(t, Call(1))), "the trees are those of the samples");
   }
 }
 
@@ -124,6 +232,19 @@ void learn(GaussianForest& forest, const std::vector<float>& rows, bool one_by_o
   forest.learn(rows, values, Call(), one_by_one);
 }
 
+void learn(guided::LabelForest& forest, const std::vector<float>& rows, bool /*one_by_one*/) {
+  if (forest.n_labels() == 0) forest.set_labels(std::vector<guided::Word>{7}, std::vector<std::uint8_t>{0});
+  std::vector<guided::Label> labels(rows.size() / forest.options().n_features);
+  for (std::size_t i = 0; i < labels.size(); ++i) labels[i] = i % 2 == 0 ? 0 : forest.n_labels() - 1;
+  forest.learn(rows, labels, Call());
+}
+
+void learn(guided::NumberForest& forest, const std::vector<float>& rows, bool /*one_by_one*/) {
+  std::vector<double> values(rows.size() / forest.options().n_features);
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = i % 2 == 0 ? 1.0 : 1e6;
+  forest.learn(rows, values, Call());
+}
+
 // Learns a batch, learns it again one by one, forgets one point. Calls check() after each step.
 template <class Forest, class Check>
 void use(Forest& forest, Check check) {
@@ -140,7 +261,7 @@ void use(Forest& forest, Check check) {
 template <class Forest>
 void check_restored(Forest& forest) {
   check_invariants(forest);
-  const auto twin = restore(Archive<Forest>::save(forest));
+  const auto twin = restore(state_of(forest));
   expect(are_same(saved(*twin), saved(forest)), "saving, restoring and saving again gives the same state");
   if (!is_usable(forest)) return;
   check_predictions(forest);
@@ -148,7 +269,7 @@ void check_restored(Forest& forest) {
   check_predictions(forest);
   use(*twin, [] {});
   expect(are_same(saved(*twin), saved(forest)), "a restored forest learns like the original");
-  restore(Archive<Forest>::save(forest));
+  restore(state_of(forest));
 }
 
 template <class Forest>
@@ -164,6 +285,20 @@ void check_state(const Arrays& arrays) {
   }
   expect(state.measures.size() > 1 || are_same(saved(*forest), to_arrays(std::move(state))),
          "saving a restored forest gives its state");
+  check_restored(*forest);
+}
+
+template <OrderFree Forest>
+void check_state(const Arrays& arrays) {
+  std::unique_ptr<Forest> forest;
+  try {
+    const ArraySource source(arrays);
+    using Target = std::conditional_t<kKindOf<Forest> == Kind::kOrderFreeLabels, guided::Labels, guided::Numbers>;
+    forest = restore(guided::read_state<Target>(source));
+  } catch (const std::invalid_argument&) {
+    forget_edges();
+    return;
+  }
   check_restored(*forest);
 }
 
@@ -313,10 +448,19 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   using namespace onlineforest;
   const auto state = fuzz::ByteState::decode({data, size});
   if (!state) return 0;
-  if (state->kind == fuzz::Kind::kLabels) {
-    fuzz::check_state<LabelForest>(state->arrays);
-  } else {
-    fuzz::check_state<GaussianForest>(state->arrays);
+  switch (state->kind) {
+    case fuzz::Kind::kLabels:
+      fuzz::check_state<LabelForest>(state->arrays);
+      break;
+    case fuzz::Kind::kNumbers:
+      fuzz::check_state<GaussianForest>(state->arrays);
+      break;
+    case fuzz::Kind::kOrderFreeLabels:
+      fuzz::check_state<guided::LabelForest>(state->arrays);
+      break;
+    case fuzz::Kind::kOrderFreeNumbers:
+      fuzz::check_state<guided::NumberForest>(state->arrays);
+      break;
   }
   return 0;
 }

@@ -38,6 +38,14 @@ Data<Value> some_data(std::size_t n, std::size_t n_features, double n_values, st
   return data;
 }
 
+template <class State>
+void write_bytes(const std::filesystem::path& path, Kind kind, State state) {
+  const auto bytes = ByteState{kind, to_arrays(std::move(state))}.encode();
+  std::ofstream file(path, std::ios::binary);
+  file.write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
+  if (!file.flush()) throw std::runtime_error("cannot write " + path.string());
+}
+
 template <class Forest>
 class Corpus {
  public:
@@ -149,13 +157,64 @@ class Corpus {
 
   void write(const std::string& name, ForestState<Forest> state) {
     const std::string kind = kKindOf<Forest> == Kind::kLabels ? "labels_" : "numbers_";
-    const auto bytes = ByteState{kKindOf<Forest>, to_arrays(std::move(state))}.encode();
-    std::ofstream file(folder_ / (kind + name), std::ios::binary);
-    file.write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
-    if (!file.flush()) throw std::runtime_error("cannot write to " + folder_.string());
+    write_bytes(folder_ / (kind + name), kKindOf<Forest>, std::move(state));
     ++n_written_;
   }
 
+  std::filesystem::path folder_;
+  std::size_t n_written_ = 0;
+};
+
+// Order-free forests that learned some samples twice and forgot others. The first row lacks its first value.
+template <OrderFree Forest>
+class OrderFreeCorpus {
+ public:
+  explicit OrderFreeCorpus(std::filesystem::path folder) : folder_(std::move(folder)) {}
+
+  template <class Change>
+  void add(const std::string& name, Change change, std::size_t n_points = 20, std::size_t n_kept = 1000,
+           std::int32_t n_labels = 3) {
+    guided::Options options;
+    options.n_trees = 1 + n_written_ % 3;
+    options.n_features = 1 + n_written_ % 4;
+    options.seed = n_written_++;
+    change(options);
+    Forest forest(options);
+    constexpr bool has_labels = kKindOf<Forest> == Kind::kOrderFreeLabels;
+    if constexpr (has_labels) {
+      // The last label is declared and has no samples.
+      std::vector<guided::Word> hashes;
+      for (std::int32_t i = 0; i <= n_labels; ++i) hashes.push_back(scramble(static_cast<guided::Word>(i)));
+      std::vector<std::uint8_t> are_declared(hashes.size(), 0);
+      are_declared.back() = 1;
+      forest.set_labels(hashes, are_declared);
+    }
+    for (const std::size_t n : {n_points, n_points / 2}) {
+      auto data = some_data<typename Forest::Value>(n, options.n_features, n_labels, 1);
+      if (n > 0) data.rows[0] = guided::kMissing;
+      forest.learn(data.rows, data.values, Call(1));
+    }
+    const std::vector<Serial> serials = forest.serials();
+    if (serials.size() > 3) forest.forget(std::span(serials).subspan(1, 2), Call(1));
+    forest.keep_latest(n_kept, Call(1));
+    const std::string kind = has_labels ? "order_free_labels_" : "order_free_numbers_";
+    write_bytes(folder_ / (kind + name), kKindOf<Forest>, forest.save());
+  }
+
+  void add_common() {
+    add("plain", [](guided::Options&) {});
+    add("split_5", [](guided::Options& o) { o.min_samples_split = 5; });
+    add("window", [](guided::Options& o) { o.keep = {KeepRule::kLatest, 12, kInfinity}; });
+    add("sample", [](guided::Options& o) { o.keep = {KeepRule::kSample, 12, 10.0}; });
+    add("left_out", [](guided::Options& o) { o.max_samples = 0.5; });
+    add("tied", [](guided::Options& o) { o.key_bits = 2; });
+    add("many", [](guided::Options&) {}, 80);
+    add("forgotten", [](guided::Options&) {}, 20, 5);
+    add("all_forgotten", [](guided::Options&) {}, 20, 0);
+    add("0_points", [](guided::Options&) {}, 0);
+  }
+
+ private:
   std::filesystem::path folder_;
   std::size_t n_written_ = 0;
 };
@@ -174,6 +233,14 @@ void make_corpus(const std::filesystem::path& folder) {
   // Enough points for a trend and for left-out predictions.
   const auto is_calibrated = [](GaussianOptions& o) { o.has_trend = o.calibrates = true; };
   of_numbers.add("calibrated", is_calibrated, 42);
+
+  OrderFreeCorpus<guided::LabelForest> of_order_free_labels(folder);
+  of_order_free_labels.add_common();
+  of_order_free_labels.add("many_labels", [](guided::Options&) {}, 70, 1000, 50);
+
+  OrderFreeCorpus<guided::NumberForest> of_order_free_numbers(folder);
+  of_order_free_numbers.add_common();
+  of_order_free_numbers.add("calibrated", [](guided::Options& o) { o.calibrates = true; }, 40);
 }
 
 }  // namespace

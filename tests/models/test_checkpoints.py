@@ -25,7 +25,7 @@ from onlineforest._models import checkpoints as _checkpoints
 from onlineforest._models import saving as _saving
 from onlineforest._models.checkpoints import Checkpointer
 from support.bits import assert_same_forest
-from support.estimators import each_kind
+from support.estimators import each_of_all_kinds
 
 TESTS = Path(__file__).resolve().parents[1]
 
@@ -111,7 +111,7 @@ def test_only_a_fitted_forest_of_this_library_is_saved(folder, call):
 
     checkpointer = Checkpointer(folder, every_samples=1)
     save = getattr(checkpointer, call)
-    with pytest.raises(TypeError, match="forest must be a Mondrian forest"):
+    with pytest.raises(TypeError, match="forest must be an estimator of onlineforest"):
         save(SGDClassifier())
     with pytest.raises(NotFittedError):
         save(MondrianForestClassifier())
@@ -235,7 +235,7 @@ def test_save_saves_now_and_starts_the_count(folder, clock):
 # What is saved
 
 
-@each_kind
+@each_of_all_kinds
 def test_the_forest_comes_back_to_the_last_bit(folder, kind):
     forest = learned(50, kind.estimator(n_estimators=3, random_state=0, window=30))
     path = Checkpointer(folder).save(forest, 50)

@@ -11,9 +11,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from onlineforest import MondrianForestClassifier, MondrianForestRegressor
-from onlineforest._core import GaussianForest, LabelForest
+from onlineforest import (
+    MondrianForestClassifier,
+    MondrianForestRegressor,
+    OnlineForestClassifier,
+    OnlineForestRegressor,
+)
+from onlineforest._core import GaussianForest, GuidedLabelForest, LabelForest
 from onlineforest._models.core import (
+    GUIDED_LABELS,
+    GUIDED_NUMBERS,
     LABELS,
     LOCAL,
     NUMBERS,
@@ -21,6 +28,8 @@ from onlineforest._models.core import (
     CoreKind,
     CoreSource,
     CoreSpec,
+    GuidedLabelCore,
+    GuidedNumberCore,
     LabelCore,
     NumberCore,
     State,
@@ -50,6 +59,10 @@ def of_numbers() -> NumberCore:
     )
 
 
+def order_free() -> GuidedLabelCore:
+    return GuidedLabelForest(2, 3, seed=7)
+
+
 def members_of(protocol: type) -> set[str]:
     """The names that a protocol asks for, those of its bases included."""
     names = {name for base in protocol.__mro__ for name in vars(base)}
@@ -68,15 +81,31 @@ def test_the_core_of_numbers_has_every_member_of_its_protocol() -> None:
     assert members_of(NumberCore) <= set(dir(GaussianForest))
 
 
-def test_both_cores_share_the_members_of_the_common_protocol() -> None:
+def test_the_order_free_core_has_every_member_of_its_protocol() -> None:
+    core = order_free()
+    assert isinstance(core, GuidedLabelCore) and not isinstance(core, LabelCore)
+    assert members_of(GuidedLabelCore) <= set(dir(GuidedLabelForest))
+
+
+def test_all_cores_share_the_members_of_the_common_protocol() -> None:
     assert {"apply", "get_state", "n_seen"} <= members_of(CoreForest)
-    assert members_of(CoreForest) <= members_of(LabelCore) & members_of(NumberCore)
+    for protocol in (LabelCore, NumberCore, GuidedLabelCore, GuidedNumberCore):
+        assert members_of(CoreForest) <= members_of(protocol)
 
 
-@pytest.mark.parametrize("kind", [LABELS, NUMBERS])
-def test_the_extension_takes_the_parameters_of_the_protocol(kind: CoreKind[Any]) -> None:
-    protocol = LabelCore if kind is LABELS else NumberCore
-    compiled = LabelForest if kind is LABELS else GaussianForest
+@pytest.mark.parametrize(
+    ("kind", "protocol"),
+    [
+        (LABELS, LabelCore),
+        (NUMBERS, NumberCore),
+        (GUIDED_LABELS, GuidedLabelCore),
+        (GUIDED_NUMBERS, GuidedNumberCore),
+    ],
+)
+def test_the_extension_takes_the_parameters_of_the_protocol(
+    kind: CoreKind[Any], protocol: type
+) -> None:
+    compiled: Any = kind.make
     for name in members_of(protocol):
         wanted = getattr(protocol, name)
         if isinstance(wanted, property):
@@ -89,7 +118,15 @@ def test_the_extension_takes_the_parameters_of_the_protocol(kind: CoreKind[Any])
         assert all(" = " in each for each in given[n_wanted:]), f"{name}: {signature}"
 
 
-@pytest.mark.parametrize("kind", [MondrianForestClassifier, MondrianForestRegressor])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        MondrianForestClassifier,
+        MondrianForestRegressor,
+        OnlineForestClassifier,
+        OnlineForestRegressor,
+    ],
+)
 def test_an_injected_source_makes_and_restores_the_core_forests(kind: type[Any]) -> None:
     class NotedCores:
         def __init__(self) -> None:

@@ -10,6 +10,7 @@ from enum import StrEnum
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 from sklearn.base import clone
 from sklearn.datasets import load_digits
@@ -180,6 +181,9 @@ def test_ids_from_tables_and_enumerations():
     table = pd.DataFrame({"id": ["a", "b"]})
     forest.partial_fit(X[:2], Y[:2], ids=table["id"])
     forest.partial_fit(X[:1], Y[:1], ids=(each for each in [Colour.RED]))
+    arrow = pa.chunked_array([["c"], ["d"]])
+    assert forest.partial_fit(X[:2], Y[:2], ids=arrow).ids_ == {"a", "b", "red", "c", "d"}
+    forest.forget(ids=arrow)
     assert forest.ids_ == {"a", "b", "red"}
     for wrong in (table[["id"]], {"c", "d"}, {"c": 1, "d": 2}, np.array([["c"], ["d"]])):
         with pytest.raises(TypeError, match="list or array of ids in one dimension"):

@@ -8,9 +8,7 @@ from __future__ import annotations
 import copy
 import io
 import pickle
-import signal
 import threading
-import time
 
 import numpy as np
 import pandas as pd
@@ -21,11 +19,12 @@ from sklearn.datasets import load_digits, load_iris
 from sklearn.exceptions import NotFittedError
 
 from onlineforest import OnlineForestClassifier, OnlineTree
-from onlineforest._core import GuidedForest
+from onlineforest._core import GuidedLabelForest
 from onlineforest._models import label_hashes
 from onlineforest._models.base import BaseForest
-from onlineforest._models.core import GUIDED, GuidedCore, MondrianCore
+from onlineforest._models.core import GUIDED_LABELS, GuidedLabelCore, MondrianCore
 from onlineforest._models.label_hashes import label_bytes, label_hash
+from support.interrupts import Signal, interrupted_in_the_middle
 
 X, Y = load_iris(return_X_y=True)  # has duplicates
 NAMES = np.array(["setosa", "versicolor", "virginica"])
@@ -44,7 +43,7 @@ def fitted(rows=slice(None), **parameters):
 
 WHOLE = fitted().digest_
 # Write it again if a commit is meant to change the law or the digest, and say so.
-KNOWN_DIGEST = "a1f3afeb664b3034ec22ec68dd45999b86928cc0808183dadd86569f1eeafe47"
+KNOWN_DIGEST = "9088a6ca321fa0c65928b1cb576ad0f63c9286fbbbd3f7dbf4f714ed07e8c7d1"
 # printf 'number 1' | sha256sum | cut -c1-16
 SHA_OF_ONE = "47273fa2b04d4be6"
 
@@ -584,9 +583,9 @@ def test_a_forest_without_samples():
 # Input
 
 
-@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf, 1e39])
+@pytest.mark.parametrize("bad", [np.inf, -np.inf, 1e39])
 @pytest.mark.parametrize("starts", [False, True])
-def test_missing_and_infinite_values_are_errors(bad, starts):
+def test_infinite_values_are_errors(bad, starts):
     rows = X.copy()
     rows[3, 2] = bad
     forest = small() if starts else fitted()
@@ -595,11 +594,11 @@ def test_missing_and_infinite_values_are_errors(bad, starts):
         lambda: forest.partial_fit(pd.DataFrame(rows), Y),
         lambda: forest.learn_one(rows[3], 0),
     ):
-        with pytest.raises(ValueError, match=r"NaN|inf|finite|too large"):
+        with pytest.raises(ValueError, match=r"inf|finite|too large"):
             call()
     if starts:
         assert not hasattr(forest, "n_features_in_")
-        with pytest.raises(ValueError, match=r"NaN|infinity"):
+        with pytest.raises(ValueError, match="infinity"):
             forest.fit(rows, Y)
         return
     for call in (
@@ -607,7 +606,7 @@ def test_missing_and_infinite_values_are_errors(bad, starts):
         lambda: forest.predict_one(rows[3]),
         lambda: forest.forget(rows[3:4], Y[3:4]),
     ):
-        with pytest.raises(ValueError, match=r"NaN|inf|finite|too large"):
+        with pytest.raises(ValueError, match=r"inf|finite|too large"):
             call()
     assert forest.digest_ == WHOLE and forest.n_samples_seen_ == 150
 
@@ -717,9 +716,9 @@ def test_data_frames():
 
 
 def test_the_core_has_every_member_of_its_protocol():
-    core = GuidedForest(2, 3, seed=7)
-    assert isinstance(core, GuidedCore) and not isinstance(core, MondrianCore)
-    assert pickle.loads(pickle.dumps(GUIDED)) is GUIDED
+    core = GuidedLabelForest(2, 3, seed=7)
+    assert isinstance(core, GuidedLabelCore) and not isinstance(core, MondrianCore)
+    assert pickle.loads(pickle.dumps(GUIDED_LABELS)) is GUIDED_LABELS
 
 
 def test_threads_may_learn_and_predict_at_once():
@@ -842,38 +841,12 @@ def test_an_interrupt_before_the_core_has_stored_the_batch(name):
     assert forest.digest_ == small().fit(X, NAMES[Y]).digest_
 
 
-class Signal:
-    """Interrupts this process once, after a delay, unless the block has ended before."""
-
-    def __init__(self, seconds):
-        self._seconds, self._is_over = seconds, threading.Event()
-        self._thread = threading.Thread(target=self._send, daemon=True)
-
-    def _send(self):
-        if not self._is_over.wait(self._seconds):
-            signal.raise_signal(signal.SIGINT)
-
-    def __enter__(self):
-        self._thread.start()
-
-    def __exit__(self, *_):
-        self._is_over.set()
-        self._thread.join()
-        time.sleep(0)  # Python handles a signal that has come here, not behind the block
-
-
 N_BIG = 8_000
 
 
 def big_data():
     rng = np.random.default_rng(0)
     return rng.random((N_BIG, 10), dtype=np.float32), rng.integers(5, size=N_BIG)
-
-
-def seconds_of(call, *arguments):
-    start = time.monotonic()
-    call(*arguments)
-    return time.monotonic() - start
 
 
 def test_an_interrupted_fit_leaves_the_forest_unchanged():
@@ -889,20 +862,6 @@ def test_an_interrupted_fit_leaves_the_forest_unchanged():
     with Signal(0.2), pytest.raises(KeyboardInterrupt):
         unfitted.fit(rows, labels)
     assert not hasattr(unfitted, "n_features_in_")
-
-
-def interrupted_in_the_middle(start, call, is_stored):
-    """A forest whose call was interrupted after its change was stored."""
-    seconds = seconds_of(call, start())
-    for share in (0.3, 0.1, 0.5, 0.2, 0.7) * 4:
-        forest = start()
-        try:
-            with Signal(max(seconds * share, 0.001)):
-                call(forest)
-        except KeyboardInterrupt:
-            if is_stored(forest):
-                return forest
-    pytest.fail("no call was interrupted in the middle: nothing tested")
 
 
 @pytest.mark.slow

@@ -22,15 +22,17 @@ from onlineforest import (
     ModelTooLargeError,
     MondrianForestClassifier,
     MondrianForestRegressor,
+    OnlineForestClassifier,
     load,
 )
 from onlineforest._files import container as _container
 from onlineforest._files import encoding as _encoding
 from onlineforest._models import base as _base
+from onlineforest._models import online_classifier as _online_classifier
 from onlineforest._models.loading import load_with_position
 from onlineforest._models.saving import write_model
 from support.bits import assert_same_forest
-from support.estimators import each_kind
+from support.estimators import ALL_KINDS, each_of_all_kinds
 from support.model_files import changed, saved
 
 X, Y = load_digits(return_X_y=True)
@@ -46,11 +48,21 @@ PARAMETERS = {
     "list of weights": {"feature_weights": WEIGHTS.tolist()},
     "window": {"window": 123},
     "reservoir": {"reservoir": 99, "half_life": 200.5},
+    "shares": {"max_samples": 0.5, "smoothing": 1, "min_samples_split": np.int64(3)},
+    "uncalibrated shares": {"max_samples": np.float32(0.5), "calibrate": False},
     "threads": {"n_jobs": 2},
     "seed of numpy": {"random_state": np.int32(7)},
     "random state": {"random_state": np.random.RandomState(5)},
     "no seed": {"random_state": None},
 }
+
+
+CASES = [
+    pytest.param(kind, parameters, id=f"{kind_name}-{name}")
+    for kind_name, kind in ALL_KINDS.items()
+    for name, parameters in PARAMETERS.items()
+    if parameters.keys() <= kind.estimator().get_params().keys()
+]
 
 
 def loaded(forest):
@@ -61,10 +73,9 @@ def small(kind, **parameters):
     return kind.estimator(**{"n_estimators": 5, "random_state": 0, **parameters})
 
 
-@pytest.mark.parametrize("name", PARAMETERS)
-@each_kind
-def test_a_loaded_forest_continues_as_the_saved_one(kind, name, tmp_path):
-    forest = small(kind, **PARAMETERS[name]).partial_fit(X[:200], Y[:200])
+@pytest.mark.parametrize(("kind", "parameters"), CASES)
+def test_a_loaded_forest_continues_as_the_saved_one(kind, parameters, tmp_path):
+    forest = small(kind, **parameters).partial_fit(X[:200], Y[:200])
     forest.partial_fit(X[200:300], Y[200:300], ids=[f"person {i}" for i in range(99)] + [-7])
     path = tmp_path / "forest.safetensors"
     forest.save(path)
@@ -73,7 +84,7 @@ def test_a_loaded_forest_continues_as_the_saved_one(kind, name, tmp_path):
     assert_same_parameters(other, forest)
     assert other.ids_ == forest.ids_
     assert_same_forest(other, forest)
-    other._forest.check_invariants()
+    other._check_trees()
     for each in (forest, other):
         each.partial_fit(X[300:400], Y[300:400], ids=range(100))
         each.forget(ids=[50])
@@ -98,7 +109,7 @@ def assert_same_parameters(first, second):
             assert value == theirs[name]
 
 
-@each_kind
+@each_of_all_kinds
 def test_a_forest_that_has_forgotten_everything(kind):
     forest = small(kind).fit(X, Y).keep_latest(0)
     other = loaded(forest)
@@ -106,7 +117,7 @@ def test_a_forest_that_has_forgotten_everything(kind):
     assert_same_forest(other.partial_fit(X, Y), forest.partial_fit(X, Y))
 
 
-@each_kind
+@each_of_all_kinds
 def test_names_of_features(kind):
     frame = pd.DataFrame(X[:, :4], columns=["a", "b", "größe", "\n"])
     forest = loaded(small(kind).fit(frame, Y))
@@ -116,6 +127,9 @@ def test_names_of_features(kind):
         forest.predict(frame[["b", "a", "größe", "\n"]])
 
 
+each_classifier = pytest.mark.parametrize(
+    "estimator", [MondrianForestClassifier, OnlineForestClassifier]
+)
 LABELS = {
     "bools": [True, False],
     "int8": np.array([3, -128], dtype=np.int8),
@@ -134,9 +148,10 @@ LABELS = {
 
 
 @pytest.mark.parametrize("name", LABELS)
-def test_labels_of_every_kind(name):
+@each_classifier
+def test_labels_of_every_kind(estimator, name):
     labels = np.resize(np.asarray(LABELS[name]), 40)
-    forest = MondrianForestClassifier(3, random_state=0).fit(X[:40], labels)
+    forest = estimator(3, random_state=0).fit(X[:40], labels)
     other = loaded(forest)
     assert other.classes_.dtype == forest.classes_.dtype
     assert np.array_equal(other.classes_, forest.classes_)
@@ -144,8 +159,9 @@ def test_labels_of_every_kind(name):
     assert other.partial_fit(X[:40], labels).n_samples_seen_ == 80
 
 
-def test_classes_keep_the_order_in_which_they_came():
-    forest = MondrianForestClassifier(3, random_state=0).partial_fit(X[:2], ["m", "z"])
+@each_classifier
+def test_classes_keep_the_order_in_which_they_came(estimator):
+    forest = estimator(3, random_state=0).partial_fit(X[:2], ["m", "z"])
     for label in ("a", "q", "b"):
         forest.partial_fit(X[2:3], [label])
     other = loaded(forest)
@@ -193,9 +209,10 @@ def test_a_forest_of_another_process(tmp_path):
     assert np.array_equal(np.load(tmp_path / "out.npy"), forest.predict_proba(X))
 
 
-def test_saving_while_others_learn():
+@each_classifier
+def test_saving_while_others_learn(estimator):
     """Each file holds the forest as it was between two batches."""
-    forest = MondrianForestClassifier(5, random_state=0).partial_fit(X[:10], Y[:10])
+    forest = estimator(5, random_state=0).partial_fit(X[:10], Y[:10])
     rounds = [np.arange(i, i + 10) for i in range(10, 400, 10)]
 
     def learn():
@@ -212,7 +229,7 @@ def test_saving_while_others_learn():
         other = load(io.BytesIO(data))
         n = other.n_samples_seen_
         assert n % 10 == 0 and other.ids_ == frozenset(range(10, n))
-        expected = MondrianForestClassifier(5, random_state=0).partial_fit(X[:10], Y[:10])
+        expected = estimator(5, random_state=0).partial_fit(X[:10], Y[:10])
         for rows in rounds:
             if rows[-1] < n:
                 expected.partial_fit(X[rows], Y[rows])
@@ -242,15 +259,19 @@ def test_positions_of_a_stream():
             write_model(forest, io.BytesIO(), odd)
 
 
-@each_kind
+@each_of_all_kinds
 def test_every_saved_forest_can_be_loaded(kind):
     """Unusual parameters are accepted, or refused before anything is written."""
-    for name, value in {
+    unusual = {
         "lifetime": np.longdouble(2),
         "discount": 2**70,
         "min_samples_split": np.uint8(3),
         "feature_weights": tuple(range(64)),
-    }.items():
+        "max_samples": np.float16(0.5),
+        "smoothing": np.int8(1),
+    }
+    for name in unusual.keys() & kind.estimator().get_params().keys():
+        value = unusual[name]
         other = loaded(small(kind, **{name: value}).fit(X, Y))
         assert np.array_equal(getattr(other, name), value)
     forest = small(kind, window=50).fit(X, Y)
@@ -269,7 +290,8 @@ def test_every_saved_forest_can_be_loaded(kind):
         saved(forest)
 
 
-def test_an_interrupt_when_the_core_has_just_returned(monkeypatch):
+@each_classifier
+def test_an_interrupt_when_the_core_has_just_returned(monkeypatch, estimator):
     """The batch is stored: its classes and ids are known, whatever is called next."""
 
     def interrupt(*_):
@@ -283,7 +305,7 @@ def test_an_interrupt_when_the_core_has_just_returned(monkeypatch):
         return forest
 
     def interrupted():
-        forest = MondrianForestClassifier(2, random_state=0).fit(X[:50], np.resize([1, 2], 50))
+        forest = estimator(2, random_state=0).fit(X[:50], np.resize([1, 2], 50))
         return learn_interrupted(forest, X[50:53], [3, 3, 3], ids=["a", "b", "c"])
 
     assert interrupted().classes_.tolist() == [1, 2, 3]
@@ -293,12 +315,13 @@ def test_an_interrupt_when_the_core_has_just_returned(monkeypatch):
     assert loaded(interrupted()).ids_ == {"a", "b", "c"}
     assert interrupted().forget(ids=["b"]).n_samples_stored_ == 52
     assert interrupted().learn_one(X[60], 1).n_samples_seen_ == 54
-    fresh = learn_interrupted(MondrianForestClassifier(2, random_state=0), X[:3], [1, 2, 3])
+    fresh = learn_interrupted(estimator(2, random_state=0), X[:3], [1, 2, 3])
     assert fresh.partial_fit(X[:2], [4, 5]).classes_.tolist() == [4, 5]
 
 
-def test_the_same_forest_gives_the_same_file():
-    forest = MondrianForestRegressor(1, window=2, random_state=0)
+@each_of_all_kinds
+def test_the_same_forest_gives_the_same_file(kind):
+    forest = small(kind, window=2)
     forest.partial_fit(X[:3], Y[:3], ids=["a", "b", "c"])
     other = loaded(forest)
     for each in (forest, other):
@@ -346,10 +369,15 @@ def test_a_trend_has_no_more_knots_than_one_that_is_learned():
         load(io.BytesIO(changed(sound, arrays=arrays)))
 
 
-def test_the_memory_limit_counts_many_small_trees():
-    forest = MondrianForestClassifier(3000, feature_weights=None, random_state=0)
-    forest.fit(X[:5], [1, 2, 1, 2, 1])
-    data = saved(forest)
+@pytest.mark.parametrize(
+    "forest",
+    [
+        MondrianForestClassifier(3000, feature_weights=None, random_state=0),
+        OnlineForestClassifier(3000, random_state=0),
+    ],
+)
+def test_the_memory_limit_counts_many_small_trees(forest):
+    data = saved(forest.fit(X[:5], [1, 2, 1, 2, 1]))
     with pytest.raises(ModelTooLargeError):
         load(io.BytesIO(data), max_bytes=forest.nbytes_ // 2)
 
@@ -365,14 +393,14 @@ def test_a_leaf_of_very_many_classes_is_quick_to_load():
     other._forest.check_invariants()
 
 
-@each_kind
+@each_of_all_kinds
 def test_forests_that_cannot_be_saved_are_refused(kind, tmp_path):
     path = tmp_path / "forest.safetensors"
     with pytest.raises(NotFittedError):
         small(kind).save(path)
     forest = small(kind).fit(X, Y)
-    forest.lifetime = 3.0
-    with pytest.raises(ValueError, match="lifetime was inf"):
+    forest.window = 3
+    with pytest.raises(ValueError, match="window was None"):
         forest.save(path)
 
     class Mine(kind.estimator):
@@ -526,15 +554,181 @@ WRONG = [
 def test_an_invalid_file_is_refused_with_its_defect(
     classifier, tmp_path, metadata, arrays, message
 ):
+    assert_refused(classifier, tmp_path, metadata, arrays, message)
+
+
+def assert_refused(data, tmp_path, metadata, arrays, message):
     path = tmp_path / "wrong.safetensors"
     if isinstance(metadata.get("parameters"), dict):
-        sound = json.loads(_container.read(io.BytesIO(classifier)).metadata["parameters"])
+        sound = json.loads(_container.read(io.BytesIO(data)).metadata["parameters"])
         metadata = {"parameters": sound | metadata["parameters"]}
-    path.write_bytes(changed(classifier, metadata, arrays))
+    path.write_bytes(changed(data, metadata, arrays))
     with pytest.raises(ModelFileError, match=message) as raised:
         load(path)
     assert str(raised.value).startswith(f"{path} is not a valid model file: ")
     assert "\n" not in str(raised.value)
+
+
+@pytest.fixture(scope="module")
+def order_free():
+    """A window of 50 samples, 49 of them distinct, and a class that is only declared."""
+    rows = X[:60].astype(np.float32)
+    labels = np.resize(["a", "b", "c"], 60)
+    rows[59], labels[59] = rows[58], labels[58]
+    forest = OnlineForestClassifier(3, window=50, random_state=0)
+    return saved(forest.partial_fit(rows, labels, classes=["a", "b", "c", "d"], ids=range(60)))
+
+
+def changed_array(name, **places):
+    """A change of a file's array: its entries at some places (`at_3=7`) get other values."""
+
+    def change(arrays):
+        array = arrays[name].copy()
+        for place, value in places.items():
+            array[int(place.removeprefix("at_"))] = value
+        return {name: array}
+
+    return change
+
+
+def without_arrival(arrays):
+    """The last sample of which there are two loses both its arrivals."""
+    return {"sample_of": np.where(arrays["sample_of"] == 48, 0, arrays["sample_of"])}
+
+
+def with_sample_twice(arrays):
+    """Sample 1 becomes equal to sample 0."""
+    rows, values = arrays["rows"].copy(), arrays["values"].copy()
+    rows[1], values[1] = rows[0], values[0]
+    return {"rows": rows, "values": values}
+
+
+WRONG_ORDER_FREE = [
+    ({"estimator": "MondrianForestClassifier"}, {}, "parameter 'discount' is missing"),
+    ({"parameters": {"max_samples": 0.0}}, {}, "'max_samples' parameter"),
+    ({"parameters": {"smoothing": 1.5}}, {}, "'smoothing' parameter"),
+    ({"parameters": {"window": 49}}, {}, "there are 50 points, the capacity is 49"),
+    ({"parameters": {"window": None}}, {}, "`turned_away` is set although all points are kept"),
+    ({"features": {"count": 63, "dtype": "float32", "names": None}}, {}, "'rows' has shape"),
+    ({"seed": 2**64}, {}, "its seed is"),
+    ({"counts": {}}, {}, "its counts are not those"),
+    ({"classes": {"dtype": "<U1", "values": ["a", "b", "c"]}}, {}, "3 classes do not have a code"),
+    ({"classes": {"dtype": "<U1", "values": ["a", "b", "c", "e"]}}, {}, "hash of label 3 has ch"),
+    ({"class_codes": [0, 1, 3, 2]}, {}, "hash of label 2 has changed"),
+    ({"class_codes": [0, 1, 2, 2]}, {}, "do not have a code each"),
+    ({"declared_codes": None}, {}, "it has no declared_codes"),
+    ({"declared_codes": [4]}, {}, r"declared_codes are not all in \[0, 4\)"),
+    ({"declared_codes": [-1]}, {}, "declared_codes are not all"),
+    ({"declared_codes": [True]}, {}, "declared_codes are not all"),
+    ({"declared_codes": [0.0]}, {}, "declared_codes are not all"),
+    ({}, changed_array("label_hashes", at_1=7), "hash of label 1 has changed"),
+    ({}, changed_array("label_hashes", at_1=2**63, at_2=2**63), "two labels have the same hash"),
+    ({}, {"label_hashes": np.arange(3, dtype=np.uint64)}, "3 label hashes, but 4 marks"),
+    ({}, {"label_hashes": np.arange(4)}, "'label_hashes' is missing or of another type"),
+    ({}, {"label_hashes": None}, "array 'label_hashes' is missing"),
+    ({}, {"trees.left": np.zeros(3, np.int32)}, "unexpected array 'trees.left'"),
+    ({}, {"options.n_trees": np.ones(1, np.uint64)}, "unexpected array 'options.n_trees'"),
+    ({}, {"values": np.zeros(49, np.int64)}, "'values' is missing or of another type"),
+    ({}, {"values": np.zeros(48, np.int32)}, "but 48 samples of 64 features have 3072"),
+    ({}, {"values": np.zeros((49, 1), np.int32)}, r"'values' has shape \(49, 1\)"),
+    ({}, changed_array("values", at_5=4), r"label 4 is outside \[0, 4\)"),
+    ({}, changed_array("values", at_5=-1), r"label -1 is outside \[0, 4\)"),
+    ({}, {"rows": np.zeros((49, 8, 8), np.float32)}, "'rows' has shape"),
+    ({}, {"rows": np.zeros((49, 64))}, "'rows' is missing or of another type"),
+    ({}, changed_array("rows", at_7=np.inf), "rows contain infinity"),
+    ({}, changed_array("rows", at_7=-np.inf), "rows contain infinity"),
+    ({}, with_sample_twice, "sample 1 equals an earlier one"),
+    ({}, without_arrival, "sample 48 has no arrival"),
+    ({}, changed_array("sample_of", at_3=49), r"sample 49, which is outside \[0, 49\)"),
+    ({}, changed_array("sample_of", at_3=-1), "sample -1, which is outside"),
+    ({}, {"sample_of": np.zeros(0, np.int32)}, "there are 0 arrivals, but 50 serials"),
+    ({}, changed_array("serials", at_0=59), "two points have the serial 59"),
+    ({}, changed_array("serials", at_0=60), r"serial 60 is outside \[0, n_seen = 60\)"),
+    ({}, changed_array("serials", at_0=-1), "serial -1 is outside"),
+    ({}, changed_array("serials", at_0=9), "not above `turned_away` = 9"),
+    ({}, {"n_seen": np.array([59], np.uint64)}, r"serial 59 is outside \[0, n_seen = 59\)"),
+    ({}, {"n_seen": np.array([2**53 + 1], np.uint64)}, "n_seen is 9007199254740993"),
+    ({}, {"n_seen": np.array([60, 60], np.uint64)}, "'n_seen' has 2 entries instead of 1"),
+    ({}, {"turned_away": [60.0]}, "`turned_away` is 60"),
+    ({}, {"turned_away": [np.nan]}, "`turned_away` is nan"),
+    ({}, {"ids.serials": np.arange(50)}, "ids belongs to no stored sample"),
+]
+
+
+@pytest.mark.parametrize(("metadata", "arrays", "message"), WRONG_ORDER_FREE)
+def test_an_invalid_file_of_an_order_free_forest_is_refused(
+    order_free, tmp_path, metadata, arrays, message
+):
+    if callable(arrays):
+        arrays = arrays(_container.read(io.BytesIO(order_free)).arrays)
+    assert_refused(order_free, tmp_path, metadata, arrays, message)
+
+
+def test_declared_classes_and_forgotten_labels_come_back():
+    forest = OnlineForestClassifier(3, random_state=0)
+    forest.partial_fit(X[:40], np.resize(["a", "b"], 40), classes=["a", "b", "never seen"])
+    forest.partial_fit(X[40:42], ["gone", "gone"]).forget(X[40:42], ["gone", "gone"])
+    forest.partial_fit(X[42:43], ["kept"], classes=["kept"]).forget(X[42:43], ["kept"])
+    other = loaded(forest)
+    assert other.classes_.tolist() == ["a", "b", "kept", "never seen"]
+    assert other.classes_.dtype == forest.classes_.dtype
+    assert other.digest_ == forest.digest_
+    for each in (forest, other):
+        each.partial_fit(X[40:42], ["gone", "new"]).keep_latest(1)
+        assert each.classes_.tolist() == ["a", "b", "kept", "never seen", "new"]
+    assert_same_forest(other, forest)
+    assert other.digest_ == forest.digest_
+    assert loaded(forest.keep_latest(0)).classes_.tolist() == ["a", "b", "kept", "never seen"]
+
+
+def test_a_label_that_a_failed_call_has_left_is_no_class(monkeypatch):
+    """The table of labels then has one more than the core forest."""
+    forest = OnlineForestClassifier(3, random_state=0).fit(X[:40], np.resize(["a", "b"], 40))
+
+    def fail(*_):
+        raise MemoryError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(_online_classifier.GuidedLesson, "teach", fail)
+        with pytest.raises(MemoryError):
+            forest.partial_fit(X[40:42], ["c", "c"])
+    other = loaded(forest)
+    assert other.classes_.tolist() == ["a", "b"] and other.digest_ == forest.digest_
+    for each in (forest, other):
+        each.partial_fit(X[40:42], ["d", "c"])
+    assert_same_forest(other, forest)
+
+
+def test_the_file_of_an_order_free_forest_holds_no_trees(order_free):
+    contents = _container.read(io.BytesIO(order_free))
+    assert not any(name.startswith(("trees", "options")) for name in contents.arrays)
+    assert json.loads(contents.metadata["counts"]) == {
+        "samples_seen": 60, "samples_stored": 50, "ids": 50, "samples_distinct": 49
+    }  # fmt: skip
+    forest = load(io.BytesIO(order_free))
+    size = forest.nbytes_
+    forest.predict(X)
+    assert forest.nbytes_ > size + 49 * 3 * 10, "the trees were grown before they were needed"
+
+
+def test_a_small_file_of_an_order_free_forest_cannot_demand_much_memory(order_free):
+    """Without `max_bytes`, the limit is the memory of the machine."""
+    contents = _container.read(io.BytesIO(order_free))
+    parameters = json.loads(contents.metadata["parameters"])
+    many = changed(order_free, {"parameters": parameters | {"n_estimators": 2**31 - 1}})
+    empty = saved(OnlineForestClassifier(2, random_state=0).fit(X, Y).keep_latest(0))
+    huge = {"count": 2**30 - 1, "dtype": "float32", "names": None}
+    wide = changed(empty, {"features": huge}, {"rows": np.empty((0, 2**30 - 1), np.float32)})
+    for data, options in ((many, {}), (many, {"max_bytes": 10**9}), (wide, {"max_bytes": 10**9})):
+        with pytest.raises(ModelTooLargeError, match="holds a forest of more than"):
+            load(io.BytesIO(data), **options)
+    forest = OnlineForestClassifier(100, random_state=0).fit(X, Y)
+    size = forest.nbytes_
+    data = saved(forest)
+    assert loaded(forest).digest_ == load(io.BytesIO(data), max_bytes=3 * size).digest_
+    for limit in (0, 1000, size // 2):
+        with pytest.raises(ModelTooLargeError, match="holds a forest of more than"):
+            load(io.BytesIO(data), max_bytes=limit)
 
 
 def test_ids_that_are_not_ids(classifier):

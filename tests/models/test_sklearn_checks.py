@@ -9,6 +9,7 @@ from onlineforest import (
     MondrianForestClassifier,
     MondrianForestRegressor,
     OnlineForestClassifier,
+    OnlineForestRegressor,
 )
 
 ESTIMATORS = [
@@ -23,6 +24,10 @@ ESTIMATORS = [
     OnlineForestClassifier(n_estimators=10),
     OnlineForestClassifier(
         n_estimators=5, min_samples_split=5, max_samples=0.7, smoothing=0.5, n_jobs=2
+    ),
+    OnlineForestRegressor(n_estimators=10),
+    OnlineForestRegressor(
+        n_estimators=5, min_samples_split=5, max_samples=0.7, calibrate=False, n_jobs=2
     ),
 ]
 

@@ -12,13 +12,15 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from onlineforest._core import GuidedForest
+from onlineforest._core import GuidedLabelForest, GuidedNumberForest
 from reference import order_free_forest as reference
-from reference.order_free_forest import OrderFreeForest, derive, float_bits
+from reference.order_free_forest import OrderFreeForest, derive, float_bits, weigh
+from reference.order_free_numbers import OrderFreeNumbers, leaf_of
 from support.examples import examples
 
 N_SETS = examples(14)  # of each test
 N_TREES = 2
+KINDS = ["labels", "numbers"]
 
 # Rows of each kind: (generator, n, D) -> array.
 WORLDS = {
@@ -31,7 +33,26 @@ WORLDS = {
     "one row of many labels": lambda rng, *shape: rng.random(shape) < 0.005,
     "neighbouring floats": lambda rng, *shape: 1 + rng.integers(0, 4, shape) * 2.0**-23,
     "extreme": lambda rng, *shape: rng.choice([-3e38, 3e38, 1e-45, -1e-45, 0.0, -0.0], shape),
+    "half missing": lambda rng, *shape: with_gaps(rng, rng.normal(size=shape)),
+    "binary or missing": lambda rng, *shape: with_gaps(rng, rng.integers(0, 2, shape)),
 }
+
+# Numbers of each kind: (generator, rows) -> array.
+NUMBERS = {
+    "of the row": lambda rng, X: (
+        np.nan_to_num(X).sum(axis=1, dtype=float) % 7 + rng.normal(size=len(X))
+    ),
+    "noise": lambda rng, X: rng.normal(size=len(X)),
+    "three values": lambda rng, X: rng.integers(0, 3, len(X)) - 1.0,
+    "extreme": lambda rng, X: rng.choice([-1e150, 1e150, 1e-320, 0.0, -0.0, 1e9, 1e9 + 1], len(X)),
+}
+
+
+def with_gaps(rng, rows):
+    """Rows of which each value is missing with a probability of its row."""
+    return np.where(
+        rng.random(rows.shape) < rng.choice([0, 0.2, 0.9], (len(rows), 1)), np.nan, rows
+    )
 
 
 @dataclass
@@ -39,15 +60,15 @@ class Case:
     """A set of samples, the options of a forest, and rows to predict."""
 
     X: np.ndarray
-    y: np.ndarray  # codes
-    hashes: np.ndarray
+    y: np.ndarray  # codes or numbers
+    hashes: np.ndarray | None  # of labels; None if y are numbers
     declared: np.ndarray
     options: dict
     queries: np.ndarray
     rng: np.random.Generator
 
 
-def make_case(world, number, **options):
+def make_case(world, number, kind="labels", **options):
     """Case of this number of a world. Half of the cases have labels that tell nothing."""
     rng = np.random.default_rng([number, list(WORLDS).index(world)])
     n = int(rng.choice([0, 1, 2, 10, 17, 50, 66, 100, 130, 200, 400]))
@@ -56,24 +77,33 @@ def make_case(world, number, **options):
     X = WORLDS[world](rng, n, n_features).astype(np.float32)
     y = rng.integers(0, n_codes, n)
     if rng.random() < 0.5:
-        y = np.abs(X).sum(axis=1, dtype=float) % n_codes
+        y = np.nan_to_num(np.abs(X)).sum(axis=1, dtype=float) % n_codes
     options = {
         "n_trees": N_TREES,
         "seed": int(rng.integers(0, 2**64, dtype=np.uint64)),
         "min_samples_split": int(rng.choice([2, 2, 2, 5, 100])),
         "max_samples": float(rng.choice([1.0, 1.0, 0.6])),
+        "calibrates": bool(rng.random() < 0.3),
         "discount": float(rng.choice([0.0, 0.2, 1.0])),
         "key_bits": int(rng.choice([64, 64, 5, 0])),
         **options,
     }
+    queries = np.vstack([X[:5], rng.normal(size=(4, n_features))]).astype(np.float32)
+    if "missing" in world:
+        queries = with_gaps(rng, queries).astype(np.float32)
+    if kind == "numbers":
+        del options["discount"]
+        y = NUMBERS[rng.choice(list(NUMBERS))](rng, X)
+        return Case(X, y, None, None, options, queries, rng)
     hashes = np.array([derive(12345, code + 1) for code in range(n_codes + 2)], dtype=np.uint64)
     declared = (rng.random(n_codes + 2) < 0.2).astype(np.uint8)
-    queries = np.vstack([X[:5], rng.normal(size=(4, n_features))]).astype(np.float32)
     return Case(X, y.astype(np.int32), hashes, declared, options, queries, rng)
 
 
 def reference_forest(case):
     """The forest of a case by its definition."""
+    if case.hashes is None:
+        return OrderFreeNumbers(list(zip(case.X, case.y.tolist())), **case.options)
     samples = [(x, int(case.hashes[c]), int(c)) for x, c in zip(case.X, case.y)]
     declared = np.flatnonzero(case.declared).tolist()
     return OrderFreeForest(samples, n_codes=len(case.hashes), declared=declared, **case.options)
@@ -82,7 +112,9 @@ def reference_forest(case):
 def empty_core(case):
     """A core forest that knows the labels of a case."""
     options = {**case.options}
-    forest = GuidedForest(options.pop("n_trees"), case.X.shape[1], **options)
+    if case.hashes is None:
+        return GuidedNumberForest(options.pop("n_trees"), case.X.shape[1], **options)
+    forest = GuidedLabelForest(options.pop("n_trees"), case.X.shape[1], **options)
     forest.set_labels(case.hashes, case.declared)
     return forest
 
@@ -93,7 +125,7 @@ def learn_at_once(forest, case):
 
 def learn_one_by_one(forest, case):
     for i in case.rng.permutation(len(case.X)):
-        forest.learn_one(case.X[i], int(case.y[i]))
+        forest.learn_one(case.X[i], case.y[i].item())
         if case.rng.random() < 0.3:
             forest.predict(case.queries[:2])
 
@@ -116,7 +148,7 @@ def learn_and_forget(forest, case):
         elif todo and act < 0.7:
             rows = case.X[rng.integers(0, len(case.X), rng.integers(1, 30))]
             rows = np.where(rng.random(rows.shape) < 0.3, np.float32(1), rows)
-            labels = rng.integers(0, len(case.hashes), len(rows)).astype(np.int32)
+            labels = other_values(case, len(rows))
             serials = np.arange(forest.n_seen, forest.n_seen + len(rows))
             forest.learn(rows, labels)
             others.append((rows, labels, serials))
@@ -134,6 +166,13 @@ def learn_and_forget(forest, case):
                 forget_rows(forest, rows, labels)
         if rng.random() < 0.4:
             forest.predict(case.queries)
+
+
+def other_values(case, n):
+    """Values for samples that are forgotten again."""
+    if case.hashes is None:
+        return case.rng.choice([*case.y[:5], *case.rng.normal(size=5)], n)
+    return case.rng.integers(0, len(case.hashes), n).astype(np.int32)
 
 
 def batches_of(order, rng):
@@ -158,31 +197,57 @@ WAYS = {
 }
 
 
-def describe_reference(root, hashes):
-    """Nodes in preorder: parent, children, feature, bits of the threshold, weight by label hash."""
+def describe_reference(root, case):
+    """Nodes in preorder: parent, children, cut, and what the node says of its values.
+
+    That is the weight of each label hash, or the weight and at leaves the mean of numbers.
+    """
     nodes, stack = [], [] if root is None else [(root, -1, None)]
     while stack:
         node, parent, side = stack.pop()
         index = len(nodes)
-        counts = sorted((int(hashes[code]), weight) for code, weight in node.counts.items())
-        nodes.append([parent, -1, -1, node.feature, float_bits(node.threshold), counts])
+        if case.hashes is None:
+            weight = reference.weight(node.block)
+            contents = [weight, leaf_of(node.block)[0] if node.left is None else None]
+        else:
+            counts = weigh(node.block).items()
+            contents = sorted((int(case.hashes[code]), weight) for code, weight in counts)
+        feature, threshold, missing_left, surrogates = node.cut
+        others = [(d, float_bits(t), int(is_reversed)) for d, t, is_reversed in surrogates]
+        cut = [feature, float_bits(threshold), int(missing_left), others]
+        nodes.append([parent, -1, -1, *cut, contents])
         if side is not None:
             nodes[parent][side] = index
-        if node.feature >= 0:
+        if node.left is not None:
             stack += [(node.right, index, 2), (node.left, index, 1)]
     return nodes
 
 
-def describe_core(tree, hashes):
+def describe_core(tree, case):
     """Arrays of a core tree in the form of `describe_reference`."""
-    nodes, begin = [], 0
-    for i, end in enumerate(tree["counts_end"].tolist()):
-        labels, weights = hashes[tree["label"][begin:end]].tolist(), tree["count"][begin:end]
-        counts = sorted(zip(labels, weights.tolist()))
-        assert tree["weight"][i] == sum(weights)
+    nodes, begin, first = [], 0, 0
+    for i, weight in enumerate(tree["weight"].tolist()):
+        if case.hashes is None:
+            contents = [weight, tree["mean"][i] if tree["feature"][i] < 0 else None]
+        else:
+            end = tree["counts_end"][i]
+            labels, weights = case.hashes[tree["label"][begin:end]], tree["count"][begin:end]
+            contents = sorted(zip(labels.tolist(), weights.tolist()))
+            assert weight == sum(weights)
+            begin = end
         links = [int(tree[name][i]) for name in ("parent", "left", "right", "feature")]
-        nodes.append([*links, float_bits(tree["threshold"][i]), counts])
-        begin = end
+        end = tree["surrogates_end"][i]
+        others = [
+            (int(d), float_bits(t), int(is_reversed))
+            for d, t, is_reversed in zip(
+                tree["surrogate_feature"][first:end],
+                tree["surrogate_threshold"][first:end],
+                tree["surrogate_reversed"][first:end],
+            )
+        ]
+        first = end
+        cut = [float_bits(tree["threshold"][i]), int(tree["missing_left"][i]), others]
+        nodes.append([*links, *cut, contents])
     return nodes
 
 
@@ -191,7 +256,40 @@ def check_equal(forest, case):
     expected = reference_forest(case)
     assert forest.n_points == len(case.X)
     for i, root in enumerate(expected.trees):
-        assert describe_core(forest.tree(i), case.hashes) == describe_reference(root, case.hashes)
+        assert describe_core(forest.tree(i), case) == describe_reference(root, case)
+    if case.hashes is None:
+        check_equal_numbers(forest, case, expected)
+    else:
+        check_equal_labels(forest, case, expected)
+
+
+def check_equal_numbers(forest, case, expected):
+    if any(expected.trees):
+        moments = np.array([expected.predict(x) for x in case.queries])
+        # The variance of a large leaf is exact in the definition.
+        large = any(len(block) > 64 for root in expected.trees for block in leaves_below(root))
+        for n_threads in (1, 3):
+            got = forest.predict(case.queries, n_threads)
+            assert got[:, 0].tolist() == moments[:, 0].tolist()
+            if large:
+                np.testing.assert_allclose(got, moments, rtol=1e-12)
+            else:
+                assert got.tolist() == moments.tolist()
+        assert list(forest.predict_one(case.queries[0])) == got[0].tolist()
+
+
+def leaves_below(root):
+    """The blocks of the leaves of a tree."""
+    stack = [] if root is None else [root]
+    while stack:
+        node = stack.pop()
+        if node.left is None:
+            yield node.block
+        else:
+            stack += [node.left, node.right]
+
+
+def check_equal_labels(forest, case, expected):
     weights = np.bincount(case.y, minlength=len(case.hashes))
     assert forest.label_weights.tolist() == weights.tolist()
     if expected.known:
@@ -205,25 +303,27 @@ def check_equal(forest, case):
         assert not forest.predict(case.queries).any()
 
 
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("world", WORLDS)
-def test_the_core_equals_its_definition(world, way):
+def test_the_core_equals_its_definition(world, way, kind):
     for number in range(N_SETS):
-        case = make_case(world, 100 * list(WAYS).index(way) + number)
+        case = make_case(world, 100 * list(WAYS).index(way) + number, kind)
         forest = empty_core(case)
         WAYS[way](forest, case)
         check_equal(forest, case)
 
 
 @pytest.mark.heavy_under_sanitizers(reason="most of the time is the plain definition's")
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("n", [15, 16, 63, 64, 65, 66, 130])
-@pytest.mark.parametrize("world", ["real", "three values", "nine in ten equal"])
-def test_the_core_equals_its_definition_where_the_law_changes(world, n):
+@pytest.mark.parametrize("world", ["real", "three values", "nine in ten equal", "half missing"])
+def test_the_core_equals_its_definition_where_the_law_changes(world, n, kind):
     """16 samples make more proposals; up to 64 samples all decide. Some weights are 2, then 1."""
-    case = make_case(world, n, min_samples_split=2, max_samples=1.0, key_bits=64)
+    case = make_case(world, n, kind, min_samples_split=2, max_samples=1.0, key_bits=64)
     case.X = WORLDS[world](case.rng, n, 4).astype(np.float32)
     case.X[:, 3] = np.arange(n)  # distinct
-    case.y = case.rng.integers(0, len(case.hashes), n).astype(np.int32)
+    case.y = case.rng.normal(size=n) if kind == "numbers" else other_values(case, n)
     case.queries = case.X[:9]
     forest = empty_core(case)
     learn_one_by_one(forest, case)
@@ -244,34 +344,37 @@ def test_the_core_equals_its_definition_where_the_law_changes(world, n):
 
 
 @pytest.mark.heavy_under_sanitizers(reason="most of the time is the plain definition's")
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("key_bits", [0, 3, 6])
-def test_ties_of_ranks_are_broken_by_content(key_bits, way):
-    """All keys are equal, or many are."""
+def test_ties_of_ranks_are_broken_by_content(key_bits, way, kind):
+    """All keys are equal, or many are. Some values are missing."""
     for n in (20, 60, 110):
-        case = make_case("real", n, min_samples_split=2, key_bits=key_bits, max_samples=1.0)
-        case.X = case.rng.integers(0, 9, (n, 3)).astype(np.float32)
-        case.y = case.rng.integers(0, min(3, len(case.hashes)), n).astype(np.int32)
+        case = make_case("real", n, kind, min_samples_split=2, key_bits=key_bits, max_samples=1.0)
+        case.X = with_gaps(case.rng, case.rng.integers(0, 9, (n, 3))).astype(np.float32)
+        n_codes = 3 if kind == "numbers" else min(3, len(case.hashes))
+        case.y = case.rng.integers(0, n_codes, n).astype(case.y.dtype)
         case.queries = case.X[:5]
         forest = empty_core(case)
         WAYS[way](forest, case)
         check_equal(forest, case)
 
 
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("n", [70, 150])
-def test_a_cut_follows_the_weights_of_the_deciding_samples(n):
+def test_a_cut_follows_the_weights_of_the_deciding_samples(n, kind):
     """Samples that are held come again one by one, then leave."""
-    case = make_case("real", 3, min_samples_split=2, max_samples=1.0)
+    case = make_case("real", 3, kind, min_samples_split=2, max_samples=1.0)
     X = case.rng.integers(0, 9, (n, 3)) + np.arange(n)[:, None] / 1024  # distinct
     X = X.astype(np.float32)
-    y = case.rng.integers(0, len(case.hashes), n).astype(np.int32)
+    y = case.rng.normal(size=n) if kind == "numbers" else other_values(case, n)
     case.X, case.y, case.queries = X, y, X
     forest = empty_core(case)
     forest.learn(X, y)
     for _ in range(2):
         forest.complete()
         for i in case.rng.choice(case.rng.integers(0, n, 12), 200):
-            forest.learn_one(X[i], int(y[i]))
+            forest.learn_one(X[i], y[i].item())
         case.X, case.y = held_samples(forest)
         check_equal(forest, case)
         for serial in case.rng.permutation(forest.serials[forest.serials >= n])[:150]:
@@ -280,16 +383,17 @@ def test_a_cut_follows_the_weights_of_the_deciding_samples(n):
         check_equal(forest, case)
 
 
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("way", WAYS)
-def test_among_samples_of_one_row_the_others_decide(way):
+def test_among_samples_of_one_row_the_others_decide(way, kind):
     """The 64 samples of least rank have one row, so one of another row takes the place of one."""
     for number, n in enumerate([80, 150, 300, 300, 300, 300, 300]):
-        case = make_case(
-            "one row of many labels", number, min_samples_split=2, max_samples=1.0, key_bits=64
-        )
+        options = {"min_samples_split": 2, "max_samples": 1.0, "key_bits": 64}
+        case = make_case("one row of many labels", number, kind, **options)
         case.X = np.zeros((n, 3), dtype=np.float32)
         case.X[:4] = case.rng.normal(size=(4, 3))
-        case.y = case.rng.permutation(len(case.hashes))[:n].astype(np.int32)
+        n_values = n if kind == "numbers" else len(case.hashes)
+        case.y = case.rng.permutation(n_values)[:n].astype(case.y.dtype)
         case.queries = case.X[:6]
         forest = empty_core(case)
         WAYS[way](forest, case)
@@ -299,42 +403,62 @@ def test_among_samples_of_one_row_the_others_decide(way):
 def held_samples(forest):
     """Rows and codes of the samples that a core forest holds, by arrival."""
     state = forest.get_state()
-    return state["rows"][state["sample_of"]], state["labels"][state["sample_of"]]
+    rows = state["rows"].reshape(-1, forest.n_features)
+    return rows[state["sample_of"]], state["values"][state["sample_of"]]
 
 
 @pytest.mark.parametrize("world", WORLDS)
 def test_leaves_and_left_out_predictions_equal_their_definition(world):
-    """A left-out prediction is that of the trees that have not learned the row."""
+    """A left-out prediction is that of the trees that have not learned the sample."""
     for number in range(N_SETS):
         case = make_case(world, 500 + number, max_samples=0.5)
         forest, expected = empty_core(case), reference_forest(case)
         learn_in_batches(forest, case)
-        for i, root in enumerate(expected.trees):
-            leaves = [walk(describe_reference(root, case.hashes), x) for x in case.queries]
-            assert forest.apply(case.queries)[:, i].tolist() == leaves
-        rows, _ = held_samples(forest)
+        check_leaves(forest, case, expected)
+        rows, codes = held_samples(forest)
         probabilities, n_trees = forest.left_out()
-        for x, p, n in list(zip(rows, probabilities, n_trees))[:50]:
+        for x, code, p, n in list(zip(rows, codes, probabilities, n_trees))[:50]:
+            sample = reference.as_point(x), int(case.hashes[code])
             without = copy.copy(expected)
-            without.trees = [t for i, t in enumerate(expected.trees) if not takes(case, i, x)]
+            without.trees = [
+                t for t, others in zip(expected.trees, expected.left_out) if sample in others
+            ]
             assert n == len(without.trees)
             assert p.tolist() == without.predict_proba(x) if n else np.isnan(p).all()
+
+
+@pytest.mark.parametrize("world", WORLDS)
+def test_left_out_numbers_equal_their_definition(world):
+    for number in range(N_SETS):
+        case = make_case(world, 700 + number, "numbers", n_trees=6, calibrates=True)
+        forest, expected = empty_core(case), reference_forest(case)
+        learn_and_forget(forest, case)
+        check_leaves(forest, case, expected)
+        moments, n_trees = forest.left_out()
+        rows, values = held_samples(forest)
+        assert forest.values.tolist() == values.tolist()
+        for x, y, got, n in list(zip(rows, values.tolist(), moments, n_trees))[:50]:
+            *wanted, n_wanted = expected.predict_left_out(x, y)
+            assert n == n_wanted
+            np.testing.assert_allclose(got, wanted, rtol=1e-12)
+            assert got[0] == wanted[0] or n == 0
+
+
+def check_leaves(forest, case, expected):
+    for i, root in enumerate(expected.trees):
+        leaves = [walk(describe_reference(root, case), x) for x in case.queries]
+        assert forest.apply(case.queries)[:, i].tolist() == leaves
 
 
 def walk(nodes, x):
     """Index of the leaf of a row; -1 in a tree without nodes."""
     index = 0 if nodes else -1
     while nodes and nodes[index][3] >= 0:
-        _, left, right, feature, bits, _ = nodes[index]
-        threshold = np.uint32(bits).view(np.float32)
-        index = left if x[feature] <= threshold else right
+        _, left, right, feature, bits, missing_left, others, _ = nodes[index]
+        goes_left = missing_left
+        for d, of_threshold, is_reversed in [(feature, bits, 0), *others]:
+            if not np.isnan(x[d]):
+                goes_left = (x[d] <= np.uint32(of_threshold).view(np.float32)) != is_reversed
+                break
+        index = left if goes_left else right
     return index
-
-
-def takes(case, tree, x):
-    """Whether a tree learns a row."""
-    seed = case.options["seed"]
-    tree_seed = derive(reference.mix(seed ^ reference.GOLDEN), tree)
-    x_hash = reference.hash_point(reference.as_point(x), seed)
-    word = reference.mix(x_hash ^ derive(tree_seed, 2))
-    return word < case.options["max_samples"] * 2.0**64

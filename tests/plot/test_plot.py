@@ -18,7 +18,14 @@ from matplotlib.patches import StepPatch
 from sklearn.datasets import load_diabetes, load_digits, load_iris
 from sklearn.exceptions import NotFittedError
 
-from onlineforest import MondrianForestClassifier, MondrianForestRegressor, _extras, plot
+from onlineforest import (
+    MondrianForestClassifier,
+    MondrianForestRegressor,
+    OnlineForestClassifier,
+    OnlineForestRegressor,
+    _extras,
+    plot,
+)
 from onlineforest.plot import calibration as _plot_calibration
 from onlineforest.plot import figures as _plot_figures
 from onlineforest.plot import trees as _plot_tree
@@ -28,31 +35,51 @@ IRIS = load_iris(as_frame=True)
 NAMES = IRIS.target_names[IRIS.target]
 PETALS = IRIS.data.iloc[:, 2:].to_numpy(dtype=np.float32)
 DIABETES = load_diabetes()
+CLASSIFIERS = [MondrianForestClassifier, OnlineForestClassifier]
+REGRESSORS = [MondrianForestRegressor, OnlineForestRegressor]
+
+
+@pytest.fixture(scope="module", params=CLASSIFIERS)
+def kind(request):
+    """Each kind of classifier."""
+    return request.param
 
 
 @pytest.fixture(scope="module")
-def petals():
+def petals(kind):
     """A classifier of two features without names, its classes strings."""
+    return kind(5, random_state=0).fit(PETALS, NAMES)
+
+
+@pytest.fixture(scope="module")
+def iris(kind):
+    """A classifier of four features with names."""
+    return kind(5, random_state=0).fit(IRIS.data, NAMES)
+
+
+@pytest.fixture(scope="module")
+def plain_iris(kind):
+    """A classifier of four features without names."""
+    return kind(5, random_state=0).fit(IRIS.data.to_numpy(), NAMES)
+
+
+@pytest.fixture(scope="module")
+def mondrian_petals():
+    """A Mondrian forest of two features."""
     return MondrianForestClassifier(5, random_state=0).fit(PETALS, NAMES)
 
 
 @pytest.fixture(scope="module")
-def iris():
-    """A classifier of four features with names."""
+def mondrian_iris():
+    """A Mondrian forest of four features with names."""
     return MondrianForestClassifier(5, random_state=0).fit(IRIS.data, NAMES)
 
 
-@pytest.fixture(scope="module")
-def plain_iris():
-    """A classifier of four features without names."""
-    return MondrianForestClassifier(5, random_state=0).fit(IRIS.data.to_numpy(), NAMES)
-
-
-@pytest.fixture(scope="module")
-def diabetes():
-    """A regressor of two features."""
+@pytest.fixture(scope="module", params=REGRESSORS)
+def diabetes(request):
+    """Each kind of regressor, of two features."""
     X = DIABETES.data[:300, [2, 8]]
-    return MondrianForestRegressor(5, random_state=0).fit(X, DIABETES.target[:300])
+    return request.param(5, random_state=0).fit(X, DIABETES.target[:300])
 
 
 def legend_texts(axes):
@@ -125,8 +152,16 @@ PICTURES = {
 }
 
 
-@pytest.mark.parametrize("name", PICTURES)
-def test_pictures_are_drawn_into_the_given_axes(petals, name):
+WITHOUT_NOVELTY = [name for name in PICTURES if name != "novelty_map"]
+PICTURES_OF = [
+    *((MondrianForestClassifier, name) for name in PICTURES),
+    *((OnlineForestClassifier, name) for name in WITHOUT_NOVELTY),
+]
+
+
+@pytest.mark.parametrize(("kind", "name"), PICTURES_OF)
+def test_pictures_are_drawn_into_the_given_axes(kind, name):
+    petals = kind(5, random_state=0).fit(PETALS, NAMES)
     axes = Figure(dpi=30).add_subplot()
     assert PICTURES[name](petals, ax=axes) is axes
     assert rendered(axes).has_data() or axes.collections or axes.texts
@@ -135,10 +170,10 @@ def test_pictures_are_drawn_into_the_given_axes(petals, name):
 
 
 @pytest.mark.parametrize("name", PICTURES)
-def test_the_error_without_matplotlib_names_the_extra(petals, name, monkeypatch):
+def test_the_error_without_matplotlib_names_the_extra(mondrian_petals, name, monkeypatch):
     monkeypatch.setattr(_extras, "find_spec", lambda name: None)
     with pytest.raises(ImportError, match=r"needs matplotlib.*onlineforest\[plot\]"):
-        PICTURES[name](petals)
+        PICTURES[name](mondrian_petals)
 
 
 def test_all_pictures_are_documented_with_an_example():
@@ -153,17 +188,17 @@ FORESTS_NEEDED = [name for name in PICTURES if name not in ("learning_curve", "r
 
 
 @pytest.mark.parametrize("name", FORESTS_NEEDED)
-def test_anything_but_a_forest_with_samples_is_an_error(name):
+def test_anything_but_a_forest_with_samples_is_an_error(kind, name):
     draw = PICTURES[name]
     with pytest.raises(
-        TypeError, match=r"forest must be a MondrianForestClassifier or a .* Got st"
+        TypeError, match=r"must be a forest of this library, such as an OnlineForest.* Got st"
     ):
         draw("forest")
-    with pytest.raises(TypeError, match=r"Got the class MondrianForestClassifier instead"):
-        draw(MondrianForestClassifier)
+    with pytest.raises(TypeError, match=rf"Got the class {kind.__name__} instead"):
+        draw(kind)
     with pytest.raises(NotFittedError):
-        draw(MondrianForestClassifier())
-    empty = MondrianForestClassifier(2).fit(PETALS[:5], NAMES[:5]).keep_latest(0)
+        draw(kind())
+    empty = kind(2).fit(PETALS[:5], NAMES[:5]).keep_latest(0)
     with pytest.raises(ValueError, match=r"has forgotten all its samples"):
         draw(empty)
 
@@ -171,9 +206,9 @@ def test_anything_but_a_forest_with_samples_is_an_error(name):
 # The partition
 
 
-def test_a_partition_has_the_boxes_and_cuts_of_the_tree(petals):
-    axes = plot.partition(petals, tree=2)
-    tree = petals.trees_[2]
+def test_a_partition_has_the_boxes_and_cuts_of_the_tree(mondrian_petals):
+    axes = plot.partition(mondrian_petals, tree=2)
+    tree = mondrian_petals.trees_[2]
     boxes = [path.vertices for path in only(PolyCollection, axes).get_paths()]
     assert len(boxes) == tree.n_nodes > 10
     drawn = sorted((*b.min(axis=0), *b.max(axis=0)) for b in boxes)
@@ -187,6 +222,40 @@ def test_a_partition_has_the_boxes_and_cuts_of_the_tree(petals):
         assert start[d] == stop[d] == tree.split_location[j]
         assert tree.lower[j, d] <= start[d] <= tree.upper[j, d]
         assert start[1 - d] == tree.lower[j, 1 - d] and stop[1 - d] == tree.upper[j, 1 - d]
+
+
+def path_conditions(tree, j):
+    """Which sides of which cuts lead to a node: feature, location, whether to the left."""
+    while tree.parent[j] >= 0:
+        j, child = tree.parent[j], j
+        yield tree.split_dimension[j], tree.split_location[j], tree.left[j] == child
+
+
+def test_a_partition_of_an_order_free_tree_has_its_cuts_up_to_those_above():
+    forest = OnlineForestClassifier(3, random_state=0).fit(PETALS, NAMES)
+    tree = forest.trees_[1]
+    axes = rendered(plot.partition(forest, tree=1))
+    assert not [artist for artist in axes.get_children() if type(artist) is PolyCollection]
+    cuts = only(LineCollection, axes).get_segments()
+    inner = np.flatnonzero(~tree.is_leaf)
+    assert len(cuts) == len(inner) > 5
+    limits = np.array([axes.get_xlim(), axes.get_ylim()])
+    assert (limits[:, 0] < PETALS.min(axis=0)).all() and (limits[:, 1] > PETALS.max(axis=0)).all()
+    for j, (start, stop) in zip(inner, cuts):
+        d = tree.split_dimension[j]
+        assert start[d] == stop[d] == tree.split_location[j]
+        low, high = limits[1 - d]
+        for feature, location, goes_left in path_conditions(tree, j):
+            if feature != d:
+                low, high = (low, min(high, location)) if goes_left else (max(low, location), high)
+        np.testing.assert_allclose([start[1 - d], stop[1 - d]], [low, high])
+
+
+def test_a_partition_includes_points_outside_the_stored_samples(kind):
+    forest = kind(1, random_state=0).fit(PETALS, NAMES)
+    axes = plot.partition(forest, [[-10.0, 1.0], [1.0, 50.0]])
+    assert axes.get_xlim()[0] < -10 and axes.get_xlim()[1] > PETALS[:, 0].max()
+    assert axes.get_ylim()[1] > 50
 
 
 def test_points_of_a_partition_have_the_colours_of_their_classes(petals):
@@ -216,10 +285,10 @@ def test_unknown_labels_have_their_own_marker(petals):
     assert legend_texts(axes)[-1] == "not learned"
 
 
-def test_names_of_many_classes_are_written_into_the_picture():
+def test_names_of_many_classes_are_written_into_the_picture(kind):
     X, y = load_digits(return_X_y=True)
     X = X[:300, [20, 42]]
-    forest = MondrianForestClassifier(1, random_state=0).fit(X, y[:300])
+    forest = kind(1, random_state=0).fit(X, y[:300])
     for axes in (
         plot.partition(forest, X, y[:300]),
         plot.decision_surface(forest, X, y[:300], resolution=40),
@@ -252,7 +321,7 @@ def test_bad_arguments_of_a_partition_are_errors(petals, iris, diabetes):
         plot.partition(petals, PETALS, NAMES[1:])
     with pytest.raises(ValueError, match=r"X has 150 samples, but y has 3"):
         plot.partition(diabetes, PETALS, [1, 2, 3])
-    with pytest.raises(ValueError, match=r"X has 4 features, but MondrianForestClassifier is exp"):
+    with pytest.raises(ValueError, match=r"X has 4 features, but \w+ForestClassifier is exp"):
         plot.partition(petals, IRIS.data.to_numpy())
     with pytest.raises(ValueError, match=r"y must be a 1d array of labels"):
         plot.partition(petals, PETALS, [[1, 2]] * 150)
@@ -269,9 +338,9 @@ def lines_of(axes):
     return across, down, dotted
 
 
-def test_a_tree_is_drawn_at_its_split_times(iris):
-    tree = iris.trees_[1]
-    axes = rendered(plot.tree(iris, tree=1, max_depth=100))
+def test_a_tree_is_drawn_at_its_split_times(mondrian_iris):
+    tree = mondrian_iris.trees_[1]
+    axes = rendered(plot.tree(mondrian_iris, tree=1, max_depth=100))
     across, down, dotted = lines_of(axes)
     inner = np.flatnonzero(~tree.is_leaf)
     assert len(across) == len(inner) and len(down) == tree.n_nodes
@@ -289,6 +358,32 @@ def test_a_tree_is_drawn_at_its_split_times(iris):
     assert len(dotted) == tree.is_leaf.sum()
     assert axes.get_xlabel() == ""
     assert axes.yaxis_inverted()
+
+
+def test_an_order_free_tree_is_drawn_at_its_depths():
+    forest = OnlineForestClassifier(3, random_state=0).fit(IRIS.data, NAMES)
+    tree = forest.trees_[1]
+    axes = rendered(plot.tree(forest, tree=1, max_depth=100))
+    across, down, dotted = lines_of(axes)
+    inner, depth = ~tree.is_leaf, tree.depth
+    assert sorted(line[0][1] for line in across) == sorted(depth[inner])
+    assert sorted(line[1][1] for line in down) == sorted(depth)  # leaves, too, end at their depth
+    cuts = [text for text in axes.texts if "≤" in text.get_text()]
+    written = sorted((text.get_position()[1], text.get_text().replace("\n", " ")) for text in cuts)
+    assert written == sorted(
+        (depth[j], f"{IRIS.data.columns[tree.split_dimension[j]]} ≤ {tree.split_location[j]:.4g}")
+        for j in np.flatnonzero(inner)
+    )
+    # A dotted line leads from each leaf to the counts below it.
+    bottom, top = axes.get_ylim()
+    assert top < 0 and bottom > depth.max()
+    assert sorted(line[0][1] for line in dotted) == sorted(depth[tree.is_leaf])
+    assert {line[1][1] for line in dotted} == {bottom}
+    assert axes.get_ylabel() == "depth" and axes.get_xlabel() == ""
+    assert (
+        set(np.arange(3.0)) <= set(plot.tree(forest, max_depth=2).get_yticks()) <= {*range(-1, 4)}
+    )
+    assert counts_below(axes) == 150
 
 
 def test_each_cut_of_a_tree_is_between_the_ends_it_separates(iris):
@@ -314,9 +409,11 @@ def counts_below(axes):
 
 
 @pytest.mark.parametrize("max_depth", [0, 2, 4, None])
-def test_a_tree_limited_in_depth_counts_its_omitted_nodes(iris, max_depth):
-    tree = iris.trees_[0]
-    axes = rendered(plot.tree(iris, max_depth=max_depth))
+def test_a_tree_limited_in_depth_counts_its_omitted_nodes(kind, max_depth):
+    noise = np.random.default_rng(0).permutation(NAMES)  # so that trees are deep
+    forest = kind(1, random_state=0).fit(IRIS.data, noise)
+    tree = forest.trees_[0]
+    axes = rendered(plot.tree(forest, max_depth=max_depth))
     across, down, _ = lines_of(axes)
     if max_depth is not None:
         assert len(down) == np.sum(tree.depth <= max_depth)
@@ -329,12 +426,14 @@ def test_a_tree_limited_in_depth_counts_its_omitted_nodes(iris, max_depth):
     (triangles,) = [line for line in axes.lines if line.get_marker() == "v"]
     if max_depth is not None:
         hidden = (tree.depth == max_depth) & ~tree.is_leaf
-        np.testing.assert_allclose(np.sort(triangles.get_ydata()), np.sort(tree.split_time[hidden]))
+        height = getattr(tree, "split_time", tree.depth)
+        np.testing.assert_allclose(np.sort(triangles.get_ydata()), np.sort(height[hidden]))
 
 
-def test_leaves_of_a_regressor_show_their_mean():
+@pytest.mark.parametrize("kind", REGRESSORS)
+def test_leaves_of_a_regressor_show_their_mean(kind):
     X, y = [[0.0], [1.0], [2.0], [10.0]], [5.0, 7.0, 7.0, 400.0]
-    forest = MondrianForestRegressor(1, random_state=0).fit(X, y)
+    forest = kind(1, min_samples_split=2, calibrate=False, random_state=0).fit(X, y)
     axes = rendered(plot.tree(forest))
     below = [text.get_text() for text in axes.texts if "≤" not in text.get_text()]
     leaves = forest.trees_[0].is_leaf.sum()
@@ -344,16 +443,20 @@ def test_leaves_of_a_regressor_show_their_mean():
     assert sum(int(text[4:]) for text in below if text.startswith("n = ")) == 4
 
 
-def test_omitted_subtrees_of_a_regressor_show_their_count_alone(diabetes):
+def test_omitted_subtrees_show_their_count_and_if_order_free_their_mean(diabetes):
     tree = diabetes.trees_[0]
     axes = rendered(plot.tree(diabetes, max_depth=0))
-    assert [text.get_text() for text in axes.texts] == [f"n = {tree.n_points[tree.root]:,}"]
+    below = [f"n = {tree.n_points[tree.root]:,}"]
+    if isinstance(diabetes, OnlineForestRegressor):
+        below.append(f"{tree.mean[tree.root]:.4g}")
+    assert [text.get_text() for text in axes.texts] == below
 
 
-def test_labels_of_a_tree_do_not_overlap_in_axes_of_usual_size():
+@pytest.mark.parametrize("kind", REGRESSORS)
+def test_labels_of_a_tree_do_not_overlap_in_axes_of_usual_size(kind):
     X = np.random.default_rng(0).normal(size=(3000, 8))
     y = 1e3 * X[:, 0] - 1e3 * X[:, 1]
-    forest = MondrianForestRegressor(1, random_state=0).fit(X, y)
+    forest = kind(1, random_state=0).fit(X, y)
     axes = rendered(plot.tree(forest, ax=Figure(layout="constrained").subplots()))
     boxes = [text.get_window_extent() for text in axes.texts]
     assert len(boxes) > 12
@@ -376,6 +479,26 @@ def test_a_tree_of_one_node_is_drawn(kind, lifetime):
     forest = kind(1, lifetime=lifetime, random_state=0).fit([[1.0], [1.0]], [3, 3])
     across, down, _ = lines_of(rendered(plot.tree(forest)))
     assert len(across) == 0 and len(down) == 1
+
+
+@pytest.mark.parametrize(
+    ("kind", "below"), [(OnlineForestClassifier, ["2"]), (OnlineForestRegressor, ["n = 2", "3"])]
+)
+def test_an_order_free_tree_of_one_node_is_drawn(kind, below):
+    forest = kind(1, random_state=0).fit([[1.0], [1.0]], [3, 3])
+    axes = rendered(plot.tree(forest))
+    across, down, dotted = lines_of(axes)
+    assert len(across) == 0 and len(down) == len(dotted) == 1
+    assert axes.get_yticks().tolist() == [0.0]
+    assert [text.get_text() for text in axes.texts] == below
+
+
+def test_a_tree_without_samples_is_an_error():
+    forest = OnlineForestClassifier(20, max_samples=0.1, random_state=0).fit([[1.0, 2.0]], ["a"])
+    (without, *_) = [i for i, tree in enumerate(forest.trees_) if tree.n_nodes == 0]
+    for draw in (plot.tree, plot.partition):
+        with pytest.raises(ValueError, match=rf"Tree {without} has no nodes: it has learned no s"):
+            draw(forest, tree=without)
 
 
 def test_a_tree_as_deep_as_its_number_of_points_is_drawn():
@@ -419,9 +542,9 @@ def test_numbers_are_written_with_few_digits():
     assert [_plot_tree._short(number) for number in numbers] == short
 
 
-def test_trees_of_many_classes_name_them():
+def test_trees_of_many_classes_name_them(kind):
     X, y = load_digits(return_X_y=True)
-    forest = MondrianForestClassifier(1, random_state=0).fit(X, y)
+    forest = kind(1, random_state=0).fit(X, y)
     axes = rendered(plot.tree(forest, max_depth=0))
     counts = np.bincount(y)
     most = np.argsort(-counts, kind="stable")[:3]
@@ -497,10 +620,17 @@ def test_other_features_are_held_at_their_medians(iris, plain_iris):
     assert by_index.get_ylabel() == "feature 0"
 
 
-def test_a_map_of_novelty_shows_novelty(petals):
-    axes = rendered(plot.novelty_map(petals, PETALS, resolution=30))
+def test_novelty_of_an_order_free_forest_is_an_error_that_names_the_mondrian_forest():
+    forest = OnlineForestClassifier(2).fit(PETALS, NAMES)
+    message = r"boxes of a Mondrian forest.* an OnlineForestClassifier, .* Fit a MondrianForestCla"
+    with pytest.raises(ValueError, match=message):
+        plot.novelty_map(forest, PETALS)
+
+
+def test_a_map_of_novelty_shows_novelty(mondrian_petals):
+    axes = rendered(plot.novelty_map(mondrian_petals, PETALS, resolution=30))
     (image,) = axes.images
-    novelty = petals.novelty(grid_of(image, 30))
+    novelty = mondrian_petals.novelty(grid_of(image, 30))
     np.testing.assert_allclose(np.asarray(image.get_array()).ravel(), novelty, atol=1e-4)
     assert image.get_clim() == (0.0, 1.0)
     np.testing.assert_array_equal(only(PathCollection, axes).get_offsets(), PETALS)
@@ -518,18 +648,28 @@ def test_a_map_of_novelty_shows_novelty(petals):
     ],
 )
 def test_maps_of_degenerate_data_are_drawn(X, y):
-    for kind in (MondrianForestClassifier, MondrianForestRegressor):
+    for kind in (*CLASSIFIERS, *REGRESSORS):
         forest = kind(3, random_state=0).fit(X, y)
         top, bottom = Figure(dpi=30).subplots(2, 2)
         plot.decision_surface(forest, X, y, resolution=5, ax=top[0])
-        plot.novelty_map(forest, X, resolution=5, ax=top[1])
+        if kind in (MondrianForestClassifier, MondrianForestRegressor):
+            plot.novelty_map(forest, X, resolution=5, ax=top[1])
         plot.partition(forest, X, y, ax=bottom[0])
         rendered(plot.tree(forest, ax=bottom[1]))
 
 
-@pytest.mark.parametrize("draw", [plot.decision_surface, plot.novelty_map])
-def test_bad_planes_are_errors(draw, petals, iris, plain_iris):
+@pytest.mark.parametrize(
+    ("kind", "draw"),
+    [
+        *((kind, plot.decision_surface) for kind in CLASSIFIERS),
+        (MondrianForestClassifier, plot.novelty_map),
+    ],
+)
+def test_bad_planes_are_errors(kind, draw):
     X = IRIS.data
+    petals, iris, plain_iris = (
+        kind(2, random_state=0).fit(rows, NAMES) for rows in (PETALS, X, X.to_numpy())
+    )
     with pytest.raises(ValueError, match=r"has 4 features: name two to draw, such as features="):
         draw(iris, X)
     with pytest.raises(ValueError, match=r"X is required: this forest has 4 features"):
@@ -551,10 +691,104 @@ def test_bad_planes_are_errors(draw, petals, iris, plain_iris):
         with pytest.raises(TypeError, match=r"A feature must be an index or a name. Got"):
             draw(iris, X, features=(0, feature))
     with pytest.raises(ValueError, match=r"A plane needs 2 features. This forest has 1"):
-        draw(MondrianForestClassifier(1).fit([[1.0], [2.0]], [0, 1]))
+        draw(kind(1).fit([[1.0], [2.0]], [0, 1]))
     for resolution in (1, 2001, 10.0):
         with pytest.raises(ValueError, match=r"resolution must be an integer, 2 to 2000. Got"):
             draw(petals, resolution=resolution)
+
+
+# Missing values
+
+
+def with_gaps(X, share=0.3, seed=0):
+    """A copy of X that lacks some values."""
+    X = np.array(X, dtype=np.float32)
+    X[np.random.default_rng(seed).random(X.shape) < share] = np.nan
+    return X
+
+
+# Whether a value is missing tells the class: all trees ask for it.
+GAPS = np.array([[i, np.nan if i % 2 else i % 7] for i in range(60)], dtype=np.float32)
+GAP_LABELS = [str(i % 2) if i < 50 else "rest" for i in range(60)]
+
+
+@pytest.mark.parametrize("kind", [OnlineForestClassifier, OnlineForestRegressor])
+def test_a_cut_that_asks_for_missing_values_is_labelled(kind):
+    y = GAP_LABELS if kind is OnlineForestClassifier else np.unique(GAP_LABELS, return_inverse=1)[1]
+    forest = kind(4, random_state=0).fit(GAPS, y)
+    n_asked = 0
+    for i, tree in enumerate(forest.trees_):
+        axes = rendered(plot.tree(forest, tree=i, max_depth=100))
+        asks = np.isinf(tree.split_location)
+        asked = [t.get_text() for t in axes.texts if "missing" in t.get_text()]
+        names = [f"feature {feature}\nnot missing" for feature in tree.split_dimension[asks]]
+        assert sorted(asked) == sorted(names)
+        cuts = [t for t in axes.texts if "≤" in t.get_text()]
+        assert len(cuts) == np.isfinite(tree.split_location).sum()
+        n_asked += len(asked)
+    assert n_asked > 0
+
+
+def test_a_partition_has_no_line_for_samples_that_lack_a_feature():
+    forest = OnlineForestClassifier(6, min_samples_split=2, random_state=0).fit(GAPS, GAP_LABELS)
+    n_hidden = 0
+    for i, tree in enumerate(forest.trees_):
+        drawn = []
+        for j in np.flatnonzero(np.isfinite(tree.split_location)):
+            above = path_conditions(tree, j)
+            if any(np.isinf(location) and not goes_left for _, location, goes_left in above):
+                n_hidden += 1
+            else:
+                drawn.append((tree.split_dimension[j], tree.split_location[j]))
+        axes = rendered(plot.partition(forest, GAPS, GAP_LABELS, tree=i))
+        segments = only(LineCollection, axes).get_segments()
+        places = [(np.ptp(line, axis=0).argmin(), line.min(axis=0)) for line in segments]
+        assert sorted((d, start[d]) for d, start in places) == sorted(drawn)
+    assert n_hidden > 0
+    points = only(PathCollection, axes)
+    np.testing.assert_array_equal(points.get_offsets(), GAPS[~np.isnan(GAPS).any(axis=1)])
+
+
+@pytest.mark.parametrize("estimator", [*CLASSIFIERS, *REGRESSORS])
+def test_pictures_of_samples_with_gaps_leave_these_out(estimator):
+    X = with_gaps(IRIS.data.to_numpy())
+    X[:5, :2] = [[100.0, np.nan]] * 5
+    y = NAMES if estimator in CLASSIFIERS else IRIS.target
+    forest = estimator(3, random_state=0).fit(X, y)
+    axes = rendered(plot.decision_surface(forest, X, y, features=(0, 1), resolution=10))
+    (image,) = axes.images
+    plain = image.get_array()
+    rows = np.tile(np.nanmedian(X, axis=0), (100, 1))
+    rows[:, :2] = grid_of(image, 10)
+    if estimator in REGRESSORS:
+        right = np.abs(plain.ravel() - forest.predict(rows)) < 1e-3
+        assert right.mean() > 0.95
+    assert axes.get_xlim()[1] > 100  # of a sample without the other feature
+    are_drawn = ~np.isnan(X[:, :2]).any(axis=1)
+    assert 50 < are_drawn.sum() < 100
+    np.testing.assert_array_equal(only(PathCollection, axes).get_offsets(), X[are_drawn, :2])
+
+
+@pytest.mark.parametrize("estimator", [*CLASSIFIERS, *REGRESSORS])
+def test_a_feature_that_all_samples_lack_is_drawn(estimator):
+    X = np.array([[i, np.nan] for i in range(9)], dtype=np.float32)
+    forest = estimator(2, random_state=0).fit([[i, i % 4] for i in range(9)], np.arange(9) % 2)
+    for given in (X, None):
+        for kind in (forest, estimator(2, random_state=0).fit(X, np.arange(9) % 2)):
+            y = None if given is None else np.arange(9) % 2
+            axes = rendered(plot.decision_surface(kind, given, y, resolution=5))
+            assert not [c for c in axes.collections if type(c) is PathCollection]
+            rendered(plot.partition(kind, given, y))
+            rendered(plot.tree(kind))
+
+
+def test_names_of_many_classes_are_written_amid_known_points():
+    X, y = load_digits(return_X_y=True)
+    X = with_gaps(X[:300, [20, 42]])
+    forest = OnlineForestClassifier(1, random_state=0).fit(X, y[:300])
+    axes = rendered(plot.partition(forest, X, y[:300]))
+    assert 5 <= len(axes.texts) <= 10
+    assert np.isfinite([text.get_position() for text in axes.texts]).all()
 
 
 # Scores
@@ -671,24 +905,28 @@ def test_intervals_are_sorted_by_prediction(diabetes):
     assert set(np.round(ends.ravel(), 6)) <= set(np.round(corners[:, 1], 6))
 
 
-def test_intervals_of_one_feature_are_drawn_over_its_values():
+@pytest.mark.parametrize("kind", REGRESSORS)
+def test_intervals_of_one_feature_are_drawn_over_its_values(kind):
     X, y = DIABETES.data[:200, [2]], DIABETES.target[:200]
-    forest = MondrianForestRegressor(5, random_state=0).fit(
-        pd.DataFrame(X[:100], columns=["bmi"]), y[:100]
-    )
+    forest = kind(5, random_state=0).fit(pd.DataFrame(X[:100], columns=["bmi"]), y[:100])
     axes = rendered(plot.intervals(forest, pd.DataFrame(X[100:], columns=["bmi"]), y[100:]))
     assert axes.get_xlabel() == "bmi"
     np.testing.assert_allclose(axes.lines[0].get_xdata(), np.sort(X[100:, 0]), rtol=1e-6)
     at = np.concatenate(points_of(axes))[:, 0]
     np.testing.assert_allclose(np.sort(at), np.sort(X[100:, 0]), rtol=1e-6)
+    X[150] = np.nan  # has a rank, but no place on the axis of the feature
+    axes = rendered(plot.intervals(forest, pd.DataFrame(X[100:], columns=["bmi"]), y[100:]))
+    assert axes.get_xlabel() == "samples, by predicted mean"
+    assert sum(map(len, points_of(axes))) == 100
 
 
 def test_bad_arguments_of_intervals_are_errors(petals, diabetes):
     X, y = DIABETES.data[:10, [2, 8]], DIABETES.target[:10]
-    with pytest.raises(TypeError, match=r"must be a MondrianForestRegressor. Got MondrianForestCl"):
+    message = r"must be a regressor, such as an OnlineForestRegressor. Got \w+Classifier"
+    with pytest.raises(TypeError, match=message):
         plot.intervals(petals, PETALS, NAMES)
     with pytest.raises(NotFittedError):
-        plot.intervals(MondrianForestRegressor(), X, y)
+        plot.intervals(type(diabetes)(), X, y)
     with pytest.raises(ValueError, match=r"coverage must"):
         plot.intervals(diabetes, X, y, coverage=[0.5, 0.9])
     with pytest.raises(ValueError, match=r"coverage"):

@@ -17,7 +17,7 @@ import pytest
 from onlineforest._models.checkpoints import Checkpointer
 from support.bits import assert_same_forest
 from support.checkpointing_child import Report, digest, learn_batch, new_forest
-from support.estimators import KINDS
+from support.estimators import ALL_KINDS
 
 N_KILLS = int(os.environ.get("ONLINEFOREST_KILLS", "12"))
 TESTS = Path(__file__).resolve().parents[1]
@@ -47,7 +47,7 @@ def killed_many_times(kind, folder, seed):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", ALL_KINDS)
 def test_a_killed_learner_ends_with_the_forest_of_one_that_was_not(kind, tmp_path):
     report = killed_many_times(kind, tmp_path / "checkpoints", seed=N_KILLS)
     print(
@@ -70,7 +70,7 @@ def test_a_killed_learner_ends_with_the_forest_of_one_that_was_not(kind, tmp_pat
     assert_same_forest(checkpoint.forest, forest)
     assert digest(checkpoint.forest) == digest(forest)
     rows = np.random.default_rng(1).normal(size=(200, 5))
-    predict = KINDS[kind].predict
+    predict = ALL_KINDS[kind].predict
     assert np.array_equal(predict(checkpoint.forest, rows), predict(forest, rows))
-    forest._forest.check_invariants()
+    forest._check_trees()
     assert list((tmp_path / "checkpoints").iterdir()) == [checkpoint.path]

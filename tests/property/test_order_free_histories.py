@@ -15,11 +15,24 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from onlineforest._core import GuidedForest
+from onlineforest._core import GuidedLabelForest, GuidedNumberForest
 from support.bits import assert_same
 from support.examples import examples
 
-ORDERED = ("parent", "left", "right", "feature", "threshold", "weight", "counts_end")
+ORDERED = (
+    "parent",
+    "left",
+    "right",
+    "feature",
+    "threshold",
+    "missing_left",
+    "weight",
+    "surrogates_end",
+    "surrogate_feature",
+    "surrogate_threshold",
+    "surrogate_reversed",
+)
+NAN_BITS = 0x7F800001  # the least of a NaN
 
 
 def neighbours(value, n):
@@ -49,6 +62,7 @@ options = st.fixed_dictionaries(
         "seed": st.integers(0, 2**64 - 1),
         "min_samples_split": st.sampled_from([2, 2, 2, 5, 70]),
         "max_samples": st.sampled_from([1.0, 1.0, 0.6]),
+        "calibrates": st.booleans(),
         "discount": st.sampled_from([0.2, 0.0, 1.0]),
         "key_bits": st.sampled_from([64, 64, 6, 3, 0]),
     }
@@ -74,7 +88,7 @@ def trees_by_label(forest, hashes, numbers=range(N_TREES)):
         node = np.repeat(np.arange(len(tree["weight"])), np.diff(tree["counts_end"], prepend=0))
         label = hashes[tree["label"]]
         order = np.lexsort((label, node))
-        trees |= {f"{name} of tree {i}": tree[name] for name in ORDERED}
+        trees |= {f"{name} of tree {i}": tree[name] for name in (*ORDERED, "counts_end")}
         trees |= {f"label of tree {i}": label[order], f"count of tree {i}": tree["count"][order]}
     return trees
 
@@ -82,8 +96,12 @@ def trees_by_label(forest, hashes, numbers=range(N_TREES)):
 class History(RuleBasedStateMachine):
     """Changes two forests alike. One is cut completely after every step, the other when it must.
 
-    `held` has the row and the code of every sample that must be held, by its serial.
+    `held` has the row and the value of every sample that must be held, by its serial. A subclass
+    says what values are.
     """
+
+    core = None  # class of the forests
+    dtype = None  # of values
 
     def __init__(self):
         super().__init__()
@@ -93,29 +111,33 @@ class History(RuleBasedStateMachine):
         world=st.sampled_from(sorted(WORLDS)),
         options=options,
         keep=keeping,
-        n_labels=st.sampled_from([1, 2, 2, 3, 70, 300]),
+        n_values=st.sampled_from([1, 2, 2, 3, 70, 300]),
+        missing=st.sampled_from([0.0, 0.0, 0.02, 0.3, 0.9]),
         size=st.sampled_from(SIZES),
         seed=seeds,
     )
-    def start(self, world, options, keep, n_labels, size, seed):
+    def start(self, world, options, keep, n_values, missing, size, seed):
         values, self.n_features = WORLDS[world]
         self.values = np.asarray(values, dtype=np.float32)
-        self.options, self.keep = options, keep
+        self.options, self.keep, self.missing = options, keep, missing
         self.forest, self.lazy = (
-            GuidedForest(N_TREES, self.n_features, **options, **keep) for _ in range(2)
+            self.core(N_TREES, self.n_features, **options, **keep) for _ in range(2)
         )
         self.held, self.n_seen = {}, 0
-        self.hashes, self.declared = np.empty(0, np.uint64), np.empty(0, np.uint8)
-        self.add_labels(n_labels, False, seed)
+        self.start_values(n_values, seed)
         self.learn(*self.draw(np.random.default_rng(seed), size), 1)
 
     def both(self):
         return self.forest, self.lazy
 
     def draw(self, rng, n):
-        """Rows and codes of labels in use."""
+        """Rows, of which some lack cells, and values in use."""
         X = rng.choice(self.values, (n, self.n_features))
-        return X, rng.choice(self.labels_in_use, n).astype(np.int32)
+        are_gone = rng.random(X.shape) < self.missing
+        # Any NaN, of either sign.
+        nans = rng.integers(NAN_BITS, 2**31, X.shape) | rng.integers(0, 2, X.shape) << 31
+        X.view(np.uint32)[are_gone] = nans[are_gone]
+        return X, self.draw_values(rng, n)
 
     def learn(self, X, y, n_threads):
         for forest in self.both():
@@ -124,8 +146,8 @@ class History(RuleBasedStateMachine):
 
     def note(self, X, y):
         """Samples were learned."""
-        for row, label in zip(X, y):
-            self.held[self.n_seen] = (row, int(label))
+        for row, value in zip(X, y.tolist()):
+            self.held[self.n_seen] = (row, value)
             self.n_seen += 1
         if "window" in self.keep:
             self.held = {s: self.held[s] for s in sorted(self.held)[-self.keep["window"] :]}
@@ -133,30 +155,20 @@ class History(RuleBasedStateMachine):
             self.held = {s: self.held[s] for s in self.forest.serials.tolist()}
 
     def samples(self, serials):
-        """Rows and codes of held samples."""
+        """Rows and values of held samples."""
         rows = [self.held[s][0] for s in serials]
         X = np.array(rows, dtype=np.float32).reshape(len(rows), self.n_features)
-        return X, np.array([self.held[s][1] for s in serials], dtype=np.int32)
+        return X, np.array([self.held[s][1] for s in serials], dtype=self.dtype)
 
     def some_held(self, seed, most):
         """Some serials, in any order."""
         serials = np.random.default_rng(seed).permutation(sorted(self.held))
         return serials[: min(most, len(serials))]
 
-    @rule(more=st.sampled_from([1, 2, 70]), declare=st.booleans(), seed=seeds)
-    def add_labels(self, more, declare, seed):
-        rng = np.random.default_rng([seed, len(self.hashes)])
-        new = rng.integers(0, 2**64, more, dtype=np.uint64)
-        self.hashes = np.concatenate([self.hashes, new])
-        self.declared = np.concatenate([self.declared, np.full(more, declare, dtype=np.uint8)])
-        for forest in self.both():
-            forest.set_labels(self.hashes, self.declared)
-        self.labels_in_use = np.arange(len(self.hashes))
-
-    @rule(n=st.sampled_from([1, 1, 2]), seed=seeds)
-    def use_few_labels(self, n, seed):
-        """One class, or two, for a while."""
-        self.labels_in_use = np.random.default_rng(seed).choice(len(self.hashes), n)
+    @rule(missing=st.sampled_from([0.0, 0.1, 1.0]))
+    def lack_cells(self, missing):
+        """None, some or all, for a while."""
+        self.missing = missing
 
     @rule(n=st.sampled_from([0, 1, 2, 3, 6, 40]), seed=seeds, n_threads=st.sampled_from([1, 2]))
     def learn_batch(self, n, seed, n_threads):
@@ -167,15 +179,15 @@ class History(RuleBasedStateMachine):
         X, y = self.draw(np.random.default_rng(seed), n)
         for i in range(n):
             for forest in self.both():
-                forest.learn_one(X[i], int(y[i]))
+                forest.learn_one(X[i], y[i].item())
             self.note(X[i : i + 1], y[i : i + 1])
 
     @precondition(lambda self: self.held)
-    @rule(n=st.sampled_from([1, 3, 70]), seed=seeds, other_label=st.booleans())
-    def learn_held_rows_again(self, n, seed, other_label):
+    @rule(n=st.sampled_from([1, 3, 70]), seed=seeds, other_value=st.booleans())
+    def learn_held_rows_again(self, n, seed, other_value):
         X, y = self.samples(self.some_held(seed, n))
-        if other_label:
-            y = np.random.default_rng(seed).choice(self.labels_in_use, len(y)).astype(np.int32)
+        if other_value:
+            y = self.draw_values(np.random.default_rng(seed), len(y))
         self.learn(X, y, 1)
 
     @precondition(lambda self: self.held)
@@ -206,7 +218,7 @@ class History(RuleBasedStateMachine):
         """Among rows of which one was never learned."""
         X, y = self.samples(self.some_held(seed, 3))
         X = np.vstack([X, np.full((1, self.n_features), 77.5, dtype=np.float32)])
-        y = np.append(y, np.int32(0))
+        y = np.append(y, self.dtype(0))
         for forest in self.both():
             assert forest.forget_rows(X, y).tolist() == [len(X) - 1]
 
@@ -221,9 +233,8 @@ class History(RuleBasedStateMachine):
         """Cuts some blocks of the lazy forest."""
         X, _ = self.draw(np.random.default_rng(seed), n)
         expected = self.forest.predict(X)
-        assert np.array_equal(self.lazy.predict(X, n_threads), expected)
-        total = expected.sum(axis=1)
-        assert np.allclose(total, bool(self.held or self.declared.any()), rtol=1e-12)
+        assert np.array_equal(self.lazy.predict(X, n_threads), expected, equal_nan=True)
+        self.check_predictions(expected)
 
     @rule()
     def complete(self):
@@ -231,28 +242,25 @@ class History(RuleBasedStateMachine):
 
     @rule(lazy_too=st.booleans())
     def save_and_load(self, lazy_too):
-        self.forest = GuidedForest.from_state(self.forest.get_state())
+        self.forest = self.core.from_state(self.forest.get_state())
         if lazy_too:
-            self.lazy = GuidedForest.from_state(self.lazy.get_state())
-
-    def fresh(self):
-        """A forest that learns the held samples at once; its label hashes, the codes of ours."""
-        rng = np.random.default_rng(len(self.held))
-        code_of = rng.permutation(len(self.hashes))  # the new code of each old one
-        hashes, declared = np.empty_like(self.hashes), np.empty_like(self.declared)
-        hashes[code_of], declared[code_of] = self.hashes, self.declared
-        forest = GuidedForest(N_TREES, self.n_features, **self.options)
-        forest.set_labels(hashes, declared)
-        X, y = self.samples(rng.permutation(sorted(self.held)))
-        forest.learn(X, code_of[y].astype(np.int32))
-        return forest, hashes, code_of
+            self.lazy = self.core.from_state(self.lazy.get_state())
 
     def check(self, forest):
         """Check that a forest equals a fresh one."""
-        fresh, hashes, code_of = self.fresh()
+        fresh = self.core(N_TREES, self.n_features, **self.options)
+        serials = np.random.default_rng(len(self.held)).permutation(sorted(self.held))
+        self.teach(fresh, *self.samples(serials))
         queries, _ = self.draw(np.random.default_rng(0), 5)
-        assert np.array_equal(forest.predict(queries), fresh.predict(queries)[:, code_of])
-        assert_same(trees_by_label(forest, self.hashes), trees_by_label(fresh, hashes))
+        expected, (left_out, n_trees) = fresh.predict(queries), fresh.left_out()
+        assert np.array_equal(forest.predict(queries), self.as_ours(expected), equal_nan=True)
+        self.check_trees(forest, fresh)
+        ours, theirs = np.argsort(forest.serials), np.argsort(serials)
+        got, got_trees = forest.left_out()
+        assert np.array_equal(got_trees[ours], n_trees[theirs])
+        assert np.array_equal(got[ours], self.as_ours(left_out[theirs]), equal_nan=True)
+        may_be_left_out = self.options["calibrates"] or self.options["max_samples"] < 1
+        assert may_be_left_out or not n_trees.any()
 
     @invariant()
     def equals_a_fresh_forest(self):
@@ -262,9 +270,8 @@ class History(RuleBasedStateMachine):
             assert forest.n_seen == self.n_seen
             assert sorted(forest.serials.tolist()) == sorted(self.held)
             assert forest.n_points == len(self.held)
-            labels = [label for _, label in self.held.values()]
-            weights = np.bincount(np.array(labels, dtype=int), minlength=len(self.hashes))
-            assert np.array_equal(forest.label_weights, weights)
+            assert forest.values.tolist() == self.samples(forest.serials.tolist())[1].tolist()
+            self.check_values(forest)
         self.check(self.forest)
 
     def teardown(self):
@@ -272,14 +279,117 @@ class History(RuleBasedStateMachine):
             self.check(self.lazy)
 
 
+class LabelHistory(History):
+    """Values are codes of labels; the fresh forest gives them other codes."""
+
+    core, dtype = GuidedLabelForest, np.int32
+
+    def start_values(self, n_values, seed):
+        self.hashes, self.declared = np.empty(0, np.uint64), np.empty(0, np.uint8)
+        self.add_labels(n_values, False, seed)
+
+    def draw_values(self, rng, n):
+        return rng.choice(self.labels_in_use, n).astype(np.int32)
+
+    @rule(more=st.sampled_from([1, 2, 70]), declare=st.booleans(), seed=seeds)
+    def add_labels(self, more, declare, seed):
+        rng = np.random.default_rng([seed, len(self.hashes)])
+        new = rng.integers(0, 2**64, more, dtype=np.uint64)
+        self.hashes = np.concatenate([self.hashes, new])
+        self.declared = np.concatenate([self.declared, np.full(more, declare, dtype=np.uint8)])
+        for forest in self.both():
+            forest.set_labels(self.hashes, self.declared)
+        self.labels_in_use = np.arange(len(self.hashes))
+
+    @rule(n=st.sampled_from([1, 1, 2]), seed=seeds)
+    def use_few_labels(self, n, seed):
+        """One class, or two, for a while."""
+        self.labels_in_use = np.random.default_rng(seed).choice(len(self.hashes), n)
+
+    def check_predictions(self, predictions):
+        total = predictions.sum(axis=1)
+        assert np.allclose(total, bool(self.held or self.declared.any()), rtol=1e-12)
+
+    def check_values(self, forest):
+        labels = [label for _, label in self.held.values()]
+        weights = np.bincount(np.array(labels, dtype=int), minlength=len(self.hashes))
+        assert np.array_equal(forest.label_weights, weights)
+
+    def teach(self, fresh, X, y):
+        # The new code of each old one.
+        self.code_of = np.random.default_rng(len(self.held)).permutation(len(self.hashes))
+        self.new_hashes, declared = np.empty_like(self.hashes), np.empty_like(self.declared)
+        self.new_hashes[self.code_of], declared[self.code_of] = self.hashes, self.declared
+        fresh.set_labels(self.new_hashes, declared)
+        fresh.learn(X, self.code_of[y].astype(np.int32))
+
+    def as_ours(self, predictions):
+        return predictions[:, self.code_of]
+
+    def check_trees(self, forest, fresh):
+        assert_same(trees_by_label(forest, self.hashes), trees_by_label(fresh, self.new_hashes))
+
+
+NUMBERS = {
+    "whole": lambda rng, n: np.arange(n) - 1.0,
+    "close": lambda rng, n: 1e9 + np.arange(n) * 2.0**-20,
+    "any": lambda rng, n: rng.normal(size=n),
+    "denormal": lambda rng, n: np.arange(n) * 5e-324,
+    "extreme": lambda rng, n: np.resize([1e150, -1e150, 5e-324, -5e-324, 1.0, 0.0, -0.0], n),
+}
+
+
+class NumberHistory(History):
+    """Values are numbers."""
+
+    core, dtype = GuidedNumberForest, np.float64
+
+    def start_values(self, n_values, seed):
+        rng = np.random.default_rng(seed)
+        self.use_numbers(rng.choice(sorted(NUMBERS)), n_values, seed)
+
+    @rule(kind=st.sampled_from(sorted(NUMBERS)), n=st.sampled_from([1, 2, 7, 90]), seed=seeds)
+    def use_numbers(self, kind, n, seed):
+        """These, for a while."""
+        self.numbers_in_use = NUMBERS[kind](np.random.default_rng(seed), n)
+
+    def draw_values(self, rng, n):
+        return rng.choice(self.numbers_in_use, n)
+
+    def check_predictions(self, predictions):
+        assert np.isfinite(predictions).all() and (predictions[:, 1:] >= 0).all()
+        numbers = np.array([0.0, *(number for _, number in self.held.values())])  # 0 of empty trees
+        margin = 1e-12 * np.abs(numbers).max()
+        assert (predictions[:, 0] >= numbers.min() - margin).all()
+        assert (predictions[:, 0] <= numbers.max() + margin).all()
+
+    def check_values(self, forest):
+        pass
+
+    def teach(self, fresh, X, y):
+        fresh.learn(X, y)
+
+    def as_ours(self, predictions):
+        return predictions
+
+    def check_trees(self, forest, fresh):
+        for i in range(N_TREES):
+            assert forest.tree(i).keys() == {*ORDERED, "mean", "squares"}
+            assert_same(forest.tree(i), fresh.tree(i))
+
+
 def contents(X, y):
     """Samples in an order of their own."""
-    return sorted(zip((X + 0.0).tolist(), y.tolist()))
+    return sorted(zip((np.nan_to_num(X, nan=np.inf) + 0.0).tolist(), y.tolist()))
 
 
-History.TestCase.pytestmark = [pytest.mark.slow]
-History.TestCase.settings = settings(max_examples=examples(200), stateful_step_count=20)
-test_any_history_equals_one_call = History.TestCase
+LabelHistory.TestCase.pytestmark = [pytest.mark.slow]
+LabelHistory.TestCase.settings = settings(max_examples=examples(200), stateful_step_count=20)
+test_any_history_of_labels_equals_one_call = LabelHistory.TestCase
+
+NumberHistory.TestCase.pytestmark = [pytest.mark.slow]
+NumberHistory.TestCase.settings = settings(max_examples=examples(200), stateful_step_count=20)
+test_any_history_of_numbers_equals_one_call = NumberHistory.TestCase
 
 
 # Calls that take long enough to be interrupted, and whether the forest is cut before. It holds 4000
@@ -321,7 +431,7 @@ def test_an_interrupted_call_leaves_the_forest_of_the_held_samples(name, alarm):
     X = rng.integers(0, 60, (14_000, 3)).astype(np.float32)
     y = ((X.sum(axis=1) + rng.integers(0, 9, len(X))) // 9 % 3).astype(np.int32)
     hashes, declared = np.arange(3, dtype=np.uint64), np.zeros(3, dtype=np.uint8)
-    forest, fresh = (GuidedForest(400, 3, seed=5) for _ in range(2))
+    forest, fresh = (GuidedLabelForest(400, 3, seed=5) for _ in range(2))
     for each in (forest, fresh):
         each.set_labels(hashes, declared)
     forest.learn(X[:4000], y[:4000])
@@ -331,7 +441,8 @@ def test_an_interrupted_call_leaves_the_forest_of_the_held_samples(name, alarm):
     with pytest.raises(KeyboardInterrupt):
         call_forever(call, forest, X[4000:], y[4000:])
     state = forest.get_state()
-    fresh.learn(state["rows"][state["sample_of"]], state["labels"][state["sample_of"]])
+    rows = state["rows"].reshape(-1, forest.n_features)
+    fresh.learn(rows[state["sample_of"]], state["values"][state["sample_of"]])
     assert np.array_equal(forest.predict(X[:9]), fresh.predict(X[:9]))
     for each in (forest, fresh):
         each.learn(X[:50] + 0.5, y[:50])

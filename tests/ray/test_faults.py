@@ -24,7 +24,10 @@ from support.rays import (
     classifier,
     data,
     on_ray,
+    order_free_classifier,
+    order_free_regressor,
     regressor,
+    target_of,
 )
 
 pytestmark = RAY
@@ -70,9 +73,12 @@ def _pid(_):
     return os.getpid()
 
 
-@pytest.mark.parametrize(("make", "n_kills"), [(classifier, 20), (regressor, 10)])
-def test_thirty_killed_shards_do_not_change_the_forest(make, n_kills, tmp_path, ray_here):
-    y = LABELS if make is classifier else VALUES
+@pytest.mark.parametrize(
+    ("make", "n_kills"),
+    [(classifier, 20), (regressor, 10), (order_free_classifier, 20), (order_free_regressor, 10)],
+)
+def test_sixty_killed_shards_do_not_change_the_forest(make, n_kills, tmp_path, ray_here):
+    y = target_of(make, LABELS, VALUES)
     parameters = {"n_estimators": 6, "window": 700}
     local = make(**parameters)
     n_learned = 0
@@ -174,12 +180,13 @@ def test_a_folder_of_another_forest_is_refused(tmp_path, ray_here):
     assert load_snapshot(tmp_path).n_samples_seen_ == 100
 
 
-def test_another_driver_resumes_from_the_last_snapshot(tmp_path, ray_here):
-    local = regressor()
+@pytest.mark.parametrize("make", [regressor, order_free_regressor])
+def test_another_driver_resumes_from_the_last_snapshot(make, tmp_path, ray_here):
+    local = make()
     stream = [(X[i : i + 50], VALUES[i : i + 50]) for i in range(0, 1000, 50)]
     for some, values in stream:
         local.partial_fit(some, values)
-    with on_ray(regressor(), folder=tmp_path, snapshot_every=4) as forest:
+    with on_ray(make(), folder=tmp_path, snapshot_every=4) as forest:
         forest.learn_stream(stream[:15])
         forest.close()  # without a last snapshot
     assert load_snapshot(tmp_path).n_samples_seen_ < 750
@@ -193,8 +200,9 @@ def test_another_driver_resumes_from_the_last_snapshot(tmp_path, ray_here):
     )  # the last snapshot, taken when the block ends
 
 
-def test_a_damaged_snapshot_is_a_warning_and_an_older_one_is_used(tmp_path, ray_here):
-    with on_ray(classifier(), folder=tmp_path, snapshot_every=1) as forest:
+@pytest.mark.parametrize("make", [classifier, order_free_classifier])
+def test_a_damaged_snapshot_is_a_warning_and_an_older_one_is_used(make, tmp_path, ray_here):
+    with on_ray(make(), folder=tmp_path, snapshot_every=1) as forest:
         for begin in (0, 100, 200):
             forest.partial_fit(X[begin : begin + 100], LABELS[begin : begin + 100])
     newest = sorted(tmp_path.iterdir())[-1] / "shard-00001.safetensors"

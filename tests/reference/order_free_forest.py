@@ -1,6 +1,8 @@
 """The order-free forest in plain Python: the seed and the weighted samples define it alone.
 
 The core must give equal trees and equal predictions, to the bit, whatever it learned and forgot.
+Here is all that forests of labels and of numbers share, and the forest of labels;
+`order_free_numbers` has the rest. A missing value is None.
 """
 
 from __future__ import annotations
@@ -8,13 +10,18 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any, NamedTuple
 
 import numpy as np
 
+Point = tuple[float | None, ...]
+
 MASK, GOLDEN = 2**64 - 1, 0x9E3779B97F4A7C15
 MOST_DECIDING = 64  # samples of a block that decide about its cut
-FEW_PROPOSALS, MANY_PROPOSALS = 4, 16  # many if at least so many samples decide
+MANY_DECIDING = 16  # so many samples that decide get more proposals
+MOST_SURROGATES = 4
 FEATURE_DRAWS = 32  # draws of a feature before the words of all features are compared
 UNIT = 2**31  # masses are whole multiples of 1 / UNIT
 LEAST_SHARE = 2.0**-10  # a walk up ends below this share
@@ -37,25 +44,32 @@ def float_bits(value: float) -> int:
     return int(np.float32(value).view(np.uint32))
 
 
-def as_point(x: Sequence[float]) -> tuple[float, ...]:
-    """The float32 values of x; adding 0 turns -0 into 0."""
-    return tuple(float(np.float32(value)) + 0.0 for value in x)
+def as_point(x: Sequence[float]) -> Point:
+    """The float32 values of x, None for NaN; adding 0 turns -0 into 0."""
+    return tuple(None if math.isnan(value) else float(np.float32(value)) + 0.0 for value in x)
 
 
-def hash_point(point: tuple[float, ...], seed: int) -> int:
-    """Hash of a point; each feature has a seed of its own."""
+def hash_point(point: Point, seed: int) -> int:
+    """Hash of the values that are there; each feature has a seed of its own."""
     seeds = [derive(mix(seed), 16 + d) for d in range(len(point))]
-    return derive(seed + sum(derive(s, float_bits(v)) for s, v in zip(seeds, point)), 1)
+    words = (derive(s, float_bits(v)) for s, v in zip(seeds, point) if v is not None)
+    return derive(seed + sum(words), 1)
+
+
+def content(x: Point, word: int) -> tuple[Any, ...]:
+    """The content of a sample, which breaks ties of hashes; missing values come last."""
+    return tuple((value is None, value or 0.0) for value in x), word
 
 
 @dataclass(frozen=True)
 class Sample:
-    """A distinct pair of a point and a label, as one tree ranks it."""
+    """A distinct pair of a point and a value, as one tree ranks it."""
 
-    x: tuple[float, ...]
-    label: int  # 64-bit hash of the label
-    code: int  # output column of the label
+    x: Point
+    word: int  # 64-bit hash of the value
+    value: Any  # the output column of a label, or a number
     weight: int  # how many times it is held
+    key: int
     rank: int
 
     @property
@@ -64,32 +78,59 @@ class Sample:
         return (self.rank >> 32) | ((self.rank << 32) & MASK)
 
 
-@dataclass(eq=False, repr=False)
-class Node:
-    """A node of a tree: a leaf if its feature is -1."""
+class Cut(NamedTuple):
+    """A cut. With an infinite threshold it asks whether the feature is missing."""
 
-    counts: dict[int, int]  # weight of each label code
     feature: int = -1
     threshold: float = 0.0
-    left: Node | None = None  # x[feature] <= threshold
+    missing_left: bool = False
+    surrogates: tuple[tuple[int, float, bool], ...] = ()  # feature, threshold, is it reversed
+
+    def sends_left(self, x: Point) -> bool:
+        value = x[self.feature]
+        if value is not None:
+            return value <= self.threshold
+        for feature, threshold, is_reversed in self.surrogates:
+            if x[feature] is not None:
+                return (x[feature] <= threshold) != is_reversed
+        return self.missing_left
+
+
+@dataclass(eq=False, repr=False)
+class Node:
+    """A node of a tree: a leaf if it has no children."""
+
+    block: list[Sample]
+    cut: Cut = field(default_factory=Cut)
+    left: Node | None = None
     right: Node | None = None
+
+
+def weight(block: list[Sample]) -> int:
+    """Number of times that samples are held."""
+    return sum(sample.weight for sample in block)
 
 
 def weigh(block: list[Sample]) -> dict[int, int]:
     """Weight of each label code of a block."""
-    codes = {sample.code for sample in block}
-    return {code: sum(s.weight for s in block if s.code == code) for code in codes}
+    codes = {sample.value for sample in block}
+    return {code: weight([s for s in block if s.value == code]) for code in codes}
 
 
-def split(block: list[Sample], feature: int, threshold: float) -> tuple[list[Sample], list[Sample]]:
+def split(block: list[Sample], cut: Cut) -> tuple[list[Sample], list[Sample]]:
     """The left and the right part of a block; both keep its order."""
-    left = [sample for sample in block if sample.x[feature] <= threshold]
-    return left, [sample for sample in block if sample.x[feature] > threshold]
+    left = [sample for sample in block if cut.sends_left(sample.x)]
+    return left, [sample for sample in block if not cut.sends_left(sample.x)]
+
+
+def circle(samples: list[Sample]) -> list[Sample]:
+    """Samples in the order of their places; content breaks ties."""
+    return sorted(samples, key=lambda s: (s.place, content(s.x, s.word)))
 
 
 def first(samples: list[Sample], start: int) -> Sample:
-    """The first sample at or after a start on the circle; content breaks ties."""
-    return min(samples, key=lambda s: (s.place < start, s.place, s.x, s.label))
+    """The first sample at or after a start; the samples are in the order of the circle."""
+    return next((s for s in samples if s.place >= start), samples[0])
 
 
 def choose_threshold(word: int, low: float, high: float) -> float:
@@ -101,54 +142,155 @@ def choose_threshold(word: int, low: float, high: float) -> float:
     return float(nearest) if float(nearest) <= drawn else float(below)  # compared as doubles
 
 
-def propose(deciding: list[Sample], word: int, pair: bool) -> tuple[int, float]:
+def propose(deciding: list[Sample], word: int, pair: bool) -> Cut:
     """A cut between the two samples of a drawn pair, or in the range of all deciding samples."""
     pool = deciding
     if pair:
         one = first(deciding, derive(word, 1))
         others = [sample for sample in deciding if sample.x != one.x]
-        rivals = [sample for sample in others if sample.label != one.label]
+        rivals = [sample for sample in others if sample.word != one.word]
         pool = [one, first(rivals or others, derive(word, 2))]
     n_features = len(pool[0].x)
-    varying = [d for d in range(n_features) if len({sample.x[d] for sample in pool}) > 1]
+    known = [{sample.x[d] for sample in pool} for d in range(n_features)]
+    varying = [d for d in range(n_features) if len(known[d]) > 1]
+    if pair:  # a feature that both have, if there is one
+        varying = [d for d in varying if None not in known[d]] or varying
     draws = [(derive(word, 16 + t) >> 32) * n_features >> 32 for t in range(FEATURE_DRAWS)]
     least = min(varying, key=lambda d: (derive(word, 64 + d), d))
     feature = next((d for d in draws if d in varying), least)
-    values = [sample.x[feature] for sample in pool]
-    return feature, choose_threshold(word, min(values), max(values))
+    values = known[feature] - {None}
+    asks = None in known[feature] and not pair and derive(word, 4) >> 61 == 0
+    if len(values) == 1 or asks:
+        return Cut(feature, math.inf)
+    return Cut(feature, choose_threshold(word, min(values), max(values)))
 
 
-def score(deciding: list[Sample], cut: tuple[int, float]) -> float:
-    """Sum over both sides of the squared label weights divided by the weight."""
-    sides = [weigh(side).values() for side in split(deciding, *cut)]
-    left, right = (float(sum(w * w for w in side)) / float(sum(side)) for side in sides)
-    return left + right
+class LabelJudge:
+    """Which proposal is best for labels: that with the greatest decrease of Gini impurity."""
+
+    few = 4  # proposals
+
+    def __init__(self, deciding: list[Sample]) -> None:
+        self.deciding = deciding
+        lacks_value = any(None in sample.x for sample in deciding)
+        self.many = 64 if lacks_value else 16
+
+    def score(self, cut: Cut) -> float:
+        """Sum over both sides of the squared label weights divided by the weight."""
+        sides = [weigh(side).values() for side in split(self.deciding, cut)]
+        left, right = (float(sum(w * w for w in side)) / float(sum(side)) for side in sides)
+        return left + right
+
+    gain = score
 
 
-def choose_cut(block: list[Sample], seed: int) -> tuple[int, float]:
-    """The proposal of greatest score; `max` keeps the first one on ties."""
+def choose_cut(block: list[Sample], seed: int, judges: Any) -> Cut:
+    """The proposal of greatest score, then of greatest gain; `max` keeps the first one on ties."""
     deciding = block[:MOST_DECIDING]
     if all(sample.x == deciding[0].x for sample in deciding):
         deciding[-1] = next(sample for sample in block if sample.x != deciding[0].x)
-    n_proposals = MANY_PROPOSALS if len(deciding) >= MANY_PROPOSALS else FEW_PROPOSALS
+    deciding = circle(deciding)
+    judge = judges(deciding)
+    n_proposals = judge.many if len(deciding) >= MANY_DECIDING else judge.few
     cuts = [propose(deciding, derive(seed, 8 + q), pair=q % 2 == 0) for q in range(n_proposals)]
-    return max(cuts, key=lambda cut: score(deciding, cut))
+    cuts = [with_side(deciding, cut, judge) for cut in cuts]
+    best = max(cuts, key=lambda cut: (judge.score(cut), judge.gain(cut)))
+    if best.threshold == math.inf:
+        return best
+    if any(s.x[best.feature] is None for s in deciding):
+        return best._replace(surrogates=choose_surrogates(deciding, cuts, best))
+    larger = 2 * weight(split(deciding, best)[0]) >= weight(deciding)
+    return best._replace(missing_left=larger)
 
 
-def grow(block: list[Sample], seed: int, min_samples_split: int) -> Node | None:
-    """The tree of a block in rank order; None if the block is empty."""
-    root = Node(weigh(block))
-    stack = [(root, block, seed)]
-    while stack:
-        node, block, seed = stack.pop()
-        light = sum(node.counts.values()) < min_samples_split
-        if light or len(node.counts) < 2 or len({sample.x for sample in block}) == 1:
+def choose_surrogates(
+    deciding: list[Sample], cuts: list[Cut], best: Cut
+) -> tuple[tuple[int, float, bool], ...]:
+    """The proposals on other features that agree most with the best one, or disagree most.
+
+    Four more samples count for each, of which it sends two the right way.
+    """
+    known = [s for s in deciding if s.x[best.feature] is not None]
+    n_left = sum(best.sends_left(s.x) for s in known)
+    larger = Fraction(max(n_left, len(known) - n_left), len(known))
+    found: list[tuple[Fraction, tuple[int, float, bool]]] = []
+    for cut in cuts:
+        if cut.feature == best.feature or cut.threshold == math.inf:
             continue
-        node.feature, node.threshold = choose_cut(block, seed)
-        left, right = split(block, node.feature, node.threshold)
-        node.left, node.right = Node(weigh(left)), Node(weigh(right))
-        stack += [(node.left, left, derive(seed, 1)), (node.right, right, derive(seed, 2))]
-    return root if root.counts else None
+        both = [s for s in deciding if None not in (s.x[cut.feature], s.x[best.feature])]
+        n_same = sum(best.sends_left(s.x) == cut.sends_left(s.x) for s in both)
+        share = Fraction(max(n_same, len(both) - n_same) + 2, len(both) + 4)
+        if share > larger:
+            surrogate = (cut.feature, cut.threshold, n_same < len(both) - n_same)
+            found.append((share, surrogate))
+    chosen: list[tuple[int, float, bool]] = []
+    for _, surrogate in sorted(found, key=lambda pair: -pair[0]):  # stable
+        if len(chosen) < MOST_SURROGATES and surrogate[0] not in [s[0] for s in chosen]:
+            chosen.append(surrogate)
+    return tuple(chosen)
+
+
+def with_side(deciding: list[Sample], cut: Cut, judge: Any) -> Cut:
+    """The cut with samples that lack its feature on the better side, on a tie left."""
+    if cut.threshold == math.inf or all(s.x[cut.feature] is not None for s in deciding):
+        return cut
+    with_left = cut._replace(missing_left=True)
+    return with_left if judge.gain(with_left) >= judge.gain(cut) else cut
+
+
+def grow(block: list[Sample], seed: int, min_samples_split: int, judges: Any) -> Node | None:
+    """The tree of a block in rank order; None if the block is empty."""
+    root = Node(block)
+    stack = [(root, seed)]
+    while stack:
+        node, seed = stack.pop()
+        block = node.block
+        light = weight(block) < min_samples_split
+        if light or len({s.word for s in block}) < 2 or len({s.x for s in block}) == 1:
+            continue
+        node.cut = choose_cut(block, seed, judges)
+        node.left, node.right = map(Node, split(block, node.cut))
+        stack += [(node.left, derive(seed, 1)), (node.right, derive(seed, 2))]
+    return root if root.block else None
+
+
+def path_of(root: Node | None, point: Point) -> list[Node]:
+    """The nodes from the root to the leaf of a point."""
+    path, node = [], root
+    while node is not None:  # a leaf has no children
+        path.append(node)
+        node = node.left if node.left is None or node.cut.sends_left(point) else node.right
+    return path
+
+
+def grow_trees(
+    weights: Counter[tuple[Point, int, Any]], judges: Any, *, n_trees: int, seed: int,
+    min_samples_split: int, max_samples: float, calibrates: bool, key_bits: int
+) -> tuple[list[Node | None], list[set[tuple[Point, int]]]]:  # fmt: skip
+    """The trees of samples (x, word, value), and the samples that each tree leaves out."""
+    x_hashes = {x: hash_point(x, seed) for x, _, _ in weights}
+    keys = {
+        (x, word): derive(x_hashes[x] ^ mix(seed ^ word), 2) & (2**key_bits - 1)
+        for x, word, _ in weights
+    }
+    n = min(len(keys) // 4, 256 + len(keys) // 32, 2048) if calibrates else 0
+    calibrating = set(sorted(keys, key=lambda sample: (keys[sample], content(*sample)))[:n])
+    trees, left_out = [], []
+    for number in range(n_trees):
+        tree_seed = derive(mix(seed ^ GOLDEN), number)
+        block, others = [], set()
+        for (x, word, value), times in weights.items():
+            key = keys[x, word]
+            is_out = mix(x_hashes[x] ^ derive(tree_seed, 2)) >= math.floor(max_samples * 2.0**64)
+            if is_out or (number % 4 == 0 and (x, word) in calibrating):
+                others.add((x, word))
+            else:
+                rank = mix(key ^ derive(tree_seed, 1))
+                block.append(Sample(x, word, value, times, key, rank))
+        block.sort(key=lambda sample: (sample.rank, content(sample.x, sample.word)))
+        trees.append(grow(block, derive(tree_seed, 3), min_samples_split, judges))
+        left_out.append(others)
+    return trees, left_out
 
 
 class OrderFreeForest:
@@ -157,35 +299,27 @@ class OrderFreeForest:
     def __init__(
         self, samples: Sequence[tuple[Sequence[float], int, int]], *, n_trees: int, seed: int,
         n_codes: int, declared: Collection[int] = (), min_samples_split: int = 2,
-        max_samples: float = 1.0, discount: float = 0.2, key_bits: int = 64) -> None:  # fmt: skip
-        self.discount, self.n_codes, self.trees = discount, n_codes, []
+        max_samples: float = 1.0, calibrates: bool = False, discount: float = 0.2,
+        key_bits: int = 64) -> None:  # fmt: skip
+        self.discount, self.n_codes = discount, n_codes
         weights = Counter((as_point(x), label, code) for x, label, code in samples)
         self.known = {code for _, _, code in weights} | set(declared)
-        x_hashes = {x: hash_point(x, seed) for x, _, _ in weights}
-        for tree_seed in (derive(mix(seed ^ GOLDEN), number) for number in range(n_trees)):
-            block = []
-            for (x, label, code), weight in weights.items():
-                key = derive(x_hashes[x] ^ mix(seed ^ label), 2) & (2**key_bits - 1)
-                rank = mix(key ^ derive(tree_seed, 1))
-                if mix(x_hashes[x] ^ derive(tree_seed, 2)) < math.floor(max_samples * 2.0**64):
-                    block.append(Sample(x, label, code, weight, rank))
-            block.sort(key=lambda sample: (sample.rank, sample.x, sample.label))
-            self.trees.append(grow(block, derive(tree_seed, 3), min_samples_split))
+        self.trees, self.left_out = grow_trees(
+            weights, LabelJudge, n_trees=n_trees, seed=seed, min_samples_split=min_samples_split,
+            max_samples=max_samples, calibrates=calibrates, key_bits=key_bits)  # fmt: skip
 
     def masses(self, x: Sequence[float]) -> tuple[list[int], int]:
         """Mass of each label code and the rest, added over the trees."""
         point, masses, rest = as_point(x), [0] * self.n_codes, 0
-        for node in self.trees:
-            path, share = [], 1.0
-            while node is not None:  # a leaf has no children
-                path.append(node)
-                node = node.left if point[node.feature] <= node.threshold else node.right
-            for node in reversed(path):
-                total = sum(node.counts.values())
-                for code, weight in node.counts.items():
+        for root in self.trees:
+            share = 1.0
+            for node in reversed(path_of(root, point)):
+                counts = weigh(node.block)
+                total = sum(counts.values())
+                for code, weight in counts.items():
                     mass = share * ((weight - self.discount) / total)
                     masses[code] += math.floor(mass * UNIT + 0.5)
-                share = share * (self.discount * len(node.counts) / total)
+                share = share * (self.discount * len(counts) / total)
                 if share < LEAST_SHARE:
                     break
             rest += math.floor(share * UNIT + 0.5)

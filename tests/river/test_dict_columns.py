@@ -50,6 +50,15 @@ def test_new_keys_add_a_quarter_more_columns_than_needed():
     assert row_of(columns, {"j": 1.0}) == [None] * 9 + [1.0, None, None]
 
 
+def test_keys_may_be_sorted_again_with_new_ones():
+    columns = Columns.of("bd")
+    found = columns.sorted_with("acb")
+    assert found.keys == tuple("abcd") == columns.sorted_with("ca").keys and found.width == 4
+    assert found.sources_in(columns) == [-1, 0, -1, 1]
+    nothing = Columns.of({})
+    assert nothing.sorted_with("a").sources_in(nothing) == nothing.sources_in(columns) == [-1]
+
+
 def test_a_sample_without_keys_has_one_column():
     columns = Columns.of({})
     assert columns.keys == () and columns.width == 1

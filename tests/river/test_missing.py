@@ -11,7 +11,7 @@ import pytest
 from onlineforest.river import MondrianForestClassifier, MondrianForestRegressor
 from river import compose, datasets, evaluate, metrics, preprocessing
 from support.bits import assert_same_forest
-from support.river_checks import MODELS, river_checks
+from support.river_checks import CLASSIFIERS, MODELS, river_checks
 
 
 @pytest.mark.parametrize(("model", "check"), river_checks(lacking_keys=True))
@@ -62,8 +62,9 @@ def test_a_missing_key_neither_separates_nor_decides():
     assert 0.0 < model.predict_proba_one({})[True] < 1.0
 
 
-def test_samples_that_lack_keys_are_learned_from():
-    model = MondrianForestClassifier(20, seed=0)
+@pytest.mark.parametrize("kind", CLASSIFIERS)
+def test_samples_that_lack_keys_are_learned_from(kind):
+    model = kind(20, seed=0)
     for x, y in two_halves(600, 0.3):
         model.learn_one(x, y)
     test = [*two_halves(900, 0.0)][600:]
@@ -94,9 +95,10 @@ def test_the_first_sample_may_have_only_missing_values():
     assert 1.0 <= model.predict_one({}) <= 3.0
 
 
-def test_keys_may_appear_and_vanish():
+@pytest.mark.parametrize("kind", CLASSIFIERS)
+def test_keys_may_appear_and_vanish(kind):
     rng = np.random.default_rng(0)
-    model = MondrianForestClassifier(5, seed=0)
+    model = kind(5, seed=0)
     for i in range(200):
         names = rng.choice(30, size=rng.integers(0, 6), replace=False)
         x = {f"key {name}": rng.random() for name in names}
@@ -106,12 +108,13 @@ def test_keys_may_appear_and_vanish():
     assert len(model.features) == 30
 
 
-def test_absent_one_hot_keys_are_missing_values():
+@pytest.mark.parametrize("kind", CLASSIFIERS)
+def test_absent_one_hot_keys_are_missing_values(kind):
     """Here a missing key means 0, which is not what it means to the forest: it still works."""
     rng = np.random.default_rng(0)
     model = compose.SelectType(str) | preprocessing.OneHotEncoder(drop_zeros=True)
     model += compose.SelectType(float)
-    model |= MondrianForestClassifier(seed=0)
+    model |= kind(seed=0)
     for _ in range(300):
         colour = ["red", "green", "blue"][rng.integers(3)]
         x = {"colour": colour, "size": rng.random()}
@@ -119,11 +122,12 @@ def test_absent_one_hot_keys_are_missing_values():
     assert model.predict_one({"colour": "red", "size": 0.95}) is True
 
 
-def test_a_river_data_set_with_missing_values_is_learned():
+@pytest.mark.parametrize("kind", CLASSIFIERS)
+def test_a_river_data_set_with_missing_values_is_learned(kind):
     rng = np.random.default_rng(0)
     samples = [
         ({key: value for key, value in x.items() if rng.random() < 0.9}, y)
         for x, y in datasets.Phishing().take(600)
     ]
-    model = MondrianForestClassifier(seed=0)
+    model = kind(seed=0)
     assert evaluate.progressive_val_score(samples, model, metrics.Accuracy()).get() > 0.8

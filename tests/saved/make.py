@@ -12,8 +12,14 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from sklearn.base import is_classifier
 
-from onlineforest import MondrianForestClassifier, MondrianForestRegressor
+from onlineforest import (
+    MondrianForestClassifier,
+    MondrianForestRegressor,
+    OnlineForestClassifier,
+    OnlineForestRegressor,
+)
 from onlineforest._files.container import FORMAT_VERSION
 
 FOLDER = Path(__file__).parent / f"format-{FORMAT_VERSION}"
@@ -47,6 +53,40 @@ def forests():
     again = MondrianForestRegressor(3, window=80, random_state=8).partial_fit(holes[:70], Y[:70])
     yield "regressor-missing", again.partial_fit(X[70:], Y[70:])
     yield "regressor-forgotten", MondrianForestRegressor(2, random_state=6).fit(X, Y).keep_latest(0)
+    yield from order_free_forests(frame, kind, ids, holes)
+
+
+def order_free_forests(frame, kind, ids, holes):
+    """Order-free forests, whose files hold no trees."""
+    plain = OnlineForestClassifier(3, max_samples=0.7, smoothing=0.1, min_samples_split=2, n_jobs=2)
+    plain.random_state = np.random.RandomState(3)
+    plain.partial_fit(X[:50], Y[:50] > 1).partial_fit(X[30:], Y[30:] > 1)  # some samples twice
+    yield "online-classifier-plain", plain
+    names = OnlineForestClassifier(4, window=60, random_state=1)
+    names.fit(frame, kind, ids=ids).forget(ids=ids[100:105])
+    yield "online-classifier-names-ids-window", names
+    sampled = OnlineForestClassifier(3, reservoir=50, half_life=40, random_state=5)
+    yield "online-classifier-reservoir", sampled.fit(X, np.arange(120) % 70 - 5)
+    declared = OnlineForestClassifier(3, random_state=2)
+    declared.partial_fit(X, kind, classes=["high", "mid", "łow", "never seen"])
+    declared.partial_fit(X[:3], ["gone"] * 3, classes=["gone"])
+    yield "online-classifier-declared", declared.forget(X[:3], ["gone"] * 3)
+    gone = OnlineForestClassifier(2, random_state=6).fit(X, kind)
+    yield "online-classifier-forgotten", gone.keep_latest(0)
+    lacking = OnlineForestClassifier(3, random_state=7).fit(holes, kind)
+    yield "online-classifier-missing", lacking.partial_fit(X[:20], kind[:20])
+    numbers = OnlineForestRegressor(5, window=100, random_state=4)
+    numbers.fit(frame, Y, ids=ids).forget(ids=ids[100:105])
+    yield "online-regressor-names-ids-window", numbers
+    plain = OnlineForestRegressor(3, max_samples=0.7, calibrate=False, min_samples_split=2)
+    plain.set_params(reservoir=60, half_life=40, n_jobs=2, random_state=np.random.RandomState(3))
+    yield (
+        "online-regressor-reservoir",
+        plain.partial_fit(X[:50], Y[:50]).partial_fit(X[30:], Y[30:]),
+    )
+    yield "online-regressor-missing", OnlineForestRegressor(5, random_state=8).fit(holes, Y)
+    gone = OnlineForestRegressor(2, random_state=6).fit(X, Y)
+    yield "online-regressor-forgotten", gone.keep_latest(0)
 
 
 def predictions(forest, queries):
@@ -55,8 +95,12 @@ def predictions(forest, queries):
         return {}
     if hasattr(forest, "feature_names_in_"):
         queries = pd.DataFrame(queries, columns=forest.feature_names_in_)
-    answers = {"apply": forest.apply(queries), "feature_weights": forest.feature_weights_}
-    if isinstance(forest, MondrianForestClassifier):
+    answers = {"apply": forest.apply(queries)}
+    if hasattr(forest, "digest_"):
+        answers["digest"] = np.array(forest.digest_)
+    else:
+        answers["feature_weights"] = forest.feature_weights_
+    if is_classifier(forest):
         answers |= {"classes": forest.classes_, "predict_proba": forest.predict_proba(queries)}
     else:
         answers["mean"], answers["std"] = forest.predict(queries, return_std=True)

@@ -20,7 +20,12 @@ from pathlib import Path
 
 import numpy as np
 
-from onlineforest import MondrianForestClassifier, MondrianForestRegressor
+from onlineforest import (
+    MondrianForestClassifier,
+    MondrianForestRegressor,
+    OnlineForestClassifier,
+    OnlineForestRegressor,
+)
 from onlineforest._files.atomic import leftovers
 from onlineforest._models.checkpoints import Checkpointer
 
@@ -31,6 +36,10 @@ EVENT = struct.Struct("<q")
 def new_forest(kind):
     if kind == "classifier":
         return MondrianForestClassifier(n_estimators=10, window=400, random_state=0)
+    if kind == "online classifier":
+        return OnlineForestClassifier(n_estimators=10, reservoir=400, half_life=300, random_state=0)
+    if kind == "online regressor":
+        return OnlineForestRegressor(n_estimators=10, window=400, random_state=0)
     return MondrianForestRegressor(n_estimators=10, random_state=0)
 
 
@@ -39,12 +48,15 @@ def learn_batch(kind, forest, position):
     rng = np.random.default_rng(position)
     n_samples = int(rng.integers(1, 40))
     X = rng.normal(size=(n_samples, 5))
-    if kind == "classifier":
+    values = X[:, 0] + np.abs(X[:, 1]) + rng.normal(size=n_samples)
+    if kind.startswith("online"):
+        X[rng.random(X.shape) < 0.1] = np.nan
+    if kind.endswith("classifier"):
         n_classes = 2 + position // 500  # grows with the stream
         ids = [f"sample {i}" if i % 3 else i for i in range(position, position + n_samples)]
         forest.partial_fit(X, rng.integers(n_classes, size=n_samples), ids=ids)
     else:
-        forest.partial_fit(X, X[:, 0] + np.abs(X[:, 1]) + rng.normal(size=n_samples))
+        forest.partial_fit(X, values)
     return position + n_samples
 
 
@@ -53,8 +65,8 @@ def digest(forest):
     sha256 = hashlib.sha256()
     for name, array in sorted(forest._forest.get_state().items()):
         sha256.update(f"{name} {array.dtype} {array.shape}".encode() + array.tobytes())
-    classes = getattr(forest, "classes_", np.empty(0)).tolist()
-    sha256.update(repr((classes, sorted(map(repr, forest.ids_)))).encode())
+    classes, trees = getattr(forest, "classes_", np.empty(0)), getattr(forest, "digest_", None)
+    sha256.update(repr((classes.tolist(), sorted(map(repr, forest.ids_)), trees)).encode())
     return sha256.hexdigest()
 
 

@@ -11,7 +11,7 @@ from onlineforest._distributed.keeper import Settings, ShardKeeper
 from onlineforest._distributed.shard import Shard, ShardPlan, Start, hello_from_here
 from onlineforest._distributed.sharded import SHARDED_FORESTS
 from onlineforest._distributed.splitting import split_trees
-from onlineforest._models.core import LABELS, NUMBERS, CoreSpec
+from onlineforest._models.core import GUIDED_LABELS, GUIDED_NUMBERS, LABELS, NUMBERS, CoreSpec
 
 
 class Lost:
@@ -107,9 +107,12 @@ GAUSSIAN_OPTIONS = {
 }
 
 
+GUIDED_OPTIONS = {"min_samples_split": 2, "max_samples": 0.8, "seed": 7}
+KINDS = {kind.name: kind for kind in (LABELS, NUMBERS, GUIDED_LABELS, GUIDED_NUMBERS)}
+
+
 def plans_of(core, n_trees, n_features, options, n_shards, run="a run"):
-    kind = {"LabelForest": LABELS, "GaussianForest": NUMBERS}[core]
-    spec = CoreSpec(kind, n_trees, n_features, options)
+    spec = CoreSpec(KINDS[core], n_trees, n_features, options)
     held = split_trees(n_trees, n_shards)
     return [ShardPlan(spec, i, n_shards, held[i], 1, run) for i in range(n_shards)]
 

@@ -9,7 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from onlineforest import MondrianForestClassifier, MondrianForestRegressor
+from onlineforest import (
+    MondrianForestClassifier,
+    MondrianForestRegressor,
+    OnlineForestClassifier,
+    OnlineForestRegressor,
+)
 
 
 @dataclass(frozen=True)
@@ -47,3 +52,21 @@ KINDS = {
     ),
 }
 each_kind = pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS.keys())
+
+# Those above are Mondrian forests; these are all.
+ALL_KINDS = {
+    **KINDS,
+    "online classifier": Kind(
+        OnlineForestClassifier,
+        lambda forest, X: forest.predict_proba(X),
+        lambda forest, x: forest.predict_proba_one(x),
+        {},
+    ),
+    "online regressor": Kind(
+        OnlineForestRegressor,
+        _moments,
+        lambda forest, x: np.array(forest.predict_one(x, return_std=True)),
+        {},
+    ),
+}
+each_of_all_kinds = pytest.mark.parametrize("kind", ALL_KINDS.values(), ids=ALL_KINDS.keys())

@@ -11,6 +11,8 @@ import sys
 import threading
 import time
 
+import pytest
+
 
 class NapClock:
     """Measures seconds by the naps of a thread, which a busy machine stretches, too."""
@@ -74,3 +76,43 @@ class CtrlC:
         self._thread.join()
         assert self._sent is not None, "the call was too short: no signal was sent"
         self.seconds_to_return = max(self._clock.stop(), (end - self._sent) / self.n_threads)
+
+
+class Signal:
+    """Interrupts this process once, after a delay, unless the block has ended before."""
+
+    def __init__(self, seconds):
+        self._seconds, self._is_over = seconds, threading.Event()
+        self._thread = threading.Thread(target=self._send, daemon=True)
+
+    def _send(self):
+        if not self._is_over.wait(self._seconds):
+            signal.raise_signal(signal.SIGINT)
+
+    def __enter__(self):
+        self._thread.start()
+
+    def __exit__(self, *_):
+        self._is_over.set()
+        self._thread.join()
+        time.sleep(0)  # Python handles a signal that has come here, not behind the block
+
+
+def seconds_of(call, *arguments):
+    start = time.monotonic()
+    call(*arguments)
+    return time.monotonic() - start
+
+
+def interrupted_in_the_middle(start, call, is_stored):
+    """A forest whose call was interrupted after its change was stored."""
+    seconds = seconds_of(call, start())
+    for share in (0.3, 0.1, 0.5, 0.2, 0.7) * 4:
+        forest = start()
+        try:
+            with Signal(max(seconds * share, 0.001)):
+                call(forest)
+        except KeyboardInterrupt:
+            if is_stored(forest):
+                return forest
+    pytest.fail("no call was interrupted in the middle: nothing tested")

@@ -7,7 +7,12 @@ import os
 import numpy as np
 import pytest
 
-from onlineforest import MondrianForestClassifier, MondrianForestRegressor
+from onlineforest import (
+    MondrianForestClassifier,
+    MondrianForestRegressor,
+    OnlineForestClassifier,
+    OnlineForestRegressor,
+)
 from onlineforest.ray import RayForest
 
 RAY = pytest.mark.xdist_group("ray")
@@ -30,6 +35,22 @@ def classifier(**parameters):
 
 def regressor(**parameters):
     return MondrianForestRegressor(**{"n_estimators": 10, "random_state": 0} | parameters)
+
+
+def order_free_classifier(**parameters):
+    return OnlineForestClassifier(**{"n_estimators": 10, "random_state": 0} | parameters)
+
+
+def order_free_regressor(**parameters):
+    return OnlineForestRegressor(**{"n_estimators": 10, "random_state": 0} | parameters)
+
+
+MAKERS = (classifier, regressor, order_free_classifier, order_free_regressor)
+
+
+def target_of(make, labels, values):
+    """What the estimators of a maker learn."""
+    return labels if make in (classifier, order_free_classifier) else values
 
 
 def on_ray(estimator, **parameters):

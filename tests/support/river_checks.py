@@ -4,10 +4,21 @@ from __future__ import annotations
 
 import pytest
 
-from onlineforest.river import MondrianForestClassifier, MondrianForestRegressor
-from river import checks
+from onlineforest.river import (
+    MondrianForestClassifier,
+    MondrianForestRegressor,
+    OnlineForestClassifier,
+    OnlineForestRegressor,
+)
+from river import base, checks
 
-MODELS = [MondrianForestClassifier, MondrianForestRegressor]
+MODELS = [
+    MondrianForestClassifier,
+    MondrianForestRegressor,
+    OnlineForestClassifier,
+    OnlineForestRegressor,
+]
+CLASSIFIERS = [kind for kind in MODELS if issubclass(kind, base.Classifier)]
 LACKING_KEYS = {
     "check_disappearing_features",
     "check_emerging_features",
@@ -17,7 +28,7 @@ LACKING_KEYS = {
 
 
 def river_checks(*, lacking_keys):
-    """All checks of both models, with or without missing keys, each with a model and a name."""
+    """All checks of all models, with or without missing keys, each with a model and a name."""
     return [
         pytest.param(model, check, id=f"{kind.__name__}-{place}-{check.__name__}")
         for kind in MODELS

@@ -5,16 +5,22 @@
 #include <bit>
 #include <utility>
 
+#include "guided/labels.hpp"
+
 namespace onlineforest::guided {
 
-void Ballot::keep(const Panel& panel) {
+void Ballot::keep(const Panel<Labels>& panel) {
   clear();
-  if (!panel.is_light() || !panel.has_distinct_x() || panel.size() < kMostDeciding) return;
-  total_ = static_cast<int>(panel.weight(panel.all()));
-  proposals_.assign(panel.proposals().begin(), panel.proposals().end());
+  if (!panel.is_light() || !panel.has_distinct_x() || panel.has_missing() || panel.size() < kMostDeciding) return;
+  total_ = static_cast<int>(panel.weight_of(panel.all()));
+  for (std::size_t q = 0; q < panel.proposals().size(); ++q) {
+    entries_.push_back({panel.proposals()[q], panel.judge().splits()[q]});
+  }
 }
 
-bool Ballot::is_open_to(const SampleStore& samples, std::span<const Slot> seats, Slot slot) const {
+bool Ballot::is_open_to(const Samples& samples, std::span<const Slot> seats, Slot slot) const {
+  const float* const row = samples.row(slot);
+  if (samples.has_missing() && std::any_of(row, row + samples.n_features(), is_missing)) return false;
   const Word hash = samples.x_hash(slot);
   return total_ + samples.weight(slot) <= LightWeights::kMost &&
          std::ranges::none_of(seats, [&](Slot other) { return samples.x_hash(other) == hash; });
@@ -23,8 +29,8 @@ bool Ballot::is_open_to(const SampleStore& samples, std::span<const Slot> seats,
 // The work of one exchange.
 class Ballot::Exchange {
  public:
-  Exchange(const SampleStore& samples, const RankOrder& order, std::span<const Slot> seats, std::size_t seat,
-           Slot leaving, int old_weight)
+  Exchange(const Samples& samples, const Order& order, std::span<const Slot> seats, std::size_t seat, Slot leaving,
+           int old_weight)
       : samples_(samples),
         order_(order),
         seats_(seats),
@@ -34,9 +40,9 @@ class Ballot::Exchange {
         old_weight_(old_weight),
         new_weight_(static_cast<int>(samples.weight(coming_))),
         place_(order.place(coming_)) {
-    const Label left = samples.label(leaving), came = samples.label(coming_);
+    const Label left = samples.value(leaving), came = samples.value(coming_);
     for (std::size_t i = 0; i < seats.size(); ++i) {
-      const Label label = samples.label(seats[i]);
+      const Label label = samples.value(seats[i]);
       like_leaving_ |= static_cast<Block>(label == left) << i;
       like_coming_ |= static_cast<Block>(label == came) << i;
       weights_.set(i, samples.weight(seats[i]));
@@ -45,9 +51,11 @@ class Ballot::Exchange {
     like_coming_ &= ~(Block{1} << seat);
   }
 
-  void update(Proposal& proposal, bool is_pair, Word seed) {
+  void update(Entry& entry, bool is_pair, Word seed) {
+    auto& [proposal, split] = entry;
     if (is_pair ? is_other_pair(proposal, seed) : is_other_range(proposal, seed)) {
       propose(proposal, is_pair, seed);
+      count(proposal, split);
       return;
     }
     const Block bit = Block{1} << seat_;
@@ -55,17 +63,17 @@ class Ballot::Exchange {
     const auto share = [&](Block others, int w) { return w * (2 * weights_.of(others) + w); };
     if ((proposal.left & bit) != 0) {
       proposal.left &= ~bit;
-      proposal.n_left = static_cast<std::uint8_t>(proposal.n_left - old_weight_);
-      proposal.squares_left -= share(proposal.left & like_leaving_, old_weight_);
+      split.n_left = static_cast<std::uint8_t>(split.n_left - old_weight_);
+      split.squares_left -= share(proposal.left & like_leaving_, old_weight_);
     } else {
-      proposal.squares_right -= share(~proposal.left & like_leaving_, old_weight_);
+      split.squares_right -= share(~proposal.left & like_leaving_, old_weight_);
     }
     if (x(coming_, proposal.cut.feature) <= proposal.cut.threshold) {
-      proposal.squares_left += share(proposal.left & like_coming_, new_weight_);
+      split.squares_left += share(proposal.left & like_coming_, new_weight_);
       proposal.left |= bit;
-      proposal.n_left = static_cast<std::uint8_t>(proposal.n_left + new_weight_);
+      split.n_left = static_cast<std::uint8_t>(split.n_left + new_weight_);
     } else {
-      proposal.squares_right += share(~proposal.left & like_coming_, new_weight_);
+      split.squares_right += share(~proposal.left & like_coming_, new_weight_);
     }
   }
 
@@ -76,9 +84,9 @@ class Ballot::Exchange {
   [[nodiscard]] bool is_other_pair(const Proposal& proposal, Word seed) const {
     const Slot first = seats_[proposal.first], second = seats_[proposal.second];
     if (comes_before(first, derive(seed, of_proposal::kFirst))) return true;
-    const Label label = samples_.label(first);
-    if (samples_.label(coming_) == label) return samples_.label(second) == label;
-    return samples_.label(second) == label || comes_before(second, derive(seed, of_proposal::kSecond));
+    const Label label = samples_.value(first);
+    if (samples_.value(coming_) == label) return samples_.value(second) == label;
+    return samples_.value(second) == label || comes_before(second, derive(seed, of_proposal::kSecond));
   }
   // Whether the new sample is met before another one, or with it, on the way around the circle from a place.
   [[nodiscard]] bool comes_before(Slot other, Word from) const { return place_ - from <= order_.place(other) - from; }
@@ -114,35 +122,19 @@ class Ballot::Exchange {
       };
       const std::int32_t feature = draw_feature(seed, samples_.n_features(), varies, for_each_varying);
       find_range(proposal, feature);
-      proposal.cut = {feature, draw_threshold(seed, proposal.low, proposal.high)};
+      proposal.cut = draw_cut(seed, feature, proposal.low, proposal.high);
     }
-    count(proposal);
   }
 
   void look_at_all() {
     if (has_looked_) return;
     has_looked_ = true;
+    groups_.clear();
     for (std::size_t i = 0; i < kMostDeciding; ++i) {
       rows_[i] = samples_.row(seats_[i]);
-      labels_[i] = samples_.label(seats_[i]);
+      labels_[i] = samples_.value(seats_[i]);
       places_[i] = order_.place(seats_[i]);
-    }
-    find_label_blocks();
-  }
-
-  void find_label_blocks() {
-    constexpr int kShift = 57;                  // leaves 128 places, so that half of them stay empty
-    std::array<std::uint8_t, 128> positions{};  // of labels in label_blocks_, plus 1, by hash
-    std::array<Label, kMostDeciding> labels;
-    for (std::size_t i = 0; i < kMostDeciding; ++i) {
-      std::size_t at = (kGolden * static_cast<Word>(labels_[i])) >> kShift;
-      while (positions[at] != 0 && labels[positions[at] - 1u] != labels_[i]) at = (at + 1) % positions.size();
-      if (positions[at] == 0) {
-        labels[n_labels_] = labels_[i];
-        label_blocks_[n_labels_] = 0;
-        positions[at] = static_cast<std::uint8_t>(++n_labels_);
-      }
-      label_blocks_[positions[at] - 1u] |= Block{1} << i;
+      groups_.add(i, LabelHashes::word(labels_[i]));
     }
   }
 
@@ -167,25 +159,25 @@ class Ballot::Exchange {
     }
   }
 
-  void count(Proposal& proposal) const {
+  void count(Proposal& proposal, LabelSplit& split) const {
     proposal.left = 0;
     for (std::size_t i = 0; i < kMostDeciding; ++i) {
       proposal.left |= static_cast<Block>(rows_[i][proposal.cut.feature] <= proposal.cut.threshold) << i;
     }
     int left = 0, right = 0;
-    for (std::size_t c = 0; c < n_labels_; ++c) {
-      const int n_left = weights_.of(label_blocks_[c] & proposal.left);
-      const int n_right = weights_.of(label_blocks_[c] & ~proposal.left);
+    for (std::size_t c = 0; c < groups_.size(); ++c) {
+      const int n_left = weights_.of(groups_.block(c) & proposal.left);
+      const int n_right = weights_.of(groups_.block(c) & ~proposal.left);
       left += n_left * n_left;
       right += n_right * n_right;
     }
-    proposal.n_left = static_cast<std::uint8_t>(weights_.of(proposal.left));
-    proposal.squares_left = static_cast<std::uint16_t>(left);
-    proposal.squares_right = static_cast<std::uint16_t>(right);
+    split.n_left = static_cast<std::uint8_t>(weights_.of(proposal.left));
+    split.squares_left = static_cast<std::uint16_t>(left);
+    split.squares_right = static_cast<std::uint16_t>(right);
   }
 
-  const SampleStore& samples_;
-  const RankOrder& order_;
+  const Samples& samples_;
+  const Order& order_;
   std::span<const Slot> seats_;
   std::size_t seat_;
   Slot coming_, leaving_;
@@ -195,35 +187,36 @@ class Ballot::Exchange {
   Block like_leaving_ = 0, like_coming_ = 0;  // the others of their labels
   // Of all samples, once one proposal is another one.
   bool has_looked_ = false;
-  std::size_t n_labels_ = 0;
   std::array<const float*, kMostDeciding> rows_;
   std::array<Label, kMostDeciding> labels_;
   std::array<Word, kMostDeciding> places_;
-  std::array<Block, kMostDeciding> label_blocks_;
+  Groups groups_;
 };
 
-void Ballot::exchange(const SampleStore& samples, const RankOrder& order, Word seed, std::span<Slot> seats,
-                      std::size_t seat, Slot slot, int old_weight) {
+void Ballot::exchange(const Samples& samples, const Order& order, Word seed, std::span<Slot> seats, std::size_t seat,
+                      Slot slot, int old_weight) {
   const Slot leaving = std::exchange(seats[seat], slot);
   total_ += static_cast<int>(samples.weight(slot)) - old_weight;
   Exchange exchange(samples, order, seats, seat, leaving, old_weight);
-  for (std::uint32_t q = 0; q < proposals_.size(); ++q) {
-    exchange.update(proposals_[q], is_between_labels(q), derive(seed, of_node::kProposal + q));
+  for (std::uint32_t q = 0; q < entries_.size(); ++q) {
+    exchange.update(entries_[q], is_between(q), derive(seed, of_node::kProposal + q));
   }
 }
 
 Cut Ballot::best() const {
-  const Proposal* best = nullptr;
+  const Entry* best = nullptr;
   double best_score = -1.0;
-  for (const Proposal& proposal : proposals_) {
-    const double score =
-        score_of(proposal.squares_left, proposal.n_left, proposal.squares_right, total_ - proposal.n_left);
+  for (const Entry& entry : entries_) {
+    const LabelSplit& split = entry.split;
+    const double score = score_of(split.squares_left, split.n_left, split.squares_right, total_ - split.n_left);
     if (score > best_score) {
-      best = &proposal;
+      best = &entry;
       best_score = score;
     }
   }
-  return best->cut;
+  Cut cut = best->proposal.cut;
+  cut.missing_left = 2 * best->split.n_left >= total_;
+  return cut;
 }
 
 }  // namespace onlineforest::guided

@@ -8,6 +8,8 @@
 #include <span>
 #include <vector>
 
+#include "guided/label_counts.hpp"
+#include "guided/label_judge.hpp"
 #include "guided/law.hpp"
 #include "guided/panel.hpp"
 #include "guided/proposal.hpp"
@@ -15,31 +17,40 @@
 
 namespace onlineforest::guided {
 
+struct Labels;
+
 class Ballot {
  public:
-  [[nodiscard]] bool empty() const { return proposals_.empty(); }
+  using Samples = SampleStore<LabelHashes>;
+  using Order = RankOrder<LabelHashes>;
 
-  // Keeps the proposals of a full panel, if its weights are light and all rows differ.
-  void keep(const Panel& panel);
-  void clear() { proposals_.clear(); }
+  [[nodiscard]] bool empty() const { return entries_.empty(); }
+
+  // Keeps the proposals of a full panel, if its weights are light, all rows differ and lack nothing.
+  void keep(const Panel<Labels>& panel);
+  void clear() { entries_.clear(); }
 
   // Whether a sample may take a seat. `seats` are the samples that decide, in the order of the bits.
-  [[nodiscard]] bool is_open_to(const SampleStore& samples, std::span<const Slot> seats, Slot slot) const;
+  [[nodiscard]] bool is_open_to(const Samples& samples, std::span<const Slot> seats, Slot slot) const;
 
   // Gives the seat of a sample, which has or had `old_weight`, to another one. `seed` is that of the block.
-  void exchange(const SampleStore& samples, const RankOrder& order, Word seed, std::span<Slot> seats, std::size_t seat,
+  void exchange(const Samples& samples, const Order& order, Word seed, std::span<Slot> seats, std::size_t seat,
                 Slot slot, int old_weight);
 
   // The cut of greatest score.
   [[nodiscard]] Cut best() const;
 
-  [[nodiscard]] std::size_t nbytes() const { return proposals_.capacity() * sizeof(Proposal); }
+  [[nodiscard]] std::size_t nbytes() const { return entries_.capacity() * sizeof(Entry); }
 
  private:
+  struct Entry {
+    Proposal proposal;
+    LabelSplit split;
+  };
   class Exchange;
 
   int total_ = 0;  // the weight of all
-  std::vector<Proposal> proposals_;
+  std::vector<Entry> entries_;
 };
 
 }  // namespace onlineforest::guided

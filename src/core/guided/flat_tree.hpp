@@ -2,25 +2,41 @@
 // samples.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <unordered_map>
 #include <vector>
 
 #include "base/types.hpp"
-#include "guided/sample_store.hpp"
+#include "guided/proposal.hpp"
 
 namespace onlineforest::guided {
 
+// The feature of a cut and the side of rows that lack it, in one number.
+class CutFeature {
+ public:
+  static constexpr std::int32_t kMost = (1 << 30) - 1;  // features are below
+
+  CutFeature() = default;
+  explicit CutFeature(const Cut& cut) : code_(cut.missing_left ? cut.feature : cut.feature | kMissingRight) {}
+
+  [[nodiscard]] std::int32_t feature() const { return code_ & kMost; }
+  [[nodiscard]] bool missing_left() const { return (code_ & kMissingRight) == 0; }
+
+  [[nodiscard]] Cut cut(float threshold) const { return {feature(), threshold, missing_left()}; }
+
+ private:
+  static constexpr std::int32_t kMissingRight = 1 << 30;
+  std::int32_t code_ = 0;
+};
+
+// `Leaves` holds what leaves predict, by number.
+template <class Leaves>
 class FlatTree {
  public:
-  // A part of a prediction, in multiples of 1 / kUnit.
-  struct Share {
-    Label label;
-    std::uint32_t mass;
-  };
-
   [[nodiscard]] bool empty() const { return nodes_.empty(); }
   void clear() { *this = {}; }
 
@@ -30,76 +46,88 @@ class FlatTree {
     return kRoot;
   }
   // Makes a node a cut and returns its left child; the right one follows.
-  NodeIndex cut(NodeIndex at, std::int32_t feature, float threshold) {
+  NodeIndex cut(NodeIndex at, const Cut& cut, const Surrogates& surrogates) {
     const auto left = static_cast<NodeIndex>(nodes_.size());
-    nodes_[static_cast<std::size_t>(at)] = {threshold, feature, left};
+    if (!surrogates.empty()) surrogates_.emplace(at, surrogates);
+    nodes_[static_cast<std::size_t>(at)] = {cut.threshold, CutFeature(cut), left};
     nodes_.resize(nodes_.size() + 2);
     return left;
   }
-  // Makes a node a leaf, whose shares are added next.
-  void make_leaf(NodeIndex at, std::uint64_t rest) {
-    nodes_[static_cast<std::size_t>(at)] = {0.0f, kLeaf, static_cast<std::int32_t>(leaves_.size())};
-    leaves_.push_back({static_cast<std::uint32_t>(shares_.size()), static_cast<std::uint32_t>(rest)});
+  // Makes a node the leaf that is added to leaves() next.
+  void make_leaf(NodeIndex at) {
+    nodes_[static_cast<std::size_t>(at)].next = -1 - static_cast<NodeIndex>(leaves_.size());
   }
-  void add_share(Label label, std::uint64_t mass) { shares_.push_back({label, static_cast<std::uint32_t>(mass)}); }
+  [[nodiscard]] Leaves& leaves() { return leaves_; }
+  [[nodiscard]] const Leaves& leaves() const { return leaves_; }
   void finish() {
-    leaves_.push_back({static_cast<std::uint32_t>(shares_.size()), 0});
     nodes_.shrink_to_fit();
-    leaves_.shrink_to_fit();
-    shares_.shrink_to_fit();
+    leaves_.finish();
   }
 
-  // Adds the predictions at rows to the masses of `n_labels` labels and to the rest, for each row.
-  void predict(const float* rows, std::size_t n_features, std::span<std::uint64_t> rests, std::uint64_t* masses,
-               std::size_t n_labels) const {
-    // Several rows go down side by side, because each one waits for memory at every step.
-    constexpr std::size_t kSideBySide = 8;
-    std::array<NodeIndex, kSideBySide> at;
-    for (std::size_t first = 0; first < rests.size(); first += kSideBySide) {
-      const std::size_t n = std::min(kSideBySide, rests.size() - first);
-      const float* const x = rows + first * n_features;
-      at.fill(kRoot);
-      for (bool is_moving = true; is_moving;) {
-        is_moving = false;
-        for (std::size_t i = 0; i < n; ++i) {
-          const Node& node = nodes_[static_cast<std::size_t>(at[i])];
-          if (node.feature == kLeaf) continue;
-          const float value = x[i * n_features + static_cast<std::size_t>(node.feature)];
-          at[i] = node.next + static_cast<NodeIndex>(value > node.threshold);
-          is_moving = true;
-        }
-      }
-      for (std::size_t i = 0; i < n; ++i) {
-        const auto leaf = static_cast<std::size_t>(nodes_[static_cast<std::size_t>(at[i])].next);
-        std::uint64_t* const sums = masses + (first + i) * n_labels;
-        for (std::uint32_t s = leaves_[leaf].shares; s < leaves_[leaf + 1].shares; ++s) {
-          sums[shares_[s].label] += shares_[s].mass;
-        }
-        rests[first + i] += leaves_[leaf].rest;
-      }
+  // Calls use(i, leaf) for each row.
+  template <class Use>
+  void for_each_leaf(const float* rows, std::size_t n_features, std::size_t n, bool may_lack, Use use) const {
+    if (may_lack) {
+      descend<true>(rows, n_features, n, use);
+    } else {
+      descend<false>(rows, n_features, n, use);
     }
   }
 
   [[nodiscard]] std::size_t nbytes() const {
-    return nodes_.capacity() * sizeof(Node) + leaves_.capacity() * sizeof(Leaf) + shares_.capacity() * sizeof(Share);
+    return nodes_.capacity() * sizeof(Node) + leaves_.nbytes() + surrogates_.size() * kBytesOfSurrogates;
   }
 
  private:
-  static constexpr std::int32_t kLeaf = -1;
+  static constexpr std::size_t kBytesOfSurrogates = 100;  // of a node that has some, about
 
   struct Node {
     float threshold = 0.0f;
-    std::int32_t feature = kLeaf;
-    NodeIndex next = 0;  // the left child, or the leaf
-  };
-  struct Leaf {
-    std::uint32_t shares;  // where its shares begin; the next leaf's begin ends them
-    std::uint32_t rest;
+    CutFeature feature;
+    NodeIndex next = 0;  // the left child, or -1 - the leaf
   };
 
+  // Without missing values one comparison is enough.
+  template <bool kMayLack>
+  [[nodiscard]] bool sends_right(const Node& node, const float* row) const {
+    const float x = row[node.feature.feature()];
+    if constexpr (kMayLack) {
+      if (is_missing(x)) return lacks(node, row);
+    }
+    return x > node.threshold;
+  }
+  [[nodiscard]] bool lacks(const Node& node, const float* row) const {
+    const auto found = surrogates_.find(static_cast<NodeIndex>(&node - nodes_.data()));
+    const Cut cut = node.feature.cut(node.threshold);
+    return !sends_left(cut, found == surrogates_.end() ? std::span<const Surrogate>() : found->second, row);
+  }
+
+  template <bool kMayLack, class Use>
+  void descend(const float* rows, std::size_t n_features, std::size_t n_rows, Use use) const {
+    // Several rows go down side by side, because each one waits for memory at every step.
+    constexpr std::size_t kSideBySide = 8;
+    std::array<const Node*, kSideBySide> at;
+    for (std::size_t first = 0; first < n_rows; first += kSideBySide) {
+      const std::size_t n = std::min(kSideBySide, n_rows - first);
+      const float* const x = rows + first * n_features;
+      at.fill(nodes_.data());
+      for (bool is_moving = true; is_moving;) {
+        is_moving = false;
+        for (std::size_t i = 0; i < n; ++i) {
+          const Node& node = *at[i];
+          if (node.next < 0) continue;
+          const bool goes_right = sends_right<kMayLack>(node, x + i * n_features);
+          at[i] = nodes_.data() + node.next + static_cast<NodeIndex>(goes_right);
+          is_moving = true;
+        }
+      }
+      for (std::size_t i = 0; i < n; ++i) use(first + i, static_cast<std::size_t>(-1 - at[i]->next));
+    }
+  }
+
   std::vector<Node> nodes_;
-  std::vector<Leaf> leaves_;
-  std::vector<Share> shares_;
+  std::unordered_map<NodeIndex, Surrogates> surrogates_;  // of nodes that have some
+  Leaves leaves_;
 };
 
 }  // namespace onlineforest::guided

@@ -15,7 +15,8 @@
 #include "base/gate.hpp"
 #include "base/pool.hpp"
 #include "base/types.hpp"
-#include "guided/label_counts.hpp"
+#include "guided/calibrators.hpp"
+#include "guided/forest_state.hpp"
 #include "guided/options.hpp"
 #include "guided/sample_store.hpp"
 #include "guided/tree.hpp"
@@ -23,116 +24,111 @@
 
 namespace onlineforest::guided {
 
-// What a forest is made of. Trees are grown from it again.
-struct ForestState {
-  Options options;
-  std::vector<Word> label_hashes;
-  std::vector<std::uint8_t> are_declared;
-  std::vector<float> rows;      // of each distinct sample
-  std::vector<Label> labels;    // of each distinct sample
-  std::vector<Slot> sample_of;  // of each arrival
-  std::vector<Serial> serials;  // of each arrival
-  std::uint64_t n_seen = 0;
-  double turned_away = -kInfinity;
-};
-
+// What forests of labels and of numbers have in common.
+template <class Target>
 class Forest {
  public:
-  using Value = Label;
+  using Value = typename Target::Value;
+  using State = ForestState<Target>;
+  using Table = TreeTable<Target>;
 
   explicit Forest(const Options& options);
 
   [[nodiscard]] const Options& options() const { return options_; }
 
-  // Gives labels the codes 0, 1, ... `hashes` are those of all labels; the first ones keep their codes. A label is
-  // known if it is declared or if a sample of it is held.
-  void set_labels(std::span<const Word> hashes, std::span<const std::uint8_t> are_declared);
-
-  // Learns rows with the codes of their labels.
-  void learn(std::span<const float> rows, std::span<const Label> labels, const Call& call);
+  // Learns rows with their values. NaN is a missing value.
+  void learn(std::span<const float> rows, std::span<const Value> values, const Call& call);
 
   // Forgets the samples of these serials. Throws std::invalid_argument if one is not stored or given twice.
   void forget(std::span<const Serial> serials, const Call& call);
-  // Forgets samples by row and label, the oldest of equal ones first. Returns the positions of those that are not
+  // Forgets samples by row and value, the oldest of equal ones first. Returns the positions of those that are not
   // stored; if there are any, nothing is forgotten.
-  std::vector<std::size_t> forget(std::span<const float> rows, std::span<const Label> labels, const Call& call);
+  std::vector<std::size_t> forget(std::span<const float> rows, std::span<const Value> values, const Call& call);
   void keep_latest(std::size_t n, const Call& call);
+  // Counts samples that another forest has seen and forgotten: n_seen() is at least this number then.
+  void count_as_seen(std::size_t n_seen);
 
   // Cuts all blocks that are not cut yet. Changes no answer.
   void complete(const Call& call);
 
-  // Probabilities in the order of codes, n_labels() for each row; 0 for labels that are not known.
-  [[nodiscard]] std::vector<double> predict(std::span<const float> rows, const Call& call) const;
-
-  // The same for each sample held, in the order of serials(), from the trees that have not learned its row; and the
-  // number of these trees. NaN where there are none.
-  struct LeftOut {
-    std::vector<double> probabilities;
-    std::vector<std::int64_t> n_trees;
-  };
-  [[nodiscard]] LeftOut predict_left_out(const Call& call) const;
-
-  [[nodiscard]] TreeTable table(std::size_t index, const Call& call) const;
+  [[nodiscard]] Table table(std::size_t index, const Call& call) const;
 
   // The leaf of each row in each tree, as an index of its table; -1 in a tree without nodes.
   [[nodiscard]] std::vector<NodeIndex> apply(std::span<const float> rows, const Call& call) const;
 
-  // For each feature, the decrease of the Gini impurity at its cuts per sample, the mean over trees. If trees leave
-  // rows out, the decrease of the squared error of class frequencies on these rows, which may be negative.
+  // For each tree and feature, the decrease of the impurity at the cuts per sample. If trees leave samples out, the
+  // decrease of the squared error on these samples, which may be negative.
   [[nodiscard]] std::vector<double> importances(const Call& call) const;
 
-  [[nodiscard]] ForestState save() const;
-  // Throws std::invalid_argument if the state is not that of a forest.
-  static std::unique_ptr<Forest> restore(const ForestState& state);
+  [[nodiscard]] State save() const;
 
   [[nodiscard]] std::size_t n_points() const;  // samples held, equal ones counted each
   [[nodiscard]] std::size_t n_seen() const;
   [[nodiscard]] std::vector<Serial> serials() const;
+  [[nodiscard]] std::vector<Value> values() const;  // in the order of serials()
   [[nodiscard]] std::vector<std::uint8_t> are_stored(std::span<const Serial> serials) const;
-  [[nodiscard]] std::int32_t n_labels() const;                    // labels that have a code
-  [[nodiscard]] std::vector<std::int64_t> label_weights() const;  // by code
-  [[nodiscard]] std::uint64_t labels_version() const;  // another number when other labels are known or have codes
+  [[nodiscard]] std::uint64_t version() const;  // another number when other samples are held
   [[nodiscard]] std::size_t nbytes() const;
 
- private:
+ protected:
+  using Samples = SampleStore<typename Target::Values>;
+  using OneTree = Tree<Target>;
+  using Scratch = guided::Scratch<Target>;
+
+  static constexpr std::size_t kPiece = 256;  // rows predicted together
+
   // A tree, and how far it is. A complete tree is not changed by predictions.
   struct Grown {
     explicit Grown(const Options& options, std::size_t index) : tree(options, index) {}
 
-    Tree tree;
+    OneTree tree;
     bool is_behind = false;    // it lacks `changes_`
     bool must_regrow = false;  // a change was not finished
     bool is_complete = false;
     std::shared_mutex mutex;
   };
 
+  // The options of a state, after a check that a forest of it needs no more than max_bytes, about: throws TooLarge.
+  [[nodiscard]] static const Options& options_within(const State& state, std::size_t max_bytes);
+  // Fills a new forest. Throws std::invalid_argument if the state is not that of a forest.
+  void take_in(const State& state);
+
   [[nodiscard]] std::size_t n_rows(std::span<const float> rows) const;
-  void change(std::span<const float> rows, std::span<const Label> labels, std::vector<Slot> leaving,
+  // Rows that were checked. Whether one lacks a cell.
+  [[nodiscard]] static bool check_rows(std::span<const float> rows);
+  // The samples of the arrivals [begin, end). Throws std::invalid_argument if there are fewer.
+  [[nodiscard]] std::span<const Slot> arrivals(std::size_t begin, std::size_t end) const;
+  // Uses a tree that is up to date, alone or beside others that only read it.
+  template <class Use>
+  void with_tree(std::size_t index, Scratch& scratch, StopProbe& stop, Use use) const;
+  // Whether a tree may have left out the sample of a slot.
+  [[nodiscard]] bool may_be_left_out(Slot slot) const {
+    return samples_.weight(slot) > 0 && (options_.max_samples < 1.0 || samples_.calibrates(slot));
+  }
+  [[nodiscard]] bool leaves_out() const { return options_.max_samples < 1.0 || options_.calibrates; }
+
+  Options options_;
+  Samples samples_;
+  typename Target::Ledger ledger_;
+  std::vector<Slot> sample_of_;  // the sample of each arrival that is held, in the order of tenure_
+  std::vector<std::unique_ptr<Grown>> trees_;
+  Gate gate_;
+  mutable Pool<Scratch> scratches_;
+
+ private:
+  void change(std::span<const float> rows, std::span<const Value> values, std::vector<Slot> leaving,
               const Tenure::Admission* admission, std::size_t n_came, const Call& call);
   void catch_up(const Call& call);
   void catch_up_tree(Grown& grown, Scratch& scratch, StopProbe& stop) const;
   template <class Work>
   static void change_tree(Grown& grown, Scratch& scratch, Work work);
-  // Uses a tree that is up to date, alone or beside others that only read it.
-  template <class Use>
-  void with_tree(std::size_t index, Scratch& scratch, StopProbe& stop, Use use) const;
-  [[nodiscard]] TreeTable table_of(std::size_t index, Scratch& scratch, StopProbe& stop) const;
-  void finish(std::span<const std::uint64_t> masses, std::uint64_t rest, std::span<double> probabilities) const;
-  void find_known();
+  [[nodiscard]] Table table_of(std::size_t index, Scratch& scratch, StopProbe& stop) const;
 
-  Options options_;
-  SampleStore samples_;
   Tenure tenure_;
-  std::vector<Slot> sample_of_;  // the sample of each arrival that is held, in the order of tenure_
-  LabelCounts totals_;
-  std::vector<std::uint8_t> are_declared_;
-  std::vector<Label> known_, known_before_;
-  std::uint64_t labels_version_ = 0;
+  Calibrators<typename Target::Values> calibrators_;
+  std::uint64_t version_ = 0;
   std::vector<Change> changes_;
   bool is_behind_ = false;  // whether a tree may be behind
-  std::vector<std::unique_ptr<Grown>> trees_;
-  Gate gate_;
-  mutable Pool<Scratch> scratches_;
 };
 
 }  // namespace onlineforest::guided

@@ -1,22 +1,100 @@
 // How much the cuts on each feature of a tree gain. Must not know forests.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <vector>
 
 #include "base/stop.hpp"
-#include "guided/sample_store.hpp"
+#include "guided/labels.hpp"
+#include "guided/numbers.hpp"
 #include "guided/tree.hpp"
 #include "guided/tree_table.hpp"
 
 namespace onlineforest::guided {
 
-// The decrease of the Gini impurity at the cuts on each feature, per sample.
-[[nodiscard]] std::vector<double> decreases(const TreeTable& table, std::size_t n_features);
+// How badly a node predicts the values of samples.
+template <class Target>
+class Errors;
 
-// The decrease of the squared error on the samples that the tree has left out, per sample: the frequencies of labels at
-// a node predict them worse than those at its children. For a feature of pure chance its mean is not above 0.
-[[nodiscard]] std::vector<double> left_out_decreases(const SampleStore& samples, const Tree& tree,
-                                                     const TreeTable& table, StopProbe& stop);
+template <>
+class Errors<Labels> {
+ public:
+  explicit Errors(const TreeTable<Labels>& table);
+
+  // The sum of squared errors of the frequencies of labels on the node's own samples, up to its weight.
+  [[nodiscard]] double own(std::size_t node) const { return -own_[node]; }
+  // The squared error on another sample, up to a constant.
+  [[nodiscard]] double of(std::size_t node, Label label) const;
+
+ private:
+  const TreeTable<Labels>& table_;
+  std::vector<double> own_;  // sum of squared counts over the weight
+};
+
+template <>
+class Errors<Numbers> {
+ public:
+  explicit Errors(const TreeTable<Numbers>& table) : table_(table) {}
+
+  [[nodiscard]] double own(std::size_t node) const { return table_.columns.squares[node]; }
+  [[nodiscard]] double of(std::size_t node, double value) const {
+    const double error = value - table_.columns.mean[node];
+    return error * error;
+  }
+
+ private:
+  const TreeTable<Numbers>& table_;
+};
+
+// The decrease of the error at the cuts on each feature, per sample.
+template <class Target>
+[[nodiscard]] std::vector<double> decreases(const TreeTable<Target>& table, std::size_t n_features) {
+  std::vector<double> result(n_features, 0.0);
+  const Errors<Target> errors(table);
+  for (std::size_t node = 0; node < table.feature.size(); ++node) {
+    if (!table.is_cut(node)) continue;
+    const double gain = errors.own(node) - errors.own(static_cast<std::size_t>(table.left[node])) -
+                        errors.own(static_cast<std::size_t>(table.right[node]));
+    result[static_cast<std::size_t>(table.feature[node])] += gain / static_cast<double>(table.weight[0]);
+  }
+  return result;
+}
+
+// The same on the samples that the tree has left out. For a feature of pure chance its mean is not above 0.
+template <class Target>
+[[nodiscard]] std::vector<double> left_out_decreases(const SampleStore<typename Target::Values>& samples,
+                                                     const Tree<Target>& tree, const TreeTable<Target>& table,
+                                                     StopProbe& stop) {
+  std::vector<double> result(samples.n_features(), 0.0);
+  if (table.feature.empty()) return result;
+  const Errors<Target> errors(table);
+  // Samples in the order of their content, so that sums do not depend on slots.
+  std::vector<Slot> slots;
+  std::int64_t total = 0;
+  for (Slot slot = 0; slot < static_cast<Slot>(samples.n_slots()); ++slot) {
+    if (samples.weight(slot) == 0 || tree.takes(samples, slot)) continue;
+    slots.push_back(slot);
+    total += samples.weight(slot);
+  }
+  std::ranges::sort(slots, [&](Slot a, Slot b) {
+    return samples.key(a) != samples.key(b) ? samples.key(a) < samples.key(b) : samples.content_less(a, b);
+  });
+  for (const Slot slot : slots) {
+    const float* const x = samples.row(slot);
+    const auto value = samples.value(slot);
+    double before = errors.of(0, value);
+    for (std::size_t node = 0; table.is_cut(node);) {
+      const auto feature = static_cast<std::size_t>(table.feature[node]);
+      node = table.child(node, x);
+      const double after = errors.of(node, value);
+      result[feature] += static_cast<double>(samples.weight(slot)) * (before - after) / static_cast<double>(total);
+      before = after;
+    }
+    stop.tick(256);
+  }
+  return result;
+}
 
 }  // namespace onlineforest::guided

@@ -4,11 +4,30 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
-#include "guided/sample_store.hpp"
+#include "guided/law.hpp"
 
 namespace onlineforest::guided {
+
+using Label = std::int32_t;  // a class code
+
+// The hashes of labels, by which samples of different labels are told apart.
+class LabelHashes {
+ public:
+  using Value = Label;
+
+  // Makes labels known. The hashes are those of all labels so far, of which the first are known already.
+  void set(std::span<const Word> hashes) { hashes_.assign(hashes.begin(), hashes.end()); }
+
+  [[nodiscard]] std::int32_t n_labels() const { return static_cast<std::int32_t>(hashes_.size()); }
+  [[nodiscard]] Word hash(Label label) const { return hashes_[static_cast<std::size_t>(label)]; }
+  [[nodiscard]] static Word word(Label label) { return static_cast<Word>(label); }
+
+ private:
+  std::vector<Word> hashes_;
+};
 
 // Sparse: only labels of positive weight, in the order of their codes.
 class LabelCounts {
@@ -32,6 +51,8 @@ class LabelCounts {
   void reserve(std::size_t n_labels) { entries_.reserve(n_labels); }
 
   [[nodiscard]] std::size_t n_labels() const { return entries_.size(); }
+  [[nodiscard]] bool is_pure() const { return entries_.size() == 1; }
+  [[nodiscard]] static bool is_lost() { return false; }  // counts are always whole
   [[nodiscard]] std::int64_t total() const { return total_; }
   [[nodiscard]] const std::vector<Entry>& entries() const { return entries_; }
   [[nodiscard]] std::size_t nbytes() const { return entries_.capacity() * sizeof(Entry); }

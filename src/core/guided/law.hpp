@@ -22,13 +22,14 @@ inline constexpr double kLeastLeft = 0x1p-10;
 // Probabilities are whole multiples of 1 / kUnit, so that their sums do not depend on the order of trees.
 inline constexpr double kUnit = 0x1p31;
 
-inline constexpr std::uint32_t kMostProposals = 16;
+// At least so many samples that decide are many: they get more proposals.
+inline constexpr int kManyDeciding = 16;
 
-// Number of proposals if `n` samples decide. Small blocks are many, and more proposals gain nothing there.
-[[nodiscard]] constexpr std::uint32_t n_proposals(int n) { return n >= 16 ? kMostProposals : 4; }
+// Whether a proposal separates two samples of different values; the others cut the range of a feature.
+[[nodiscard]] constexpr bool is_between(std::uint32_t proposal) { return proposal % 2 == 0; }
 
-// Whether a proposal separates two samples of different labels; the others cut the range of a feature.
-[[nodiscard]] constexpr bool is_between_labels(std::uint32_t proposal) { return proposal % 2 == 0; }
+// Whether a proposal over the range of a feature that some samples lack asks who lacks it: one in eight does.
+[[nodiscard]] constexpr bool asks(Word word) { return word >> 61 == 0; }
 
 // Features tried by hash before all are scanned.
 inline constexpr std::uint32_t kMostTries = 32;
@@ -50,7 +51,7 @@ namespace of_node {
 inline constexpr Word kLeft = 1, kRight = 2, kProposal = 8;
 }
 namespace of_proposal {
-inline constexpr Word kFirst = 1, kSecond = 2, kPosition = 3, kTry = 16, kScan = 64;
+inline constexpr Word kFirst = 1, kSecond = 2, kPosition = 3, kAsk = 4, kTry = 16, kScan = 64;
 }
 namespace of_seed {
 inline constexpr Word kFeature = 16;

@@ -5,18 +5,18 @@
 #include <string>
 
 #include "base/require.hpp"
+#include "guided/flat_tree.hpp"
 
 namespace onlineforest::guided {
 
 void check_options(const Options& options) {
-  constexpr std::size_t most = std::numeric_limits<std::int32_t>::max();
-  const auto in_range = [](const char* name, std::size_t value) {
+  const auto in_range = [](const char* name, std::size_t value, std::size_t most) {
     require(value >= 1 && value <= most, [&] {
       return std::string(name) + " must be in [1, " + std::to_string(most) + "], got " + std::to_string(value);
     });
   };
-  in_range("n_trees", options.n_trees);
-  in_range("n_features", options.n_features);
+  in_range("n_trees", options.n_trees, std::numeric_limits<std::int32_t>::max());
+  in_range("n_features", options.n_features, CutFeature::kMost);
   require(options.min_samples_split >= 2,
           [&] { return "min_samples_split must be at least 2, got " + std::to_string(options.min_samples_split); });
   require(options.max_samples > 0.0 && options.max_samples <= 1.0,

@@ -8,89 +8,91 @@
 #include <span>
 #include <vector>
 
+#include "guided/groups.hpp"
 #include "guided/law.hpp"
 #include "guided/proposal.hpp"
 #include "guided/sample_store.hpp"
 
 namespace onlineforest::guided {
 
-class Panel {
+// What a panel knows of its samples but their values.
+class PanelRows {
  public:
-  // Loads samples, at most kMostDeciding. Their bits are in the order of the circle of a tree.
-  void load(const SampleStore& samples, const RankOrder& order, std::span<const Slot> slots);
-
   [[nodiscard]] std::size_t size() const { return n_; }
+  [[nodiscard]] std::size_t n_features() const { return n_features_; }
   [[nodiscard]] Block all() const { return n_ == 64 ? ~Block{0} : (Block{1} << n_) - 1; }
   [[nodiscard]] std::span<const Slot> slots() const { return {slots_.data(), n_}; }  // by bit
 
-  [[nodiscard]] bool has_one_label(Block block) const {
-    return (block & ~label_blocks_[labels_[first_bit(block)]]) == 0;
-  }
   [[nodiscard]] bool has_one_x(Block block) const { return (block & ~same_x(first_bit(block))) == 0; }
   [[nodiscard]] bool has_distinct_x() const { return !has_same_x_; }
-  [[nodiscard]] bool is_light() const { return total_ <= LightWeights::kMost; }
-  [[nodiscard]] std::int64_t weight(Block block) const { return is_light() ? light_.of(block) : heavy_weight(block); }
+  [[nodiscard]] bool has_missing() const { return lacking_ != 0; }
 
-  // Calls use(label, weight) for each label of a block.
-  template <class Use>
-  void for_each_label(Block block, Use use) const {
-    for (std::size_t c = 0; c < n_labels_; ++c) {
-      if (const Block those = block & label_blocks_[c]) use(codes_[c], weight(those));
-    }
+  [[nodiscard]] bool is_light() const { return total_ <= LightWeights::kMost; }
+  [[nodiscard]] const LightWeights& light() const { return light_; }
+  [[nodiscard]] std::int64_t weight(std::size_t i) const { return weights_[i]; }
+  [[nodiscard]] std::int64_t weight_of(Block block) const {
+    return is_light() ? light_.of(block) : heavy_weight(block);
   }
 
-  // The best proposal for a block, which has two different rows.
-  [[nodiscard]] const Proposal& decide(Block block, Word seed);
-  // The proposals of the block that was decided last.
-  [[nodiscard]] std::span<const Proposal> proposals() const { return {proposals_.data(), n_proposals_}; }
+  // The values of a feature, by bit; only those of a block need be there.
+  [[nodiscard]] const float* column(Block block, std::int32_t feature);
+  // The samples of a block that lack a feature.
+  [[nodiscard]] Block missing(Block block, std::int32_t feature) {
+    return has_missing() ? missing_in(block, column(block, feature)) : 0;
+  }
 
- private:
+ protected:
   static constexpr std::size_t kMostCached = 64;  // features whose columns are kept
 
   struct Range {
-    float low, high;
+    float low, high;  // of the values that are there
+    bool has_missing;
+
+    [[nodiscard]] bool varies() const { return low < high || (has_missing && low == high); }
   };
 
+  void begin(std::size_t n, std::size_t n_features);
+  void add(std::size_t i, const float* row, Word x_hash, std::int64_t weight);
+  void finish(bool may_lack_cells);
+  template <class Values>
+  void sort(const RankOrder<Values>& order, std::span<const Slot> slots);
+
   [[nodiscard]] Block same_x(std::size_t i) const { return has_same_x_ ? same_x_[i] : Block{1} << i; }
-  void sort(const RankOrder& order, std::span<const Slot> slots);
-  void find_same_x(const SampleStore& samples);
 
   // The sample of a block whose place is the first at or after `place` on the circle.
   [[nodiscard]] std::size_t first_from(Block block, Word place) const;
 
-  [[nodiscard]] Proposal propose_pair(Block block, Word seed) const;
+  // `like` are the samples with the value of the first one; see first_of_pair.
+  [[nodiscard]] Proposal propose_pair(Block block, Word seed, std::size_t first, Block like) const;
+  [[nodiscard]] std::size_t first_of_pair(Block block, Word seed) const {
+    return first_from(block, derive(seed, of_proposal::kFirst));
+  }
   [[nodiscard]] Proposal propose_range(Block block, Word seed);
   // The features in which a block is not constant.
   [[nodiscard]] const std::vector<std::int32_t>& varying(Block block);
   [[nodiscard]] Block left_of(Block block, Cut cut);
+  // Finds the surrogates of the best proposal, and sends samples that lack its feature where they say.
+  void find_surrogates(Block block, std::span<const Proposal> proposals, Proposal& best);
 
-  [[nodiscard]] const float* column(Block block, std::int32_t feature);
   void fill_columns();
   [[nodiscard]] Range range(Block block, std::int32_t feature);
   [[nodiscard]] Range range_of(Block block, const float* column) const;
+  [[nodiscard]] Block missing_in(Block block, const float* column) const;
   [[nodiscard]] std::int64_t heavy_weight(Block block) const;
-  // The number of the proposal of greatest score.
-  template <std::size_t K>
-  [[nodiscard]] std::size_t best_of_light(Block block);
-  [[nodiscard]] std::size_t best_of_heavy(Block block) const;
 
-  std::size_t n_ = 0, n_features_ = 0, n_labels_ = 0;
+  std::size_t n_ = 0, n_features_ = 0;
   bool has_same_x_ = false;
+  Block lacking_ = 0;  // samples that lack a value
   std::array<Slot, kMostDeciding> slots_{};
   std::array<const float*, kMostDeciding> rows_{};
-  std::array<Word, kMostDeciding> places_{};          // the greatest word where there is no sample
-  std::array<std::uint8_t, kMostDeciding> labels_{};  // positions in codes_
-  std::array<Label, kMostDeciding> codes_{};
-  std::vector<std::uint8_t> positions_;  // of each code in codes_, plus 1; all 0 between loads
-  std::array<Block, kMostDeciding> label_blocks_{};
+  std::array<Word, kMostDeciding> x_hashes_{};
+  std::array<Word, kMostDeciding> places_{};  // the greatest word where there is no sample
   std::array<Block, kMostDeciding> same_x_{};
   std::int64_t total_ = 0;
   std::array<std::int64_t, kMostDeciding> weights_{};
-  LightWeights light_;  // the same, if they are light
-  // Of the block that was decided last.
-  std::size_t n_proposals_ = 0;
-  std::array<Proposal, kMostProposals> proposals_{};
-  std::vector<std::int32_t> varying_;  // empty until they are asked for
+  LightWeights light_;                 // the same, if they are light
+  Surrogates surrogates_;              // of the proposal that was best last
+  std::vector<std::int32_t> varying_;  // of the block that is decided; empty until they are asked for
   // Columns by feature if there are few features, with their ranges over all samples; else the one of `gathered_from_`,
   // for the samples of `gathered_`.
   bool has_columns_ = false;
@@ -98,6 +100,101 @@ class Panel {
   std::int32_t gathered_from_ = -1;
   std::array<Range, kMostCached> ranges_{};
   alignas(16) std::array<float, kMostCached * kMostDeciding> columns_{};
+
+ private:
+  void find_same_x();
 };
+
+// A panel with values: `Target::Judge` knows which proposal is best.
+template <class Target>
+class Panel : public PanelRows {
+ public:
+  using Values = typename Target::Values;
+  using Judge = typename Target::Judge;
+
+  // Loads samples, at most kMostDeciding. Their bits are in the order of the circle of a tree.
+  void load(const SampleStore<Values>& samples, const RankOrder<Values>& order, std::span<const Slot> slots) {
+    begin(slots.size(), samples.n_features());
+    sort(order, slots);
+    groups_.clear();
+    judge_.clear();
+    for (std::size_t i = 0; i < n_; ++i) {
+      const auto value = samples.value(slots_[i]);
+      add(i, samples.row(slots_[i]), samples.x_hash(slots_[i]), samples.weight(slots_[i]));
+      groups_.add(i, Values::word(value));
+      judge_.set(i, value);
+    }
+    finish(samples.has_missing());
+  }
+
+  [[nodiscard]] bool has_one_value(Block block) const { return groups_.are_one(block); }
+  [[nodiscard]] const Groups& groups() const { return groups_; }
+  [[nodiscard]] const Judge& judge() const { return judge_; }
+
+  // The best proposal for a block, which has two different rows.
+  [[nodiscard]] const Proposal& decide(Block block, Word seed) {
+    varying_.clear();
+    n_proposals_ = std::popcount(block) < kManyDeciding ? Judge::kFewProposals
+                                                        : Judge::n_proposals(n_features_, (block & lacking_) != 0);
+    for (std::uint32_t q = 0; q < n_proposals_; ++q) {
+      const Word word = derive(seed, of_node::kProposal + q);
+      Proposal& proposal = proposals_[q];
+      if (is_between(q)) {
+        const std::size_t first = first_of_pair(block, word);
+        proposal = propose_pair(block, word, first, groups_.like(first));
+      } else {
+        proposal = propose_range(block, word);
+      }
+      proposal.left = left_of(block, proposal.cut);
+    }
+    Proposal& best = proposals_[judge_.best(*this, groups_, block, {proposals_.data(), n_proposals_})];
+    // Rows that lack the feature, which the judge has not seen, go to the larger side.
+    if (!best.cut.asks_if_missing() && missing(block, best.cut.feature) == 0) {
+      best.cut.missing_left = 2 * weight_of(best.left) >= weight_of(block);
+    }
+    find_surrogates(block, proposals(), best);
+    return best;
+  }
+  // The surrogates of the best proposal, and all proposals of the block that was decided last.
+  [[nodiscard]] const Surrogates& surrogates() const { return surrogates_; }
+  [[nodiscard]] std::span<const Proposal> proposals() const { return {proposals_.data(), n_proposals_}; }
+
+ private:
+  Groups groups_;
+  Judge judge_;
+  std::size_t n_proposals_ = 0;
+  std::array<Proposal, Judge::kMostProposals> proposals_{};
+};
+
+// Sorts samples by place. Places are uniform, so each one is sent near to where it belongs first.
+template <class Values>
+void PanelRows::sort(const RankOrder<Values>& order, std::span<const Slot> slots) {
+  constexpr int kShift = 58;  // leaves 64 buckets
+  std::array<Word, kMostDeciding> places;
+  std::array<std::uint8_t, 65> ends{};
+  for (std::size_t i = 0; i < n_; ++i) {
+    places[i] = order.place(slots[i]);
+    ++ends[(places[i] >> kShift) + 1];
+  }
+  for (std::size_t i = 1; i < ends.size(); ++i) ends[i] = static_cast<std::uint8_t>(ends[i] + ends[i - 1]);
+  for (std::size_t i = 0; i < n_; ++i) {
+    const std::size_t at = ends[places[i] >> kShift]++;
+    places_[at] = places[i];
+    slots_[at] = slots[i];
+  }
+  for (std::size_t i = 1; i < n_; ++i) {
+    const Word place = places_[i];
+    if (place > places_[i - 1]) continue;
+    const Slot slot = slots_[i];
+    std::size_t at = i;
+    for (; at > 0 && order.less(place, slot, places_[at - 1], slots_[at - 1]); --at) {
+      places_[at] = places_[at - 1];
+      slots_[at] = slots_[at - 1];
+    }
+    places_[at] = place;
+    slots_[at] = slot;
+  }
+  std::fill(places_.begin() + static_cast<std::ptrdiff_t>(n_), places_.end(), ~Word{0});
+}
 
 }  // namespace onlineforest::guided

@@ -1,13 +1,14 @@
 // The distinct samples of a forest with their weights, shared by all trees. Must not know trees.
 //
-// A sample is a pair of a row and a label. Its weight is the number of times it is held. Slots stay where they are
-// while their sample is held; a free slot is used again.
+// A sample is a pair of a row and a value, which is a label or a number. Its weight is the number of times it is held.
+// Slots stay where they are while their sample is held; a free slot is used again. A row may lack cells: see kMissing.
 #pragma once
 
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <limits>
 #include <span>
 #include <stdexcept>
@@ -17,17 +18,23 @@
 
 #include "base/types.hpp"
 #include "guided/law.hpp"
+#include "guided/proposal.hpp"
 
 namespace onlineforest::guided {
 
-using Label = std::int32_t;  // a class code
-
+// `Values` says what values are: `Values::Value`, and the hash of a value, which tells values apart.
+template <class Values>
 class SampleStore {
  public:
+  using Value = typename Values::Value;
+
   static constexpr std::size_t kMostSamples = std::numeric_limits<Slot>::max() / 2;
 
   SampleStore(std::size_t n_features, Word seed, int key_bits = 64)
-      : n_features_(n_features), seed_(seed), key_mask_(key_bits == 64 ? ~Word{0} : (Word{1} << key_bits) - 1) {
+      : n_features_(n_features),
+        seed_(seed),
+        key_mask_(key_bits == 64 ? ~Word{0} : (Word{1} << key_bits) - 1),
+        missing_by_feature_(n_features, 0) {
     feature_seeds_.reserve(n_features);
     for (std::size_t d = 0; d < n_features; ++d) {
       feature_seeds_.push_back(derive(scramble(seed), of_seed::kFeature + d));
@@ -37,42 +44,47 @@ class SampleStore {
   [[nodiscard]] std::size_t n_features() const { return n_features_; }
   [[nodiscard]] std::size_t n_slots() const { return heads_.size(); }  // free ones included
   [[nodiscard]] std::size_t n_distinct() const { return heads_.size() - free_.size(); }
-  [[nodiscard]] std::int32_t n_labels() const { return static_cast<std::int32_t>(label_hashes_.size()); }
+  [[nodiscard]] Values& values() { return values_; }
+  [[nodiscard]] const Values& values() const { return values_; }
+  [[nodiscard]] bool has_missing() const { return n_missing_ > 0; }
+  [[nodiscard]] bool has_missing(std::int32_t feature) const {
+    return n_missing_ > 0 && missing_by_feature_[static_cast<std::size_t>(feature)] > 0;
+  }
 
   [[nodiscard]] const float* row(Slot slot) const { return rows_.data() + index(slot) * n_features_; }
-  [[nodiscard]] Label label(Slot slot) const { return heads_[index(slot)].label; }
+  [[nodiscard]] Value value(Slot slot) const { return heads_[index(slot)].value; }
   [[nodiscard]] std::int64_t weight(Slot slot) const { return heads_[index(slot)].weight; }  // 0 if the slot is free
   [[nodiscard]] Word key(Slot slot) const { return heads_[index(slot)].key; }
   [[nodiscard]] Word x_hash(Slot slot) const { return heads_[index(slot)].x_hash; }
 
-  [[nodiscard]] bool same_x(Slot a, Slot b) const {
-    return x_hash(a) == x_hash(b) && std::equal(row(a), row(a) + n_features_, row(b));
-  }
+  [[nodiscard]] bool same_x(Slot a, Slot b) const { return x_hash(a) == x_hash(b) && are_equal(row(a), row(b)); }
 
   // Whether `a` comes before `b` in the order of contents, which breaks ties of hashes.
   [[nodiscard]] bool content_less(Slot a, Slot b) const {
     const float *x = row(a), *y = row(b);
-    const auto [at_x, at_y] = std::mismatch(x, x + n_features_, y);
-    if (at_x != x + n_features_) return *at_x < *at_y;
-    return label_hash(a) < label_hash(b);
+    const auto [at_x, at_y] = std::mismatch(x, x + n_features_, y, is_same);
+    if (at_x != x + n_features_) return is_missing(*at_y) || *at_x < *at_y;  // a missing cell comes last
+    return values_.hash(value(a)) < values_.hash(value(b));
   }
 
-  // Makes labels known. The hashes are those of all labels so far, of which the first are known already.
-  void set_labels(std::span<const Word> hashes) { label_hashes_.assign(hashes.begin(), hashes.end()); }
-  [[nodiscard]] Word label_hash_of(Label label) const { return label_hashes_[static_cast<std::size_t>(label)]; }
+  // A row as it is stored: -0 becomes 0, and every NaN the same one.
+  static void copy_canonical(const float* row, std::size_t n, float* to) {
+    for (std::size_t i = 0; i < n; ++i) to[i] = is_missing(row[i]) ? kMissing : row[i] + 0.0f;
+  }
 
-  // The slot of this sample; kNoSlot if it is not held. The row has no negative zeros.
-  [[nodiscard]] Slot find(const float* row, Label label) const { return find(row, label, key_of(hash_of(row), label)); }
+  // The slot of this sample; kNoSlot if it is not held. The row is canonical.
+  [[nodiscard]] Slot find(const float* row, Value value) const { return find(row, value, key_of(hash_of(row), value)); }
 
-  // Changes the weight of a sample by one more, and stores it if it is new.
-  Slot add(const float* row, Label label) {
-    const Word x_hash = hash_of(row), key = key_of(x_hash, label);
-    Slot slot = find(row, label, key);
+  // Changes the weight of a sample by one more, and stores it if it is new. The row is canonical.
+  Slot add(const float* row, Value value) {
+    const Word x_hash = hash_of(row), key = key_of(x_hash, value);
+    Slot slot = find(row, value, key);
     if (slot == kNoSlot) {
       slot = take_slot();
       std::copy_n(row, n_features_, rows_.begin() + static_cast<std::ptrdiff_t>(index(slot) * n_features_));
-      heads_[index(slot)] = {key, x_hash, 0, label};
+      heads_[index(slot)] = {key, x_hash, value, 0, 0};
       slots_.emplace(key, slot);
+      count_missing(row, 1);
     }
     ++heads_[index(slot)].weight;
     return slot;
@@ -81,8 +93,13 @@ class SampleStore {
   // Takes one from the weight of a sample. A sample of weight 0 keeps its row until release().
   void subtract(Slot slot) { --heads_[index(slot)].weight; }
 
+  // Whether a sample calibrates: some trees leave it out.
+  [[nodiscard]] bool calibrates(Slot slot) const { return heads_[index(slot)].calibrates != 0; }
+  void set_calibrates(Slot slot, bool calibrates) { heads_[index(slot)].calibrates = calibrates ? 1 : 0; }
+
   // Removes a sample of weight 0, and overwrites it in memory.
   void release(Slot slot) {
+    count_missing(row(slot), -1);
     const auto [begin, end] = slots_.equal_range(key(slot));
     slots_.erase(std::find_if(begin, end, [slot](const auto& entry) { return entry.second == slot; }));
     std::fill_n(rows_.begin() + static_cast<std::ptrdiff_t>(index(slot) * n_features_), n_features_, 0.0f);
@@ -100,29 +117,43 @@ class SampleStore {
   // All that is asked of a sample besides its row, side by side in memory.
   struct Head {
     Word key = 0, x_hash = 0;
-    std::int32_t weight = 0;
-    Label label = 0;
+    Value value{};
+    std::uint32_t weight : 31 = 0;
+    std::uint32_t calibrates : 1 = 0;
   };
 
   static std::size_t index(Slot slot) { return static_cast<std::size_t>(slot); }
-  [[nodiscard]] Word label_hash(Slot slot) const { return label_hash_of(label(slot)); }
+
+  // By bits, because NaN is not equal to itself.
+  [[nodiscard]] bool are_equal(const float* a, const float* b) const {
+    return std::memcmp(a, b, n_features_ * sizeof(float)) == 0;
+  }
 
   [[nodiscard]] Word hash_of(const float* row) const {
     Word sum = seed_;
     for (std::size_t d = 0; d < n_features_; ++d) {
-      sum += scramble(feature_seeds_[d] + kGolden * std::bit_cast<std::uint32_t>(row[d]));
+      const Word hash = scramble(feature_seeds_[d] + kGolden * std::bit_cast<std::uint32_t>(row[d]));
+      sum += is_missing(row[d]) ? 0 : hash;
     }
     return derive(sum, of_x::kHash);
   }
-  [[nodiscard]] Word key_of(Word x_hash, Label label) const {
-    return derive(x_hash ^ scramble(seed_ ^ label_hash_of(label)), of_sample::kKey) & key_mask_;
+  [[nodiscard]] Word key_of(Word x_hash, Value value) const {
+    return derive(x_hash ^ scramble(seed_ ^ values_.hash(value)), of_sample::kKey) & key_mask_;
   }
 
-  [[nodiscard]] Slot find(const float* row, Label label, Word key) const {
+  void count_missing(const float* row, int by) {
+    for (std::size_t d = 0; d < n_features_; ++d) {
+      if (!is_missing(row[d])) continue;
+      missing_by_feature_[d] += by;
+      n_missing_ += by;
+    }
+  }
+
+  [[nodiscard]] Slot find(const float* row, Value value, Word key) const {
     const auto [begin, end] = slots_.equal_range(key);
     for (auto entry = begin; entry != end; ++entry) {
       const Slot slot = entry->second;
-      if (heads_[index(slot)].label == label && std::equal(row, row + n_features_, this->row(slot))) return slot;
+      if (heads_[index(slot)].value == value && are_equal(row, this->row(slot))) return slot;
     }
     return kNoSlot;
   }
@@ -145,17 +176,20 @@ class SampleStore {
   std::size_t n_features_;
   Word seed_, key_mask_;
   std::vector<Word> feature_seeds_;
-  std::vector<Word> label_hashes_;
+  Values values_;
   std::vector<float> rows_;
   std::vector<Head> heads_;
   std::vector<Slot> free_;
   std::unordered_multimap<Word, Slot> slots_;  // by key
+  std::int64_t n_missing_ = 0;                 // cells, of samples that are stored
+  std::vector<std::int64_t> missing_by_feature_;
 };
 
 // The order of samples in a tree: by rank, then by content.
+template <class Values>
 class RankOrder {
  public:
-  RankOrder(const SampleStore& samples, Word seed) : samples_(samples), seed_(seed) {}
+  RankOrder(const SampleStore<Values>& samples, Word seed) : samples_(samples), seed_(seed) {}
 
   [[nodiscard]] Word rank(Slot slot) const { return scramble(samples_.key(slot) ^ seed_); }
   [[nodiscard]] Word place(Slot slot) const { return place_of(rank(slot)); }
@@ -167,7 +201,7 @@ class RankOrder {
   }
 
  private:
-  const SampleStore& samples_;
+  const SampleStore<Values>& samples_;
   Word seed_;
 };
 

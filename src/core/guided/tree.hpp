@@ -9,14 +9,13 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "base/recycler.hpp"
 #include "base/stop.hpp"
 #include "base/types.hpp"
-#include "guided/ballot.hpp"
 #include "guided/flat_tree.hpp"
-#include "guided/label_counts.hpp"
 #include "guided/law.hpp"
 #include "guided/options.hpp"
 #include "guided/panel.hpp"
@@ -25,88 +24,112 @@
 
 namespace onlineforest::guided {
 
-// A change of the weight of a sample. A sample whose weight is now 0 leaves; one whose weight is the change is new.
+// A sample that has changed, and how it was before.
 struct Change {
   Slot slot;
-  std::int64_t by;
-};
-
-// Where predictions are summed, in multiples of 1 / kUnit: the mass of each label, and the rest, which is uniform.
-struct Masses {
-  std::uint64_t* labels;
-  std::uint64_t& rest;
+  std::int64_t weight_before;
+  bool calibrated_before;
 };
 
 // Scratch memory of a thread.
+template <class Target>
 struct Scratch {
   struct Ranked {
     Word rank;
     Slot slot;
   };
-  Panel panel;
+  // A change as a tree sees it: by how much the weight of a sample has changed in it.
+  struct Step {
+    Slot slot;
+    std::int64_t by;
+  };
+  Panel<Target> panel;
   const void* loaded = nullptr;  // the list whose samples the panel holds
-  std::vector<Change> changes;
+  std::vector<Step> steps;
   std::vector<Slot> coming;
   std::vector<Ranked> ranked, ranked_too;
   std::vector<NodeIndex> stack;
-  std::vector<std::int64_t> counts;   // by label, all 0 between uses
-  std::vector<std::uint64_t> masses;  // by label, all 0 between uses
+  typename Target::Scratch of_target;
 
   // After an exception in the middle of a use.
   void clear() noexcept {
     loaded = nullptr;
-    counts.clear();
-    masses.clear();
+    of_target.clear();
   }
 };
 
+// `Target` says what the samples have as values and what a leaf predicts: Labels or Numbers.
+template <class Target>
 class Tree {
  public:
+  using Values = typename Target::Values;
+  using Value = typename Target::Value;
+  using Samples = SampleStore<Values>;
+  using Scratch = guided::Scratch<Target>;
+  using Answers = typename Target::Answers;
+  using Table = TreeTable<Target>;
+
   Tree(const Options& options, std::size_t index);
 
+  // Whether the tree may leave out samples.
+  [[nodiscard]] bool leaves_out() const {
+    return options_.max_samples < 1.0 || (options_.calibrates && leaves_calibrators_out_);
+  }
   // Whether the tree learns the sample of a slot.
-  [[nodiscard]] bool takes(const SampleStore& samples, Slot slot) const;
+  [[nodiscard]] bool takes(const Samples& samples, Slot slot) const {
+    return takes(samples, slot, samples.calibrates(slot));
+  }
 
   // Brings the tree in line with changes of the samples. After an exception it must be regrown.
-  void apply(const SampleStore& samples, std::span<const Change> changes, Scratch& scratch, StopProbe& stop);
+  void apply(const Samples& samples, std::span<const Change> changes, Scratch& scratch, StopProbe& stop);
 
   // Starts again from all samples.
-  void regrow(const SampleStore& samples, Scratch& scratch, StopProbe& stop);
+  void regrow(const Samples& samples, Scratch& scratch, StopProbe& stop);
   void clear();
 
   // Cuts all that is not cut yet, and makes the tree fast to predict with.
-  void complete(const SampleStore& samples, Scratch& scratch, StopProbe& stop);
+  void complete(const Samples& samples, Scratch& scratch, StopProbe& stop);
 
-  // Adds the predictions at rows: for each one the rest, and the masses of all labels. Changes nothing if the tree is
-  // complete.
-  void predict(const SampleStore& samples, std::span<const float> rows, std::span<std::uint64_t> rests,
-               std::uint64_t* masses, Scratch& scratch, StopProbe& stop);
+  // Gives the predictions at rows, which may lack cells if it is said so. Changes nothing if the tree is complete.
+  void predict(const Samples& samples, std::span<const float> rows, bool may_lack, const Answers& answers,
+               Scratch& scratch, StopProbe& stop);
 
   // Completes the tree and describes it.
-  [[nodiscard]] TreeTable table(const SampleStore& samples, Scratch& scratch, StopProbe& stop);
+  [[nodiscard]] Table table(const Samples& samples, Scratch& scratch, StopProbe& stop);
 
   [[nodiscard]] bool empty() const { return nodes_.empty(); }
   [[nodiscard]] std::size_t nbytes() const;
 
  private:
-  static constexpr std::int32_t kList = -1;    // feature of a node that is a list
-  static constexpr std::int32_t kClosed = -2;  // feature of a junction that counts as a leaf
+  using Order = RankOrder<Values>;
+  using Summary = typename Target::Summary;
+  using Answer = typename Target::Answer;
+  using Step = typename Scratch::Step;
+  using Ranked = typename Scratch::Ranked;
+  using Flat = FlatTree<typename Target::FlatLeaves>;
+
+  enum class Kind : std::uint8_t {
+    kCut,
+    kList,
+    kClosed,  // a junction that counts as a leaf, because all its values are equal
+  };
 
   struct Node {
-    float threshold;
-    std::int32_t feature;
-    NodeIndex left;         // the right child follows
-    std::int32_t contents;  // index of a junction or of a list
+    float threshold = 0.0f;
+    CutFeature feature;
+    NodeIndex left = kNoNode;    // the right child follows
+    std::int32_t contents = -1;  // index of a junction or of a list
+    Kind kind = Kind::kList;
   };
 
   struct Junction {
     NodeIndex parent = kNoNode;
     Word seed = 0;
-    Cut cut;
+    Fork fork;
     std::size_t n = 0;  // distinct samples
-    LabelCounts counts;
+    Summary summary;
     std::vector<Slot> deciding;  // the samples that decide the cut, in the order of the bits of `ballot`
-    Ballot ballot;
+    [[no_unique_address]] typename Target::Ballot ballot;
     std::size_t last = 0;  // which of them has the greatest rank
     Word last_rank = 0;
     bool is_stretched = false;  // the last one was chosen for its row, not its rank
@@ -118,99 +141,135 @@ class Tree {
   // A node of the small tree of a list.
   struct Twig {
     Block block;
-    float threshold;
-    std::int32_t feature;
+    Cut cut;
     std::uint32_t next;  // the left child, which the right one follows; or the leaf
   };
-
-  struct Leaf {
-    double left;  // weight left for the ancestors of the list; 0 if none
-    std::uint32_t begin, end;
-    std::uint32_t rest;
-  };
-
-  using Share = FlatTree::Share;
 
   struct List {
     NodeIndex parent = kNoNode;
     Word seed = 0;
     std::vector<Slot> slots;
-    bool is_ranked = false;   // whether slots are in the order of ranks
-    bool has_one_x = false;   // only of a large list: whether all rows are known to be equal
-    LabelCounts counts;       // only of a large list
-    std::vector<Twig> twigs;  // only of a small list, as are leaves and shares
-    std::vector<Leaf> leaves;
-    std::vector<Share> shares;
+    bool is_ranked = false;  // whether slots are in the order of ranks
+    bool has_one_x = false;  // only of a large list: whether all rows are known to be equal
+    Summary summary;         // only of a large list
+    [[no_unique_address]] typename Target::LargeLeaf large_leaf;
+    std::vector<Twig> twigs;                                       // only of a small list, as are its leaves
+    std::vector<std::pair<std::uint32_t, Surrogates>> surrogates;  // of twigs that have some
+    typename Target::TwigLeaves leaves;
 
     [[nodiscard]] bool is_small() const { return slots.size() <= kMostDeciding; }
     void uncut() {
+      large_leaf = {};
       twigs.clear();
+      surrogates.clear();
       leaves.clear();
-      shares.clear();
+    }
+    [[nodiscard]] Surrogates surrogates_of(std::uint32_t twig) const {
+      for (const auto& [owner, found] : surrogates) {
+        if (owner == twig) return found;
+      }
+      return {};
+    }
+    // Where a row goes at a twig that is cut.
+    [[nodiscard]] bool sends_left(std::uint32_t twig, const float* row) const {
+      const Cut& cut = twigs[twig].cut;
+      if (surrogates.empty() || !is_missing(row[cut.feature])) return guided::sends_left(cut, {}, row);
+      return guided::sends_left(cut, surrogates_of(twig), row);
     }
     void free_twigs() {  // an assignment of {} would keep the memory
       twigs = std::vector<Twig>();
-      leaves = std::vector<Leaf>();
-      shares = std::vector<Share>();
+      surrogates = {};
+      leaves = typename Target::TwigLeaves();
     }
   };
 
-  [[nodiscard]] RankOrder order(const SampleStore& samples) const { return {samples, seeds_.rank}; }
-  [[nodiscard]] bool counts_as_leaf(const LabelCounts& counts) const {
-    return counts.n_labels() == 1 || counts.total() < options_.min_samples_split;
+  [[nodiscard]] bool takes(const Samples& samples, Slot slot, bool calibrates) const {
+    if (calibrates && leaves_calibrators_out_) return false;
+    return options_.max_samples >= 1.0 || scramble(samples.x_hash(slot) ^ seeds_.membership) < membership_;
+  }
+  // The weight of a sample in this tree.
+  [[nodiscard]] std::int64_t weight(const Samples& samples, Slot slot) const {
+    return takes(samples, slot) ? samples.weight(slot) : 0;
+  }
+  [[nodiscard]] bool is_gone(const Samples& samples, Slot slot) const { return weight(samples, slot) == 0; }
+  [[nodiscard]] bool is_new(const Samples& samples, const Step& step) const {
+    return weight(samples, step.slot) == step.by;
   }
 
-  // apply.cpp
+  [[nodiscard]] Order order(const Samples& samples) const { return {samples, seeds_.rank}; }
+  [[nodiscard]] bool counts_as_leaf(const Summary& summary) const {
+    return summary.is_pure() || summary.total() < options_.min_samples_split;
+  }
+  [[nodiscard]] Node& node(NodeIndex at) { return nodes_[static_cast<std::size_t>(at)]; }
+  [[nodiscard]] const Node& node(NodeIndex at) const { return nodes_[static_cast<std::size_t>(at)]; }
+
+  // apply.hpp
   struct Task {
     NodeIndex at;
-    std::span<Change> changes;
+    std::span<Step> steps;
   };
-  void apply_to_junction(const Task& task, const SampleStore& samples, Scratch& scratch, std::vector<Task>& tasks);
-  void apply_to_list(const Task& task, const SampleStore& samples, Scratch& scratch, StopProbe& stop);
+  void apply_to_junction(const Task& task, const Samples& samples, Scratch& scratch, std::vector<Task>& tasks);
+  void apply_to_list(const Task& task, const Samples& samples, Scratch& scratch, StopProbe& stop);
   // The cut after changes; nothing if those who decide must be found afresh.
-  [[nodiscard]] std::optional<Cut> decide_again(NodeIndex at, const SampleStore& samples,
-                                                std::span<const Change> changes, Scratch& scratch);
+  [[nodiscard]] std::optional<Fork> decide_again(NodeIndex at, const Samples& samples, std::span<const Step> steps,
+                                                 Scratch& scratch);
   // Seats the coming samples with the help of the ballot. If it cannot, it leaves those that are not seated. At most
   // one sample is lost.
-  [[nodiscard]] bool exchange_few(Junction& junction, const SampleStore& samples, const Change* lost,
-                                  std::vector<Slot>& coming) const;
-  void find_next(NodeIndex at, const SampleStore& samples, Slot last, std::size_t n, std::vector<Slot>& found) const;
-  void collapse(const Task& task, const SampleStore& samples, Scratch& scratch);
-  void cut_again(const Task& task, Cut cut, const SampleStore& samples, Scratch& scratch);
+  [[nodiscard]] bool exchange_few(Junction& junction, const Samples& samples, const Step* lost,
+                                  std::vector<Slot>& coming) const
+    requires(Target::kHasBallot);
+  void find_next(NodeIndex at, const Samples& samples, Slot last, std::size_t n, std::vector<Slot>& found) const;
+  void collapse(const Task& task, const Samples& samples, Scratch& scratch);
+  void cut_again(const Task& task, const Samples& samples, Scratch& scratch);
+  // Calls use(slot) for each sample below a node, gone ones included.
+  template <class Use>
+  void for_each_below(NodeIndex at, Scratch& scratch, Use use) const;
   // Moves the samples below a node to a list, without those that are gone, and removes what is below.
-  [[nodiscard]] std::vector<Slot> gather(const Task& task, const SampleStore& samples, Scratch& scratch);
+  [[nodiscard]] std::vector<Slot> gather(const Task& task, const Samples& samples, Scratch& scratch);
 
-  // grow.cpp
-  static void settle(List& list, const SampleStore& samples);
-  void split(NodeIndex at, std::int32_t junction_index, std::int32_t left_list, const SampleStore& samples,
+  // grow.hpp
+  void settle(List& list, const Samples& samples) const;
+  void split(NodeIndex at, std::int32_t junction_index, std::int32_t left_list, const Samples& samples,
              Scratch& scratch);
-  bool cut_list(NodeIndex at, const SampleStore& samples, Scratch& scratch, StopProbe& stop);
-  void find_deciding(const SampleStore& samples, const List& list, Junction& junction, Scratch& scratch) const;
-  [[nodiscard]] std::optional<Cut> decide(Junction& junction, const SampleStore& samples, Scratch& scratch) const;
-  void find_last(Junction& junction, const SampleStore& samples) const;
-  void grow_twig(List& list, std::span<const std::uint32_t> path, const SampleStore& samples, Scratch& scratch);
-  void grow_twigs(List& list, const SampleStore& samples, Scratch& scratch);
-  void make_leaf(List& list, std::span<const std::uint32_t> path, const Panel& panel) const;
-  [[nodiscard]] bool is_leaf(const List& list) const { return list.has_one_x || counts_as_leaf(list.counts); }
+  bool cut_list(NodeIndex at, const Samples& samples, Scratch& scratch, StopProbe& stop);
+  void find_deciding(const Samples& samples, const List& list, Junction& junction, Scratch& scratch) const;
+  [[nodiscard]] std::optional<Fork> decide(Junction& junction, const Samples& samples, Scratch& scratch) const;
+  void find_last(Junction& junction, const Samples& samples) const;
+  void grow_twig(List& list, std::span<const std::uint32_t> path, const Samples& samples, Scratch& scratch);
+  void grow_twigs(List& list, const Samples& samples, Scratch& scratch);
+  [[nodiscard]] bool is_leaf(const List& list) const { return list.has_one_x || counts_as_leaf(list.summary); }
   [[nodiscard]] NodeIndex take_pair();
+  void set_cut(NodeIndex at, const Junction& junction);
 
-  void flatten_twigs(const List& list, NodeIndex root, FlatTree& flat, Scratch& scratch) const;
-  void flatten_large_leaf(const Node& node, NodeIndex at, FlatTree& flat, Scratch& scratch) const;
-  static void take_shares(const LabelCounts& labels, FlatTree& flat, Scratch& scratch);
+  // predict.hpp
+  void flatten_twigs(const List& list, NodeIndex root, Flat& flat, Scratch& scratch) const;
+  void predict_one(const Samples& samples, const float* x, Answer answer, Scratch& scratch, StopProbe& stop);
 
-  void predict_one(const SampleStore& samples, const float* x, Masses masses, Scratch& scratch, StopProbe& stop);
-  NodeIndex add_ancestors(NodeIndex at, double left, Masses masses) const;
-  void add_counts(const LabelCounts& counts, double& left, Masses masses) const;
-  void set_closed(Node& node, const Junction& junction) const;
+  // What a leaf predicts: label_tree.cpp and number_tree.cpp.
+  void answer_nothing(Answer answer) const;
+  void make_leaf(List& list, std::span<const std::uint32_t> path, const Panel<Target>& panel) const;
+  void answer_twig(const List& list, std::uint32_t leaf, Answer answer) const;
+  void answer_list(List& list, const Samples& samples, Answer answer) const;
+  void answer_closed(NodeIndex at, Answer answer) const;
+  void flatten_twig_leaf(const List& list, std::uint32_t leaf, NodeIndex at, Flat& flat, Scratch& scratch) const;
+  void flatten_large_leaf(NodeIndex node, const Samples& samples, NodeIndex at, Flat& flat, Scratch& scratch);
+  void describe_node(NodeIndex at, const Samples& samples, Table& table);
+  void describe_twig(Block block, const Panel<Target>& panel, Table& table) const;
+  static void finish_table(Table& table);
+  // Only of labels.
+  void add_counts(const Summary& counts, double& left, Answer answer) const;
+  NodeIndex add_ancestors(NodeIndex at, double left, Answer answer) const;
+  static void take_shares(const Summary& labels, Flat& flat, Scratch& scratch);
 
   Options options_;
   TreeSeeds seeds_;
   Word membership_;  // the tree takes samples whose hash is below; unused if it takes all
+  bool leaves_calibrators_out_;
   std::vector<Node> nodes_;
   std::vector<NodeIndex> free_pairs_;
   Recycler<Junction> junctions_;
   Recycler<List> lists_;
-  FlatTree flat_;  // of a complete tree; its lists have no twigs
+  Flat flat_;  // of a complete tree; its lists have no twigs
 };
 
 }  // namespace onlineforest::guided

@@ -7,26 +7,34 @@
 #include <vector>
 
 #include "base/types.hpp"
-#include "guided/sample_store.hpp"
+#include "guided/proposal.hpp"
 
 namespace onlineforest::guided {
 
+template <class Target>
 struct TreeTable {
   std::vector<std::int32_t> parent, left, right, feature;  // -1 where there is none
   std::vector<float> threshold;
+  std::vector<std::uint8_t> missing_left;
   std::vector<std::int64_t> weight;
-  std::vector<std::int64_t> counts_end;  // the counts of node i are [counts_end[i - 1], counts_end[i])
-  std::vector<Label> label;
-  std::vector<std::int64_t> count;
+  std::vector<std::int64_t> surrogates_end;  // the surrogates of node i are [surrogates_end[i - 1], surrogates_end[i])
+  Surrogates surrogates;
+  typename Target::Columns columns;  // what is known of the values of each node
 
-  [[nodiscard]] std::size_t counts_begin(std::size_t node) const {
-    return node == 0 ? 0 : static_cast<std::size_t>(counts_end[node - 1]);
+  [[nodiscard]] bool is_cut(std::size_t node) const { return feature[node] >= 0; }
+  [[nodiscard]] Cut cut(std::size_t node) const { return {feature[node], threshold[node], missing_left[node] != 0}; }
+
+  // The child of a node that a row goes to.
+  [[nodiscard]] std::size_t child(std::size_t node, const float* row) const {
+    const std::size_t begin = node == 0 ? 0 : static_cast<std::size_t>(surrogates_end[node - 1]);
+    const auto of_node = std::span(surrogates).subspan(begin, static_cast<std::size_t>(surrogates_end[node]) - begin);
+    return static_cast<std::size_t>(sends_left(cut(node), of_node, row) ? left[node] : right[node]);
   }
 
   // The leaf of a row. The tree is not empty.
-  [[nodiscard]] NodeIndex leaf_of(const float* x) const {
+  [[nodiscard]] NodeIndex leaf_of(const float* row) const {
     std::size_t at = 0;
-    while (feature[at] >= 0) at = static_cast<std::size_t>(x[feature[at]] <= threshold[at] ? left[at] : right[at]);
+    while (is_cut(at)) at = child(at, row);
     return static_cast<NodeIndex>(at);
   }
 };

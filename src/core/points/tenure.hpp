@@ -43,6 +43,9 @@ class Tenure {
  public:
   Tenure(const KeepOptions& options, std::uint64_t seed) : options_(options), seed_(seed ^ kSeedOfSample) {}
 
+  static constexpr std::uint64_t kMostSeen = std::uint64_t{1}
+                                             << 53;  // a double represents every smaller serial exactly
+
   // A decision about the next points. It depends on serials only, not on the points or trees.
   struct Admission {
     std::vector<std::size_t> taken;  // indices of the admitted points among the next, in order
@@ -198,8 +201,6 @@ class Tenure {
   std::size_t nbytes() const { return serials_.capacity() * sizeof(Serial) + heap_.nbytes(); }
 
  private:
-  static constexpr std::uint64_t kMostSeen = std::uint64_t{1}
-                                             << 53;  // a double represents every smaller serial exactly
   static constexpr std::uint64_t kSeedOfSample = 0x7361'6d70'6c65'0000u;
   static constexpr double kLeastChance = 0x1.0p-60;  // an exponential draw can be 0
 

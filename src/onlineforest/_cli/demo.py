@@ -15,6 +15,8 @@ from rich.table import Table
 from onlineforest import plot
 from onlineforest._cli.base import Command, examples, option
 from onlineforest._cli.demo_stream import Demo, demo_partition, example_files
+from onlineforest._cli.forests import DEFAULT_KIND, NAMES
+from onlineforest._cli.table_options import kind_option
 from onlineforest._extras import require
 from onlineforest.plot.figures import new_figure
 
@@ -24,7 +26,7 @@ _SECTION = "The run"
 @click.command(
     "demo",
     cls=Command,
-    short_help="Learn a stream of handwritten digits in a few seconds.",
+    short_help="Learn a stream of handwritten digits and draw two pictures.",
     epilog=examples("onlineforest demo", "onlineforest demo --trees 20 --output pictures"),
 )
 @option(
@@ -43,6 +45,9 @@ _SECTION = "The run"
     section=_SECTION,
     help="Number of trees of each forest.",
 )
+@kind_option(
+    "Kind of the online forest.", default=DEFAULT_KIND, show_default=True, section=_SECTION
+)
 @option(
     "--seed",
     default=0,
@@ -51,17 +56,17 @@ _SECTION = "The run"
     section=_SECTION,
     help="Seed for the order of the digits and for the trees.",
 )
-def demo(output: Path, trees: int, seed: int) -> None:
+def demo(output: Path, trees: int, forest: str, seed: int) -> None:
     """Predict and learn a stream of handwritten digits.
 
-    Each batch of 50 digits is predicted first and then learned. For comparison, a batch forest
+    Each batch of 60 digits is predicted first and then learned. For comparison, a batch forest
     (scikit-learn's ExtraTrees) is trained again on all digits so far. Takes a few seconds; the
     data come with scikit-learn.
     """
     require("matplotlib", "plot")
     try:
         output.mkdir(parents=True, exist_ok=True)
-        show_demo(Demo(n_estimators=trees, seed=seed), output)
+        show_demo(Demo(n_estimators=trees, seed=seed, kind=forest), output)
     except OSError as error:
         raise click.ClickException(f"cannot write to {output}: {error.strerror}") from error
 
@@ -87,7 +92,7 @@ def example_data(folder: Path) -> None:
 def show_demo(demo: Demo, output: Path) -> None:
     """Run the demo with a progress bar, a table and two pictures."""
     console = Console()
-    table = new_table()
+    table = new_table(demo.kind)
     progress = Progress(
         TextColumn("learning digits"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
     )
@@ -103,17 +108,17 @@ def show_demo(demo: Demo, output: Path) -> None:
         console.print()  # without a terminal, the live display ends without a line break
     online, batch = demo.online, demo.batch
     console.print(
-        f"Learning took {online.seconds:.2f} s online, {batch.seconds:.2f} s re-training (one "
-        f"thread each): {batch.seconds / online.seconds:.0f} times as long."
+        f"Predicting and learning took {online.seconds:.2f} s online, {batch.seconds:.2f} s with "
+        f"re-training (one thread each): {batch.seconds / online.seconds:.0f} times as long."
     )
     for path in save_pictures(demo, output):
         console.print(f"Saved {path}", soft_wrap=True)
 
 
-def new_table() -> Table:
+def new_table(kind: str) -> Table:
     """The table of the demo, without rows."""
     table = Table(
-        title="Handwritten digits: online Mondrian forest, batch ExtraTrees re-trained",
+        title=f"Handwritten digits: {NAMES[kind]} forest online, batch ExtraTrees re-trained",
         box=SIMPLE_HEAD,
         padding=(0, 1, 0, 0),
         caption=(
@@ -163,11 +168,12 @@ def save_pictures(demo: Demo, output: Path) -> list[Path]:
     figure.savefig(curve_path, dpi=150)
 
     figure, axes = new_figure()
-    plot.partition(*demo_partition(demo.seed), ax=axes)
+    plot.partition(*demo_partition(demo.kind, demo.seed), ax=axes)
+    end = "box of its points" if demo.kind == "mondrian" else "cuts above it"
     axes.set(
         xlabel="first principal component",
         ylabel="second principal component",
-        title="One Mondrian tree on 60 digits: each cut ends at the box of its points",
+        title=f"One {NAMES[demo.kind]} tree on 60 digits: each cut ends at the {end}",
     )
     partition_path = output / "partition.png"
     figure.savefig(partition_path, dpi=150)

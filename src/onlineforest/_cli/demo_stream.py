@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,8 +17,8 @@ from sklearn.datasets import load_diabetes, load_digits, load_iris
 from sklearn.decomposition import PCA
 from sklearn.ensemble import ExtraTreesClassifier
 
+from onlineforest._cli.forests import DEFAULT_KIND, FORESTS, NAMES, Forest
 from onlineforest._cli.metrics import class_metrics
-from onlineforest._models.classifier import MondrianForestClassifier
 
 
 @dataclass
@@ -27,39 +28,50 @@ class Score:
     name: str
     correct: list[float] = field(default_factory=list)  # accuracy per batch
     loss: list[float] = field(default_factory=list)  # mean log loss per batch
-    seconds: float = 0.0  # of learning
+    seconds: float = 0.0  # of predicting and learning
 
     def add(self, model: Any, X: NDArray[Any], y: NDArray[Any]) -> None:
         """Score the predictions of a batch."""
-        means = class_metrics(model.classes_, model.predict_proba(X), y).means()
+        with self.timed():
+            probabilities = model.predict_proba(X)
+        means = class_metrics(model.classes_, probabilities, y).means()
         self.correct.append(means["accuracy"])
         self.loss.append(means["log_loss"])
+
+    @contextmanager
+    def timed(self) -> Iterator[None]:
+        """Add the time of a block to the seconds."""
+        clock = time.perf_counter()
+        yield
+        self.seconds += time.perf_counter() - clock
 
 
 @dataclass
 class Demo:
     """A test-then-train run over scikit-learn's bundled digits.
 
-    Each batch is first predicted, then learned. The Mondrian forest learns only the batch; a batch
-    forest (extremely randomised trees) is trained again on all samples so far.
+    Each batch is first predicted, then learned. The online forest learns only the batch; a batch
+    forest (extremely randomised trees) is trained again on all samples so far. Times include the
+    predictions, because an order-free forest makes some of its cuts when it predicts.
     """
 
-    batch_size: int = 50
+    batch_size: int = 60
     n_estimators: int = 100
     seed: int = 0
+    kind: str = DEFAULT_KIND
 
     def __post_init__(self) -> None:
         X, y = load_digits(return_X_y=True)
         order = np.random.default_rng(self.seed).permutation(len(y))
         self.X, self.y = X[order], y[order]
         self.n_samples = len(y)
-        self.online = Score("Mondrian forest, online")
+        self.online = Score(f"{NAMES[self.kind]} forest, online")
         self.batch = Score("ExtraTrees, re-trained")
         self.learned: list[int] = []
 
     def run(self) -> Iterator[int]:
         """Process the stream; yields the number of samples learned after each batch."""
-        forest = MondrianForestClassifier(self.n_estimators, random_state=self.seed)
+        forest = FORESTS[self.kind]["classify"](self.n_estimators, random_state=self.seed)
         retrained: ExtraTreesClassifier | None = None
         for start in range(0, self.n_samples, self.batch_size):
             stop = min(start + self.batch_size, self.n_samples)
@@ -68,27 +80,23 @@ class Demo:
                 self.online.add(forest, X, y)
                 self.batch.add(retrained, X, y)
                 self.learned.append(start)
-            clock = time.perf_counter()
-            forest.partial_fit(X, y)
-            self.online.seconds += time.perf_counter() - clock
-            clock = time.perf_counter()
-            retrained = ExtraTreesClassifier(self.n_estimators, random_state=self.seed)
-            retrained.fit(self.X[:stop], self.y[:stop])
-            self.batch.seconds += time.perf_counter() - clock
+            with self.online.timed():
+                forest.partial_fit(X, y)
+            with self.batch.timed():
+                retrained = ExtraTreesClassifier(self.n_estimators, random_state=self.seed)
+                retrained.fit(self.X[:stop], self.y[:stop])
             yield stop
 
-    def recent(self, values: list[float], n_batches: int = 6) -> float:
+    def recent(self, values: list[float], n_batches: int = 5) -> float:
         """Mean over the last batches."""
         return float(np.mean(values[-n_batches:]))
 
 
-def demo_partition(
-    seed: int = 0,
-) -> tuple[MondrianForestClassifier, NDArray[np.float32], NDArray[Any]]:
+def demo_partition(kind: str, seed: int) -> tuple[Forest, NDArray[np.float32], NDArray[Any]]:
     """A forest of one tree on two principal components of 60 digits, and its samples."""
     X, y = load_digits(n_class=3, return_X_y=True)
     plane = PCA(2, random_state=seed).fit_transform(X)[:60].astype(np.float32)
-    forest = MondrianForestClassifier(1, random_state=seed).fit(plane, y[:60])
+    forest = FORESTS[kind]["classify"](1, random_state=seed).fit(plane, y[:60])
     return forest, plane, y[:60]
 
 

@@ -13,10 +13,11 @@ from onlineforest import plot as pictures
 from onlineforest._cli.bad_rows import BadRows
 from onlineforest._cli.base import Command, Group, examples, option, options
 from onlineforest._cli.curves import read_curve
+from onlineforest._cli.forests import Forest
 from onlineforest._cli.paths import check_output_file
 from onlineforest._cli.pictures import draw_curve, saved_picture
 from onlineforest._cli.predictions import features_in, rows_for
-from onlineforest._cli.schema import Forest, Schema, column_specs, targets
+from onlineforest._cli.schema import Schema, column_specs, targets
 from onlineforest._cli.table_options import FILE
 from onlineforest._extras import require
 from onlineforest._models.loading import load
@@ -160,11 +161,14 @@ def surface(**given: Any) -> None:
 @_command(
     "novelty",
     "Novelty over two features.",
-    "onlineforest plot novelty flowers.safetensors -o novelty.png --data flowers.csv",
+    "onlineforest plot novelty mondrian.safetensors -o novelty.png --data flowers.csv",
 )
 @_map_options
 def novelty(**given: Any) -> None:
-    """Draw the novelty over the plane of two features: the distance from all samples learned."""
+    """Draw the novelty over the plane of two features: the distance from all samples learned.
+
+    For Mondrian forests.
+    """
     _draw_map(pictures.novelty_map, **given)
 
 

@@ -28,7 +28,8 @@ _EXAMPLES = examples(
     "onlineforest predict flowers.safetensors new-flowers.csv --probabilities > out.csv",
     "onlineforest predict patients.safetensors patients.csv --intervals 0.9 --keep patient \\\n"
     "      -o out.parquet",
-    "cat new-flowers.csv | onlineforest predict flowers.safetensors - --batch-size 1 --novelty",
+    "cat new-flowers.csv | onlineforest predict flowers.safetensors - --batch-size 1",
+    "onlineforest predict mondrian.safetensors new-flowers.csv --novelty",
 )
 
 
@@ -65,7 +66,8 @@ _EXAMPLES = examples(
     "--novelty",
     is_flag=True,
     section=_PREDICTIONS,
-    help="Add a column novelty: how far a row is from all samples learned, 0 to 1.",
+    help="For Mondrian forests: add a column novelty, how far a row is from all samples learned, "
+    "0 to 1.",
 )
 @option(
     "--keep",

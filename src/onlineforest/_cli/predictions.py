@@ -16,10 +16,11 @@ import pyarrow as pa
 from pyarrow import csv as arrow_csv
 from pyarrow import parquet
 
-from onlineforest._cli.schema import Forest, TrainingError, check_numeric
+from onlineforest._cli.forests import Forest
+from onlineforest._cli.schema import TrainingError, check_numeric
 from onlineforest._cli.training import first_line
-from onlineforest._models.classifier import MondrianForestClassifier
-from onlineforest._models.regressor import MondrianForestRegressor
+from onlineforest._models.base_classifier import BaseClassifier
+from onlineforest._models.mondrian import BaseMondrianForest
 from onlineforest._tables.columns import (
     ColumnSpec,
     ColumnType,
@@ -44,12 +45,17 @@ class PredictionRequest:
 
     def check(self, forest: Forest) -> None:
         """Raise if this forest cannot predict the requested columns."""
-        if self.probabilities and not isinstance(forest, MondrianForestClassifier):
+        if self.probabilities and not isinstance(forest, BaseClassifier):
             raise TrainingError("--probabilities are for classes, but the model predicts numbers.")
         for_numbers = self.std or self.coverage is not None
-        if for_numbers and not isinstance(forest, MondrianForestRegressor):
+        if for_numbers and isinstance(forest, BaseClassifier):
             raise TrainingError(
                 "--intervals and --std are for numbers, but the model predicts classes."
+            )
+        if self.novelty and not isinstance(forest, BaseMondrianForest):
+            raise TrainingError(
+                f"--novelty is for Mondrian forests, but the model is an {type(forest).__name__}. "
+                "`train --forest mondrian` learns one."
             )
 
 
@@ -132,20 +138,22 @@ def _with_kept_columns(
 
 def _predict(forest: Forest, rows: Any, request: PredictionRequest) -> dict[str, Any]:
     columns: dict[str, Any] = {}
-    if isinstance(forest, MondrianForestClassifier):
+    if isinstance(forest, BaseClassifier):
         probabilities, classes = forest.predict_proba(rows), forest.classes_
         columns["prediction"] = classes[probabilities.argmax(axis=1)]
         if request.probabilities:
             for i, label in enumerate(classes):
                 columns[f"probability_{label}"] = probabilities[:, i]
     else:
-        mean, std = forest.predict(rows, return_std=True)
+        # A standard deviation takes longer than the mean alone.
+        mean, std = forest.predict(rows, True) if request.std else (forest.predict(rows), None)
         columns["prediction"] = mean
         if request.coverage is not None:
             columns["lower"], columns["upper"] = forest.predict_interval(rows, request.coverage).T
         if request.std:
             columns["std"] = std
     if request.novelty:
+        assert isinstance(forest, BaseMondrianForest)
         columns["novelty"] = forest.novelty(rows)
     return columns
 

@@ -11,18 +11,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from onlineforest._cli.schema import Forest, TrainingError
+from onlineforest._cli.forests import DEFAULT_KIND, FORESTS, Forest, is_of, kind_of
+from onlineforest._cli.schema import TrainingError
 from onlineforest._cli.training import DEFAULT_BATCH_SIZE, Position, finish_last_batch
 from onlineforest._files.container import parse_json, read_header
 from onlineforest._models.checkpoints import Checkpointer
-from onlineforest._models.classifier import MondrianForestClassifier
 from onlineforest._models.loading import load, load_with_position
-from onlineforest._models.regressor import MondrianForestRegressor
-
-TASKS: Mapping[str, type[Forest]] = {
-    "classify": MondrianForestClassifier,
-    "regress": MondrianForestRegressor,
-}
 
 
 class OptionError(ValueError):
@@ -38,6 +32,7 @@ class TrainingOptions:
     n_jobs: int | None = None
     batch_size: int | None = None
     learn: bool = True
+    kind: str | None = None  # of forest
 
 
 @dataclass(frozen=True)
@@ -147,7 +142,9 @@ def _new_forest(options: TrainingOptions) -> Forest:
             "Missing option '--task': classify if the target is a class, regress if it is a number."
         )
     parameters = {"random_state": 0, **options.parameters}
-    forest = TASKS[options.task](n_jobs=options.n_jobs, **parameters)
+    forest = FORESTS[options.kind or DEFAULT_KIND][options.task](
+        n_jobs=options.n_jobs, **parameters
+    )
     if forest.window is not None and forest.reservoir is not None:
         raise OptionError("--window and --reservoir exclude each other.")
     if forest.half_life is not None and forest.reservoir is None:
@@ -156,12 +153,17 @@ def _new_forest(options: TrainingOptions) -> Forest:
 
 
 def _check_same_forest(options: TrainingOptions, previous: PreviousForest) -> None:
-    if options.task is not None and not isinstance(previous.forest, TASKS[options.task]):
+    forest, name = previous.forest, type(previous.forest).__name__
+    if options.task is not None and not is_of(forest, options.task):
         raise OptionError(
-            f"--task is {options.task}, but {previous.path} holds a "
-            f"{type(previous.forest).__name__}."
+            f"--task is {options.task}, but the forest in {previous.path} is of the class {name}."
         )
-    parameters = previous.forest.get_params()
+    if options.kind not in (None, kind_of(forest)):
+        raise OptionError(
+            f"--forest is {options.kind}, but the forest in {previous.path} is "
+            f"{kind_of(forest)} ({name}). Omit --forest, or learn a new model."
+        )
+    parameters = forest.get_params()
     for name, value in options.parameters.items():
         if parameters[name] != value:
             raise OptionError(
@@ -185,6 +187,6 @@ def _check_position(options: TrainingOptions, previous: PreviousForest, source: 
     if options.batch_size not in (None, position.batch_size):
         raise OptionError(
             f"--batch-size is {options.batch_size}, but {previous.path} was started with "
-            f"{position.batch_size}. Omit it: another batch size would give another forest."
+            f"{position.batch_size}. Omit it: metrics and Mondrian forests depend on it."
         )
     return position

@@ -123,4 +123,6 @@ def _training_options(given: dict[str, Any]) -> TrainingOptions:
         parameter: given[key] for key, parameter in _PARAMETERS.items() if given[key] is not None
     }
     learn = not given.get("no_learn", False)
-    return TrainingOptions(given["task"], parameters, given["jobs"], given["batch_size"], learn)
+    return TrainingOptions(
+        given["task"], parameters, given["jobs"], given["batch_size"], learn, given["forest"]
+    )

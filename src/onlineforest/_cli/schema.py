@@ -12,9 +12,9 @@ from typing import Any
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from onlineforest._cli.forests import Forest
 from onlineforest._core import LARGEST_VALUE
-from onlineforest._models.classifier import MondrianForestClassifier
-from onlineforest._models.regressor import MondrianForestRegressor
+from onlineforest._models.base_classifier import BaseClassifier
 from onlineforest._tables.columns import (
     ColumnInfo,
     ColumnSpec,
@@ -25,8 +25,6 @@ from onlineforest._tables.columns import (
     join_names,
 )
 from onlineforest._tables.tables import find_column
-
-Forest = MondrianForestClassifier | MondrianForestRegressor
 
 
 class TrainingError(ValueError):
@@ -106,7 +104,7 @@ def column_specs(table: Table, schema: Schema, forest: Forest) -> dict[str, Colu
     """
     specs = {name: ColumnSpec(ColumnType.NUMBER) for name in schema.features}
     target = find_column(table, schema.target)
-    if isinstance(forest, MondrianForestClassifier):
+    if isinstance(forest, BaseClassifier):
         specs[schema.target] = ColumnSpec(_label_type(target, forest), is_required=True)
     else:
         _check_types(
@@ -137,7 +135,7 @@ def _id_type(column: ColumnInfo, forest: Forest) -> ColumnType:
     return _integer_or_text(all(isinstance(id, int) for id in ids))
 
 
-def _label_type(column: ColumnInfo, forest: MondrianForestClassifier) -> ColumnType:
+def _label_type(column: ColumnInfo, forest: BaseClassifier[Any]) -> ColumnType:
     if column.inferred_type is InferredType.NUMBERS and column.distinct_share > 0.5:
         raise TableError(
             f"column {column.name!r} holds numbers, more than half of them distinct, so they are "

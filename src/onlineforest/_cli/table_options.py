@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from onlineforest._cli.base import option, options
+from onlineforest._cli.forests import DEFAULT_KIND, FORESTS
 from onlineforest._cli.paths import check_output_file
 from onlineforest._cli.training import DEFAULT_BATCH_SIZE
 
@@ -89,7 +90,17 @@ def _forest_option(name: str, type: Any, help: str) -> Callable[[Any], Any]:
     return option(name, type=type, metavar="N", section=_FOREST, help=help)
 
 
+def kind_option(help: str, section: str = _FOREST, **attributes: Any) -> Callable[[Any], Any]:
+    """The option `--forest`."""
+    kinds = click.Choice(list(FORESTS))
+    return option("--forest", type=kinds, section=section, help=help, **attributes)
+
+
 forest_options = options(
+    kind_option(
+        f"Kind of the forest. Default: {DEFAULT_KIND}, which does not depend on the order of the "
+        "rows; with --from or --resume, that of the model. mondrian has novelty."
+    ),
     _forest_option("--trees", click.IntRange(1), "Number of trees. Default: 100."),
     _forest_option(
         "--window",
@@ -128,7 +139,7 @@ forest_options = options(
 learning_table_options = table_options(
     f"Number of rows per batch, N. Default: {DEFAULT_BATCH_SIZE:,}. Each batch is predicted before "
     "it is learned: the metrics say how well the next N rows are predicted before any of their "
-    "labels is known. The forest depends slightly on the batch size."
+    "labels is known. A Mondrian forest depends slightly on the batch size."
 )
 
 

@@ -35,6 +35,8 @@ _EXAMPLES = examples(
     "      --checkpoints saved --every-seconds 300 --resume -o patients.safetensors",
     "cat patients.csv | onlineforest train - --target progression --task regress \\\n"
     "      --id patient --window 200 -o latest.safetensors",
+    "onlineforest train flowers.csv --target species --task classify --forest mondrian \\\n"
+    "      -o mondrian.safetensors",
 )
 
 
@@ -61,8 +63,9 @@ _EXAMPLES = examples(
     "id_",
     metavar="COLUMN",
     section=DATA,
-    help="A column of unique ids, by which samples can be forgotten later. Ids are integers if all "
-    "in the first rows are, otherwise text; a model that is continued keeps the type of its ids.",
+    help="A column of unique ids, by which `forget` of Python finds samples later. Ids are "
+    "integers if all in the first rows are, otherwise text; a model that is continued keeps the "
+    "type of its ids.",
 )
 @forest_options
 @learning_table_options
@@ -96,8 +99,8 @@ _EXAMPLES = examples(
     section=_CHECKPOINTS,
     help="Continue from the newest valid checkpoint, or from the model file if it has learned "
     "more, and skip the rows already learned. The result is bit for bit the forest of an "
-    "uninterrupted run, unless DATA has grown past a last batch that was not full. Starts from "
-    "the first row if neither exists.",
+    "uninterrupted run; a Mondrian forest is not if DATA has grown past a last batch that was not "
+    "full. Starts from the first row if neither exists.",
 )
 @option(
     "--no-evaluate",

@@ -16,10 +16,10 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from sklearn.exceptions import NotFittedError
 
+from onlineforest._cli.forests import Forest
 from onlineforest._cli.metrics import Metrics, class_metrics, interval_metrics, value_metrics
-from onlineforest._cli.schema import Forest, Schema, TrainingError, is_fitted, targets
-from onlineforest._models.classifier import MondrianForestClassifier
-from onlineforest._models.regressor import MondrianForestRegressor
+from onlineforest._cli.schema import Schema, TrainingError, is_fitted, targets
+from onlineforest._models.base_classifier import BaseClassifier
 from onlineforest._tables.columns import ColumnSpec, OnBadRow, Table
 from onlineforest._tables.tables import rebatch, skip_rows
 
@@ -155,7 +155,7 @@ class Training:
 
     def _learn_batch(self, batch: _Batch) -> None:
         row = self._single_row(batch)
-        # `learn_one` takes neither ids nor new classes.
+        # `learn_one` gets neither ids nor new classes: for these, `partial_fit` checks more.
         if row is None or batch.ids is not None or not self._is_known(batch.y):
             self.forest.partial_fit(batch.X, batch.y, ids=batch.ids)
         else:
@@ -163,7 +163,7 @@ class Training:
 
     def _is_known(self, y: NDArray[Any]) -> bool:
         forest = self.forest
-        return isinstance(forest, MondrianForestRegressor) or bool((forest.classes_ == y[0]).any())
+        return not isinstance(forest, BaseClassifier) or bool((forest.classes_ == y[0]).any())
 
     def _single_row(self, batch: _Batch) -> NDArray[np.float32] | None:
         """The row of a batch of one if the forest has the same columns in this order, else None.
@@ -182,7 +182,7 @@ class Training:
         forest, X, y, row = self.forest, batch.X, batch.y, self._single_row(batch)
         if not self._evaluate or not is_fitted(forest) or forest.n_samples_stored_ == 0:
             return Metrics()
-        if isinstance(forest, MondrianForestClassifier):
+        if isinstance(forest, BaseClassifier):
             one = None if row is None else forest.predict_proba_one(row)[np.newaxis]
             return class_metrics(
                 forest.classes_, forest.predict_proba(X) if one is None else one, y

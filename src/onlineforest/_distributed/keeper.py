@@ -232,6 +232,12 @@ class ShardKeeper:
 
     # Questions.
 
+    @contextmanager
+    def at_one_position(self) -> Iterator[None]:
+        """In this context, no other thread changes the forest between two questions."""
+        with self._lock:
+            yield
+
     def status(self) -> Status:
         """What all shards agree on after the latest operation."""
         with self._lock:

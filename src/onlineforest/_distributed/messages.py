@@ -15,15 +15,22 @@ from typing import Any, ClassVar, Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from onlineforest._core import GaussianForest, LabelForest, Quantity
+from onlineforest._core import (
+    GaussianForest,
+    GuidedLabelForest,
+    GuidedNumberForest,
+    LabelForest,
+    Quantity,
+)
 
 Arrays = dict[str, NDArray[Any]]
 Floats = NDArray[np.float64]
 Rows = NDArray[np.float32]
-AnyForest = LabelForest | GaussianForest
+MondrianForest = LabelForest | GaussianForest
+GuidedForest = GuidedLabelForest | GuidedNumberForest
+AnyForest = MondrianForest | GuidedForest
 
-
-Forest = TypeVar("Forest", LabelForest, GaussianForest, AnyForest)
+Forest = TypeVar("Forest")
 Answer = TypeVar("Answer")
 
 
@@ -138,10 +145,10 @@ class KeepLatest(Operation[AnyForest, None]):
 
 
 @dataclass(frozen=True, eq=False)
-class Refresh(Operation[AnyForest, None]):
+class Refresh(Operation[MondrianForest, None]):
     """Recompute the measure from the stored samples."""
 
-    def carry_out(self, forest: AnyForest, n_threads: int, /) -> None:
+    def carry_out(self, forest: MondrianForest, n_threads: int, /) -> None:
         forest.refresh(n_threads)
 
 
@@ -163,18 +170,18 @@ class SetCalibration(Operation[GaussianForest, None]):
 
 
 @dataclass(frozen=True, eq=False)
-class Terms(Question[AnyForest, tuple[Floats, int]]):
+class Terms(Question[MondrianForest, tuple[Floats, int]]):
     """The terms of a sum over trees, and the number of trees that are grown."""
 
     quantity: Quantity
     rows: Rows
 
-    def answer(self, forest: AnyForest, n_threads: int, /) -> tuple[Floats, int]:
+    def answer(self, forest: MondrianForest, n_threads: int, /) -> tuple[Floats, int]:
         return forest.terms(self.quantity, self.rows, n_threads)
 
 
 @dataclass(frozen=True, eq=False)
-class Finish(Question[AnyForest, Floats]):
+class Finish(Question[MondrianForest, Floats]):
     """A quantity, given its sums over all trees of all shards."""
 
     quantity: Quantity
@@ -182,7 +189,7 @@ class Finish(Question[AnyForest, Floats]):
     sums: Floats
     n_grown: int
 
-    def answer(self, forest: AnyForest, _n_threads: int, /) -> Floats:
+    def answer(self, forest: MondrianForest, _n_threads: int, /) -> Floats:
         return forest.finish(self.quantity, self.rows, self.sums, self.n_grown)
 
 
@@ -233,10 +240,10 @@ class MemoryBytes(Question[AnyForest, int]):
 
 
 @dataclass(frozen=True, eq=False)
-class CheckInvariants(Question[AnyForest, None]):
+class CheckInvariants(Question[MondrianForest, None]):
     """Raise if the shard is inconsistent."""
 
-    def answer(self, forest: AnyForest, _n_threads: int, /) -> None:
+    def answer(self, forest: MondrianForest, _n_threads: int, /) -> None:
         forest.check_invariants()
 
 
@@ -254,12 +261,12 @@ class Predict(Question[AnyForest, Floats]):
 
 
 @dataclass(frozen=True, eq=False)
-class Novelty(Question[AnyForest, Floats]):
+class Novelty(Question[MondrianForest, Floats]):
     """The novelty of each row in a forest that has one shard."""
 
     rows: Rows
 
-    def answer(self, forest: AnyForest, n_threads: int, /) -> Floats:
+    def answer(self, forest: MondrianForest, n_threads: int, /) -> Floats:
         return forest.novelty(self.rows, n_threads)
 
 
@@ -309,26 +316,26 @@ class AreStored(Question[AnyForest, NDArray[np.uint8]]):
 
 
 @dataclass(frozen=True, eq=False)
-class Relevance(Question[AnyForest, Floats]):
+class Relevance(Question[MondrianForest, Floats]):
     """The relevance of each feature."""
 
-    def answer(self, forest: AnyForest, n_threads: int, /) -> Floats:
+    def answer(self, forest: MondrianForest, n_threads: int, /) -> Floats:
         return forest.relevance(n_threads)
 
 
 @dataclass(frozen=True, eq=False)
-class FeatureWeights(Question[AnyForest, Floats]):
+class FeatureWeights(Question[MondrianForest, Floats]):
     """The weight of each feature."""
 
-    def answer(self, forest: AnyForest, _n_threads: int, /) -> Floats:
+    def answer(self, forest: MondrianForest, _n_threads: int, /) -> Floats:
         return forest.feature_weights
 
 
 @dataclass(frozen=True, eq=False)
-class DiscountRate(Question[AnyForest, float]):
+class DiscountRate(Question[MondrianForest, float]):
     """The discount per unit of time."""
 
-    def answer(self, forest: AnyForest, _n_threads: int, /) -> float:
+    def answer(self, forest: MondrianForest, _n_threads: int, /) -> float:
         return forest.discount_rate
 
 
@@ -373,7 +380,8 @@ class Status:
     n_points: int
     n_seen: int
     n_classes: int  # 0 for a forest over numbers
-    measure: str  # a digest
+    digest: str  # of the measure, or of the number of samples of each label
+    labels_version: int = 0  # of an order-free forest: another number when other labels are known
 
 
 @dataclass(frozen=True, eq=False)
@@ -385,13 +393,24 @@ class CurrentStatus(Question[AnyForest, Status]):
 
 
 def status_of(forest: AnyForest) -> Status:
-    """What shards must agree on; their measures are compared by a digest."""
-    digest = hashlib.sha256(forest.feature_weights.tobytes())
-    if isinstance(forest, LabelForest):
-        rest = [forest.discount_rate, forest.leaf_discount]
-        n_classes = forest.n_classes
-    else:
-        rest = [forest.discount_rate, forest.noise, forest.scale]
-        n_classes = 0
-    digest.update(np.array(rest, dtype=np.float64).tobytes())
-    return Status(forest.n_points, forest.n_seen, n_classes, digest.hexdigest())
+    """What shards must agree on; arrays are compared by a digest."""
+    n_classes = labels_version = 0
+    match forest:
+        case LabelForest():
+            numbers = [forest.feature_weights, [forest.discount_rate, forest.leaf_discount]]
+            n_classes = forest.n_classes
+        case GaussianForest():
+            rest = [forest.discount_rate, forest.noise, forest.scale]
+            numbers = [forest.feature_weights, rest]
+        case GuidedLabelForest():
+            numbers = [forest.label_weights]
+            n_classes = forest.n_labels
+            # Not the version of the core: a restored shard counts from 0.
+            are_known = hashlib.sha256((forest.label_weights > 0).tobytes()).digest()
+            labels_version = int.from_bytes(are_known[:8])
+        case _:
+            numbers = []
+    digest = hashlib.sha256()
+    for array in numbers:
+        digest.update(np.array(array, dtype=np.float64).tobytes())
+    return Status(forest.n_points, forest.n_seen, n_classes, digest.hexdigest(), labels_version)

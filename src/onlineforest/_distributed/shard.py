@@ -81,7 +81,7 @@ class Outcome:
 
 @functools.cache
 def fingerprint() -> str:
-    """A digest of two forests grown from fixed numbers: equal where forests agree to the bit."""
+    """A digest of forests grown from fixed numbers: equal where forests agree to the bit."""
     steps = np.arange(600, dtype=np.float32).reshape(200, 3)
     rows = np.ascontiguousarray(np.sin(steps * np.float32(0.7)) * np.float32(3.0))
     values = rows[:, 0].astype(np.float64) * 2.0 - rows[:, 1] ** 2
@@ -94,10 +94,16 @@ def fingerprint() -> str:
         4, 3, discount=None, noise=None, trend=True, calibrate=True, **common
     )
     numbers.learn(rows, values)
+    guided_labels = _core.GuidedLabelForest(4, 3, seed=1)
+    guided_labels.set_labels(np.arange(2, dtype=np.uint64), np.zeros(2, dtype=np.uint8))
+    guided_labels.learn(rows, (values > 0).astype(np.int32))
+    guided_numbers = _core.GuidedNumberForest(4, 3, seed=1, calibrates=True)
+    guided_numbers.learn(rows, values)
     digest = hashlib.sha256()
-    for forest in (labels, numbers):
-        for name, array in sorted(forest.get_state().items()):
-            digest.update(name.encode() + array.tobytes())
+    for forest in (labels, numbers, guided_labels, guided_numbers):
+        for arrays in (forest.get_state(), *map(forest.tree, range(4))):
+            for name, array in sorted(arrays.items()):
+                digest.update(name.encode() + array.tobytes())
         digest.update(forest.predict(rows + np.float32(0.1)).tobytes())
     return digest.hexdigest()
 
@@ -188,12 +194,10 @@ class Shard:
             state = read_shard(start.snapshot, self._place(), spec)
         forest: AnyForest
         if state is None:
-            forest = spec.kind.make(spec.n_trees, spec.n_features, held=held, **spec.options)
+            forest = spec.new_shard(held)
             return forest
         try:
-            forest = spec.kind.from_state(
-                state, self._plan.n_threads, n_trees=spec.n_trees, first_tree=held[0]
-            )
+            forest = spec.restored_shard(state, held, self._plan.n_threads)
         except ValueError as error:
             raise ModelFileError(f"{start.snapshot} is not a valid shard: {error}") from error
         if forest.n_trees != held[1] - held[0]:

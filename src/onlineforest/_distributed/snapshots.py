@@ -35,7 +35,7 @@ from onlineforest._models.saving import (
 )
 
 if TYPE_CHECKING:
-    from onlineforest._models.mondrian import BaseMondrianForest
+    from onlineforest._models.base import BaseForest
 
 _N_KEPT = 2  # snapshots; the newest may be on a disk that fails
 _NAME = re.compile(r"position-([0-9]{12,})")
@@ -138,7 +138,7 @@ class Snapshots:
         """Create the folder of a snapshot."""
         _folder_of(self.folder, position).mkdir(parents=True, exist_ok=True)
 
-    def finish(self, estimator: BaseMondrianForest, summary: Summary) -> None:
+    def finish(self, estimator: BaseForest, summary: Summary) -> None:
         """Write the driver's file: now the snapshot is complete."""
         arrays, metadata = contents_beside_core(estimator, estimator._forest.serials, summary.seed)
         metadata[_SNAPSHOT] = to_json(asdict(summary))
@@ -207,9 +207,7 @@ class Snapshot:
                 f"{path} belongs to position {self.summary.position}, not {position}."
             )
 
-    def estimator(
-        self, kinds: Mapping[str, type[BaseMondrianForest]], max_bytes: int | None = None
-    ) -> Any:
+    def estimator(self, kinds: Mapping[str, type[BaseForest]], max_bytes: int | None = None) -> Any:
         """The forest as an estimator of this process."""
         try:
             arrays = join_states([self._state_of(i) for i in range(self.summary.n_shards)])

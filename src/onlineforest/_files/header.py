@@ -31,7 +31,7 @@ from onlineforest._files.digest import Bytes
 from onlineforest._files.errors import ModelFileError
 from onlineforest._files.strict_json import parse_json
 
-FORMAT_VERSION = 2
+FORMAT_VERSION = 3
 MAX_HEADER_BYTES = 2**24
 
 DTYPES: dict[str, np.dtype[Any]] = {

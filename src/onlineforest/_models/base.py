@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from numbers import Integral, Real
@@ -68,7 +68,7 @@ class Batch(Generic[Core]):
 
     core: Core
     lesson: Lesson[Core]
-    ids: list[Id] | None
+    ids: Sequence[Id | None] | None
     first_serial: int
     start: Mapping[str, Any]
 
@@ -94,7 +94,7 @@ class BaseForest(BaseEstimator, Generic[Core]):
     _core_kind: CoreKind[Core]
     # The source of core forests. An instance may get another one: its trees then live elsewhere.
     _core_source: CoreSource = LOCAL
-    _allows_missing: ClassVar[bool] = False  # whether NaN is a missing value, or an error
+    _saved_as: ClassVar[str]  # the name in model files; not inherited
 
     _forest: Core
     _built_with: dict[str, Any]
@@ -125,8 +125,15 @@ class BaseForest(BaseEstimator, Generic[Core]):
         """Targets as the core forest stores them, and which of them it may have stored."""
         raise NotImplementedError
 
-    def _seed_of(self, state: State) -> int:
-        """The seed in the state of a core forest."""
+    def _own_metadata(self) -> dict[str, Any]:
+        """Metadata of a model file that are specific to this kind of estimator."""
+        return {}
+
+    def _take_own_metadata(self, metadata: Mapping[str, str]) -> None:
+        """Restore what `_own_metadata` gave, or raise. `_forest` is already set."""
+
+    def _check_trees(self) -> None:
+        """Raise if the trees are not what the stored samples make them."""
         raise NotImplementedError
 
     def __sklearn_is_fitted__(self) -> bool:
@@ -277,21 +284,32 @@ class BaseForest(BaseEstimator, Generic[Core]):
             if names is not None and not starts:
                 self._ids.check_new(names, core.are_stored)
             lesson = self._lesson(target, starts=starts, **options)
-
-            def record(batch: Batch[Core]) -> None:
-                self._record(batch)
-                keep_changes()
-
-            guard: Guard[Batch[Core]] = guard_of(self)
             batch = Batch(core, lesson, names, core.n_seen, start)
+            self._learn_batch(batch, rows, keep_changes, one_by_one=one_by_one)
+
+    def _learn_batch(
+        self,
+        batch: Batch[Core],
+        rows: Rows,
+        keep_changes: Callable[[], None],
+        *,
+        one_by_one: bool = False,
+    ) -> None:
+        """Let the core forest learn a batch, and record it."""
+
+        def record(batch: Batch[Core]) -> None:
+            self._record(batch)
+            keep_changes()
+
+        guard: Guard[Batch[Core]] = guard_of(self)
+        guard.begin(batch)
+        try:
+            batch.lesson.teach(batch.core, rows, self._n_threads(), one_by_one)
+        finally:
+            # An interrupted call may have stored the batch. A signal handler that uses this
+            # estimator settles, too: if it came before the batch was stored, it dropped it.
             guard.begin(batch)
-            try:
-                lesson.teach(core, rows, self._n_threads(), one_by_one)
-            finally:
-                # An interrupted call may have stored the batch. A signal handler that uses this
-                # estimator settles, too: if it came before the batch was stored, it dropped it.
-                guard.begin(batch)
-                guard.settle(core, record)
+            guard.settle(batch.core, record)
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
@@ -315,10 +333,10 @@ class BaseForest(BaseEstimator, Generic[Core]):
 
     def _check_queries(self, X: ArrayLike) -> NDArray[np.float32]:
         """Queries, rounded to float32 exactly as stored rows are."""
-        rows = plain_rows(self, X, allow_nan=self._allows_missing)
+        rows = plain_rows(self, X)
         if rows is not None:
             return rows
-        checked: Rows = check_rows(self, X, allow_nan=self._allows_missing, reset=False)
+        checked: Rows = check_rows(self, X, reset=False)
         return checked
 
     def _predict_rows(
@@ -363,7 +381,7 @@ class BaseForest(BaseEstimator, Generic[Core]):
         as_built = type(self).__new__(type(self))
         # Parameters may have been changed since, and be invalid now.
         vars(as_built).update(self.get_params(deep=False) | self._built_with)
-        return as_built._core_spec(self.n_features_in_, self._seed_of(state))
+        return as_built._core_spec(self.n_features_in_, int(state["options.seed"][0]))
 
     def _copy_with_core(self, make_core: Callable[[CoreSpec[Core], State], Core]) -> Self:
         """A copy of this fitted estimator around another core forest.
@@ -418,7 +436,7 @@ class BaseForest(BaseEstimator, Generic[Core]):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = self._allows_missing
+        tags.input_tags.allow_nan = True
         tags.input_tags.sparse = True
         return tags
 

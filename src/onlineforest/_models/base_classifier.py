@@ -5,7 +5,7 @@ Must not know how trees are cut, nor how the core forest stores labels.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, Self
 
 import numpy as np
@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
+from onlineforest._files.encoding import decode_labels, encode_labels, from_json
 from onlineforest._models.base import BaseForest
 from onlineforest._models.class_codes import (
     ClassCodes,
@@ -24,6 +25,12 @@ from onlineforest._models.core import OfLabels
 from onlineforest._models.ids import Id
 from onlineforest._models.locking import Guard, guard_of
 from onlineforest._models.validation import check_row, check_rows, plain_rows
+
+
+def codes_in(metadata: Mapping[str, str]) -> ClassCodes:
+    """The codes in the metadata of a model file, after their check."""
+    classes = decode_labels(from_json(metadata, "classes"))
+    return ClassCodes.checked(classes, from_json(metadata, "class_codes", list))
 
 
 class BaseClassifier(ClassifierMixin, BaseForest[OfLabels]):
@@ -46,6 +53,14 @@ class BaseClassifier(ClassifierMixin, BaseForest[OfLabels]):
     def _class_codes(self) -> ClassCodes:
         """The known classes, and the column of each in a prediction of the core forest."""
         raise NotImplementedError
+
+    def _all_codes(self) -> ClassCodes:
+        """The codes of all labels that the core forest has ever had, forgotten ones included."""
+        raise NotImplementedError
+
+    def _own_metadata(self) -> dict[str, Any]:
+        codes = self._all_codes()
+        return {"classes": encode_labels(codes.classes), "class_codes": codes.codes.tolist()}
 
     def _are_current(self, codes: ClassCodes) -> bool:  # noqa: ARG002
         """Whether a prediction that is made now has the columns that `codes` says."""
@@ -246,10 +261,10 @@ class BaseClassifier(ClassifierMixin, BaseForest[OfLabels]):
         self, X: ArrayLike, y: ArrayLike, *, reset: bool
     ) -> tuple[NDArray[np.float32], NDArray[Any]]:
         if not reset:
-            rows = plain_rows(self, X, allow_nan=self._allows_missing)
+            rows = plain_rows(self, X)
             labels = plain_labels(y)
             if rows is not None and labels is not None and len(rows) == len(labels):
                 return rows, labels
         check_no_label_missing(y)
-        rows, labels = check_rows(self, X, y=y, reset=reset, allow_nan=self._allows_missing)
+        rows, labels = check_rows(self, X, y=y, reset=reset)
         return rows, check_labels(labels)

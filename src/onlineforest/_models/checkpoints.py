@@ -22,8 +22,8 @@ from sklearn.utils._param_validation import Interval, validate_parameter_constra
 
 from onlineforest._files.atomic import leftovers, sync_folder
 from onlineforest._files.errors import ModelFileError, ModelTooLargeError
+from onlineforest._models.base import BaseForest
 from onlineforest._models.loading import load_with_position
-from onlineforest._models.mondrian import BaseMondrianForest
 from onlineforest._models.saving import write_model
 
 _PREFIX = "checkpoint-"
@@ -50,7 +50,7 @@ class Checkpoint:
 
     Attributes
     ----------
-    forest : MondrianForestClassifier or MondrianForestRegressor
+    forest : estimator of onlineforest
         The forest, identical to the saved one to the last bit.
     position : object
         The position saved with it; if that was None, the number of samples the forest has seen.
@@ -61,8 +61,8 @@ class Checkpoint:
 
     Examples
     --------
-    >>> from onlineforest import Checkpointer, MondrianForestRegressor
-    >>> forest = MondrianForestRegressor(random_state=0).fit([[0.0], [1.0]], [3.0, 7.0])
+    >>> from onlineforest import Checkpointer, OnlineForestRegressor
+    >>> forest = OnlineForestRegressor(random_state=0).fit([[0.0], [1.0]], [3.0, 7.0])
     >>> path = Checkpointer("sevens").save(forest)
     >>> checkpoint = Checkpointer("sevens").open()
     >>> checkpoint.position, checkpoint.path.name, checkpoint.skipped
@@ -84,7 +84,7 @@ class Checkpointer:
     disagree. It gets its name only when it is safely on the disk, and older ones are deleted only
     then: even after a kill or a power failure, the newest checkpoint is valid. A consumer that
     continues from its position gets the forest of a consumer that never stopped, to the last bit,
-    if it divides the stream into the same batches.
+    if it divides the stream into the same batches. (Order-free forests do not need this condition.)
 
     Parameters
     ----------
@@ -108,12 +108,12 @@ class Checkpointer:
 
     Examples
     --------
-    >>> from onlineforest import Checkpointer, MondrianForestRegressor
+    >>> from onlineforest import Checkpointer, OnlineForestRegressor
     >>> def learn(until):
     ...     checkpointer = Checkpointer("checkpoints", every_samples=20)
     ...     checkpoint = checkpointer.open()
     ...     if checkpoint is None:
-    ...         forest, start = MondrianForestRegressor(random_state=0), 0
+    ...         forest, start = OnlineForestRegressor(random_state=0), 0
     ...     else:
     ...         forest, start = checkpoint.forest, checkpoint.position
     ...     for i in range(start, until):
@@ -147,12 +147,12 @@ class Checkpointer:
         self._count_from(0)
         self._unusable: set[Path] = set()  # checkpoints that `open` skipped
 
-    def update(self, forest: BaseMondrianForest, position: Any = None) -> Path | None:
+    def update(self, forest: BaseForest, position: Any = None) -> Path | None:
         """Save the forest if a checkpoint is due. Call this after each batch.
 
         Parameters
         ----------
-        forest : MondrianForestClassifier or MondrianForestRegressor
+        forest : estimator of onlineforest
             The forest.
         position : object, default=None
             Where to continue in the stream: any value that JSON can represent, such as an offset or
@@ -172,8 +172,8 @@ class Checkpointer:
 
         Examples
         --------
-        >>> from onlineforest import Checkpointer, MondrianForestRegressor
-        >>> forest = MondrianForestRegressor(random_state=0)
+        >>> from onlineforest import Checkpointer, OnlineForestRegressor
+        >>> forest = OnlineForestRegressor(random_state=0)
         >>> checkpointer = Checkpointer("numbers", every_samples=2)
         >>> for x in range(4):
         ...     path = checkpointer.update(forest.partial_fit([[x]], [x]))
@@ -191,13 +191,13 @@ class Checkpointer:
         with self._at_work():
             return self._save(forest, position) if self._is_due(_n_seen(forest)) else None
 
-    def save(self, forest: BaseMondrianForest, position: Any = None) -> Path:
+    def save(self, forest: BaseForest, position: Any = None) -> Path:
         """Save the forest now, as `update` does; intervals are counted from here.
 
         Examples
         --------
-        >>> from onlineforest import Checkpointer, MondrianForestRegressor
-        >>> forest = MondrianForestRegressor(random_state=0).fit([[0.0], [1.0]], [3.0, 7.0])
+        >>> from onlineforest import Checkpointer, OnlineForestRegressor
+        >>> forest = OnlineForestRegressor(random_state=0).fit([[0.0], [1.0]], [3.0, 7.0])
         >>> path = Checkpointer("parts").save(forest, position={"left": 17, "right": 4})
         >>> Checkpointer("parts").open().position["right"]
         4
@@ -276,7 +276,7 @@ class Checkpointer:
             self.every_seconds is not None and seconds >= self.every_seconds
         )
 
-    def _save(self, forest: BaseMondrianForest, position: Any) -> Path:
+    def _save(self, forest: BaseForest, position: Any) -> Path:
         n_seen, path, others = _n_seen(forest), self.folder, "earlier ones are"
         try:
             earlier = self._paths()
@@ -332,9 +332,9 @@ def _number(path: Path) -> int:
     return int(path.stem.removeprefix(_PREFIX))
 
 
-def _n_seen(forest: BaseMondrianForest) -> int:
-    if not isinstance(forest, BaseMondrianForest):
-        raise TypeError(f"forest must be a Mondrian forest. Got {forest!r} instead.")
+def _n_seen(forest: BaseForest) -> int:
+    if not isinstance(forest, BaseForest):
+        raise TypeError(f"forest must be an estimator of onlineforest. Got {forest!r} instead.")
     return forest.n_samples_seen_
 
 

@@ -13,9 +13,8 @@ from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from onlineforest._files.encoding import decode_labels, encode_labels, from_json
 from onlineforest._models.base import Lesson
-from onlineforest._models.base_classifier import BaseClassifier
+from onlineforest._models.base_classifier import BaseClassifier, codes_in
 from onlineforest._models.class_codes import (
     ClassCodes,
     check_classes,
@@ -24,6 +23,7 @@ from onlineforest._models.class_codes import (
 )
 from onlineforest._models.core import LABELS, LabelCore, Rows
 from onlineforest._models.ids import Id
+from onlineforest._models.mondrian import BaseMondrianForest
 from onlineforest._models.saveable import SaveableForest
 from onlineforest._models.trees import ClassificationTree, TreeSequence
 
@@ -39,7 +39,9 @@ class LabelLesson(Lesson[LabelCore]):
         core.learn(rows, self._labels, self._n_classes, n_threads, one_by_one)
 
 
-class MondrianForestClassifier(BaseClassifier[LabelCore], SaveableForest[LabelCore]):
+class MondrianForestClassifier(
+    BaseClassifier[LabelCore], BaseMondrianForest[LabelCore], SaveableForest[LabelCore]
+):
     """A random forest classifier that learns online.
 
     The Mondrian forest of Lakshminarayanan, Roy and Teh [1]_. Samples can come all at once
@@ -165,7 +167,7 @@ class MondrianForestClassifier(BaseClassifier[LabelCore], SaveableForest[LabelCo
     __module__ = "onlineforest"
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **SaveableForest._parameter_constraints,
+        **BaseMondrianForest._parameter_constraints,
         "discount": [Interval(Real, 0, None, closed="left")],
         "leaf_discount": [Interval(Real, 0, 1, closed="both"), StrOptions({"learned"})],
     }
@@ -338,15 +340,11 @@ class MondrianForestClassifier(BaseClassifier[LabelCore], SaveableForest[LabelCo
         codes = codes_with(codes, target)
         return LabelLesson(codes.encode(target), codes)
 
-    def _own_metadata(self) -> dict[str, Any]:
-        return {
-            "classes": encode_labels(self._codes.classes),
-            "class_codes": self._codes.codes.tolist(),
-        }
+    def _all_codes(self) -> ClassCodes:
+        return self._codes
 
     def _take_own_metadata(self, metadata: Mapping[str, str]) -> None:
-        classes = decode_labels(from_json(metadata, "classes"))
-        self._codes = ClassCodes.checked(classes, from_json(metadata, "class_codes", list))
+        self._codes = codes_in(metadata)
         n_classes = self._forest.n_classes
         if self._codes.n_classes != n_classes:
             raise ValueError(

@@ -13,7 +13,12 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, runtime_check
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from onlineforest._core import GaussianForest, GuidedForest, LabelForest
+from onlineforest._core import (
+    GaussianForest,
+    GuidedLabelForest,
+    GuidedNumberForest,
+    LabelForest,
+)
 
 State = dict[str, NDArray[Any]]
 """A core forest as named flat arrays."""
@@ -171,8 +176,17 @@ class LabelCore(ClassCore, MondrianCore, Protocol):
 
 
 @runtime_checkable
-class NumberCore(MondrianCore, Protocol):
-    """A core forest that predicts numbers.
+class ValueCore(CoreForest, Protocol):
+    """A core forest that predicts numbers, whatever its trees are."""
+
+    def learn_one(self, row: ArrayLike, value: float, /) -> None:
+        """Learn one row; TypeError if it is not an array of floats."""
+        ...
+
+
+@runtime_checkable
+class NumberCore(ValueCore, MondrianCore, Protocol):
+    """A core forest of Mondrian trees that predicts numbers.
 
     `predict` gives mean and standard deviation, shape (n_rows, 2).
     """
@@ -202,10 +216,6 @@ class NumberCore(MondrianCore, Protocol):
         """Learn a batch of rows with numbers."""
         ...
 
-    def learn_one(self, row: ArrayLike, value: float, /) -> None:
-        """Learn one row; TypeError if it is not an array of floats."""
-        ...
-
     def predict_one(self, row: ArrayLike, /) -> tuple[float, float]:
         """Mean and standard deviation of one row."""
         ...
@@ -220,8 +230,48 @@ class NumberCore(MondrianCore, Protocol):
 
 
 @runtime_checkable
-class GuidedCore(ClassCore, Protocol):
-    """A core forest of trees whose cuts look at the labels.
+class GuidedCore(CoreForest, Protocol):
+    """A core forest of trees whose cuts look at the values, whatever these are."""
+
+    @property
+    def seed(self) -> int:
+        """The seed of the trees."""
+        ...
+
+    @property
+    def version(self) -> int:
+        """A number that changes when other samples are stored."""
+        ...
+
+    @property
+    def values(self) -> NDArray[Any]:
+        """The value of each stored sample, in the order of `serials`."""
+        ...
+
+    def complete(self, n_threads: int = 1, /) -> None:
+        """Cut all blocks that are not cut yet, which changes no answer."""
+        ...
+
+    def importances(self, n_threads: int = 1, /) -> Floats:
+        """The decrease of impurity at the cuts of each feature, shape (n_trees, n_features)."""
+        ...
+
+    def count_as_seen(self, n_seen: int, /) -> None:
+        """Count samples that another forest has seen: `n_seen` is at least this number then."""
+        ...
+
+    def left_out(self, n_threads: int = 1, /) -> tuple[Floats, NDArray[np.int64]]:
+        """Predict each stored sample from the trees that have not learned it.
+
+        Predictions as `predict` gives them, NaN where there is no such tree, and the number of
+        these trees, both in the order of `serials`.
+        """
+        ...
+
+
+@runtime_checkable
+class GuidedLabelCore(ClassCore, GuidedCore, Protocol):
+    """A core forest of guided trees that predicts classes.
 
     A label is known if it is declared or if a sample of it is stored; the probability of all others
     is 0.
@@ -246,28 +296,38 @@ class GuidedCore(ClassCore, Protocol):
         """Give labels their codes by their hashes; earlier labels keep their codes."""
         ...
 
-    def learn(self, rows: Rows, labels: NDArray[np.int32], n_threads: int = 1, /) -> None:
+    def learn(self, rows: Rows, values: NDArray[np.int32], n_threads: int = 1, /) -> None:
         """Learn a batch of rows with the codes of their labels."""
         ...
 
-    def learn_one(self, row: ArrayLike, label: int, /) -> None:
+    def learn_one(self, row: ArrayLike, value: int, /) -> None:
         """Learn one row; TypeError if it is not an array of floats."""
         ...
 
-    def complete(self, n_threads: int = 1, /) -> None:
-        """Cut all blocks that are not cut yet, which changes no answer."""
+
+@runtime_checkable
+class GuidedNumberCore(ValueCore, GuidedCore, Protocol):
+    """A core forest of guided trees that predicts numbers.
+
+    `predict` gives the mean, the mean variance within leaves and the variance between trees, shape
+    (n_rows, 3).
+    """
+
+    def learn(self, rows: Rows, values: Floats, n_threads: int = 1, /) -> None:
+        """Learn a batch of rows with numbers."""
         ...
 
-    def importances(self, n_threads: int = 1, /) -> Floats:
-        """The decrease of impurity at the cuts of each feature, shape (n_features,)."""
+    def predict_one(self, row: ArrayLike, /) -> tuple[float, float, float]:
+        """The prediction of one row."""
         ...
 
-    def left_out(self, n_threads: int = 1, /) -> tuple[Floats, NDArray[np.int64]]:
-        """Predict each stored sample from the trees that have not learned it.
 
-        Probabilities, shape (n_points, n_labels), NaN where there is no such tree, and the number
-        of these trees, both in the order of `serials`.
-        """
+@runtime_checkable
+class VerifiesItself(Protocol):
+    """A core forest of guided trees in other processes, which compare the trees themselves."""
+
+    def are_trees_of_samples(self) -> bool:
+        """Whether the trees are those that grow from the stored samples again."""
         ...
 
 
@@ -277,10 +337,14 @@ if TYPE_CHECKING:  # before Python 3.13, only type checkers know defaults of typ
     Core = TypeVarWithDefault("Core", bound=CoreForest, default=Any)
     OfMondrian = TypeVarWithDefault("OfMondrian", bound=MondrianCore, default=Any)
     OfLabels = TypeVarWithDefault("OfLabels", bound=ClassCore, default=Any)
+    OfValues = TypeVarWithDefault("OfValues", bound=ValueCore, default=Any)
+    OfGuided = TypeVarWithDefault("OfGuided", bound=GuidedCore, default=Any)
 else:
     Core = TypeVar("Core", bound=CoreForest)
     OfMondrian = TypeVar("OfMondrian", bound=MondrianCore)
     OfLabels = TypeVar("OfLabels", bound=ClassCore)
+    OfValues = TypeVar("OfValues", bound=ValueCore)
+    OfGuided = TypeVar("OfGuided", bound=GuidedCore)
 
 
 @dataclass(frozen=True)
@@ -294,13 +358,17 @@ class CoreKind(Generic[Core]):
     make : callable
         ``make(n_trees, n_features, **options)`` makes an empty forest in this process.
     from_state : callable
-        ``from_state(state, n_threads=1, max_bytes=..., *, n_trees=0, first_tree=0)`` makes the
-        forest of a state in this process, and checks it.
+        ``from_state(state, n_threads=1, max_bytes=...)`` makes the forest of a state in this
+        process, and checks it. If its states have trees: ``*, n_trees=0, first_tree=0``, too.
+    has_trees_in_state : bool
+        Whether a state holds the trees. If not, they are grown again from the samples, and their
+        number and that of the features are options.
     """
 
     name: str
     make: Callable[..., Core]
     from_state: Callable[..., Core]
+    has_trees_in_state: bool = True
 
     def __reduce__(self) -> tuple[Callable[[str], CoreKind[Any]], tuple[str]]:
         # By name: functions of the compiled core cannot be pickled.
@@ -311,11 +379,19 @@ LABELS: CoreKind[LabelCore] = CoreKind("LabelForest", LabelForest, LabelForest.f
 NUMBERS: CoreKind[NumberCore] = CoreKind(
     "GaussianForest", GaussianForest, GaussianForest.from_state
 )
-GUIDED: CoreKind[GuidedCore] = CoreKind("GuidedForest", GuidedForest, GuidedForest.from_state)
+GUIDED_LABELS: CoreKind[GuidedLabelCore] = CoreKind(
+    "GuidedLabelForest", GuidedLabelForest, GuidedLabelForest.from_state, has_trees_in_state=False
+)
+GUIDED_NUMBERS: CoreKind[GuidedNumberCore] = CoreKind(
+    "GuidedNumberForest",
+    GuidedNumberForest,
+    GuidedNumberForest.from_state,
+    has_trees_in_state=False,
+)
 
 
 def _kind_named(name: str) -> CoreKind[Any]:
-    kinds: tuple[CoreKind[Any], ...] = (LABELS, NUMBERS, GUIDED)
+    kinds: tuple[CoreKind[Any], ...] = (LABELS, NUMBERS, GUIDED_LABELS, GUIDED_NUMBERS)
     return {kind.name: kind for kind in kinds}[name]
 
 
@@ -342,6 +418,19 @@ class CoreSpec(Generic[Core]):
     def seed(self) -> int:
         """The seed of the trees."""
         return int(self.options["seed"])
+
+    def new_shard(self, held: tuple[int, int]) -> Core:
+        """An empty core forest in this process that holds the trees [begin, end) alone."""
+        begin, end = held
+        if self.kind.has_trees_in_state:
+            return self.kind.make(self.n_trees, self.n_features, held=held, **self.options)
+        return self.kind.make(end - begin, self.n_features, first_tree=begin, **self.options)
+
+    def restored_shard(self, state: State, held: tuple[int, int], n_threads: int) -> Core:
+        """The same, of a state: of these trees if it has trees, else of any shard."""
+        begin, end = held
+        n_trees = self.n_trees if self.kind.has_trees_in_state else end - begin
+        return self.kind.from_state(state, n_threads, n_trees=n_trees, first_tree=begin)
 
 
 class CoreSource(Protocol):

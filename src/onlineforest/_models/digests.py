@@ -21,7 +21,9 @@ from onlineforest._models.label_hashes import label_bytes
 if TYPE_CHECKING:
     from hashlib import _Hash
 
-_VERSION = b"onlineforest order-free forest, digest version 1"
+_VERSION = b"onlineforest order-free forest, digest version 2"
+
+TreeArrays = dict[str, NDArray[Any]]
 
 
 @dataclass(frozen=True)
@@ -32,32 +34,71 @@ class Samples:
     ----------
     rows : ndarray of shape (n_distinct, n_features), float32
         The row of each sample.
-    codes : ndarray of shape (n_distinct,), int32
-        The code of its label.
+    values : ndarray of shape (n_distinct,), int32 or float64
+        The code of its label, or its number.
     weights : ndarray of shape (n_distinct,), int64
         How often it is stored.
     """
 
     rows: NDArray[np.float32]
-    codes: NDArray[np.int32]
+    values: NDArray[Any]
     weights: NDArray[np.int64]
 
 
 def samples_of(state: State, n_features: int) -> Samples:
     """The samples in the state of a core forest."""
-    codes = state["labels"]
-    weights = np.bincount(state["sample_of"], minlength=len(codes)).astype(np.int64)
-    return Samples(state["rows"].reshape(-1, n_features), codes, weights)
+    values = state["values"]
+    weights = np.bincount(state["sample_of"], minlength=len(values)).astype(np.int64)
+    return Samples(state["rows"].reshape(-1, n_features), values, weights)
 
 
-def arrival_codes(state: State) -> NDArray[np.int32]:
-    """The code of the label of each stored sample, equal ones repeated, in the order of serials."""
-    codes: NDArray[np.int32] = state["labels"][state["sample_of"]]
-    return codes
+class LabelDigest:
+    """Adds labels, which are known by class codes, in the order of the classes."""
+
+    def __init__(self, classes: ClassCodes) -> None:
+        self._classes, self._places = classes.classes, classes.places()
+
+    def add_all(self, sha: _Hash) -> None:
+        """Add what the forest knows of its values besides the samples: its classes."""
+        for label in self._classes:
+            _add_bytes(sha, "class", label_bytes(label))
+
+    def of_samples(self, codes: NDArray[Any]) -> NDArray[Any]:
+        """The value of each sample in a form that depends on its content alone."""
+        places: NDArray[Any] = self._places[codes]
+        return places.astype("<i4")
+
+    def add_nodes(self, sha: _Hash, tree: TreeArrays) -> None:
+        """Add the counts of all nodes."""
+        n_labels = np.diff(tree["counts_end"], prepend=0)
+        of_entry = self._places[tree["label"]]
+        order = np.lexsort((of_entry, np.repeat(np.arange(len(n_labels)), n_labels)))
+        _add_array(sha, "labels per node", n_labels, "<i8")
+        _add_array(sha, "labels", of_entry[order], "<i4")
+        _add_array(sha, "counts", tree["count"][order], "<i8")
+
+
+class NumberDigest:
+    """Adds numbers."""
+
+    def add_all(self, sha: _Hash) -> None:
+        """Nothing but the samples is known."""
+
+    def of_samples(self, numbers: NDArray[Any]) -> NDArray[Any]:
+        """The numbers in one order of bytes."""
+        return numbers.astype("<f8")
+
+    def add_nodes(self, sha: _Hash, tree: TreeArrays) -> None:
+        """Add weights and means of all nodes."""
+        _add_array(sha, "weights", tree["weight"], "<i8")
+        _add_array(sha, "means", tree["mean"], "<f8")
 
 
 def forest_digest(
-    core: GuidedCore, samples: Samples, classes: ClassCodes, settings: Mapping[str, int | float]
+    core: GuidedCore,
+    samples: Samples,
+    values: LabelDigest | NumberDigest,
+    settings: Mapping[str, int | float | bool],
 ) -> str:
     """The digest in hexadecimal.
 
@@ -67,8 +108,8 @@ def forest_digest(
         The core forest, whose trees are taken.
     samples : Samples
         Its samples.
-    classes : ClassCodes
-        The known labels, and their codes in the core forest and in `samples`.
+    values : LabelDigest or NumberDigest
+        How values enter.
     settings : mapping
         The seed, the number of features and the parameters that define the forest.
     """
@@ -78,12 +119,12 @@ def forest_digest(
         value = settings[name]
         text = value.hex() if isinstance(value, float) else str(value)
         _add_bytes(sha, name, text.encode())
-    for label in classes.classes:
-        _add_bytes(sha, "class", label_bytes(label))
-    places = classes.places()
-    _add_samples(sha, samples, places)
+    values.add_all(sha)
+    _add_samples(sha, samples, values.of_samples(samples.values))
     for index in range(core.n_trees):
-        _add_tree(sha, core.tree(index), places)
+        tree = core.tree(index)
+        _add_cuts(sha, tree)
+        values.add_nodes(sha, tree)
     return sha.hexdigest()
 
 
@@ -98,24 +139,26 @@ def _add_array(sha: _Hash, name: str, array: NDArray[Any], dtype: str) -> None:
     _add_bytes(sha, name, np.ascontiguousarray(array, dtype=dtype).tobytes())
 
 
-def _add_samples(sha: _Hash, samples: Samples, places: NDArray[np.int32]) -> None:
-    """Add the samples in the order of the bytes of their rows and labels."""
-    n_features = samples.rows.shape[1]
-    records = np.empty((len(samples.rows), 4 * (n_features + 1)), dtype=np.uint8)
-    records[:, :-4] = np.ascontiguousarray(samples.rows, dtype="<f4").view(np.uint8)
-    records[:, -4:] = places[samples.codes].astype("<i4")[:, np.newaxis].view(np.uint8)
+def _add_samples(sha: _Hash, samples: Samples, values: NDArray[Any]) -> None:
+    """Add the samples in the order of the bytes of their rows and values."""
+    rows = np.ascontiguousarray(samples.rows, dtype="<f4").view(np.uint8)
+    of_values = np.ascontiguousarray(values)[:, np.newaxis].view(np.uint8)
+    records = np.ascontiguousarray(np.hstack([rows, of_values]))
     order = np.argsort(records.view(f"V{records.shape[1]}")[:, 0])
     _add_array(sha, "samples", records[order], "|u1")
     _add_array(sha, "weights", samples.weights[order], "<i8")
 
 
-def _add_tree(sha: _Hash, tree: dict[str, NDArray[Any]], places: NDArray[np.int32]) -> None:
-    """Add cuts and counts. Nodes are in preorder, so the features tell which nodes are below."""
-    features, n_labels = tree["feature"], np.diff(tree["counts_end"], prepend=0)
+def _add_cuts(sha: _Hash, tree: TreeArrays) -> None:
+    """Add the cuts. Nodes are in preorder, so the features tell which nodes are below."""
+    features = tree["feature"]
+    are_cut = features >= 0
     _add_array(sha, "features", features, "<i4")
-    _add_array(sha, "thresholds", tree["threshold"][features >= 0], "<f4")
-    of_entry, nodes = places[tree["label"]], np.repeat(np.arange(len(features)), n_labels)
-    order = np.lexsort((of_entry, nodes))
-    _add_array(sha, "labels per node", n_labels, "<i8")
-    _add_array(sha, "labels", of_entry[order], "<i4")
-    _add_array(sha, "counts", tree["count"][order], "<i8")
+    _add_array(sha, "thresholds", tree["threshold"][are_cut], "<f4")
+    _add_array(sha, "sides of missing values", tree["missing_left"][are_cut], "|u1")
+    n_surrogates = np.diff(tree["surrogates_end"], prepend=0)[are_cut]
+    if n_surrogates.any():
+        _add_array(sha, "surrogates per cut", n_surrogates, "<i8")
+        _add_array(sha, "features of surrogates", tree["surrogate_feature"], "<i4")
+        _add_array(sha, "thresholds of surrogates", tree["surrogate_threshold"], "<f4")
+        _add_array(sha, "reversed surrogates", tree["surrogate_reversed"], "|u1")

@@ -6,7 +6,7 @@ Must not know estimators.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from numbers import Integral
 from typing import Any
 
@@ -27,12 +27,13 @@ def check_ids(ids: Any, n_samples: int | None = None) -> list[Id]:
             "ids must be a list or array of ids in one dimension, one per sample. "
             f"Got {ids!r} instead."
         )
-    checked = [_check_id(each) for each in ids]
+    values = ids.to_pylist() if hasattr(ids, "to_pylist") else ids  # a column of pyarrow
+    checked = [_check_id(each) for each in values]
     if n_samples is not None and len(checked) != n_samples:
         raise ValueError(f"There are {len(checked)} ids for {n_samples} samples.")
     if len(set(checked)) != len(checked):
         twice = [each for each, n in Counter(checked).items() if n > 1]
-        raise ValueError(f"ids must be distinct, but more than one is {_some(twice, ' or ')}.")
+        raise ValueError(f"ids must be distinct, but more than one is {some_of(twice, ' or ')}.")
     return checked
 
 
@@ -44,7 +45,7 @@ def _check_id(each: Any) -> Id:
     raise TypeError(f"ids must be whole numbers or strings. Got {each!r} instead.")
 
 
-def _some(ids: list[Id], last: str = " and ") -> str:
+def some_of(ids: list[Id], last: str = " and ") -> str:
     """A few ids for a message."""
     names = [repr(each) for each in ids[:5]]
     if len(ids) > 5:
@@ -69,7 +70,7 @@ class Ids:
         """Raise if a stored sample already has one of the ids."""
         used = self._stored_of(ids, are_stored)
         if used:
-            raise ValueError(f"ids must be new, but samples are stored with {_some(list(used))}.")
+            raise ValueError(f"ids must be new, but samples are stored with {some_of(list(used))}.")
 
     def serials_of(self, ids: list[Id], are_stored: AreStored) -> Serials:
         """The serials of these ids; raise if one of their samples is not stored."""
@@ -78,13 +79,15 @@ class Ids:
         if unknown:
             raise ValueError(
                 f"{len(unknown)} of {len(ids)} ids are not those of stored samples: "
-                f"{_some(unknown)}. Nothing was forgotten."
+                f"{some_of(unknown)}. Nothing was forgotten."
             )
         return np.array([stored[each] for each in ids], dtype=np.int64)
 
-    def add(self, ids: list[Id], first_serial: int) -> None:
-        """Add the ids of samples with consecutive serials."""
-        self._serials.update(zip(ids, range(first_serial, first_serial + len(ids)), strict=True))
+    def add(self, ids: Sequence[Id | None], first_serial: int) -> None:
+        """Add the ids of samples with consecutive serials; None for a sample without an id."""
+        self._serials.update(
+            (each, first_serial + i) for i, each in enumerate(ids) if each is not None
+        )
 
     def drop(self, ids: list[Id]) -> None:
         """Remove these ids."""

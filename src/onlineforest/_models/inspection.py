@@ -35,8 +35,8 @@ def describe(path: str | os.PathLike[str]) -> dict[str, Any]:
 def verify_file(path: str | os.PathLike[str], max_bytes: int | None = None) -> str:
     """Check a file and the forest in it; return a short description."""
     forest = load(path, max_bytes=max_bytes)
-    # `load` checks the file while it builds the trees; this checks the trees.
-    forest._forest.check_invariants()
+    # `load` checks what is in the file; this checks the trees, which it builds or grows from it.
+    forest._check_trees()
     return (
         f"{type(forest).__name__} of {forest.n_samples_stored_:,} samples in "
         f"{forest.n_estimators:,} trees"
@@ -72,7 +72,11 @@ def _lines(facts: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         f"{counts['samples_stored']:,} stored of {counts['samples_seen']:,} seen, "
         f"{counts['ids']:,} with an id",
     )
-    yield "trees", f"{counts['trees']:,} with {counts['nodes']:,} nodes"
+    if "nodes" in counts:
+        yield "trees", f"{counts['trees']:,} with {counts['nodes']:,} nodes"
+    else:
+        n_trees = facts["parameters"]["n_estimators"]
+        yield "trees", f"{n_trees:,}, grown from {counts['samples_distinct']:,} distinct samples"
     names = "without names" if features["names"] is None else _some(features["names"])
     yield "features", f"{features['count']:,} of {features['dtype']}, {names}"
     if "classes" in facts:

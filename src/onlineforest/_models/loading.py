@@ -4,36 +4,50 @@ from __future__ import annotations
 
 import os
 from numbers import Integral
-from typing import BinaryIO
+from typing import Any, BinaryIO, get_args
 
 from onlineforest._models.classifier import MondrianForestClassifier
+from onlineforest._models.online_classifier import OnlineForestClassifier
+from onlineforest._models.online_regressor import OnlineForestRegressor
 from onlineforest._models.regressor import MondrianForestRegressor
+from onlineforest._models.saveable import SaveableForest
 from onlineforest._models.saving import Model, read_model
 
-ESTIMATORS = {kind._saved_as: kind for kind in (MondrianForestClassifier, MondrianForestRegressor)}
+AnyForest = (
+    MondrianForestClassifier
+    | MondrianForestRegressor
+    | OnlineForestClassifier
+    | OnlineForestRegressor
+)
+_KINDS: tuple[type[SaveableForest[Any]], ...] = get_args(AnyForest)
+ESTIMATORS: dict[str, type[SaveableForest[Any]]] = {kind._saved_as: kind for kind in _KINDS}
 
 
-def load(
-    file: str | os.PathLike[str] | BinaryIO, *, max_bytes: int | None = None
-) -> MondrianForestClassifier | MondrianForestRegressor:
+def load(file: str | os.PathLike[str] | BinaryIO, *, max_bytes: int | None = None) -> AnyForest:
     """Read a forest that `save` wrote.
 
     It continues to learn and predicts as the saved one would, to the last bit. Files need not be
     trusted: their contents are checked and cannot run code.
+
+    The file of an order-free forest holds samples, but no trees. Loading checks the samples, which
+    is quick. The trees are grown when they are first needed, by a prediction for example, which
+    takes about as long as `fit`.
 
     Parameters
     ----------
     file : str, os.PathLike or binary file
         The file to read.
     max_bytes : int or None, default=None
-        Largest memory of the forest in bytes, approximately, without labels and ids. A file can be
-        made smaller than its forest by a factor of a hundred and more: set a limit for files of
-        unknown origin.
+        Largest memory of the forest in bytes, approximately, without labels and ids. None: the
+        memory of this machine. The memory of an order-free forest is estimated as if its trees were
+        grown; with very many classes, it can be several times as large. A Mondrian forest can be
+        larger than its file by a factor of a hundred and more, an order-free forest by any factor:
+        set a limit for files of unknown origin.
 
     Returns
     -------
-    MondrianForestClassifier or MondrianForestRegressor
-        The forest.
+    estimator
+        The forest, of the class that was saved.
 
     Raises
     ------
@@ -64,5 +78,9 @@ def load_with_position(
     """Read a forest and the position saved with it, None if there is none."""
     if max_bytes is not None and (not isinstance(max_bytes, Integral) or max_bytes < 0):
         raise ValueError(f"max_bytes must be an integer, at least 0, or None. Got {max_bytes}.")
-    limit = None if max_bytes is None else min(int(max_bytes), 2**62)
+    limit = _memory_of_machine() if max_bytes is None else min(int(max_bytes), 2**62)
     return read_model(file, ESTIMATORS, limit)
+
+
+def _memory_of_machine() -> int:
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")

@@ -1,21 +1,26 @@
-"""Combines the predictions of forests that learned different parts of the data.
+"""Combines forests that learned different parts of the data: exactly, or their predictions.
 
-Knows how forests are weighted. Must not know how a forest works.
+Knows how Mondrian forests are weighted. Must not know how a forest works.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, Literal, Never, overload
+from typing import Any, Literal, Never, get_args, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
+from onlineforest._models.base import BaseForest
 from onlineforest._models.class_codes import ClassCodes, kind_of_labels
 from onlineforest._models.classifier import MondrianForestClassifier
-from onlineforest._models.mondrian import BaseMondrianForest
+from onlineforest._models.core import LOCAL
+from onlineforest._models.loading import AnyForest
+from onlineforest._models.online import BaseOnlineForest
+from onlineforest._models.online_classifier import OnlineForestClassifier
+from onlineforest._models.online_regressor import OnlineForestRegressor
 from onlineforest._models.regressor import MondrianForestRegressor
 from onlineforest._models.validation import check_rows
 
@@ -30,39 +35,58 @@ LEAST_KNOWN = 0.01
 
 
 @overload
+def merge(forests: Iterable[OnlineForestClassifier]) -> OnlineForestClassifier: ...
+@overload
+def merge(forests: Iterable[OnlineForestRegressor]) -> OnlineForestRegressor: ...
+@overload
 def merge(forests: Iterable[MondrianForestClassifier]) -> MergedForestClassifier: ...
 @overload
 def merge(forests: Iterable[MondrianForestRegressor]) -> MergedForestRegressor: ...
-def merge(forests: Iterable[Any]) -> MergedForestClassifier | MergedForestRegressor:
+def merge(forests: Iterable[Any]) -> Any:
     """Combine forests that learned different parts of the data.
 
-    This is an approximation: each tree has learned the samples of its own part only. So the merged
-    forest differs from one that learned all samples, and is usually worse, the more so the smaller
-    the parts. Prefer a single forest where all data can go to one.
+    Order-free forests (`OnlineForestClassifier`, `OnlineForestRegressor`) are merged exactly. The
+    result is an order-free forest: the one that `fit` makes of the samples of all forests together,
+    to the last bit. It has all samples and learns on.
+
+    Mondrian forests are merged approximately, and the samples stay where they are. The result is a
+    `MergedForestClassifier` or a `MergedForestRegressor`, which only predicts. Each tree has
+    learned the samples of its own part only. So it differs from a forest that learned all samples,
+    and is usually worse, the more so the smaller the parts.
 
     Parameters
     ----------
-    forests : iterable of MondrianForestClassifier, or of MondrianForestRegressor
-        At least one; all of one kind, fitted, with the same features. They are neither copied nor
-        changed.
+    forests : iterable of estimators
+        At least one; all of one class, fitted, with the same features. They are not changed.
+        Order-free forests must also have equal seeds and parameters, distinct ids, and no `window`
+        or `reservoir`: see `OnlineForestClassifier.learn_from`.
 
     Returns
     -------
-    MergedForestClassifier or MergedForestRegressor
-        An estimator that predicts from all of them.
+    OnlineForestClassifier, OnlineForestRegressor, MergedForestClassifier or MergedForestRegressor
+        The order-free forest of all samples; or an estimator that predicts from all Mondrian
+        forests, which are not copied.
 
     Raises
     ------
     TypeError
         If something is not a forest, or forests are of two kinds.
     ValueError
-        If there is no forest, or if features or kinds of labels differ.
+        If there is no forest, or if features or kinds of labels differ. Of order-free forests also
+        if seeds or parameters differ, or if two samples have the same id.
     sklearn.exceptions.NotFittedError
         If a forest has learned nothing yet.
 
+    See Also
+    --------
+    OnlineForestClassifier.learn_from : Exact as well, but without a copy of the largest forest.
+
     Notes
     -----
-    The weight of a forest for a sample is the number of samples it stores times
+    *Exact.* The order-free forest with the most samples is copied and learns those of the others.
+    Its samples count as the first to arrive, then those of the others in the order given.
+
+    *Approximate.* The weight of a forest for a sample is the number of samples it stores times
     ``(1 - novelty) ** 4``, where ``novelty`` is that of its own method; ``1 - novelty`` is at least
     0.01. So forests without samples nearby have little weight if another forest has some, and all
     forests count if none has. The parts may be random, or divided by place or time, but not by
@@ -74,9 +98,16 @@ def merge(forests: Iterable[Any]) -> MergedForestClassifier | MergedForestRegres
     Examples
     --------
     >>> from sklearn.datasets import load_digits
-    >>> from onlineforest import MondrianForestClassifier, merge
+    >>> from onlineforest import MondrianForestClassifier, OnlineForestClassifier, merge
     >>> X, y = load_digits(return_X_y=True)
     >>> parts = [slice(0, 500), slice(500, 1000), slice(1000, 1500)]
+    >>> forests = [OnlineForestClassifier(20, random_state=0).fit(X[p], y[p]) for p in parts]
+    >>> whole = OnlineForestClassifier(20, random_state=0).fit(X[:1500], y[:1500])
+    >>> merge(forests).digest_ == whole.digest_
+    True
+
+    Of Mondrian forests:
+
     >>> forests = [
     ...     MondrianForestClassifier(20, random_state=i).fit(X[part], y[part])
     ...     for i, part in enumerate(parts)
@@ -89,6 +120,8 @@ def merge(forests: Iterable[Any]) -> MergedForestClassifier | MergedForestRegres
     kind = _kind_of(members)
     for i, forest in enumerate(members):
         check_is_fitted(forest, msg=f"forests[{i}], a %(name)s, has learned nothing yet.")
+    if issubclass(kind, BaseOnlineForest):
+        return _united(members)
     _check_features(members)
     if kind is MondrianForestRegressor:
         return MergedForestRegressor(members)
@@ -99,20 +132,30 @@ def merge(forests: Iterable[Any]) -> MergedForestClassifier | MergedForestRegres
 merge.__module__ = "onlineforest"
 
 
-def _kind_of(forests: Sequence[Any]) -> type[BaseMondrianForest]:
+def _united(forests: Sequence[Any]) -> Any:
+    """The order-free forest of the samples of all forests."""
+    names = [f"forests[{i}]" for i in range(len(forests))]
+    largest = max(range(len(forests)), key=lambda i: forests[i].n_samples_stored_)
+    union = forests[largest]._copy_with_core(LOCAL.restore)
+    others = [i for i in range(len(forests)) if i != largest]
+    union._unite([forests[i] for i in others], names[largest], [names[i] for i in others])
+    return union
+
+
+def _kind_of(forests: Sequence[Any]) -> type[BaseForest]:
     """The common class of all forests, or an error."""
     if not forests:
         raise ValueError("merge needs at least one forest. Got none.")
-    kinds: list[type[BaseMondrianForest]] = []
+    kinds: list[type[BaseForest]] = []
     for i, forest in enumerate(forests):
-        for kind in (MondrianForestClassifier, MondrianForestRegressor):
+        for kind in get_args(AnyForest):
             if isinstance(forest, kind):
                 kinds.append(kind)
                 break
         else:
             raise TypeError(
-                "merge needs forests, each a MondrianForestClassifier or each a "
-                f"MondrianForestRegressor, but forests[{i}] is of type {type(forest).__name__}."
+                "merge needs forests of one kind, such as OnlineForestClassifier, but "
+                f"forests[{i}] is of type {type(forest).__name__}."
                 + (" Merge the result of its gather()." if hasattr(forest, "gather") else "")
             )
         if kinds[i] is not kinds[0]:

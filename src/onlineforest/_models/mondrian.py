@@ -5,7 +5,7 @@ Must not know what y is, nor files.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from numbers import Real
 from typing import Any, ClassVar, Self
 
@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from onlineforest._models.base import BaseForest, shares_of
-from onlineforest._models.core import OfMondrian, State
+from onlineforest._models.core import OfMondrian
 from onlineforest._models.ids import Id
 from onlineforest._models.validation import check_feature_weights
 
@@ -27,18 +27,9 @@ class BaseMondrianForest(BaseForest[OfMondrian]):
         "lifetime": [Interval(Real, 0, None, closed="both")],
         "feature_weights": [StrOptions({"range", "learned"}), "array-like", None],
     }
-    _allows_missing = True
-    _saved_as: ClassVar[str]  # the name in model files; not inherited
 
     lifetime: float
     feature_weights: ArrayLike | str | None
-
-    def _own_metadata(self) -> dict[str, Any]:
-        """Metadata of a model file that are specific to this kind of estimator."""
-        return {}
-
-    def _take_own_metadata(self, metadata: Mapping[str, str]) -> None:
-        """Restore what `_own_metadata` gave, or raise. `_forest` is already set."""
 
     @property
     def feature_weights_(self) -> NDArray[np.float64]:
@@ -208,8 +199,8 @@ class BaseMondrianForest(BaseForest[OfMondrian]):
         """
         return self._predict_rows(self._core_with_samples().novelty, X)
 
-    def _seed_of(self, state: State) -> int:
-        return int(state["options.seed"][0])
+    def _check_trees(self) -> None:
+        self._forest.check_invariants()
 
     def _core_options(self, n_features: int) -> dict[str, Any]:
         options = super()._core_options(n_features)

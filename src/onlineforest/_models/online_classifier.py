@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
-from dataclasses import replace
+from collections.abc import Iterable, Mapping, Sequence
 from numbers import Real
 from typing import Any, ClassVar, Self
 
@@ -14,18 +13,21 @@ from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
-from onlineforest._models.base import Lesson, shares_of
-from onlineforest._models.base_classifier import BaseClassifier
+from onlineforest._files.encoding import from_json
+from onlineforest._models.base import Lesson
+from onlineforest._models.base_classifier import BaseClassifier, codes_in
 from onlineforest._models.class_codes import ClassCodes, check_classes, check_declared
-from onlineforest._models.core import GUIDED, CoreSpec, GuidedCore, Rows, State
-from onlineforest._models.digests import Samples, arrival_codes, forest_digest, samples_of
+from onlineforest._models.core import GUIDED_LABELS, GuidedLabelCore, Rows
+from onlineforest._models.digests import LabelDigest
 from onlineforest._models.ids import Id
 from onlineforest._models.label_hashes import LabelTable, are_declared
 from onlineforest._models.locking import Guard, guard_of
-from onlineforest._models.trees import OnlineTree, TreeSequence
+from onlineforest._models.online import BaseOnlineForest, tree_arrays
+from onlineforest._models.trees import OnlineClassificationTree, TreeSequence
+from onlineforest._models.uniting import Holdings
 
 
-class GuidedLesson(Lesson[GuidedCore]):
+class GuidedLesson(Lesson[GuidedLabelCore]):
     """The class codes of a batch, and the labels that are declared with it.
 
     The core forest gets the hashes of new labels first: a label without samples changes nothing.
@@ -46,7 +48,9 @@ class GuidedLesson(Lesson[GuidedCore]):
         self._completes = completes
         self.changes = {"_labels": table, "_declared": self._after}
 
-    def teach(self, core: GuidedCore, rows: Rows, n_threads: int, one_by_one: bool = False) -> None:
+    def teach(
+        self, core: GuidedLabelCore, rows: Rows, n_threads: int, one_by_one: bool = False
+    ) -> None:
         del one_by_one  # the forest does not depend on it
         if core.n_labels < len(self._hashes):
             core.set_labels(self._hashes, are_declared(self._before, len(self._hashes)))
@@ -54,12 +58,12 @@ class GuidedLesson(Lesson[GuidedCore]):
         if self._completes:
             core.complete(n_threads)
 
-    def finish(self, core: GuidedCore) -> None:
+    def finish(self, core: GuidedLabelCore) -> None:
         if self._after != self._before:
             core.set_labels(self._hashes, are_declared(self._after, len(self._hashes)))
 
 
-class OnlineForestClassifier(BaseClassifier[GuidedCore]):
+class OnlineForestClassifier(BaseClassifier[GuidedLabelCore], BaseOnlineForest[GuidedLabelCore]):
     """A random forest classifier that learns online and does not depend on the order of samples.
 
     The forest is a function of its seed, its parameters, the samples it holds and the classes that
@@ -68,7 +72,7 @@ class OnlineForestClassifier(BaseClassifier[GuidedCore]):
     number of threads. So ``fit``, any sequence of ``partial_fit`` and any history of learning and
     forgetting that leaves the same samples end in the same forest, and `digest_` shows it.
 
-    Cuts look at the labels. Features may have any scale.
+    Cuts look at the labels. Features may have any scale, and values may be missing.
 
     Parameters
     ----------
@@ -125,13 +129,13 @@ class OnlineForestClassifier(BaseClassifier[GuidedCore]):
         SHA-256 of the forest.
     nbytes_ : int
         Memory of the forest in bytes, its stored samples included.
-    trees_ : sequence of OnlineTree
+    trees_ : sequence of OnlineClassificationTree
         The trees as read-only arrays.
 
     See Also
     --------
-    MondrianForestClassifier : Learns single samples faster, and has missing values, novelty and
-        model files.
+    OnlineForestRegressor : The same trees for numbers.
+    MondrianForestClassifier : Learns single samples faster, and has novelty.
 
     Notes
     -----
@@ -143,7 +147,9 @@ class OnlineForestClassifier(BaseClassifier[GuidedCore]):
 
     Rows are stored as float32, once for all trees; X is rounded on input. float32 has 24 bits: a
     timestamp in seconds since 1970 is rounded to steps of two minutes. Subtract large offsets
-    first. Missing values are not supported.
+    first. NaN is a missing value. Nothing is filled in: surrogates, cuts on other features that
+    agree with a cut, send rows that lack its feature left or right, and "missing or not" is itself
+    a cut.
 
     To learn or to forget a sample, each tree is changed along the path of the sample. A cut depends
     on at most 64 samples of its node, which hashes choose. If the sample is among them and another
@@ -175,11 +181,11 @@ class OnlineForestClassifier(BaseClassifier[GuidedCore]):
     __module__ = "onlineforest"
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **BaseClassifier._parameter_constraints,
-        "max_samples": [Interval(Real, 0, 1, closed="right")],
+        **BaseOnlineForest._parameter_constraints,
         "smoothing": [Interval(Real, 0, 1, closed="both")],
     }
-    _core_kind = GUIDED
+    _core_kind = GUIDED_LABELS
+    _saved_as = "OnlineForestClassifier"
 
     _labels: LabelTable
     _declared: frozenset[int]  # codes
@@ -213,40 +219,20 @@ class OnlineForestClassifier(BaseClassifier[GuidedCore]):
             "discount": float(self.smoothing) + 0.0,  # without a negative zero
         }
 
-    def _seed_of(self, state: State) -> int:
-        return int(state["options.counts"][2])
-
     @property
-    def feature_importances_(self) -> NDArray[np.float64]:
-        """The decrease of Gini impurity at the cuts of each feature, shape (n_features,).
-
-        The sum is 1; all are 0 if there is no cut. If `max_samples` is below 1, the decrease is
-        that on the samples which the tree has not learned, and a feature that does harm gets 0.
-        """
-        return shares_of(self._core.importances(self._n_threads()))
-
-    @property
-    def trees_(self) -> TreeSequence[OnlineTree]:
+    def trees_(self) -> TreeSequence[OnlineClassificationTree]:
         """The trees as read-only arrays."""
         check_is_fitted(self)
         return TreeSequence(lambda: self._forest.n_trees, self._tree, "order-free")
 
-    def _tree(self, index: int) -> OnlineTree:
+    def _tree(self, index: int) -> OnlineClassificationTree:
         with self._locked():
             table, codes = self._forest.tree(index), self._class_codes()
-        features = table["feature"]
-        nodes = np.repeat(np.arange(len(features)), np.diff(table["counts_end"], prepend=0))
-        count = np.zeros((len(features), codes.n_classes), dtype=np.int64)
+        n_nodes = len(table["feature"])
+        nodes = np.repeat(np.arange(n_nodes), np.diff(table["counts_end"], prepend=0))
+        count = np.zeros((n_nodes, codes.n_classes), dtype=np.int64)
         count[nodes, codes.places()[table["label"]]] = table["count"]
-        return OnlineTree(
-            parent=table["parent"],
-            left=table["left"],
-            right=table["right"],
-            split_dimension=features,
-            split_location=np.where(features >= 0, table["threshold"], np.float32(np.nan)),
-            n_points=table["weight"],
-            count=count,
-        )
+        return OnlineClassificationTree(**tree_arrays(table), count=count)
 
     @property
     def oob_decision_function_(self) -> NDArray[np.float64]:
@@ -282,83 +268,16 @@ class OnlineForestClassifier(BaseClassifier[GuidedCore]):
                 f"{share}. Set max_samples below 1."
             )
         with self._locked():
-            codes, state = self._class_codes(), self._forest.get_state()
-            probabilities, _ = self._forest.left_out(self._n_threads())
-        order = np.argsort(state["serials"])
-        columns = codes.in_class_order(probabilities[order])
-        return columns, codes.places()[arrival_codes(state)[order]]
+            codes = self._class_codes()
+            probabilities, _, labels = self._left_out_predictions()
+        return codes.in_class_order(probabilities), codes.places()[labels]
 
-    @property
-    def digest_(self) -> str:
-        """SHA-256 of the forest in hexadecimal.
+    def _value_digest(self) -> LabelDigest:
+        return LabelDigest(self._class_codes())
 
-        Covers the seed, the parameters that define the forest (`n_estimators`,
-        `min_samples_split`, `max_samples`, `smoothing`), `classes_`, the stored samples and all
-        cuts and counts of the trees. `n_jobs`, `window`, `reservoir`, `half_life`, ids, names of
-        features and the order of arrival have no influence. All pending cuts are made first.
-        """
-        check_is_fitted(self)
-        with self._locked():
-            state = self._forest.get_state()
-            return self._digest_of(self._forest, state, self._spec_of_state(state))
-
-    def _digest_of(self, core: GuidedCore, state: State, spec: CoreSpec[GuidedCore]) -> str:
-        """The digest of a core forest with the class codes of this estimator."""
-        core.complete(self._n_threads())
-        options = spec.options
-        settings = {
-            "n_estimators": spec.n_trees,
-            "n_features": spec.n_features,
-            "seed": spec.seed,
-            "min_samples_split": options["min_samples_split"],
-            "max_samples": options["max_samples"],
-            "smoothing": options["discount"],
-        }
-        return forest_digest(
-            core, samples_of(state, spec.n_features), self._class_codes(), settings
-        )
-
-    def verify(self) -> bool:
-        """Whether the trees are those of the stored samples.
-
-        Grows a second forest from the stored samples, with the seed of this one, and compares the
-        digests. Takes as long as `fit`, and as much memory.
-
-        Returns
-        -------
-        bool
-            True if the digests are equal. False means that the memory or the state of the forest
-            was changed by something other than its methods, or that the library has a defect.
-
-        Examples
-        --------
-        >>> from onlineforest import OnlineForestClassifier
-        >>> forest = OnlineForestClassifier(random_state=0).fit([[0.0], [1.0]], ["no", "yes"])
-        >>> forest.learn_one([2.0], "no").forget([[0.0]], ["no"]).verify()
-        True
-        """
-        check_is_fitted(self)
-        with self._locked():
-            state = self._forest.get_state()
-            spec = self._spec_of_state(state)
-            fresh = self._grown_afresh(spec, samples_of(state, spec.n_features))
-            ours = self._digest_of(self._forest, state, spec)
-            return ours == self._digest_of(fresh, fresh.get_state(), spec)
-
-    def _grown_afresh(self, spec: CoreSpec[GuidedCore], samples: Samples) -> GuidedCore:
-        """A core forest that keeps all samples, and learned these in another order."""
-        keep_all = {"window": 0, "reservoir": 0, "half_life": math.inf}
-        core = self._core_source.new(replace(spec, options={**spec.options, **keep_all}))
+    def _prepare(self, core: GuidedLabelCore) -> None:
         hashes = LabelTable(self._labels.codes).hashes  # from the labels themselves
         core.set_labels(hashes, are_declared(self._declared, len(hashes)))
-        arrivals = np.repeat(np.arange(len(samples.codes)), samples.weights)[::-1]
-        if len(arrivals):
-            core.learn(
-                np.ascontiguousarray(samples.rows[arrivals]),
-                np.ascontiguousarray(samples.codes[arrivals]),
-                self._n_threads(),
-            )
-        return core
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: ArrayLike, y: ArrayLike, ids: Iterable[Id] | None = None) -> Self:
@@ -460,79 +379,6 @@ class OnlineForestClassifier(BaseClassifier[GuidedCore]):
         self._learn_one(x, y, id)
         return self
 
-    def forget(
-        self,
-        X: ArrayLike | None = None,
-        y: ArrayLike | None = None,
-        *,
-        ids: Iterable[Id] | None = None,
-    ) -> Self:
-        """Unlearn samples: the forest becomes one that never saw them, to the last bit.
-
-        Either all samples are forgotten, or an error names those that are not stored, and nothing
-        has changed.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features), default=None
-            The samples as they were learned. Of several equal samples the oldest is forgotten; a
-            sample given twice is forgotten twice.
-        y : array-like of shape (n_samples,), default=None
-            Their classes as they were learned.
-        ids : iterable of int or str, default=None
-            The ids of the samples, instead of X and y.
-
-        Returns
-        -------
-        OnlineForestClassifier
-            The estimator itself.
-
-        Notes
-        -----
-        A class leaves `classes_` with its last sample, unless it was declared. Nothing of the
-        samples remains in the stored data and the trees, but the names of such classes stay in
-        memory and in pickles until the next `fit`.
-
-        After an interrupt (Ctrl-C), either nothing has changed, or all samples are forgotten and
-        the trees follow when they are next used.
-
-        Examples
-        --------
-        >>> from onlineforest import OnlineForestClassifier
-        >>> forest = OnlineForestClassifier(random_state=0)
-        >>> people = ["Ada", "Grace", "Emmy"]
-        >>> forest = forest.partial_fit([[0.0], [1.0], [2.0]], ["a", "b", "a"], ids=people)
-        >>> forest.forget(ids=["Grace"]).classes_
-        array(['a'], dtype='<U1')
-        >>> forest.forget([[2.0]], ["a"]).ids_
-        frozenset({'Ada'})
-        """
-        self._forget(X, y, ids)
-        return self
-
-    def apply(self, X: ArrayLike) -> NDArray[np.int32]:
-        """The leaf of each sample in each tree.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            The samples.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_estimators)
-            Indices of nodes, as in ``trees_``. -1 for a tree without samples.
-
-        Examples
-        --------
-        >>> from onlineforest import OnlineForestClassifier
-        >>> forest = OnlineForestClassifier(n_estimators=2, min_samples_split=2, random_state=0)
-        >>> forest.fit([[0.0], [1.0]], [0, 1]).apply([[0.0], [1.0]])
-        array([[1, 1],
-               [2, 2]], dtype=int32)
-        """
-        return self._predict_rows(self._core.apply, X)
-
     def _class_codes(self) -> ClassCodes:
         while True:
             core, table, declared = self._forest, self._labels, self._declared
@@ -590,10 +436,10 @@ class OnlineForestClassifier(BaseClassifier[GuidedCore]):
     def _lesson(self, target: NDArray[Any], *, starts: bool, **options: Any) -> GuidedLesson:
         declared = None if options.get("classes") is None else check_classes(options["classes"])
         table = LabelTable() if starts else self._labels
-        known = None if starts else self._class_codes().classes
         if declared is not None:
             table.check_kind(declared, "classes")
-            check_declared(target, declared if known is None else np.union1d(known, declared))
+            known = declared if starts else np.union1d(self._class_codes().classes, declared)
+            check_declared(target, known)
         table.extend(target, declared)
         new = () if declared is None else table.codes.encode(np.unique(declared)).tolist()
         return GuidedLesson(
@@ -603,6 +449,48 @@ class OnlineForestClassifier(BaseClassifier[GuidedCore]):
             frozenset(new),
             completes=starts,
         )
+
+    def _lesson_of(self, others: Sequence[Holdings]) -> GuidedLesson:
+        table = self._labels
+        for each in others:
+            for labels in (each.target, each.declared):
+                if len(labels):
+                    table.check_kind(labels, each.profile.name)
+        codes: list[NDArray[np.int32]] = [np.empty(0, dtype=np.int32)]
+        declared: set[int] = set()
+        for each in others:
+            if len(each.target):
+                table.extend(each.target, None)
+                codes.append(table.codes.encode(each.target))
+            if len(each.declared):
+                table.extend(each.declared, None)
+                declared.update(table.codes.encode(each.declared).tolist())
+        return GuidedLesson(
+            np.concatenate(codes), table, self._declared, frozenset(declared), completes=False
+        )
+
+    def _targets_of(self, values: NDArray[Any]) -> NDArray[Any]:
+        codes = self._labels.codes
+        labels: NDArray[Any] = codes.classes[codes.places()[values]]
+        return labels
+
+    def _declared_labels(self) -> NDArray[Any]:
+        return self._targets_of(np.array(sorted(self._declared), dtype=np.int32))
+
+    def _all_codes(self) -> ClassCodes:
+        return self._labels.codes
+
+    def _own_metadata(self) -> dict[str, Any]:
+        return {**super()._own_metadata(), "declared_codes": sorted(self._declared)}
+
+    def _take_own_metadata(self, metadata: Mapping[str, str]) -> None:
+        self._labels = LabelTable(codes_in(metadata))
+        hashes, declared = self._labels.hashes, from_json(metadata, "declared_codes", list)
+        if any(type(code) is not int or not 0 <= code < len(hashes) for code in declared):
+            raise ValueError(f"its declared_codes are not all in [0, {len(hashes)}).")
+        self._declared = frozenset(declared)
+        # Raises unless the hashes of the core forest, which are those of the file, are the same.
+        self._forest.set_labels(hashes, are_declared(self._declared, len(hashes)))
 
     def _stored_values(self, target: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.bool_]]:
         return self._labels.codes.encode_known(target)

@@ -5,28 +5,21 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from numbers import Real
-from typing import Any, ClassVar, Literal, Self, overload
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import RegressorMixin, _fit_context
+from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from onlineforest._models.base import Lesson
+from onlineforest._models.base_regressor import BaseRegressor
 from onlineforest._models.core import NUMBERS, Floats, NumberCore, Rows
 from onlineforest._models.ids import Id
-from onlineforest._models.locking import Guard, guard_of
+from onlineforest._models.mondrian import BaseMondrianForest
 from onlineforest._models.saveable import SaveableForest
 from onlineforest._models.trees import RegressionTree, TreeSequence
-from onlineforest._models.validation import (
-    check_levels,
-    check_row,
-    check_rows,
-    check_values,
-    plain_rows,
-    plain_values,
-)
 
 
 class NumberLesson(Lesson[NumberCore]):
@@ -39,7 +32,9 @@ class NumberLesson(Lesson[NumberCore]):
         core.learn(rows, self._values, n_threads, one_by_one)
 
 
-class MondrianForestRegressor(RegressorMixin, SaveableForest[NumberCore]):
+class MondrianForestRegressor(
+    BaseRegressor[NumberCore], BaseMondrianForest[NumberCore], SaveableForest[NumberCore]
+):
     """A random forest regressor that learns online and predicts its own uncertainty.
 
     The Mondrian forest of Lakshminarayanan, Roy and Teh [1]_ for numbers [2]_. Samples can come all
@@ -51,7 +46,8 @@ class MondrianForestRegressor(RegressorMixin, SaveableForest[NumberCore]):
 
     The forest learns about the data as a whole: the weights of the features, the trend, the noise,
     the discount and the calibration. All of them are refreshed when the number of new samples is
-    half the number they were computed from (as many, if the weights are not learned).
+    half the number they were computed from (as many, if the weights are not learned). A call of
+    `learn_one` that is due for it takes as long as `fit`.
 
     Parameters
     ----------
@@ -176,7 +172,7 @@ class MondrianForestRegressor(RegressorMixin, SaveableForest[NumberCore]):
     __module__ = "onlineforest"
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **SaveableForest._parameter_constraints,
+        **BaseMondrianForest._parameter_constraints,
         "discount": [Interval(Real, 0, None, closed="neither"), StrOptions({"learned"})],
         "noise": [Interval(Real, 1e-9, 1, closed="both"), StrOptions({"learned"})],
         "trend": [StrOptions({"additive"}), None],
@@ -294,229 +290,17 @@ class MondrianForestRegressor(RegressorMixin, SaveableForest[NumberCore]):
         self._learn_more(X, y, ids)
         return self
 
-    @overload
-    def predict(self, X: ArrayLike, return_std: Literal[False] = False) -> Floats: ...
-    @overload
-    def predict(self, X: ArrayLike, return_std: Literal[True]) -> tuple[Floats, Floats]: ...
-    def predict(self, X: ArrayLike, return_std: bool = False) -> Floats | tuple[Floats, Floats]:
-        """The expected value.
+    def _moments(self, rows: Rows, n_threads: int) -> Floats:
+        return self._core.predict(rows, n_threads)
 
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            The samples.
-        return_std : bool, default=False
-            Whether to return the standard deviation of y as well.
+    def _moments_of_one(self, x: ArrayLike) -> tuple[float, float]:
+        return self._core.predict_one(x)
 
-        Returns
-        -------
-        mean : ndarray of shape (n_samples,)
-            The mean of the predicted distribution.
-        std : ndarray of shape (n_samples,)
-            Its standard deviation, which includes the spread between trees; only if `return_std`.
-            0 as long as all learned values are equal.
+    def _quantiles(self, rows: Rows, levels: Floats, n_threads: int) -> Floats:
+        return self._core.quantiles(rows, levels, n_threads)
 
-        Examples
-        --------
-        >>> from onlineforest import MondrianForestRegressor
-        >>> forest = MondrianForestRegressor(random_state=0)
-        >>> forest = forest.fit([[0.0], [1.0], [2.0]], [0.0, 1.0, 5.0])
-        >>> mean, std = forest.predict([[2.0], [100.0]], return_std=True)
-        >>> std[0] < std[1]
-        np.True_
-        """
-        moments = self._predict_rows(self._core.predict, X)
-        mean, std = np.ascontiguousarray(moments[:, 0]), np.ascontiguousarray(moments[:, 1])
-        return (mean, std) if return_std else mean
-
-    def predict_quantiles(self, X: ArrayLike, q: ArrayLike = (0.05, 0.5, 0.95)) -> Floats:
-        """Quantiles of the predicted distribution.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            The samples.
-        q : float or array-like of shape (n_quantiles,), default=(0.05, 0.5, 0.95)
-            The levels, between 0 and 1.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_quantiles), or (n_samples,) if q is a number
-            The values below which y lies with these probabilities.
-
-        Examples
-        --------
-        >>> from onlineforest import MondrianForestRegressor
-        >>> forest = MondrianForestRegressor(random_state=0)
-        >>> forest = forest.fit([[0.0], [1.0], [2.0]], [0.0, 1.0, 5.0])
-        >>> low, median, high = forest.predict_quantiles([[1.0]], q=[0.1, 0.5, 0.9])[0]
-        >>> low < median < high
-        np.True_
-        """
-        core, levels = self._core, check_levels(q)
-        quantiles = self._predict_rows(
-            lambda rows, n_threads: core.quantiles(rows, levels, n_threads), X
-        )
-        return quantiles[:, 0] if np.ndim(q) == 0 else quantiles
-
-    def predict_interval(self, X: ArrayLike, coverage: float = 0.9) -> Floats:
-        """An interval that contains y with a given probability.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            The samples.
-        coverage : float, default=0.9
-            The probability, between 0 and 1.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, 2)
-            Lower and upper end: the quantiles of the levels ``(1 - coverage) / 2`` and
-            ``(1 + coverage) / 2``. The Notes of the class say what they promise.
-
-        Examples
-        --------
-        >>> from onlineforest import MondrianForestRegressor
-        >>> forest = MondrianForestRegressor(random_state=0)
-        >>> forest = forest.fit([[0.0], [1.0], [2.0]], [0.0, 1.0, 5.0])
-        >>> forest.predict_interval([[1.0], [1.5]], coverage=0.5).shape
-        (2, 2)
-        """
-        if np.ndim(coverage) != 0:
-            raise ValueError(f"coverage must be one number. Got {coverage!r} instead.")
-        level = check_levels(coverage, "coverage")[0]
-        return self.predict_quantiles(
-            X, [(1.0 - level) / 2.0, min((1.0 + level) / 2.0, np.nextafter(1.0, 0.0))]
-        )
-
-    def log_density(self, X: ArrayLike, y: ArrayLike) -> Floats:
-        """Logarithm of the predicted density of each value at its sample.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            The samples.
-        y : array-like of shape (n_samples,)
-            The values.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-            ``log p(y | x)``. As long as all learned values are equal, it is infinite: positive at
-            that value, negative elsewhere.
-
-        Examples
-        --------
-        >>> from onlineforest import MondrianForestRegressor
-        >>> forest = MondrianForestRegressor(random_state=0)
-        >>> forest = forest.fit([[0.0], [1.0], [2.0]], [0.0, 1.0, 5.0])
-        >>> near, far = forest.log_density([[1.0], [1.0]], [1.0, 100.0])
-        >>> near > far
-        np.True_
-        """
-        core = self._core
-        rows = self._check_queries(X)
-        values = check_values(y)
-        if len(rows) != len(values):
-            raise ValueError(f"X has {len(rows)} samples, but y has {len(values)} values.")
-        return core.log_density(rows, values, self._n_threads())
-
-    def learn_one(self, x: ArrayLike, y: float, id: Id | None = None) -> Self:
-        """Learn one more sample, as `partial_fit` of one row does, with less overhead.
-
-        Occasionally, and ever more rarely, a call takes as long as `fit`: when a refresh is due.
-
-        Parameters
-        ----------
-        x : array-like of shape (n_features,)
-            The sample. An array of float32 or float64 is fastest; names of features are ignored.
-        y : float
-            Its value.
-        id : int or str, default=None
-            A name by which `forget` finds the sample.
-
-        Returns
-        -------
-        MondrianForestRegressor
-            The estimator itself.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from onlineforest import MondrianForestRegressor
-        >>> forest = MondrianForestRegressor(random_state=0)
-        >>> for x in range(5):
-        ...     forest = forest.learn_one(np.array([x]), 2.0 * x)
-        >>> forest.n_samples_seen_
-        5
-        """
-        if np.ndim(y) != 0:
-            raise ValueError(f"y must be one number. Got {y!r} instead.")
-        guard: Guard[Any] = guard_of(self)
-        with guard.lock:
-            if guard.pending is not None:
-                self._settle()
-            if not hasattr(self, "_forest") or id is not None:
-                names = None if id is None else [id]
-                self.partial_fit(check_row(x)[np.newaxis], [y], ids=names)
-                return self
-            self._check_parameters_unchanged()
-            value = float(check_values([y])[0]) if type(y) is not float else y
-            try:
-                self._forest.learn_one(x, value)
-            except TypeError:
-                self._forest.learn_one(check_row(x), value)
-        return self
-
-    @overload
-    def predict_one(self, x: ArrayLike, return_std: Literal[False] = False) -> float: ...
-    @overload
-    def predict_one(self, x: ArrayLike, return_std: Literal[True]) -> tuple[float, float]: ...
-    def predict_one(self, x: ArrayLike, return_std: bool = False) -> float | tuple[float, float]:
-        """The expected value of one sample, as `predict` gives, with less overhead.
-
-        Parameters
-        ----------
-        x : array-like of shape (n_features,)
-            The sample. An array of float32 or float64 is fastest; names of features are ignored.
-        return_std : bool, default=False
-            Whether to return the standard deviation as well.
-
-        Returns
-        -------
-        mean : float
-            The mean of the predicted distribution.
-        std : float
-            Its standard deviation; only if `return_std`.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from onlineforest import MondrianForestRegressor
-        >>> forest = MondrianForestRegressor(random_state=0).fit([[0.0], [1.0]], [3.0, 7.0])
-        >>> round(forest.predict_one(np.array([1.0])))
-        7
-        """
-        core = self._core
-        try:
-            mean, std = core.predict_one(x)
-        except TypeError:
-            mean, std = core.predict_one(check_row(x))
-        return (mean, std) if return_std else mean
-
-    def _check_batch(
-        self, X: ArrayLike, y: ArrayLike, *, reset: bool
-    ) -> tuple[NDArray[np.float32], NDArray[Any]]:
-        if not reset:
-            rows, values = plain_rows(self, X), plain_values(y)
-            if rows is not None and values is not None and len(rows) == len(values):
-                return rows, values
-        rows, target = check_rows(self, X, y=y, reset=reset, y_numeric=True, multi_output=True)
-        return rows, check_values(target)
+    def _log_density(self, rows: Rows, values: Floats, n_threads: int) -> Floats:
+        return self._core.log_density(rows, values, n_threads)
 
     def _lesson(self, target: NDArray[Any], **_: Any) -> NumberLesson:
         return NumberLesson(target)
-
-    def _stored_values(self, target: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.bool_]]:
-        return target, np.ones(len(target), dtype=np.bool_)

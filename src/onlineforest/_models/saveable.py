@@ -8,20 +8,24 @@ from __future__ import annotations
 import os
 from typing import BinaryIO
 
-from onlineforest._models.core import OfMondrian
-from onlineforest._models.mondrian import BaseMondrianForest
+from onlineforest._models.base import BaseForest
+from onlineforest._models.core import Core
 from onlineforest._models.saving import write_model
 
 
-class SaveableForest(BaseMondrianForest[OfMondrian]):
+class SaveableForest(BaseForest[Core]):
     """An estimator with the method `save`."""
 
     def save(self, file: str | os.PathLike[str] | BinaryIO) -> None:
         """Save the forest to a file, which `onlineforest.load` reads.
 
-        The file holds the whole forest: parameters, stored samples, trees, random states, classes,
-        ids. A loaded forest continues to learn and predicts as this one would, to the last bit. The
-        format is safetensors, which other tools can read, too.
+        The file holds the whole forest: parameters, stored samples, classes, ids, and the state of
+        a window or reservoir. A loaded forest continues to learn and predicts as this one would, to
+        the last bit. The format is safetensors, which other tools can read, too.
+
+        The file of a Mondrian forest also holds its trees and random states. That of an order-free
+        forest does not: its trees follow from the samples, and are grown again when they are first
+        needed, which takes about as long as `fit`.
 
         Parameters
         ----------

@@ -34,7 +34,7 @@ from onlineforest._models.core import CoreForest, CoreSpec, LocalCores, State
 from onlineforest._models.ids import Ids
 
 if TYPE_CHECKING:
-    from onlineforest._models.mondrian import BaseMondrianForest
+    from onlineforest._models.base import BaseForest
 
 _VERSION = version("onlineforest")
 _NOTHING_MISSING: State = {
@@ -54,7 +54,7 @@ class Model:
 
 
 def write_model(
-    forest: BaseMondrianForest, file: str | os.PathLike[str] | BinaryIO, position: Any = None
+    forest: BaseForest, file: str | os.PathLike[str] | BinaryIO, position: Any = None
 ) -> None:
     """Write a fitted estimator to a path, whole or not at all, or into an open file."""
     arrays, metadata = _contents_of(forest)
@@ -71,7 +71,7 @@ def write_model(
 
 def read_model(
     source: str | os.PathLike[str] | BinaryIO,
-    kinds: Mapping[str, type[BaseMondrianForest]],
+    kinds: Mapping[str, type[BaseForest]],
     max_bytes: int | None,
 ) -> Model:
     """Read and check an estimator of one of `kinds`."""
@@ -82,7 +82,7 @@ def read_model(
 def model_of(
     contents: Contents,
     where: str,
-    kinds: Mapping[str, type[BaseMondrianForest]],
+    kinds: Mapping[str, type[BaseForest]],
     max_bytes: int | None,
 ) -> Model:
     """The estimator, of one of `kinds`, in the contents of a file, which are checked."""
@@ -126,7 +126,7 @@ def _checked_position(position: Any) -> str:
     )
 
 
-def _contents_of(forest: BaseMondrianForest) -> tuple[State, dict[str, str]]:
+def _contents_of(forest: BaseForest) -> tuple[State, dict[str, str]]:
     _check_is_ours(forest)
     with forest._locked():
         state: State = forest._forest.get_state()
@@ -137,14 +137,14 @@ def _contents_of(forest: BaseMondrianForest) -> tuple[State, dict[str, str]]:
     return arrays, with_counts(texts, arrays)
 
 
-def _check_is_ours(forest: BaseMondrianForest) -> None:
+def _check_is_ours(forest: BaseForest) -> None:
     from sklearn.utils.validation import check_is_fitted  # here: shards do without scikit-learn
 
     check_is_fitted(forest)
     check_can_be_saved(type(forest))
 
 
-def check_can_be_saved(kind: type[BaseMondrianForest]) -> None:
+def check_can_be_saved(kind: type[BaseForest]) -> None:
     """Raise if a model file has no name for this class."""
     if "_saved_as" not in vars(kind):
         raise TypeError(
@@ -161,7 +161,7 @@ def arrays_of_core(state: State, n_features: int) -> State:
 
 
 def contents_beside_core(
-    forest: BaseMondrianForest, serials: NDArray[np.int64], seed: int
+    forest: BaseForest, serials: NDArray[np.int64], seed: int
 ) -> tuple[State, dict[str, str]]:
     """The arrays and metadata of a model file besides those of the core forest.
 
@@ -206,9 +206,7 @@ def with_counts(texts: dict[str, str], arrays: State) -> dict[str, str]:
     )
 
 
-def _check_loadable(
-    kind: type[BaseMondrianForest], metadata: dict[str, str], n_features: int
-) -> None:
+def _check_loadable(kind: type[BaseForest], metadata: dict[str, str], n_features: int) -> None:
     """Raise if a file with these metadata could not be loaded: it might replace a good one."""
     try:
         twin = _blank_estimator(kind, metadata)
@@ -220,9 +218,7 @@ def _check_loadable(
         raise ValueError(f"This forest cannot be saved: {error}") from error
 
 
-def _blank_estimator(
-    kind: type[BaseMondrianForest], metadata: Mapping[str, str]
-) -> BaseMondrianForest:
+def _blank_estimator(kind: type[BaseForest], metadata: Mapping[str, str]) -> BaseForest:
     """An estimator of the parameters in a file, after their check."""
     encoded = from_json(metadata, "parameters", dict)
     forest = kind(**decode_parameters(encoded, kind._get_param_names()))
@@ -232,18 +228,17 @@ def _blank_estimator(
 
 def _counts_of(arrays: State) -> dict[str, int]:
     """Counts for readers of a file's header alone."""
-    return {
+    counts = {
         "samples_seen": int(arrays["n_seen"][0]),
-        "samples_stored": len(arrays["values"]),
+        "samples_stored": len(arrays["serials"]),
         "ids": len(arrays["ids.serials"]),
-        "trees": len(arrays["trees.measure"]),
-        "nodes": len(arrays["trees.left"]),
     }
+    if "trees.left" in arrays:
+        return counts | {"trees": len(arrays["trees.measure"]), "nodes": len(arrays["trees.left"])}
+    return counts | {"samples_distinct": len(arrays["values"])}
 
 
-def _restored(
-    kind: type[BaseMondrianForest], contents: Contents, max_bytes: int | None
-) -> BaseMondrianForest:
+def _restored(kind: type[BaseForest], contents: Contents, max_bytes: int | None) -> BaseForest:
     arrays = contents.arrays
     if contents.format_version == 1:  # has no missing values
         arrays = {**_NOTHING_MISSING, **arrays}
@@ -262,10 +257,10 @@ def _restored(
 
 
 def estimator_from(
-    kind: type[BaseMondrianForest],
+    kind: type[BaseForest],
     contents: Contents,
     make_core: Callable[[CoreSpec[Any]], CoreForest],
-) -> BaseMondrianForest:
+) -> BaseForest:
     """The estimator in a model file, around the core forest that `make_core` gives.
 
     Parameters
@@ -290,7 +285,7 @@ def estimator_from(
     return forest
 
 
-def _take_features(forest: BaseMondrianForest, features: dict[str, Any]) -> int:
+def _take_features(forest: BaseForest, features: dict[str, Any]) -> int:
     match features:
         case {"count": int(count), "dtype": "float32", "names": names, **others} if not others:
             if not isinstance(count, bool) and 0 < count < 2**31:
@@ -317,8 +312,7 @@ def state_from_arrays(spec: CoreSpec[Any], arrays: State, others: Set[str] = fro
     The file must hold the arrays that `arrays_of_core` gives and the arrays named in `others`, and
     no more; `others` do not belong to the core forest.
     """
-    # The options' arrays are those of an empty forest with the same options.
-    blank = spec.kind.make(1, spec.n_features, **spec.options).get_state()
+    blank = _blank_state(spec)
     state = {name: array for name, array in blank.items() if name.startswith(_OPTIONS)}
     expected = (blank.keys() - state.keys()) | others
     if arrays.keys() != expected:
@@ -332,6 +326,17 @@ def state_from_arrays(spec: CoreSpec[Any], arrays: State, others: Set[str] = fro
         if name not in others:
             state[name] = array.reshape(-1)
     return state
+
+
+def _blank_state(spec: CoreSpec[Any]) -> State:
+    """The state of an empty core forest with the options of this spec, which is small."""
+    has_trees = spec.kind.has_trees_in_state
+    empty: CoreForest = spec.kind.make(1, spec.n_features if has_trees else 1, **spec.options)
+    blank = empty.get_state()
+    if has_trees:
+        return blank
+    sizes = {"options.n_trees": spec.n_trees, "options.n_features": spec.n_features}
+    return blank | {name: np.array([size], dtype=np.uint64) for name, size in sizes.items()}
 
 
 def _restored_ids(arrays: State, core: CoreForest) -> Ids:

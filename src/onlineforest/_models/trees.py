@@ -171,9 +171,9 @@ class RegressionTree(MondrianTree):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class OnlineTree(TreeArrays):
-    """One tree of an `OnlineForestClassifier`: a copy of its nodes as read-only arrays.
+    """One tree of an order-free forest: a copy of its nodes as read-only arrays.
 
-    Nodes are in preorder: each node stands before those below it, left ones before right ones.
+    Nodes are in preorder, left children first. So the arrays depend on the samples alone.
 
     Attributes
     ----------
@@ -184,14 +184,23 @@ class OnlineTree(TreeArrays):
     split_dimension : ndarray of shape (n_nodes,), int32
         The feature of the cut, -1 for a leaf.
     split_location : ndarray of shape (n_nodes,), float32
-        The location of the cut, NaN for a leaf.
+        The location of the cut, NaN for a leaf. Infinite if the cut asks whether the feature is
+        missing: then all samples that have it go left.
+    missing_left : ndarray of shape (n_nodes,), bool
+        Whether samples go left that lack the feature and those of all surrogates.
+    surrogate_dimension : ndarray of shape (n_nodes, n_surrogates), int32
+        The features of surrogate cuts, -1 where there is none. A sample that lacks the feature of
+        the cut goes where the first surrogate says whose feature it has.
+    surrogate_location : ndarray of shape (n_nodes, n_surrogates), float32
+        Their locations, NaN where there is none.
+    surrogate_reversed : ndarray of shape (n_nodes, n_surrogates), bool
+        Whether a sample goes left if it is above the location, not below.
     n_points : ndarray of shape (n_nodes,), int64
         Number of training points below the node.
-    count : ndarray of shape (n_nodes, n_classes), int64
-        Number of these points per class. Columns are in the order of the forest's ``classes_``.
 
     See Also
     --------
+    OnlineClassificationTree, OnlineRegressionTree : The trees of the estimators.
     MondrianTree : A tree of a Mondrian forest.
 
     Examples
@@ -201,8 +210,6 @@ class OnlineTree(TreeArrays):
     >>> tree = forest.fit([[0.0], [1.0], [5.0]], ["a", "a", "b"]).trees_[0]
     >>> tree.n_nodes, tree.split_dimension[tree.root]
     (3, np.int32(0))
-    >>> tree.count[tree.root]
-    array([2, 1])
     """
 
     __module__ = "onlineforest"
@@ -212,8 +219,61 @@ class OnlineTree(TreeArrays):
     right: NDArray[np.int32]
     split_dimension: NDArray[np.int32]
     split_location: NDArray[np.float32]
+    missing_left: NDArray[np.bool_]
+    surrogate_dimension: NDArray[np.int32]
+    surrogate_location: NDArray[np.float32]
+    surrogate_reversed: NDArray[np.bool_]
     n_points: NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class OnlineClassificationTree(OnlineTree):
+    """A tree of an order-free classifier: an `OnlineTree` with labels.
+
+    Attributes
+    ----------
+    count : ndarray of shape (n_nodes, n_classes), int64
+        Number of training points below the node, per class. Columns are in the order of the
+        forest's ``classes_``.
+
+    Examples
+    --------
+    >>> from onlineforest import OnlineForestClassifier
+    >>> forest = OnlineForestClassifier(n_estimators=1, min_samples_split=2, random_state=0)
+    >>> tree = forest.fit([[0.0], [1.0], [5.0]], ["a", "a", "b"]).trees_[0]
+    >>> tree.count[tree.root]
+    array([2, 1])
+    """
+
+    __module__ = "onlineforest"
+
     count: NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class OnlineRegressionTree(OnlineTree):
+    """A tree of an order-free regressor: an `OnlineTree` with numbers.
+
+    Attributes
+    ----------
+    mean : ndarray of shape (n_nodes,), float64
+        Mean of the numbers of the training points below the node.
+    variance : ndarray of shape (n_nodes,), float64
+        Their variance.
+
+    Examples
+    --------
+    >>> from onlineforest import OnlineForestRegressor
+    >>> forest = OnlineForestRegressor(n_estimators=1, random_state=0)
+    >>> tree = forest.fit([[0.0], [1.0], [5.0]], [1.0, 1.0, 4.0]).trees_[0]
+    >>> tree.mean[tree.root], tree.variance[tree.root]
+    (np.float64(2.0), np.float64(2.0))
+    """
+
+    __module__ = "onlineforest"
+
+    mean: NDArray[np.float64]
+    variance: NDArray[np.float64]
 
 
 Tree = TypeVar("Tree", bound=TreeArrays)

@@ -44,10 +44,10 @@ def unchanged_on_error(estimator: object) -> Iterator[Callable[[], None]]:
         raise
 
 
-def check_rows(estimator: Any, X: Any, *, allow_nan: bool = True, **options: Any) -> Any:
+def check_rows(estimator: Any, X: Any, **options: Any) -> Any:
     """scikit-learn's `validate_data`, with rows as the core needs them: C-ordered float32.
 
-    NaN marks a missing value, and stays, or is an error. A sparse matrix becomes dense.
+    NaN marks a missing value, and stays. A sparse matrix becomes dense.
     """
     if is_into_dataframe(X):
         X = _columns_of_numbers(X)
@@ -60,7 +60,7 @@ def check_rows(estimator: Any, X: Any, *, allow_nan: bool = True, **options: Any
                 dtype=np.float32,
                 order="C",
                 accept_sparse="csr",
-                ensure_all_finite="allow-nan" if allow_nan else True,
+                ensure_all_finite="allow-nan",
                 **options,
             )
         except (ValueError, TypeError) as error:
@@ -123,7 +123,7 @@ def blocks_of(X: Any, n_numbers: int = 2**24) -> Iterator[Any]:
         yield rows[start : start + step]
 
 
-def plain_rows(estimator: Any, X: Any, *, allow_nan: bool = True) -> NDArray[np.float32] | None:
+def plain_rows(estimator: Any, X: Any) -> NDArray[np.float32] | None:
     """The rows if X is a plain array of valid floats, else None.
 
     The fast path for streams: `check_rows`, which handles everything else, takes longer than
@@ -140,7 +140,7 @@ def plain_rows(estimator: Any, X: Any, *, allow_nan: bool = True) -> NDArray[np.
         return None
     with np.errstate(over="ignore"):
         rows = np.ascontiguousarray(X, dtype=np.float32)
-    bad = np.isinf(rows).any() if allow_nan else not np.isfinite(rows).all()
+    bad = np.isinf(rows).any()
     return None if bad else rows
 
 

@@ -9,9 +9,9 @@ In both cases ``ax.figure.savefig(...)`` saves it.
 Examples
 --------
 >>> from sklearn.datasets import load_iris
->>> from onlineforest import MondrianForestClassifier, plot
+>>> from onlineforest import OnlineForestClassifier, plot
 >>> X, y = load_iris(return_X_y=True, as_frame=True)
->>> forest = MondrianForestClassifier(20, random_state=0).fit(X, y)
+>>> forest = OnlineForestClassifier(20, random_state=0).fit(X, y)
 >>> ax = plot.importances(forest)
 >>> ax.figure.savefig("importances.png")
 """

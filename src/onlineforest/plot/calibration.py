@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from matplotlib.artist import Artist
     from matplotlib.axes import Axes
 
-    from onlineforest._models.regressor import MondrianForestRegressor
+    from onlineforest.plot.checks import Regressor
 
 
 def reliability(
@@ -77,9 +77,9 @@ def reliability(
     Examples
     --------
     >>> from sklearn.datasets import load_digits
-    >>> from onlineforest import MondrianForestClassifier, plot
+    >>> from onlineforest import OnlineForestClassifier, plot
     >>> X, y = load_digits(return_X_y=True)
-    >>> forest = MondrianForestClassifier(20, random_state=0).fit(X[:1000], y[:1000])
+    >>> forest = OnlineForestClassifier(20, random_state=0).fit(X[:1000], y[:1000])
     >>> ax = plot.reliability(y[1000:], forest.predict_proba(X[1000:]), classes=forest.classes_)
     >>> ax.figure.savefig("reliability.png")
     """
@@ -193,7 +193,7 @@ def _check_probabilities(values: Any, n_samples: int, n_classes: int) -> NDArray
 
 
 def intervals(
-    forest: MondrianForestRegressor,
+    forest: Regressor,
     X: ArrayLike,
     y: ArrayLike,
     *,
@@ -202,12 +202,13 @@ def intervals(
 ) -> Axes:
     """Draw predicted means and intervals beside the true values.
 
-    The horizontal axis is the rank by predicted mean or, for a forest of one feature, that feature.
+    The horizontal axis is the rank by predicted mean or, for a forest of one feature that is never
+    missing in X, that feature.
     Values outside their interval are marked.
 
     Parameters
     ----------
-    forest : MondrianForestRegressor
+    forest : OnlineForestRegressor or MondrianForestRegressor
         The forest.
     X : array-like of shape (n_samples, n_features)
         Samples the forest has not learned.
@@ -226,9 +227,9 @@ def intervals(
     Examples
     --------
     >>> from sklearn.datasets import load_diabetes
-    >>> from onlineforest import MondrianForestRegressor, plot
+    >>> from onlineforest import OnlineForestRegressor, plot
     >>> X, y = load_diabetes(return_X_y=True)
-    >>> forest = MondrianForestRegressor(20, random_state=0).fit(X[:300], y[:300])
+    >>> forest = OnlineForestRegressor(20, random_state=0).fit(X[:300], y[:300])
     >>> ax = plot.intervals(forest, X[300:], y[300:])
     >>> ax.figure.savefig("intervals.png")
     """
@@ -240,7 +241,7 @@ def intervals(
     assert points.values is not None
     mean = without_name_warning(forest.predict, points.rows)
     ends = without_name_warning(partial(forest.predict_interval, coverage=coverage), points.rows)
-    one_feature = forest.n_features_in_ == 1
+    one_feature = forest.n_features_in_ == 1 and not np.isnan(points.rows).any()
     order = np.argsort(points.rows[:, 0] if one_feature else mean, kind="stable")
     values, mean, (low, high) = points.values[order], mean[order], ends[order].T
     at = points.rows[order, 0] if one_feature else np.arange(len(order))

@@ -10,20 +10,27 @@ from typing import Any
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from onlineforest._models.base import BaseForest
+from onlineforest._models.base_classifier import BaseClassifier
 from onlineforest._models.classifier import MondrianForestClassifier
 from onlineforest._models.mondrian import BaseMondrianForest
+from onlineforest._models.online_classifier import OnlineForestClassifier
+from onlineforest._models.online_regressor import OnlineForestRegressor
 from onlineforest._models.regressor import MondrianForestRegressor
-from onlineforest._models.trees import ClassificationTree, RegressionTree
+from onlineforest._models.trees import ClassificationTree, OnlineTree, RegressionTree
 from onlineforest.plot.figures import printable
 
-Forest = MondrianForestClassifier | MondrianForestRegressor
+Classifier = OnlineForestClassifier | MondrianForestClassifier
+Regressor = OnlineForestRegressor | MondrianForestRegressor
+Forest = Classifier | Regressor
+MondrianForest = MondrianForestClassifier | MondrianForestRegressor
 
 
 def check_forest(forest: Any) -> None:
     """Raise unless `forest` is a fitted forest that stores samples."""
-    if not isinstance(forest, BaseMondrianForest):
+    if not isinstance(forest, BaseForest):
         raise TypeError(
-            "forest must be a MondrianForestClassifier or a MondrianForestRegressor. "
+            "forest must be a forest of this library, such as an OnlineForestClassifier. "
             f"Got {_type_name(forest)} instead."
         )
     check_is_fitted(forest)
@@ -32,11 +39,23 @@ def check_forest(forest: Any) -> None:
 
 def check_regressor(forest: Any) -> None:
     """Raise unless `forest` is a fitted regressor that stores samples."""
-    if not isinstance(forest, MondrianForestRegressor):
+    if not isinstance(forest, BaseForest) or isinstance(forest, BaseClassifier):
         raise TypeError(
-            f"forest must be a MondrianForestRegressor. Got {_type_name(forest)} instead."
+            "forest must be a regressor, such as an OnlineForestRegressor. "
+            f"Got {_type_name(forest)} instead."
         )
     check_forest(forest)
+
+
+def check_has_novelty(forest: Any) -> None:
+    """Raise unless `forest` is a fitted forest with boxes, which novelty needs."""
+    check_forest(forest)
+    if not isinstance(forest, BaseMondrianForest):
+        raise ValueError(
+            "Novelty is the distance from the boxes of a Mondrian forest, but this forest is an "
+            f"{_type_name(forest)}, which has none. Fit a MondrianForestClassifier or a "
+            "MondrianForestRegressor."
+        )
 
 
 def _type_name(value: object) -> str:
@@ -55,15 +74,18 @@ def check_count(value: object, name: str, least: int, most: int = 2**31 - 1) -> 
     return int(value)
 
 
-def check_tree(forest: Forest, index: int) -> ClassificationTree | RegressionTree:
+def check_tree(forest: Forest, index: int) -> OnlineTree | ClassificationTree | RegressionTree:
     """The tree of this index; raises if the index is no integer or the tree has no nodes."""
     if not isinstance(index, Integral) or isinstance(index, bool):
         raise TypeError(f"tree must be the index of a tree, an integer. Got {index!r} instead.")
     tree = forest.trees_[int(index)]
     if tree.n_nodes == 0:
-        raise ValueError(
-            f"Tree {index} has no nodes: a call was interrupted. The next call grows it again."
+        reason = (
+            "it has learned no sample, because max_samples is small."
+            if isinstance(tree, OnlineTree)
+            else "a call was interrupted. The next call grows it again."
         )
+        raise ValueError(f"Tree {index} has no nodes: {reason}")
     return tree
 
 

@@ -10,13 +10,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from onlineforest._models.classifier import MondrianForestClassifier
-from onlineforest._models.regressor import MondrianForestRegressor
+from onlineforest._models.base_classifier import BaseClassifier
 from onlineforest.plot.checks import (
+    Classifier,
     Forest,
+    MondrianForest,
+    Regressor,
     check_count,
     check_forest,
-    check_tree,
+    check_has_novelty,
     feature_names,
     without_name_warning,
 )
@@ -25,8 +27,10 @@ from onlineforest.plot.points import (
     Points,
     check_points,
     draw_points,
+    limits_of,
+    medians_of,
     name_classes,
-    root_box,
+    sample_box,
     with_margin,
 )
 
@@ -54,11 +58,12 @@ def decision_surface(
 
     Parameters
     ----------
-    forest : MondrianForestClassifier or MondrianForestRegressor
+    forest : OnlineForestClassifier, OnlineForestRegressor, MondrianForestClassifier or \
+            MondrianForestRegressor
         The forest.
     X : array-like of shape (n_samples, n_features), default=None
-        Samples to draw as points; the plane includes all of them. With None, the plane includes
-        the samples the forest has learned.
+        Samples to draw as points, unless one of the two features is missing; the plane includes all
+        of them. With None, the plane includes the samples the forest has learned.
     y : array-like of shape (n_samples,), default=None
         Their labels or values, which determine their colours.
     features : pair of int or str, default=None
@@ -77,9 +82,9 @@ def decision_surface(
     Examples
     --------
     >>> from sklearn.datasets import load_iris
-    >>> from onlineforest import MondrianForestClassifier, plot
+    >>> from onlineforest import OnlineForestClassifier, plot
     >>> X, y = load_iris(return_X_y=True)
-    >>> forest = MondrianForestClassifier(20, random_state=0).fit(X, y)
+    >>> forest = OnlineForestClassifier(20, random_state=0).fit(X, y)
     >>> ax = plot.decision_surface(forest, X, y, features=(2, 3), resolution=50)
     >>> ax.figure.savefig("surface.png")
     """
@@ -87,7 +92,7 @@ def decision_surface(
     points = check_points(forest, X, y)
     plane = Plane.of(forest, points, features, resolution, margin=0.08)
     axes = axes_or_new(ax)
-    if isinstance(forest, MondrianForestClassifier):
+    if isinstance(forest, BaseClassifier):
         _draw_classes(axes, plane, forest)
     else:
         _draw_means(axes, plane, forest)
@@ -96,7 +101,7 @@ def decision_surface(
 
 
 def novelty_map(
-    forest: Forest,
+    forest: MondrianForest,
     X: ArrayLike | None = None,
     *,
     features: Sequence[int | str] | None = None,
@@ -137,7 +142,7 @@ def novelty_map(
     >>> ax = plot.novelty_map(forest, X[:, 2:], resolution=50)
     >>> ax.figure.savefig("novelty.png")
     """
-    check_forest(forest)
+    check_has_novelty(forest)
     points = check_points(forest, X, None)
     plane = Plane.of(forest, points, features, resolution, margin=0.3)
     axes = axes_or_new(ax)
@@ -172,11 +177,11 @@ class Plane:
         pair = list(_check_features(forest, features))
         resolution = check_count(resolution, "resolution", 2, MAX_RESOLUTION)
         if points is not None:
-            low, high = points.rows.min(axis=0), points.rows.max(axis=0)
-            others = np.median(points.rows, axis=0).astype(np.float32)
-            points = Points(points.rows[:, pair], points.codes, points.values)
+            low, high = limits_of(points.rows)
+            others = medians_of(points.rows)
+            points = points.in_plane(pair)
         elif forest.n_features_in_ == 2:
-            low, high = root_box(check_tree(forest, 0))
+            low, high = sample_box(forest)
             others = low
         else:
             raise ValueError(
@@ -266,7 +271,7 @@ def _feature_index(forest: Forest, feature: object) -> int:
     return int(feature) % n_features
 
 
-def _draw_classes(axes: Axes, plane: Plane, forest: MondrianForestClassifier) -> None:
+def _draw_classes(axes: Axes, plane: Plane, forest: Classifier) -> None:
     classes = forest.classes_
 
     def best_class(rows: NDArray[np.float32]) -> NDArray[np.float64]:
@@ -313,7 +318,7 @@ def _most_certain_points(
     return found
 
 
-def _draw_means(axes: Axes, plane: Plane, forest: MondrianForestRegressor) -> None:
+def _draw_means(axes: Axes, plane: Plane, forest: Regressor) -> None:
     from matplotlib.colors import Normalize
     from matplotlib.patheffects import AbstractPathEffect, withStroke
 

@@ -1,28 +1,31 @@
-"""Picture of the boxes and cuts of a tree of two features."""
+"""Picture of the cuts of a tree of two features, and of its boxes if it has them."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
-from onlineforest._models.classifier import MondrianForestClassifier
-from onlineforest._models.trees import MondrianTree
+from onlineforest._models.base_classifier import BaseClassifier
+from onlineforest._models.trees import MondrianTree, OnlineTree
 from onlineforest.plot.checks import Forest, check_forest, check_tree, feature_names
 from onlineforest.plot.figures import COLOUR_MAP, DARK, axes_or_new
 from onlineforest.plot.points import (
     Points,
     check_points,
     draw_points,
+    limits_of,
     medoids,
     name_classes,
-    root_box,
+    sample_box,
     with_margin,
 )
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+Corners = NDArray[np.floating[Any]]
 
 
 def partition(
@@ -35,15 +38,20 @@ def partition(
 ) -> Axes:
     """Draw the partition of the plane by a tree of two features.
 
-    As in figures 1 and 2 of the paper: a grey box around the samples of each node, and a line for
-    each cut, which ends at the box. Earlier cuts are thicker.
+    Of a Mondrian forest, as in figures 1 and 2 of the paper: a grey box around the samples of each
+    node, and a line for each cut, which ends at the box. Of an order-free forest, whose nodes have
+    no boxes, each line ends at the cuts above it. Cuts nearer to the root are thicker. A cut that
+    asks whether a feature is missing has no line, nor have those below it for samples that lack the
+    feature.
 
     Parameters
     ----------
-    forest : MondrianForestClassifier or MondrianForestRegressor
+    forest : OnlineForestClassifier, OnlineForestRegressor, MondrianForestClassifier or \
+            MondrianForestRegressor
         A forest of two features.
     X : array-like of shape (n_samples, 2), default=None
-        Samples to draw as points, such as those the forest has learned.
+        Samples to draw as points, such as those the forest has learned. Those with a missing value
+        are not drawn.
     y : array-like of shape (n_samples,), default=None
         Their labels or values, which determine their colours.
     tree : int, default=0
@@ -59,9 +67,9 @@ def partition(
     Examples
     --------
     >>> from sklearn.datasets import load_iris
-    >>> from onlineforest import MondrianForestClassifier, plot
+    >>> from onlineforest import OnlineForestClassifier, plot
     >>> X, y = load_iris(return_X_y=True)
-    >>> forest = MondrianForestClassifier(1, random_state=0).fit(X[:, 2:], y)
+    >>> forest = OnlineForestClassifier(1, random_state=0).fit(X[:, 2:], y)
     >>> ax = plot.partition(forest, X[:, 2:], y)
     >>> ax.figure.savefig("partition.png")
     """
@@ -73,13 +81,21 @@ def partition(
     nodes = check_tree(forest, tree)
     points = check_points(forest, X, y)
     axes = axes_or_new(ax)
-    _draw_boxes(axes, nodes)
-    _draw_cuts(axes, nodes)
+    low, high = _limits(forest, points)
+    lower: Corners
+    upper: Corners
+    cuts = np.flatnonzero(~nodes.is_leaf)
+    if isinstance(nodes, OnlineTree):
+        lower, upper, are_in_plane = _cells(nodes, low, high)
+        cuts = cuts[are_in_plane[cuts] & np.isfinite(nodes.split_location[cuts])]
+    else:
+        lower, upper = nodes.lower, nodes.upper
+        _draw_boxes(axes, nodes)
+    _draw_cuts(axes, nodes, cuts, lower, upper)
     names = feature_names(forest)
-    axes.set(xlabel=names[0], ylabel=names[1])
-    _limit_to(axes, nodes, points)
+    axes.set(xlabel=names[0], ylabel=names[1], xlim=(low[0], high[0]), ylim=(low[1], high[1]))
     if points is not None:
-        _draw_samples(axes, points, forest)
+        _draw_samples(axes, points.in_plane([0, 1]), forest)
     return axes
 
 
@@ -104,31 +120,58 @@ def _draw_boxes(axes: Axes, tree: MondrianTree) -> None:
     )
 
 
-def _draw_cuts(axes: Axes, tree: MondrianTree) -> None:
+def _cells(
+    tree: OnlineTree, low: Corners, high: Corners
+) -> tuple[Corners, Corners, NDArray[np.bool_]]:
+    """Lower and upper corners of the part of a rectangle that belongs to each node.
+
+    The third array says which nodes have one: others hold only samples that lack a feature.
+    """
+    lower, upper = np.tile(low, (tree.n_nodes, 1)), np.tile(high, (tree.n_nodes, 1))
+    are_in_plane = np.ones(tree.n_nodes, dtype=np.bool_)
+    for j in np.flatnonzero(~tree.is_leaf):  # parents come first
+        left, right, d = tree.left[j], tree.right[j], tree.split_dimension[j]
+        lower[[left, right]], upper[[left, right]] = lower[j], upper[j]
+        are_in_plane[[left, right]] = are_in_plane[j]
+        if np.isfinite(tree.split_location[j]):
+            upper[left, d] = lower[right, d] = tree.split_location[j]
+        else:  # all samples that have the feature go left
+            are_in_plane[right] = False
+    return lower, upper, are_in_plane
+
+
+def _draw_cuts(
+    axes: Axes,
+    tree: MondrianTree | OnlineTree,
+    cuts: NDArray[np.intp],
+    lower: Corners,
+    upper: Corners,
+) -> None:
+    """Draw the lines of some cuts, each of which ends at the given rectangle of its node."""
     from matplotlib.collections import LineCollection
 
-    inner = np.flatnonzero(~tree.is_leaf)
-    ends = np.stack([tree.lower[inner], tree.upper[inner]], axis=1)
-    ends[np.arange(len(inner)), :, tree.split_dimension[inner]] = tree.split_location[inner, None]
-    widths = 0.5 + 1.3 / (1.0 + tree.depth[inner])
+    ends = np.stack([lower[cuts], upper[cuts]], axis=1)
+    ends[np.arange(len(cuts)), :, tree.split_dimension[cuts]] = tree.split_location[cuts, None]
+    widths = 0.5 + 1.3 / (1.0 + tree.depth[cuts])
     axes.add_collection(
         LineCollection(list(ends), colors=DARK, linewidths=widths, zorder=2, capstyle="butt"),
         autolim=False,
     )
 
 
-def _limit_to(axes: Axes, tree: MondrianTree, points: Points | None) -> None:
-    """Set the limits to include all boxes and points."""
-    lower, upper = root_box(tree)
+def _limits(forest: Forest, points: Points | None) -> tuple[Corners, Corners]:
+    """Lower and upper corner of the picture, which includes all stored samples and points."""
+    lower, upper = sample_box(forest)
     if points is not None:
-        lower = np.minimum(lower, points.rows.min(axis=0))
-        upper = np.maximum(upper, points.rows.max(axis=0))
-    low, high = with_margin(lower, upper, 0.04)
-    axes.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]))
+        lowest, highest = limits_of(points.rows)
+        lower, upper = np.fmin(lower, lowest), np.fmax(upper, highest)
+    return with_margin(lower, upper, 0.04)
 
 
-def _draw_samples(axes: Axes, points: Points, forest: Forest) -> None:
+def _draw_samples(axes: Axes, points: Points | None, forest: Forest) -> None:
     """Draw the points, and a legend of their colours."""
+    if points is None:
+        return
     from matplotlib.cm import ScalarMappable
     from matplotlib.colors import Normalize
 
@@ -138,7 +181,7 @@ def _draw_samples(axes: Axes, points: Points, forest: Forest) -> None:
         axes.figure.colorbar(ScalarMappable(norm, COLOUR_MAP), ax=axes, label="y")
         return
     draw_points(axes, points, forest)
-    if points.codes is not None and isinstance(forest, MondrianForestClassifier):
+    if points.codes is not None and isinstance(forest, BaseClassifier):
         shown = np.unique(points.codes)
         name_classes(
             axes,

@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from onlineforest._models.classifier import MondrianForestClassifier
-from onlineforest._models.regressor import MondrianForestRegressor
+from onlineforest._models.base_classifier import BaseClassifier
+from onlineforest._models.digests import samples_of
+from onlineforest._models.mondrian import BaseMondrianForest
 from onlineforest._models.trees import MondrianTree
 from onlineforest._models.validation import check_values
-from onlineforest.plot.checks import Forest
+from onlineforest.plot.checks import Forest, check_tree
 from onlineforest.plot.figures import COLOUR_MAP, DARK, class_colours, legend_beside, printable
 
 if TYPE_CHECKING:
@@ -39,6 +40,16 @@ class Points:
         """Area of a marker: smaller for many points."""
         return float(np.clip(9000.0 / max(len(self.rows), 1), 5.0, 26.0))
 
+    def in_plane(self, features: list[int]) -> Points | None:
+        """The points with these two coordinates; without those that lack one. None if all do."""
+        rows = self.rows[:, features]
+        are_known = ~np.isnan(rows).any(axis=1)
+        if not are_known.any():
+            return None
+        codes = None if self.codes is None else self.codes[are_known]
+        values = None if self.values is None else self.values[are_known]
+        return Points(rows[are_known], codes, values)
+
 
 def check_points(forest: Forest, X: ArrayLike | None, y: ArrayLike | None) -> Points | None:
     """The samples to draw; X is validated like queries. None if X is None."""
@@ -49,7 +60,7 @@ def check_points(forest: Forest, X: ArrayLike | None, y: ArrayLike | None) -> Po
     rows = forest._check_queries(X)
     if y is None:
         return Points(rows)
-    if isinstance(forest, MondrianForestRegressor):
+    if not isinstance(forest, BaseClassifier):
         values = check_values(y)
         _check_lengths(rows, values)
         return Points(rows, values=values)
@@ -83,7 +94,7 @@ def draw_points(axes: Axes, points: Points, forest: Forest, norm: Normalize | No
     if points.values is not None:
         axes.scatter(x, y, c=points.values, cmap=COLOUR_MAP, norm=norm, **style)
     elif points.codes is not None:
-        assert isinstance(forest, MondrianForestClassifier)
+        assert isinstance(forest, BaseClassifier)
         known = points.codes >= 0
         colours = class_colours(len(forest.classes_))[points.codes[known]]
         axes.scatter(x[known], y[known], c=colours, **style)
@@ -178,8 +189,11 @@ def medoids(points: Points) -> dict[int, tuple[float, float]]:
 def with_margin(
     lower: NDArray[Any], upper: NDArray[Any], share: float
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Limits widened by a share of their extent; an empty extent becomes positive."""
-    lower, upper = lower.astype(np.float64), upper.astype(np.float64)
+    """Limits widened by a share of their extent; an empty extent becomes positive.
+
+    NaN, the limit of a feature without values, counts as 0.
+    """
+    lower, upper = (np.where(np.isnan(end), 0.0, end.astype(np.float64)) for end in (lower, upper))
     extent = upper - lower
     extent = np.where(extent > 0, extent, np.maximum(1.0, 1e-3 * np.abs(lower)))
     room = np.where(upper > lower, share * extent, 0.5 * extent)
@@ -187,6 +201,22 @@ def with_margin(
     return np.maximum(lower - room, -largest), np.minimum(upper + room, largest)
 
 
-def root_box(tree: MondrianTree) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """Lower and upper corner of the box around all samples."""
-    return tree.lower[tree.root], tree.upper[tree.root]
+def sample_box(forest: Forest) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    """Lower and upper corner of the box around all stored samples."""
+    if isinstance(forest, BaseMondrianForest):
+        tree = check_tree(forest, 0)
+        assert isinstance(tree, MondrianTree)
+        return tree.lower[tree.root], tree.upper[tree.root]
+    return limits_of(samples_of(forest._core.get_state(), forest.n_features_in_).rows)
+
+
+def limits_of(rows: NDArray[np.float32]) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Least and greatest value of each feature; NaN for one that all rows lack."""
+    return np.fmin.reduce(rows, axis=0), np.fmax.reduce(rows, axis=0)
+
+
+def medians_of(rows: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Median of the known values of each feature; NaN for one that all rows lack."""
+    known = (column[~np.isnan(column)] for column in rows.T)
+    medians = [np.median(values) if len(values) else np.nan for values in known]
+    return np.array(medians, dtype=np.float32)

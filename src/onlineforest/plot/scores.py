@@ -20,7 +20,8 @@ def importances(forest: Forest, *, max_features: int = 20, ax: Axes | None = Non
 
     Parameters
     ----------
-    forest : MondrianForestClassifier or MondrianForestRegressor
+    forest : OnlineForestClassifier, OnlineForestRegressor, MondrianForestClassifier or \
+            MondrianForestRegressor
         The forest; its ``feature_importances_`` are drawn, whose sum is 1.
     max_features : int, default=20
         Number of features to draw. A note gives the sum of the others.
@@ -35,9 +36,9 @@ def importances(forest: Forest, *, max_features: int = 20, ax: Axes | None = Non
     Examples
     --------
     >>> from sklearn.datasets import load_iris
-    >>> from onlineforest import MondrianForestClassifier, plot
+    >>> from onlineforest import OnlineForestClassifier, plot
     >>> X, y = load_iris(return_X_y=True, as_frame=True)
-    >>> forest = MondrianForestClassifier(10, random_state=0).fit(X, y)
+    >>> forest = OnlineForestClassifier(10, random_state=0).fit(X, y)
     >>> ax = plot.importances(forest)
     >>> ax.figure.savefig("importances.png")
     """

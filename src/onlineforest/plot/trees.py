@@ -1,4 +1,4 @@
-"""Picture of a tree over its split times."""
+"""Picture of a tree over its split times or, if it has none, over its depth."""
 
 from __future__ import annotations
 
@@ -10,11 +10,19 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from onlineforest._models.classifier import MondrianForestClassifier
-from onlineforest._models.regressor import MondrianForestRegressor
-from onlineforest._models.trees import ClassificationTree, MondrianTree, RegressionTree
+from onlineforest._models.base_classifier import BaseClassifier
+from onlineforest._models.trees import (
+    ClassificationTree,
+    MondrianTree,
+    OnlineClassificationTree,
+    OnlineRegressionTree,
+    OnlineTree,
+    RegressionTree,
+    TreeArrays,
+)
 from onlineforest.plot.checks import (
     Forest,
+    Regressor,
     check_count,
     check_forest,
     check_tree,
@@ -48,16 +56,23 @@ def tree(
     max_depth: int | None = None,
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw a tree over time: the height of a node is its split time.
+    """Draw a tree: the height of a node is its split time or, of an order-free forest, its depth.
 
-    Samples with a value at most the split location go left. The line of a leaf ends at the
-    lifetime, or continues dotted if that is infinite. Below a leaf are the counts of its samples
-    per class or, for a regressor, their number n and the prediction in the centre of its box. Below
-    an omitted subtree of a regressor is n alone, because its mean varies with the trend.
+    Samples for which the text at a cut is true go left: those with a value at most the split
+    location, or all whose feature is not missing. Where else missing values go is not drawn. The
+    line of a leaf of a Mondrian forest ends at the lifetime, or continues dotted if that is
+    infinite. The line of a leaf of an order-free forest ends at the depth of the leaf; a dotted
+    line leads to what is written below.
+
+    Below a leaf or an omitted subtree are the counts of its samples per class or, for a regressor,
+    their number n and the mean of y. A Mondrian regressor shows the prediction in the centre of the
+    box of a leaf in place of the mean, and for an omitted subtree n alone, because its mean varies
+    with the trend.
 
     Parameters
     ----------
-    forest : MondrianForestClassifier or MondrianForestRegressor
+    forest : OnlineForestClassifier, OnlineForestRegressor, MondrianForestClassifier or \
+            MondrianForestRegressor
         The forest.
     tree : int, default=0
         The index of the tree.
@@ -75,9 +90,9 @@ def tree(
     Examples
     --------
     >>> from sklearn.datasets import load_iris
-    >>> from onlineforest import MondrianForestClassifier, plot
+    >>> from onlineforest import OnlineForestClassifier, plot
     >>> X, y = load_iris(return_X_y=True, as_frame=True)
-    >>> forest = MondrianForestClassifier(1, random_state=0).fit(X, y)
+    >>> forest = OnlineForestClassifier(1, random_state=0).fit(X, y)
     >>> ax = plot.tree(forest, max_depth=3)
     >>> ax.figure.savefig("tree.png")
     """
@@ -89,26 +104,24 @@ def tree(
         max_depth = check_count(max_depth, "max_depth", 0)
     layout = TreeLayout.of(nodes, max_depth)
     labels = _cut_labels(layout, raw_feature_names(forest))
-    if isinstance(nodes, ClassificationTree):
-        assert isinstance(forest, MondrianForestClassifier)
-        rows = _class_counts(layout, nodes, forest.classes_)
-    else:
-        assert isinstance(forest, MondrianForestRegressor)
+    if isinstance(nodes, OnlineRegressionTree | RegressionTree):
+        assert not isinstance(forest, BaseClassifier)
         rows = _means(layout, nodes, forest)
+    else:
+        assert isinstance(forest, BaseClassifier)
+        assert isinstance(nodes, ClassificationTree | OnlineClassificationTree)
+        rows = _class_counts(layout, nodes, forest.classes_)
     axes = axes_or_new(ax, _tree_size(labels, rows))
     _draw_lines(axes, layout)
     _label_cuts(axes, layout, labels)
     _label_ends(axes, layout, rows)
-    if (
-        isinstance(forest, MondrianForestClassifier)
-        and len(forest.classes_) <= MAX_CLASSES_IN_LEGEND
-    ):
+    if isinstance(forest, BaseClassifier) and len(forest.classes_) <= MAX_CLASSES_IN_LEGEND:
         name_classes(axes, forest.classes_, dict, title="samples of class")
     _finish_tree(axes, layout, max(map(len, rows)))
     return axes
 
 
-def _depth_with_room(tree: MondrianTree) -> int:
+def _depth_with_room(tree: TreeArrays) -> int:
     """The largest depth at which the tree has at most `MAX_ENDS` ends."""
     depth, is_leaf = tree.depth, tree.is_leaf
     for limit in range(1, int(depth.max()) + 1):
@@ -120,21 +133,18 @@ def _depth_with_room(tree: MondrianTree) -> int:
 
 @dataclass(frozen=True)
 class TreeLayout:
-    """The upper part of a tree and its layout: a column per end, time downwards."""
+    """The upper part of a tree and its layout: a column per end, time or depth downwards."""
 
-    tree: MondrianTree
+    tree: MondrianTree | OnlineTree
     cuts: list[int]  # nodes drawn with their cut
     ends: list[int]  # other nodes drawn, from left to right
     owner: NDArray[np.intp]  # the end above each omitted node; otherwise the node itself
     x: NDArray[np.float64]
-    top: float  # of the time axis
-    last: float  # the latest split time drawn
-    bottom: float
-    is_open: bool  # whether leaves continue below the bottom
-    is_log: bool
+    height: NDArray[np.float64]  # where the line of each node ends
+    axis: HeightAxis
 
     @classmethod
-    def of(cls, tree: MondrianTree, max_depth: int) -> Self:
+    def of(cls, tree: MondrianTree | OnlineTree, max_depth: int) -> Self:
         """Layout of the nodes down to a depth."""
         depth, is_leaf = tree.depth, tree.is_leaf
         order, waiting = [], [tree.root]
@@ -155,8 +165,14 @@ class TreeLayout:
         owner = np.where(depth > max_depth, tree.parent, np.arange(tree.n_nodes))
         while (depth[owner] > max_depth).any():
             owner = owner[owner]  # doubles the number of levels climbed
-        times = tree.split_time[[j for j in order if not is_leaf[j]]]
-        return cls(tree, cuts, ends, owner, x, *_time_axis(times, tree.split_time[is_leaf][0]))
+        if isinstance(tree, OnlineTree):
+            height = depth.astype(np.float64)
+            axis = HeightAxis("depth", -0.6, float(depth[order].max()) + 0.6)
+        else:
+            times = tree.split_time[[j for j in order if not is_leaf[j]]]
+            last, axis = _time_axis(times, tree.split_time[is_leaf][0])
+            height = np.where(is_leaf, last if axis.is_open else axis.bottom, tree.split_time)
+        return cls(tree, cuts, ends, owner, x, height, axis)
 
     @property
     def n_left_out(self) -> int:
@@ -169,45 +185,53 @@ class TreeLayout:
         return [j for j in self.ends if self.tree.split_dimension[j] >= 0]
 
 
-def _time_axis(
-    times: NDArray[np.float64], lifetime: float
-) -> tuple[float, float, float, bool, bool]:
-    """Top, latest split time, bottom, whether the bottom is open, whether the scale is log."""
+@dataclass(frozen=True)
+class HeightAxis:
+    """The vertical axis of a tree."""
+
+    label: str
+    top: float
+    bottom: float
+    is_open: bool = True  # whether the bottom is nothing but the end of the picture
+    is_log: bool = False
+
+
+def _time_axis(times: NDArray[np.float64], lifetime: float) -> tuple[float, HeightAxis]:
+    """The latest split time, or where the line of an open leaf ends, and the axis."""
+    label = "time of cut"
     if len(times) == 0:
         is_open = not 0 < lifetime < math.inf
-        return 0.0, 0.8, 1.0 if is_open else lifetime, is_open, False
+        return 0.8, HeightAxis(label, 0.0, 1.0 if is_open else lifetime, is_open)
     first, last = float(times.min()), float(times.max())
     is_open = lifetime > 100.0 * last
     stop = last if is_open else float(lifetime)
     if first > 0 and stop > 8.0 * first:  # split times grow by factors as boxes shrink
-        return first / 1.5, last, (last * (last / first) ** 0.1 if is_open else stop), is_open, True
-    return 0.0, last, (1.1 * last if is_open else stop), is_open, False
+        bottom = last * (last / first) ** 0.1 if is_open else stop
+        return last, HeightAxis(label, first / 1.5, bottom, is_open, is_log=True)
+    return last, HeightAxis(label, 0.0, 1.1 * last if is_open else stop, is_open)
 
 
 def _draw_lines(axes: Axes, layout: TreeLayout) -> None:
     """Draw lines down to cuts and ends, lines across at cuts, triangles at omitted subtrees."""
     from matplotlib.collections import LineCollection
 
-    tree, x = layout.tree, layout.x
+    tree, x, height, axis = layout.tree, layout.x, layout.height, layout.axis
     solid, dotted = [], []
     for j, is_end in [(j, False) for j in layout.cuts] + [(j, True) for j in layout.ends]:
-        start = layout.top if tree.parent[j] < 0 else float(tree.split_time[tree.parent[j]])
-        if tree.split_dimension[j] >= 0:
-            stop = float(tree.split_time[j])
-        else:
-            stop = layout.last if layout.is_open else layout.bottom
+        start = axis.top if tree.parent[j] < 0 else float(height[tree.parent[j]])
+        stop = float(height[j])
         solid.append([(x[j], start), (x[j], stop)])
-        if is_end and stop < layout.bottom:
-            dotted.append([(x[j], stop), (x[j], layout.bottom)])
+        if is_end and stop < axis.bottom:
+            dotted.append([(x[j], stop), (x[j], axis.bottom)])
     for j in layout.cuts:
-        time = float(tree.split_time[j])
-        solid.append([(x[tree.left[j]], time), (x[tree.right[j]], time)])
+        across = float(height[j])
+        solid.append([(x[tree.left[j]], across), (x[tree.right[j]], across)])
     axes.add_collection(LineCollection(solid, colors=DARK, linewidths=1.0), autolim=False)
     axes.add_collection(
         LineCollection(dotted, colors=MIDDLE, linewidths=1.0, linestyles=":"), autolim=False
     )
     hidden = layout.hidden
-    axes.plot(x[hidden], tree.split_time[hidden], "v", mfc="white", mec=DARK, ms=8, zorder=3)
+    axes.plot(x[hidden], height[hidden], "v", mfc="white", mec=DARK, ms=8, zorder=3)
 
 
 def _cut_labels(layout: TreeLayout, names: list[str]) -> list[str]:
@@ -216,8 +240,9 @@ def _cut_labels(layout: TreeLayout, names: list[str]) -> list[str]:
     labels = []
     for j in layout.cuts:
         name = wrap(shortened(names[tree.split_dimension[j]]), 14)
-        lines = [*map(printable, name), f"≤ {_short(tree.split_location[j])}"]
-        labels.append("\n".join(lines))
+        location = float(tree.split_location[j])
+        condition = f"≤ {_short(location)}" if math.isfinite(location) else "not missing"
+        labels.append("\n".join([*map(printable, name), condition]))
     return labels
 
 
@@ -238,7 +263,7 @@ def _label_cuts(axes: Axes, layout: TreeLayout, labels: list[str]) -> None:
     for j, label in zip(layout.cuts, labels, strict=True):
         axes.text(
             layout.x[j],
-            layout.tree.split_time[j],
+            layout.height[j],
             label,
             ha="center",
             va="center",
@@ -250,7 +275,7 @@ def _label_cuts(axes: Axes, layout: TreeLayout, labels: list[str]) -> None:
 
 
 def _class_counts(
-    layout: TreeLayout, tree: ClassificationTree, classes: NDArray[Any]
+    layout: TreeLayout, tree: ClassificationTree | OnlineClassificationTree, classes: NDArray[Any]
 ) -> list[list[Row]]:
     """For each end, the counts of its samples per class."""
     colours = 0.75 * class_colours(len(classes))  # dark enough for text
@@ -274,17 +299,23 @@ def _class_counts(
 
 
 def _means(
-    layout: TreeLayout, tree: RegressionTree, forest: MondrianForestRegressor
+    layout: TreeLayout,
+    tree: OnlineRegressionTree | RegressionTree,
+    forest: Regressor,
 ) -> list[list[Row]]:
-    """For each end, the number of its samples and, for a leaf, its mean."""
+    """For each end, the number of its samples and their mean, if that is a number."""
     ends = layout.ends
-    middles = np.ascontiguousarray(0.5 * tree.lower[ends] + 0.5 * tree.upper[ends])
-    means = forest._forest.trend(middles) + forest._forest.scale * tree.mean[ends]
-    rows: list[list[Row]] = [[(f"n = {n_points:,}", MIDDLE)] for n_points in tree.n_points[ends]]
-    for row, mean, is_leaf in zip(rows, means, tree.is_leaf[ends], strict=True):
+    means = tree.mean[ends]
+    if isinstance(tree, RegressionTree):
+        core: Any = forest._forest
+        middles = np.ascontiguousarray(0.5 * tree.lower[ends] + 0.5 * tree.upper[ends])
         # The trend varies within a subtree, so its value in the centre is not the mean.
-        if is_leaf:
-            row.append((_short(mean), DARK))
+        means = np.where(tree.is_leaf[ends], core.trend(middles) + core.scale * means, np.nan)
+    rows: list[list[Row]] = []
+    for n_points, mean in zip(tree.n_points[ends], means, strict=True):
+        rows.append([(f"n = {n_points:,}", MIDDLE)])
+        if not math.isnan(mean):
+            rows[-1].append((_short(mean), DARK))
     return rows
 
 
@@ -306,18 +337,19 @@ def _label_ends(axes: Axes, layout: TreeLayout, rows: list[list[Row]]) -> None:
 
 
 def _finish_tree(axes: Axes, layout: TreeLayout, n_rows: int) -> None:
-    if layout.is_log:
+    axis = layout.axis
+    if axis.is_log:
         axes.set_yscale("log")
-        _plain_ticks(axes, layout.bottom / layout.top)
-    elif not layout.cuts and layout.is_open:
+        _plain_ticks(axes, axis.bottom / axis.top)
+    elif not layout.cuts and axis.is_open:
         axes.set_yticks([0.0])  # no node has a split time
-    axes.set(
-        xlim=(-0.7, len(layout.ends) - 0.3), ylim=(layout.bottom, layout.top), ylabel="time of cut"
-    )
+    elif isinstance(layout.tree, OnlineTree):
+        axes.locator_params(axis="y", integer=True)
+    axes.set(xlim=(-0.7, len(layout.ends) - 0.3), ylim=(axis.bottom, axis.top), ylabel=axis.label)
     axes.set_xticks([])
     axes.spines[["top", "right", "bottom"]].set_visible(False)
-    if not layout.is_open:
-        axes.axhline(layout.bottom, color=DARK, lw=1.5, clip_on=False)
+    if not axis.is_open:
+        axes.axhline(axis.bottom, color=DARK, lw=1.5, clip_on=False)
     if layout.n_left_out:
         axes.set_xlabel(
             f"triangles: {layout.n_left_out:,} of {layout.tree.n_nodes:,} nodes left out",

@@ -17,16 +17,14 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
 from onlineforest._distributed.errors import ShardUnreadableError
-from onlineforest._distributed.sharded import ShardedForest
+from onlineforest._distributed.sharded_base import ShardedForest
 from onlineforest._distributed.snapshots import Snapshot, newest_snapshot
 from onlineforest._files.errors import ModelFileError
-from onlineforest._models.classifier import MondrianForestClassifier
+from onlineforest._models.base import BaseForest
 from onlineforest._models.core import LOCAL
 from onlineforest._models.ids import Id
-from onlineforest._models.loading import ESTIMATORS
+from onlineforest._models.loading import ESTIMATORS, AnyForest
 from onlineforest._models.locking import guard_of, without_guard
-from onlineforest._models.mondrian import BaseMondrianForest
-from onlineforest._models.regressor import MondrianForestRegressor
 from onlineforest._models.saving import check_can_be_saved, estimator_from
 from onlineforest.ray.schedule import Moment, SnapshotSchedule
 from onlineforest.ray.starting import RayCores, StartParameters
@@ -46,16 +44,16 @@ class RayForest(MetaEstimatorMixin, BaseEstimator):
     """A forest whose trees are spread over a Ray cluster, the same to the last bit.
 
     Trees do not depend on each other. Each shard, a Ray actor, holds some of the trees and receives
-    every sample. A prediction adds up the partial sums of the shards in the order in which a local
-    forest adds up its trees. So the forest equals the local one, for any number of shards, threads
+    every sample. A prediction combines what the shards send in the order in which a local forest
+    combines its trees. So the forest equals the local one, for any number of shards, threads
     and nodes.
 
     A `RayForest` has all methods and attributes of its estimator: `predict`, `predict_proba`,
-    `predict_interval`, `novelty`, `classes_`, `trees_` and so on.
+    `predict_interval`, `classes_`, `trees_`, `digest_` and so on.
 
     Parameters
     ----------
-    estimator : MondrianForestClassifier or MondrianForestRegressor
+    estimator : OnlineForestClassifier, OnlineForestRegressor or a Mondrian forest
         The kind of forest and its parameters; `n_jobs` is ignored. It is not fitted itself. For an
         estimator that is fitted already, see `scatter`.
     n_shards : int or None, default=None
@@ -89,24 +87,23 @@ class RayForest(MetaEstimatorMixin, BaseEstimator):
     Examples
     --------
     >>> from sklearn.datasets import load_digits
-    >>> from onlineforest import MondrianForestClassifier
+    >>> from onlineforest import OnlineForestClassifier
     >>> from onlineforest.ray import RayForest
     >>> X, y = load_digits(return_X_y=True)
-    >>> local = MondrianForestClassifier(n_estimators=10, random_state=0)
+    >>> local = OnlineForestClassifier(n_estimators=10, random_state=0)
     >>> with RayForest(local, n_shards=2) as forest:
     ...     for start in range(0, 1500, 500):
     ...         forest = forest.partial_fit(X[start : start + 500], y[start : start + 500])
-    ...     probabilities = forest.predict_proba(X[1500:])
-    >>> for start in range(0, 1500, 500):
-    ...     local = local.partial_fit(X[start : start + 500], y[start : start + 500])
-    >>> bool((probabilities == local.predict_proba(X[1500:])).all())
-    True
+    ...     probabilities, digest = forest.predict_proba(X[1500:]), forest.digest_
+    >>> local = local.fit(X[:1500], y[:1500])
+    >>> bool((probabilities == local.predict_proba(X[1500:])).all()), digest == local.digest_
+    (True, True)
     """
 
     __module__ = "onlineforest.ray"
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "estimator": [BaseMondrianForest],
+        "estimator": [BaseForest],
         "n_shards": [Interval(Integral, 1, None, closed="left"), None],
         "actor_options": [Mapping, None],
         "folder": [str, os.PathLike, None],
@@ -114,12 +111,12 @@ class RayForest(MetaEstimatorMixin, BaseEstimator):
         "max_in_flight": [Interval(Integral, 1, None, closed="left")],
         "recovery_timeout": [Interval(Real, 0, None, closed="neither")],
     }
-    _estimator: BaseMondrianForest[Any]  # its core forest is a sharded one
+    _estimator: BaseForest[Any]  # its core forest is a sharded one
     _n_batches = 0
 
     def __init__(
         self,
-        estimator: BaseMondrianForest,
+        estimator: BaseForest,
         *,
         n_shards: int | None = None,
         actor_options: Mapping[str, Any] | None = None,
@@ -307,7 +304,7 @@ class RayForest(MetaEstimatorMixin, BaseEstimator):
         return self
 
     def refresh_weights(self) -> Self:
-        """Recompute the feature weights, as the estimator's `refresh_weights` does.
+        """Recompute the feature weights, as `refresh_weights` of a Mondrian forest does.
 
         Returns
         -------
@@ -327,6 +324,43 @@ class RayForest(MetaEstimatorMixin, BaseEstimator):
         check_is_fitted(self)
         with self._changing() as estimator:
             estimator.refresh_weights()
+        return self
+
+    def learn_from(self, *forests: Any) -> Self:
+        """Learn all samples of other order-free forests, as the estimator's `learn_from` does.
+
+        Each shard learns the samples with its own trees. The trees of the other forests do not
+        travel: of a `RayForest`, the first shard sends the samples.
+
+        Parameters
+        ----------
+        *forests : RayForest, or estimators of the class of the estimator
+            Fitted forests with the seed, parameters and features of this one, and other ids.
+
+        Returns
+        -------
+        RayForest
+            The forest itself: exactly that of the samples of all forests.
+
+        Examples
+        --------
+        >>> from onlineforest import OnlineForestRegressor
+        >>> from onlineforest.ray import RayForest
+        >>> local = OnlineForestRegressor(n_estimators=4, random_state=0)
+        >>> other = OnlineForestRegressor(n_estimators=4, random_state=0).fit([[2.0]], [30.0])
+        >>> with RayForest(local, n_shards=2) as forest:
+        ...     digest = forest.fit([[0.0], [1.0]], [10.0, 20.0]).learn_from(other).digest_
+        >>> digest == local.fit([[0.0], [1.0], [2.0]], [10.0, 20.0, 30.0]).digest_
+        True
+        """
+        check_is_fitted(self)
+        others = []
+        for forest in forests:
+            if isinstance(forest, RayForest):
+                check_is_fitted(forest)
+            others.append(forest._estimator if isinstance(forest, RayForest) else forest)
+        with self._changing() as estimator:
+            estimator.learn_from(*others)
         return self
 
     def learn_stream(
@@ -410,12 +444,12 @@ class RayForest(MetaEstimatorMixin, BaseEstimator):
     # Between this process, shards and files.
 
     @classmethod
-    def scatter(cls, estimator: BaseMondrianForest, **parameters: Any) -> RayForest:
+    def scatter(cls, estimator: BaseForest, **parameters: Any) -> RayForest:
         """Spread a fitted forest of this process over shards.
 
         Parameters
         ----------
-        estimator : MondrianForestClassifier or MondrianForestRegressor
+        estimator : OnlineForestClassifier, OnlineForestRegressor or a Mondrian forest
             The fitted forest. It is copied and does not change.
         **parameters : n_shards, folder, ...
             Parameters of the class.
@@ -435,10 +469,10 @@ class RayForest(MetaEstimatorMixin, BaseEstimator):
         ...     bool(forest.predict([[0.3]]) == local.predict([[0.3]]))
         True
         """
-        if not isinstance(estimator, BaseMondrianForest):
+        if not isinstance(estimator, BaseForest):
             raise TypeError(
-                "scatter needs a MondrianForestClassifier or a MondrianForestRegressor. Got "
-                f"{estimator!r} instead."
+                "scatter needs an OnlineForestClassifier, an OnlineForestRegressor or a Mondrian "
+                f"forest. Got {estimator!r} instead."
             )
         check_is_fitted(estimator)
         forest = cls(clone(estimator), **parameters)
@@ -448,12 +482,12 @@ class RayForest(MetaEstimatorMixin, BaseEstimator):
         forest._schedule.take_if_due(forest._moment())
         return forest
 
-    def gather(self) -> MondrianForestClassifier | MondrianForestRegressor:
+    def gather(self) -> AnyForest:
         """Copy the forest into an estimator of this process.
 
         Returns
         -------
-        MondrianForestClassifier or MondrianForestRegressor
+        OnlineForestClassifier, OnlineForestRegressor or a Mondrian forest
             The copy. It learns more and predicts exactly as this forest.
 
         Examples
@@ -467,8 +501,7 @@ class RayForest(MetaEstimatorMixin, BaseEstimator):
         array(['yes'], dtype='<U3')
         """
         check_is_fitted(self)
-        local: MondrianForestClassifier | MondrianForestRegressor
-        local = self._estimator._copy_with_core(LOCAL.restore)
+        local: AnyForest = self._estimator._copy_with_core(LOCAL.restore)
         return local
 
     def save(self, file: str | os.PathLike[str] | BinaryIO) -> None:
@@ -623,7 +656,7 @@ class RayForest(MetaEstimatorMixin, BaseEstimator):
 
     def __getattr__(self, name: str) -> Any:
         estimator = self.__dict__.get("estimator")
-        if name.startswith("_") or not isinstance(estimator, BaseMondrianForest):
+        if name.startswith("_") or not isinstance(estimator, BaseForest):
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         # An unfitted clone raises NotFittedError when the method is called.
         return getattr(self.__dict__.get("_estimator") or clone(estimator), name)
@@ -700,10 +733,10 @@ class RayForest(MetaEstimatorMixin, BaseEstimator):
                     self._n_batches += _n_seen_by(estimator) > n_before
             self._schedule.take_if_due(self._moment())
 
-    def _new_estimator(self) -> BaseMondrianForest[Any]:
+    def _new_estimator(self) -> BaseForest[Any]:
         """An unfitted copy of the estimator whose core forest will be a sharded one."""
         self._check_can_be_saved()
-        estimator: BaseMondrianForest[Any] = clone(self.estimator)
+        estimator: BaseForest[Any] = clone(self.estimator)
         estimator._core_source = self._configured_cores()
         return estimator
 
@@ -732,13 +765,11 @@ class RayForest(MetaEstimatorMixin, BaseEstimator):
         return schedule
 
 
-def _n_seen_by(estimator: BaseMondrianForest[Any]) -> int:
+def _n_seen_by(estimator: BaseForest[Any]) -> int:
     return int(estimator._forest.n_seen) if hasattr(estimator, "_forest") else 0
 
 
-def load_snapshot(
-    folder: str | os.PathLike[str], *, max_bytes: int | None = None
-) -> MondrianForestClassifier | MondrianForestRegressor:
+def load_snapshot(folder: str | os.PathLike[str], *, max_bytes: int | None = None) -> AnyForest:
     """Load the newest snapshot of a `RayForest` into an estimator of this process, without Ray.
 
     Parameters
@@ -750,7 +781,7 @@ def load_snapshot(
 
     Returns
     -------
-    MondrianForestClassifier or MondrianForestRegressor
+    OnlineForestClassifier, OnlineForestRegressor or a Mondrian forest
         The forest.
 
     Examples
@@ -763,7 +794,7 @@ def load_snapshot(
     >>> load_snapshot("snapshots-3").n_samples_seen_
     2
     """
-    forest: MondrianForestClassifier | MondrianForestRegressor = newest_snapshot(
+    forest: AnyForest = newest_snapshot(
         folder, lambda snapshot: snapshot.estimator(ESTIMATORS, max_bytes)
     )
     return forest

@@ -7,16 +7,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from onlineforest._distributed.errors import SnapshotWarning
-from onlineforest._distributed.sharded import ShardedForest
+from onlineforest._distributed.sharded_base import ShardedForest
 from onlineforest._distributed.snapshots import Snapshots, Summary
-from onlineforest._models.mondrian import BaseMondrianForest
+from onlineforest._models.base import BaseForest
 
 
 @dataclass(frozen=True)
 class Moment:
     """What a snapshot stores besides the shards."""
 
-    estimator: BaseMondrianForest[Any]
+    estimator: BaseForest[Any]
     n_batches: int
     snapshot_every: int
 

@@ -18,7 +18,8 @@ from typing import Any, cast
 import ray
 from onlineforest._distributed.keeper import Settings, ShardKeeper
 from onlineforest._distributed.shard import ShardPlan, Start, hello_from_here
-from onlineforest._distributed.sharded import SHARDED_FORESTS, ShardedForest, split_state
+from onlineforest._distributed.sharded import SHARDED_FORESTS, split_state
+from onlineforest._distributed.sharded_base import ShardedForest
 from onlineforest._distributed.snapshots import Snapshot, Snapshots, Summary, positions_in
 from onlineforest._distributed.splitting import split_trees
 from onlineforest._models.core import Core, CoreSpec, State

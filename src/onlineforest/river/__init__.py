@@ -8,7 +8,12 @@ except ImportError:
     require("river", "river")  # its error says how to install River
     raise
 
-from onlineforest.river.classifier import MondrianForestClassifier
-from onlineforest.river.regressor import MondrianForestRegressor
+from onlineforest.river.classifier import MondrianForestClassifier, OnlineForestClassifier
+from onlineforest.river.regressor import MondrianForestRegressor, OnlineForestRegressor
 
-__all__ = ["MondrianForestClassifier", "MondrianForestRegressor"]
+__all__ = [
+    "MondrianForestClassifier",
+    "MondrianForestRegressor",
+    "OnlineForestClassifier",
+    "OnlineForestRegressor",
+]

@@ -1,7 +1,7 @@
 """The base of the models for River: parameters, columns, learning and errors.
 
-Must not know what the targets are. `dict_columns` turns dicts into rows; an estimator does
-everything else.
+Must not know what the targets are, nor what a new key does to a forest. `dict_columns` turns dicts
+into rows; an estimator does everything else.
 """
 
 from __future__ import annotations
@@ -14,9 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 from river.utils import dataframe
 
-from onlineforest._models.mondrian import BaseMondrianForest
+from onlineforest._models.base import BaseForest
 from onlineforest._models.validation import unchanged_on_error
-from onlineforest._models.widening import widened
 from onlineforest.river.dict_columns import Columns, number_of
 from river import base
 
@@ -29,8 +28,11 @@ Answer = TypeVar("Answer")
 Arguments = ParamSpec("Arguments")
 
 
-class MondrianForestModel(base.Estimator):
+class ForestModel(base.Estimator):
     """Base of the models: an estimator, and the column of each key of a sample.
+
+    A subclass says which columns new keys get (`_columns_with`), and what becomes of the forest
+    then (`_resized`).
 
     Parameters
     ----------
@@ -38,9 +40,8 @@ class MondrianForestModel(base.Estimator):
         All parameters of the subclass.
     """
 
-    _estimator_class: ClassVar[type[BaseMondrianForest[Any]]]
+    _estimator_class: ClassVar[type[BaseForest[Any]]]
 
-    feature_weights: str
     _estimator: Any
     _columns: Columns | None  # None before anything is learned
 
@@ -52,11 +53,6 @@ class MondrianForestModel(base.Estimator):
 
     def _new_estimator(self) -> Any:
         """An estimator of these parameters, or an error that names the wrong one."""
-        if self.feature_weights not in ("learned", "range"):
-            raise ValueError(
-                "feature_weights must be 'learned' or 'range', because features may appear at any "
-                f"time. Got {self.feature_weights!r} instead."
-            )
         parameters = self._get_params()
         estimator = self._estimator_class(random_state=parameters.pop("seed"), **parameters)
         estimator._validate_params()
@@ -67,9 +63,9 @@ class MondrianForestModel(base.Estimator):
     def estimator(self) -> Any:
         """The forest itself, with all its methods: save, forget, trees.
 
-        An estimator in the style of scikit-learn. Its features are the columns in `features`; its
-        classes are the numbers of labels, in the order of first appearance. Do not let it learn:
-        the model would not see new keys and labels. A new key may replace it by a wider one.
+        An estimator in the style of scikit-learn. Its features are the columns in `features`. Do
+        not let it learn: the model would not see new keys and labels. A new key may replace it by
+        a wider one.
         """
         return self._estimator
 
@@ -94,35 +90,18 @@ class MondrianForestModel(base.Estimator):
         self.__dict__.update(state)
         self._columns = None if columns is None else Columns(*columns)
 
-    def novelty_one(self, x: Sample) -> float:
-        """How far a sample is from everything learned, 0 to 1.
+    @property
+    def _query_columns(self) -> Columns | None:
+        """The columns of queries; None if predictions are those before anything is learned."""
+        return self._columns
 
-        The probability that a tree separates the sample from all learned samples on its path to a
-        leaf: see `onlineforest.MondrianForestClassifier.novelty`.
+    def _columns_with(self, columns: Columns, keys: Iterable[Hashable]) -> Columns:
+        """Columns for new keys, too."""
+        raise NotImplementedError
 
-        Parameters
-        ----------
-        x
-            A dictionary of features.
-
-        Returns
-        -------
-        float
-            0 for a learned sample, near 1 far from all of them; 1 before anything is learned.
-
-        Examples
-        --------
-        >>> from onlineforest.river import MondrianForestClassifier
-        >>> model = MondrianForestClassifier(seed=0)
-        >>> for i in range(100):
-        ...     model.learn_one({"height": i % 10, "width": i % 7}, i % 2)
-        >>> known, far = {"height": 3, "width": 2}, {"height": 99, "width": 2}
-        >>> model.novelty_one(known) < model.novelty_one(far)
-        True
-        """
-        if self._columns is None:
-            return 1.0
-        return float(self._estimator.novelty(row_of(self._columns, x))[0])
+    def _resized(self, columns: Columns, new: Columns) -> Any:
+        """An estimator of the same samples for new columns."""
+        raise NotImplementedError
 
     def _naming_keys(
         self,
@@ -145,7 +124,10 @@ class MondrianForestModel(base.Estimator):
             self._naming_keys(self._estimator.learn_one, row, target)
             return
         with self._unless_refused():
-            row = self._columns_for(x).row(x)  # may replace the estimator
+            columns = self._columns_for(x)
+            row = columns.row(x)
+            columns.check_finite(row)
+            self._use(columns)
             self._naming_keys(self._estimator.learn_one, row, target)
 
     def _learn_many(self, X: IntoDataFrame, targets: NDArray[Any], starts: list[int]) -> None:
@@ -156,20 +138,26 @@ class MondrianForestModel(base.Estimator):
         if len(frame) == 0:
             return
         with self._unless_refused():
-            rows = rows_of(self._columns_for(frame.columns), frame)
+            columns = self._columns_for(frame.columns)
+            rows = rows_of(columns, frame)
+            self._use(columns)
             for begin, end in zip(starts, [*starts[1:], len(rows)], strict=True):
                 piece = slice(begin, end)
                 self._estimator._learn_more(rows[piece], targets[piece], None, one_by_one=True)
 
     def _columns_for(self, keys: Iterable[Hashable]) -> Columns:
-        """Columns for these keys too, with an estimator as wide."""
+        """Columns for these keys too, which are not in use yet."""
         if self._columns is None:
-            self._columns = Columns.of(keys)
-        elif not self._columns.knows(keys):
-            self._columns = self._columns.extended(keys)
-            if self._columns.width > self._estimator.n_features_in_:
-                self._estimator = widened(self._estimator, self._columns.width)
-        return self._columns
+            return Columns.of(keys)
+        return (
+            self._columns if self._columns.knows(keys) else self._columns_with(self._columns, keys)
+        )
+
+    def _use(self, columns: Columns) -> None:
+        """Use these columns from now on, with an estimator for them."""
+        if self._columns is not None and columns is not self._columns:
+            self._estimator = self._resized(self._columns, columns)
+        self._columns = columns
 
     @contextmanager
     def _unless_refused(self) -> Iterator[None]:

@@ -1,9 +1,9 @@
-"""The classifier for River: labels of any hashable type, in the order of their appearance."""
+"""The classifiers for River: labels of any hashable type."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -12,8 +12,13 @@ from numpy.typing import NDArray
 from river.utils import dataframe
 
 from onlineforest._models import classifier as _classifier
-from onlineforest.river.base import MondrianForestModel, Sample, rows_of
+from onlineforest._models import online_classifier as _online_classifier
+from onlineforest._models.regrowing import relabelled
+from onlineforest.river.base import ForestModel, Sample, rows_of
 from onlineforest.river.dict_columns import is_missing
+from onlineforest.river.mondrian import MondrianModel
+from onlineforest.river.names import plain_labels, text_of
+from onlineforest.river.online import OnlineModel
 from river import base
 
 if TYPE_CHECKING:
@@ -21,95 +26,30 @@ if TYPE_CHECKING:
     from narwhals.stable.v2.typing import IntoDataFrame, IntoSeries
 
 
-class MondrianForestClassifier(MondrianForestModel, base.MiniBatchClassifier):
-    """Mondrian forest classifier, for River.
+class ClassifierModel(ForestModel, base.MiniBatchClassifier):
+    """Base of the classifiers. Must not know which forest predicts.
 
-    The forest of `onlineforest.MondrianForestClassifier` as a model of River: samples are
-    dictionaries, labels have any hashable type, and new features and labels may appear at any time.
-    Features need no scaling.
-
-    Keys get columns in the order in which they first appear. A key that a sample lacks, or whose
-    value is None or NaN, is missing. A missing value of a learned sample is filled in from a nearby
-    sample; a missing value of a query neither separates nor decides. When a key first appears, it
-    is missing in all samples before; these are filled in when the feature weights are refreshed
-    next. Predictions ignore keys that were never learned.
-
-    Parameters
-    ----------
-    n_estimators
-        Number of trees. More are better and slower; 10 as in River's forests.
-    lifetime
-        Time at which trees stop being cut. Smaller is coarser.
-    discount
-        How fast a node's label distribution may differ from its parent's.
-    leaf_discount
-        The smallest share of its parent's distribution in a leaf, 0 to 1, or `"learned"`.
-    min_samples_split
-        A block with fewer samples is not cut.
-    feature_weights
-        Weight of each feature in the rate of cuts: `"learned"` from the labels, or `"range"`, 1
-        over the range of the data, which is faster.
-    window
-        Keep only this number of latest samples: bounded memory, and the forest follows drift.
-    reservoir
-        Keep a random sample of this size of all samples seen.
-    half_life
-        For a reservoir: a sample is half as likely to be kept as one that came this number of
-        samples later.
-    n_jobs
-        Number of threads for mini-batches. None: 1; -1: all processors.
-    seed
-        Random seed for reproducibility.
-
-    See Also
-    --------
-    onlineforest.MondrianForestClassifier : The forest for arrays, with more about the parameters.
-
-    Examples
-    --------
-    >>> from river import datasets, evaluate, metrics
-    >>> from onlineforest.river import MondrianForestClassifier
-    >>> model = MondrianForestClassifier(n_estimators=10, seed=0)
-    >>> metric = evaluate.progressive_val_score(datasets.Phishing(), model, metrics.Accuracy())
-    >>> metric.get() > 0.87
-    True
+    A subclass says which label the estimator gets for a new label (`_add_labels`), which labels the
+    estimator's classes stand for (`_names_of`), and how a batch is learned (`_learn_codes`).
     """
 
-    __module__ = "onlineforest.river"
+    _labels: dict[Hashable, Any]  # the estimator's label for each label
 
-    _estimator_class = _classifier.MondrianForestClassifier
-
-    _labels: dict[Hashable, int]  # class codes, in order: 0, 1, …
-
-    def __init__(
-        self,
-        n_estimators: int = 10,
-        *,
-        lifetime: float = math.inf,
-        discount: float = 10.0,
-        leaf_discount: float | str = "learned",
-        min_samples_split: int = 2,
-        feature_weights: str = "learned",
-        window: int | None = None,
-        reservoir: int | None = None,
-        half_life: float | None = None,
-        n_jobs: int | None = None,
-        seed: int | None = None,
-    ) -> None:
-        super().__init__(
-            n_estimators=n_estimators,
-            lifetime=lifetime,
-            discount=discount,
-            leaf_discount=leaf_discount,
-            min_samples_split=min_samples_split,
-            feature_weights=feature_weights,
-            window=window,
-            reservoir=reservoir,
-            half_life=half_life,
-            n_jobs=n_jobs,
-            seed=seed,
-        )
+    def __init__(self, **parameters: Any) -> None:
+        super().__init__(**parameters)
         self._labels = {}
+
+    def _add_labels(self, new: Iterable[Hashable]) -> None:
+        """Extend `_labels` by new labels."""
+        raise NotImplementedError
+
+    def _names_of(self, classes: NDArray[Any]) -> Iterable[Hashable]:
+        """The labels that these classes of the estimator stand for, in their order."""
+        raise NotImplementedError
+
+    def _learn_codes(self, X: IntoDataFrame, codes: NDArray[Any], starts: list[int]) -> None:
+        """Learn a batch with the estimator's labels; new ones first occur at `starts`."""
+        raise NotImplementedError
 
     @property
     def _multiclass(self) -> bool:
@@ -139,8 +79,8 @@ class MondrianForestClassifier(MondrianForestModel, base.MiniBatchClassifier):
             self._learn_one(x, code)
             return
         with self._unless_refused():
-            self._labels = {**self._labels, y: len(self._labels)}
-            self._learn_one(x, len(self._labels) - 1)
+            self._add_labels([y])
+            self._learn_one(x, self._labels[y])
 
     def predict_proba_one(self, x: Sample, **_: Any) -> dict[Any, float]:
         """Predict the probability of each label.
@@ -153,7 +93,8 @@ class MondrianForestClassifier(MondrianForestModel, base.MiniBatchClassifier):
         Returns
         -------
         dict
-            The probability of each label learned; empty before anything is learned.
+            The probability of each label learned; empty before anything is learned. An order-free
+            forest knows the labels of the samples that it stores.
 
         Examples
         --------
@@ -165,10 +106,11 @@ class MondrianForestClassifier(MondrianForestModel, base.MiniBatchClassifier):
         >>> model.predict_proba_one({"height": 1.0})
         {'apple': 1.0}
         """
-        if self._columns is None:
+        columns = self._query_columns
+        if columns is None:
             return {}
-        probabilities = self._naming_keys(self._estimator.predict_proba_one, self._columns.row(x))
-        return dict(zip(self._labels, probabilities.tolist(), strict=True))
+        found = self._naming_keys(self._estimator._predict_one, columns.row(x))
+        return dict(zip(self._names_of(found[1]), found[0].tolist(), strict=True))
 
     def learn_many(self, X: IntoDataFrame, y: IntoSeries) -> None:
         """Learn a mini-batch, with the same result as `learn_one` of each row.
@@ -190,21 +132,16 @@ class MondrianForestClassifier(MondrianForestModel, base.MiniBatchClassifier):
         >>> model.predict_many(X).tolist()
         ['apple', 'melon']
         """
-        labels, starts = dict(self._labels), [0]
         targets = dataframe.into_series(y).to_list()
+        new: dict[Hashable, int] = {}  # the place of the first sample of each new label
         for place, label in enumerate(targets):
-            if self._code_of(label) is None and label not in labels:
-                labels[label] = len(labels)
-                starts.append(place)  # a new class changes only predictions from here on
-        codes = np.array([labels[label] for label in targets], dtype=np.int64)
+            if self._code_of(label) is None:
+                new.setdefault(label, place)
         with self._unless_refused():
-            self._labels = labels
-            try:
-                self._learn_many(X, codes, sorted(set(starts)))
-            finally:  # an interrupt may leave some labels unlearned
-                if self._n_seen():
-                    n_known = len(self._estimator.classes_)
-                    self._labels = dict(islice(labels.items(), n_known))
+            if new:
+                self._add_labels(new)
+            codes = np.array([self._labels[label] for label in targets])
+            self._learn_codes(X, codes, list(new.values()))
 
     def predict_proba_many(self, X: IntoDataFrame) -> Any:
         """Predict the probability of each label for each row.
@@ -267,15 +204,16 @@ class MondrianForestClassifier(MondrianForestModel, base.MiniBatchClassifier):
 
     def _probabilities(self, frame: nw.DataFrame[Any]) -> list[tuple[Hashable, NDArray[Any]]]:
         """Each label learned, with its probability in each row."""
-        if self._columns is None:
+        columns = self._query_columns
+        if columns is None:
             return []
         if len(frame) == 0:
-            return [(label, np.empty(0)) for label in self._labels]
-        probabilities = self._estimator.predict_proba(rows_of(self._columns, frame))
-        return list(zip(self._labels, probabilities.T.copy(), strict=True))
+            return [(label, np.empty(0)) for label in self._names_of(self._estimator.classes_)]
+        probabilities, classes = self._estimator._predict(rows_of(columns, frame))
+        return list(zip(self._names_of(classes), probabilities.T.copy(), strict=True))
 
-    def _code_of(self, label: Hashable) -> int | None:
-        """The class code of a label, None if it is new; raises if it is not a valid label."""
+    def _code_of(self, label: Hashable) -> Any:
+        """The estimator's label for a label, None if it is new; raises if it is not a label."""
         try:
             code = self._labels.get(label)
         except TypeError as error:
@@ -283,3 +221,217 @@ class MondrianForestClassifier(MondrianForestModel, base.MiniBatchClassifier):
         if code is None and is_missing(label):
             raise ValueError(f"y must be a label, but it is missing: {label!r}.")
         return code
+
+
+class MondrianForestClassifier(ClassifierModel, MondrianModel):
+    """Mondrian forest classifier, for River.
+
+    The forest of `onlineforest.MondrianForestClassifier` as a model of River: samples are
+    dictionaries, labels have any hashable type, and new features and labels may appear at any time.
+    Features need no scaling.
+
+    Keys get columns in the order in which they first appear. A key that a sample lacks, or whose
+    value is None or NaN, is missing. A missing value of a learned sample is filled in from a nearby
+    sample; a missing value of a query neither separates nor decides. When a key first appears, it
+    is missing in all samples before; these are filled in when the feature weights are refreshed
+    next. Predictions ignore keys that were never learned.
+
+    Parameters
+    ----------
+    n_estimators
+        Number of trees. More are better and slower; 10 as in River's forests.
+    lifetime
+        Time at which trees stop being cut. Smaller is coarser.
+    discount
+        How fast a node's label distribution may differ from its parent's.
+    leaf_discount
+        The smallest share of its parent's distribution in a leaf, 0 to 1, or `"learned"`.
+    min_samples_split
+        A block with fewer samples is not cut.
+    feature_weights
+        Weight of each feature in the rate of cuts: `"learned"` from the labels, or `"range"`, 1
+        over the range of the data, which is faster.
+    window
+        Keep only this number of latest samples: bounded memory, and the forest follows drift.
+    reservoir
+        Keep a random sample of this size of all samples seen.
+    half_life
+        For a reservoir: a sample is half as likely to be kept as one that came this number of
+        samples later.
+    n_jobs
+        Number of threads for mini-batches. None: 1; -1: all processors.
+    seed
+        Random seed for reproducibility.
+
+    See Also
+    --------
+    onlineforest.MondrianForestClassifier : The forest for arrays, with more about the parameters.
+
+    Examples
+    --------
+    >>> from river import datasets, evaluate, metrics
+    >>> from onlineforest.river import MondrianForestClassifier
+    >>> model = MondrianForestClassifier(n_estimators=10, seed=0)
+    >>> metric = evaluate.progressive_val_score(datasets.Phishing(), model, metrics.Accuracy())
+    >>> metric.get() > 0.87
+    True
+    """
+
+    __module__ = "onlineforest.river"
+
+    _estimator_class = _classifier.MondrianForestClassifier
+
+    def __init__(
+        self,
+        n_estimators: int = 10,
+        *,
+        lifetime: float = math.inf,
+        discount: float = 10.0,
+        leaf_discount: float | str = "learned",
+        min_samples_split: int = 2,
+        feature_weights: str = "learned",
+        window: int | None = None,
+        reservoir: int | None = None,
+        half_life: float | None = None,
+        n_jobs: int | None = None,
+        seed: int | None = None,
+    ) -> None:
+        super().__init__(
+            n_estimators=n_estimators,
+            lifetime=lifetime,
+            discount=discount,
+            leaf_discount=leaf_discount,
+            min_samples_split=min_samples_split,
+            feature_weights=feature_weights,
+            window=window,
+            reservoir=reservoir,
+            half_life=half_life,
+            n_jobs=n_jobs,
+            seed=seed,
+        )
+
+    def _add_labels(self, new: Iterable[Hashable]) -> None:
+        # Numbers 0, 1, … in the order of appearance.
+        numbers = enumerate(new, start=len(self._labels))
+        self._labels = {**self._labels, **{label: number for number, label in numbers}}
+
+    def _names_of(self, classes: NDArray[Any]) -> Iterable[Hashable]:  # noqa: ARG002
+        return self._labels
+
+    def _learn_codes(self, X: IntoDataFrame, codes: NDArray[Any], starts: list[int]) -> None:
+        try:
+            # A new class changes only predictions from its first sample on.
+            self._learn_many(X, codes, sorted({0, *starts}))
+        finally:  # an interrupt may leave some labels unlearned
+            if self._n_seen():
+                n_known = len(self._estimator.classes_)
+                self._labels = dict(islice(self._labels.items(), n_known))
+
+
+class OnlineForestClassifier(ClassifierModel, OnlineModel):
+    """Order-free forest classifier, for River.
+
+    The forest of `onlineforest.OnlineForestClassifier` as a model of River: samples are
+    dictionaries, labels have any hashable type, and new features and labels may appear at any time.
+    The forest is a function of its seed, its parameters, the samples that it holds, and the keys
+    and labels that it has learned. The order of samples and of keys has no influence. A loop of
+    `learn_one` gives the same forest, to the last bit, as `onlineforest.OnlineForestClassifier.fit`
+    on a table with the columns `features`. `estimator.digest_` shows it.
+
+    Columns are sorted: first keys that are numbers, by value, then strings by code points, then all
+    others by type and `repr`. A key that a sample lacks, or whose value is None or NaN, is missing.
+    A new key is missing in all samples before. A forest with another set of features is another
+    forest: a call that learns new keys, one or many, copies the stored samples, and the next
+    prediction grows all trees again, which takes as long as one `fit`. A key stays a feature when
+    its last sample is forgotten. Predictions ignore keys that were never learned.
+
+    Labels that are all strings, or all whole numbers and bools, are those of the estimator. When a
+    label of another kind comes, all labels become texts in the estimator, and its trees are grown
+    again once. The model always predicts the labels that it has learned.
+
+    Parameters
+    ----------
+    n_estimators
+        Number of trees. More are better and slower; 10 as in River's forests.
+    min_samples_split
+        A node with fewer samples is not split.
+    max_samples
+        The expected share of the samples that each tree learns, above 0 and at most 1.
+    smoothing
+        How much of the count of each class a node gives to the distribution of its parent, 0 to 1.
+    window
+        Keep only this number of latest samples: bounded memory, and the forest follows drift.
+    reservoir
+        Keep a random sample of this size of all samples seen.
+    half_life
+        For a reservoir: a sample is half as likely to be kept as one that came this number of
+        samples later.
+    n_jobs
+        Number of threads for mini-batches. None: 1; -1: all processors.
+    seed
+        Random seed for reproducibility.
+
+    See Also
+    --------
+    onlineforest.OnlineForestClassifier : The forest for arrays, with more about the parameters.
+    MondrianForestClassifier : Learns single samples and new keys faster, and has novelty.
+
+    Examples
+    --------
+    >>> from river import datasets, evaluate, metrics
+    >>> from onlineforest.river import OnlineForestClassifier
+    >>> model = OnlineForestClassifier(n_estimators=10, seed=0)
+    >>> metric = evaluate.progressive_val_score(datasets.Phishing(), model, metrics.Accuracy())
+    >>> metric.get() > 0.87
+    True
+    >>> other = OnlineForestClassifier(n_estimators=10, seed=0)
+    >>> for x, y in reversed(list(datasets.Phishing())):
+    ...     other.learn_one(x, y)
+    >>> model.estimator.digest_ == other.estimator.digest_
+    True
+    """
+
+    __module__ = "onlineforest.river"
+
+    _estimator_class = _online_classifier.OnlineForestClassifier
+
+    _names: dict[Any, Hashable]  # the label for each label of the estimator
+
+    def __init__(
+        self,
+        n_estimators: int = 10,
+        *,
+        min_samples_split: int = 5,
+        max_samples: float = 1.0,
+        smoothing: float = 0.2,
+        window: int | None = None,
+        reservoir: int | None = None,
+        half_life: float | None = None,
+        n_jobs: int | None = None,
+        seed: int | None = None,
+    ) -> None:
+        super().__init__(
+            n_estimators=n_estimators,
+            min_samples_split=min_samples_split,
+            max_samples=max_samples,
+            smoothing=smoothing,
+            window=window,
+            reservoir=reservoir,
+            half_life=half_life,
+            n_jobs=n_jobs,
+            seed=seed,
+        )
+        self._names = {}
+
+    def _add_labels(self, new: Iterable[Hashable]) -> None:
+        labels = plain_labels((*self._labels, *new))
+        if any(labels[label] != code for label, code in self._labels.items()):
+            self._estimator = relabelled(self._estimator, text_of)
+        self._labels, self._names = labels, {code: label for label, code in labels.items()}
+
+    def _names_of(self, classes: NDArray[Any]) -> Iterable[Hashable]:
+        return [self._names[label] for label in classes.tolist()]
+
+    def _learn_codes(self, X: IntoDataFrame, codes: NDArray[Any], starts: list[int]) -> None:
+        del starts  # the order of samples has no influence
+        self._learn_many(X, codes, [0])

@@ -1,8 +1,8 @@
 """Turns samples that are dicts into rows: which column each key has. Must not know forests.
 
-Keys get columns in the order in which they first appear. Keys that first appear in the same sample
-are sorted, so that the order of a dict does not matter. A row has NaN for a key that the sample
-lacks, and in spare columns, which are room for new keys.
+Keys are sorted, so that the order of a dict does not matter. New keys get columns after the known
+ones (`extended`), or all keys are sorted again (`sorted_with`). A row has NaN for a key that the
+sample lacks, and in spare columns, which are room for new keys.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from onlineforest.river.names import sorted_keys
 
 _LARGEST = float(np.finfo(np.float32).max)
 
@@ -33,20 +35,29 @@ class Columns:
     @classmethod
     def of(cls, keys: Iterable[Hashable]) -> Columns:
         """One column for each key, and at least one: a forest needs a feature."""
-        found = _sorted(keys)
+        found = sorted_keys(keys)
         return cls(found, max(len(found), 1))
 
     def knows(self, keys: Iterable[Hashable]) -> bool:
         """Whether each of these keys has a column."""
         return all(map(self._column_of.__contains__, keys))
 
+    def sorted_with(self, keys: Iterable[Hashable]) -> Columns:
+        """Columns for these keys too, in an order that follows from the set of all keys."""
+        return Columns.of((*self.keys, *keys))
+
+    def sources_in(self, other: Columns) -> list[int]:
+        """For each column the one that its key has in other columns, or -1."""
+        sources = [other._column_of.get(key, -1) for key in self.keys]
+        return sources + [-1] * (self.width - len(sources))
+
     def extended(self, keys: Iterable[Hashable]) -> Columns:
-        """Columns for these keys too.
+        """Columns for these keys too, after the known ones.
 
         If there are not enough columns, a quarter more than needed, so that a forest is seldom
         widened; and a multiple of four, so that sums over features round alike after the next time.
         """
-        found = (*self.keys, *_sorted(key for key in keys if key not in self._column_of))
+        found = (*self.keys, *sorted_keys(key for key in keys if key not in self._column_of))
         if len(found) <= self.width:
             return Columns(found, self.width)
         return Columns(found, -(-(len(found) + len(found) // 4) // 4) * 4)
@@ -105,15 +116,6 @@ class Columns:
                 f"Feature {self.keys[column]!r} must be finite and at most {_LARGEST:.3g} in size, "
                 f"as float32 is. Got {table[row, column]} instead."
             )
-
-
-def _sorted(keys: Iterable[Hashable]) -> tuple[Hashable, ...]:
-    """Distinct keys in an order that does not depend on their order of arrival."""
-
-    def place(key: Hashable) -> tuple[str, Any]:
-        return type(key).__name__, key if isinstance(key, str | int) else repr(key)
-
-    return tuple(sorted(dict.fromkeys(keys), key=place))
 
 
 def number_of(key: Hashable, value: Any) -> float:

@@ -7,15 +7,21 @@
 #include <limits>
 #include <map>
 #include <random>
-#include <string>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "base/call.hpp"
 #include "base/recycler.hpp"
 #include "base/simd.hpp"
 #include "guided/ballot.hpp"
+#include "guided/calibrators.hpp"
+#include "guided/groups.hpp"
 #include "guided/label_counts.hpp"
+#include "guided/labels.hpp"
+#include "guided/numbers.hpp"
 #include "guided/panel.hpp"
+#include "guided/plain_panel.hpp"
 #include "guided/sample_store.hpp"
 #include "guided/tree.hpp"
 #include "testing.hpp"
@@ -25,158 +31,30 @@ using namespace onlineforest::guided;
 
 namespace {
 
-constexpr Word kTreeSeed = 77;
-
-std::vector<Word> label_hashes(std::size_t n) {
-  std::vector<Word> hashes;
-  for (std::size_t i = 0; i < n; ++i) hashes.push_back(derive(5, n - i));  // not in the order of the codes
-  return hashes;
-}
-
-// Samples of a small world, where many values are equal.
-struct World {
-  std::size_t n_features;
-  int n_values, n_labels, most_weight, key_bits;
-};
-
-SampleStore store_of(const World& world, std::size_t n, std::mt19937& draw) {
-  SampleStore samples(world.n_features, 9, world.key_bits);
-  samples.set_labels(label_hashes(static_cast<std::size_t>(world.n_labels)));
-  std::vector<float> row(world.n_features);
-  for (std::size_t i = 0; i < n; ++i) {
-    for (float& x : row) x = static_cast<float>(static_cast<int>(draw()) % world.n_values) * 0.25f;
-    const auto label = static_cast<Label>(draw() % static_cast<unsigned>(world.n_labels));
-    const auto times = 1 + draw() % static_cast<unsigned>(world.most_weight);
-    for (unsigned k = 0; k < times; ++k) samples.add(row.data(), label);
-  }
-  return samples;
-}
-
-// The first slots, in the order of the circle.
-std::vector<Slot> circle_of(const SampleStore& samples, const RankOrder& order) {
-  std::vector<Slot> slots;
-  for (Slot slot = 0; slot < static_cast<Slot>(std::min(samples.n_slots(), kMostDeciding)); ++slot) {
-    slots.push_back(slot);
-  }
-  std::ranges::sort(slots, [&](Slot a, Slot b) { return order.less(order.place(a), a, order.place(b), b); });
-  return slots;
-}
-
-// The law of a cut, with lists of slots instead of bits. `slots` are in the order of the circle.
-class PlainPanel {
- public:
-  PlainPanel(const SampleStore& samples, const RankOrder& order, std::vector<Slot> slots)
-      : samples_(samples), order_(order), slots_(std::move(slots)) {}
-
-  [[nodiscard]] Cut decide(Word seed) const {
-    Cut best;
-    double best_score = -1.0;
-    for (Word q = 0; q < (slots_.size() >= 16 ? 16 : 4); ++q) {
-      const Cut cut = propose(derive(seed, 8 + q), q % 2 == 0);
-      if (const double result = score(cut); result > best_score) {
-        best = cut;
-        best_score = result;
-      }
-    }
-    return best;
-  }
-
-  [[nodiscard]] double score(Cut cut) const {
-    std::map<Label, double> sides[2];
-    for (const Slot slot : slots_) {
-      sides[x(slot, cut.feature) > cut.threshold][samples_.label(slot)] += static_cast<double>(samples_.weight(slot));
-    }
-    double result = 0.0;
-    for (const auto& side : sides) {
-      double total = 0.0, squares = 0.0;
-      for (const auto& [label, weight] : side) {
-        total += weight;
-        squares += weight * weight;
-      }
-      result += squares / total;
-    }
-    return result;
-  }
-
- private:
-  [[nodiscard]] float x(Slot slot, std::int32_t feature) const { return samples_.row(slot)[feature]; }
-
-  [[nodiscard]] Slot first(const std::vector<Slot>& among, Word place) const {
-    for (const Slot slot : among) {
-      if (order_.place(slot) >= place) return slot;
-    }
-    return among.front();
-  }
-
-  [[nodiscard]] Cut propose(Word word, bool is_pair) const {
-    std::vector<Slot> pool = slots_;
-    if (is_pair) {
-      const Slot one = first(slots_, derive(word, 1));
-      std::vector<Slot> others, rivals;
-      for (const Slot slot : slots_) {
-        if (!samples_.same_x(slot, one)) others.push_back(slot);
-        if (!samples_.same_x(slot, one) && samples_.label(slot) != samples_.label(one)) rivals.push_back(slot);
-      }
-      pool = {one, first(rivals.empty() ? others : rivals, derive(word, 2))};
-    }
-    const auto n_features = static_cast<std::int32_t>(samples_.n_features());
-    const auto range = [&](std::int32_t d) {
-      const auto [low, high] = std::ranges::minmax(pool, {}, [&](Slot slot) { return x(slot, d); });
-      return std::pair(x(low, d), x(high, d));
-    };
-    const auto varies = [&](std::int32_t d) { return range(d).first < range(d).second; };
-    std::int32_t feature = -1;
-    for (Word t = 0; t < 32 && feature < 0; ++t) {
-      const Word drawn = (derive(word, 16 + t) >> 32) * static_cast<Word>(n_features) >> 32;
-      if (varies(static_cast<std::int32_t>(drawn))) feature = static_cast<std::int32_t>(drawn);
-    }
-    if (feature < 0) {
-      Word least = 0;
-      for (std::int32_t d = 0; d < n_features; ++d) {
-        const Word here = derive(word, 64 + static_cast<Word>(d));
-        if (!varies(d) || (feature >= 0 && here >= least)) continue;
-        feature = d;
-        least = here;
-      }
-    }
-    const auto [low, high] = range(feature);
-    const double share = static_cast<double>(derive(word, 3) >> 11) * 0x1p-53;
-    const double position = low + share * (static_cast<double>(high) - static_cast<double>(low));
-    if (position >= high) return {feature, low};
-    float threshold = static_cast<float>(position);
-    while (threshold > position) threshold = std::nextafter(threshold, -std::numeric_limits<float>::infinity());
-    return {feature, threshold};
-  }
-
-  const SampleStore& samples_;
-  const RankOrder& order_;
-  std::vector<Slot> slots_;
-};
-
-std::vector<Slot> slots_in(const std::vector<Slot>& slots, Block block) {
-  std::vector<Slot> result;
-  for (std::size_t i = 0; i < slots.size(); ++i) {
-    if (block >> i & 1) result.push_back(slots[i]);
-  }
-  return result;
-}
+using LabelSamples = SampleStore<LabelHashes>;
+using LabelOrder = RankOrder<LabelHashes>;
 
 const World kWorlds[] = {
-    {3, 40, 3, 1, 64},   // distinct rows
-    {2, 3, 2, 1, 64},    // equal rows
-    {2, 2, 40, 3, 64},   // equal rows of many labels, with weights
-    {5, 9, 2, 4, 0},     // all places are equal
-    {1, 100, 70, 1, 3},  // a label for each sample
-    {65, 2, 2, 2, 64},   // more features than columns are kept
-    {200, 30, 4, 1, 64},
+    {3, 40, 3, 1, 64},                              // distinct rows
+    {2, 3, 2, 1, 64},                               // equal rows
+    {2, 2, 40, 3, 64},                              // equal rows of many labels, with weights
+    {5, 9, 2, 4, 0},                                // all places are equal
+    {1, 100, 70, 1, 3},                             // a label for each sample
+    {65, 2, 2, 2, 64},                              // more features than columns are kept
+    {200, 30, 4, 1, 64},    {3, 40, 3, 1, 64, 10},  // some cells are missing
+    {2, 2, 2, 2, 64, 60},                           // most are, and rows are equal
+    {5, 9, 30, 9, 0, 50},                           // with heavy weights
+    {70, 20, 3, 2, 64, 30},                         // of more features than columns are kept
+    {90, 1, 2, 1, 64, 2},                           // features vary only in that they are missing
+    {3, 40, 1, 4, 64, 20},                          // one value
 };
 
-TEST_CASE("a panel decides as the law says") {
+TEST_CASE_TEMPLATE("a panel decides as the law says", Target, Labels, Numbers) {
   std::mt19937 draw(1);
-  Panel panel;
+  Panel<Target> panel;
   for (const World& world : kWorlds) {
     for (const std::size_t n : {2, 5, 12, 13, 15, 16, 30, 63, 64, 100}) {
-      const SampleStore samples = store_of(world, n, draw);
+      const auto samples = store_of<Target>(world, n, draw);
       const RankOrder order(samples, kTreeSeed);
       const std::vector<Slot> slots = circle_of(samples, order);
       panel.load(samples, order, slots);
@@ -185,32 +63,88 @@ TEST_CASE("a panel decides as the law says") {
         if (trial > 0) block &= (Word{draw()} << 32 | draw()) | (trial % 2 == 0 ? Word{draw()} << 16 : 0);
         if (block == 0 || panel.has_one_x(block)) continue;
         const Word seed = draw();
-        const PlainPanel plain(samples, order, slots_in(slots, block));
-        const Cut cut = panel.decide(block, seed).cut, expected = plain.decide(seed);
+        const std::vector<Slot> those = slots_in(slots, block);
+        const PlainPanel<Target> plain(samples, order, those);
+        const Proposal& best = panel.decide(block, seed);
+        const Cut cut = best.cut;
+        const auto [expected, surrogates] = plain.decide(seed);
         INFO("features " << world.n_features << ", samples " << std::popcount(block));
         CHECK(cut.feature == expected.feature);
         CHECK(cut.threshold == expected.threshold);
-        CHECK(panel.proposals().size() == (std::popcount(block) >= 16 ? 16 : 4));
+        CHECK(cut.missing_left == expected.missing_left);
+        CHECK(panel.surrogates() == surrogates);
+        CHECK(panel.proposals().size() == typename PlainPanel<Target>::Judge(samples, those).n_proposals());
         for (const Proposal& proposal : panel.proposals()) {
           CHECK((proposal.left & ~block) == 0);
-          for (const Slot slot : slots_in(slots, proposal.left)) {
-            CHECK(samples.row(slot)[proposal.cut.feature] <= proposal.cut.threshold);
-          }
-          for (const Slot slot : slots_in(slots, block & ~proposal.left)) {
-            CHECK(samples.row(slot)[proposal.cut.feature] > proposal.cut.threshold);
-          }
+          CHECK(proposal.left != 0);
+          CHECK(proposal.left != block);
+          const Surrogates& others = &proposal == &best ? surrogates : Surrogates();
+          const auto goes_left = [&](Slot slot) { return sends_left(proposal.cut, others, samples.row(slot)); };
+          CHECK(std::ranges::all_of(slots_in(slots, proposal.left), goes_left));
+          CHECK(std::ranges::none_of(slots_in(slots, block & ~proposal.left), goes_left));
         }
       }
     }
   }
 }
 
+TEST_CASE("a cut sends rows left by threshold, and rows that lack its feature to their side") {
+  constexpr float infinity = std::numeric_limits<float>::infinity(), most = std::numeric_limits<float>::max();
+  const auto goes_left = [](float x, Cut cut) { return sends_left(cut, {}, &x); };
+  for (const bool missing_left : {false, true}) {
+    const Cut cut{0, 1.5f, missing_left}, asks{0, infinity, missing_left};
+    CHECK(goes_left(1.5f, cut));
+    CHECK_FALSE(goes_left(std::nextafter(1.5f, 2.0f), cut));
+    CHECK(goes_left(kMissing, cut) == missing_left);
+    CHECK_FALSE(cut.asks_if_missing());
+    CHECK(asks.asks_if_missing());
+    CHECK(goes_left(most, asks));
+    CHECK(goes_left(-most, asks));
+    CHECK(goes_left(kMissing, asks) == missing_left);
+  }
+}
+
+TEST_CASE_TEMPLATE("missing values take part in cuts", Target, Labels, Numbers) {
+  using Samples = SampleStore<typename Target::Values>;
+  using Value = typename Target::Value;
+  const auto decide = [](std::vector<std::vector<float>> rows, std::vector<int> values, Word seed) {
+    Samples samples(rows.front().size(), 3);
+    if constexpr (std::is_same_v<Target, Labels>) samples.values().set(label_hashes(2));
+    for (std::size_t i = 0; i < rows.size(); ++i) samples.add(rows[i].data(), static_cast<Value>(values[i]));
+    const RankOrder order(samples, kTreeSeed);
+    Panel<Target> panel;
+    panel.load(samples, order, circle_of(samples, order));
+    CHECK(panel.has_missing() == samples.has_missing());
+    return panel.decide(panel.all(), seed).cut;
+  };
+  for (Word seed = 0; seed < 60; ++seed) {
+    // The first feature is missing in all: it does not vary. The second is constant where it is there.
+    const Cut asks = decide({{kMissing, 1.0f}, {kMissing, kMissing}}, {0, 1}, seed);
+    CHECK(asks.feature == 1);
+    CHECK(asks.asks_if_missing());
+    CHECK_FALSE(asks.missing_left);
+    // The threshold is drawn from the values that are there, and what is missing goes to its like.
+    const std::vector<std::vector<float>> rows{{2.0f}, {3.0f}, {kMissing}};
+    for (const int value : {0, 1}) {
+      const Cut cut = decide(rows, {0, 1, value}, seed);
+      if (cut.asks_if_missing()) continue;
+      CHECK(cut.threshold >= 2.0f);
+      CHECK(cut.threshold < 3.0f);
+      CHECK(cut.missing_left == (value == 0));
+    }
+    // Nothing is missing: a row that lacks the feature later goes to the larger side, on a tie left.
+    CHECK(decide({{2.0f}, {3.0f}}, {0, 1}, seed).missing_left);
+    CHECK(decide({{2.0f}, {2.0f}, {3.0f}}, {0, 0, 1}, seed).missing_left);
+    CHECK_FALSE(decide({{2.0f}, {3.0f}, {3.0f}}, {0, 1, 1}, seed).missing_left);
+  }
+}
+
 TEST_CASE("blocks of a panel are sets of its samples") {
   std::mt19937 draw(2);
-  Panel panel;
+  Panel<Labels> panel;
   for (const World& world : kWorlds) {
-    const SampleStore samples = store_of(world, 90, draw);
-    const RankOrder order(samples, kTreeSeed);
+    const LabelSamples samples = store_of<Labels>(world, 90, draw);
+    const LabelOrder order(samples, kTreeSeed);
     const std::vector<Slot> slots = circle_of(samples, order);
     std::vector<Slot> shuffled = slots;
     std::ranges::shuffle(shuffled, draw);
@@ -223,29 +157,32 @@ TEST_CASE("blocks of a panel are sets of its samples") {
       if (block == 0) continue;
       const std::vector<Slot> those = slots_in(slots, block);
       std::map<Label, std::int64_t> counts, found;
-      for (const Slot slot : those) counts[samples.label(slot)] += samples.weight(slot);
-      panel.for_each_label(block, [&](Label label, std::int64_t weight) { found[label] += weight; });
+      for (const Slot slot : those) counts[samples.value(slot)] += samples.weight(slot);
+      for (std::size_t c = 0; c < panel.groups().size(); ++c) {
+        const Block part = block & panel.groups().block(c);
+        if (part != 0) found[static_cast<Label>(panel.groups().word(c))] += panel.weight_of(part);
+      }
       CHECK(found == counts);
-      CHECK(panel.has_one_label(block) == (counts.size() == 1));
+      CHECK(panel.has_one_value(block) == (counts.size() == 1));
       CHECK(panel.has_one_x(block) ==
             std::ranges::all_of(those, [&](Slot slot) { return samples.same_x(slot, those.front()); }));
       std::int64_t total = 0;
       for (const auto& [label, weight] : counts) total += weight;
-      CHECK(panel.weight(block) == total);
+      CHECK(panel.weight_of(block) == total);
     }
   }
 }
 
 TEST_CASE("a panel that is loaded again remembers nothing") {
   std::mt19937 draw(3);
-  Panel panel, fresh;
+  Panel<Labels> panel, fresh;
   for (const World& world : kWorlds) {
     for (const std::size_t n : {64, 20}) {
-      const SampleStore samples = store_of(world, n, draw);
-      const RankOrder order(samples, kTreeSeed);
+      const LabelSamples samples = store_of<Labels>(world, n, draw);
+      const LabelOrder order(samples, kTreeSeed);
       const std::vector<Slot> slots = circle_of(samples, order);
       panel.load(samples, order, slots);
-      fresh = Panel();
+      fresh = Panel<Labels>();
       fresh.load(samples, order, slots);
       if (!panel.has_one_x(panel.all())) CHECK(panel.decide(panel.all(), 4).cut == fresh.decide(fresh.all(), 4).cut);
     }
@@ -254,22 +191,23 @@ TEST_CASE("a panel that is loaded again remembers nothing") {
 
 TEST_CASE("a ballot follows exchanges as if all were decided afresh") {
   const World worlds[] = {
-      {3, 4000, 3, 1, 64},   // all weights are 1
-      {4, 4000, 30, 3, 64},  // many labels, with weights
-      {4, 4000, 2, 7, 64},   // weights that add up to too much at times
-      {3, 400, 4, 1, 2},     // many places are equal
-      {2, 40, 3, 1, 64},     // many values, and at times rows, are equal
-      {70, 2, 2, 1, 64},     // features that are constant among those who decide
-      {3, 4000, 64, 1, 64},  // often one sample of a label
+      {3, 4000, 3, 1, 64},     // all weights are 1
+      {4, 4000, 30, 3, 64},    // many labels, with weights
+      {4, 4000, 2, 7, 64},     // weights that add up to too much at times
+      {3, 400, 4, 1, 2},       // many places are equal
+      {2, 40, 3, 1, 64},       // many values, and at times rows, are equal
+      {70, 2, 2, 1, 64},       // features that are constant among those who decide
+      {3, 4000, 64, 1, 64},    // often one sample of a label
+      {3, 4000, 3, 1, 64, 1},  // a few samples lack cells
   };
   std::mt19937 draw(8);
   for (const World& world : worlds) {
-    const SampleStore samples = store_of(world, 500, draw);
-    const RankOrder order(samples, kTreeSeed);
+    const LabelSamples samples = store_of<Labels>(world, 500, draw);
+    const LabelOrder order(samples, kTreeSeed);
     const auto n = static_cast<Slot>(samples.n_slots());
     REQUIRE(n > 150);
     const Word seed = draw();
-    Panel panel;
+    Panel<Labels> panel;
     Ballot ballot;
     std::vector<Slot> seats;
     const auto sit_down = [&] {
@@ -281,7 +219,7 @@ TEST_CASE("a ballot follows exchanges as if all were decided afresh") {
     for (Slot slot = 0; slot < static_cast<Slot>(kMostDeciding); ++slot) seats.push_back(slot);
     sit_down();
     int n_followed = 0;
-    for (int step = 0; step < 600; ++step) {
+    for (int step = 0; step < 1000; ++step) {
       const auto slot = static_cast<Slot>(draw() % static_cast<unsigned>(n));
       const std::size_t seat = draw() % kMostDeciding;
       if (std::ranges::find(seats, slot) != seats.end()) continue;
@@ -300,38 +238,65 @@ TEST_CASE("a ballot follows exchanges as if all were decided afresh") {
   }
 }
 
+TEST_CASE("a ballot is closed to samples that lack cells") {
+  std::mt19937 draw(12);
+  LabelSamples samples = store_of<Labels>({2, 4000, 2, 1, 64}, 64, draw);
+  const LabelOrder order(samples, kTreeSeed);
+  Panel<Labels> panel;
+  Ballot ballot;
+  std::vector<Slot> seats = circle_of(samples, order);
+  REQUIRE(seats.size() == kMostDeciding);
+  const auto keep = [&] {
+    panel.load(samples, order, seats);
+    (void)panel.decide(panel.all(), 3);
+    ballot.keep(panel);
+  };
+  keep();
+  CHECK_FALSE(ballot.empty());
+  const float lacking[] = {1.0f, kMissing}, whole[] = {-1.0f, -1.0f};
+  const Slot one = samples.add(lacking, 0), other = samples.add(whole, 0);
+  CHECK_FALSE(ballot.is_open_to(samples, seats, one));
+  CHECK(ballot.is_open_to(samples, seats, other));
+  seats.front() = other;
+  keep();
+  CHECK_FALSE(ballot.empty());
+  seats.front() = one;
+  keep();
+  CHECK(ballot.empty());
+}
+
 TEST_CASE("a tree that several threads have used is that of its samples") {
   std::mt19937 draw(10);
   Options options;
   options.n_features = 2;
-  SampleStore samples(2, options.seed);
-  samples.set_labels(label_hashes(2));
+  LabelSamples samples(2, options.seed);
+  samples.values().set(label_hashes(2));
   const Call call(1);
   StopProbe stop = call.probe();
-  Scratch one, other;
-  Tree tree(options, 0);
+  Scratch<Labels> one, other;
+  Tree<Labels> tree(options, 0);
   const auto add = [&] {
     const float row[] = {static_cast<float>(draw() % 100), static_cast<float>(draw() % 100)};
     return samples.add(row, static_cast<Label>(draw() % 2));
   };
   for (int i = 0; i < 20; ++i) add();
   for (int step = 0; step < 30; ++step) {
-    Scratch &first = step % 2 == 0 ? one : other, &second = step % 2 == 0 ? other : one;
+    Scratch<Labels>&first = step % 2 == 0 ? one : other, &second = step % 2 == 0 ? other : one;
     tree.regrow(samples, first, stop);
     std::uint64_t rest = 0, masses[2] = {0, 0};
-    tree.predict(samples, {samples.row(0), 2}, {&rest, 1}, masses, first, stop);
+    tree.predict(samples, {samples.row(0), 2}, false, {masses, &rest, 2}, first, stop);
     const Slot slot = add();
-    const Change change{slot, 1};
+    const Change change{slot, 0, false};
     if (samples.weight(slot) == 1) tree.apply(samples, {&change, 1}, second, stop);
     tree.complete(samples, second, stop);
-    const TreeTable found = tree.table(samples, first, stop);
-    Scratch scratch;
-    Tree fresh(options, 0);
+    const TreeTable<Labels> found = tree.table(samples, first, stop);
+    Scratch<Labels> scratch;
+    Tree<Labels> fresh(options, 0);
     fresh.regrow(samples, scratch, stop);
-    const TreeTable expected = fresh.table(samples, scratch, stop);
+    const TreeTable<Labels> expected = fresh.table(samples, scratch, stop);
     CHECK(found.feature == expected.feature);
     CHECK(found.threshold == expected.threshold);
-    CHECK(found.count == expected.count);
+    CHECK(found.columns.count == expected.columns.count);
     if (samples.weight(slot) > 1) tree.regrow(samples, first, stop);
   }
 }
@@ -368,12 +333,12 @@ TEST_CASE("cuts of neighbouring, denormal and extreme values separate them") {
                                            {-most, -least},
                                            {std::nextafter(most, 0.0f), most}};
   for (const auto& [low, high] : pairs) {
-    SampleStore samples(1, 3);
-    samples.set_labels(label_hashes(2));
+    LabelSamples samples(1, 3);
+    samples.values().set(label_hashes(2));
     samples.add(&low, 0);
     samples.add(&high, 1);
-    const RankOrder order(samples, kTreeSeed);
-    Panel panel;
+    const LabelOrder order(samples, kTreeSeed);
+    Panel<Labels> panel;
     panel.load(samples, order, circle_of(samples, order));
     for (Word seed = 0; seed < 50; ++seed) {
       const Cut cut = panel.decide(panel.all(), seed).cut;
@@ -385,8 +350,8 @@ TEST_CASE("cuts of neighbouring, denormal and extreme values separate them") {
 
 TEST_CASE("the store keeps each sample once, with its weight") {
   for (const int key_bits : {64, 3, 0}) {  // with 0, all keys are equal
-    SampleStore samples(2, 1, key_bits);
-    samples.set_labels(label_hashes(3));
+    LabelSamples samples(2, 1, key_bits);
+    samples.values().set(label_hashes(3));
     std::mt19937 draw(4);
     struct Held {
       Slot slot;
@@ -402,7 +367,7 @@ TEST_CASE("the store keeps each sample once, with its weight") {
         const Slot slot = samples.add(row.data(), label);
         if (found != held.end()) CHECK(slot == found->second.slot);
         ++held.insert({{row, label}, {slot, 0}}).first->second.weight;
-        CHECK(samples.label(slot) == label);
+        CHECK(samples.value(slot) == label);
         CHECK(std::equal(row.begin(), row.end(), samples.row(slot)));
       } else if (found != held.end()) {
         samples.subtract(found->second.slot);
@@ -422,10 +387,10 @@ TEST_CASE("the store keeps each sample once, with its weight") {
 
 TEST_CASE("content orders samples by row, then by the hash of the label") {
   for (const int key_bits : {64, 0}) {
-    SampleStore samples(2, 1, key_bits);
-    samples.set_labels(label_hashes(2));
-    REQUIRE(samples.label_hash_of(0) != samples.label_hash_of(1));
-    const Label low = samples.label_hash_of(0) < samples.label_hash_of(1) ? 0 : 1, high = 1 - low;
+    LabelSamples samples(2, 1, key_bits);
+    samples.values().set(label_hashes(2));
+    REQUIRE(samples.values().hash(0) != samples.values().hash(1));
+    const Label low = samples.values().hash(0) < samples.values().hash(1) ? 0 : 1, high = 1 - low;
     const float rows[] = {1.0f, 5.0f, 2.0f, -3.0f, -7.0f, 9.0f};
     const Slot one_high = samples.add(rows, high), one_low = samples.add(rows, low), two = samples.add(rows + 2, low),
                three = samples.add(rows + 4, high);
@@ -436,11 +401,11 @@ TEST_CASE("content orders samples by row, then by the hash of the label") {
     CHECK(samples.same_x(one_low, one_high));
     CHECK_FALSE(samples.same_x(one_low, two));
     if (key_bits == 0) {  // ranks and places are equal: content decides
-      const RankOrder order(samples, kTreeSeed);
+      const LabelOrder order(samples, kTreeSeed);
       CHECK(order.rank(one_low) == order.rank(three));
       std::ranges::sort(slots, order);
       CHECK(slots == expected);
-      Panel panel;
+      Panel<Labels> panel;
       panel.load(samples, order, std::vector<Slot>{one_high, two, one_low, three});
       CHECK(std::ranges::equal(panel.slots(), expected));
     }
@@ -448,8 +413,8 @@ TEST_CASE("content orders samples by row, then by the hash of the label") {
 }
 
 TEST_CASE("a released sample is overwritten") {
-  SampleStore samples(2, 1);
-  samples.set_labels(label_hashes(2));
+  LabelSamples samples(2, 1);
+  samples.values().set(label_hashes(2));
   const float rows[] = {1.0f, 5.0f, 2.0f, -3.0f};
   const Slot slot = samples.add(rows, 1);
   samples.add(rows + 2, 0);
@@ -460,6 +425,126 @@ TEST_CASE("a released sample is overwritten") {
   CHECK(samples.find(rows, 1) == kNoSlot);
   CHECK(samples.add(rows, 0) == slot);
   CHECK(samples.weight(slot) == 1);
+}
+
+TEST_CASE("a missing cell is one value, which comes last") {
+  const float other_nan = std::bit_cast<float>(0xffc12345u);
+  const float rows[] = {other_nan, -0.0f, std::bit_cast<float>(0x7f800001u), 0.0f};
+  float stored[4];
+  LabelSamples::copy_canonical(rows, 4, stored);
+  CHECK(is_same(stored[0], kMissing));
+  CHECK(is_same(stored[1], 0.0f));
+  CHECK(is_same(stored[2], kMissing));
+  LabelSamples samples(2, 1);
+  samples.values().set(label_hashes(2));
+  CHECK_FALSE(samples.has_missing());
+  const float last = std::numeric_limits<float>::max(), zero[] = {0.0f, 0.0f}, large[] = {last, 1.0f};
+  const Slot a = samples.add(stored, 0);
+  CHECK(samples.add(stored + 2, 0) == a);
+  CHECK(samples.weight(a) == 2);
+  CHECK(samples.has_missing());
+  CHECK(samples.has_missing(0));
+  CHECK_FALSE(samples.has_missing(1));
+  const Slot b = samples.add(large, 0), c = samples.add(zero, 0), d = samples.add(stored, 1);
+  CHECK(samples.content_less(b, a));
+  CHECK_FALSE(samples.content_less(a, b));
+  CHECK(samples.content_less(c, a));
+  CHECK(samples.same_x(a, d));
+  CHECK_FALSE(samples.same_x(a, c));  // zero is not missing
+  CHECK(samples.find(stored, 1) == d);
+  for (const Slot slot : {a, a, d}) samples.subtract(slot);
+  samples.release(d);
+  CHECK(samples.has_missing(0));
+  samples.release(a);
+  CHECK_FALSE(samples.has_missing());
+  CHECK_FALSE(samples.has_missing(0));
+  CHECK(samples.find(stored, 0) == kNoSlot);
+}
+
+TEST_CASE("groups hold samples of equal words") {
+  std::mt19937 draw(13);
+  Groups groups;
+  for (int trial = 0; trial < 300; ++trial) {
+    groups.clear();
+    std::vector<Word> words(1 + draw() % kMostDeciding);
+    // Words that share a place in the table, small ones, and numbers as bits.
+    const unsigned n_words = 1 + draw() % 64;
+    for (Word& word : words) {
+      word = draw() % n_words;
+      if (trial % 3 == 1) word <<= 60;
+      if (trial % 3 == 2) word = std::bit_cast<Word>(static_cast<double>(word) * 0.5);
+    }
+    for (std::size_t i = 0; i < words.size(); ++i) groups.add(i, words[i]);
+    std::map<Word, Block> expected, found;
+    for (std::size_t i = 0; i < words.size(); ++i) expected[words[i]] |= Block{1} << i;
+    for (std::size_t c = 0; c < groups.size(); ++c) found[groups.word(c)] = groups.block(c);
+    CHECK(found == expected);
+    CHECK(groups.size() == expected.size());
+    for (std::size_t i = 0; i < words.size(); ++i) CHECK(groups.like(i) == expected[words[i]]);
+    const Block all = words.size() == 64 ? ~Block{0} : (Block{1} << words.size()) - 1;
+    const Block block = all & (Word{draw()} << 32 | draw()) & (trial % 2 == 0 ? Word{draw()} : ~Word{0});
+    if (block == 0) continue;
+    std::map<Word, int> within;
+    for (std::size_t i = 0; i < words.size(); ++i) {
+      if (block >> i & 1) ++within[words[i]];
+    }
+    CHECK(groups.are_one(block) == (within.size() == 1));
+  }
+}
+
+TEST_CASE("a quarter of few samples calibrate, and a small share of many") {
+  CHECK(n_calibrators(0) == 0);
+  CHECK(n_calibrators(3) == 0);
+  CHECK(n_calibrators(80) == 20);
+  CHECK(n_calibrators(1171) == 292);
+  CHECK(n_calibrators(1172) == 292);
+  CHECK(n_calibrators(3200) == 356);
+  CHECK(n_calibrators(57344) == 2048);
+  CHECK(n_calibrators(1'000'000'000) == 2048);
+}
+
+TEST_CASE("calibrators are the samples of least keys, whatever came and left") {
+  for (const int key_bits : {64, 3, 0}) {  // with 0, content alone decides
+    std::mt19937 draw(14);
+    SampleStore<NumberHashes> samples(1, 1, key_bits);
+    Calibrators<NumberHashes> calibrators(samples);
+    std::vector<Slot> held;
+    int n_changes = 0;
+    for (int step = 0; step < 700; ++step) {
+      const bool shrinks = step / 100 % 2 == 1;
+      for (unsigned k = draw() % 4; k > 0; --k) {
+        if (held.empty() || draw() % 4 < (shrinks ? 1u : 3u)) {
+          const float x = static_cast<float>(draw() % 1000);
+          const Slot slot = samples.add(&x, static_cast<double>(draw() % 5));
+          if (samples.weight(slot) > 1) continue;  // it is known
+          calibrators.insert(slot);
+          held.push_back(slot);
+        } else {
+          const std::size_t i = draw() % held.size();
+          const Slot slot = std::exchange(held[i], held.back());
+          held.pop_back();
+          calibrators.erase(slot);
+          while (samples.weight(slot) > 0) samples.subtract(slot);
+          samples.release(slot);
+        }
+      }
+      calibrators.choose([&](Slot slot, bool calibrates) {
+        CHECK(samples.calibrates(slot) != calibrates);
+        samples.set_calibrates(slot, calibrates);
+        ++n_changes;
+      });
+      std::vector<Slot> expected = held;
+      std::ranges::sort(expected, [&](Slot a, Slot b) {
+        return samples.key(a) != samples.key(b) ? samples.key(a) < samples.key(b) : samples.content_less(a, b);
+      });
+      expected.resize(held.size() / 4);
+      CHECK(std::ranges::equal(calibrators.chosen(), expected));
+      for (const Slot slot : held) {
+        CHECK(samples.calibrates(slot) == (std::ranges::find(expected, slot) != expected.end()));
+      }
+    }
+    CHECK(n_changes > 200);
+  }
 }
 
 TEST_CASE("label counts equal those of a map") {

@@ -1,0 +1,114 @@
+// A sum of doubles without rounding: it does not depend on the order, and what was added can be taken out again. Must
+// not know what is added.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+
+namespace onlineforest::guided {
+
+// An integer in units of the least double, in two's complement: digits of 32 bits, the lowest first.
+class ExactSum {
+ public:
+  // A sum as two doubles that do not overlap, both rounded towards zero: high + low is the double nearest to the sum.
+  struct Rounded {
+    double high, low;
+  };
+
+  // Adds a finite x so many times; a negative number of times takes it out. |times| < 2^31.
+  void add(double x, std::int64_t times) {
+    const auto bits = std::bit_cast<std::uint64_t>(x);
+    const auto exponent = static_cast<unsigned>(bits >> 52 & 2047u);
+    const std::uint64_t fraction = bits & ((std::uint64_t{1} << 52) - 1);
+    const std::uint64_t whole = exponent == 0 ? fraction : fraction | std::uint64_t{1} << 52;
+    const unsigned shift = exponent == 0 ? 0 : exponent - 1;
+    const bool is_negative = (bits >> 63 != 0) != (times < 0);
+    const auto n = static_cast<std::uint64_t>(times < 0 ? -times : times);
+    // whole << (shift % 32) has at most 85 bits, three digits.
+    const unsigned by = shift % 32;
+    const std::uint64_t low = (whole & 0xffffffffu) << by, high = (whole >> 32) << by;
+    const std::array<std::uint64_t, 3> parts{low & 0xffffffffu, (low >> 32) + (high & 0xffffffffu), high >> 32};
+    std::uint64_t carry = 0;
+    std::size_t at = shift / 32;
+    for (std::size_t k = 0; k < digits_.size() - shift / 32; ++k, ++at) {
+      if (k >= parts.size() && carry == 0) break;
+      // A part has at most 33 bits and n at most 31, so that products and carries fit.
+      const std::uint64_t more = (k < parts.size() ? parts[k] * n : 0) + carry;
+      const std::uint64_t digit = digits_[at];
+      if (is_negative) {
+        const std::uint64_t borrow = (more & 0xffffffffu) > digit ? 1 : 0;
+        digits_[at] = static_cast<std::uint32_t>(digit - more);
+        carry = (more >> 32) + borrow;
+      } else {
+        digits_[at] = static_cast<std::uint32_t>(digit + more);
+        carry = (more + digit) >> 32;
+      }
+    }
+  }
+
+  [[nodiscard]] Rounded rounded() const {
+    auto [digits, is_negative] = magnitude();
+    const double high = take_leading(digits);
+    double low = take_leading(digits);
+    // A last bit stands for all that is left: it keeps high + low from being taken for a tie.
+    const bool is_inexact = std::any_of(digits.begin(), digits.end(), [](std::uint32_t digit) { return digit != 0; });
+    if (is_inexact) low = std::bit_cast<double>(std::bit_cast<std::uint64_t>(low) | 1u);
+    return is_negative ? Rounded{-high, -low} : Rounded{high, low};
+  }
+
+  // Calls use(x) for doubles that add up to the sum, without rounding.
+  template <class Use>
+  void for_each_part(Use use) const {
+    auto [digits, is_negative] = magnitude();
+    while (const double part = take_leading(digits)) use(is_negative ? -part : part);
+  }
+
+ private:
+  static constexpr std::size_t kDigits = 68;  // 2098 bits of doubles, and 64 more for their number
+
+  using Digits = std::array<std::uint32_t, kDigits>;
+
+  struct Magnitude {
+    Digits digits;
+    bool is_negative;
+  };
+
+  [[nodiscard]] Magnitude magnitude() const {
+    Magnitude result{digits_, digits_.back() >> 31 != 0};
+    if (!result.is_negative) return result;
+    std::uint64_t carry = 1;
+    for (std::uint32_t& digit : result.digits) {
+      carry += static_cast<std::uint32_t>(~digit);
+      digit = static_cast<std::uint32_t>(carry);
+      carry >>= 32;
+    }
+    return result;
+  }
+
+  // The leading 53 bits as a double, which are then cleared.
+  static double take_leading(Digits& digits) {
+    std::size_t top = kDigits;
+    while (top > 0 && digits[top - 1] == 0) --top;
+    if (top == 0) return 0.0;
+    double result = 0.0;
+    int n_left = 53;
+    for (std::size_t i = top; i-- > 0 && n_left > 0;) {
+      const int width = static_cast<int>(std::bit_width(digits[i]));
+      const int n_bits = i + 1 == top ? width : 32;
+      const int n_dropped = n_bits > n_left ? n_bits - n_left : 0;
+      const std::uint32_t kept = digits[i] >> n_dropped << n_dropped;
+      result += std::ldexp(static_cast<double>(kept), static_cast<int>(32 * i) - 1074);
+      digits[i] -= kept;
+      n_left -= n_bits;
+    }
+    return result;
+  }
+
+  Digits digits_{};
+};
+
+}  // namespace onlineforest::guided

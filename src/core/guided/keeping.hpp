@@ -1,0 +1,540 @@
+// What forests of labels and of numbers do with their samples and trees.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <mutex>
+#include <stdexcept>
+#include <string>
+#include <unordered_map>
+#include <utility>
+
+#include "base/allowance.hpp"
+#include "base/require.hpp"
+#include "guided/forest.hpp"
+#include "guided/importances.hpp"
+
+namespace onlineforest::guided {
+
+[[nodiscard]] inline const Options& checked(const Options& options) {
+  check_options(options);
+  return options;
+}
+
+// Memory of a forest whose trees are grown, about.
+inline constexpr std::size_t kBytesOfSample = 130, kBytesOfArrival = 32, kBytesOfFeature = 16;  // beside rows and trees
+inline constexpr std::size_t kBytesOfTree = 700, kBytesOfSampleInTree = 100;
+
+// The largest number instead of one that is larger.
+[[nodiscard]] inline std::size_t product(std::size_t a, std::size_t b) {
+  constexpr std::size_t most = std::numeric_limits<std::size_t>::max();
+  return b != 0 && a > most / b ? most : a * b;
+}
+
+// A change, and when it was noted.
+struct Noted {
+  Change change;
+  std::size_t position;
+};
+
+// Keeps the first change of each sample: it says how the sample was before. Takes no memory if `changes` has enough.
+inline void combine(std::vector<Noted>& noted, std::vector<Change>& changes) {
+  std::ranges::sort(noted, [](const Noted& a, const Noted& b) {
+    return a.change.slot != b.change.slot ? a.change.slot < b.change.slot : a.position < b.position;
+  });
+  for (const Noted& one : noted) {
+    if (changes.empty() || changes.back().slot != one.change.slot) changes.push_back(one.change);
+  }
+}
+
+template <class Target>
+Forest<Target>::Forest(const Options& options)
+    : options_(checked(options)),
+      samples_(options_.n_features, options_.seed, options_.key_bits),
+      tenure_(options_.keep, options_.seed),
+      calibrators_(samples_) {
+  trees_.reserve(options_.n_trees);
+  for (std::size_t i = 0; i < options_.n_trees; ++i) {
+    trees_.push_back(std::make_unique<Grown>(options_, options_.first_tree + i));
+  }
+}
+
+template <class Target>
+std::size_t Forest<Target>::n_rows(std::span<const float> rows) const {
+  require(rows.size() % options_.n_features == 0, [&] {
+    return "rows hold " + std::to_string(rows.size()) + " values, which is no multiple of the " +
+           std::to_string(options_.n_features) + " features of the forest";
+  });
+  return rows.size() / options_.n_features;
+}
+
+template <class Target>
+bool Forest<Target>::check_rows(std::span<const float> rows) {
+  bool lacks = false;
+  for (const float x : rows) {
+    require(!std::isinf(x), "rows contain infinity");
+    lacks = lacks || is_missing(x);
+  }
+  return lacks;
+}
+
+template <class Target>
+std::span<const Slot> Forest<Target>::arrivals(std::size_t begin, std::size_t end) const {
+  require(begin <= end && end <= sample_of_.size(), [&] {
+    return "the samples [" + std::to_string(begin) + ", " + std::to_string(end) + ") are not among the " +
+           std::to_string(sample_of_.size()) + " that are stored";
+  });
+  return std::span(sample_of_).subspan(begin, end - begin);
+}
+
+template <class Target>
+void Forest<Target>::learn(std::span<const float> rows, std::span<const Value> values, const Call& call) {
+  const auto pass = gate_.writing();
+  const std::size_t n = n_rows(rows);
+  require(values.size() == n,
+          [&] { return "there are " + std::to_string(values.size()) + " values for " + std::to_string(n) + " rows"; });
+  ledger_.check(values, samples_.values());
+  (void)check_rows(rows);
+  catch_up(call);  // finishes what a stopped call left
+  Tenure::Admission admission = tenure_.admit(n);
+  std::vector<float> taken_rows(admission.taken.size() * options_.n_features);
+  std::vector<Value> taken_values;
+  taken_values.reserve(admission.taken.size());
+  const std::size_t width = options_.n_features;
+  for (const std::size_t i : admission.taken) {
+    Samples::copy_canonical(rows.data() + i * width, width, taken_rows.data() + taken_values.size() * width);
+    taken_values.push_back(ledger_.canonical(values[i]));
+  }
+  change(taken_rows, taken_values, std::exchange(admission.leaving, {}), &admission, n, call);
+}
+
+// Stores samples that come and removes arrivals that leave, then brings the trees in line.
+template <class Target>
+void Forest<Target>::change(std::span<const float> rows, std::span<const Value> values, std::vector<Slot> leaving,
+                            const Tenure::Admission* admission, std::size_t n_came, const Call& call) {
+  require(values.size() <= Samples::kMostSamples - sample_of_.size(), [&] {
+    return "a forest cannot hold " + std::to_string(sample_of_.size() + values.size()) + " samples; at most " +
+           std::to_string(Samples::kMostSamples);
+  });
+  // What follows the first change of the store cannot fail.
+  ledger_.reserve();
+  std::ranges::sort(leaving, std::greater());
+  const std::vector<Move> moves = moves_after(leaving, sample_of_.size());
+  std::vector<Noted> noted;
+  // A sample that comes or leaves moves at most four others to or from the calibrators.
+  noted.reserve(5 * (values.size() + leaving.size()));
+  changes_.clear();
+  changes_.reserve(noted.capacity());
+  std::vector<Slot> coming;
+  coming.reserve(values.size());
+  tenure_.reserve(values.size());
+  if (const std::size_t n = sample_of_.size() + values.size(); n > sample_of_.capacity()) {
+    sample_of_.reserve(std::max(n, sample_of_.capacity() + sample_of_.capacity() / 4));
+  }
+  const auto note = [&](Slot slot, std::int64_t weight) {
+    noted.push_back({{slot, weight, samples_.calibrates(slot)}, noted.size()});
+  };
+  try {
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      const Slot slot = samples_.add(rows.data() + i * options_.n_features, values[i]);
+      coming.push_back(slot);
+      note(slot, samples_.weight(slot) - 1);
+      if (options_.calibrates && samples_.weight(slot) == 1) calibrators_.insert(slot);
+    }
+  } catch (...) {  // no memory: nothing has changed
+    for (const Slot slot : coming) {
+      samples_.subtract(slot);
+      if (samples_.weight(slot) > 0) continue;
+      calibrators_.erase(slot);
+      samples_.release(slot);
+    }
+    throw;
+  }
+  for (const Slot arrival : leaving) {
+    const Slot slot = sample_of_[static_cast<std::size_t>(arrival)];
+    note(slot, samples_.weight(slot));
+    samples_.subtract(slot);
+    if (options_.calibrates && samples_.weight(slot) == 0) calibrators_.erase(slot);
+  }
+  if (options_.calibrates) {
+    calibrators_.choose([&](Slot slot, bool calibrates) {
+      note(slot, samples_.weight(slot));
+      samples_.set_calibrates(slot, calibrates);
+    });
+  }
+  for (const Move& move : moves) {
+    sample_of_[static_cast<std::size_t>(move.to)] = sample_of_[static_cast<std::size_t>(move.from)];
+  }
+  sample_of_.resize(sample_of_.size() - leaving.size());
+  tenure_.remove(leaving, moves);
+  if (admission != nullptr) {
+    sample_of_.insert(sample_of_.end(), coming.begin(), coming.end());
+    tenure_.take_in(n_came, *admission);
+  }
+  combine(noted, changes_);
+  for (const Change& change : changes_) {
+    const std::int64_t by = samples_.weight(change.slot) - change.weight_before;
+    if (by != 0) ledger_.add(samples_.value(change.slot), by);
+  }
+  ledger_.finish();
+  if (sample_of_.empty()) tenure_.reset_turned_away();
+  std::erase_if(changes_, [this](const Change& change) {
+    const bool is_same = samples_.weight(change.slot) == change.weight_before &&
+                         samples_.calibrates(change.slot) == change.calibrated_before;
+    if (is_same && change.weight_before == 0) samples_.release(change.slot);  // came and left at once
+    return is_same;
+  });
+  if (changes_.empty()) return;
+  ++version_;
+  is_behind_ = true;
+  for (const auto& grown : trees_) {
+    grown->is_behind = true;
+    grown->is_complete = false;
+  }
+  catch_up(call);
+}
+
+template <class Target>
+void Forest<Target>::catch_up_tree(Grown& grown, Scratch& scratch, StopProbe& stop) const {
+  if (!grown.is_behind) return;
+  const bool must_regrow = std::exchange(grown.must_regrow, true);  // until all changes are applied
+  grown.is_complete = false;
+  try {
+    if (must_regrow) {
+      grown.tree.regrow(samples_, scratch, stop);
+    } else {
+      grown.tree.apply(samples_, changes_, scratch, stop);
+    }
+  } catch (...) {
+    scratch.clear();
+    throw;
+  }
+  grown.must_regrow = grown.is_behind = false;
+}
+
+template <class Target>
+void Forest<Target>::catch_up(const Call& call) {
+  if (!is_behind_) return;
+  call.parallel_for(trees_.size(), [&] {
+    return [&, loan = scratches_.lend()](std::size_t i, StopProbe& stop) { catch_up_tree(*trees_[i], *loan, stop); };
+  });
+  for (const Change& change : changes_) {
+    if (samples_.weight(change.slot) == 0) samples_.release(change.slot);
+  }
+  changes_.clear();
+  is_behind_ = false;
+}
+
+// Runs work that may cut blocks of a tree. A stop leaves the tree as it should be; after any other exception, such as
+// a lack of memory, it is grown again.
+template <class Target>
+template <class Work>
+void Forest<Target>::change_tree(Grown& grown, Scratch& scratch, Work work) {
+  try {
+    work();
+  } catch (const Interrupted&) {
+    throw;
+  } catch (...) {
+    grown.is_behind = grown.must_regrow = true;
+    grown.is_complete = false;
+    scratch.clear();
+    throw;
+  }
+}
+
+template <class Target>
+void Forest<Target>::complete(const Call& call) {
+  const auto pass = gate_.writing();
+  catch_up(call);
+  call.parallel_for(trees_.size(), [&] {
+    return [&, loan = scratches_.lend()](std::size_t i, StopProbe& stop) {
+      Grown& grown = *trees_[i];
+      catch_up_tree(grown, *loan, stop);
+      change_tree(grown, *loan, [&] { grown.tree.complete(samples_, *loan, stop); });
+      grown.is_complete = true;
+    };
+  });
+}
+
+template <class Target>
+void Forest<Target>::forget(std::span<const Serial> serials, const Call& call) {
+  const auto pass = gate_.writing();
+  std::vector<Slot> slots = tenure_.slots_of(serials);
+  for (std::size_t i = 0; i < slots.size(); ++i) {
+    require(slots[i] != kNoSlot,
+            [&] { return "the point with serial " + std::to_string(serials[i]) + " is not stored"; });
+  }
+  std::vector<Slot> sorted = slots;
+  std::ranges::sort(sorted);
+  const auto twice = std::ranges::adjacent_find(sorted);
+  require(twice == sorted.end(), [&] {
+    return "the point with serial " + std::to_string(tenure_.serials()[static_cast<std::size_t>(*twice)]) +
+           " is given more than once";
+  });
+  catch_up(call);
+  change({}, {}, std::move(slots), nullptr, 0, call);
+}
+
+template <class Target>
+std::vector<std::size_t> Forest<Target>::forget(std::span<const float> rows, std::span<const Value> values,
+                                                const Call& call) {
+  const auto pass = gate_.writing();
+  const std::size_t n = n_rows(rows);
+  require(values.size() == n,
+          [&] { return "there are " + std::to_string(values.size()) + " values for " + std::to_string(n) + " rows"; });
+  catch_up(call);
+  // The arrivals of the samples that are asked for.
+  std::unordered_map<Slot, std::vector<Slot>> arrivals;
+  std::vector<Slot> asked(n, kNoSlot);
+  std::vector<std::uint8_t> is_asked(samples_.n_slots(), 0);
+  std::vector<float> row(options_.n_features);
+  for (std::size_t i = 0; i < n; ++i) {
+    if (!ledger_.may_be(values[i], samples_.values())) continue;
+    Samples::copy_canonical(rows.data() + i * row.size(), row.size(), row.data());
+    asked[i] = samples_.find(row.data(), ledger_.canonical(values[i]));
+    if (asked[i] != kNoSlot) is_asked[static_cast<std::size_t>(asked[i])] = 1;
+  }
+  for (std::size_t i = 0; i < sample_of_.size(); ++i) {
+    const Slot slot = sample_of_[i];
+    if (is_asked[static_cast<std::size_t>(slot)] != 0) arrivals[slot].push_back(static_cast<Slot>(i));
+  }
+  for (auto& [slot, list] : arrivals) {  // the oldest last
+    std::ranges::sort(list, std::greater(), [this](Slot i) { return tenure_.serials()[static_cast<std::size_t>(i)]; });
+  }
+  std::vector<std::size_t> missing;
+  std::vector<Slot> leaving;
+  for (std::size_t i = 0; i < n; ++i) {
+    if (asked[i] == kNoSlot || arrivals[asked[i]].empty()) {
+      missing.push_back(i);
+    } else {
+      leaving.push_back(arrivals[asked[i]].back());
+      arrivals[asked[i]].pop_back();
+    }
+  }
+  if (missing.empty()) change({}, {}, std::move(leaving), nullptr, 0, call);
+  return missing;
+}
+
+template <class Target>
+void Forest<Target>::keep_latest(std::size_t n, const Call& call) {
+  const auto pass = gate_.writing();
+  catch_up(call);
+  change({}, {}, tenure_.all_but_latest(n), nullptr, 0, call);
+}
+
+template <class Target>
+void Forest<Target>::count_as_seen(std::size_t n_seen) {
+  const auto pass = gate_.writing();
+  require(n_seen <= Tenure::kMostSeen,
+          [&] { return "a forest cannot have seen " + std::to_string(n_seen) + " points: the limit is 2^53"; });
+  if (n_seen <= tenure_.n_seen()) return;
+  tenure_.take_in(n_seen - tenure_.n_seen(), {{}, {}, tenure_.turned_away()});
+}
+
+template <class Target>
+template <class Use>
+void Forest<Target>::with_tree(std::size_t index, Scratch& scratch, StopProbe& stop, Use use) const {
+  Grown& grown = *trees_[index];
+  scratch.loaded = nullptr;
+  {
+    const std::shared_lock lock(grown.mutex);
+    if (grown.is_complete) {
+      use(grown.tree);
+      return;
+    }
+  }
+  const std::unique_lock lock(grown.mutex);
+  catch_up_tree(grown, scratch, stop);
+  change_tree(grown, scratch, [&] { use(grown.tree); });
+}
+
+template <class Target>
+TreeTable<Target> Forest<Target>::table(std::size_t index, const Call& call) const {
+  const auto pass = gate_.reading();
+  require(index < trees_.size(),
+          [&] { return "tree " + std::to_string(index) + " is outside [0, " + std::to_string(trees_.size()) + ")"; });
+  const auto loan = scratches_.lend();
+  StopProbe stop = call.probe();
+  return table_of(index, *loan, stop);
+}
+
+template <class Target>
+TreeTable<Target> Forest<Target>::table_of(std::size_t index, Scratch& scratch, StopProbe& stop) const {
+  Grown& grown = *trees_[index];
+  const std::unique_lock lock(grown.mutex);
+  catch_up_tree(grown, scratch, stop);
+  Table table;
+  change_tree(grown, scratch, [&] { table = grown.tree.table(samples_, scratch, stop); });
+  grown.is_complete = true;
+  return table;
+}
+
+template <class Target>
+std::vector<NodeIndex> Forest<Target>::apply(std::span<const float> rows, const Call& call) const {
+  const auto pass = gate_.reading();
+  const std::size_t n = n_rows(rows);
+  (void)check_rows(rows);
+  std::vector<NodeIndex> result(n * trees_.size(), kNoNode);
+  call.parallel_for(trees_.size(), [&] {
+    return [&, loan = scratches_.lend()](std::size_t t, StopProbe& stop) {
+      const Table table = table_of(t, *loan, stop);
+      if (table.feature.empty()) return;
+      for (std::size_t i = 0; i < n; ++i) {
+        result[i * trees_.size() + t] = table.leaf_of(rows.data() + i * options_.n_features);
+        stop.tick(64);
+      }
+    };
+  });
+  return result;
+}
+
+template <class Target>
+std::vector<double> Forest<Target>::importances(const Call& call) const {
+  const auto pass = gate_.reading();
+  std::vector<std::vector<double>> by_tree(trees_.size());
+  call.parallel_for(trees_.size(), [&] {
+    return [&, loan = scratches_.lend()](std::size_t t, StopProbe& stop) {
+      const Table table = table_of(t, *loan, stop);
+      by_tree[t] = leaves_out() ? left_out_decreases(samples_, trees_[t]->tree, table, stop)
+                                : decreases(table, options_.n_features);
+    };
+  });
+  std::vector<double> result;
+  result.reserve(trees_.size() * options_.n_features);
+  for (const std::vector<double>& one : by_tree) result.insert(result.end(), one.begin(), one.end());
+  return result;
+}
+
+template <class Target>
+ForestState<Target> Forest<Target>::save() const {
+  const auto pass = gate_.reading();
+  State state;
+  state.options = options_;
+  state.ledger = ledger_.save(samples_.values());
+  // In the order of arrivals, as take_in() stores them: equal forests have equal states, whatever slots are free.
+  std::vector<Slot> number(samples_.n_slots(), kNoSlot);
+  for (const Slot slot : sample_of_) {
+    Slot& sample = number[static_cast<std::size_t>(slot)];
+    if (sample == kNoSlot) {
+      sample = static_cast<Slot>(state.values.size());
+      state.rows.insert(state.rows.end(), samples_.row(slot), samples_.row(slot) + options_.n_features);
+      state.values.push_back(samples_.value(slot));
+    }
+    state.sample_of.push_back(sample);
+  }
+  state.serials.assign(tenure_.serials().begin(), tenure_.serials().end());
+  state.n_seen = tenure_.n_seen();
+  state.turned_away = tenure_.turned_away();
+  return state;
+}
+
+template <class Target>
+const Options& Forest<Target>::options_within(const State& state, std::size_t max_bytes) {
+  check_options(state.options);
+  const std::size_t n = state.values.size();
+  Allowance memory(max_bytes);
+  memory.take(state.rows.size() * sizeof(float) + n * kBytesOfSample + state.serials.size() * kBytesOfArrival);
+  memory.take(state.options.n_features * kBytesOfFeature);
+  memory.take(product(state.options.n_trees, kBytesOfTree + n * kBytesOfSampleInTree));
+  return state.options;
+}
+
+template <class Target>
+void Forest<Target>::take_in(const State& state) {
+  ledger_.restore(state.ledger, samples_.values());
+  const std::size_t n = state.values.size(), width = options_.n_features;
+  require(state.rows.size() == n * width, [&] {
+    return "rows hold " + std::to_string(state.rows.size()) + " values, but " + std::to_string(n) + " samples of " +
+           std::to_string(width) + " features have " + std::to_string(n * width);
+  });
+  require(state.sample_of.size() == state.serials.size(), [&] {
+    return "there are " + std::to_string(state.sample_of.size()) + " arrivals, but " +
+           std::to_string(state.serials.size()) + " serials";
+  });
+  require(state.sample_of.size() <= Samples::kMostSamples, [&] {
+    return "there are " + std::to_string(state.sample_of.size()) + " arrivals, at most " +
+           std::to_string(Samples::kMostSamples) + " are allowed";
+  });
+  (void)check_rows(state.rows);
+  ledger_.check(state.values, samples_.values());
+  ledger_.reserve();
+  std::vector<std::uint8_t> is_held(n, 0);
+  std::vector<float> row(width);
+  for (const Slot sample : state.sample_of) {
+    require(sample >= 0 && static_cast<std::size_t>(sample) < n, [&] {
+      return "an arrival has sample " + std::to_string(sample) + ", which is outside [0, " + std::to_string(n) + ")";
+    });
+    const auto i = static_cast<std::size_t>(sample);
+    const Value value = ledger_.canonical(state.values[i]);
+    Samples::copy_canonical(state.rows.data() + i * width, width, row.data());
+    require(is_held[i] != 0 || samples_.find(row.data(), value) == kNoSlot,
+            [&] { return "sample " + std::to_string(i) + " equals an earlier one"; });
+    const Slot slot = samples_.add(row.data(), value);
+    if (options_.calibrates && is_held[i] == 0) calibrators_.insert(slot);
+    is_held[i] = 1;
+    sample_of_.push_back(slot);
+    ledger_.add(value, 1);
+  }
+  const auto unheld = std::ranges::find(is_held, 0);
+  require(unheld == is_held.end(),
+          [&] { return "sample " + std::to_string(unheld - is_held.begin()) + " has no arrival"; });
+  tenure_.restore(state.serials, state.n_seen, state.turned_away);
+  if (options_.calibrates) {
+    calibrators_.choose([&](Slot slot, bool calibrates) { samples_.set_calibrates(slot, calibrates); });
+  }
+  ledger_.finish();
+  is_behind_ = true;
+  for (const auto& grown : trees_) grown->is_behind = grown->must_regrow = true;
+}
+
+template <class Target>
+std::size_t Forest<Target>::n_points() const {
+  const auto pass = gate_.reading();
+  return sample_of_.size();
+}
+
+template <class Target>
+std::size_t Forest<Target>::n_seen() const {
+  const auto pass = gate_.reading();
+  return tenure_.n_seen();
+}
+
+template <class Target>
+std::vector<Serial> Forest<Target>::serials() const {
+  const auto pass = gate_.reading();
+  return {tenure_.serials().begin(), tenure_.serials().end()};
+}
+
+template <class Target>
+std::vector<std::uint8_t> Forest<Target>::are_stored(std::span<const Serial> serials) const {
+  const auto pass = gate_.reading();
+  std::vector<std::uint8_t> result;
+  for (const Slot slot : tenure_.slots_of(serials)) result.push_back(slot != kNoSlot);
+  return result;
+}
+
+template <class Target>
+std::vector<typename Target::Value> Forest<Target>::values() const {
+  const auto pass = gate_.reading();
+  std::vector<Value> result;
+  for (const Slot slot : sample_of_) result.push_back(samples_.value(slot));
+  return result;
+}
+
+template <class Target>
+std::uint64_t Forest<Target>::version() const {
+  const auto pass = gate_.reading();
+  return version_;
+}
+
+template <class Target>
+std::size_t Forest<Target>::nbytes() const {
+  const auto pass = gate_.reading();
+  std::size_t n = samples_.nbytes() + tenure_.nbytes() + calibrators_.nbytes() + sample_of_.capacity() * sizeof(Slot);
+  for (const auto& grown : trees_) n += sizeof(Grown) + grown->tree.nbytes();
+  return n;
+}
+
+}  // namespace onlineforest::guided

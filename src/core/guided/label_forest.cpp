@@ -1,0 +1,184 @@
+#include "guided/label_forest.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <limits>
+#include <numeric>
+#include <string>
+
+#include "base/require.hpp"
+#include "guided/keeping.hpp"
+
+namespace onlineforest::guided {
+
+template class Forest<Labels>;
+
+std::unique_ptr<LabelForest> LabelForest::restore(const State& state, std::size_t max_bytes) {
+  auto forest = std::make_unique<LabelForest>(options_within(state, max_bytes));
+  forest->take_in(state);
+  return forest;
+}
+
+void LabelForest::set_labels(std::span<const Word> hashes, std::span<const std::uint8_t> are_declared) {
+  const auto pass = gate_.writing();
+  ledger_.set(hashes, are_declared, samples_.values());
+}
+
+void LabelForest::finish(std::span<const std::uint64_t> masses, std::uint64_t rest,
+                         std::span<double> probabilities) const {
+  std::uint64_t sum = rest;
+  for (const std::uint64_t mass : masses) sum += mass;
+  const std::vector<Label>& known = ledger_.known();
+  const double uniform = static_cast<double>(rest) / static_cast<double>(known.size());
+  for (const Label label : known) {
+    const auto c = static_cast<std::size_t>(label);
+    probabilities[c] = (static_cast<double>(masses[c]) + uniform) / static_cast<double>(sum);
+  }
+}
+
+template <class Use>
+void LabelForest::for_each_sum(std::span<const float> rows, const Call& call, Use use) const {
+  const std::size_t n = n_rows(rows), width = options_.n_features, n_labels = n_codes();
+  const bool may_lack = check_rows(rows);
+  call.parallel_for((n + kPiece - 1) / kPiece, [&] {
+    return [&, loan = scratches_.lend(), masses = std::vector<std::uint64_t>(), rests = std::vector<std::uint64_t>()](
+               std::size_t piece, StopProbe& stop) mutable {
+      const std::size_t begin = piece * kPiece, size = std::min(kPiece, n - begin);
+      masses.assign(size * n_labels, 0);
+      rests.assign(size, 0);
+      for (std::size_t t = 0; t < trees_.size(); ++t) {
+        with_tree((piece + t) % trees_.size(), *loan, stop, [&](OneTree& tree) {
+          tree.predict(samples_, rows.subspan(begin * width, size * width), may_lack,
+                       {masses.data(), rests.data(), n_labels}, *loan, stop);
+        });
+        stop.tick(64 * size);
+      }
+      for (std::size_t i = 0; i < size; ++i) {
+        use(begin + i, std::span<const std::uint64_t>(masses).subspan(i * n_labels, n_labels), rests[i]);
+      }
+    };
+  });
+}
+
+std::vector<double> LabelForest::predict(std::span<const float> rows, const Call& call) const {
+  const auto pass = gate_.reading();
+  const std::size_t n_labels = n_codes();
+  std::vector<double> result(n_rows(rows) * n_labels);
+  for_each_sum(rows, call, [&](std::size_t i, std::span<const std::uint64_t> masses, std::uint64_t rest) {
+    finish(masses, rest, std::span(result).subspan(i * n_labels, n_labels));
+  });
+  return result;
+}
+
+std::vector<std::uint64_t> LabelForest::masses(std::span<const float> rows, const Call& call) const {
+  const auto pass = gate_.reading();
+  const std::size_t n_labels = n_codes();
+  std::vector<std::uint64_t> result(n_rows(rows) * (n_labels + 1));
+  for_each_sum(rows, call, [&](std::size_t i, std::span<const std::uint64_t> masses, std::uint64_t rest) {
+    std::ranges::copy(masses, result.begin() + static_cast<std::ptrdiff_t>(i * (n_labels + 1)));
+    result[(i + 1) * (n_labels + 1) - 1] = rest;
+  });
+  return result;
+}
+
+std::vector<double> LabelForest::finish(std::span<const std::uint64_t> sums) const {
+  const auto pass = gate_.reading();
+  const std::size_t n_labels = n_codes(), n = sums.size() / (n_labels + 1);
+  require(n * (n_labels + 1) == sums.size(), [&] {
+    return "the sums hold " + std::to_string(sums.size()) + " numbers, which is no multiple of the " +
+           std::to_string(n_labels) + " labels and the rest";
+  });
+  std::vector<double> result(n * n_labels);
+  for (std::size_t i = 0; i < n; ++i) {
+    const std::span<const std::uint64_t> of_row = sums.subspan(i * (n_labels + 1), n_labels + 1);
+    finish(of_row.first(n_labels), of_row.back(), std::span(result).subspan(i * n_labels, n_labels));
+  }
+  return result;
+}
+
+template <class Use>
+void LabelForest::for_each_left_out(std::span<const Slot> slots, const Call& call, Use use) const {
+  const std::size_t n_labels = n_codes(), n = slots.size();
+  call.parallel_for((n + kPiece - 1) / kPiece, [&] {
+    return [&, loan = scratches_.lend()](std::size_t piece, StopProbe& stop) {
+      const std::size_t begin = piece * kPiece, size = std::min(kPiece, n - begin);
+      std::vector<std::uint64_t> masses(size * n_labels, 0), rests(size, 0);
+      std::vector<std::int64_t> n_trees(size, 0);
+      const Labels::Answers answers{masses.data(), rests.data(), n_labels};
+      for (std::size_t t = 0; t < trees_.size(); ++t) {
+        const std::size_t each = (piece + t) % trees_.size();
+        if (!trees_[each]->tree.leaves_out()) continue;
+        with_tree(each, *loan, stop, [&](OneTree& tree) {
+          for (std::size_t i = 0; i < size; ++i) {
+            const Slot slot = slots[begin + i];
+            if (!may_be_left_out(slot) || tree.takes(samples_, slot)) continue;
+            ++n_trees[i];
+            tree.predict(samples_, {samples_.row(slot), options_.n_features}, true, answers.from(i), *loan, stop);
+          }
+        });
+        stop.tick(64 * size);
+      }
+      for (std::size_t i = 0; i < size; ++i) {
+        use(begin + i, std::span<const std::uint64_t>(masses).subspan(i * n_labels, n_labels), rests[i], n_trees[i]);
+      }
+    };
+  });
+}
+
+LabelForest::LeftOut LabelForest::predict_left_out(const Call& call) const {
+  const auto pass = gate_.reading();
+  const std::size_t n_labels = n_codes();
+  std::vector<Slot> slots(samples_.n_slots());
+  std::iota(slots.begin(), slots.end(), Slot{0});
+  std::vector<double> by_slot(slots.size() * n_labels, std::numeric_limits<double>::quiet_NaN());
+  std::vector<std::int64_t> n_trees(slots.size(), 0);
+  for_each_left_out(slots, call,
+                    [&](std::size_t i, std::span<const std::uint64_t> masses, std::uint64_t rest, std::int64_t n) {
+                      n_trees[i] = n;
+                      if (n == 0) return;
+                      const std::span<double> probabilities = std::span(by_slot).subspan(i * n_labels, n_labels);
+                      std::ranges::fill(probabilities, 0.0);
+                      finish(masses, rest, probabilities);
+                    });
+  LeftOut result;
+  for (const Slot slot : sample_of_) {
+    const auto at = static_cast<std::size_t>(slot);
+    const std::span<const double> probabilities = std::span(by_slot).subspan(at * n_labels, n_labels);
+    result.probabilities.insert(result.probabilities.end(), probabilities.begin(), probabilities.end());
+    result.n_trees.push_back(n_trees[at]);
+  }
+  return result;
+}
+
+LabelForest::LeftOutMasses LabelForest::left_out_masses(std::size_t begin, std::size_t end, const Call& call) const {
+  const auto pass = gate_.reading();
+  const std::span<const Slot> slots = arrivals(begin, end);
+  const std::size_t width = n_codes() + 1;
+  LeftOutMasses result{std::vector<std::uint64_t>(slots.size() * width), std::vector<std::int64_t>(slots.size())};
+  for_each_left_out(slots, call,
+                    [&](std::size_t i, std::span<const std::uint64_t> masses, std::uint64_t rest, std::int64_t n) {
+                      std::ranges::copy(masses, result.masses.begin() + static_cast<std::ptrdiff_t>(i * width));
+                      result.masses[(i + 1) * width - 1] = rest;
+                      result.n_trees[i] = n;
+                    });
+  return result;
+}
+
+std::int32_t LabelForest::n_labels() const {
+  const auto pass = gate_.reading();
+  return samples_.values().n_labels();
+}
+
+std::uint64_t LabelForest::labels_version() const {
+  const auto pass = gate_.reading();
+  return ledger_.version();
+}
+
+std::vector<std::int64_t> LabelForest::label_weights() const {
+  const auto pass = gate_.reading();
+  std::vector<std::int64_t> result(n_codes(), 0);
+  for (const auto& [label, weight] : ledger_.totals().entries()) result[static_cast<std::size_t>(label)] = weight;
+  return result;
+}
+
+}  // namespace onlineforest::guided

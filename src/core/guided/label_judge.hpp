@@ -1,0 +1,55 @@
+// Which of several cuts separates the labels of a panel best. Must not know trees.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "guided/label_counts.hpp"
+#include "guided/panel.hpp"
+
+namespace onlineforest::guided {
+
+// The weight of the left side of a cut, and the sums of squared weights of labels on both sides.
+struct LabelSplit {
+  std::uint8_t n_left = 0;
+  std::uint16_t squares_left = 0, squares_right = 0;
+};
+
+// The sum over both sides of squared weights of labels over the weight. The greatest wins.
+[[nodiscard]] inline double score_of(std::uint64_t squares_left, std::int64_t n_left, std::uint64_t squares_right,
+                                     std::int64_t n_right) {
+  return static_cast<double>(squares_left) / static_cast<double>(n_left) +
+         static_cast<double>(squares_right) / static_cast<double>(n_right);
+}
+
+class LabelJudge {
+ public:
+  static constexpr std::size_t kFewProposals = 4, kManyProposals = 16, kMostProposals = 64;
+
+  // The number of proposals if many samples decide. If one lacks a value there are more: each tells less, and those
+  // that do not win may be surrogates.
+  [[nodiscard]] static constexpr std::size_t n_proposals(std::size_t, bool is_one_lacking) {
+    return is_one_lacking ? kMostProposals : kManyProposals;
+  }
+
+  void clear() {}
+  void set(std::size_t, Label) {}  // groups tell all
+
+  // The number of the best proposal for a block; of equal ones the first. Sends samples that lack a feature to the
+  // better side.
+  [[nodiscard]] std::size_t best(PanelRows& panel, const Groups& groups, Block block, std::span<Proposal> proposals);
+
+  // Of the proposals of the last block, if its weights were light.
+  [[nodiscard]] std::span<const LabelSplit> splits() const { return splits_; }
+
+ private:
+  template <std::size_t K>
+  [[nodiscard]] std::size_t best_of_light(const PanelRows& panel, const Groups& groups, Block block,
+                                          std::span<const Proposal> proposals);
+
+  std::array<LabelSplit, kMostProposals> splits_{};
+};
+
+}  // namespace onlineforest::guided

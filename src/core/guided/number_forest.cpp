@@ -1,0 +1,175 @@
+#include "guided/number_forest.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <limits>
+
+#include "guided/keeping.hpp"
+
+namespace onlineforest::guided {
+
+template class Forest<Numbers>;
+
+std::optional<TreeMoments> moments_of(std::vector<NumberLeaf>& leaves) {
+  std::erase_if(leaves, [](const NumberLeaf& leaf) { return leaf.variance < 0.0; });
+  if (leaves.empty()) return std::nullopt;
+  const auto n = static_cast<double>(leaves.size());
+  double sum = 0.0, within = 0.0, squares = 0.0;
+  for (const NumberLeaf& leaf : leaves) {
+    sum += leaf.mean;
+    within += leaf.variance;
+  }
+  // Equal answers have their own mean, which a division might miss by a rounding.
+  const bool are_equal =
+      std::ranges::all_of(leaves, [&](const NumberLeaf& leaf) { return leaf.mean == leaves[0].mean; });
+  const double mean = are_equal ? leaves[0].mean : sum / n;
+  for (const NumberLeaf& leaf : leaves) squares += (leaf.mean - mean) * (leaf.mean - mean);
+  return TreeMoments{mean, within / n, leaves.size() > 1 ? squares / (n - 1.0) : 0.0};
+}
+
+std::unique_ptr<NumberForest> NumberForest::restore(const State& state, std::size_t max_bytes) {
+  auto forest = std::make_unique<NumberForest>(options_within(state, max_bytes));
+  forest->take_in(state);
+  return forest;
+}
+
+TreeMoments NumberForest::mean_of_samples() const {
+  if (sample_of_.empty()) return {};
+  NumberSums sums;
+  for (const Slot slot : sample_of_) sums.add(samples_.value(slot), 1);
+  const NumberLeaf leaf = sums.leaf();
+  return {leaf.mean, leaf.variance, 0.0};
+}
+
+TreeMoments NumberForest::of_all_samples() const {
+  const auto pass = gate_.reading();
+  return mean_of_samples();
+}
+
+template <class Use>
+void NumberForest::for_each_row(std::span<const float> rows, const Call& call, Use use) const {
+  const std::size_t n = n_rows(rows), width = options_.n_features, n_trees = trees_.size();
+  const bool may_lack = check_rows(rows);
+  call.parallel_for((n + kPiece - 1) / kPiece, [&] {
+    return [&, loan = scratches_.lend(), of_tree = std::vector<NumberLeaf>(), of_row = std::vector<NumberLeaf>()](
+               std::size_t piece, StopProbe& stop) mutable {
+      const std::size_t begin = piece * kPiece, size = std::min(kPiece, n - begin);
+      std::vector<std::uint8_t> is_empty(n_trees, 0);
+      of_tree.resize(size * n_trees);
+      for (std::size_t k = 0; k < n_trees; ++k) {
+        const std::size_t t = (piece + k) % n_trees;  // so that threads do not wait for the same tree
+        with_tree(t, *loan, stop, [&](OneTree& tree) {
+          is_empty[t] = tree.empty();
+          tree.predict(samples_, rows.subspan(begin * width, size * width), may_lack, {of_tree.data() + t * size},
+                       *loan, stop);
+        });
+        stop.tick(64 * size);
+      }
+      for (std::size_t i = 0; i < size; ++i) {
+        of_row.clear();
+        for (std::size_t t = 0; t < n_trees; ++t) {
+          of_row.push_back(is_empty[t] == 0 ? of_tree[t * size + i] : kNoLeaf);
+        }
+        use(begin + i, of_row);
+      }
+    };
+  });
+}
+
+std::vector<TreeMoments> NumberForest::predict(std::span<const float> rows, const Call& call) const {
+  const auto pass = gate_.reading();
+  std::vector<TreeMoments> result(n_rows(rows));
+  for_each_row(rows, call, [&](std::size_t i, std::vector<NumberLeaf>& leaves) {
+    const std::optional<TreeMoments> moments = moments_of(leaves);
+    result[i] = moments ? *moments : mean_of_samples();
+  });
+  return result;
+}
+
+std::vector<NumberLeaf> NumberForest::leaves(std::span<const float> rows, const Call& call) const {
+  const auto pass = gate_.reading();
+  std::vector<NumberLeaf> result(n_rows(rows) * trees_.size());
+  for_each_row(rows, call, [&](std::size_t i, const std::vector<NumberLeaf>& leaves) {
+    std::ranges::copy(leaves, result.begin() + static_cast<std::ptrdiff_t>(i * leaves.size()));
+  });
+  return result;
+}
+
+template <class Use>
+void NumberForest::for_each_left_out(std::span<const Slot> slots, const Call& call, Use use) const {
+  call.parallel_for((slots.size() + kPiece - 1) / kPiece, [&] {
+    return [&, loan = scratches_.lend(), of_row = std::vector<NumberLeaf>()](std::size_t piece,
+                                                                             StopProbe& stop) mutable {
+      const std::span<const Slot> own = slots.subspan(piece * kPiece, std::min(kPiece, slots.size() - piece * kPiece));
+      std::vector<NumberLeaf> answers(own.size() * trees_.size(), kNoLeaf), of_tree;
+      std::vector<std::size_t> places;
+      std::vector<float> rows;
+      for (std::size_t k = 0; k < trees_.size(); ++k) {
+        const std::size_t t = (piece + k) % trees_.size();  // so that threads do not wait for the same tree
+        if (!trees_[t]->tree.leaves_out()) continue;
+        with_tree(t, *loan, stop, [&](OneTree& tree) {
+          if (tree.empty()) return;
+          places.clear();
+          rows.clear();
+          for (std::size_t i = 0; i < own.size(); ++i) {
+            if (tree.takes(samples_, own[i])) continue;
+            places.push_back(i);
+            const float* row = samples_.row(own[i]);
+            rows.insert(rows.end(), row, row + options_.n_features);
+          }
+          of_tree.resize(places.size());
+          tree.predict(samples_, rows, check_rows(rows), {of_tree.data()}, *loan, stop);
+          for (std::size_t i = 0; i < places.size(); ++i) answers[places[i] * trees_.size() + t] = of_tree[i];
+        });
+        stop.tick(64 * own.size());
+      }
+      for (std::size_t i = 0; i < own.size(); ++i) {
+        const auto first = answers.begin() + static_cast<std::ptrdiff_t>(i * trees_.size());
+        of_row.assign(first, first + static_cast<std::ptrdiff_t>(trees_.size()));
+        use(piece * kPiece + i, of_row);
+      }
+    };
+  });
+}
+
+NumberForest::LeftOut NumberForest::predict_left_out(const Call& call) const {
+  const auto pass = gate_.reading();
+  constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
+  std::vector<Slot> slots;
+  for (Slot slot = 0; slot < static_cast<Slot>(samples_.n_slots()); ++slot) {
+    if (may_be_left_out(slot)) slots.push_back(slot);
+  }
+  std::vector<TreeMoments> moments(samples_.n_slots(), {kNone, kNone, kNone});
+  std::vector<std::int64_t> n_trees(samples_.n_slots(), 0);
+  for_each_left_out(slots, call, [&](std::size_t i, std::vector<NumberLeaf>& leaves) {
+    const std::optional<TreeMoments> own = moments_of(leaves);
+    if (!own) return;
+    moments[static_cast<std::size_t>(slots[i])] = *own;
+    n_trees[static_cast<std::size_t>(slots[i])] = static_cast<std::int64_t>(leaves.size());
+  });
+  LeftOut result;
+  for (const Slot slot : sample_of_) {
+    result.moments.push_back(moments[static_cast<std::size_t>(slot)]);
+    result.n_trees.push_back(n_trees[static_cast<std::size_t>(slot)]);
+  }
+  return result;
+}
+
+NumberForest::LeftOutLeaves NumberForest::left_out_leaves(std::size_t begin, std::size_t end, const Call& call) const {
+  const auto pass = gate_.reading();
+  LeftOutLeaves result;
+  std::vector<Slot> slots;
+  const std::span<const Slot> of_arrivals = arrivals(begin, end);
+  for (std::size_t i = 0; i < of_arrivals.size(); ++i) {
+    if (!may_be_left_out(of_arrivals[i])) continue;
+    slots.push_back(of_arrivals[i]);
+    result.places.push_back(static_cast<std::int64_t>(begin + i));
+  }
+  result.leaves.resize(slots.size() * trees_.size());
+  for_each_left_out(slots, call, [&](std::size_t i, const std::vector<NumberLeaf>& leaves) {
+    std::ranges::copy(leaves, result.leaves.begin() + static_cast<std::ptrdiff_t>(i * leaves.size()));
+  });
+  return result;
+}
+
+}  // namespace onlineforest::guided

@@ -1,0 +1,33 @@
+"""The forests that commands learn: two kinds, each with an estimator per task.
+
+Knows nothing of options or terminals.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from onlineforest._models.classifier import MondrianForestClassifier
+from onlineforest._models.loading import AnyForest as Forest
+from onlineforest._models.online_classifier import OnlineForestClassifier
+from onlineforest._models.online_regressor import OnlineForestRegressor
+from onlineforest._models.regressor import MondrianForestRegressor
+
+__all__ = ["DEFAULT_KIND", "FORESTS", "NAMES", "Forest", "is_of", "kind_of"]
+
+FORESTS: Mapping[str, Mapping[str, type[Forest]]] = {
+    "order-free": {"classify": OnlineForestClassifier, "regress": OnlineForestRegressor},
+    "mondrian": {"classify": MondrianForestClassifier, "regress": MondrianForestRegressor},
+}
+DEFAULT_KIND = "order-free"
+NAMES = {"order-free": "order-free", "mondrian": "Mondrian"}  # of the kinds, in sentences
+
+
+def kind_of(forest: Forest) -> str:
+    """The kind of a forest."""
+    return next(kind for kind, tasks in FORESTS.items() if type(forest) in tasks.values())
+
+
+def is_of(forest: Forest, task: str) -> bool:
+    """Whether a forest is for this task."""
+    return type(forest) is FORESTS[kind_of(forest)][task]

@@ -1,0 +1,345 @@
+"""The order-free forest regressor. Must not know how its core forest works, nor where it lives."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import _fit_context
+from sklearn.metrics import r2_score
+from sklearn.utils.validation import check_is_fitted
+
+from onlineforest._models.base import Lesson
+from onlineforest._models.base_regressor import BaseRegressor
+from onlineforest._models.calibration import LEAST_TREES, Calibration
+from onlineforest._models.core import GUIDED_NUMBERS, Floats, GuidedNumberCore, Rows
+from onlineforest._models.digests import NumberDigest
+from onlineforest._models.ids import Id
+from onlineforest._models.online import BaseOnlineForest, tree_arrays
+from onlineforest._models.trees import OnlineRegressionTree, TreeSequence
+from onlineforest._models.uniting import Holdings
+
+
+class GuidedNumberLesson(Lesson[GuidedNumberCore]):
+    """The numbers of a batch."""
+
+    def __init__(self, values: Floats, *, completes: bool) -> None:
+        self._values, self._completes = values, completes
+
+    def teach(
+        self, core: GuidedNumberCore, rows: Rows, n_threads: int, one_by_one: bool = False
+    ) -> None:
+        del one_by_one  # the forest does not depend on it
+        core.learn(rows, self._values, n_threads)
+        if self._completes:
+            core.complete(n_threads)
+
+
+class OnlineForestRegressor(BaseRegressor[GuidedNumberCore], BaseOnlineForest[GuidedNumberCore]):
+    """A random forest regressor that learns online and does not depend on the order of samples.
+
+    The forest is a function of its seed, its parameters and the samples it holds. Nothing else
+    matters, to the last bit: see `OnlineForestClassifier`, which has the same trees. Intervals and
+    quantiles are functions of the forest, too.
+
+    Cuts look at y. Features may have any scale, and values may be missing.
+
+    Parameters
+    ----------
+    n_estimators : int, default=100
+        Number of trees.
+    min_samples_split : int, default=3
+        The least number of samples, equal ones counted each, that a node must have to be split.
+    max_samples : float in (0, 1], default=1.0
+        The expected share of the samples that each tree learns. Which ones is decided by a hash of
+        the row, so equal rows are learned by the same trees.
+    calibrate : bool, default=True
+        Whether predicted distributions are calibrated: see Notes. If not, each tree learns all
+        samples, and intervals are those of a normal distribution around the mean.
+    window : int or None, default=None
+        Number of latest samples to keep: older ones are forgotten as new ones come (see
+        `forget`). An endless stream then takes fixed memory, and the forest follows changes.
+    reservoir : int or None, default=None
+        Number of samples to keep of all that came, drawn at random: each equally likely, or as
+        `half_life` says. Samples that are not drawn are not learned, or are forgotten.
+    half_life : float or None, default=None
+        For a reservoir: a sample is half as likely to be kept as one that came `half_life` samples
+        later. None: equally likely.
+    n_jobs : int or None, default=None
+        Number of threads, which share the trees. None is 1, -1 all processors. The result is the
+        same to the last bit.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the trees; an int makes the forest reproducible. None draws one from NumPy's global
+        generator.
+
+    Attributes
+    ----------
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features,)
+        Names of the features, if X had string column names.
+    n_samples_seen_ : int
+        Number of samples learned, forgotten ones included.
+    n_samples_stored_ : int
+        Number of stored samples.
+    ids_ : frozenset
+        The ids of the stored samples that have one.
+    feature_importances_ : ndarray of shape (n_features,)
+        The decrease of the variance at the cuts of each feature, with sum 1.
+    oob_score_ : float
+        R² of predictions of stored samples by the trees that have not learned them.
+    oob_prediction_ : ndarray of shape (n_samples_stored,)
+        These predictions.
+    digest_ : str
+        SHA-256 of the forest.
+    nbytes_ : int
+        Memory of the forest in bytes, its stored samples included.
+    trees_ : sequence of OnlineRegressionTree
+        The trees as read-only arrays.
+
+    See Also
+    --------
+    OnlineForestClassifier : The same trees for classes.
+    MondrianForestRegressor : Has a trend and novelty; its intervals widen beyond the samples.
+
+    Notes
+    -----
+    **Calibration.** Of n distinct samples, n/4 calibrate, but at most 256 + n/32 and at most
+    2048. Hashes choose them. Every fourth tree leaves them out and predicts them. The squared
+    errors of these predictions give the scale of all predicted variances, which are the sum of
+    two: the variance within leaves and that between trees. Both are drawn towards their means
+    over the samples that calibrate, because few trees know them badly. The quantile of level q
+    is the mean plus the predicted standard deviation times the q-quantile of the errors,
+    measured in predicted standard deviations. If samples are exchangeable, as independent draws
+    from one source are, a new sample is like one that calibrates. So an interval of coverage
+    0.9 contains about 90 % of new values, on average over new samples. It promises nothing for
+    each region by itself, nor for data that changes, nor beyond the stored samples, where
+    predictions and intervals are constant. `std` and `log_density` are those of a normal
+    distribution of the same scale. The first such prediction after a change predicts the
+    samples that calibrate with a quarter of the trees.
+
+    With fewer than 80 samples or five trees nothing is calibrated.
+
+    y is stored as float64, X as float32. `OnlineForestClassifier` describes the rounding, missing
+    values, what learning and forgetting cost, and what happens when a call is interrupted.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from onlineforest import OnlineForestRegressor
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> forest = OnlineForestRegressor(n_estimators=20, random_state=0)
+    >>> for start in range(0, 400, 50):
+    ...     forest = forest.partial_fit(X[start : start + 50], y[start : start + 50])
+    >>> interval = forest.predict_interval(X[400:], coverage=0.9)
+    >>> inside = (interval[:, 0] <= y[400:]) & (y[400:] <= interval[:, 1])
+    >>> 0.75 < inside.mean() < 1.0
+    np.True_
+    >>> other = OnlineForestRegressor(n_estimators=20, random_state=0).fit(X[99:400], y[99:400])
+    >>> forest.forget(X[:99], y[:99]).digest_ == other.digest_
+    True
+    """
+
+    __module__ = "onlineforest"
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **BaseOnlineForest._parameter_constraints,
+        "calibrate": ["boolean"],
+    }
+    _core_kind = GUIDED_NUMBERS
+    _saved_as = "OnlineForestRegressor"
+
+    # The calibration of a version of the core forest. Not saved: it is computed again.
+    _calibrated: tuple[GuidedNumberCore, int, Calibration] | None = None
+
+    def __init__(
+        self,
+        n_estimators: int = 100,
+        *,
+        min_samples_split: int = 3,
+        max_samples: float = 1.0,
+        calibrate: bool = True,
+        window: int | None = None,
+        reservoir: int | None = None,
+        half_life: float | None = None,
+        n_jobs: int | None = None,
+        random_state: int | np.random.RandomState | None = None,
+    ) -> None:
+        self.n_estimators = n_estimators
+        self.min_samples_split = min_samples_split
+        self.max_samples = max_samples
+        self.calibrate = calibrate
+        self.window = window
+        self.reservoir = reservoir
+        self.half_life = half_life
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    def _own_options(self) -> dict[str, Any]:
+        calibrates = self.calibrate and self.n_estimators >= LEAST_TREES
+        return {"max_samples": float(self.max_samples), "calibrates": calibrates}
+
+    @property
+    def trees_(self) -> TreeSequence[OnlineRegressionTree]:
+        """The trees as read-only arrays."""
+        check_is_fitted(self)
+        return TreeSequence(lambda: self._forest.n_trees, self._tree, "order-free")
+
+    def _tree(self, index: int) -> OnlineRegressionTree:
+        table = self._forest.tree(index)
+        variance = table["squares"] / table["weight"]
+        return OnlineRegressionTree(**tree_arrays(table), mean=table["mean"], variance=variance)
+
+    @property
+    def oob_prediction_(self) -> Floats:
+        """Prediction of each stored sample by the trees that have not learned it.
+
+        Shape (n_samples_stored,), in the order of arrival. NaN for samples that all trees have
+        learned. Computed at each access.
+        """
+        check_is_fitted(self)
+        with self._locked():
+            return self._left_out_predictions()[0][:, 0]
+
+    @property
+    def oob_score_(self) -> float:
+        """R² of the predictions of stored samples by the trees that have not learned them.
+
+        Samples that all trees have learned do not count; NaN if there are less than two others.
+        Computed at each access.
+        """
+        check_is_fitted(self)
+        with self._locked():
+            moments, n_trees, values = self._left_out_predictions()
+        are_left_out = n_trees > 0
+        if are_left_out.sum() < 2:
+            return math.nan
+        return float(r2_score(values[are_left_out], moments[are_left_out, 0]))
+
+    def _value_digest(self) -> NumberDigest:
+        return NumberDigest()
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: ArrayLike, y: ArrayLike, ids: Iterable[Id] | None = None) -> Self:
+        """Learn a forest from these samples alone.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            The samples.
+        y : array-like of shape (n_samples,)
+            Their values.
+        ids : iterable of int or str of length n_samples, default=None
+            Names by which `forget` finds the samples, all distinct and not in use.
+
+        Returns
+        -------
+        OnlineForestRegressor
+            The estimator itself.
+
+        Examples
+        --------
+        >>> from onlineforest import OnlineForestRegressor
+        >>> forest = OnlineForestRegressor(min_samples_split=2, random_state=0)
+        >>> forest.fit([[0.0], [1.0]], [10.0, 20.0]).predict([[0.0], [1.0]])
+        array([10., 20.])
+        """
+        self._learn_from_scratch(X, y, ids)
+        return self
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def partial_fit(self, X: ArrayLike, y: ArrayLike, ids: Iterable[Id] | None = None) -> Self:
+        """Learn more samples, or the first ones of a new estimator.
+
+        Cuts that these samples change are made when they are first needed, by a prediction for
+        example. The first batch is cut at once.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            The samples.
+        y : array-like of shape (n_samples,)
+            Their values.
+        ids : iterable of int or str of length n_samples, default=None
+            Names by which `forget` finds the samples, all distinct and not in use.
+
+        Returns
+        -------
+        OnlineForestRegressor
+            The estimator itself.
+
+        Examples
+        --------
+        >>> from onlineforest import OnlineForestRegressor
+        >>> forest = OnlineForestRegressor(random_state=0)
+        >>> forest = forest.partial_fit([[0.0], [1.0]], [10.0, 20.0])
+        >>> forest.partial_fit([[2.0]], [40.0]).n_samples_seen_
+        3
+        """
+        self._learn_more(X, y, ids)
+        return self
+
+    def _calibration(self) -> Calibration:
+        """The calibration of the samples that are stored now."""
+        core = self._core
+        version, known = core.version, self._calibrated
+        if known is not None and known[0] is core and known[1] == version:
+            return known[2]
+        calibration = Calibration()
+        if self._built_with["calibrate"]:
+            with self._locked():  # samples must not change between questions to the core forest
+                core, version = self._core, self._core.version
+                calibration = Calibration.of(*self._left_out_predictions())
+        self._calibrated = (core, version, calibration)
+        return calibration
+
+    def _moments(self, rows: Rows, n_threads: int) -> Floats:
+        moments, calibration = self._core.predict(rows, n_threads), self._calibration()
+        deviations = calibration.spread * calibration.deviations(moments, self._core.n_trees)
+        return np.column_stack([moments[:, 0], deviations])
+
+    def _means(self, rows: Rows, n_threads: int) -> Floats:
+        return np.ascontiguousarray(self._core.predict(rows, n_threads)[:, 0])
+
+    def _moments_of_one(self, x: ArrayLike) -> tuple[float, float]:
+        moments = np.array([self._core.predict_one(x)])
+        calibration = self._calibration()
+        deviation = calibration.spread * calibration.deviations(moments, self._core.n_trees)[0]
+        return float(moments[0, 0]), float(deviation)
+
+    def _mean_of_one(self, x: ArrayLike) -> float:
+        return self._core.predict_one(x)[0]
+
+    def _quantiles(self, rows: Rows, levels: Floats, n_threads: int) -> Floats:
+        moments, calibration = self._core.predict(rows, n_threads), self._calibration()
+        deviations = calibration.deviations(moments, self._core.n_trees)
+        places = np.array([calibration.quantile(float(level)) for level in levels])
+        quantiles: Floats = moments[:, :1] + deviations[:, np.newaxis] * places
+        return quantiles
+
+    def _log_density(self, rows: Rows, values: Floats, n_threads: int) -> Floats:
+        mean, deviation = self._moments(rows, n_threads).T
+        is_sure = deviation == 0
+        error, scale = values - mean, np.where(is_sure, 1.0, deviation)
+        density = -0.5 * (error / scale) ** 2 - np.log(scale) - 0.5 * math.log(2.0 * math.pi)
+        without_spread = np.where(error == 0, math.inf, -math.inf)
+        result: Floats = np.where(is_sure, without_spread, density)
+        return result
+
+    def _check_any_sample(self) -> None:
+        self._core_with_samples()
+
+    def _lesson(self, target: NDArray[Any], *, starts: bool, **_: Any) -> GuidedNumberLesson:
+        return GuidedNumberLesson(target, completes=starts)
+
+    def _lesson_of(self, others: Sequence[Holdings]) -> GuidedNumberLesson:
+        numbers = np.concatenate([each.target for each in others])
+        return GuidedNumberLesson(numbers, completes=False)
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = super().__getstate__()
+        state.pop("_calibrated", None)
+        return state

@@ -1,0 +1,319 @@
+// What order-free trees know of numbers, against plain code: exact sums, summaries, leaves, the judge of cuts.
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <random>
+#include <vector>
+
+#include "guided/exact_sum.hpp"
+#include "guided/number_judge.hpp"
+#include "guided/number_ledger.hpp"
+#include "guided/number_summary.hpp"
+#include "guided/numbers.hpp"
+#include "guided/panel.hpp"
+#include "guided/plain_panel.hpp"
+#include "guided/sample_store.hpp"
+#include "testing.hpp"
+
+using namespace onlineforest;
+using namespace onlineforest::guided;
+
+namespace {
+
+constexpr double kLeast = std::numeric_limits<double>::denorm_min();
+
+double rounded(const ExactSum& sum) {
+  const auto [high, low] = sum.rounded();
+  return high + low;
+}
+
+// Finite doubles of all sizes that a forest takes, with all kinds of bits.
+double draw_double(std::mt19937& draw) {
+  const double fraction = static_cast<double>(Word{draw()} << 32 | draw());
+  const int exponent = static_cast<int>(draw() % 1570) - 1138;  // down to denormals, up to 2^496
+  const double x = std::ldexp(fraction, exponent);
+  return draw() % 2 == 0 ? x : -x;
+}
+
+TEST_CASE("an exact sum does not depend on the order, and what is taken out leaves nothing") {
+  std::mt19937 draw(1);
+  for (int trial = 0; trial < 200; ++trial) {
+    struct Term {
+      double x;
+      std::int64_t times;
+    };
+    std::vector<Term> terms;
+    for (unsigned n = 1 + draw() % 30; n > 0; --n) {
+      terms.push_back({draw_double(draw), static_cast<std::int64_t>(draw() % (draw() % 4 == 0 ? 0x7fffffffu : 5u))});
+    }
+    ExactSum sum;
+    for (const auto& [x, times] : terms) sum.add(x, times);
+    std::ranges::shuffle(terms, draw);
+    ExactSum other;
+    for (const auto& [x, times] : terms) {
+      // In parts, and some of it once more than is left in the end.
+      const std::int64_t part = times / 3;
+      other.add(x, part);
+      other.add(-x, 2);
+      other.add(x, times - part);
+      other.add(x, 2);
+    }
+    const auto [high, low] = sum.rounded();
+    const auto [other_high, other_low] = other.rounded();
+    CHECK(high == other_high);
+    CHECK(low == other_low);
+    std::ranges::shuffle(terms, draw);
+    for (const auto& [x, times] : terms) sum.add(x, -times);
+    CHECK(sum.rounded().high == 0.0);
+    CHECK(sum.rounded().low == 0.0);
+    for (const auto& [x, times] : terms) sum.add(x, times - 1);
+    for (const auto& [x, times] : terms) sum.add(x, 1);
+    CHECK(rounded(sum) == high + low);
+  }
+}
+
+TEST_CASE("an exact sum is that of whole numbers") {
+  std::mt19937 draw(2);
+  for (int trial = 0; trial < 2000; ++trial) {
+    // Whole numbers of up to 53 bits, in units of 2^unit: 64-bit integers add them up without rounding.
+    const int unit = static_cast<int>(draw() % 1400) - 1074;
+    ExactSum sum;
+    std::int64_t expected = 0;
+    for (unsigned n = 1 + draw() % 20; n > 0; --n) {
+      const auto whole = static_cast<std::int64_t>((Word{draw()} << 32 | draw()) >> (11 + draw() % 50));
+      const std::int64_t times = static_cast<std::int64_t>(draw() % 40) - 20;
+      expected += whole * times;
+      sum.add(std::ldexp(static_cast<double>(whole), unit), times);
+    }
+    // The conversion rounds to nearest, ties to even. Below the normal numbers it is exact, too.
+    const double nearest = static_cast<double>(expected);
+    if (unit + 64 > -1000 || std::abs(expected) < std::int64_t{1} << 53) {
+      CHECK(rounded(sum) == std::ldexp(nearest, unit));
+    }
+    const auto [high, low] = sum.rounded();
+    const auto as_whole = [&](double part) { return static_cast<std::int64_t>(std::ldexp(part, -unit)); };
+    CHECK(as_whole(high) + as_whole(low) == expected);
+    CHECK(std::abs(high) <= std::abs(std::ldexp(nearest, unit)));
+  }
+}
+
+TEST_CASE("an exact sum is rounded to nearest") {
+  const double ulp = 0x1p-52;
+  const auto total = [](std::initializer_list<double> terms) {
+    ExactSum sum;
+    for (const double x : terms) sum.add(x, 1);
+    return rounded(sum);
+  };
+  CHECK(total({1.0, ulp / 2}) == 1.0);                       // a tie goes to even
+  CHECK(total({1.0 + ulp, ulp / 2}) == 1.0 + 2 * ulp);       // here, too
+  CHECK(total({1.0, ulp / 2, kLeast}) == 1.0 + ulp);         // a little more than a tie
+  CHECK(total({1.0 + ulp, ulp / 2, -kLeast}) == 1.0 + ulp);  // a little less
+  CHECK(total({-1.0, -ulp / 2, -kLeast}) == -1.0 - ulp);
+  CHECK(total({1e150, 1.0, -1e150}) == 1.0);
+  CHECK(total({1e150, kLeast, -1e150}) == kLeast);
+  CHECK(total({-kLeast}) == -kLeast);
+  CHECK(total({0.1, 0.2, -0.3}) == 0x1p-55);
+  CHECK(total({}) == 0.0);
+}
+
+TEST_CASE("a sum is added many times") {
+  ExactSum sum;
+  constexpr std::int64_t most = 0x7fffffff;
+  const double x = std::nextafter(2.0, 1.0);  // all bits are set
+  sum.add(x, most);
+  CHECK(rounded(sum) == static_cast<double>(most) * x);
+  for (int i = 0; i < 1000; ++i) sum.add(1e150, most);
+  for (int i = 0; i < 1000; ++i) sum.add(1e150, -most);
+  sum.add(x, -most);
+  CHECK(rounded(sum) == 0.0);
+}
+
+struct Numbered {
+  double value;
+  std::int64_t weight;
+};
+
+// With 128 bits after the first deviation is taken exactly, in long double.
+NumberLeaf plain_leaf(const std::vector<Numbered>& numbers) {
+  long double total = 0, mean = 0, squares = 0;
+  for (const auto& [value, weight] : numbers) total += static_cast<long double>(weight);
+  for (const auto& [value, weight] : numbers)
+    mean += static_cast<long double>(value) * static_cast<long double>(weight);
+  mean /= total;
+  for (const auto& [value, weight] : numbers) {
+    const long double deviation = static_cast<long double>(value) - mean;
+    squares += deviation * deviation * static_cast<long double>(weight);
+  }
+  return {static_cast<double>(mean), static_cast<double>(squares / total)};
+}
+
+TEST_CASE("the sums of a leaf give its mean and variance, whatever came and left") {
+  std::mt19937 draw(3);
+  const std::array offsets{0.0, 1e9, -3e12, 1e150};
+  for (int trial = 0; trial < 400; ++trial) {
+    const double offset = offsets[static_cast<std::size_t>(trial) % offsets.size()];
+    const double scale = std::ldexp(1.0, offset == 1e150 ? 470 : static_cast<int>(draw() % 20) - 10);
+    std::vector<Numbered> numbers;
+    for (unsigned n = 2 + draw() % 100; n > 0; --n) {
+      numbers.push_back(
+          {offset + scale * (static_cast<double>(draw() % 1000) - 500), 1 + static_cast<std::int64_t>(draw() % 4)});
+    }
+    NumberSums sums, other;
+    for (const auto& [value, weight] : numbers) sums.add(value, weight);
+    const NumberLeaf expected = plain_leaf(numbers), leaf = sums.leaf();
+    INFO("offset " << offset);
+    CHECK(leaf.mean == doctest::Approx(expected.mean).epsilon(1e-15));
+    // The rounding of the mean alone is 1e-19 of the offset in long double.
+    const double error = 1e-12 * expected.variance + std::abs(offset) * 1e-18 * std::sqrt(expected.variance);
+    CHECK(std::abs(leaf.variance - expected.variance) <= error);
+    std::ranges::shuffle(numbers, draw);
+    for (int k = 0; k < 20; ++k) other.add(static_cast<double>(k) - 1e140, 3);
+    for (const auto& [value, weight] : numbers) other.add(value, weight);
+    for (int k = 19; k >= 0; --k) other.add(static_cast<double>(k) - 1e140, -3);
+    CHECK(other.leaf().mean == leaf.mean);
+    CHECK(other.leaf().variance == leaf.variance);
+  }
+}
+
+TEST_CASE("the variance of a leaf does not cancel, and does not overflow") {
+  const auto leaf_of = [](double a, double b, std::int64_t n) {
+    NumberSums sums;
+    sums.add(a, n);
+    sums.add(b, n);
+    return sums.leaf();
+  };
+  CHECK(leaf_of(1e9, 1e9 + 1, 1).variance == 0.25);
+  CHECK(leaf_of(1e15, 1e15 + 1, 50'000).variance == 0.25);
+  CHECK(leaf_of(1e150, std::nextafter(1e150, 0.0), 7).variance == 0x1p890);  // half the distance, squared
+  CHECK(leaf_of(7.0, 7.0, 3).variance == 0.0);
+  CHECK(leaf_of(0.1, 0.1, 1'000'003).mean == 0.1);
+  CHECK(leaf_of(0.1, 0.1, 1'000'003).variance == 0.0);
+  constexpr double most = NumberLedger::kLargest;
+  for (const std::int64_t n : {std::int64_t{1}, std::int64_t{50'000}, std::int64_t{5'000'000}}) {
+    CHECK(leaf_of(most, -most, n).mean == 0.0);
+    CHECK(leaf_of(most, -most, n).variance == doctest::Approx(most * most));
+    CHECK(leaf_of(most, most, n).mean == most);
+    CHECK(leaf_of(most, most, n).variance == 0.0);
+    CHECK(leaf_of(kLeast, 3 * kLeast, n).mean == 2 * kLeast);
+    CHECK(leaf_of(kLeast, 3 * kLeast, n).variance == 0.0);  // less than the least double
+  }
+}
+
+TEST_CASE("a summary knows whether all numbers are equal, until it is lost") {
+  std::mt19937 draw(4);
+  int n_lost = 0;
+  NumberSummary summary;
+  std::vector<double> held;
+  for (int step = 0; step < 5000; ++step) {
+    if (held.empty() || draw() % 2 == 0) {
+      held.push_back(static_cast<double>(draw() % 3));
+      summary.add(held.back(), 1);
+    } else {
+      const std::size_t i = draw() % held.size();
+      std::swap(held[i], held.back());
+      summary.add(held.back(), -1);
+      held.pop_back();
+    }
+    CHECK(summary.total() == static_cast<std::int64_t>(held.size()));
+    if (summary.is_lost()) {
+      CHECK(std::ranges::find(held, summary.value()) == held.end());
+      summary = {};
+      for (const double value : held) summary.add(value, 1);
+      ++n_lost;
+    }
+    if (held.empty()) continue;
+    const bool is_pure = std::ranges::all_of(held, [&](double value) { return value == held.front(); });
+    CHECK(summary.is_pure() == is_pure);
+    if (is_pure) CHECK(summary.value() == held.front());
+  }
+  CHECK(n_lost > 20);
+}
+
+TEST_CASE("a ledger takes numbers up to a bound, without a negative zero") {
+  constexpr double most = NumberLedger::kLargest;
+  const NumberHashes hashes;
+  CHECK(NumberLedger::may_be(most, hashes));
+  CHECK(NumberLedger::may_be(-most, hashes));
+  for (const double value : {std::nextafter(most, 1e300), -std::nextafter(most, 1e300), 1e308,
+                             std::numeric_limits<double>::infinity(), std::numeric_limits<double>::quiet_NaN()}) {
+    CHECK_FALSE(NumberLedger::may_be(value, hashes));
+    CHECK_THROWS_AS(NumberLedger::check(std::array{1.0, value}, hashes), std::invalid_argument);
+  }
+  NumberLedger::check(std::array{most, -most, 0.0, kLeast}, hashes);
+  CHECK(std::bit_cast<Word>(NumberLedger::canonical(-0.0)) == 0);
+  CHECK(NumberLedger::canonical(-kLeast) == -kLeast);
+}
+
+TEST_CASE("a judge of numbers gives the best proposal, of equal ones that of greatest gain, then the first") {
+  std::mt19937 draw(5);
+  const World worlds[] = {
+      {3, 40, 50, 1, 64},     {3, 40, 4, 5, 64, 20},  // with weights, and missing cells
+      {70, 6, 9, 200, 0, 40},                         // of more features than columns are kept, with heavy weights
+      {2, 3, 2, 1, 64},                               // many ties
+      {3, 40, 1, 3, 64, 10},                          // one number
+  };
+  for (const World& world : worlds) {
+    for (const std::size_t n : {4, 15, 16, 64}) {
+      const auto samples = store_of<Numbers>(world, n, draw);
+      const RankOrder order(samples, kTreeSeed);
+      const std::vector<Slot> slots = circle_of(samples, order);
+      Panel<Numbers> panel;
+      panel.load(samples, order, slots);
+      NumberJudge judge;
+      judge.clear();
+      for (std::size_t i = 0; i < slots.size(); ++i) {
+        judge.set(i, samples.value(slots[i]));
+        CHECK(judge.value(i) == samples.value(slots[i]));
+      }
+      for (int trial = 0; trial < 20; ++trial) {
+        const Block block = trial == 0 ? panel.all() : panel.all() & (Word{draw()} << 32 | draw());
+        const std::vector<Slot> those = slots_in(slots, block);
+        const std::size_t n_proposals = PlainNumberJudge(samples, those).n_proposals();
+        std::vector<Proposal> proposals;
+        for (int tries = 0; tries < 200 && proposals.size() < n_proposals; ++tries) {
+          const auto feature = static_cast<std::int32_t>(draw() % world.n_features);
+          Proposal proposal;
+          proposal.cut = {feature, static_cast<float>(draw() % 40) * 0.25f, false};
+          if (draw() % 5 == 0) proposal.cut.threshold = std::numeric_limits<float>::infinity();
+          std::size_t n_right = 0;
+          for (std::size_t i = 0; i < slots.size(); ++i) {
+            if ((block >> i & 1) == 0) continue;
+            const float x = samples.row(slots[i])[feature];
+            if (x <= proposal.cut.threshold) proposal.left |= Block{1} << i;
+            n_right += x > proposal.cut.threshold || (proposal.cut.asks_if_missing() && is_missing(x)) ? 1 : 0;
+          }
+          if (proposal.left != 0 && n_right > 0) proposals.push_back(proposal);
+        }
+        if (proposals.empty()) continue;
+        for (std::size_t q = 0; proposals.size() < n_proposals; ++q) proposals.push_back(Proposal(proposals[q]));
+        std::vector<Cut> expected;
+        const PlainNumberJudge plain(samples, those);
+        std::size_t best = 0;
+        for (std::size_t q = 0; q < proposals.size(); ++q) {
+          Cut cut = proposals[q].cut, with = cut;
+          with.missing_left = true;
+          const bool lacks =
+              std::ranges::any_of(those, [&](Slot slot) { return is_missing(samples.row(slot)[cut.feature]); });
+          if (lacks && !cut.asks_if_missing() && plain.gain(with) >= plain.gain(cut)) cut = with;
+          expected.push_back(cut);
+          const auto worth = [&](const Cut& one) { return std::pair(plain.score(one), plain.gain(one)); };
+          if (worth(cut) > worth(expected[best])) best = q;
+        }
+        INFO("features " << world.n_features << ", samples " << those.size());
+        CHECK(judge.best(panel, panel.groups(), block, proposals) == best);
+        for (std::size_t q = 0; q < proposals.size(); ++q) {
+          CHECK(proposals[q].cut == expected[q]);
+          for (std::size_t i = 0; i < slots.size(); ++i) {
+            if ((block >> i & 1) == 0) continue;
+            CHECK((proposals[q].left >> i & 1) == sends_left(expected[q], {}, samples.row(slots[i])));
+          }
+        }
+      }
+    }
+  }
+}
+
+}  // namespace
