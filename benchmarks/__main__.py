@@ -155,12 +155,18 @@ def measure(case: Case, settings: Settings) -> list[Row]:
 def warm_up() -> None:
     """Run one-time initialisation of every library, and freeze its objects in the collector."""
     from benchmarks.data import DIGITS, load
-    from benchmarks.ours import mondrian, order_free, regressor
+    from benchmarks.ours import mondrian, order_free, order_free_regressor, regressor
     from benchmarks.peers import ERT, ERT_1, ERT_K, RF
 
     data = load(DIGITS, None).head(50)
     peers = [peer.new(2, 0) for peer in (ERT_K, ERT_1, RF, ERT)]
-    for model in (mondrian(2, 0), order_free(2, 0), regressor(2, 0), *peers):
+    for model in (
+        mondrian(2, 0),
+        order_free(2, 0),
+        regressor(2, 0),
+        order_free_regressor(2, 0),
+        *peers,
+    ):
         model.fit(data.X, data.y).predict(data.X_test)
     gc.freeze()
 

@@ -38,6 +38,7 @@ from benchmarks.measurements import (
 from benchmarks.ours import (
     grown_order_free,
     order_free,
+    order_free_regressor,
     plain_regressor,
     plain_river_classifier,
     plain_river_regressor,
@@ -152,11 +153,13 @@ def order_free_cases(
     retrained: Sequence[str] = (),
     stored: Sequence[str] = (),
     streams: Sequence[str] = (),
+    numbers: Sequence[str] = (),
 ) -> list[Case]:
     """The order-free forest beside ERT-k, itself and River.
 
     `long` are generated streams, `retrained` data sets on which ERT-k is trained again and again,
-    `stored` those whose memory is measured, and `streams` those that River learns, too.
+    `stored` those whose memory is measured, `streams` those that River learns, too, and `numbers`
+    those of regression.
     """
 
     def each(
@@ -180,6 +183,10 @@ def order_free_cases(
     forgetting = forget_by_learn(True, grown_order_free)
     with_predictions = forget_by_learn(True, grown_order_free, predicts=True)
     beside_river = one_sample(ARF, order_free, n_rows=10_000)
+
+    def of_numbers(task: Task) -> Measure:
+        return side_by_side(task, ERT, ours=order_free_regressor)
+
     return [
         *each("fit / ERT-k", side_by_side(fitting, ERT_K, ours=order_free), 0.8, names),
         *each("stream / ERT-k", stream(predicted_and_learned), 10.0, names, most_runs=3),
@@ -193,6 +200,8 @@ def order_free_cases(
         *memory_after("fit"),
         *memory_after("mini-batches, built at the end"),
         *each("one sample / River ARF", beside_river, 10.0, streams, most_runs=3),
+        *each("numbers, fit / ERT", of_numbers(fitting), 0.8, numbers),
+        *each("numbers, predict / ERT", of_numbers(predicting_numbers), 1.3, numbers),
     ]
 
 
@@ -214,7 +223,14 @@ def full_cases() -> list[Case]:
         *forgetting_cases(("letter", "usps")),
         *(Case("model file", data, model_file, 300.0) for data in ("letter", "usps")),
         *regression_cases(REGRESSION),
-        *order_free_cases(paper, (SYNTHETIC, NOISE), paper, ("letter", "usps"), (ELEC2, COVTYPE)),
+        *order_free_cases(
+            paper,
+            (SYNTHETIC, NOISE),
+            paper,
+            ("letter", "usps"),
+            (ELEC2, COVTYPE),
+            REGRESSION,
+        ),
         Case("Ray", SYNTHETIC, on_ray),  # last: its processes would disturb other cases
     ]
 
@@ -232,5 +248,8 @@ def quick_cases() -> list[Case]:
         Case("model file", DIGITS, model_file),
         *regression_cases([SYNTHETIC_REGRESSION]),
         # One run each, to stay within two minutes.
-        *(replace(case, most_runs=1) for case in order_free_cases([DIGITS], [SYNTHETIC])),
+        *(
+            replace(case, most_runs=1)
+            for case in order_free_cases([DIGITS], [SYNTHETIC], numbers=[SYNTHETIC_REGRESSION])
+        ),
     ]

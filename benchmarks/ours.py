@@ -9,7 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from onlineforest import MondrianForestClassifier, MondrianForestRegressor, OnlineForestClassifier
+from onlineforest import (
+    MondrianForestClassifier,
+    MondrianForestRegressor,
+    OnlineForestClassifier,
+    OnlineForestRegressor,
+)
 
 # Only the trees are learned, no weights or discounts.
 PLAIN: dict[str, Any] = {"feature_weights": "range", "leaf_discount": 0.0}
@@ -30,6 +35,11 @@ def mondrian(n_trees: int, seed: int, n_jobs: int = 1) -> MondrianForestClassifi
 def order_free(n_trees: int, seed: int) -> OnlineForestClassifier:
     """An order-free classifier with default parameters."""
     return OnlineForestClassifier(n_trees, n_jobs=1, random_state=seed)
+
+
+def order_free_regressor(n_trees: int, seed: int) -> OnlineForestRegressor:
+    """An order-free regressor with default parameters."""
+    return OnlineForestRegressor(n_trees, n_jobs=1, random_state=seed)
 
 
 # By name, for measurements in a process of its own.

@@ -176,7 +176,7 @@ TASKS = (
         f"that arrived, tested on the next {FLIGHTS_TEST:,}; texts as codes by appearance",
         lambda _: flights(),
     ),
-    *map(standard_split, regression.TARGETS),
+    *map(standard_split, regression.SEEDS),
     *map(stream, streams.STREAMS),
 )
 

@@ -12,7 +12,15 @@ ROOT = Path(__file__).resolve().parents[2]
 
 from benchmarks.__main__ import main
 from benchmarks.cases import full_cases, order_free_cases, quick_cases
-from benchmarks.data import DIGITS, NOISE, SYNTHETIC, SYNTHETIC_REGRESSION, load, load_stream
+from benchmarks.data import (
+    DIGITS,
+    NOISE,
+    REGRESSION,
+    SYNTHETIC,
+    SYNTHETIC_REGRESSION,
+    load,
+    load_stream,
+)
 from benchmarks.formats import duration, number
 from benchmarks.measurements import longest_call, memory
 from benchmarks.report import COLUMNS, Report, as_json, as_markdown, bar_ends, save_plot
@@ -276,6 +284,8 @@ def test_the_order_free_forest_has_these_targets():
         "memory, fit": (100.0, ("letter", "usps")),
         "memory, mini-batches, built at the end": (100.0, ("letter", "usps")),
         "one sample / River ARF": (10.0, ("elec2", "covtype")),
+        "numbers, fit / ERT": (0.8, REGRESSION),
+        "numbers, predict / ERT": (1.3, REGRESSION),
     }
     assert targets == {
         (name, data): target for name, (target, names) in wanted.items() for data in names
