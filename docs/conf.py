@@ -49,7 +49,7 @@ html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_show_sourcelink = False
 html_copy_source = False
-html_sidebars = {"index": [], "start": [], "comparison": [], "faq": []}
+html_sidebars = {"index": [], "start": [], "which-forest": [], "comparison": [], "faq": []}
 html_theme_options: dict[str, Any] = {
     "logo": {"text": project},
     "navbar_align": "left",

@@ -1,41 +1,28 @@
-"""Draws the pictures of `how-it-works.md`, with `onlineforest.plot` where it can."""
+"""Draws the pictures of `how-it-works.md`, with `onlineforest.plot` where it can.
+
+Those of order-free forests are in `pairs.py`.
+"""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
-from numpy.typing import NDArray
 
 from onlineforest import MondrianForestClassifier, plot
 
-Floats = NDArray[np.float64]
+from . import law, pairs, panels
+from .panels import BLUE, GREEN, ORANGE, Floats, draw_points, ring, tidy
 
-BLUE, ORANGE, GREEN = "#0072B2", "#E69F00", "#009E73"
 N_TREES = 2000  # per curve, where distributions are compared
-
-
-def draw_points(n: int = 24, seed: int = 3) -> tuple[Floats, NDArray[np.int64]]:
-    """Points of three clouds in the unit square, the clouds as classes."""
-    rng = np.random.default_rng(seed)
-    y = np.arange(n) % 3
-    centres = np.array([[0.2, 0.25], [0.75, 0.3], [0.45, 0.8]])
-    return centres[y] + rng.normal(0.0, 0.09, (n, 2)), y
 
 
 def one_tree(X: Floats, y: Any, seed: int, **parameters: Any) -> MondrianForestClassifier:
     """A forest of one tree with even weights."""
     parameters = {"feature_weights": None, "leaf_discount": 0.0, **parameters}
     return MondrianForestClassifier(1, random_state=seed, **parameters).fit(X, y)
-
-
-def tidy(axes: Any, title: str) -> None:
-    """Give a small panel its title; remove legend, ticks and labels."""
-    if axes.get_legend():
-        axes.get_legend().remove()
-    axes.set_title(title, fontsize="medium")
-    axes.set(xticks=[], yticks=[], xlabel="", ylabel="")
 
 
 def tree_picture() -> Figure:
@@ -63,7 +50,7 @@ def online_picture() -> Figure:
     for i, (axes, title) in enumerate(zip(panels, titles, strict=True)):
         plot.partition(forest, np.vstack([X, more[:i]]), [*y, *labels[:i]], ax=axes)
         if i:
-            axes.plot(*more[i - 1], "o", ms=13, mfc="none", mec="#D55E00", mew=1.8)
+            ring(axes, more[i - 1])
         tidy(axes, title)
         if i < len(more):
             forest.partial_fit(more[i : i + 1], labels[i : i + 1])
@@ -154,7 +141,7 @@ def forget_picture() -> Figure:
     figure = Figure(figsize=(7.5, 3.6), layout="constrained")
     before, after = figure.subplots(1, 2, sharex=True, sharey=True)
     plot.partition(forest, X, y, ax=before)
-    before.plot(*X[-1], "o", ms=13, mfc="none", mec="#D55E00", mew=1.8)
+    ring(before, X[-1])
     tidy(before, "with the point in the corner")
     forest.forget(X[-1:], y[-1:])
     plot.partition(forest, X[:-1], y[:-1], ax=after)
@@ -164,6 +151,7 @@ def forget_picture() -> Figure:
 
 
 PICTURES = {
+    **pairs.PICTURES,
     "tree": tree_picture,
     "online": online_picture,
     "distribution": distribution_picture,
@@ -171,4 +159,4 @@ PICTURES = {
     "weights": weights_picture,
     "forget": forget_picture,
 }
-SOURCES = ()
+SOURCES = tuple(Path(module.__file__) for module in (law, pairs, panels))

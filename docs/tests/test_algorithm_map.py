@@ -9,7 +9,8 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 MAP = ROOT / "docs/algorithm.md"
-PAGES = [MAP, ROOT / "CONTRIBUTING.md", *sorted(ROOT.glob("docs/decisions/0*.md"))]
+MAPS = [MAP, ROOT / "docs/order-free.md"]
+PAGES = [*MAPS, ROOT / "CONTRIBUTING.md", *sorted(ROOT.glob("docs/decisions/0*.md"))]
 FOLDERS = ["src/core", "src/bindings", "src/onlineforest"]
 # Paths that begin with one of these are complete; others are relative to a folder of the sources.
 WHOLE = ("src/", "tests/", "benchmarks/", "experiments/", "docs/", ".ci/", "conftest.py")
@@ -84,8 +85,9 @@ def test_every_path_in_the_map_names_its_room():
     assert [path for path in PATH.findall(MAP.read_text()) if "/" not in path] == []
 
 
-def test_every_member_of_a_class_of_the_core_exists():
-    text = MAP.read_text()
+@pytest.mark.parametrize("page", MAPS, ids=lambda page: page.name)
+def test_every_member_of_a_class_of_the_core_exists(page):
+    text = page.read_text()
     assert CPP_MEMBER.findall(text)
     assert missing_in_core(text) == []
 

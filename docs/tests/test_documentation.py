@@ -80,8 +80,9 @@ def test_the_readme_examples_run(capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     names = run_examples(README, "README.md")
     assert names["later"].n_samples_seen_ == 1797  # all digits
-    accuracy = float(capsys.readouterr().out.split()[0])
-    assert accuracy > 0.9
+    accuracy, is_forgotten = capsys.readouterr().out.split()
+    assert float(accuracy) > 0.9
+    assert is_forgotten == "True"
 
 
 def test_the_examples_of_model_files_run(tmp_path, monkeypatch):
@@ -96,9 +97,10 @@ def test_the_examples_of_model_files_run(tmp_path, monkeypatch):
 def test_the_examples_of_regression_run(capsys):
     names = run_examples(REGRESSION, "regression.md")
     assert names["forest"].n_samples_seen_ == 2100 and names["plain"].n_samples_seen_ == 2000
-    inside, near, far = map(float, capsys.readouterr().out.split())
+    inside, n_predictions, near, far = map(float, capsys.readouterr().out.split())
     assert 0.8 < inside < 0.97  # of 500 samples: 0.9, or a little less, with standard error 0.013
-    assert far > 1.5 * near
+    assert n_predictions == 1  # a constant far away
+    assert far > 1.5 * near  # of the Mondrian forest
 
 
 def test_the_examples_of_river_run(capsys):
@@ -122,7 +124,8 @@ def test_the_examples_of_ray_run(capsys, tmp_path, monkeypatch):
     monkeypatch.setattr(order, "preserve_order", False)  # and so again afterwards
     names = run_examples((ROOT / "docs/ray.md").read_text(), "ray.md")
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0] == "True" and lines[1].startswith("1500 ") and lines[2] == "3"
+    assert lines[0] == "True True" and lines[1].startswith("1500 ") and lines[2] == "3"
+    assert lines[3] == "True"  # the union of two forests
     assert names["more"].n_rows == 297  # all digits
     assert names["report"].n_rows == 2000 and names["report"].n_batches == 4
     assert names["again"].n_batches == 0
@@ -325,9 +328,17 @@ def test_the_gap_is_seen_whatever_the_seeds(gap, seed):
     assert min(within, beyond) > 2 * among  # 36 others: 2.3 and more
 
 
-def test_the_table_of_parameters_names_them_all_and_their_defaults():
-    rows = re.findall(r"^\| `(\w+)` \| `?(.*?)`? \|", TUNE, re.MULTILINE)
-    parameters = inspect.signature(onlineforest.MondrianForestClassifier).parameters
+@pytest.mark.parametrize(
+    ("heading", "kind"),
+    [
+        ("The order-free forest", onlineforest.OnlineForestClassifier),
+        ("The Mondrian forest", onlineforest.MondrianForestClassifier),
+    ],
+)
+def test_the_tables_of_parameters_name_them_all_and_their_defaults(heading, kind):
+    section = TUNE.split(f"## {heading}\n")[1].split("\n## ")[0]
+    rows = re.findall(r"^\| `(\w+)` \| `?(.*?)`? \|", section, re.MULTILINE)
+    parameters = inspect.signature(kind).parameters
     assert sorted(rows) == sorted(
         (name, str(p.default) if not isinstance(p.default, str) else f'"{p.default}"')
         for name, p in parameters.items()
