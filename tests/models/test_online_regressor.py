@@ -305,6 +305,7 @@ def test_without_calibration_the_distribution_is_normal():
     np.testing.assert_allclose(forest.log_density(X, Y)[there], density, rtol=1e-9)
 
 
+@pytest.mark.heavy_under_sanitizers(reason="learns six forests for a statistic")
 @pytest.mark.parametrize("n_trees", [10, 60, 120])
 def test_intervals_hold(n_trees):
     """Six sources of 1000 samples each, 250 of which calibrate.
