@@ -592,8 +592,8 @@ def test_every_plot_command_saves_a_picture(models, kind):
     ("arguments", "code", "message"),
     [
         (["train", "data.csv", "-o", "m"], 2, "'--target': which of these columns? 'id', 'a'"),
-        (["train", "data.csv", "--target", "kind", "-o", "m"], 1, "text in 'id'"),
-        (["train", "data.csv", *CLASSIFY[:2], *CLASSIFY[4:], "-o", "m"], 2, "option '--task'"),
+        (["train", "data.csv", *CLASSIFY[:4], "-o", "m"], 1, "text in 'id'"),
+        (["train", "data.csv", *CLASSIFY[:2], "-o", "m"], 2, "option '--task'"),
         (["train", "data.csv", *CLASSIFY], 2, "Missing option '-o'"),
         (["train", "data.csv", "--target", "sort", *CLASSIFY[2:], "-o", "m"], 1, "no column"),
         (["train", "data.csv", "--target", "kin", *CLASSIFY[2:], "-o", "m"], 1, "mean 'kind'?"),

@@ -17,6 +17,7 @@ from onlineforest._cli.resuming import (
     ModelStore,
     OptionError,
     TrainingOptions,
+    check_task,
     load_previous,
     start_run,
 )
@@ -208,7 +209,9 @@ def test_unusable_columns_are_an_error(header, row, options, message):
 
 def start_of(path, options, resume=True, folder=None, source="s", from_=None):
     store = ModelStore(path, None if folder is None else Checkpointer(folder))
-    return start_run(options, load_previous(store, resume, from_), source)
+    previous = load_previous(store, resume, from_)
+    check_task(options, previous)
+    return start_run(options, previous, source)
 
 
 def saved(path, n_rows, kind="order-free", **options):

@@ -104,6 +104,14 @@ def load_previous(
     return previous
 
 
+def check_task(options: TrainingOptions, previous: PreviousForest | None) -> None:
+    """Raise if a new forest is to be learned and it is not said for which task."""
+    if previous is None and options.task is None:
+        raise OptionError(
+            "Missing option '--task': classify if the target is a class, regress if it is a number."
+        )
+
+
 def start_run(options: TrainingOptions, previous: PreviousForest | None, source: str) -> RunStart:
     """Start with a previous forest or a new one, on the table with the fingerprint `source`."""
     batch_size = options.batch_size or DEFAULT_BATCH_SIZE
@@ -137,10 +145,7 @@ def _n_rows(stored: Any) -> int:
 
 
 def _new_forest(options: TrainingOptions) -> Forest:
-    if options.task is None:
-        raise OptionError(
-            "Missing option '--task': classify if the target is a class, regress if it is a number."
-        )
+    assert options.task is not None  # `check_task` was called
     parameters = {"random_state": 0, **options.parameters}
     forest = FORESTS[options.kind or DEFAULT_KIND][options.task](
         n_jobs=options.n_jobs, **parameters

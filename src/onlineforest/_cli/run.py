@@ -16,7 +16,13 @@ from onlineforest._cli.bad_rows import BadRows
 from onlineforest._cli.curves import CurveFile, LearningCurve
 from onlineforest._cli.interrupts import Interrupts
 from onlineforest._cli.progress import Reporter
-from onlineforest._cli.resuming import PreviousForest, RunStart, TrainingOptions, start_run
+from onlineforest._cli.resuming import (
+    PreviousForest,
+    RunStart,
+    TrainingOptions,
+    check_task,
+    start_run,
+)
 from onlineforest._cli.schema import column_specs, fingerprint, schema_of
 from onlineforest._cli.training import Training
 from onlineforest._models.checkpoints import Checkpointer
@@ -42,6 +48,8 @@ class Run:
 
     def start(self, previous: PreviousForest | None) -> RunStart:
         """Find the columns to learn, and the forest and position to start from."""
+        options = _training_options(self._given)
+        check_task(options, previous)
         target, id_column = self._given["target"], self._given["id_"]
         drop = self._given["drop"]
         names = None if previous is None else getattr(previous.forest, "feature_names_in_", None)
@@ -56,7 +64,7 @@ class Run:
             drop = tuple(name for name in columns if name not in used)
         self.schema = schema_of(self.table, target, drop, id_column)
         source = fingerprint(self.table, self.schema)
-        start = start_run(_training_options(self._given), previous, source)
+        start = start_run(options, previous, source)
         self.specs = column_specs(self.table, self.schema, start.forest)
         self.reporter.say(start.message)
         return start
