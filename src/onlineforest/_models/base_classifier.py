@@ -206,8 +206,33 @@ class BaseClassifier(ClassifierMixin, BaseForest[OfLabels]):
         best: NDArray[Any] = classes[probabilities.argmax(axis=1)]
         return best
 
-    def _learn_one(self, x: ArrayLike, y: Any, id: Id | None) -> None:
-        """Implement `learn_one`."""
+    def learn_one(self, x: ArrayLike, y: Any, id: Id | None = None) -> Self:
+        """Learn one more sample, as `partial_fit` of one row does, with less overhead.
+
+        Parameters
+        ----------
+        x : array-like of shape (n_features,)
+            The sample. An array of float32 or float64 is fastest; names of features are ignored.
+        y : str, int or bool
+            Its class. A new class is added to `classes_`.
+        id : int or str, default=None
+            A name by which `forget` finds the sample.
+
+        Returns
+        -------
+        object
+            The estimator itself.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from onlineforest import OnlineForestClassifier
+        >>> forest = OnlineForestClassifier(random_state=0)
+        >>> for x in [3.0, 8.0, 1.0, 9.0, 2.0, 7.0]:
+        ...     forest = forest.learn_one(np.array([x]), "yes" if x > 5 else "no")
+        >>> forest.predict_one(np.array([8.5]))
+        'yes'
+        """
         guard: Guard[Any] = guard_of(self)
         with guard.lock:
             if guard.pending is not None:
@@ -218,12 +243,13 @@ class BaseClassifier(ClassifierMixin, BaseForest[OfLabels]):
                     raise ValueError(f"y must be one label. Got {y!r} instead.")
                 names = None if id is None else [id]
                 self.partial_fit(check_row(x)[np.newaxis], [y], ids=names)
-                return
+                return self
             self._check_parameters_unchanged()
             try:
                 self._teach_one(x, code)
             except TypeError:
                 self._teach_one(check_row(x), code)
+        return self
 
     def _predict_one(self, x: Any) -> tuple[NDArray[np.float64], NDArray[Any]]:
         """Probabilities, and the classes in their order."""

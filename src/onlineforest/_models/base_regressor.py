@@ -211,7 +211,7 @@ class BaseRegressor(RegressorMixin, BaseForest[OfValues]):
 
         Returns
         -------
-        OnlineForestRegressor
+        object
             The estimator itself.
 
         Examples

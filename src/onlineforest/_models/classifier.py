@@ -296,36 +296,6 @@ class MondrianForestClassifier(
         self._learn_more(X, y, ids, classes=classes)
         return self
 
-    def learn_one(self, x: ArrayLike, y: Any, id: Id | None = None) -> Self:
-        """Learn one more sample, as `partial_fit` of one row does, with less overhead.
-
-        Parameters
-        ----------
-        x : array-like of shape (n_features,)
-            The sample. An array of float32 or float64 is fastest; names of features are ignored.
-        y : str, int or bool
-            Its class. A new class is added to `classes_`.
-        id : int or str, default=None
-            A name by which `forget` finds the sample.
-
-        Returns
-        -------
-        MondrianForestClassifier
-            The estimator itself.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from onlineforest import MondrianForestClassifier
-        >>> forest = MondrianForestClassifier(random_state=0)
-        >>> for x, y in [(0.0, "no"), (1.0, "yes"), (0.1, "no")]:
-        ...     forest = forest.learn_one(np.array([x]), y)
-        >>> forest.predict_one(np.array([0.9]))
-        'yes'
-        """
-        self._learn_one(x, y, id)
-        return self
-
     def _class_codes(self) -> ClassCodes:
         return self._codes
 
