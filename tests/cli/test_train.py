@@ -150,7 +150,8 @@ def test_train_reports_samples_and_metrics(folder):
     with open("curve.csv") as file:
         rows = list(csv.DictReader(file))
     assert [int(row["samples"]) for row in rows] == list(range(50, 500, 50))
-    assert set(rows[0]) == {"samples", "accuracy", "log_loss", "batch_accuracy", "batch_log_loss"}
+    metrics = {"accuracy", "log_loss", "ece"}
+    assert set(rows[0]) == {"samples", *metrics, *(f"batch_{name}" for name in metrics)}
     shown = float(re.search(r"accuracy (0\.\d+)", result.output)[1])
     assert shown == pytest.approx(float(rows[-1]["accuracy"]), abs=1e-3)
 
@@ -534,6 +535,7 @@ def test_evaluate_prints_metrics_and_draws_the_curve(folder, kind):
     assert (folder / "p.svg").read_text().startswith("<?xml")
     facts = json.loads(fine("evaluate", "data.csv", *CLASSIFY, *options, "--json").output)
     assert facts["predicted"] == 450 and 0.5 < facts["accuracy"] <= 1 and facts["log_loss"] > 0
+    assert 0 < facts["ece"] < 0.5
 
 
 @each_kind
@@ -576,7 +578,7 @@ def test_every_plot_command_saves_a_picture(models, kind):
         ["surface", "values.st", "--data", "data.csv", "--target", "value", "--resolution", "20"],
         ["surface", "two.st", "--resolution", "20"],
         ["importances", "values.st"],
-        ["curve", "c.csv", "--measure", "log_loss"],
+        ["curve", "c.csv", "--measure", "ece"],
     ):
         assert fine("plot", *arguments, "-o", "p.png").output == "Saved p.png\n"
         assert (models / "p.png").read_bytes().startswith(b"\x89PNG")

@@ -25,6 +25,7 @@ from onlineforest._cli.schema import TrainingError, column_specs, fingerprint, s
 from onlineforest._cli.training import Position, Training
 from onlineforest._tables.columns import ColumnType, TableError
 from onlineforest._tables.csv_tables import CsvTable
+from onlineforest.plot.calibration import Bins
 from support.bits import assert_same_forest
 
 
@@ -302,7 +303,23 @@ def test_metrics_of_classes():
     assert means["accuracy"] == pytest.approx(2 / 3)
     assert means["log_loss"] == pytest.approx(log_loss([0, 2, 2], probabilities, labels=[0, 1, 2]))
     unknown = class_metrics(classes, probabilities[:1], np.array(["zebra"])).means()
-    assert unknown == {"accuracy": 0.0, "log_loss": pytest.approx(-math.log(1e-3))}
+    assert unknown == {
+        "accuracy": 0.0,
+        "log_loss": pytest.approx(-math.log(1e-3)),
+        "ece": pytest.approx(0.7),
+    }
+
+
+def test_the_calibration_error_of_batches_is_that_of_all_samples():
+    rng = np.random.default_rng(0)
+    probabilities = rng.dirichlet([0.3, 0.3, 0.3], size=500)
+    probabilities[:2] = np.eye(3)[:2]  # the last bin is closed
+    classes, labels = np.arange(3), rng.integers(3, size=500)
+    pieces = [slice(i, i + 7) for i in range(0, 500, 7)]
+    batches = [class_metrics(classes, probabilities[piece], labels[piece]) for piece in pieces]
+    error = sum(batches, Metrics()).means()["ece"]
+    assert error == pytest.approx(Bins.of(labels, probabilities, classes, 15).error)
+    assert error > 0.3
 
 
 def test_metrics_of_numbers_and_their_sum():

@@ -75,9 +75,11 @@ def evaluate(**given: Any) -> None:
     --from names a model. Nothing is saved. DATA is a CSV or Parquet file, or - for standard input:
     see `train --help`.
 
-    For classes: accuracy, and log loss in nats (a probability counts as 0.001 at least). For
-    numbers, in units of the target: the root mean squared error (RMSE), the mean absolute error,
-    and the coverage and mean width of intervals.
+    For classes: accuracy, log loss in nats (a probability counts as 0.001 at least), and the
+    expected calibration error: how far the probability of the predicted class is from the share of
+    correct predictions, on average over 15 bins of this probability. For numbers, in units of the
+    target: the root mean squared error (RMSE), the mean absolute error, and the coverage and mean
+    width of intervals.
     """
     if given["picture"] is not None:
         require("matplotlib", "plot")

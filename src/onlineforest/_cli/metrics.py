@@ -15,6 +15,8 @@ from numpy.typing import NDArray
 
 MIN_PROBABILITY = 1e-3
 _ROOTS = {"rmse"}  # metrics that are the square root of a mean
+_N_BINS = 15  # of the expected calibration error
+_GAP = "gap_"  # sums of the bins
 
 
 @dataclass(frozen=True)
@@ -31,10 +33,13 @@ class Metrics:
 
     def means(self) -> dict[str, float]:
         """Each metric over the samples."""
-        return {
+        means = {
             name: math.sqrt(total / self.n) if name in _ROOTS else total / self.n
             for name, total in self.sums.items()
+            if not name.startswith(_GAP)
         }
+        gaps = [abs(total) for name, total in self.sums.items() if name.startswith(_GAP)]
+        return means | {"ece": math.fsum(gaps) / self.n} if gaps else means
 
     def as_json(self) -> dict[str, Any]:
         """The sums as JSON values."""
@@ -53,17 +58,23 @@ class Metrics:
 def class_metrics(
     classes: NDArray[Any], probabilities: NDArray[np.float64], y: NDArray[Any]
 ) -> Metrics:
-    """Accuracy and log loss of probabilities of the sorted `classes`.
+    """Accuracy, log loss and calibration error of probabilities of the sorted `classes`.
 
-    Probabilities count as 0.001 at least: otherwise one sample of an unknown class, or of a class
-    with probability 0, would make the log loss infinite.
+    For the log loss, probabilities count as 0.001 at least: otherwise one sample of an unknown
+    class, or of a class with probability 0, would make it infinite. The expected calibration error
+    puts samples into bins by the probability of the predicted class. It adds up how far the sum of
+    these probabilities is from the number of correct predictions in each bin.
     """
     codes = np.minimum(np.searchsorted(classes, y), len(classes) - 1)
     are_known = classes[codes] == y
     of_truth = np.where(are_known, probabilities[np.arange(len(y)), codes], 0.0)
     correct = classes[probabilities.argmax(axis=1)] == y
     losses = -np.log(np.maximum(of_truth, MIN_PROBABILITY))
-    return Metrics(len(y), {"accuracy": float(correct.sum()), "log_loss": float(losses.sum())})
+    confidence = probabilities.max(axis=1)
+    bins = np.minimum((confidence * _N_BINS).astype(np.intp), _N_BINS - 1)
+    gaps = np.bincount(bins, correct - confidence, minlength=_N_BINS)
+    sums = {"accuracy": float(correct.sum()), "log_loss": float(losses.sum())}
+    return Metrics(len(y), sums | {f"{_GAP}{i:02}": float(gap) for i, gap in enumerate(gaps)})
 
 
 def value_metrics(predicted: NDArray[np.float64], y: NDArray[np.float64]) -> Metrics:

@@ -207,7 +207,7 @@ def importances(model: Path, output: Path, max_features: int) -> None:
     "metric",
     metavar="NAME",
     section=_PICTURE,
-    help="Metric to draw: accuracy, log_loss, rmse, mae, coverage or width (the last "
+    help="Metric to draw: accuracy, log_loss, ece, rmse, mae, coverage or width (the last "
     "two only in curves of `evaluate`). Default: accuracy or rmse.",
 )
 @_output

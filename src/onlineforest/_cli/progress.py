@@ -16,6 +16,7 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 SECONDS_BETWEEN_LINES = 10.0
 METRIC_LABELS = {
     "log_loss": "log loss",
+    "ece": "expected calibration error",
     "rmse": "RMSE",
     "mae": "mean absolute error",
     "width": "mean width of intervals",
