@@ -6,12 +6,6 @@ import difflib
 import runpy
 from pathlib import Path
 
-import pytest
-
-# Both are in the extra `dev`: tests of an installed package run without them.
-pytest.importorskip("nanobind")
-pytest.importorskip("ruff")
-
 SCRIPT = Path(__file__).with_name("make_stub.py")
 
 
