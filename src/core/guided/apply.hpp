@@ -119,9 +119,7 @@ std::optional<Fork> Tree<Target>::decide_again(NodeIndex at, const Samples& samp
     const NodeIndex left = node(at).left;
     for (const NodeIndex child : {left, left + 1}) find_next(child, samples, last, n_lost, coming);
   }
-  if constexpr (Target::kHasBallot) {
-    if (are_few && exchange_few(junction, samples, lost, coming)) return Fork{junction.ballot.best(), {}};
-  }
+  if (are_few && exchange_few(junction, samples, lost, coming)) return Fork{junction.ballot.best(), {}};
   std::vector<Slot>& slots = junction.deciding;
   std::erase_if(slots, [&](Slot slot) { return is_gone(samples, slot); });
   slots.insert(slots.end(), coming.begin(), coming.end());
@@ -132,9 +130,7 @@ std::optional<Fork> Tree<Target>::decide_again(NodeIndex at, const Samples& samp
 
 template <class Target>
 bool Tree<Target>::exchange_few(Junction& junction, const Samples& samples, const Step* lost,
-                                std::vector<Slot>& coming) const
-  requires(Target::kHasBallot)
-{
+                                std::vector<Slot>& coming) const {
   if (junction.ballot.empty()) return false;
   const Order by_rank = order(samples);
   std::vector<Slot>& seats = junction.deciding;

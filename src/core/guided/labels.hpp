@@ -35,7 +35,6 @@ struct Labels {
   using Ledger = LabelLedger;
   using Summary = LabelCounts;
   using Ballot = guided::Ballot;
-  static constexpr bool kHasBallot = true;
 
   using Answer = Masses;
 

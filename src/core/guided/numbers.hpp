@@ -14,10 +14,18 @@
 
 namespace onlineforest::guided {
 
-// Numbers decide afresh after each exchange: there are no proposals to keep.
+// Numbers decide afresh after each exchange: there are no proposals to keep, so it is always empty.
 struct NoBallot {
   template <class Panel>
   static void keep(const Panel&) {}
+  [[nodiscard]] static constexpr bool empty() { return true; }
+  template <class... Arguments>
+  [[nodiscard]] static bool is_open_to(const Arguments&...) {
+    return false;
+  }
+  template <class... Arguments>
+  static void exchange(const Arguments&...) {}
+  [[nodiscard]] static Cut best() { return {}; }
   [[nodiscard]] static std::size_t nbytes() { return 0; }
 };
 
@@ -28,7 +36,6 @@ struct Numbers {
   using Ledger = NumberLedger;
   using Summary = NumberSummary;
   using Ballot = NoBallot;
-  static constexpr bool kHasBallot = false;
 
   using Answer = NumberLeaf&;
 

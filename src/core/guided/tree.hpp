@@ -216,8 +216,7 @@ class Tree {
   // Seats the coming samples with the help of the ballot. If it cannot, it leaves those that are not seated. At most
   // one sample is lost.
   [[nodiscard]] bool exchange_few(Junction& junction, const Samples& samples, const Step* lost,
-                                  std::vector<Slot>& coming) const
-    requires(Target::kHasBallot);
+                                  std::vector<Slot>& coming) const;
   void find_next(NodeIndex at, const Samples& samples, Slot last, std::size_t n, std::vector<Slot>& found) const;
   void collapse(const Task& task, const Samples& samples, Scratch& scratch);
   void cut_again(const Task& task, const Samples& samples, Scratch& scratch);
