@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import doctest
+import inspect
 import pickle
 
 import pytest
@@ -28,7 +29,9 @@ def test_a_pickled_model_names_only_public_modules(kind):
 
 @pytest.mark.parametrize("kind", MODELS)
 def test_docstring_examples_run(kind):
-    runner = doctest.DocTestRunner()
-    for test in doctest.DocTestFinder().find(kind, kind.__name__, module=False, globs={}):
-        runner.run(test)
+    """Those of the class and of all its methods, also of inherited ones."""
+    runner, parser = doctest.DocTestRunner(), doctest.DocTestParser()
+    for name, thing in [("", kind), *inspect.getmembers(kind, inspect.isfunction)]:
+        if thing.__module__.startswith("onlineforest.river") and thing.__doc__:
+            runner.run(parser.get_doctest(thing.__doc__, {}, f"{kind.__name__} {name}", None, None))
     assert runner.summarize().failed == 0 and runner.tries > 20
