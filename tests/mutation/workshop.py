@@ -131,6 +131,8 @@ class Workshop:
         )
         if result.returncode == 0:
             return None
+        if result.returncode < 0:  # the core crashed
+            return f"    the tests ended with signal {-result.returncode}"
         lines = result.stdout.splitlines()
         failures = [line for line in lines if line.startswith("FAILED")]
         if not failures:
