@@ -514,7 +514,7 @@ MUTANTS = [
         "while (places_[at] != 0 && words_[places_[at] - 1u] != word)",
         "while (places_[at] != 0 && n_ > kMostDeciding)",
         ORDER_FREE,
-        only="real and once",
+        only="real and numbers",
         is_variant=True,
     ),
     Mutant(
