@@ -51,9 +51,25 @@ in_time() {
   optional "$@"
 }
 
+# begin NAME COMMAND...: starts a command in the background. `await NAME` waits for it, prints what it printed, and returns
+# its status. Needs the folder $build.
+begin() {
+  local name="$1"
+  shift
+  "$@" >"$build/$name.out" 2>&1 &
+  printf -v "process_of_$name" '%d' "$!"
+}
+await() {
+  local status=0 process="process_of_$1"
+  wait "${!process}" || status=$?
+  cat "$build/$1.out"
+  return "$status"
+}
+
 # finish: prints the seconds of each step, and what did not run; for `trap finish EXIT`.
 finish() {
   local i end line
+  kill $(jobs -p) 2>/dev/null || true # what was begun, but not awaited: a check failed meanwhile
   printf '\n%8s  %s\n' seconds step
   for i in "${!step_names[@]}"; do
     end="${step_starts[i + 1]:-$SECONDS}"

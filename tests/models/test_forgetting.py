@@ -484,6 +484,7 @@ def test_keep_latest(kind):
     forest._forest.check_invariants()
 
 
+@pytest.mark.heavy_under_sanitizers(reason="learns large forests for a score")
 def test_forgetting_wrong_labels_restores_accuracy():
     """Wrong labels that were forgotten do not reduce accuracy."""
     wrong = (Y + 1) % 10

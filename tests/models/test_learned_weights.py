@@ -36,6 +36,7 @@ def scores(forest, X, y):
     return forest.score(X, y), loss
 
 
+@pytest.mark.heavy_under_sanitizers(reason="learns large forests for a score")
 def test_features_that_matter_only_jointly_get_weight():
     """XOR: neither feature alone is relevant."""
     X, X_test = uniform(3000), uniform(1000, seed=1)
@@ -46,6 +47,7 @@ def test_features_that_matter_only_jointly_get_weight():
     assert by_range.fit(X, xor(X)).score(X_test, xor(X_test)) < 0.85
 
 
+@pytest.mark.heavy_under_sanitizers(reason="learns large forests for a score")
 def test_pure_noise_keeps_the_weights_of_the_range():
     X, rng = uniform(3000), np.random.default_rng(3)
     y, X_test, y_test = (
@@ -78,6 +80,7 @@ def test_copies_of_a_feature_share_its_weight():
     assert forest.score(X_test, X_test[:, 0] + X_test[:, 3] > 1) > 0.95
 
 
+@pytest.mark.heavy_under_sanitizers(reason="learns large forests for a score")
 def test_a_feature_that_comes_to_matter_later():
     X = uniform(4000, 10)
     y = np.where(np.arange(4000) < 1000, X[:, 0] > 0.5, X[:, 1] > 0.5)

@@ -256,6 +256,7 @@ def learned_in_parts(estimator, X, y, order):
     ]
 
 
+@pytest.mark.heavy_under_sanitizers(reason="learns large forests for a score")
 def test_random_parts_are_nearly_as_accurate_as_one_forest():
     """With ten other seeds of parts and trees, it was 0.032 below at most, 0.016 in the mean."""
     whole = MondrianForestClassifier(100, random_state=0).fit(X[:N], Y[:N])
@@ -266,6 +267,7 @@ def test_random_parts_are_nearly_as_accurate_as_one_forest():
     assert merged > exact - 0.04 and merged > alone + 0.01, (merged, exact, alone)
 
 
+@pytest.mark.heavy_under_sanitizers(reason="learns large forests for a score")
 def test_weights_beat_the_plain_mean_for_parts_by_range():
     """With ten other seeds, the log loss of the average was 1.17 to 1.26 times that of these."""
     order = np.argsort(X[:N, 26], kind="stable")  # the feature that tells most

@@ -292,6 +292,7 @@ def test_a_feature_that_appears_later_is_used():
     assert forest.feature_importances_.argmax() == 2
 
 
+@pytest.mark.heavy_under_sanitizers(reason="learns large forests for a score")
 def test_as_good_as_filling_in_the_median_or_better():
     X, y = load_digits(return_X_y=True)
     gaps = with_gaps(X, 0.3)
@@ -305,6 +306,7 @@ def test_as_good_as_filling_in_the_median_or_better():
     assert score > median.score(gaps[1000:], y[1000:]) - 0.01
 
 
+@pytest.mark.heavy_under_sanitizers(reason="learns large forests for a score")
 def test_intervals_hold_where_values_are_missing():
     X, y = load_diabetes(return_X_y=True)
     gaps = with_gaps(X, 0.2)

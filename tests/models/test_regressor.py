@@ -77,6 +77,7 @@ def test_one_level_gives_one_column(fitted):
 
 @pytest.mark.parametrize("coverage", [0.5, 0.9])
 @pytest.mark.parametrize("noise", ["normal", "skewed", "growing"])
+@pytest.mark.heavy_under_sanitizers(reason="learns large forests for a score")
 def test_intervals_hold(coverage, noise):
     """Over 1500 new samples; a chance of 1e-6 each to miss by five standard errors.
 
@@ -156,6 +157,7 @@ def test_noise_gets_no_weight_and_no_importance():
     assert np.isclose(importances.sum(), 1)
 
 
+@pytest.mark.heavy_under_sanitizers(reason="learns large forests for a score")
 def test_learned_weights_find_pure_interactions():
     """An interaction of two of ten features, which neither a trend nor one feature shows."""
     rng = np.random.default_rng(0)
@@ -276,6 +278,7 @@ def test_a_perfect_trend_still_gives_positive_deviations():
     assert (forest.predict(X[150:], return_std=True)[1] > 0).all()
 
 
+@pytest.mark.heavy_under_sanitizers(reason="learns large forests for a score")
 def test_coverage_with_few_samples_for_the_features():
     """The trend is also fitted to the left-out samples; its leverage corrects for that."""
     inside = []
