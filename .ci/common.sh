@@ -5,6 +5,7 @@ if [ -d ../shared/data ]; then
   export ONLINEFOREST_DATA
 fi
 export CI=true PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_QUIET=1
+export PIP_NO_COMPILE=1 # Python compiles what is imported, which is a small part
 # use_ccache: has all builds use ccache, if it is installed.
 use_ccache() {
   if command -v ccache >/dev/null; then

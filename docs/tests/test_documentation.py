@@ -34,7 +34,8 @@ MODULES = [name for _, name, _ in pkgutil.walk_packages(onlineforest.__path__, "
     [
         pytest.param(name, marks=RAY) if name.startswith("onlineforest.ray") else name
         for name in MODULES
-        if name not in ("onlineforest._core", "onlineforest.__main__")
+        # Public names of onlineforest.ray have tests of their own, in tests/ray.
+        if name not in ("onlineforest._core", "onlineforest.__main__", "onlineforest.ray")
     ],
 )
 def test_docstring_examples(name, tmp_path, monkeypatch):
