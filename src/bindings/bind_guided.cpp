@@ -139,18 +139,20 @@ nb::dict number_tree(const NumberForest& self, std::size_t index) {
   return dict;
 }
 
-OutArray<double, 2> predict_labels(const LabelForest& self, const InArray<float, 2>& rows, std::size_t n_threads) {
+OutArray<double, 2> predict_labels(const LabelForest& self, const InArray<float, 2>& rows, std::size_t n_threads,
+                                   double power, double spread) {
   require_width(self, rows);
-  auto result = run(n_threads, [&](const Call& call) { return self.predict(span_of(rows), call); });
+  auto result = run(n_threads, [&](const Call& call) { return self.predict(span_of(rows), {power, spread}, call); });
   const std::size_t n_labels =
       rows.shape(0) == 0 ? static_cast<std::size_t>(self.n_labels()) : result.size() / rows.shape(0);
   return to_array(std::move(result), {rows.shape(0), n_labels});
 }
 
 // Puts the probabilities into `out`; false if its length is not the number of labels.
-bool predict_labels_of_one(const LabelForest& self, nb::handle x, const InOutArray<double, 1>& out) {
+bool predict_labels_of_one(const LabelForest& self, nb::handle x, const InOutArray<double, 1>& out, double power,
+                           double spread) {
   const std::vector<float> row = one_row(x, self.options().n_features);
-  const auto probabilities = run(1, [&](const Call& call) { return self.predict(row, call); });
+  const auto probabilities = run(1, [&](const Call& call) { return self.predict(row, {power, spread}, call); });
   if (probabilities.size() != out.size()) return false;
   std::ranges::copy(probabilities, out.data());
   return true;
@@ -169,6 +171,42 @@ LeftOut left_out_labels(const LabelForest& self, std::size_t n_threads) {
 OutArray<std::uint64_t, 2> array_of_masses(const LabelForest& self, std::vector<std::uint64_t> sums, std::size_t n) {
   const std::size_t width = n == 0 ? static_cast<std::size_t>(self.n_labels()) + 1 : sums.size() / n;
   return to_array(std::move(sums), {n, width});
+}
+
+// What the trees that leave out the samples that calibrate say about them: the true labels, how often each sample is
+// held, and for each sample the masses of all labels and the rest, summed over these trees and over half of them.
+using Votes = nb::typed<nb::tuple, OutArray<Label, 1>, OutArray<std::int64_t, 1>, OutArray<std::uint64_t, 2>,
+                        OutArray<std::uint64_t, 2>>;
+
+Votes votes(const LabelForest& self, std::size_t n_threads) {
+  guided::LeftOutVotes result = run(n_threads, [&](const Call& call) { return self.left_out_votes(call); });
+  const std::size_t n = result.labels.size();
+  return nb::make_tuple(to_array(std::move(result.labels)), to_array(std::move(result.weights)),
+                        array_of_masses(self, std::move(result.all), n),
+                        array_of_masses(self, std::move(result.half), n));
+}
+
+// A power, and the share that is spread evenly.
+using Calibration = nb::typed<nb::tuple, double, double>;
+
+Calibration find_calibration(const LabelForest& self, std::size_t n_threads) {
+  const auto [power, spread] = run(n_threads, [&](const Call& call) {
+    return self.find_calibration(self.left_out_votes(call), self.options().n_trees);
+  });
+  return nb::make_tuple(power, spread);
+}
+
+// The calibration that such votes of all trees of a forest of n_trees give.
+Calibration calibration_by(const LabelForest& self, const InArray<Label, 1>& labels,
+                           const InArray<std::int64_t, 1>& weights, const InArray<std::uint64_t, 2>& all,
+                           const InArray<std::uint64_t, 2>& half, std::size_t n_trees) {
+  const auto copied = []<class T>(std::span<const T> numbers) {
+    return std::vector<T>(numbers.begin(), numbers.end());
+  };
+  const guided::LeftOutVotes votes{copied(span_of(labels)), copied(span_of(weights)), copied(span_of(all)),
+                                   copied(span_of(half))};
+  const auto [power, spread] = run([&] { return self.find_calibration(votes, n_trees); });
+  return nb::make_tuple(power, spread);
 }
 
 OutArray<double, 2> predict_numbers(const NumberForest& self, const InArray<float, 2>& rows, std::size_t n_threads) {
@@ -206,8 +244,9 @@ nb::typed<nb::tuple, OutArray<std::uint64_t, 2>, OutArray<std::int64_t, 1>> left
 }
 
 // The probabilities that the sums over all trees give.
-OutArray<double, 2> finish(const LabelForest& self, const InArray<std::uint64_t, 2>& sums) {
-  auto result = run([&] { return self.finish(span_of(sums)); });
+OutArray<double, 2> finish(const LabelForest& self, const InArray<std::uint64_t, 2>& sums, double power,
+                           double spread) {
+  auto result = run([&] { return self.finish(span_of(sums), {power, spread}); });
   if (sums.shape(1) == 0 || result.size() != sums.shape(0) * (sums.shape(1) - 1)) {
     throw std::invalid_argument("the sums have " + std::to_string(sums.shape(1)) + " columns, but there are " +
                                 std::to_string(self.n_labels()) + " labels and the rest");
@@ -292,13 +331,19 @@ void bind_guided(nb::module_& module) {
             run([&] { self.set_labels(span_of(hashes), span_of(are_declared)); });
           },
           "hashes"_a.noconvert(), "are_declared"_a.noconvert())
-      .def("predict", &of_guided::predict_labels, "rows"_a.noconvert(), "n_threads"_a = 1)
-      .def("predict_one", &of_guided::predict_labels_of_one, "row"_a, "out"_a.noconvert())
+      .def("predict", &of_guided::predict_labels, "rows"_a.noconvert(), "n_threads"_a = 1, "power"_a = 1.0,
+           "spread"_a = 0.0)
+      .def("predict_one", &of_guided::predict_labels_of_one, "row"_a, "out"_a.noconvert(), "power"_a = 1.0,
+           "spread"_a = 0.0)
+      .def("votes", &of_guided::votes, "n_threads"_a = 1)
+      .def("find_calibration", &of_guided::find_calibration, "n_threads"_a = 1)
+      .def("calibration_by", &of_guided::calibration_by, "labels"_a.noconvert(), "weights"_a.noconvert(),
+           "votes"_a.noconvert(), "half"_a.noconvert(), "n_trees"_a)
       .def("tree", &of_guided::label_tree, "index"_a)
       .def("left_out", &of_guided::left_out_labels, "n_threads"_a = 1)
       .def("masses", &of_guided::masses, "rows"_a.noconvert(), "n_threads"_a = 1)
       .def("left_out_masses", &of_guided::left_out_masses, "begin"_a, "end"_a, "n_threads"_a = 1)
-      .def("finish", &of_guided::finish, "sums"_a.noconvert())
+      .def("finish", &of_guided::finish, "sums"_a.noconvert(), "power"_a = 1.0, "spread"_a = 0.0)
       .def_prop_ro("n_labels", [](const LabelForest& self) { return run([&] { return self.n_labels(); }); })
       .def_prop_ro("labels_version", [](const LabelForest& self) { return run([&] { return self.labels_version(); }); })
       .def_prop_ro(

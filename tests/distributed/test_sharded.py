@@ -35,7 +35,7 @@ VALUES = np.nan_to_num(X[:, 0]) * 2.0 + RNG.normal(size=600)
 QUERIES = np.ascontiguousarray(X[:40] + np.float32(0.2))
 MONDRIAN = {"LabelForest": LABEL_OPTIONS, "GaussianForest": GAUSSIAN_OPTIONS}
 GUIDED = {
-    "GuidedLabelForest": GUIDED_OPTIONS,
+    "GuidedLabelForest": GUIDED_OPTIONS | {"calibrates": True},
     "GuidedNumberForest": GUIDED_OPTIONS | {"calibrates": True},
 }
 OPTIONS = MONDRIAN | GUIDED
@@ -93,6 +93,9 @@ def assert_same_guided_answers(forest, local):
     if hasattr(local, "label_weights"):
         assert np.array_equal(local.label_weights, forest.label_weights)
         assert forest.n_labels == local.n_labels
+        found = local.find_calibration()
+        assert forest.find_calibration() == found
+        assert np.array_equal(forest.predict(QUERIES, 1, *found), local.predict(QUERIES, 1, *found))
         out, own = np.empty(local.n_labels), np.empty(local.n_labels)
         assert forest.predict_one(QUERIES[0], out) and local.predict_one(QUERIES[0], own)
         assert np.array_equal(out, own) and not forest.predict_one(QUERIES[0], np.empty(1))

@@ -142,14 +142,17 @@ void check_predictions(const guided::LabelForest& forest) {
   const bool knows_a_label =
       !state.serials.empty() || std::ranges::count(state.ledger.are_declared, 0) < forest.n_labels();
   const auto n_labels = static_cast<std::size_t>(forest.n_labels());
-  const std::vector<double> predicted = forest.predict(some_rows(forest), Call(1));
-  for (std::size_t i = 0; i < predicted.size(); i += n_labels) {
-    double sum = 0.0;
-    for (const double p : std::span(predicted).subspan(i, n_labels)) {
-      expect(p >= 0.0, "probabilities are at least 0");
-      sum += p;
+  const auto found = forest.find_calibration(forest.left_out_votes(Call(1)), forest.options().n_trees);
+  for (const guided::LabelCalibration& calibration : {guided::LabelCalibration{}, found, {2.5, 0.01}}) {
+    const std::vector<double> predicted = forest.predict(some_rows(forest), calibration, Call(1));
+    for (std::size_t i = 0; i < predicted.size(); i += n_labels) {
+      double sum = 0.0;
+      for (const double p : std::span(predicted).subspan(i, n_labels)) {
+        expect(p >= 0.0, "probabilities are at least 0");
+        sum += p;
+      }
+      expect(std::abs(sum - (knows_a_label ? 1.0 : 0.0)) < 1e-6, "probabilities add up to 1");
     }
-    expect(std::abs(sum - (knows_a_label ? 1.0 : 0.0)) < 1e-6, "probabilities add up to 1");
   }
 }
 

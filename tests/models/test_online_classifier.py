@@ -43,7 +43,7 @@ def fitted(rows=slice(None), **parameters):
 
 WHOLE = fitted().digest_
 # Write it again if a commit is meant to change the law or the digest, and say so.
-KNOWN_DIGEST = "9088a6ca321fa0c65928b1cb576ad0f63c9286fbbbd3f7dbf4f714ed07e8c7d1"
+KNOWN_DIGEST = "0eee56031751c103258d133a15c97331252a8b05296653a7ecd9d61012a64b66"
 # printf 'number 1' | sha256sum | cut -c1-16
 SHA_OF_ONE = "47273fa2b04d4be6"
 

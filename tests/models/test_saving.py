@@ -604,7 +604,7 @@ def with_sample_twice(arrays):
 
 
 WRONG_ORDER_FREE = [
-    ({"estimator": "MondrianForestClassifier"}, {}, "parameter 'discount' is missing"),
+    ({"estimator": "MondrianForestClassifier"}, {}, "parameter 'calibrate' is unknown"),
     ({"parameters": {"max_samples": 0.0}}, {}, "'max_samples' parameter"),
     ({"parameters": {"smoothing": 1.5}}, {}, "'smoothing' parameter"),
     ({"parameters": {"window": 49}}, {}, "there are 50 points, the capacity is 49"),

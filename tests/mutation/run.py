@@ -26,6 +26,7 @@ SHARDS = "tests/parity/test_shards.py"
 ORDER_FREE = "tests/parity/test_order_free.py"
 HOSTILE = "tests/property/test_order_free_hostile.py"
 HOSTILE_NUMBERS = "tests/property/test_order_free_hostile_numbers.py"
+LABEL_CALIBRATION = "tests/models/test_label_calibration.py"
 ONLINE_REGRESSOR = "tests/models/test_online_regressor.py"
 SAVING = "tests/models/test_saving.py"
 
@@ -534,6 +535,33 @@ MUTANTS = [
         "      samples_.set_calibrates(slot, calibrates);\n",
         ORDER_FREE,
         only="left_out_numbers and real",
+        is_variant=True,
+    ),
+    Mutant(
+        "of the first ten trees every fourth votes about what it has left out",
+        "src/core/guided/label_calibration.hpp",
+        "tree % (tree < 10 ? 2 : 4) == 0",
+        "tree % 4 == 0",
+        LABEL_CALIBRATION,
+        only="definition",
+        is_variant=True,
+    ),
+    Mutant(
+        "the power is not corrected for the number of trees",
+        "src/core/guided/label_calibration.cpp",
+        "return {binary_power(of_all + step), spread};",
+        "return {binary_power(of_all + 0.0 * step), spread};",
+        LABEL_CALIBRATION,
+        only="definition",
+        is_variant=True,
+    ),
+    Mutant(
+        "sums of powers depend on the codes of labels",
+        "src/core/guided/label_calibration.cpp",
+        "parts += parts_of(probabilities[c]);",
+        "parts += parts_of(probabilities[c]) + parts % 0x100000;",
+        LABEL_CALIBRATION,
+        only="order_threads_or_codes",
         is_variant=True,
     ),
     Mutant(

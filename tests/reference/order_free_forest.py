@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, NamedTuple
@@ -265,15 +265,20 @@ def path_of(root: Node | None, point: Point) -> list[Node]:
 
 def grow_trees(
     weights: Counter[tuple[Point, int, Any]], judges: Any, *, n_trees: int, seed: int,
-    min_samples_split: int, max_samples: float, calibrates: bool, key_bits: int
+    min_samples_split: int, max_samples: float, calibrates: bool, key_bits: int, one_of: int,
+    leaves_out: Callable[[int], bool]
 ) -> tuple[list[Node | None], list[set[tuple[Point, int]]]]:  # fmt: skip
-    """The trees of samples (x, word, value), and the samples that each tree leaves out."""
+    """The trees of samples (x, word, value), and the samples that each tree leaves out.
+
+    One of `one_of` samples calibrates, while they are few; trees that leave them out are told by
+    their numbers.
+    """
     x_hashes = {x: hash_point(x, seed) for x, _, _ in weights}
     keys = {
         (x, word): derive(x_hashes[x] ^ mix(seed ^ word), 2) & (2**key_bits - 1)
         for x, word, _ in weights
     }
-    n = min(len(keys) // 4, 256 + len(keys) // 32, 2048) if calibrates else 0
+    n = min(len(keys) // one_of, 256 + len(keys) // 32, 2048) if calibrates else 0
     calibrating = set(sorted(keys, key=lambda sample: (keys[sample], content(*sample)))[:n])
     trees, left_out = [], []
     for number in range(n_trees):
@@ -282,7 +287,7 @@ def grow_trees(
         for (x, word, value), times in weights.items():
             key = keys[x, word]
             is_out = mix(x_hashes[x] ^ derive(tree_seed, 2)) >= math.floor(max_samples * 2.0**64)
-            if is_out or (number % 4 == 0 and (x, word) in calibrating):
+            if is_out or (leaves_out(number) and (x, word) in calibrating):
                 others.add((x, word))
             else:
                 rank = mix(key ^ derive(tree_seed, 1))
@@ -291,6 +296,11 @@ def grow_trees(
         trees.append(grow(block, derive(tree_seed, 3), min_samples_split, judges))
         left_out.append(others)
     return trees, left_out
+
+
+def is_left_out_voter(number: int) -> bool:
+    """Whether a tree of labels leaves out the samples that calibrate."""
+    return number % 2 == 0 if number < 10 else number % 4 == 0
 
 
 class OrderFreeForest:
@@ -306,12 +316,15 @@ class OrderFreeForest:
         self.known = {code for _, _, code in weights} | set(declared)
         self.trees, self.left_out = grow_trees(
             weights, LabelJudge, n_trees=n_trees, seed=seed, min_samples_split=min_samples_split,
-            max_samples=max_samples, calibrates=calibrates, key_bits=key_bits)  # fmt: skip
+            max_samples=max_samples, calibrates=calibrates, key_bits=key_bits, one_of=8,
+            leaves_out=is_left_out_voter)  # fmt: skip
 
-    def masses(self, x: Sequence[float]) -> tuple[list[int], int]:
-        """Mass of each label code and the rest, added over the trees."""
+    def masses(
+        self, x: Sequence[float], trees: Sequence[Node | None] | None = None
+    ) -> tuple[list[int], int]:
+        """Mass of each label code and the rest, added over all trees or some."""
         point, masses, rest = as_point(x), [0] * self.n_codes, 0
-        for root in self.trees:
+        for root in self.trees if trees is None else trees:
             share = 1.0
             for node in reversed(path_of(root, point)):
                 counts = weigh(node.block)
@@ -330,3 +343,22 @@ class OrderFreeForest:
         masses, rest = self.masses(x)
         proba = [(mass + rest / len(self.known)) / (sum(masses) + rest) for mass in masses]
         return [p if code in self.known else 0.0 for code, p in enumerate(proba)]
+
+
+def calibrated(proba: Sequence[float], power: float, spread: float) -> list[float]:
+    """Probabilities raised to a power; a share is spread evenly over the labels."""
+    raised = [p**power for p in proba]
+    return [(1 - spread) * r / sum(raised) + spread / len(raised) for r in raised]
+
+
+def best_power(rows: Sequence[tuple[Sequence[float], int, int]], spread: float) -> float:
+    """The power of least loss on rows (probabilities, the true place, weight), among many."""
+
+    def loss(power: float) -> float:
+        losses = (
+            -weight * math.log(calibrated(proba, power, spread)[true])
+            for proba, true, weight in rows
+        )
+        return math.fsum(losses) + 4 * math.log(power) ** 2 / 2
+
+    return min((2 ** (step / 64) for step in range(-192, 321)), key=loss)

@@ -135,7 +135,7 @@ class OrderFreeNumbers:
         self.trees, self.left_out = grow_trees(
             self.weights, NumberJudge, n_trees=n_trees, seed=seed,
             min_samples_split=min_samples_split, max_samples=max_samples, calibrates=calibrates,
-            key_bits=key_bits)  # fmt: skip
+            key_bits=key_bits, one_of=4, leaves_out=lambda tree: tree % 4 == 0)  # fmt: skip
 
     def predict(self, x: Sequence[float]) -> tuple[float, float, float]:
         """Moments of all trees that have samples."""

@@ -73,6 +73,9 @@ def order_free_forests(frame, kind, ids, holes):
     yield "online-classifier-declared", declared.forget(X[:3], ["gone"] * 3)
     gone = OnlineForestClassifier(2, random_state=6).fit(X, kind)
     yield "online-classifier-forgotten", gone.keep_latest(0)
+    calibrated = OnlineForestClassifier(11, random_state=8)
+    calibrated.fit(np.concatenate([X, X + 1]), np.concatenate([kind, kind]))
+    yield "online-classifier-calibrated", calibrated.partial_fit(X[:20] - 1, kind[:20])  # lags
     lacking = OnlineForestClassifier(3, random_state=7).fit(holes, kind)
     yield "online-classifier-missing", lacking.partial_fit(X[:20], kind[:20])
     numbers = OnlineForestRegressor(5, window=100, random_state=4)

@@ -1,4 +1,4 @@
-// The samples that calibrate predictions: every fourth tree leaves them out. Must not know trees.
+// The samples that calibrate predictions: some trees leave them out. Must not know trees.
 //
 // They are those of least keys, so that they are a random subset of the samples, the same in whatever order these came.
 #pragma once
@@ -12,18 +12,18 @@
 
 namespace onlineforest::guided {
 
-// Whether a tree leaves out the samples that calibrate. The other trees learn them.
-[[nodiscard]] constexpr bool leaves_calibrators_out(std::size_t tree) { return tree % 4 == 0; }
+inline constexpr std::size_t kFewestCalibrators = 20;  // fewer say nothing
 
-// How many of n samples calibrate. They are lost for a quarter of the trees, so they are few.
-[[nodiscard]] constexpr std::size_t n_calibrators(std::size_t n) {
-  return std::min({n / 4, 256 + n / 32, std::size_t{2048}});
-}
-
-template <class Values>
+// `Target` says which samples have which values, which share of few samples calibrates, and which trees leave them out.
+template <class Target>
 class Calibrators {
  public:
-  using Samples = SampleStore<Values>;
+  using Samples = SampleStore<typename Target::Values>;
+
+  // How many of n samples calibrate. They are lost for some trees, so they are few.
+  [[nodiscard]] static constexpr std::size_t number(std::size_t n) {
+    return std::min({n / Target::kOneCalibratesOf, 256 + n / 32, std::size_t{2048}});
+  }
 
   explicit Calibrators(const Samples& samples) : chosen_(Less{&samples}), others_(Less{&samples}) {}
 
@@ -40,7 +40,7 @@ class Calibrators {
   // Chooses those of least keys. Calls use(slot, calibrates) for each sample that changes. Takes no memory.
   template <class Use>
   void choose(Use use) noexcept {
-    const std::size_t n = n_calibrators(chosen_.size() + others_.size());
+    const std::size_t n = number(chosen_.size() + others_.size());
     const auto take = [&] {
       use(*others_.begin(), true);
       chosen_.insert(others_.extract(others_.begin()));

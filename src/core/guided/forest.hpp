@@ -105,11 +105,15 @@ class Forest {
   [[nodiscard]] bool may_be_left_out(Slot slot) const {
     return samples_.weight(slot) > 0 && (options_.max_samples < 1.0 || samples_.calibrates(slot));
   }
-  [[nodiscard]] bool leaves_out() const { return options_.max_samples < 1.0 || options_.calibrates; }
+  // Whether trees leave out enough samples to tell something.
+  [[nodiscard]] bool leaves_out() const {
+    return options_.max_samples < 1.0 || calibrators_.chosen().size() >= kFewestCalibrators;
+  }
 
   Options options_;
   Samples samples_;
   typename Target::Ledger ledger_;
+  Calibrators<Target> calibrators_;
   std::vector<Slot> sample_of_;  // the sample of each arrival that is held, in the order of tenure_
   std::vector<std::unique_ptr<Grown>> trees_;
   Gate gate_;
@@ -125,7 +129,6 @@ class Forest {
   [[nodiscard]] Table table_of(std::size_t index, Scratch& scratch, StopProbe& stop) const;
 
   Tenure tenure_;
-  Calibrators<typename Target::Values> calibrators_;
   std::uint64_t version_ = 0;
   std::vector<Change> changes_;
   bool is_behind_ = false;  // whether a tree may be behind

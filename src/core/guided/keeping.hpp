@@ -53,8 +53,8 @@ template <class Target>
 Forest<Target>::Forest(const Options& options)
     : options_(checked(options)),
       samples_(options_.n_features, options_.seed, options_.key_bits),
-      tenure_(options_.keep, options_.seed),
-      calibrators_(samples_) {
+      calibrators_(samples_),
+      tenure_(options_.keep, options_.seed) {
   trees_.reserve(options_.n_trees);
   for (std::size_t i = 0; i < options_.n_trees; ++i) {
     trees_.push_back(std::make_unique<Grown>(options_, options_.first_tree + i));

@@ -1,6 +1,7 @@
 #include "guided/label_forest.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <limits>
 #include <numeric>
@@ -22,18 +23,6 @@ std::unique_ptr<LabelForest> LabelForest::restore(const State& state, std::size_
 void LabelForest::set_labels(std::span<const Word> hashes, std::span<const std::uint8_t> are_declared) {
   const auto pass = gate_.writing();
   ledger_.set(hashes, are_declared, samples_.values());
-}
-
-void LabelForest::finish(std::span<const std::uint64_t> masses, std::uint64_t rest,
-                         std::span<double> probabilities) const {
-  std::uint64_t sum = rest;
-  for (const std::uint64_t mass : masses) sum += mass;
-  const std::vector<Label>& known = ledger_.known();
-  const double uniform = static_cast<double>(rest) / static_cast<double>(known.size());
-  for (const Label label : known) {
-    const auto c = static_cast<std::size_t>(label);
-    probabilities[c] = (static_cast<double>(masses[c]) + uniform) / static_cast<double>(sum);
-  }
 }
 
 template <class Use>
@@ -60,12 +49,14 @@ void LabelForest::for_each_sum(std::span<const float> rows, const Call& call, Us
   });
 }
 
-std::vector<double> LabelForest::predict(std::span<const float> rows, const Call& call) const {
+std::vector<double> LabelForest::predict(std::span<const float> rows, const LabelCalibration& calibration,
+                                         const Call& call) const {
+  check_calibration(calibration);
   const auto pass = gate_.reading();
   const std::size_t n_labels = n_codes();
   std::vector<double> result(n_rows(rows) * n_labels);
   for_each_sum(rows, call, [&](std::size_t i, std::span<const std::uint64_t> masses, std::uint64_t rest) {
-    finish(masses, rest, std::span(result).subspan(i * n_labels, n_labels));
+    find_probabilities(masses, rest, ledger_.known(), calibration, std::span(result).subspan(i * n_labels, n_labels));
   });
   return result;
 }
@@ -81,7 +72,9 @@ std::vector<std::uint64_t> LabelForest::masses(std::span<const float> rows, cons
   return result;
 }
 
-std::vector<double> LabelForest::finish(std::span<const std::uint64_t> sums) const {
+std::vector<double> LabelForest::finish(std::span<const std::uint64_t> sums,
+                                        const LabelCalibration& calibration) const {
+  check_calibration(calibration);
   const auto pass = gate_.reading();
   const std::size_t n_labels = n_codes(), n = sums.size() / (n_labels + 1);
   require(n * (n_labels + 1) == sums.size(), [&] {
@@ -91,7 +84,8 @@ std::vector<double> LabelForest::finish(std::span<const std::uint64_t> sums) con
   std::vector<double> result(n * n_labels);
   for (std::size_t i = 0; i < n; ++i) {
     const std::span<const std::uint64_t> of_row = sums.subspan(i * (n_labels + 1), n_labels + 1);
-    finish(of_row.first(n_labels), of_row.back(), std::span(result).subspan(i * n_labels, n_labels));
+    find_probabilities(of_row.first(n_labels), of_row.back(), ledger_.known(), calibration,
+                       std::span(result).subspan(i * n_labels, n_labels));
   }
   return result;
 }
@@ -125,6 +119,65 @@ void LabelForest::for_each_left_out(std::span<const Slot> slots, const Call& cal
   });
 }
 
+LeftOutVotes LabelForest::left_out_votes(const Call& call) const {
+  const auto pass = gate_.reading();
+  const std::size_t n_labels = n_codes(), width = options_.n_features;
+  const std::vector<Slot> slots(calibrators_.chosen().begin(), calibrators_.chosen().end());
+  const std::size_t n = slots.size();
+  LeftOutVotes votes;
+  std::vector<float> rows;
+  for (const Slot slot : slots) {
+    votes.labels.push_back(samples_.value(slot));
+    votes.weights.push_back(samples_.weight(slot));
+    rows.insert(rows.end(), samples_.row(slot), samples_.row(slot) + width);
+  }
+  votes.all.resize(n * (n_labels + 1));
+  votes.half.resize(n * (n_labels + 1));
+  const bool may_lack = check_rows(rows);
+  call.parallel_for((n + kPiece - 1) / kPiece, [&] {
+    return [&, loan = scratches_.lend()](std::size_t piece, StopProbe& stop) {
+      const std::size_t begin = piece * kPiece, size = std::min(kPiece, n - begin);
+      // Of trees that are among the half, and of the others.
+      std::array<std::vector<std::uint64_t>, 2> masses, rests;
+      for (auto& each : masses) each.resize(size * n_labels);
+      for (auto& each : rests) each.resize(size);
+      for (std::size_t t = 0; t < trees_.size(); ++t) {
+        const std::size_t each = (piece + t) % trees_.size();
+        if (!trees_[each]->tree.leaves_calibrators_out()) continue;
+        const std::size_t part = is_half_voter(options_.first_tree + each) ? 0 : 1;
+        with_tree(each, *loan, stop, [&](OneTree& tree) {
+          tree.predict(samples_, std::span(rows).subspan(begin * width, size * width), may_lack,
+                       {masses[part].data(), rests[part].data(), n_labels}, *loan, stop);
+        });
+        stop.tick(64 * size);
+      }
+      for (std::size_t i = 0; i < size; ++i) {
+        const std::size_t at = (begin + i) * (n_labels + 1);
+        for (std::size_t c = 0; c <= n_labels; ++c) {
+          const auto of_part = [&](std::size_t part) {
+            return c < n_labels ? masses[part][i * n_labels + c] : rests[part][i];
+          };
+          votes.half[at + c] = of_part(0);
+          votes.all[at + c] = of_part(0) + of_part(1);
+        }
+      }
+    };
+  });
+  return votes;
+}
+
+LabelCalibration LabelForest::find_calibration(const LeftOutVotes& votes, std::size_t n_trees) const {
+  const auto pass = gate_.reading();
+  const std::size_t n = votes.labels.size(), n_labels = n_codes();
+  require(votes.weights.size() == n && votes.all.size() == n * (n_labels + 1) && votes.half.size() == votes.all.size(),
+          [&] {
+            return "the votes of " + std::to_string(n) + " samples on " + std::to_string(n_labels) +
+                   " labels are incomplete";
+          });
+  ledger_.check(votes.labels, samples_.values());
+  return guided::find_calibration(votes, ledger_.known(), n_labels, n_trees);
+}
+
 LabelForest::LeftOut LabelForest::predict_left_out(const Call& call) const {
   const auto pass = gate_.reading();
   const std::size_t n_labels = n_codes();
@@ -138,7 +191,7 @@ LabelForest::LeftOut LabelForest::predict_left_out(const Call& call) const {
                       if (n == 0) return;
                       const std::span<double> probabilities = std::span(by_slot).subspan(i * n_labels, n_labels);
                       std::ranges::fill(probabilities, 0.0);
-                      finish(masses, rest, probabilities);
+                      find_probabilities(masses, rest, ledger_.known(), {}, probabilities);
                     });
   LeftOut result;
   for (const Slot slot : sample_of_) {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "guided/forest.hpp"
+#include "guided/label_calibration.hpp"
 #include "guided/label_tree.hpp"
 #include "guided/labels.hpp"
 
@@ -27,10 +28,16 @@ class LabelForest : public Forest<Labels> {
   void set_labels(std::span<const Word> hashes, std::span<const std::uint8_t> are_declared);
 
   // Probabilities in the order of codes, n_labels() for each row; 0 for labels that are not known.
-  [[nodiscard]] std::vector<double> predict(std::span<const float> rows, const Call& call) const;
+  [[nodiscard]] std::vector<double> predict(std::span<const float> rows, const LabelCalibration& calibration,
+                                            const Call& call) const;
 
-  // The same for each sample held, in the order of serials(), from the trees that have not learned it; and the number
-  // of these trees. NaN where there are none.
+  // What the trees that leave out the samples that calibrate say about them. Those of a shard can be added up.
+  [[nodiscard]] LeftOutVotes left_out_votes(const Call& call) const;
+  // The calibration by such votes of all trees of a forest of n_trees.
+  [[nodiscard]] LabelCalibration find_calibration(const LeftOutVotes& votes, std::size_t n_trees) const;
+
+  // Probabilities of each sample held, in the order of serials(), from the trees that have not learned it; and the
+  // number of these trees. NaN where there are none.
   struct LeftOut {
     std::vector<double> probabilities;
     std::vector<std::int64_t> n_trees;
@@ -40,7 +47,8 @@ class LabelForest : public Forest<Labels> {
   // Sums over the trees of a shard, which can be added up: for each row the mass of each label, then the rest.
   [[nodiscard]] std::vector<std::uint64_t> masses(std::span<const float> rows, const Call& call) const;
   // The probabilities that such sums over all trees of a forest give.
-  [[nodiscard]] std::vector<double> finish(std::span<const std::uint64_t> sums) const;
+  [[nodiscard]] std::vector<double> finish(std::span<const std::uint64_t> sums,
+                                           const LabelCalibration& calibration) const;
 
   // Sums over the trees that have not learned a sample, and their number, for the arrivals [begin, end) in the order of
   // serials().
@@ -62,7 +70,6 @@ class LabelForest : public Forest<Labels> {
   // Calls use(i, masses, rest, n_trees) for each slots[i], with the sums over the trees that have not learned it.
   template <class Use>
   void for_each_left_out(std::span<const Slot> slots, const Call& call, Use use) const;
-  void finish(std::span<const std::uint64_t> masses, std::uint64_t rest, std::span<double> probabilities) const;
 };
 
 }  // namespace onlineforest::guided

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "guided/ballot.hpp"
+#include "guided/label_calibration.hpp"
 #include "guided/label_counts.hpp"
 #include "guided/label_judge.hpp"
 #include "guided/label_ledger.hpp"
@@ -35,6 +36,10 @@ struct Labels {
   using Ledger = LabelLedger;
   using Summary = LabelCounts;
   using Ballot = guided::Ballot;
+
+  // An eighth of few samples calibrates: a power needs no more.
+  static constexpr std::size_t kOneCalibratesOf = 8;
+  [[nodiscard]] static constexpr bool leaves_calibrators_out(std::size_t tree) { return is_left_out_voter(tree); }
 
   using Answer = Masses;
 

@@ -5,7 +5,6 @@
 #include <cmath>
 #include <utility>
 
-#include "guided/calibrators.hpp"
 #include "guided/grow.hpp"
 
 namespace onlineforest::guided {
@@ -15,7 +14,7 @@ Tree<Target>::Tree(const Options& options, std::size_t index)
     : options_(options),
       seeds_(options.seed, index),
       membership_(options.max_samples < 1.0 ? static_cast<Word>(std::ldexp(options.max_samples, 64)) : ~Word{0}),
-      leaves_calibrators_out_(leaves_calibrators_out(index)) {}
+      leaves_calibrators_out_(Target::leaves_calibrators_out(index)) {}
 
 template <class Target>
 void Tree<Target>::clear() {

@@ -72,9 +72,9 @@ class Tree {
   Tree(const Options& options, std::size_t index);
 
   // Whether the tree may leave out samples.
-  [[nodiscard]] bool leaves_out() const {
-    return options_.max_samples < 1.0 || (options_.calibrates && leaves_calibrators_out_);
-  }
+  [[nodiscard]] bool leaves_out() const { return options_.max_samples < 1.0 || leaves_calibrators_out(); }
+  // Whether the tree leaves out the samples that calibrate.
+  [[nodiscard]] bool leaves_calibrators_out() const { return options_.calibrates && leaves_calibrators_out_; }
   // Whether the tree learns the sample of a slot.
   [[nodiscard]] bool takes(const Samples& samples, Slot slot) const {
     return takes(samples, slot, samples.calibrates(slot));

@@ -118,12 +118,37 @@ class LeftOutMasses(Question[GuidedLabelForest, tuple[Masses, NDArray[np.int64]]
 
 @dataclass(frozen=True, eq=False)
 class FinishMasses(Question[GuidedLabelForest, Floats]):
-    """Probabilities, given the masses over all trees of all shards."""
+    """Probabilities, given the masses over all trees of all shards and a calibration."""
 
     sums: Masses
+    power: float = 1.0
+    spread: float = 0.0
 
     def answer(self, forest: GuidedLabelForest, _n_threads: int, /) -> Floats:
-        return forest.finish(self.sums)
+        return forest.finish(self.sums, self.power, self.spread)
+
+
+Votes = tuple[NDArray[np.int32], NDArray[np.int64], Masses, Masses]
+"""The labels and weights of samples that calibrate, and what trees say about them."""
+
+
+@dataclass(frozen=True, eq=False)
+class LeftOutVotes(Question[GuidedLabelForest, Votes]):
+    """What the trees of a shard say about samples that calibrate and that they leave out."""
+
+    def answer(self, forest: GuidedLabelForest, n_threads: int, /) -> Votes:
+        return forest.votes(n_threads)
+
+
+@dataclass(frozen=True, eq=False)
+class CalibrationBy(Question[GuidedLabelForest, tuple[float, float]]):
+    """The calibration, given the votes of all trees of all shards."""
+
+    votes: Votes
+    n_trees: int
+
+    def answer(self, forest: GuidedLabelForest, _n_threads: int, /) -> tuple[float, float]:
+        return forest.calibration_by(*self.votes, self.n_trees)
 
 
 @dataclass(frozen=True, eq=False)

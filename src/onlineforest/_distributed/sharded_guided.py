@@ -100,19 +100,35 @@ class ShardedGuidedLabelForest(ShardedGuidedForest):
         """Learn one row."""
         self.learn(one_row(row, self.n_features), np.array([value], dtype=np.int32))
 
-    def predict(self, rows: Rows, _n_threads: int = 1, /) -> Floats:
+    def predict(
+        self, rows: Rows, _n_threads: int = 1, power: float = 1.0, spread: float = 0.0, /
+    ) -> Floats:
         """Probabilities, in the order of codes."""
         width = self.n_shards * (self.n_labels + 1)
         with self.keeper.at_one_position():
-            return np.concatenate([self._predict(piece) for piece in pieces_of(rows, width)])
+            pieces = pieces_of(rows, width)
+            return np.concatenate([self._predict(piece, power, spread) for piece in pieces])
 
-    def _predict(self, rows: Rows) -> Floats:
+    def _predict(self, rows: Rows, power: float, spread: float) -> Floats:
         sums = np.sum(self.keeper.ask_all(messages.SummedMasses(rows)), axis=0)
-        return self.keeper.ask_first(messages.FinishMasses(sums))
+        return self.keeper.ask_first(messages.FinishMasses(sums, power, spread))
 
-    def predict_one(self, row: Any, out: Floats, /) -> bool:
+    def find_calibration(self, _n_threads: int = 1, /) -> tuple[float, float]:
+        """The power that makes probabilities sharper, and the share that is spread evenly."""
+        with self.keeper.at_one_position():
+            shards = self.keeper.ask_all(messages.LeftOutVotes())
+            labels, weights = shards[0][:2]
+            votes = np.sum([each[2] for each in shards], axis=0)
+            half = np.sum([each[3] for each in shards], axis=0)
+            return self.keeper.ask_first(
+                messages.CalibrationBy((labels, weights, votes, half), self.n_trees)
+            )
+
+    def predict_one(
+        self, row: Any, out: Floats, power: float = 1.0, spread: float = 0.0, /
+    ) -> bool:
         """Write the probabilities of one row into `out`; False if it has not one entry per code."""
-        probabilities = self.predict(one_row(row, self.n_features))[0]
+        probabilities = self.predict(one_row(row, self.n_features), 1, power, spread)[0]
         if len(probabilities) != len(out):
             return False
         out[:] = probabilities

@@ -118,7 +118,10 @@ class BaseForest(BaseEstimator, Generic[Core]):
         raise NotImplementedError
 
     def _lesson(self, target: NDArray[Any], *, starts: bool, **options: Any) -> Lesson[Core]:
-        """The targets of a batch as a lesson; `starts` is true for the first batch of a forest."""
+        """The targets of a batch as a lesson; `starts` is true for the first batch of a forest.
+
+        The option `is_whole` says that no other batch is expected, `classes` which ones to declare.
+        """
         raise NotImplementedError
 
     def _stored_values(self, target: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.bool_]]:
@@ -168,7 +171,7 @@ class BaseForest(BaseEstimator, Generic[Core]):
             raise ValueError("forget needs X and y, or ids, but not both.")
         if ids is None and (X is None or y is None):
             raise ValueError("forget needs X and y, or ids.")
-        with self._locked():
+        with self._locked(), self._forgetting():
             self._check_parameters_unchanged()
             if ids is not None:
                 self._forget_ids(check_ids(ids))
@@ -200,10 +203,15 @@ class BaseForest(BaseEstimator, Generic[Core]):
         self._check_parameters_unchanged()
         if not isinstance(n_samples, Integral) or isinstance(n_samples, bool) or n_samples < 0:
             raise ValueError(f"n_samples must be a whole number, at least 0. Got {n_samples!r}.")
-        with self._locked():
+        with self._locked(), self._forgetting():
             self._forest.keep_latest(min(int(n_samples), 2**62), self._n_threads())
             self._drop_stale_ids()
         return self
+
+    @contextmanager
+    def _forgetting(self) -> Iterator[None]:
+        """What must be done when samples are forgotten, besides."""
+        yield
 
     def _forget_ids(self, ids: list[Id]) -> None:
         serials = self._ids.serials_of(ids, self._forest.are_stored)
@@ -257,7 +265,7 @@ class BaseForest(BaseEstimator, Generic[Core]):
         with self._locked(), unchanged_on_error(self):
             rows, target = self._check_batch(X, y, reset=True)
             names = None if ids is None else check_ids(ids, len(rows))
-            lesson = self._lesson(target, starts=True)
+            lesson = self._lesson(target, starts=True, is_whole=True)
             start = self._start(rows.shape[1])
             core: Core = start["_forest"]
             lesson.teach(core, rows, self._n_threads())

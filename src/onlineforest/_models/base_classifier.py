@@ -6,6 +6,7 @@ Must not know how trees are cut, nor how the core forest stores labels.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -21,7 +22,7 @@ from onlineforest._models.class_codes import (
     check_no_label_missing,
     plain_labels,
 )
-from onlineforest._models.core import OfLabels
+from onlineforest._models.core import Floats, OfLabels, Rows
 from onlineforest._models.ids import Id
 from onlineforest._models.locking import Guard, guard_of
 from onlineforest._models.validation import check_row, check_rows, plain_rows
@@ -94,7 +95,8 @@ class BaseClassifier(ClassifierMixin, BaseForest[OfLabels]):
         Returns
         -------
         ndarray of shape (n_samples, n_classes)
-            The mean of the trees' distributions, over `classes_`.
+            The mean of the trees' distributions, over `classes_`. `OnlineForestClassifier`
+            calibrates it.
 
         Examples
         --------
@@ -105,7 +107,7 @@ class BaseClassifier(ClassifierMixin, BaseForest[OfLabels]):
         array([[0.8, 0.2],
                [0.5, 0.5]])
         """
-        return self._predict(X)[0]
+        return self._predict(X, calibrated=True)[0]
 
     def predict_proba_one(self, x: ArrayLike) -> NDArray[np.float64]:
         """Probability of each class for one sample, as `predict_proba` gives, with less overhead.
@@ -118,7 +120,7 @@ class BaseClassifier(ClassifierMixin, BaseForest[OfLabels]):
         Returns
         -------
         ndarray of shape (n_classes,)
-            The mean of the trees' distributions, over `classes_`.
+            What `predict_proba` gives for this sample.
 
         Examples
         --------
@@ -129,7 +131,7 @@ class BaseClassifier(ClassifierMixin, BaseForest[OfLabels]):
         >>> forest.predict_proba_one(np.array([0.5])).round(1)
         array([0.5, 0.5])
         """
-        return self._predict_one(x)[0]
+        return self._predict_one(x, calibrated=True)[0]
 
     def predict_one(self, x: ArrayLike) -> Any:
         """The most probable class of one sample.
@@ -251,26 +253,52 @@ class BaseClassifier(ClassifierMixin, BaseForest[OfLabels]):
                 self._teach_one(check_row(x), code)
         return self
 
-    def _predict_one(self, x: Any) -> tuple[NDArray[np.float64], NDArray[Any]]:
-        """Probabilities, and the classes in their order."""
+    def _predict_one(
+        self, x: Any, *, calibrated: bool = False
+    ) -> tuple[NDArray[np.float64], NDArray[Any]]:
+        """Probabilities, and the classes in their order. The best class needs no calibration."""
         while True:
             core, codes = self._core_with_codes()
             probabilities = np.empty(codes.n_codes)
             try:
-                if core.predict_one(x, probabilities) and self._are_current(codes):
+                is_done = self._put_probabilities(core, x, probabilities, calibrated)
+                if is_done and self._are_current(codes):
                     return codes.in_class_order(probabilities), codes.classes
                 self._wait_for_others()  # another thread learns a new class: predict again
             except TypeError:
                 x = check_row(x)
 
-    def _predict(self, X: ArrayLike) -> tuple[NDArray[np.float64], NDArray[Any]]:
-        """Probabilities, and the classes of their columns."""
+    def _predict(
+        self, X: ArrayLike, *, calibrated: bool = False
+    ) -> tuple[NDArray[np.float64], NDArray[Any]]:
+        """Probabilities, and the classes of their columns. The best needs no calibration."""
         while True:
             core, codes = self._core_with_codes()
-            probabilities = self._predict_rows(core.predict, X)
+            predict = partial(self._probabilities, core, calibrated)
+            probabilities = self._predict_rows(predict, X)
             if probabilities.shape[1] == codes.n_codes and self._are_current(codes):
                 return codes.in_class_order(probabilities), codes.classes
             self._wait_for_others()  # another thread learns a new class: predict again
+
+    def _probabilities(
+        self,
+        core: OfLabels,
+        calibrated: bool,  # noqa: ARG002
+        rows: Rows,
+        n_threads: int,
+    ) -> Floats:
+        """The probabilities of rows, in the order of class codes."""
+        return core.predict(rows, n_threads)
+
+    def _put_probabilities(
+        self,
+        core: OfLabels,
+        x: ArrayLike,
+        out: Floats,
+        calibrated: bool,  # noqa: ARG002
+    ) -> bool:
+        """Write those of one row into `out`; False if it has not one entry per code."""
+        return core.predict_one(x, out)
 
     def _core_with_codes(self) -> tuple[OfLabels, ClassCodes]:
         """The core forest and its class codes, though another thread may replace both by `fit`."""

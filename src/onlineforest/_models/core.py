@@ -292,6 +292,25 @@ class GuidedLabelCore(ClassCore, GuidedCore, Protocol):
         """A number that changes when other labels are known or have codes."""
         ...
 
+    def predict(
+        self, rows: Rows, n_threads: int = 1, power: float = 1.0, spread: float = 0.0, /
+    ) -> Floats:
+        """Probabilities, calibrated as `find_calibration` says."""
+        ...
+
+    def predict_one(
+        self, row: ArrayLike, out: Floats, power: float = 1.0, spread: float = 0.0, /
+    ) -> bool:
+        """Write the probabilities of one row into `out`; False if it has not one entry per code."""
+        ...
+
+    def find_calibration(self, n_threads: int = 1, /) -> tuple[float, float]:
+        """The power that makes probabilities sharper, and the share that is spread evenly.
+
+        Found by the trees that leave out the samples that calibrate.
+        """
+        ...
+
     def set_labels(self, hashes: NDArray[np.uint64], are_declared: NDArray[np.uint8], /) -> None:
         """Give labels their codes by their hashes; earlier labels keep their codes."""
         ...

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from numbers import Real
 from typing import Any, ClassVar, Self
 
@@ -17,7 +18,7 @@ from onlineforest._files.encoding import from_json
 from onlineforest._models.base import Lesson
 from onlineforest._models.base_classifier import BaseClassifier, codes_in
 from onlineforest._models.class_codes import ClassCodes, check_classes, check_declared
-from onlineforest._models.core import GUIDED_LABELS, GuidedLabelCore, Rows
+from onlineforest._models.core import GUIDED_LABELS, Floats, GuidedLabelCore, Rows
 from onlineforest._models.digests import LabelDigest
 from onlineforest._models.ids import Id
 from onlineforest._models.label_hashes import LabelTable, are_declared
@@ -25,6 +26,10 @@ from onlineforest._models.locking import Guard, guard_of
 from onlineforest._models.online import BaseOnlineForest, tree_arrays
 from onlineforest._models.trees import OnlineClassificationTree, TreeSequence
 from onlineforest._models.uniting import Holdings
+
+_LEAST_TREES = 10  # fewer cannot spare some that leave out the samples that calibrate
+_LAG = 8  # probabilities are calibrated again when this share of the samples is new
+_POWERS = (0.03125, 128.0)  # that a core forest can find
 
 
 class GuidedLesson(Lesson[GuidedLabelCore]):
@@ -42,11 +47,12 @@ class GuidedLesson(Lesson[GuidedLabelCore]):
         new: frozenset[int],
         *,
         completes: bool,
+        calibrates: bool = False,
     ) -> None:
         self._labels, self._hashes = labels, table.hashes
         self._before, self._after = declared, declared | new
-        self._completes = completes
-        self.changes = {"_labels": table, "_declared": self._after}
+        self._completes, self._calibrates = completes, calibrates
+        self.changes: dict[str, Any] = {"_labels": table, "_declared": self._after}
 
     def teach(
         self, core: GuidedLabelCore, rows: Rows, n_threads: int, one_by_one: bool = False
@@ -57,10 +63,27 @@ class GuidedLesson(Lesson[GuidedLabelCore]):
         core.learn(rows, self._labels, n_threads)
         if self._completes:
             core.complete(n_threads)
+        if self._calibrates:
+            self.changes["_calibrated"] = (core.n_seen, *core.find_calibration(n_threads))
 
     def finish(self, core: GuidedLabelCore) -> None:
         if self._after != self._before:
             core.set_labels(self._hashes, are_declared(self._after, len(self._hashes)))
+
+
+def _checked_calibration(calibration: Any, n_seen: int) -> tuple[int, float, float] | None:
+    """The calibration in a model file; `ValueError` if it cannot be one."""
+    match calibration:
+        case None:
+            return None
+        case [int(seen), float(power), float(spread)] if (
+            not isinstance(seen, bool)
+            and 0 <= seen < n_seen
+            and _POWERS[0] <= power <= _POWERS[1]
+            and 0 <= spread <= 1
+        ):
+            return seen, power, spread
+    raise ValueError(f"its calibration is {calibration!r}.")
 
 
 class OnlineForestClassifier(BaseClassifier[GuidedLabelCore], BaseOnlineForest[GuidedLabelCore]):
@@ -87,6 +110,9 @@ class OnlineForestClassifier(BaseClassifier[GuidedLabelCore], BaseOnlineForest[G
     smoothing : float in [0, 1], default=0.2
         Absolute discount: what is subtracted from the count of each class in a node and given to
         the distribution of its parent. 0 predicts the frequencies in the leaf.
+    calibrate : bool, default=True
+        Whether probabilities are calibrated: see Notes. If not, each tree learns all samples, and
+        `predict_proba` gives the mean of the trees' distributions.
     window : int or None, default=None
         Number of latest samples to keep: older ones are forgotten as new ones come (see
         `forget`). An endless stream then takes fixed memory, if it has a fixed set of labels, and
@@ -121,8 +147,7 @@ class OnlineForestClassifier(BaseClassifier[GuidedLabelCore], BaseOnlineForest[G
     feature_importances_ : ndarray of shape (n_features,)
         The decrease of impurity at the cuts of each feature, with sum 1.
     oob_score_ : float
-        Accuracy on the stored samples, each predicted by the trees that have not learned it. Only
-        if `max_samples` is below 1.
+        Accuracy on the stored samples that some trees have not learned, each predicted by these.
     oob_decision_function_ : ndarray of shape (n_samples_stored, n_classes)
         The probabilities of these predictions.
     digest_ : str
@@ -139,6 +164,25 @@ class OnlineForestClassifier(BaseClassifier[GuidedLabelCore], BaseOnlineForest[G
 
     Notes
     -----
+    **Calibration.** The mean of many trees is too cautious: where 95 of 100 trees agree, more than
+    95 % of new samples may have that class. So each probability is raised to a power, the same
+    for all, and their sum is made 1 again. Of n distinct samples, n/8 calibrate, but at most
+    256 + n/32 and at most 2048; hashes choose them. Half of the first ten trees and every fourth of
+    the others leave them out and predict them. The power is the one of least log loss on these
+    predictions, drawn towards 1 as by four samples, and corrected for the number of trees: more
+    trees are more cautious, and half of these trees show by how much. A share of 1 / (c + 2) of the
+    probability is spread evenly over the classes if c samples calibrate. The most probable class
+    stays the same. With fewer than 20 such samples, about 160 in all, or fewer than ten trees,
+    nothing is calibrated.
+
+    After `fit`, `forget`, `keep_latest` and `recalibrate` the calibration is a function of the
+    stored samples, like all else. Between them it is computed again at the first prediction of
+    probabilities after 1/8 as many samples have come as are stored, so in a stream it may lag by
+    that much: forests that hold the same samples then agree in `digest_` and in classes, and in
+    probabilities after `recalibrate`. It supposes that new samples are like the stored ones: after
+    a change in the data probabilities are too sure, until a window or `keep_latest` has dropped
+    what is old.
+
     A window or a reservoir chooses which samples are held, and this choice depends on the order.
     The forest of the samples that are held does not. Labels are compared by value: 1, True, 1.0
     and ``np.int8(1)`` are the same label, "1" is another one. A label leaves `classes_` with its
@@ -183,12 +227,15 @@ class OnlineForestClassifier(BaseClassifier[GuidedLabelCore], BaseOnlineForest[G
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **BaseOnlineForest._parameter_constraints,
         "smoothing": [Interval(Real, 0, 1, closed="both")],
+        "calibrate": ["boolean"],
     }
     _core_kind = GUIDED_LABELS
     _saved_as = "OnlineForestClassifier"
 
     _labels: LabelTable
     _declared: frozenset[int]  # codes
+    # Samples seen when probabilities were calibrated, the power, and the share spread evenly.
+    _calibrated: tuple[int, float, float] | None = None
 
     def __init__(
         self,
@@ -197,6 +244,7 @@ class OnlineForestClassifier(BaseClassifier[GuidedLabelCore], BaseOnlineForest[G
         min_samples_split: int = 5,
         max_samples: float = 1.0,
         smoothing: float = 0.2,
+        calibrate: bool = True,
         window: int | None = None,
         reservoir: int | None = None,
         half_life: float | None = None,
@@ -207,6 +255,7 @@ class OnlineForestClassifier(BaseClassifier[GuidedLabelCore], BaseOnlineForest[G
         self.min_samples_split = min_samples_split
         self.max_samples = max_samples
         self.smoothing = smoothing
+        self.calibrate = calibrate
         self.window = window
         self.reservoir = reservoir
         self.half_life = half_life
@@ -216,6 +265,7 @@ class OnlineForestClassifier(BaseClassifier[GuidedLabelCore], BaseOnlineForest[G
     def _own_options(self) -> dict[str, Any]:
         return {
             "max_samples": float(self.max_samples),
+            "calibrates": self.calibrate and self.n_estimators >= _LEAST_TREES,
             "discount": float(self.smoothing) + 0.0,  # without a negative zero
         }
 
@@ -239,8 +289,8 @@ class OnlineForestClassifier(BaseClassifier[GuidedLabelCore], BaseOnlineForest[G
         """Probabilities of each stored sample, from the trees that have not learned it.
 
         Shape (n_samples_stored, n_classes). The samples are in the order of their arrival. NaN for
-        samples that all trees have learned. Computed at each access. Only if `max_samples` is below
-        1.
+        samples that all trees have learned. Not calibrated. Computed at each access. Only if trees
+        leave samples out: for calibration, or because `max_samples` is below 1.
         """
         return self._left_out("oob_decision_function_")[0]
 
@@ -249,7 +299,8 @@ class OnlineForestClassifier(BaseClassifier[GuidedLabelCore], BaseOnlineForest[G
         """Accuracy on the stored samples, each predicted by the trees that have not learned it.
 
         Samples that all trees have learned do not count; NaN if there is no other. Computed at each
-        access. Only if `max_samples` is below 1.
+        access. Only if trees leave samples out: for calibration, or because `max_samples` is below
+        1.
         """
         probabilities, places = self._left_out("oob_score_")
         are_left_out = ~np.isnan(probabilities).any(axis=1)
@@ -262,10 +313,11 @@ class OnlineForestClassifier(BaseClassifier[GuidedLabelCore], BaseOnlineForest[G
         """Left-out predictions in the order of arrival, and the true columns."""
         check_is_fitted(self)
         share = self._built_with["max_samples"]
-        if share == 1:
+        if share == 1 and not self._calibrates():
             raise AttributeError(
                 f"{name} needs samples that some trees have not learned, but max_samples is "
-                f"{share}. Set max_samples below 1."
+                f"{share} and nothing is calibrated. Set max_samples below 1, or calibrate=True "
+                f"with at least {_LEAST_TREES} trees."
             )
         with self._locked():
             codes = self._class_codes()
@@ -372,15 +424,90 @@ class OnlineForestClassifier(BaseClassifier[GuidedLabelCore], BaseOnlineForest[G
     def _teach_one(self, x: ArrayLike, code: int) -> None:
         self._forest.learn_one(x, code)
 
-    def _predict(self, X: ArrayLike) -> tuple[NDArray[np.float64], NDArray[Any]]:
+    def recalibrate(self) -> Self:
+        """Calibrate probabilities by the samples that are stored now.
+
+        Only needed in a stream, where the calibration may lag: after `fit`, `forget` and
+        `keep_latest` it never does. Takes as long as the prediction of the samples that calibrate
+        (see Notes of the class), at most 2048, by about a quarter of the trees.
+
+        Returns
+        -------
+        OnlineForestClassifier
+            The estimator itself.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_digits
+        >>> from onlineforest import OnlineForestClassifier
+        >>> X, y = load_digits(return_X_y=True)
+        >>> forest = OnlineForestClassifier(n_estimators=10, random_state=0)
+        >>> forest = forest.fit(X[:1000], y[:1000]).partial_fit(X[1000:1010], y[1000:1010])
+        >>> other = OnlineForestClassifier(n_estimators=10, random_state=0).fit(X[:1010], y[:1010])
+        >>> probabilities = forest.recalibrate().predict_proba(X[1010:])
+        >>> (probabilities == other.predict_proba(X[1010:])).all()
+        np.True_
+        """
+        check_is_fitted(self)
+        self._find_calibration()
+        return self
+
+    def _calibrates(self) -> bool:
+        built = self._built_with
+        return bool(built["calibrate"] and built["n_estimators"] >= _LEAST_TREES)
+
+    def _calibration(self) -> tuple[float, float]:
+        """The power and the share spread evenly of the calibration that is in force."""
+        core, known = self._core, self._calibrated
+        if not self._calibrates():
+            return 1.0, 0.0
+        if known is not None and core.n_seen - known[0] <= core.n_points // _LAG:
+            return known[1:]
+        return self._find_calibration()
+
+    def _find_calibration(self) -> tuple[float, float]:
+        with self._locked():  # samples must not change between questions to the core forest
+            core = self._forest
+            found = core.find_calibration(self._n_threads())
+            self._calibrated = (core.n_seen, *found)
+        return found
+
+    @contextmanager
+    def _forgetting(self) -> Iterator[None]:
+        before, self._calibrated = self._calibrated, None  # though the call may be interrupted
+        try:
+            yield
+        except ValueError:  # nothing was forgotten
+            self._calibrated = before
+            raise
+
+    def _probabilities(
+        self, core: GuidedLabelCore, calibrated: bool, rows: Rows, n_threads: int
+    ) -> Floats:
+        if not calibrated:
+            return core.predict(rows, n_threads)
+        return core.predict(rows, n_threads, *self._calibration())
+
+    def _put_probabilities(
+        self, core: GuidedLabelCore, x: ArrayLike, out: Floats, calibrated: bool
+    ) -> bool:
+        if not calibrated:
+            return core.predict_one(x, out)
+        return core.predict_one(x, out, *self._calibration())
+
+    def _predict(
+        self, X: ArrayLike, *, calibrated: bool = False
+    ) -> tuple[NDArray[np.float64], NDArray[Any]]:
         self._settle_if_left()
-        probabilities, classes = super()._predict(X)
+        probabilities, classes = super()._predict(X, calibrated=calibrated)
         self._check_any(classes)
         return probabilities, classes
 
-    def _predict_one(self, x: Any) -> tuple[NDArray[np.float64], NDArray[Any]]:
+    def _predict_one(
+        self, x: Any, *, calibrated: bool = False
+    ) -> tuple[NDArray[np.float64], NDArray[Any]]:
         self._settle_if_left()
-        probabilities, classes = super()._predict_one(x)
+        probabilities, classes = super()._predict_one(x, calibrated=calibrated)
         self._check_any(classes)
         return probabilities, classes
 
@@ -412,13 +539,17 @@ class OnlineForestClassifier(BaseClassifier[GuidedLabelCore], BaseOnlineForest[G
             check_declared(target, known)
         table.extend(target, declared)
         new = () if declared is None else table.codes.encode(np.unique(declared)).tolist()
-        return GuidedLesson(
+        lesson = GuidedLesson(
             table.codes.encode(target),
             table,
             frozenset() if starts else self._declared,
             frozenset(new),
             completes=starts,
+            calibrates=options.get("is_whole", False) and self.calibrate,
         )
+        if starts:
+            lesson.changes["_calibrated"] = None
+        return lesson
 
     def _lesson_of(self, others: Sequence[Holdings]) -> GuidedLesson:
         table = self._labels
@@ -435,9 +566,11 @@ class OnlineForestClassifier(BaseClassifier[GuidedLabelCore], BaseOnlineForest[G
             if len(each.declared):
                 table.extend(each.declared, None)
                 declared.update(table.codes.encode(each.declared).tolist())
-        return GuidedLesson(
+        lesson = GuidedLesson(
             np.concatenate(codes), table, self._declared, frozenset(declared), completes=False
         )
+        lesson.changes["_calibrated"] = None  # the result is a function of all samples
+        return lesson
 
     def _targets_of(self, values: NDArray[Any]) -> NDArray[Any]:
         codes = self._labels.codes
@@ -451,7 +584,14 @@ class OnlineForestClassifier(BaseClassifier[GuidedLabelCore], BaseOnlineForest[G
         return self._labels.codes
 
     def _own_metadata(self) -> dict[str, Any]:
-        return {**super()._own_metadata(), "declared_codes": sorted(self._declared)}
+        known = self._calibrated
+        # One that does not lag is computed again: equal forests have equal files.
+        lagging = None if known is None or known[0] == self._forest.n_seen else list(known)
+        return {
+            **super()._own_metadata(),
+            "declared_codes": sorted(self._declared),
+            "calibration": lagging,
+        }
 
     def _take_own_metadata(self, metadata: Mapping[str, str]) -> None:
         self._labels = LabelTable(codes_in(metadata))
@@ -461,6 +601,9 @@ class OnlineForestClassifier(BaseClassifier[GuidedLabelCore], BaseOnlineForest[G
         self._declared = frozenset(declared)
         # Raises unless the hashes of the core forest, which are those of the file, are the same.
         self._forest.set_labels(hashes, are_declared(self._declared, len(hashes)))
+        self._calibrated = _checked_calibration(
+            from_json(metadata, "calibration"), self._forest.n_seen
+        )
 
     def _stored_values(self, target: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.bool_]]:
         return self._labels.codes.encode_known(target)

@@ -359,6 +359,9 @@ class OnlineForestClassifier(ClassifierModel, OnlineModel):
         The expected share of the samples that each tree learns, above 0 and at most 1.
     smoothing
         How much of the count of each class a node gives to the distribution of its parent, 0 to 1.
+    calibrate
+        Whether probabilities are calibrated by samples that some trees leave out. They may lag by
+        1/8 of the samples. Needs ten trees.
     window
         Keep only this number of latest samples: bounded memory, and the forest follows drift.
     reservoir
@@ -404,6 +407,7 @@ class OnlineForestClassifier(ClassifierModel, OnlineModel):
         min_samples_split: int = 5,
         max_samples: float = 1.0,
         smoothing: float = 0.2,
+        calibrate: bool = True,
         window: int | None = None,
         reservoir: int | None = None,
         half_life: float | None = None,
@@ -415,6 +419,7 @@ class OnlineForestClassifier(ClassifierModel, OnlineModel):
             min_samples_split=min_samples_split,
             max_samples=max_samples,
             smoothing=smoothing,
+            calibrate=calibrate,
             window=window,
             reservoir=reservoir,
             half_life=half_life,

@@ -492,22 +492,26 @@ TEST_CASE("groups hold samples of equal words") {
   }
 }
 
-TEST_CASE("a quarter of few samples calibrate, and a small share of many") {
-  CHECK(n_calibrators(0) == 0);
-  CHECK(n_calibrators(3) == 0);
-  CHECK(n_calibrators(80) == 20);
-  CHECK(n_calibrators(1171) == 292);
-  CHECK(n_calibrators(1172) == 292);
-  CHECK(n_calibrators(3200) == 356);
-  CHECK(n_calibrators(57344) == 2048);
-  CHECK(n_calibrators(1'000'000'000) == 2048);
+TEST_CASE("a share of few samples calibrates, and a small one of many") {
+  CHECK(Calibrators<Numbers>::number(0) == 0);
+  CHECK(Calibrators<Numbers>::number(3) == 0);
+  CHECK(Calibrators<Numbers>::number(80) == 20);
+  CHECK(Calibrators<Numbers>::number(1171) == 292);
+  CHECK(Calibrators<Numbers>::number(1172) == 292);
+  CHECK(Calibrators<Numbers>::number(3200) == 356);
+  CHECK(Calibrators<Numbers>::number(57344) == 2048);
+  CHECK(Calibrators<Numbers>::number(1'000'000'000) == 2048);
+  CHECK(Calibrators<Labels>::number(7) == 0);
+  CHECK(Calibrators<Labels>::number(80) == 10);
+  CHECK(Calibrators<Labels>::number(2730) == 341);
+  CHECK(Calibrators<Labels>::number(3200) == 356);
 }
 
 TEST_CASE("calibrators are the samples of least keys, whatever came and left") {
   for (const int key_bits : {64, 3, 0}) {  // with 0, content alone decides
     std::mt19937 draw(14);
     SampleStore<NumberHashes> samples(1, 1, key_bits);
-    Calibrators<NumberHashes> calibrators(samples);
+    Calibrators<Numbers> calibrators(samples);
     std::vector<Slot> held;
     int n_changes = 0;
     for (int step = 0; step < 700; ++step) {

@@ -1,0 +1,51 @@
+// How the probabilities of labels are calibrated by samples that some trees have left out. Must not know trees.
+//
+// The mean of many trees is too cautious. So each probability p becomes p^power over the sum of all, and a share of all
+// is spread evenly, because samples that calibrate tell nothing about chances much smaller than one of them.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "guided/label_counts.hpp"
+
+namespace onlineforest::guided {
+
+struct LabelCalibration {
+  double power = 1.0;
+  double spread = 0.0;  // the share that is spread evenly over the known labels
+
+  [[nodiscard]] bool is_none() const { return power == 1.0 && spread == 0.0; }
+};
+
+inline constexpr std::size_t kFewestTreesToCalibrate = 10;
+
+// Whether a tree leaves out the samples that calibrate: half of the first ten trees, then every fourth.
+[[nodiscard]] constexpr bool is_left_out_voter(std::size_t tree) { return tree % (tree < 10 ? 2 : 4) == 0; }
+// Whether it is one of about half of these.
+[[nodiscard]] constexpr bool is_half_voter(std::size_t tree) { return tree % (tree < 10 ? 4 : 8) == 0; }
+
+// Throws std::invalid_argument if a number is out of range.
+void check_calibration(const LabelCalibration& calibration);
+
+// What trees say about samples that they have left out: the mass of each label, then the rest, for each sample.
+struct LeftOutVotes {
+  std::vector<Label> labels;          // the true ones
+  std::vector<std::int64_t> weights;  // how often each sample is held
+  std::vector<std::uint64_t> all;     // sums over all trees that leave these samples out
+  std::vector<std::uint64_t> half;    // sums over half of these trees
+};
+
+// The probabilities of labels, given their masses and the rest, which is uniform over the known labels. The result does
+// not depend on the order of labels. Probabilities of labels that are not known are not written.
+void find_probabilities(std::span<const std::uint64_t> masses, std::uint64_t rest, std::span<const Label> known,
+                        const LabelCalibration& calibration, std::span<double> probabilities);
+
+// The calibration of a forest of n_trees trees by votes about samples in an order that does not depend on that of their
+// arrival. None if they are too few.
+[[nodiscard]] LabelCalibration find_calibration(const LeftOutVotes& votes, std::span<const Label> known,
+                                                std::size_t n_labels, std::size_t n_trees);
+
+}  // namespace onlineforest::guided

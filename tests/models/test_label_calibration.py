@@ -1,0 +1,254 @@
+"""Calibrated probabilities of the order-free classifier."""
+
+import json
+import pickle
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_digits
+from sklearn.metrics import log_loss
+
+from onlineforest import OnlineForestClassifier, load
+from onlineforest._models.label_hashes import LabelTable
+from reference.order_free_forest import (
+    OrderFreeForest,
+    best_power,
+    calibrated,
+    is_left_out_voter,
+)
+
+RNG = np.random.default_rng(3)
+X = RNG.normal(size=(900, 4)).round(2).astype(np.float32)
+P = 1 / (1 + np.exp(-3 * X[:, 0] * X[:, 1] - X[:, 2]))
+Y = np.where(RNG.random(900) < P, "yes", np.where(X[:, 3] > 1.2, "rare", "no"))
+QUERIES = RNG.normal(size=(200, 4)).astype(np.float32)
+
+
+def forest_of(n_trees=12, **parameters):
+    return OnlineForestClassifier(n_trees, random_state=5, **parameters)
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    return forest_of().fit(X, Y)
+
+
+def same(forest, other):
+    return np.array_equal(forest.predict_proba(QUERIES), other.predict_proba(QUERIES))
+
+
+def test_the_calibration_is_that_of_the_definition():
+    """Votes to the bit; the power as near as a search among many shows it."""
+    n_trees = 12
+    rows = np.concatenate([X[:300], X[:30]])  # some samples twice
+    labels = np.concatenate([Y[:300], Y[:30]])
+    forest = forest_of(n_trees, min_samples_split=2).fit(rows, labels)
+    core = forest._forest
+    table: LabelTable = forest._labels
+    codes = table.codes.encode(labels)
+    hashes = table.hashes.tolist()
+    samples = [(row, hashes[code], int(code)) for row, code in zip(rows, codes)]
+    plain = OrderFreeForest(
+        samples, n_trees=n_trees, seed=core.seed, n_codes=3, calibrates=True
+    )  # fmt: skip
+    voters = [i for i in range(n_trees) if is_left_out_voter(i)]
+    assert voters == [0, 2, 4, 6, 8]
+    assert len(plain.left_out[0]) == len({(*x, y) for x, y in zip(rows.tolist(), labels)}) // 8
+    true, weights, votes, half = core.votes()
+    held = {(point, word): code for point, word, code in map(as_key, samples)}
+    for got, asked in ((votes, voters), (half, [0, 4, 8])):
+        expected = []
+        for point, word in plain.left_out[0]:
+            masses, rest = plain.masses(point, [plain.trees[i] for i in asked])
+            expected.append((held[point, word], *masses, rest))
+        assert sorted(map(tuple, np.column_stack([true, got]).tolist())) == sorted(expected)
+    assert weights.sum() == sum(
+        np.sum((rows == np.float32(point)).all(axis=1) & (codes == held[point, word]))
+        for point, word in plain.left_out[0]
+    )
+    spread = 1 / (len(true) + 2)
+    powers = [
+        best_power(list(zip(core.finish(sums).tolist(), true, weights)), spread)
+        for sums in (votes, half)
+    ]
+    ratio = (1 / 5 - 1 / n_trees) / (1 / 3 - 1 / 5)
+    power = powers[0] * (powers[0] / powers[1]) ** ratio
+    found = core.find_calibration()
+    assert found[0] == pytest.approx(power, rel=0.04)  # the search among many has steps of 1 %
+    assert found[1] == spread
+    raw = core.predict(QUERIES)
+    want = [calibrated(row, *found) for row in raw.tolist()]
+    assert np.allclose(core.predict(QUERIES, 1, *found), want, rtol=1e-12, atol=1e-12)
+
+
+def as_key(sample):
+    row, word, code = sample
+    return tuple(float(value) for value in row), word, code
+
+
+def test_probabilities_get_sharper_and_better():
+    images, digits = load_digits(return_X_y=True)
+    plain = OnlineForestClassifier(40, calibrate=False, random_state=0)
+    plain.fit(images[:1000], digits[:1000])
+    forest = OnlineForestClassifier(40, random_state=0).fit(images[:1000], digits[:1000])
+    loss = log_loss(digits[1000:], forest.predict_proba(images[1000:]))
+    assert loss < 0.6 * log_loss(digits[1000:], plain.predict_proba(images[1000:]))
+    scores = [each.score(images[1000:], digits[1000:]) for each in (forest, plain)]
+    assert abs(scores[0] - scores[1]) < 0.02
+
+
+def test_noise_makes_probabilities_less_sure():
+    labels = RNG.integers(2, size=900)
+    forest, plain = forest_of(30).fit(X, labels), forest_of(30, calibrate=False).fit(X, labels)
+    new = RNG.integers(2, size=200)
+    assert log_loss(new, forest.predict_proba(QUERIES)) < log_loss(
+        new, plain.predict_proba(QUERIES)
+    )
+
+
+def test_the_best_class_stays(fitted):
+    probabilities = fitted.predict_proba(QUERIES)
+    assert np.array_equal(fitted.classes_[probabilities.argmax(axis=1)], fitted.predict(QUERIES))
+    assert np.allclose(probabilities.sum(axis=1), 1.0)
+    one = [fitted.predict_proba_one(x) for x in QUERIES]
+    assert np.array_equal(one, probabilities)
+
+
+def test_without_calibration_probabilities_are_the_mean_of_trees():
+    forest = forest_of(calibrate=False).fit(X, Y)
+    raw = forest._class_codes().in_class_order(forest._forest.predict(QUERIES))
+    assert np.array_equal(forest.predict_proba(QUERIES), raw)
+    with pytest.raises(AttributeError, match="calibrate=True"):
+        _ = forest.oob_score_
+
+
+@pytest.mark.parametrize("n_samples", [1, 7, 159])
+def test_few_samples_calibrate_nothing(n_samples):
+    forest = forest_of().fit(X[:n_samples], Y[:n_samples])
+    assert forest._calibration() == (1.0, 0.0)
+
+
+def test_few_trees_calibrate_nothing():
+    few, plain = forest_of(9).fit(X, Y), forest_of(9, calibrate=False).fit(X, Y)
+    assert same(few, plain)
+
+
+def test_one_class():
+    forest = forest_of().fit(X, np.full(900, "yes"))
+    assert np.array_equal(forest.predict_proba(QUERIES), np.ones((200, 1)))
+
+
+def test_it_does_not_depend_on_order_threads_or_codes(fitted):
+    by_label = np.argsort(Y)[::-1]  # "yes" comes first and has the code 0
+    for n_jobs, size, order in [
+        (1, 900, RNG.permutation(900)),
+        (3, 250, RNG.permutation(900)),
+        (2, 33, by_label),
+    ]:
+        forest = forest_of(n_jobs=n_jobs)
+        for start in range(0, 900, size):
+            chosen = order[start : start + size]
+            forest.partial_fit(X[chosen], Y[chosen])
+        assert same(forest, fitted)
+    assert forest._labels.codes.code_of("yes") == 0 != fitted._labels.codes.code_of("yes")
+
+
+def test_it_lags_in_a_stream_until_it_is_asked_not_to():
+    forest = forest_of().fit(X[:800], Y[:800])
+    before = forest._calibration()
+    forest.partial_fit(X[800:850], Y[800:850])
+    assert forest._calibration() == before  # 50 are less than 1/8 of 850
+    assert not same(forest, forest_of().fit(X[:850], Y[:850]))
+    assert same(forest.recalibrate(), forest_of().fit(X[:850], Y[:850]))
+    for x, y in zip(X[850:], Y[850:]):
+        forest.learn_one(x, y)
+    forest.predict_proba(QUERIES)
+    assert forest._calibrated[0] == 850  # as before
+    forest.partial_fit(X[:80], Y[:80])  # 130 are more than 1/8 of 980
+    assert same(forest, forest_of().fit(np.r_[X, X[:80]], np.r_[Y, Y[:80]]))
+
+
+def test_predicting_classes_calibrates_nothing():
+    forest = forest_of().partial_fit(X, Y)
+    forest.predict(QUERIES)
+    forest.predict_one(QUERIES[0])
+    assert forest._calibrated is None
+
+
+def test_a_window_is_calibrated_by_what_it_holds():
+    forest = forest_of(window=300)
+    for start in range(0, 900, 20):
+        forest.partial_fit(X[start : start + 20], Y[start : start + 20])
+        forest.predict_proba(QUERIES[:2])
+    assert same(forest.recalibrate(), forest_of().fit(X[600:], Y[600:]))
+
+
+@pytest.mark.parametrize("how", ["rows", "ids", "latest"])
+def test_what_is_forgotten_leaves_the_calibration_at_once(how):
+    forest = forest_of().fit(X, Y, ids=range(900))
+    forest.predict_proba(QUERIES)
+    if how == "rows":
+        forest.forget(X[:1], Y[:1])
+    elif how == "ids":
+        forest.forget(ids=[0])
+    else:
+        forest.keep_latest(899)
+    assert same(forest, forest_of().fit(X[1:], Y[1:]))
+
+
+def test_a_refused_call_leaves_the_calibration():
+    forest = forest_of().fit(X[:800], Y[:800]).partial_fit(X[800:820], Y[800:820])
+    before = forest._calibrated
+    for refused in (
+        lambda: forest.forget([[9.0, 9.0, 9.0, 9.0]], ["yes"]),
+        lambda: forest.forget(ids=["nobody"]),
+        lambda: forest.partial_fit(X[:2], [None, "yes"]),
+    ):
+        with pytest.raises(ValueError, match=r".+"):
+            refused()
+        assert forest._calibrated == before is not None
+
+
+def test_uniting_forests_calibrates_by_all_samples(fitted):
+    one, other = forest_of().fit(X[:850], Y[:850]), forest_of().fit(X[850:], Y[850:])
+    assert same(one.learn_from(other), fitted)
+
+
+def test_files_and_pickles_keep_a_calibration_that_lags(tmp_path):
+    forest = forest_of().fit(X[:800], Y[:800]).partial_fit(X[800:820], Y[800:820])
+    assert forest._calibrated[0] == 800
+    forest.save(tmp_path / "forest")
+    for copy in (load(tmp_path / "forest"), pickle.loads(pickle.dumps(forest))):
+        assert copy._calibrated == forest._calibrated
+        assert same(copy, forest)
+        forest_too = pickle.loads(pickle.dumps(forest))
+        assert same(copy.partial_fit(X[820:], Y[820:]), forest_too.partial_fit(X[820:], Y[820:]))
+
+
+def test_equal_forests_have_equal_files(tmp_path, fitted):
+    other = forest_of().partial_fit(X[:300], Y[:300]).partial_fit(X[300:], Y[300:])
+    fitted.save(tmp_path / "one")
+    other.save(tmp_path / "other")
+    assert (tmp_path / "one").read_bytes() == (tmp_path / "other").read_bytes()
+
+
+@pytest.mark.parametrize(
+    "calibration",
+    [[], [1, 2.0], [900, 2.0, 0.1], [-1, 2.0, 0.1], [5, 0.0, 0.1], [5, 1e9, 0.1], [5, 2.0, 1.5],
+     [True, 2.0, 0.1], ["5", 2.0, 0.1], {"power": 2.0}, 7],
+)  # fmt: skip
+def test_an_impossible_calibration_in_a_file_is_refused(calibration, fitted):
+    metadata = fitted._own_metadata() | {"calibration": calibration}
+    texts = {key: json.dumps(value) for key, value in metadata.items()}
+    copy = pickle.loads(pickle.dumps(fitted))
+    with pytest.raises(ValueError, match="its calibration is"):
+        copy._take_own_metadata(texts)
+
+
+def test_left_out_samples_give_a_score(fitted):
+    probabilities = fitted.oob_decision_function_
+    are_left_out = ~np.isnan(probabilities).any(axis=1)
+    assert 100 < are_left_out.sum() < 130
+    best = fitted.classes_[probabilities[are_left_out].argmax(axis=1)]
+    assert fitted.oob_score_ == np.mean(best == Y[are_left_out])
+    assert 0.5 < fitted.oob_score_ < 0.95
