@@ -10,6 +10,7 @@ from sklearn.metrics import log_loss
 
 from onlineforest import OnlineForestClassifier, load
 from onlineforest._models.label_hashes import LabelTable
+from onlineforest._models.regrowing import relabelled, with_columns
 from reference.order_free_forest import (
     OrderFreeForest,
     best_power,
@@ -212,6 +213,14 @@ def test_a_refused_call_leaves_the_calibration():
 def test_uniting_forests_calibrates_by_all_samples(fitted):
     one, other = forest_of().fit(X[:850], Y[:850]), forest_of().fit(X[850:], Y[850:])
     assert same(one.learn_from(other), fitted)
+
+
+def test_a_copy_with_other_columns_or_labels_is_calibrated_anew(fitted):
+    order = [1, 0, 3, 2]
+    copy, other = with_columns(fitted, order), forest_of().fit(X[:, order], Y)
+    assert same(copy, other)
+    copy, other = relabelled(fitted, str.upper), forest_of().fit(X, np.char.upper(Y))
+    assert same(copy, other)
 
 
 def test_files_and_pickles_keep_a_calibration_that_lags(tmp_path):

@@ -119,6 +119,9 @@ def test_batches_and_shards_in_any_number_give_the_forest_of_fit(
         with pytest.raises(AttributeError, match="refresh_weights"):
             forest.refresh_weights()
         assert forest.score(X, y) == local.score(X, y)
+        if make is order_free_classifier:
+            assert forest.recalibrate() is forest
+            assert np.array_equal(forest.predict_proba(X), local.predict_proba(X))
 
 
 @pytest.mark.parametrize("make", [order_free_classifier, order_free_regressor])

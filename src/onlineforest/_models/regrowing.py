@@ -1,7 +1,7 @@
 """Order-free forests of the same samples with other columns or other labels.
 
-Such a forest has other trees, which are grown when they are next used. It keeps seed, parameters,
-ids and the order of arrival.
+Such a forest has other trees, which are grown when they are next used, and other samples calibrate
+it. It keeps seed, parameters, ids and the order of arrival.
 """
 
 from __future__ import annotations
@@ -37,6 +37,7 @@ def with_columns(forest: Forest, sources: Sequence[int]) -> Forest:
 
     copy = forest._copy_with_core(core_of_columns)
     copy.n_features_in_ = len(chosen)
+    copy._calibrated = None
     return copy
 
 
@@ -53,4 +54,5 @@ def relabelled(forest: Forest, text_of: Callable[[Any], str]) -> Forest:
 
     copy = forest._copy_with_core(core_of_labels)
     copy._labels = table
+    copy._calibrated = None
     return copy

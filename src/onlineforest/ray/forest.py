@@ -326,6 +326,27 @@ class RayForest(MetaEstimatorMixin, BaseEstimator):
             estimator.refresh_weights()
         return self
 
+    def recalibrate(self) -> Self:
+        """Calibrate probabilities anew, as `recalibrate` of `OnlineForestClassifier` does.
+
+        Returns
+        -------
+        RayForest
+            The forest itself.
+
+        Examples
+        --------
+        >>> from onlineforest import OnlineForestClassifier
+        >>> from onlineforest.ray import RayForest
+        >>> with RayForest(OnlineForestClassifier(10, random_state=0), n_shards=1) as forest:
+        ...     forest.fit([[0.0], [1.0]], ["no", "yes"]).recalibrate().predict([[1.0]])
+        array(['yes'], dtype='<U3')
+        """
+        check_is_fitted(self)
+        with self._changing() as estimator:
+            estimator.recalibrate()
+        return self
+
     def learn_from(self, *forests: Any) -> Self:
         """Learn all samples of other order-free forests, as the estimator's `learn_from` does.
 
