@@ -339,8 +339,8 @@ class RayForest(MetaEstimatorMixin, BaseEstimator):
         >>> from onlineforest import OnlineForestClassifier
         >>> from onlineforest.ray import RayForest
         >>> with RayForest(OnlineForestClassifier(10, random_state=0), n_shards=1) as forest:
-        ...     forest.fit([[0.0], [1.0]], ["no", "yes"]).recalibrate().predict([[1.0]])
-        array(['yes'], dtype='<U3')
+        ...     forest.fit([[0.0], [1.0]], ["no", "yes"]).recalibrate().n_samples_stored_
+        2
         """
         check_is_fitted(self)
         with self._changing() as estimator:
