@@ -18,7 +18,7 @@ constexpr double kLeastLog = -40.0;  // a label that no tree knows of counts as 
 constexpr double kParts = 0x1p40;    // powers are rounded to multiples of 1 / kParts, so that sums have no order
 
 // Logarithms of powers that are tried. Most forests need a power between 1 and 4.
-constexpr double kLeast = -3.0, kMost = 5.0;
+constexpr double kLeastPower = -3.0, kMostPower = 5.0;
 // How much the power is drawn towards 1: like so many samples, about.
 constexpr double kPrior = 4.0;
 constexpr double kMostStep = 1.4426950408889634;  // of an extrapolation: a factor of e
@@ -90,8 +90,8 @@ class Rows {
 
 // The logarithm of the power of least loss: the best of whole numbers, then golden sections around it.
 [[nodiscard]] double best_log(const Rows& rows, double spread) {
-  double best = kLeast, least = rows.loss(kLeast, spread);
-  for (double log = kLeast + 1.0; log <= kMost; log += 1.0) {
+  double best = kLeastPower, least = rows.loss(kLeastPower, spread);
+  for (double log = kLeastPower + 1.0; log <= kMostPower; log += 1.0) {
     const double loss = rows.loss(log, spread);
     if (loss < least) {
       least = loss;
@@ -99,7 +99,7 @@ class Rows {
     }
   }
   constexpr double kSection = 0.6180339887498949;
-  double low = std::max(best - 1.0, kLeast), high = std::min(best + 1.0, kMost);
+  double low = std::max(best - 1.0, kLeastPower), high = std::min(best + 1.0, kMostPower);
   double left = high - kSection * (high - low), right = low + kSection * (high - low);
   double at_left = rows.loss(left, spread), at_right = rows.loss(right, spread);
   for (int step = 0; step < 12; ++step) {
