@@ -203,9 +203,11 @@ def test_a_refused_call_leaves_the_calibration():
     for refused in (
         lambda: forest.forget([[9.0, 9.0, 9.0, 9.0]], ["yes"]),
         lambda: forest.forget(ids=["nobody"]),
+        lambda: forest.forget(ids=[1.5]),
+        lambda: forest.forget(ids=7),
         lambda: forest.partial_fit(X[:2], [None, "yes"]),
     ):
-        with pytest.raises(ValueError, match=r".+"):
+        with pytest.raises((TypeError, ValueError)):
             refused()
         assert forest._calibrated == before is not None
 

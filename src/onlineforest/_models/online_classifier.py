@@ -477,7 +477,7 @@ class OnlineForestClassifier(BaseClassifier[GuidedLabelCore], BaseOnlineForest[G
         before, self._calibrated = self._calibrated, None  # though the call may be interrupted
         try:
             yield
-        except ValueError:  # nothing was forgotten
+        except (TypeError, ValueError):  # nothing was forgotten
             self._calibrated = before
             raise
 
