@@ -1,5 +1,6 @@
 // Binds the order-free forests.
 #include <nanobind/nanobind.h>
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/unique_ptr.h>
 
@@ -7,9 +8,11 @@
 #include <cstdint>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <span>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -19,6 +22,7 @@
 #include "dict_source.hpp"
 #include "guided/label_forest.hpp"
 #include "guided/number_forest.hpp"
+#include "guided/weight.hpp"
 #include "keeping.hpp"
 #include "moments.hpp"
 #include "one_row.hpp"
@@ -35,6 +39,15 @@ using guided::Label;
 using guided::LabelForest;
 using guided::NumberForest;
 using guided::NumberLeaf;
+using guided::Weight;
+
+// How often samples of these weights count.
+OutArray<double, 1> multiplicities(const std::vector<Weight>& weights) {
+  std::vector<double> result;
+  result.reserve(weights.size());
+  for (const Weight weight : weights) result.push_back(guided::multiplicity(weight));
+  return to_array(std::move(result));
+}
 
 template <class Forest>
 void init(Forest* self, std::size_t n_trees, std::size_t n_features, std::uint64_t seed, std::int64_t min_samples_split,
@@ -56,15 +69,16 @@ void init(Forest* self, std::size_t n_trees, std::size_t n_features, std::uint64
 
 template <class Forest>
 void learn(Forest& self, const InArray<float, 2>& rows, const InArray<typename Forest::Value, 1>& values,
-           std::size_t n_threads) {
+           std::size_t n_threads, const std::optional<InArray<Weight, 1>>& weights) {
   require_width(self, rows);
-  run(n_threads, [&](const Call& call) { self.learn(span_of(rows), span_of(values), call); });
+  const std::span<const Weight> of_rows = weights ? span_of(*weights) : std::span<const Weight>();
+  run(n_threads, [&](const Call& call) { self.learn(span_of(rows), span_of(values), of_rows, call); });
 }
 
 template <class Forest>
-void learn_one(Forest& self, nb::handle x, typename Forest::Value value) {
+void learn_one(Forest& self, nb::handle x, typename Forest::Value value, Weight weight) {
   const std::vector<float> row = one_row(x, self.options().n_features);
-  run(1, [&](const Call& call) { self.learn(row, std::span(&value, 1), call); });
+  run(1, [&](const Call& call) { self.learn(row, std::span(&value, 1), std::span(&weight, 1), call); });
 }
 
 template <class Forest>
@@ -74,12 +88,16 @@ OutArray<NodeIndex, 2> apply(const Forest& self, const InArray<float, 2>& rows, 
                   {rows.shape(0), self.options().n_trees});
 }
 
+// A state lacks this array if each sample counts once.
+constexpr std::string_view kWeights = "weights";
+
 template <class Forest>
 nb::dict get_state(const Forest& self) {
   auto state = run([&] { return self.save(); });
+  const bool has_weights = !state.weights.empty();
   nb::dict dict;
-  guided::write_state(std::move(state), [&dict]<class T>(const char* name, std::vector<T> numbers) {
-    dict[name] = to_array(std::move(numbers));
+  guided::write_state(std::move(state), [&](const char* name, auto numbers) {
+    if (has_weights || name != kWeights) dict[name] = to_array(std::move(numbers));
   });
   return dict;
 }
@@ -88,7 +106,9 @@ nb::dict get_state(const Forest& self) {
 template <class Forest, class Target>
 std::unique_ptr<Forest> from_state(const nb::dict& dict, std::size_t n_threads, std::size_t max_bytes,
                                    std::size_t n_trees, std::size_t first_tree) {
-  DictSource source(dict);
+  nb::dict arrays = nb::steal<nb::dict>(PyDict_Copy(dict.ptr()));
+  if (!arrays.contains(kWeights.data())) arrays[kWeights.data()] = to_array(std::vector<Weight>());
+  DictSource source(arrays);
   guided::ForestState<Target> state = guided::read_state<Target>(source);
   if (n_trees != 0) {
     state.options.n_trees = n_trees;
@@ -106,7 +126,7 @@ nb::dict dict_of(Table& table) {
   dict["feature"] = to_array(std::move(table.feature));
   dict["threshold"] = to_array(std::move(table.threshold));
   dict["missing_left"] = to_array(std::move(table.missing_left));
-  dict["weight"] = to_array(std::move(table.weight));
+  dict["weight"] = multiplicities(table.weight);
   std::vector<std::int32_t> features;
   std::vector<float> thresholds;
   std::vector<std::uint8_t> are_reversed;
@@ -127,7 +147,7 @@ nb::dict label_tree(const LabelForest& self, std::size_t index) {
   nb::dict dict = dict_of(table);
   dict["counts_end"] = to_array(std::move(table.columns.counts_end));
   dict["label"] = to_array(std::move(table.columns.label));
-  dict["count"] = to_array(std::move(table.columns.count));
+  dict["count"] = multiplicities(table.columns.count);
   return dict;
 }
 
@@ -173,9 +193,9 @@ OutArray<std::uint64_t, 2> array_of_masses(const LabelForest& self, std::vector<
   return to_array(std::move(sums), {n, width});
 }
 
-// What the trees that leave out the samples that calibrate say about them: the true labels, how often each sample is
-// held, and for each sample the masses of all labels and the rest, summed over these trees and over half of them.
-using Votes = nb::typed<nb::tuple, OutArray<Label, 1>, OutArray<std::int64_t, 1>, OutArray<std::uint64_t, 2>,
+// What the trees that leave out the samples that calibrate say about them: the true labels, the weight of each sample,
+// and for each sample the masses of all labels and the rest, summed over these trees and over half of them.
+using Votes = nb::typed<nb::tuple, OutArray<Label, 1>, OutArray<Weight, 1>, OutArray<std::uint64_t, 2>,
                         OutArray<std::uint64_t, 2>>;
 
 Votes votes(const LabelForest& self, std::size_t n_threads) {
@@ -189,24 +209,31 @@ Votes votes(const LabelForest& self, std::size_t n_threads) {
 // A power, and the share that is spread evenly.
 using Calibration = nb::typed<nb::tuple, double, double>;
 
-Calibration find_calibration(const LabelForest& self, std::size_t n_threads) {
-  const auto [power, spread] = run(n_threads, [&](const Call& call) {
-    return self.find_calibration(self.left_out_votes(call), self.options().n_trees);
-  });
-  return nb::make_tuple(power, spread);
-}
-
-// The calibration that such votes of all trees of a forest of n_trees give.
-Calibration calibration_by(const LabelForest& self, const InArray<Label, 1>& labels,
-                           const InArray<std::int64_t, 1>& weights, const InArray<std::uint64_t, 2>& all,
-                           const InArray<std::uint64_t, 2>& half, std::size_t n_trees) {
+// Such votes of all trees of a forest of n_trees.
+guided::LeftOutVotes votes_of(const InArray<Label, 1>& labels, const InArray<Weight, 1>& weights,
+                              const InArray<std::uint64_t, 2>& all, const InArray<std::uint64_t, 2>& half) {
   const auto copied = []<class T>(std::span<const T> numbers) {
     return std::vector<T>(numbers.begin(), numbers.end());
   };
-  const guided::LeftOutVotes votes{copied(span_of(labels)), copied(span_of(weights)), copied(span_of(all)),
-                                   copied(span_of(half))};
+  return {copied(span_of(labels)), copied(span_of(weights)), copied(span_of(all)), copied(span_of(half))};
+}
+
+// The calibration that they give.
+Calibration calibration_by(const LabelForest& self, const InArray<Label, 1>& labels, const InArray<Weight, 1>& weights,
+                           const InArray<std::uint64_t, 2>& all, const InArray<std::uint64_t, 2>& half,
+                           std::size_t n_trees) {
+  const guided::LeftOutVotes votes = votes_of(labels, weights, all, half);
   const auto [power, spread] = run([&] { return self.find_calibration(votes, n_trees); });
   return nb::make_tuple(power, spread);
+}
+
+// The probabilities that they give the samples that calibrate.
+OutArray<double, 2> probabilities_by(const LabelForest& self, const InArray<Label, 1>& labels,
+                                     const InArray<Weight, 1>& weights, const InArray<std::uint64_t, 2>& all,
+                                     const InArray<std::uint64_t, 2>& half, std::size_t n_trees) {
+  const guided::LeftOutVotes votes = votes_of(labels, weights, all, half);
+  auto result = run([&] { return self.probabilities_by(votes, n_trees); });
+  return to_array(std::move(result), {labels.shape(0), all.shape(1) - 1});
 }
 
 OutArray<double, 2> predict_numbers(const NumberForest& self, const InArray<float, 2>& rows, std::size_t n_threads) {
@@ -285,8 +312,9 @@ void bind_common(nb::class_<Forest>& forest) {
       .def("__init__", &init<Forest>, "n_trees"_a, "n_features"_a, nb::kw_only(), "seed"_a, "min_samples_split"_a = 2,
            "max_samples"_a = 1.0, "calibrates"_a = false, "discount"_a = 0.2, "window"_a = 0, "reservoir"_a = 0,
            "half_life"_a = kInfinity, "first_tree"_a = 0, "key_bits"_a = 64)
-      .def("learn", &learn<Forest>, "rows"_a.noconvert(), "values"_a.noconvert(), "n_threads"_a = 1)
-      .def("learn_one", &learn_one<Forest>, "row"_a, "value"_a)
+      .def("learn", &learn<Forest>, "rows"_a.noconvert(), "values"_a.noconvert(), "n_threads"_a = 1,
+           "weights"_a.noconvert() = nb::none())
+      .def("learn_one", &learn_one<Forest>, "row"_a, "value"_a, "weight"_a = guided::kOne)
       .def(
           "complete",
           [](Forest& self, std::size_t n_threads) { run(n_threads, [&](auto& call) { self.complete(call); }); },
@@ -311,6 +339,9 @@ void bind_common(nb::class_<Forest>& forest) {
       .def_prop_ro("version", [](const Forest& self) { return run([&] { return self.version(); }); })
       .def_prop_ro(
           "values", [](const Forest& self) { return to_array(run([&] { return self.values(); })); },
+          nb::rv_policy::move)
+      .def_prop_ro(
+          "weights", [](const Forest& self) { return multiplicities(run([&] { return self.weights(); })); },
           nb::rv_policy::move);
 }
 
@@ -336,8 +367,9 @@ void bind_guided(nb::module_& module) {
       .def("predict_one", &of_guided::predict_labels_of_one, "row"_a, "out"_a.noconvert(), "power"_a = 1.0,
            "spread"_a = 0.0)
       .def("votes", &of_guided::votes, "n_threads"_a = 1)
-      .def("find_calibration", &of_guided::find_calibration, "n_threads"_a = 1)
       .def("calibration_by", &of_guided::calibration_by, "labels"_a.noconvert(), "weights"_a.noconvert(),
+           "votes"_a.noconvert(), "half"_a.noconvert(), "n_trees"_a)
+      .def("probabilities_by", &of_guided::probabilities_by, "labels"_a.noconvert(), "weights"_a.noconvert(),
            "votes"_a.noconvert(), "half"_a.noconvert(), "n_trees"_a)
       .def("tree", &of_guided::label_tree, "index"_a)
       .def("left_out", &of_guided::left_out_labels, "n_threads"_a = 1)
@@ -347,7 +379,8 @@ void bind_guided(nb::module_& module) {
       .def_prop_ro("n_labels", [](const LabelForest& self) { return run([&] { return self.n_labels(); }); })
       .def_prop_ro("labels_version", [](const LabelForest& self) { return run([&] { return self.labels_version(); }); })
       .def_prop_ro(
-          "label_weights", [](const LabelForest& self) { return to_array(run([&] { return self.label_weights(); })); },
+          "label_weights",
+          [](const LabelForest& self) { return of_guided::multiplicities(run([&] { return self.label_weights(); })); },
           nb::rv_policy::move);
   nb::class_<NumberForest> numbers(module, "GuidedNumberForest",
                                    "An order-free forest over numbers. Rows are float32.");

@@ -32,6 +32,7 @@ X = RNG.normal(size=(600, 3)).astype(np.float32)
 X[RNG.random(X.shape) < 0.02] = np.nan
 LABELS = (np.nan_to_num(X[:, 0]) + 0.5 * np.nan_to_num(X[:, 1]) > 0).astype(np.int32)
 VALUES = np.nan_to_num(X[:, 0]) * 2.0 + RNG.normal(size=600)
+UNITS = RNG.integers(1, 3 * 2**16, 600)  # weights
 QUERIES = np.ascontiguousarray(X[:40] + np.float32(0.2))
 MONDRIAN = {"LabelForest": LABEL_OPTIONS, "GaussianForest": GAUSSIAN_OPTIONS}
 GUIDED = {
@@ -90,11 +91,17 @@ def assert_same_guided_answers(forest, local):
         assert own.tobytes() == theirs.tobytes() and own.dtype == theirs.dtype
     assert local.importances().tobytes() == forest.importances().tobytes()
     assert np.array_equal(local.values, forest.values)
+    assert np.array_equal(local.weights, forest.weights)
     if hasattr(local, "label_weights"):
         assert np.array_equal(local.label_weights, forest.label_weights)
         assert forest.n_labels == local.n_labels
-        found = local.find_calibration()
-        assert forest.find_calibration() == found
+        votes = local.votes()
+        for own, theirs in zip(votes, forest.votes(), strict=True):
+            assert np.array_equal(own, theirs)
+        found = local.calibration_by(*votes, local.n_trees)
+        assert forest.calibration_by(*votes, local.n_trees) == found
+        probabilities = local.probabilities_by(*votes, local.n_trees)
+        assert np.array_equal(forest.probabilities_by(*votes, local.n_trees), probabilities)
         assert np.array_equal(forest.predict(QUERIES, 1, *found), local.predict(QUERIES, 1, *found))
         out, own = np.empty(local.n_labels), np.empty(local.n_labels)
         assert forest.predict_one(QUERIES[0], out) and local.predict_one(QUERIES[0], own)
@@ -133,9 +140,10 @@ def test_a_sharded_forest_equals_the_local_forest(core, n_trees, n_shards, histo
     forest = prepared(core, sharded(LocalCrew(), plans_of(core, n_trees, 3, options, n_shards)))
     others = list(others)
     for begin in range(0, 600, 75):
-        one_by_one = [1, begin == 300] if core in MONDRIAN else []
+        batch = slice(begin, begin + 75)
+        more = [1, begin == 300 if core in MONDRIAN else UNITS[batch]] if begin >= 300 else []
         for each in (local, forest):
-            each.learn(*batch_of(core, slice(begin, begin + 75)), *one_by_one)
+            each.learn(*batch_of(core, batch), *more)
         if others and begin >= 150:
             change = others.pop(0)
             change(local, core)

@@ -9,6 +9,7 @@ from sklearn.datasets import load_digits
 from sklearn.metrics import log_loss
 
 from onlineforest import OnlineForestClassifier, load
+from onlineforest._core import UNITS_PER_SAMPLE
 from onlineforest._models.label_hashes import LabelTable
 from onlineforest._models.regrowing import relabelled, with_columns
 from reference.order_free_forest import (
@@ -55,7 +56,8 @@ def test_the_calibration_is_that_of_the_definition():
     voters = [i for i in range(n_trees) if is_left_out_voter(i)]
     assert voters == [0, 2, 4, 6, 8]
     assert len(plain.left_out[0]) == len({(*x, y) for x, y in zip(rows.tolist(), labels)}) // 8
-    true, weights, votes, half = core.votes()
+    true, units, votes, half = core.votes()
+    weights = units / UNITS_PER_SAMPLE
     held = {(point, word): code for point, word, code in map(as_key, samples)}
     for got, asked in ((votes, voters), (half, [0, 4, 8])):
         expected = []
@@ -74,7 +76,7 @@ def test_the_calibration_is_that_of_the_definition():
     ]
     ratio = (1 / 5 - 1 / n_trees) / (1 / 3 - 1 / 5)
     power = powers[0] * (powers[0] / powers[1]) ** ratio
-    found = core.find_calibration()
+    found = core.calibration_by(*core.votes(), core.n_trees)
     assert found[0] == pytest.approx(power, rel=0.04)  # the search among many has steps of 1 %
     assert found[1] == spread
     raw = core.predict(QUERIES)
@@ -164,7 +166,7 @@ def test_it_lags_in_a_stream_until_it_is_asked_not_to():
     for x, y in zip(X[850:], Y[850:]):
         forest.learn_one(x, y)
     forest.predict_proba(QUERIES)
-    assert forest._calibrated[0] == 850  # as before
+    assert forest._calibrated.n_seen == 850  # as before
     forest.partial_fit(X[:80], Y[:80])  # 130 are more than 1/8 of 980
     assert same(forest, forest_of().fit(np.r_[X, X[:80]], np.r_[Y, Y[:80]]))
 
@@ -227,7 +229,7 @@ def test_a_copy_with_other_columns_or_labels_is_calibrated_anew(fitted):
 
 def test_files_and_pickles_keep_a_calibration_that_lags(tmp_path):
     forest = forest_of().fit(X[:800], Y[:800]).partial_fit(X[800:820], Y[800:820])
-    assert forest._calibrated[0] == 800
+    assert forest._calibrated.n_seen == 800
     forest.save(tmp_path / "forest")
     for copy in (load(tmp_path / "forest"), pickle.loads(pickle.dumps(forest))):
         assert copy._calibrated == forest._calibrated

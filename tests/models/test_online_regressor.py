@@ -371,7 +371,7 @@ def test_calibration_does_not_depend_on_the_order():
 def test_the_calibration_of_errors():
     moments = np.column_stack([np.zeros(100), np.full(100, 4.0), np.zeros(100)])
     errors = np.random.default_rng(0).normal(size=100)
-    calibration = Calibration.of(moments, np.full(100, 10), errors)
+    calibration = Calibration.of(moments, np.full(100, 10), errors, np.ones(100))
     deviation = calibration.spread * calibration.deviations(moments, 10)
     np.testing.assert_allclose(deviation, np.sqrt(np.mean(errors**2)), rtol=1e-12)
     places = [calibration.quantile(level) for level in LEVELS]
@@ -381,10 +381,11 @@ def test_the_calibration_of_errors():
     )
     assert np.abs(inside.mean(axis=0) - LEVELS).max() <= 0.011
     assert calibration.quantile(1e-9) < calibration.errors[0] < calibration.quantile(0.011)
-    few = Calibration.of(moments[:19], np.full(19, 10), errors[:19])
-    assert few == Calibration() == Calibration.of(moments, np.ones(100, np.int64), errors)
+    few = Calibration.of(moments[:19], np.full(19, 10), errors[:19], np.ones(19))
+    assert few == Calibration()
+    assert few == Calibration.of(moments, np.ones(100, np.int64), errors, np.ones(100))
     assert math.isclose(few.quantile(0.975), 1.959964, rel_tol=1e-6)
-    exact = Calibration.of(moments * 0, np.full(100, 10), errors * 0)
+    exact = Calibration.of(moments * 0, np.full(100, 10), errors * 0, np.ones(100))
     assert exact == Calibration()
 
 

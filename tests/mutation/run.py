@@ -450,8 +450,8 @@ MUTANTS = [
     Mutant(
         "a label stays known when its last sample is forgotten",
         "src/core/guided/label_ledger.hpp",
-        "void add(Label label, std::int64_t by) { totals_.add(label, by); }",
-        "void add(Label label, std::int64_t by) { if (by > 0) totals_.add(label, by); }",
+        "void add(Label label, Weight by) { totals_.add(label, by); }",
+        "void add(Label label, Weight by) { if (by > 0) totals_.add(label, by); }",
         ORDER_FREE,
         only="real and forgotten",
         is_variant=True,

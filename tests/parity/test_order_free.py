@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from onlineforest._core import GuidedLabelForest, GuidedNumberForest
+from onlineforest._core import UNITS_PER_SAMPLE, GuidedLabelForest, GuidedNumberForest
 from reference import order_free_forest as reference
 from reference.order_free_forest import OrderFreeForest, derive, float_bits, weigh
 from reference.order_free_numbers import OrderFreeNumbers, leaf_of
@@ -66,6 +66,24 @@ class Case:
     options: dict
     queries: np.ndarray
     rng: np.random.Generator
+    weights: np.ndarray | None = None  # in units
+
+    def weights_of(self, places):
+        return None if self.weights is None else self.weights[places]
+
+
+# Weights of each kind in units: (generator, n) -> array.
+WEIGHTS = {
+    "whole": lambda rng, n: rng.integers(1, 4, n) * UNITS_PER_SAMPLE,
+    "any": lambda rng, n: rng.integers(1, 3 * UNITS_PER_SAMPLE, n),
+    "below the discount": lambda rng, n: rng.integers(1, UNITS_PER_SAMPLE // 4, n),
+    "of all sizes": lambda rng, n: np.exp2(rng.uniform(0, 32, n)).astype(np.int64),
+}
+
+
+def weighted(case, kind):
+    case.weights = WEIGHTS[kind](case.rng, len(case.X)).astype(np.int64)
+    return case
 
 
 def make_case(world, number, kind="labels", **options):
@@ -102,11 +120,13 @@ def make_case(world, number, kind="labels", **options):
 
 def reference_forest(case):
     """The forest of a case by its definition."""
+    weights = None if case.weights is None else (case.weights / UNITS_PER_SAMPLE).tolist()
+    options = {**case.options, "weights": weights}
     if case.hashes is None:
-        return OrderFreeNumbers(list(zip(case.X, case.y.tolist())), **case.options)
+        return OrderFreeNumbers(list(zip(case.X, case.y.tolist())), **options)
     samples = [(x, int(case.hashes[c]), int(c)) for x, c in zip(case.X, case.y)]
     declared = np.flatnonzero(case.declared).tolist()
-    return OrderFreeForest(samples, n_codes=len(case.hashes), declared=declared, **case.options)
+    return OrderFreeForest(samples, n_codes=len(case.hashes), declared=declared, **options)
 
 
 def empty_core(case):
@@ -120,19 +140,20 @@ def empty_core(case):
 
 
 def learn_at_once(forest, case):
-    forest.learn(case.X, case.y)
+    forest.learn(case.X, case.y, 1, case.weights)
 
 
 def learn_one_by_one(forest, case):
     for i in case.rng.permutation(len(case.X)):
-        forest.learn_one(case.X[i], case.y[i].item())
+        weight = [] if case.weights is None else [case.weights[i].item()]
+        forest.learn_one(case.X[i], case.y[i].item(), *weight)
         if case.rng.random() < 0.3:
             forest.predict(case.queries[:2])
 
 
 def learn_in_batches(forest, case):
     for batch in batches_of(case.rng.permutation(len(case.X)), case.rng):
-        forest.learn(case.X[batch], case.y[batch], 2)
+        forest.learn(case.X[batch], case.y[batch], 2, case.weights_of(batch))
         if case.rng.random() < 0.5:
             forest.predict(case.queries[:2])
 
@@ -144,23 +165,27 @@ def learn_and_forget(forest, case):
         act = rng.random()
         if todo and act < 0.5:
             batch = todo.pop()
-            forest.learn(case.X[batch], case.y[batch])
+            forest.learn(case.X[batch], case.y[batch], 1, case.weights_of(batch))
         elif todo and act < 0.7:
             rows = case.X[rng.integers(0, len(case.X), rng.integers(1, 30))]
             rows = np.where(rng.random(rows.shape) < 0.3, np.float32(1), rows)
             labels = other_values(case, len(rows))
             serials = np.arange(forest.n_seen, forest.n_seen + len(rows))
-            forest.learn(rows, labels)
+            weights = None if case.weights is None else WEIGHTS["any"](rng, len(rows))
+            forest.learn(rows, labels, 1, weights)
             others.append((rows, labels, serials))
         elif others:
             rows, labels, serials = others.pop(rng.integers(len(others)))
-            how = rng.integers(3)
+            # By rows, the oldest of equal ones are forgotten, with weights of their own.
+            how = rng.integers(3) if case.weights is None else 3
             if how == 0:
                 forget_rows(forest, rows, labels)
             elif how == 1:
                 for i in range(len(rows)):
                     forget_rows(forest, rows[i : i + 1], labels[i : i + 1])
-            elif forest.are_stored(serials).all():  # else an equal older sample left in their place
+            elif (
+                how == 3 or forest.are_stored(serials).all()
+            ):  # else an equal older sample left in their place
                 forest.forget(serials)
             else:
                 forget_rows(forest, rows, labels)
@@ -290,7 +315,8 @@ def leaves_below(root):
 
 
 def check_equal_labels(forest, case, expected):
-    weights = np.bincount(case.y, minlength=len(case.hashes))
+    of_samples = None if case.weights is None else case.weights / UNITS_PER_SAMPLE
+    weights = np.bincount(case.y, weights=of_samples, minlength=len(case.hashes))
     assert forest.label_weights.tolist() == weights.tolist()
     if expected.known:
         probabilities = [expected.predict_proba(x) for x in case.queries]
@@ -309,6 +335,18 @@ def check_equal_labels(forest, case, expected):
 def test_the_core_equals_its_definition(world, way, kind):
     for number in range(N_SETS):
         case = make_case(world, 100 * list(WAYS).index(way) + number, kind)
+        forest = empty_core(case)
+        WAYS[way](forest, case)
+        check_equal(forest, case)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("weights", WEIGHTS)
+def test_the_core_equals_its_definition_with_weights(weights, way, kind):
+    """Other samples, which are forgotten, have weights of their own."""
+    for number, world in enumerate(WORLDS):
+        case = weighted(make_case(world, 1000 + number, kind), weights)
         forest = empty_core(case)
         WAYS[way](forest, case)
         check_equal(forest, case)

@@ -446,7 +446,7 @@ def test_leaves_of_a_regressor_show_their_mean(kind):
 def test_omitted_subtrees_show_their_count_and_if_order_free_their_mean(diabetes):
     tree = diabetes.trees_[0]
     axes = rendered(plot.tree(diabetes, max_depth=0))
-    below = [f"n = {tree.n_points[tree.root]:,}"]
+    below = [f"n = {tree.n_points[tree.root]:,.0f}"]
     if isinstance(diabetes, OnlineForestRegressor):
         below.append(f"{tree.mean[tree.root]:.4g}")
     assert [text.get_text() for text in axes.texts] == below

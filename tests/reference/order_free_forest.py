@@ -68,7 +68,7 @@ class Sample:
     x: Point
     word: int  # 64-bit hash of the value
     value: Any  # the output column of a label, or a number
-    weight: int  # how many times it is held
+    weight: float  # how often it counts
     key: int
     rank: int
 
@@ -106,12 +106,12 @@ class Node:
     right: Node | None = None
 
 
-def weight(block: list[Sample]) -> int:
-    """Number of times that samples are held."""
+def weight(block: list[Sample]) -> float:
+    """How often samples count together; weights are multiples of 2^-16, so the sum is exact."""
     return sum(sample.weight for sample in block)
 
 
-def weigh(block: list[Sample]) -> dict[int, int]:
+def weigh(block: list[Sample]) -> dict[int, float]:
     """Weight of each label code of a block."""
     codes = {sample.value for sample in block}
     return {code: weight([s for s in block if s.value == code]) for code in codes}
@@ -263,8 +263,18 @@ def path_of(root: Node | None, point: Point) -> list[Node]:
     return path
 
 
+def total_weights(
+    samples: Sequence[tuple[Point, int, Any]], weights: Sequence[float] | None
+) -> dict[tuple[Point, int, Any], float]:
+    """The weight of each distinct sample: that of all equal ones."""
+    totals: Counter[tuple[Point, int, Any]] = Counter()
+    for sample, times in zip(samples, [1] * len(samples) if weights is None else weights):
+        totals[sample] += times
+    return dict(totals)
+
+
 def grow_trees(
-    weights: Counter[tuple[Point, int, Any]], judges: Any, *, n_trees: int, seed: int,
+    weights: dict[tuple[Point, int, Any], float], judges: Any, *, n_trees: int, seed: int,
     min_samples_split: int, max_samples: float, calibrates: bool, key_bits: int, one_of: int,
     leaves_out: Callable[[int], bool]
 ) -> tuple[list[Node | None], list[set[tuple[Point, int]]]]:  # fmt: skip
@@ -310,12 +320,13 @@ class OrderFreeForest:
         self, samples: Sequence[tuple[Sequence[float], int, int]], *, n_trees: int, seed: int,
         n_codes: int, declared: Collection[int] = (), min_samples_split: int = 2,
         max_samples: float = 1.0, calibrates: bool = False, discount: float = 0.2,
-        key_bits: int = 64) -> None:  # fmt: skip
+        key_bits: int = 64, weights: Sequence[float] | None = None) -> None:  # fmt: skip
         self.discount, self.n_codes = discount, n_codes
-        weights = Counter((as_point(x), label, code) for x, label, code in samples)
-        self.known = {code for _, _, code in weights} | set(declared)
+        points = [(as_point(x), label, code) for x, label, code in samples]
+        self.known = {code for _, _, code in points} | set(declared)
         self.trees, self.left_out = grow_trees(
-            weights, LabelJudge, n_trees=n_trees, seed=seed, min_samples_split=min_samples_split,
+            total_weights(points, weights), LabelJudge, n_trees=n_trees, seed=seed,
+            min_samples_split=min_samples_split,
             max_samples=max_samples, calibrates=calibrates, key_bits=key_bits, one_of=8,
             leaves_out=is_left_out_voter)  # fmt: skip
 
@@ -330,9 +341,11 @@ class OrderFreeForest:
                 counts = weigh(node.block)
                 total = sum(counts.values())
                 for code, weight in counts.items():
-                    mass = share * ((weight - self.discount) / total)
+                    mass = share * (max(weight - self.discount, 0.0) / total)
                     masses[code] += math.floor(mass * UNIT + 0.5)
-                share = share * (self.discount * len(counts) / total)
+                light = [weight for weight in counts.values() if weight < self.discount]
+                taken = self.discount * (len(counts) - len(light)) + sum(light)
+                share = share * (taken / total)
                 if share < LEAST_SHARE:
                     break
             rest += math.floor(share * UNIT + 0.5)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import struct
-from collections import Counter
 from collections.abc import Sequence
 from fractions import Fraction
 from itertools import pairwise
@@ -19,6 +18,7 @@ from reference.order_free_forest import (
     grow_trees,
     path_of,
     split,
+    total_weights,
     weight,
 )
 
@@ -108,9 +108,11 @@ def leaf_of(block: list[Sample]) -> tuple[float, float]:
         mean = summed(s.weight * s.value for s in circle(block)) / total
         squares = summed(s.weight * squared(s.value - mean) for s in circle(block))
         return mean, squares / total
-    exact = sum(s.weight * Fraction(s.value) for s in block)
-    squares = sum(s.weight * squared(Fraction(s.value) - exact / total) for s in block)
-    return float(exact) / total, float(squares / total)
+    weights = [Fraction(s.weight) for s in block]
+    exact = sum(w * Fraction(s.value) for w, s in zip(weights, block))
+    mean = exact / Fraction(total)
+    squares = sum(w * squared(Fraction(s.value) - mean) for w, s in zip(weights, block))
+    return float(exact) / total, float(squares / Fraction(total))
 
 
 def moments(leaves: list[tuple[float, float]]) -> tuple[float, float, float]:
@@ -127,13 +129,11 @@ class OrderFreeNumbers:
     def __init__(
         self, samples: Sequence[tuple[Sequence[float], float]], *, n_trees: int, seed: int,
         min_samples_split: int = 2, max_samples: float = 1.0, calibrates: bool = False,
-        key_bits: int = 64) -> None:  # fmt: skip
+        key_bits: int = 64, weights: Sequence[float] | None = None) -> None:  # fmt: skip
         numbers = [(as_point(x), y + 0.0) for x, y in samples]
-        self.weights = Counter(
-            (x, struct.unpack("<Q", struct.pack("<d", y))[0], y) for x, y in numbers
-        )
+        points = [(x, struct.unpack("<Q", struct.pack("<d", y))[0], y) for x, y in numbers]
         self.trees, self.left_out = grow_trees(
-            self.weights, NumberJudge, n_trees=n_trees, seed=seed,
+            total_weights(points, weights), NumberJudge, n_trees=n_trees, seed=seed,
             min_samples_split=min_samples_split, max_samples=max_samples, calibrates=calibrates,
             key_bits=key_bits, one_of=4, leaves_out=lambda tree: tree % 4 == 0)  # fmt: skip
 

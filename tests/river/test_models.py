@@ -319,8 +319,8 @@ def test_new_keys_of_an_interrupted_sample_stay_if_it_was_learned(kind, monkeypa
     estimator = getattr(onlineforest, kind.__name__)
     real = estimator.learn_one
 
-    def interrupted(self, *arguments):
-        real(self, *arguments)
+    def interrupted(self, *arguments, **options):
+        real(self, *arguments, **options)
         raise KeyboardInterrupt
 
     monkeypatch.setattr(estimator, "learn_one", interrupted)

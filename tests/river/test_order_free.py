@@ -166,3 +166,46 @@ def test_copies_have_the_same_digest_and_go_their_own_way():
         twin.learn_one({"a": 1.0, "b": 2.0}, frozenset("new"))
         assert twin.estimator.digest_ != digest == model.estimator.digest_
     assert frozenset("new") not in model.predict_proba_one({"a": 1.0, "b": 2.0})
+
+
+def test_probabilities_are_those_of_the_estimator_calibrated():
+    model = learned(SEGMENTS, n_estimators=10)
+    samples = [x for x, _ in SEGMENTS[:40]]
+    forest = model.estimator
+    rows = np.array([[x[key] for key in model.features] for x in samples])
+    expected = forest.predict_proba(rows)
+    assert not np.allclose(expected, forest._predict(rows)[0])  # which are not calibrated
+    for x, row in zip(samples, expected.tolist(), strict=True):
+        found = model.predict_proba_one(x)
+        assert [found[label] for label in forest.classes_.tolist()] == row
+        assert model.predict_one(x) == max(found, key=found.get)
+    many = model.predict_proba_many(pd.DataFrame(samples))
+    assert (many[forest.classes_.tolist()].to_numpy() == expected).all()
+    assert model.predict_many(pd.DataFrame(samples)).tolist() == forest.predict(rows).tolist()
+
+
+def test_a_weight_is_a_number_of_copies():
+    once, copied = OnlineForestClassifier(seed=1), OnlineForestClassifier(seed=1)
+    for i, (x, y) in enumerate(SEGMENTS[:60]):
+        once.learn_one(x, y, w=i % 3)
+        for _ in range(i % 3):
+            copied.learn_one(x, y)
+    assert once.estimator.digest_ == copied.estimator.digest_
+    before = once.estimator.digest_
+    once.learn_one({"of no": 1.0}, "weight", w=0)
+    with pytest.raises(ValueError, match=r"sample_weight must be at least 0\. Got -1"):
+        once.learn_one(*SEGMENTS[0], w=-1)
+    with pytest.raises(ValueError, match=r"sample_weight must be at least 0\. Got -1"):
+        once.learn_one({"of no": 1.0}, "weight", w=-1)
+    assert once.estimator.digest_ == before and "of no" not in once.features
+
+
+def test_balanced_classes_are_those_of_the_estimator():
+    model = OnlineForestClassifier(class_weight="balanced", seed=1)
+    for x, y in SEGMENTS:
+        model.learn_one(x, y)
+    row = np.array([SEGMENTS[0][0][key] for key in model.features])
+    found = list(model.predict_proba_one(SEGMENTS[0][0]).values())
+    assert found == model.estimator.predict_proba_one(row).tolist()
+    with pytest.raises(ValueError, match=r"class_weight must be None or 'balanced'\. Got"):
+        OnlineForestClassifier(class_weight={1: 2})

@@ -21,7 +21,7 @@ void Tree<Target>::apply(const Samples& samples, std::span<const Change> changes
   scratch.steps.clear();
   for (const Change& change : changes) {
     const bool was_taken = takes(samples, change.slot, change.calibrated_before);
-    const std::int64_t by = weight(samples, change.slot) - (was_taken ? change.weight_before : 0);
+    const Weight by = weight(samples, change.slot) - (was_taken ? change.weight_before : 0);
     if (by != 0) scratch.steps.push_back({change.slot, by});
   }
   if (scratch.steps.empty()) return;
@@ -55,7 +55,7 @@ void Tree<Target>::apply_to_junction(const Task& task, const Samples& samples, S
     junction.n -= is_gone(samples, step.slot);
   }
   const std::optional<Fork> fork = decide_again(task.at, samples, task.steps, scratch);
-  if (!fork || junction.summary.total() < options_.min_samples_split) {
+  if (!fork || junction.summary.total() < least_weight()) {
     collapse(task, samples, scratch);
     return;
   }
@@ -137,10 +137,10 @@ bool Tree<Target>::exchange_few(Junction& junction, const Samples& samples, cons
   // No more than these can take a seat.
   const std::size_t n_first = std::min(coming.size(), kFewExchanges + 1);
   std::ranges::partial_sort(coming, coming.begin() + static_cast<std::ptrdiff_t>(n_first), by_rank);
-  const auto give = [&](std::size_t seat, std::int64_t old_weight) {
+  const auto give = [&](std::size_t seat, Weight old_weight) {
     const Slot slot = coming.front();
     if (!junction.ballot.is_open_to(samples, seats, slot)) return false;
-    junction.ballot.exchange(samples, by_rank, junction.seed, seats, seat, slot, static_cast<int>(old_weight));
+    junction.ballot.exchange(samples, by_rank, junction.seed, seats, seat, slot, old_weight);
     coming.erase(coming.begin());
     find_last(junction, samples);
     return true;

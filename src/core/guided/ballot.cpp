@@ -12,7 +12,7 @@ namespace onlineforest::guided {
 void Ballot::keep(const Panel<Labels>& panel) {
   clear();
   if (!panel.is_light() || !panel.has_distinct_x() || panel.has_missing() || panel.size() < kMostDeciding) return;
-  total_ = static_cast<int>(panel.weight_of(panel.all()));
+  total_ = panel.light().of(panel.all());
   for (std::size_t q = 0; q < panel.proposals().size(); ++q) {
     entries_.push_back({panel.proposals()[q], panel.judge().splits()[q]});
   }
@@ -22,7 +22,7 @@ bool Ballot::is_open_to(const Samples& samples, std::span<const Slot> seats, Slo
   const float* const row = samples.row(slot);
   if (samples.has_missing() && std::any_of(row, row + samples.n_features(), is_missing)) return false;
   const Word hash = samples.x_hash(slot);
-  return total_ + samples.weight(slot) <= LightWeights::kMost &&
+  return is_whole(samples.weight(slot)) && LightWeights::may_be(total_ * kOne + samples.weight(slot)) &&
          std::ranges::none_of(seats, [&](Slot other) { return samples.x_hash(other) == hash; });
 }
 
@@ -38,7 +38,7 @@ class Ballot::Exchange {
         coming_(seats[seat]),
         leaving_(leaving),
         old_weight_(old_weight),
-        new_weight_(static_cast<int>(samples.weight(coming_))),
+        new_weight_(LightWeights::whole(samples.weight(coming_))),
         place_(order.place(coming_)) {
     const Label left = samples.value(leaving), came = samples.value(coming_);
     for (std::size_t i = 0; i < seats.size(); ++i) {
@@ -194,10 +194,10 @@ class Ballot::Exchange {
 };
 
 void Ballot::exchange(const Samples& samples, const Order& order, Word seed, std::span<Slot> seats, std::size_t seat,
-                      Slot slot, int old_weight) {
+                      Slot slot, Weight old_weight) {
   const Slot leaving = std::exchange(seats[seat], slot);
-  total_ += static_cast<int>(samples.weight(slot)) - old_weight;
-  Exchange exchange(samples, order, seats, seat, leaving, old_weight);
+  total_ += LightWeights::whole(samples.weight(slot)) - LightWeights::whole(old_weight);
+  Exchange exchange(samples, order, seats, seat, leaving, LightWeights::whole(old_weight));
   for (std::uint32_t q = 0; q < entries_.size(); ++q) {
     exchange.update(entries_[q], is_between(q), derive(seed, of_node::kProposal + q));
   }

@@ -35,7 +35,7 @@ class Ballot {
 
   // Gives the seat of a sample, which has or had `old_weight`, to another one. `seed` is that of the block.
   void exchange(const Samples& samples, const Order& order, Word seed, std::span<Slot> seats, std::size_t seat,
-                Slot slot, int old_weight);
+                Slot slot, Weight old_weight);
 
   // The cut of greatest score.
   [[nodiscard]] Cut best() const;

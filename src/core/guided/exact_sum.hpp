@@ -19,7 +19,7 @@ class ExactSum {
     double high, low;
   };
 
-  // Adds a finite x so many times; a negative number of times takes it out. |times| < 2^31.
+  // Adds a finite x so many times; a negative number of times takes it out.
   void add(double x, std::int64_t times) {
     const auto bits = std::bit_cast<std::uint64_t>(x);
     const auto exponent = static_cast<unsigned>(bits >> 52 & 2047u);
@@ -31,12 +31,42 @@ class ExactSum {
     // whole << (shift % 32) has at most 85 bits, three digits.
     const unsigned by = shift % 32;
     const std::uint64_t low = (whole & 0xffffffffu) << by, high = (whole >> 32) << by;
-    const std::array<std::uint64_t, 3> parts{low & 0xffffffffu, (low >> 32) + (high & 0xffffffffu), high >> 32};
+    const std::uint64_t middle = (low >> 32) + (high & 0xffffffffu);
+    const Parts parts{low & 0xffffffffu, middle & 0xffffffffu, (high >> 32) + (middle >> 32)};
+    add_product(parts, n & 0xffffffffu, shift / 32, is_negative);
+    if (n >> 32 != 0) add_product(parts, n >> 32, shift / 32 + 1, is_negative);
+  }
+
+  // The sum times a power of two.
+  [[nodiscard]] Rounded rounded(int exponent = 0) const {
+    auto [digits, is_negative] = magnitude();
+    const double high = take_leading(digits, exponent);
+    double low = take_leading(digits, exponent);
+    // A last bit stands for all that is left: it keeps high + low from being taken for a tie.
+    const bool is_inexact = std::any_of(digits.begin(), digits.end(), [](std::uint32_t digit) { return digit != 0; });
+    if (is_inexact) low = std::bit_cast<double>(std::bit_cast<std::uint64_t>(low) | 1u);
+    return is_negative ? Rounded{-high, -low} : Rounded{high, low};
+  }
+
+  // Calls use(x) for doubles that add up to the sum times a power of two, without rounding.
+  template <class Use>
+  void for_each_part(int exponent, Use use) const {
+    auto [digits, is_negative] = magnitude();
+    while (const double part = take_leading(digits, exponent)) use(is_negative ? -part : part);
+  }
+
+ private:
+  static constexpr std::size_t kDigits = 68;  // 2098 bits of doubles, and 64 more for their number
+
+  using Digits = std::array<std::uint32_t, kDigits>;
+  using Parts = std::array<std::uint64_t, 3>;  // digits
+
+  // Adds or subtracts n times a number of three digits, the lowest of which has this place.
+  void add_product(const Parts& parts, std::uint64_t n, std::size_t at, bool is_negative) {
     std::uint64_t carry = 0;
-    std::size_t at = shift / 32;
-    for (std::size_t k = 0; k < digits_.size() - shift / 32; ++k, ++at) {
+    for (std::size_t k = 0; at < digits_.size(); ++k, ++at) {
       if (k >= parts.size() && carry == 0) break;
-      // A part has at most 33 bits and n at most 31, so that products and carries fit.
+      // A part and n have at most 32 bits, so that products and carries fit.
       const std::uint64_t more = (k < parts.size() ? parts[k] * n : 0) + carry;
       const std::uint64_t digit = digits_[at];
       if (is_negative) {
@@ -49,28 +79,6 @@ class ExactSum {
       }
     }
   }
-
-  [[nodiscard]] Rounded rounded() const {
-    auto [digits, is_negative] = magnitude();
-    const double high = take_leading(digits);
-    double low = take_leading(digits);
-    // A last bit stands for all that is left: it keeps high + low from being taken for a tie.
-    const bool is_inexact = std::any_of(digits.begin(), digits.end(), [](std::uint32_t digit) { return digit != 0; });
-    if (is_inexact) low = std::bit_cast<double>(std::bit_cast<std::uint64_t>(low) | 1u);
-    return is_negative ? Rounded{-high, -low} : Rounded{high, low};
-  }
-
-  // Calls use(x) for doubles that add up to the sum, without rounding.
-  template <class Use>
-  void for_each_part(Use use) const {
-    auto [digits, is_negative] = magnitude();
-    while (const double part = take_leading(digits)) use(is_negative ? -part : part);
-  }
-
- private:
-  static constexpr std::size_t kDigits = 68;  // 2098 bits of doubles, and 64 more for their number
-
-  using Digits = std::array<std::uint32_t, kDigits>;
 
   struct Magnitude {
     Digits digits;
@@ -89,8 +97,8 @@ class ExactSum {
     return result;
   }
 
-  // The leading 53 bits as a double, which are then cleared.
-  static double take_leading(Digits& digits) {
+  // The leading 53 bits as a double, times a power of two. They are then cleared.
+  static double take_leading(Digits& digits, int exponent) {
     std::size_t top = kDigits;
     while (top > 0 && digits[top - 1] == 0) --top;
     if (top == 0) return 0.0;
@@ -101,7 +109,7 @@ class ExactSum {
       const int n_bits = i + 1 == top ? width : 32;
       const int n_dropped = n_bits > n_left ? n_bits - n_left : 0;
       const std::uint32_t kept = digits[i] >> n_dropped << n_dropped;
-      result += std::ldexp(static_cast<double>(kept), static_cast<int>(32 * i) - 1074);
+      result += std::ldexp(static_cast<double>(kept), static_cast<int>(32 * i) - 1074 + exponent);
       digits[i] -= kept;
       n_left -= n_bits;
     }

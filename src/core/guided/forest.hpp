@@ -15,6 +15,7 @@
 #include "base/gate.hpp"
 #include "base/pool.hpp"
 #include "base/types.hpp"
+#include "guided/arrival_weights.hpp"
 #include "guided/calibrators.hpp"
 #include "guided/forest_state.hpp"
 #include "guided/options.hpp"
@@ -36,8 +37,9 @@ class Forest {
 
   [[nodiscard]] const Options& options() const { return options_; }
 
-  // Learns rows with their values. NaN is a missing value.
-  void learn(std::span<const float> rows, std::span<const Value> values, const Call& call);
+  // Learns rows with their values and weights. NaN is a missing value. Without weights, each row counts once.
+  void learn(std::span<const float> rows, std::span<const Value> values, std::span<const Weight> weights,
+             const Call& call);
 
   // Forgets the samples of these serials. Throws std::invalid_argument if one is not stored or given twice.
   void forget(std::span<const Serial> serials, const Call& call);
@@ -65,7 +67,8 @@ class Forest {
   [[nodiscard]] std::size_t n_points() const;  // samples held, equal ones counted each
   [[nodiscard]] std::size_t n_seen() const;
   [[nodiscard]] std::vector<Serial> serials() const;
-  [[nodiscard]] std::vector<Value> values() const;  // in the order of serials()
+  [[nodiscard]] std::vector<Value> values() const;    // in the order of serials()
+  [[nodiscard]] std::vector<Weight> weights() const;  // likewise
   [[nodiscard]] std::vector<std::uint8_t> are_stored(std::span<const Serial> serials) const;
   [[nodiscard]] std::uint64_t version() const;  // another number when other samples are held
   [[nodiscard]] std::size_t nbytes() const;
@@ -115,13 +118,22 @@ class Forest {
   typename Target::Ledger ledger_;
   Calibrators<Target> calibrators_;
   std::vector<Slot> sample_of_;  // the sample of each arrival that is held, in the order of tenure_
+  ArrivalWeights weight_of_;     // likewise
   std::vector<std::unique_ptr<Grown>> trees_;
   Gate gate_;
   mutable Pool<Scratch> scratches_;
 
  private:
-  void change(std::span<const float> rows, std::span<const Value> values, std::vector<Slot> leaving,
-              const Tenure::Admission* admission, std::size_t n_came, const Call& call);
+  // Samples that come and arrivals that leave.
+  struct Exchange {
+    std::span<const float> rows = {};
+    std::span<const Value> values = {};
+    std::span<const Weight> weights = {};  // none if each counts once
+    std::vector<Slot> leaving = {};
+    const Tenure::Admission* admission = nullptr;
+    std::size_t n_came = 0;  // not all are taken in
+  };
+  void change(Exchange exchange, const Call& call);
   void catch_up(const Call& call);
   void catch_up_tree(Grown& grown, Scratch& scratch, StopProbe& stop) const;
   template <class Work>
@@ -129,6 +141,7 @@ class Forest {
   [[nodiscard]] Table table_of(std::size_t index, Scratch& scratch, StopProbe& stop) const;
 
   Tenure tenure_;
+  Weight total_weight_ = 0;
   std::uint64_t version_ = 0;
   std::vector<Change> changes_;
   bool is_behind_ = false;  // whether a tree may be behind

@@ -13,6 +13,7 @@
 #include "base/types.hpp"
 #include "guided/options.hpp"
 #include "guided/sample_store.hpp"
+#include "guided/weight.hpp"
 
 namespace onlineforest::guided {
 
@@ -24,6 +25,7 @@ struct ForestState {
   std::vector<typename Target::Value> values;  // of each distinct sample
   std::vector<Slot> sample_of;                 // of each arrival
   std::vector<Serial> serials;                 // of each arrival
+  std::vector<Weight> weights;                 // of each arrival; none if each counts once
   std::uint64_t n_seen = 0;
   double turned_away = -kInfinity;
 };
@@ -49,6 +51,7 @@ void for_each_field(State& state, Visit visit) {
   visit("values", state.values);
   visit("sample_of", state.sample_of);
   visit("serials", state.serials);
+  visit("weights", state.weights);
   visit("n_seen", state.n_seen);
   visit("turned_away", state.turned_away);
 }

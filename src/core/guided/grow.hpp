@@ -246,7 +246,7 @@ void Tree<Target>::grow_twig(List& list, std::span<const std::uint32_t> path, co
   }
   if (list.twigs.empty()) list.twigs.push_back({panel.all(), {kUncut}, 0});
   const Block block = list.twigs[path.back()].block;
-  if (panel.has_one_value(block) || panel.weight_of(block) < options_.min_samples_split || panel.has_one_x(block)) {
+  if (panel.has_one_value(block) || panel.weight_of(block) < least_weight() || panel.has_one_x(block)) {
     make_leaf(list, path, panel);
     list.twigs[path.back()].cut.feature = kLeaf;
     list.twigs[path.back()].next = static_cast<std::uint32_t>(list.leaves.size()) - 1;

@@ -57,7 +57,7 @@ template <class Target>
     if (!table.is_cut(node)) continue;
     const double gain = errors.own(node) - errors.own(static_cast<std::size_t>(table.left[node])) -
                         errors.own(static_cast<std::size_t>(table.right[node]));
-    result[static_cast<std::size_t>(table.feature[node])] += gain / static_cast<double>(table.weight[0]);
+    result[static_cast<std::size_t>(table.feature[node])] += gain / multiplicity(table.weight[0]);
   }
   return result;
 }
@@ -72,7 +72,7 @@ template <class Target>
   const Errors<Target> errors(table);
   // Samples in the order of their content, so that sums do not depend on slots.
   std::vector<Slot> slots;
-  std::int64_t total = 0;
+  Weight total = 0;
   for (Slot slot = 0; slot < static_cast<Slot>(samples.n_slots()); ++slot) {
     if (samples.weight(slot) == 0 || tree.takes(samples, slot)) continue;
     slots.push_back(slot);

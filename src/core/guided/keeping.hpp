@@ -24,7 +24,7 @@ namespace onlineforest::guided {
 }
 
 // Memory of a forest whose trees are grown, about.
-inline constexpr std::size_t kBytesOfSample = 130, kBytesOfArrival = 32, kBytesOfFeature = 16;  // beside rows and trees
+inline constexpr std::size_t kBytesOfSample = 130, kBytesOfArrival = 40, kBytesOfFeature = 16;  // beside rows and trees
 inline constexpr std::size_t kBytesOfTree = 700, kBytesOfSampleInTree = 100;
 
 // The largest number instead of one that is larger.
@@ -46,6 +46,18 @@ inline void combine(std::vector<Noted>& noted, std::vector<Change>& changes) {
   });
   for (const Noted& one : noted) {
     if (changes.empty() || changes.back().slot != one.change.slot) changes.push_back(one.change);
+  }
+}
+
+// Of all of them the sum is at most kMostWeight, too.
+inline void check_weights(std::span<const Weight> weights) {
+  Weight total = 0;
+  for (const Weight weight : weights) {
+    require(weight > 0 && weight <= kMostWeight - total, [&] {
+      return "weights must be positive, and their sum at most " + std::to_string(kMostWeight) + "; one is " +
+             std::to_string(weight);
+    });
+    total += weight;
   }
 }
 
@@ -90,30 +102,45 @@ std::span<const Slot> Forest<Target>::arrivals(std::size_t begin, std::size_t en
 }
 
 template <class Target>
-void Forest<Target>::learn(std::span<const float> rows, std::span<const Value> values, const Call& call) {
+void Forest<Target>::learn(std::span<const float> rows, std::span<const Value> values, std::span<const Weight> weights,
+                           const Call& call) {
   const auto pass = gate_.writing();
   const std::size_t n = n_rows(rows);
   require(values.size() == n,
           [&] { return "there are " + std::to_string(values.size()) + " values for " + std::to_string(n) + " rows"; });
+  require(weights.empty() || weights.size() == n, [&] {
+    return "there are " + std::to_string(weights.size()) + " weights for " + std::to_string(n) + " rows";
+  });
   ledger_.check(values, samples_.values());
   (void)check_rows(rows);
+  check_weights(weights);
+  if (std::ranges::all_of(weights, [](Weight weight) { return weight == kOne; })) weights = {};
   catch_up(call);  // finishes what a stopped call left
   Tenure::Admission admission = tenure_.admit(n);
   std::vector<float> taken_rows(admission.taken.size() * options_.n_features);
   std::vector<Value> taken_values;
+  std::vector<Weight> taken_weights;
   taken_values.reserve(admission.taken.size());
   const std::size_t width = options_.n_features;
   for (const std::size_t i : admission.taken) {
     Samples::copy_canonical(rows.data() + i * width, width, taken_rows.data() + taken_values.size() * width);
     taken_values.push_back(ledger_.canonical(values[i]));
+    if (!weights.empty()) taken_weights.push_back(weights[i]);
   }
-  change(taken_rows, taken_values, std::exchange(admission.leaving, {}), &admission, n, call);
+  change({taken_rows, taken_values, taken_weights, std::exchange(admission.leaving, {}), &admission, n}, call);
 }
 
 // Stores samples that come and removes arrivals that leave, then brings the trees in line.
 template <class Target>
-void Forest<Target>::change(std::span<const float> rows, std::span<const Value> values, std::vector<Slot> leaving,
-                            const Tenure::Admission* admission, std::size_t n_came, const Call& call) {
+void Forest<Target>::change(Exchange exchange, const Call& call) {
+  auto& [rows, values, weights, leaving, admission, n_came] = exchange;
+  const auto weight_of_coming = [&](std::size_t i) { return weights.empty() ? kOne : weights[i]; };
+  Weight weight_coming = 0;
+  for (std::size_t i = 0; i < values.size(); ++i) weight_coming += weight_of_coming(i);
+  require(weight_coming <= kMostWeight - total_weight_, [&] {
+    return "the samples of a forest cannot have a total weight of " +
+           std::to_string((total_weight_ + weight_coming) / kOne) + "; at most " + std::to_string(kMostWeight / kOne);
+  });
   require(values.size() <= Samples::kMostSamples - sample_of_.size(), [&] {
     return "a forest cannot hold " + std::to_string(sample_of_.size() + values.size()) + " samples; at most " +
            std::to_string(Samples::kMostSamples);
@@ -133,19 +160,22 @@ void Forest<Target>::change(std::span<const float> rows, std::span<const Value> 
   if (const std::size_t n = sample_of_.size() + values.size(); n > sample_of_.capacity()) {
     sample_of_.reserve(std::max(n, sample_of_.capacity() + sample_of_.capacity() / 4));
   }
-  const auto note = [&](Slot slot, std::int64_t weight) {
+  if (!weights.empty() || !weight_of_.empty()) weight_of_.reserve(sample_of_.size(), values.size());
+  const auto note = [&](Slot slot, Weight weight) {
     noted.push_back({{slot, weight, samples_.calibrates(slot)}, noted.size()});
   };
   try {
     for (std::size_t i = 0; i < values.size(); ++i) {
-      const Slot slot = samples_.add(rows.data() + i * options_.n_features, values[i]);
+      const Weight weight = weight_of_coming(i);
+      const Slot slot = samples_.add(rows.data() + i * options_.n_features, values[i], weight);
       coming.push_back(slot);
-      note(slot, samples_.weight(slot) - 1);
-      if (options_.calibrates && samples_.weight(slot) == 1) calibrators_.insert(slot);
+      note(slot, samples_.weight(slot) - weight);
+      if (options_.calibrates && samples_.weight(slot) == weight) calibrators_.insert(slot);
     }
   } catch (...) {  // no memory: nothing has changed
-    for (const Slot slot : coming) {
-      samples_.subtract(slot);
+    for (std::size_t i = 0; i < coming.size(); ++i) {
+      const Slot slot = coming[i];
+      samples_.subtract(slot, weight_of_coming(i));
       if (samples_.weight(slot) > 0) continue;
       calibrators_.erase(slot);
       samples_.release(slot);
@@ -155,7 +185,8 @@ void Forest<Target>::change(std::span<const float> rows, std::span<const Value> 
   for (const Slot arrival : leaving) {
     const Slot slot = sample_of_[static_cast<std::size_t>(arrival)];
     note(slot, samples_.weight(slot));
-    samples_.subtract(slot);
+    samples_.subtract(slot, weight_of_[arrival]);
+    total_weight_ -= weight_of_[arrival];
     if (options_.calibrates && samples_.weight(slot) == 0) calibrators_.erase(slot);
   }
   if (options_.calibrates) {
@@ -168,14 +199,17 @@ void Forest<Target>::change(std::span<const float> rows, std::span<const Value> 
     sample_of_[static_cast<std::size_t>(move.to)] = sample_of_[static_cast<std::size_t>(move.from)];
   }
   sample_of_.resize(sample_of_.size() - leaving.size());
+  weight_of_.remove(leaving, moves);
   tenure_.remove(leaving, moves);
   if (admission != nullptr) {
+    total_weight_ += weight_coming;
+    weight_of_.append(weights, values.size());
     sample_of_.insert(sample_of_.end(), coming.begin(), coming.end());
     tenure_.take_in(n_came, *admission);
   }
   combine(noted, changes_);
   for (const Change& change : changes_) {
-    const std::int64_t by = samples_.weight(change.slot) - change.weight_before;
+    const Weight by = samples_.weight(change.slot) - change.weight_before;
     if (by != 0) ledger_.add(samples_.value(change.slot), by);
   }
   ledger_.finish();
@@ -274,7 +308,7 @@ void Forest<Target>::forget(std::span<const Serial> serials, const Call& call) {
            " is given more than once";
   });
   catch_up(call);
-  change({}, {}, std::move(slots), nullptr, 0, call);
+  change({.leaving = std::move(slots)}, call);
 }
 
 template <class Target>
@@ -313,7 +347,7 @@ std::vector<std::size_t> Forest<Target>::forget(std::span<const float> rows, std
       arrivals[asked[i]].pop_back();
     }
   }
-  if (missing.empty()) change({}, {}, std::move(leaving), nullptr, 0, call);
+  if (missing.empty()) change({.leaving = std::move(leaving)}, call);
   return missing;
 }
 
@@ -321,7 +355,7 @@ template <class Target>
 void Forest<Target>::keep_latest(std::size_t n, const Call& call) {
   const auto pass = gate_.writing();
   catch_up(call);
-  change({}, {}, tenure_.all_but_latest(n), nullptr, 0, call);
+  change({.leaving = tenure_.all_but_latest(n)}, call);
 }
 
 template <class Target>
@@ -424,6 +458,7 @@ ForestState<Target> Forest<Target>::save() const {
     }
     state.sample_of.push_back(sample);
   }
+  state.weights = weight_of_.save();
   state.serials.assign(tenure_.serials().begin(), tenure_.serials().end());
   state.n_seen = tenure_.n_seen();
   state.turned_away = tenure_.turned_away();
@@ -457,12 +492,20 @@ void Forest<Target>::take_in(const State& state) {
     return "there are " + std::to_string(state.sample_of.size()) + " arrivals, at most " +
            std::to_string(Samples::kMostSamples) + " are allowed";
   });
+  require(state.weights.empty() || state.weights.size() == state.sample_of.size(), [&] {
+    return "there are " + std::to_string(state.sample_of.size()) + " arrivals, but " +
+           std::to_string(state.weights.size()) + " weights";
+  });
+  check_weights(state.weights);
   (void)check_rows(state.rows);
   ledger_.check(state.values, samples_.values());
   ledger_.reserve();
   std::vector<std::uint8_t> is_held(n, 0);
   std::vector<float> row(width);
-  for (const Slot sample : state.sample_of) {
+  weight_of_.append(state.weights, 0);
+  for (std::size_t arrival = 0; arrival < state.sample_of.size(); ++arrival) {
+    const Slot sample = state.sample_of[arrival];
+    const Weight weight = weight_of_[static_cast<Slot>(arrival)];
     require(sample >= 0 && static_cast<std::size_t>(sample) < n, [&] {
       return "an arrival has sample " + std::to_string(sample) + ", which is outside [0, " + std::to_string(n) + ")";
     });
@@ -471,11 +514,13 @@ void Forest<Target>::take_in(const State& state) {
     Samples::copy_canonical(state.rows.data() + i * width, width, row.data());
     require(is_held[i] != 0 || samples_.find(row.data(), value) == kNoSlot,
             [&] { return "sample " + std::to_string(i) + " equals an earlier one"; });
-    const Slot slot = samples_.add(row.data(), value);
+    require(weight <= kMostWeight - total_weight_, "the total weight of the samples is too large");
+    total_weight_ += weight;
+    const Slot slot = samples_.add(row.data(), value, weight);
     if (options_.calibrates && is_held[i] == 0) calibrators_.insert(slot);
     is_held[i] = 1;
     sample_of_.push_back(slot);
-    ledger_.add(value, 1);
+    ledger_.add(value, weight);
   }
   const auto unheld = std::ranges::find(is_held, 0);
   require(unheld == is_held.end(),
@@ -524,6 +569,14 @@ std::vector<typename Target::Value> Forest<Target>::values() const {
 }
 
 template <class Target>
+std::vector<Weight> Forest<Target>::weights() const {
+  const auto pass = gate_.reading();
+  std::vector<Weight> result;
+  for (std::size_t i = 0; i < sample_of_.size(); ++i) result.push_back(weight_of_[static_cast<Slot>(i)]);
+  return result;
+}
+
+template <class Target>
 std::uint64_t Forest<Target>::version() const {
   const auto pass = gate_.reading();
   return version_;
@@ -532,7 +585,8 @@ std::uint64_t Forest<Target>::version() const {
 template <class Target>
 std::size_t Forest<Target>::nbytes() const {
   const auto pass = gate_.reading();
-  std::size_t n = samples_.nbytes() + tenure_.nbytes() + calibrators_.nbytes() + sample_of_.capacity() * sizeof(Slot);
+  std::size_t n = samples_.nbytes() + tenure_.nbytes() + calibrators_.nbytes() + weight_of_.nbytes();
+  n += sample_of_.capacity() * sizeof(Slot);
   for (const auto& grown : trees_) n += sizeof(Grown) + grown->tree.nbytes();
   return n;
 }

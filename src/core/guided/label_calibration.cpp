@@ -52,7 +52,7 @@ class Rows {
       const std::span<const std::uint64_t> masses = sums.subspan(i * (n_labels + 1), n_labels);
       const double others = static_cast<double>(sums[(i + 1) * (n_labels + 1) - 1]) / static_cast<double>(n_known_);
       const double largest = static_cast<double>(std::ranges::max(masses)) + others;
-      Row row{logs_.size(), 0, log_of(others, largest), 0.0, 0.0, static_cast<double>(votes.weights[i])};
+      Row row{logs_.size(), 0, log_of(others, largest), 0.0, 0.0, multiplicity(votes.weights[i])};
       for (const Label label : known) {
         const std::uint64_t mass = masses[static_cast<std::size_t>(label)];
         if (mass > 0) {
@@ -164,20 +164,24 @@ void find_probabilities(std::span<const std::uint64_t> masses, std::uint64_t res
   }
 }
 
+std::size_t n_left_out_voters(std::size_t n_trees) {
+  std::size_t n = 0;
+  for (std::size_t tree = 0; tree < n_trees; ++tree) n += is_left_out_voter(tree) ? 1 : 0;
+  return n;
+}
+
 LabelCalibration find_calibration(const LeftOutVotes& votes, std::span<const Label> known, std::size_t n_labels,
-                                  std::size_t n_trees) {
+                                  std::size_t n_trees, std::size_t n_asked) {
   const std::size_t n = votes.labels.size();
   if (n < kFewestCalibrators || known.size() < 2 || n_trees < kFewestTreesToCalibrate) return {};
   const double spread = 1.0 / (static_cast<double>(n) + 2.0);
   const double of_all = best_log(Rows(votes, votes.all, known, n_labels), spread);
   const double of_half = best_log(Rows(votes, votes.half, known, n_labels), spread);
   // More trees are more cautious. The logarithm of the power grows about like minus one over their number.
-  double n_all = 0.0, n_half = 0.0;
-  for (std::size_t tree = 0; tree < n_trees; ++tree) {
-    n_all += is_left_out_voter(tree) ? 1.0 : 0.0;
-    n_half += is_half_voter(tree) ? 1.0 : 0.0;
-  }
-  const double ratio = (1.0 / n_all - 1.0 / static_cast<double>(n_trees)) / (1.0 / n_half - 1.0 / n_all);
+  const auto n_all = static_cast<double>(n_left_out_voters(n_trees));
+  double n_half = 0.0;
+  for (std::size_t tree = 0; tree < n_trees; ++tree) n_half += is_half_voter(tree) ? 1.0 : 0.0;
+  const double ratio = (1.0 / n_all - 1.0 / static_cast<double>(n_asked)) / (1.0 / n_half - 1.0 / n_all);
   const double step = std::clamp((of_all - of_half) * ratio, -kMostStep, kMostStep);
   return {binary_power(of_all + step), spread};
 }

@@ -32,10 +32,10 @@ void check_calibration(const LabelCalibration& calibration);
 
 // What trees say about samples that they have left out: the mass of each label, then the rest, for each sample.
 struct LeftOutVotes {
-  std::vector<Label> labels;          // the true ones
-  std::vector<std::int64_t> weights;  // how often each sample is held
-  std::vector<std::uint64_t> all;     // sums over all trees that leave these samples out
-  std::vector<std::uint64_t> half;    // sums over half of these trees
+  std::vector<Label> labels;  // the true ones
+  std::vector<Weight> weights;
+  std::vector<std::uint64_t> all;   // sums over all trees that leave these samples out
+  std::vector<std::uint64_t> half;  // sums over half of these trees
 };
 
 // The probabilities of labels, given their masses and the rest, which is uniform over the known labels. The result does
@@ -43,9 +43,12 @@ struct LeftOutVotes {
 void find_probabilities(std::span<const std::uint64_t> masses, std::uint64_t rest, std::span<const Label> known,
                         const LabelCalibration& calibration, std::span<double> probabilities);
 
-// The calibration of a forest of n_trees trees by votes about samples in an order that does not depend on that of their
-// arrival. None if they are too few.
+// How many of so many trees leave out the samples that calibrate.
+[[nodiscard]] std::size_t n_left_out_voters(std::size_t n_trees);
+
+// The calibration of what n_asked trees say together, in a forest of n_trees, by votes about samples in an order that
+// does not depend on that of their arrival. None if they are too few.
 [[nodiscard]] LabelCalibration find_calibration(const LeftOutVotes& votes, std::span<const Label> known,
-                                                std::size_t n_labels, std::size_t n_trees);
+                                                std::size_t n_labels, std::size_t n_trees, std::size_t n_asked);
 
 }  // namespace onlineforest::guided

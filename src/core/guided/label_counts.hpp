@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "guided/law.hpp"
+#include "guided/weight.hpp"
 
 namespace onlineforest::guided {
 
@@ -34,10 +35,10 @@ class LabelCounts {
  public:
   struct Entry {
     Label label;
-    std::int64_t weight;
+    Weight weight;
   };
 
-  void add(Label label, std::int64_t weight) {
+  void add(Label label, Weight weight) {
     const auto found = std::ranges::lower_bound(entries_, label, {}, &Entry::label);
     total_ += weight;
     if (found == entries_.end() || found->label != label) {
@@ -53,13 +54,13 @@ class LabelCounts {
   [[nodiscard]] std::size_t n_labels() const { return entries_.size(); }
   [[nodiscard]] bool is_pure() const { return entries_.size() == 1; }
   [[nodiscard]] static bool is_lost() { return false; }  // counts are always whole
-  [[nodiscard]] std::int64_t total() const { return total_; }
+  [[nodiscard]] Weight total() const { return total_; }
   [[nodiscard]] const std::vector<Entry>& entries() const { return entries_; }
   [[nodiscard]] std::size_t nbytes() const { return entries_.capacity() * sizeof(Entry); }
 
  private:
   std::vector<Entry> entries_;
-  std::int64_t total_ = 0;
+  Weight total_ = 0;
 };
 
 }  // namespace onlineforest::guided

@@ -166,8 +166,7 @@ LeftOutVotes LabelForest::left_out_votes(const Call& call) const {
   return votes;
 }
 
-LabelCalibration LabelForest::find_calibration(const LeftOutVotes& votes, std::size_t n_trees) const {
-  const auto pass = gate_.reading();
+void LabelForest::check_votes(const LeftOutVotes& votes) const {
   const std::size_t n = votes.labels.size(), n_labels = n_codes();
   require(votes.weights.size() == n && votes.all.size() == n * (n_labels + 1) && votes.half.size() == votes.all.size(),
           [&] {
@@ -175,7 +174,27 @@ LabelCalibration LabelForest::find_calibration(const LeftOutVotes& votes, std::s
                    " labels are incomplete";
           });
   ledger_.check(votes.labels, samples_.values());
-  return guided::find_calibration(votes, ledger_.known(), n_labels, n_trees);
+}
+
+LabelCalibration LabelForest::find_calibration(const LeftOutVotes& votes, std::size_t n_trees) const {
+  const auto pass = gate_.reading();
+  check_votes(votes);
+  return guided::find_calibration(votes, ledger_.known(), n_codes(), n_trees, n_trees);
+}
+
+std::vector<double> LabelForest::probabilities_by(const LeftOutVotes& votes, std::size_t n_trees) const {
+  const auto pass = gate_.reading();
+  check_votes(votes);
+  const std::size_t n_labels = n_codes();
+  const LabelCalibration calibration =
+      guided::find_calibration(votes, ledger_.known(), n_labels, n_trees, n_left_out_voters(n_trees));
+  std::vector<double> result(votes.labels.size() * n_labels);
+  for (std::size_t i = 0; i < votes.labels.size(); ++i) {
+    const auto of_sample = std::span(votes.all).subspan(i * (n_labels + 1), n_labels + 1);
+    find_probabilities(of_sample.first(n_labels), of_sample.back(), ledger_.known(), calibration,
+                       std::span(result).subspan(i * n_labels, n_labels));
+  }
+  return result;
 }
 
 LabelForest::LeftOut LabelForest::predict_left_out(const Call& call) const {
@@ -227,9 +246,9 @@ std::uint64_t LabelForest::labels_version() const {
   return ledger_.version();
 }
 
-std::vector<std::int64_t> LabelForest::label_weights() const {
+std::vector<Weight> LabelForest::label_weights() const {
   const auto pass = gate_.reading();
-  std::vector<std::int64_t> result(n_codes(), 0);
+  std::vector<Weight> result(n_codes(), 0);
   for (const auto& [label, weight] : ledger_.totals().entries()) result[static_cast<std::size_t>(label)] = weight;
   return result;
 }

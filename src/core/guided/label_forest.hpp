@@ -35,6 +35,8 @@ class LabelForest : public Forest<Labels> {
   [[nodiscard]] LeftOutVotes left_out_votes(const Call& call) const;
   // The calibration by such votes of all trees of a forest of n_trees.
   [[nodiscard]] LabelCalibration find_calibration(const LeftOutVotes& votes, std::size_t n_trees) const;
+  // The probabilities that such votes give these samples, calibrated for the number of these trees: n_labels() each.
+  [[nodiscard]] std::vector<double> probabilities_by(const LeftOutVotes& votes, std::size_t n_trees) const;
 
   // Probabilities of each sample held, in the order of serials(), from the trees that have not learned it; and the
   // number of these trees. NaN where there are none.
@@ -58,11 +60,12 @@ class LabelForest : public Forest<Labels> {
   };
   [[nodiscard]] LeftOutMasses left_out_masses(std::size_t begin, std::size_t end, const Call& call) const;
 
-  [[nodiscard]] std::int32_t n_labels() const;                    // labels that have a code
-  [[nodiscard]] std::vector<std::int64_t> label_weights() const;  // by code
-  [[nodiscard]] std::uint64_t labels_version() const;  // another number when other labels are known or have codes
+  [[nodiscard]] std::int32_t n_labels() const;              // labels that have a code
+  [[nodiscard]] std::vector<Weight> label_weights() const;  // by code
+  [[nodiscard]] std::uint64_t labels_version() const;       // another number when other labels are known or have codes
 
  private:
+  void check_votes(const LeftOutVotes& votes) const;
   [[nodiscard]] std::size_t n_codes() const { return static_cast<std::size_t>(samples_.values().n_labels()); }
   // Calls use(i, masses, rest) for each row i.
   template <class Use>

@@ -8,16 +8,14 @@ namespace onlineforest::guided {
 namespace {
 
 double score_of_cut(const PanelRows& panel, const Groups& groups, Block block, Block left) {
-  const std::int64_t n_left = panel.weight_of(left);
-  std::uint64_t squares_left = 0, squares_right = 0;
+  const Weight n_left = panel.weight_of(left);
+  SquaresOfWeights squares_left, squares_right;
   for (std::size_t c = 0; c < groups.size(); ++c) {
     const Block those = block & groups.block(c);
-    const auto on_left = static_cast<std::uint64_t>(panel.weight_of(those & left));
-    const auto on_right = static_cast<std::uint64_t>(panel.weight_of(those & ~left));
-    squares_left += on_left * on_left;
-    squares_right += on_right * on_right;
+    squares_left.add(panel.weight_of(those & left));
+    squares_right.add(panel.weight_of(those & ~left));
   }
-  return score_of(squares_left, n_left, squares_right, panel.weight_of(block) - n_left);
+  return score_of(squares_left.value(), n_left, squares_right.value(), panel.weight_of(block) - n_left);
 }
 
 }  // namespace

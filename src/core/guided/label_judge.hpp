@@ -11,17 +11,15 @@
 
 namespace onlineforest::guided {
 
-// The weight of the left side of a cut, and the sums of squared weights of labels on both sides.
+// Of light weights: that of the left side of a cut, and the sums of squared weights of labels on both sides.
 struct LabelSplit {
   std::uint8_t n_left = 0;
   std::uint16_t squares_left = 0, squares_right = 0;
 };
 
 // The sum over both sides of squared weights of labels over the weight. The greatest wins.
-[[nodiscard]] inline double score_of(std::uint64_t squares_left, std::int64_t n_left, std::uint64_t squares_right,
-                                     std::int64_t n_right) {
-  return static_cast<double>(squares_left) / static_cast<double>(n_left) +
-         static_cast<double>(squares_right) / static_cast<double>(n_right);
+[[nodiscard]] inline double score_of(double squares_left, Weight n_left, double squares_right, Weight n_right) {
+  return squares_left / static_cast<double>(n_left) + squares_right / static_cast<double>(n_right);
 }
 
 class LabelJudge {

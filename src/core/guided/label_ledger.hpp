@@ -69,7 +69,7 @@ class LabelLedger {
     known_.reserve(are_declared_.size());
     known_before_.reserve(are_declared_.size());
   }
-  void add(Label label, std::int64_t by) { totals_.add(label, by); }
+  void add(Label label, Weight by) { totals_.add(label, by); }
   void finish() { find_known(); }  // after all changes were added
 
   void restore(const State& state, LabelHashes& hashes) { set(state.hashes, state.are_declared, hashes); }

@@ -16,16 +16,40 @@ std::uint64_t in_units(double share) {
   return static_cast<std::uint64_t>(units);
 }
 
+// Takes the discount from each label of a node, or all of a label that weighs less.
+class Discounting {
+ public:
+  explicit Discounting(double discount) : discount_(discount) {}
+
+  // What is left of the weight of a label.
+  [[nodiscard]] double rest_of(Weight weight) {
+    const double whole = multiplicity(weight);
+    if (whole < discount_) {
+      light_ += weight;
+      return 0.0;
+    }
+    ++n_heavy_;
+    return whole - discount_;
+  }
+  // What was taken from all labels.
+  [[nodiscard]] double taken() const { return discount_ * n_heavy_ + multiplicity(light_); }
+
+ private:
+  double discount_, n_heavy_ = 0.0;
+  Weight light_ = 0;  // an integer, so that the order of labels does not matter
+};
+
 }  // namespace
 
 // Adds the shares of a node's labels; `left` becomes what is left for its parent.
 template <>
 void Tree<Labels>::add_counts(const LabelCounts& counts, double& left, Masses answer) const {
-  const double discount = options_.discount, total = static_cast<double>(counts.total());
+  const double total = multiplicity(counts.total());
+  Discounting discounting(options_.discount);
   for (const auto& [label, weight] : counts.entries()) {
-    answer.labels[label] += in_units(left * ((static_cast<double>(weight) - discount) / total));
+    answer.labels[label] += in_units(left * (discounting.rest_of(weight) / total));
   }
-  left *= discount * static_cast<double>(counts.n_labels()) / total;
+  left *= discounting.taken() / total;
 }
 
 // Adds the shares of a node and its ancestors, and the rest. Returns the last of these nodes; kNoNode if there is none.
@@ -77,15 +101,14 @@ void Tree<Labels>::make_leaf(List& list, std::span<const std::uint32_t> path, co
   double left = 1.0;
   for (std::size_t i = path.size(); i-- > 0 && left >= kLeastLeft;) {
     const Block block = list.twigs[path[i]].block;
-    const auto total = static_cast<double>(panel.weight_of(block));
-    double n_labels = 0.0;
+    const double total = multiplicity(panel.weight_of(block));
+    Discounting discounting(options_.discount);
     for (std::size_t c = 0; c < panel.groups().size(); ++c) {
       const Block those = block & panel.groups().block(c);
       if (those == 0) continue;
-      ++n_labels;
       const auto label = static_cast<Label>(panel.groups().word(c));
-      const auto weight = static_cast<double>(panel.weight_of(those));
-      const auto mass = static_cast<std::uint32_t>(in_units(left * ((weight - options_.discount) / total)));
+      const double rest = discounting.rest_of(panel.weight_of(those));
+      const auto mass = static_cast<std::uint32_t>(in_units(left * (rest / total)));
       const auto found = std::ranges::find(shares.begin() + begin, shares.end(), label, &Share::label);
       if (found != shares.end()) {
         found->mass += mass;
@@ -93,7 +116,7 @@ void Tree<Labels>::make_leaf(List& list, std::span<const std::uint32_t> path, co
         shares.push_back({label, mass});
       }
     }
-    left *= options_.discount * n_labels / total;
+    left *= discounting.taken() / total;
   }
   const bool is_done = left < kLeastLeft;
   list.leaves.leaves.push_back({is_done ? 0.0 : left, begin, static_cast<std::uint32_t>(shares.size()),

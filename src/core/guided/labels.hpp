@@ -55,7 +55,7 @@ struct Labels {
 
   // Memory that a thread needs, by label, all 0 between uses.
   struct Scratch {
-    std::vector<std::int64_t> counts;
+    std::vector<Weight> counts;
     std::vector<std::uint64_t> masses;
 
     void prepare(const SampleStore<Values>& samples) {
@@ -73,7 +73,7 @@ struct Labels {
     for (const Slot slot : slots) scratch.counts[static_cast<std::size_t>(samples.value(slot))] += samples.weight(slot);
     LabelCounts result;
     for (std::size_t c = 0; c < scratch.counts.size(); ++c) {
-      const std::int64_t count = std::exchange(scratch.counts[c], 0);
+      const Weight count = std::exchange(scratch.counts[c], 0);
       if (count > 0) result.add(static_cast<Label>(c), count);
     }
     return result;
@@ -85,20 +85,20 @@ struct Labels {
     Division(const SampleStore<Values>& samples, Scratch& scratch) : counts_(scratch.counts) {
       counts_.resize(static_cast<std::size_t>(samples.values().n_labels()));
     }
-    void add(Label label, std::int64_t weight, bool goes_left) {
+    void add(Label label, Weight weight, bool goes_left) {
       counts_[static_cast<std::size_t>(label)] += goes_left ? weight : 0;
     }
     // Of a block that has this summary. A side that does not need one gets none.
     void finish(const LabelCounts& all, LabelCounts* left, LabelCounts* right) {
       for (const auto& [label, weight] : all.entries()) {
-        const std::int64_t on_left = std::exchange(counts_[static_cast<std::size_t>(label)], 0);
+        const Weight on_left = std::exchange(counts_[static_cast<std::size_t>(label)], 0);
         if (left != nullptr && on_left > 0) left->add(label, on_left);
         if (right != nullptr && weight > on_left) right->add(label, weight - on_left);
       }
     }
 
    private:
-    std::vector<std::int64_t>& counts_;
+    std::vector<Weight>& counts_;
   };
 
   // The leaves of a small list, with the shares of their ancestors within the list.
@@ -123,7 +123,7 @@ struct Labels {
 
   // A large list that is a leaf needs no more than its summary.
   struct LargeLeaf {
-    static void add(Label, std::int64_t) {}
+    static void add(Label, Weight) {}
     [[nodiscard]] static std::size_t nbytes() { return 0; }
   };
 
@@ -164,7 +164,7 @@ struct Labels {
   struct Columns {
     std::vector<std::int64_t> counts_end;  // the counts of node i are [counts_end[i - 1], counts_end[i])
     std::vector<Label> label;
-    std::vector<std::int64_t> count;
+    std::vector<Weight> count;
 
     [[nodiscard]] std::size_t counts_begin(std::size_t node) const {
       return node == 0 ? 0 : static_cast<std::size_t>(counts_end[node - 1]);

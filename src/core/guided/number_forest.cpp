@@ -36,7 +36,9 @@ std::unique_ptr<NumberForest> NumberForest::restore(const State& state, std::siz
 TreeMoments NumberForest::mean_of_samples() const {
   if (sample_of_.empty()) return {};
   NumberSums sums;
-  for (const Slot slot : sample_of_) sums.add(samples_.value(slot), 1);
+  for (std::size_t i = 0; i < sample_of_.size(); ++i) {
+    sums.add(samples_.value(sample_of_[i]), weight_of_[static_cast<Slot>(i)]);
+  }
   const NumberLeaf leaf = sums.leaf();
   return {leaf.mean, leaf.variance, 0.0};
 }

@@ -17,25 +17,25 @@ void for_each_bit(Block block, Use use) {
 }  // namespace
 
 std::size_t NumberJudge::best(PanelRows& panel, const Groups&, Block block, std::span<Proposal> proposals) {
-  const auto total = panel.weight_of(block);
+  const Weight total = panel.weight_of(block);
   double sum = 0.0, plain_sum = 0.0, squares = 0.0;
   for_each_bit(block, [&](std::size_t i) {
-    sum += static_cast<double>(panel.weight(i)) * values_[i];
+    sum += multiplicity(panel.weight(i)) * values_[i];
     plain_sum += values_[i];
   });
-  const double mean = sum / static_cast<double>(total), plain_mean = plain_sum / std::popcount(block);
+  const double mean = sum / multiplicity(total), plain_mean = plain_sum / std::popcount(block);
   plain_squares_ = 0.0;
   for_each_bit(block, [&](std::size_t i) {
     deviations_[i] = values_[i] - mean;
-    squares += static_cast<double>(panel.weight(i)) * (deviations_[i] * deviations_[i]);
+    squares += multiplicity(panel.weight(i)) * (deviations_[i] * deviations_[i]);
     const double plain = values_[i] - plain_mean;
     plain_squares_ += plain * plain;
   });
   // The decrease of the sum of squares, as a share of it, if `left` deviations of weight n go left.
-  const auto gain = [&](double left, std::int64_t n) {
+  const auto gain = [&](double left, Weight n) {
     if (!(squares > 0.0)) return 0.0;
-    const double sides = static_cast<double>(n) * static_cast<double>(total - n);
-    return left * left * static_cast<double>(total) / sides / squares;
+    const double sides = multiplicity(n) * multiplicity(total - n);
+    return left * left * multiplicity(total) / sides / squares;
   };
   std::array<double, kMostProposals> scores, gains;
   // Sends samples that lack the feature to the left if that is not worse.
@@ -50,7 +50,7 @@ std::size_t NumberJudge::best(PanelRows& panel, const Groups&, Block block, std:
     const auto gains_of = [&](const std::array<Block, kFewProposals>& lefts) {
       std::array<double, kFewProposals> sums{};
       for_each_bit(block, [&](std::size_t i) {
-        const double deviation = static_cast<double>(panel.weight(i)) * deviations_[i];
+        const double deviation = multiplicity(panel.weight(i)) * deviations_[i];
         for (std::size_t q = 0; q < kFewProposals; ++q) sums[q] += (lefts[q] >> i & 1) != 0 ? deviation : 0.0;
       });
       for (std::size_t q = 0; q < kFewProposals; ++q) sums[q] = gain(sums[q], panel.weight_of(lefts[q]));
@@ -88,7 +88,7 @@ std::size_t NumberJudge::best(PanelRows& panel, const Groups&, Block block, std:
         double score = gain(walk_.sums[n_left], walk_.weights[n_left]);
         if (missing != 0 && !proposal.cut.asks_if_missing()) {
           const double sum_with = walk_.sums[n_left] + (walk_.sums[walk_.n] - walk_.sums[n_there]);
-          const std::int64_t weight_with = walk_.weights[n_left] + panel.weight_of(missing);
+          const Weight weight_with = walk_.weights[n_left] + panel.weight_of(missing);
           score = settle(proposal, missing, score, gain(sum_with, weight_with));
         }
         gains[q] = score;
@@ -120,7 +120,7 @@ void NumberJudge::walk(PanelRows& panel, Block block, std::int32_t feature) {
     const double difference = values_[i] - last;
     differences += difference * difference;
     last = values_[i];
-    walk_.sums[k + 1] = walk_.sums[k] + static_cast<double>(panel.weight(i)) * deviations_[i];
+    walk_.sums[k + 1] = walk_.sums[k] + multiplicity(panel.weight(i)) * deviations_[i];
     walk_.weights[k + 1] = walk_.weights[k] + panel.weight(i);
   }
   // Independent numbers differ by twice their variance (von Neumann's ratio).

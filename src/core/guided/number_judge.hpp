@@ -44,7 +44,7 @@ class NumberJudge {
   struct Walk {
     std::size_t n = 0;  // of the block
     std::array<double, kMostDeciding + 1> sums;
-    std::array<std::int64_t, kMostDeciding + 1> weights;
+    std::array<Weight, kMostDeciding + 1> weights;
     double neighbours = 0.0;  // share of the variance that neighbours have in common
   };
   void walk(PanelRows& panel, Block block, std::int32_t feature);

@@ -31,7 +31,7 @@ class NumberLedger {
   [[nodiscard]] static double canonical(double value) { return value + 0.0; }  // -0 becomes 0
 
   static void reserve() {}
-  static void add(double, std::int64_t) {}
+  static void add(double, Weight) {}
   static void finish() {}
   static void restore(const State&, NumberHashes&) {}
   [[nodiscard]] static State save(const NumberHashes&) { return {}; }

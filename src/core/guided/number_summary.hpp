@@ -9,6 +9,7 @@
 
 #include "guided/exact_sum.hpp"
 #include "guided/law.hpp"
+#include "guided/weight.hpp"
 
 namespace onlineforest::guided {
 
@@ -24,13 +25,13 @@ class NumberHashes {
 // The weight of a block, and how much of it has the value of one of its samples: all numbers are equal if it is all.
 class NumberSummary {
  public:
-  void add(double value, std::int64_t weight) {
+  void add(double value, Weight weight) {
     if (total_ == 0) value_ = value;
     total_ += weight;
     if (value == value_) n_equal_ += weight;
   }
 
-  [[nodiscard]] std::int64_t total() const { return total_; }
+  [[nodiscard]] Weight total() const { return total_; }
   [[nodiscard]] bool is_pure() const { return n_equal_ == total_; }
   // Whether no sample has the value that others are compared with: then all samples must be added again.
   [[nodiscard]] bool is_lost() const { return n_equal_ == 0 && total_ > 0; }
@@ -39,7 +40,7 @@ class NumberSummary {
 
  private:
   double value_ = 0.0;
-  std::int64_t total_ = 0, n_equal_ = 0;
+  Weight total_ = 0, n_equal_ = 0;
 };
 
 // The mean and the variance of the numbers in a leaf.
@@ -50,38 +51,38 @@ struct NumberLeaf {
 // The sums of a leaf of many numbers, exact so that samples can come and leave.
 class NumberSums {
  public:
-  void add(double value, std::int64_t weight) {
+  void add(double value, Weight weight) {
     total_ += weight;
     sum_.add(value, weight);
     add_product(squares_, value, value, weight);
   }
 
   [[nodiscard]] NumberLeaf leaf() const {
-    const auto n = static_cast<double>(total_);
+    const double n = multiplicity(total_);
     const double mean = rounded(sum_) / n;
     // Of squares little would be left: the variance of 1e9 and 1e9 + 1 would be lost. So these are deviations from the
     // mean as it is rounded, which are not rounded until they are added up.
     ExactSum deviations = sum_, squares = squares_;
     deviations.add(mean, -total_);
     add_product(squares, mean, mean, total_);
-    sum_.for_each_part([&](double part) { add_product(squares, mean, part, -2); });
+    sum_.for_each_part(-kWeightBits, [&](double part) { add_product(squares, mean, part, -2 * kOne); });
     const double rest = rounded(deviations);
     return {mean, std::max((rounded(squares) - rest * (rest / n)) / n, 0.0)};
   }
 
  private:
-  static void add_product(ExactSum& sum, double a, double b, std::int64_t times) {
+  static void add_product(ExactSum& sum, double a, double b, Weight weight) {
     const double product = a * b;
-    sum.add(product, times);
-    sum.add(std::fma(a, b, -product), times);
+    sum.add(product, weight);
+    sum.add(std::fma(a, b, -product), weight);
   }
   [[nodiscard]] static double rounded(const ExactSum& sum) {
-    const auto [high, low] = sum.rounded();
+    const auto [high, low] = sum.rounded(-kWeightBits);
     return high + low;
   }
 
-  std::int64_t total_ = 0;
-  ExactSum sum_, squares_;
+  Weight total_ = 0;
+  ExactSum sum_, squares_;  // of numbers times their weights
 };
 
 }  // namespace onlineforest::guided

@@ -14,17 +14,17 @@ namespace {
 NumberLeaf leaf_of(Block block, const Panel<Numbers>& panel) {
   const NumberJudge& judge = panel.judge();
   if (panel.has_one_value(block)) return {judge.value(first_bit(block)), 0.0};
-  const auto total = static_cast<double>(panel.weight_of(block));
+  const double total = multiplicity(panel.weight_of(block));
   double sum = 0.0, squares = 0.0;
   for (Block rest = block; rest != 0; rest &= rest - 1) {
     const std::size_t i = first_bit(rest);
-    sum += static_cast<double>(panel.weight(i)) * judge.value(i);
+    sum += multiplicity(panel.weight(i)) * judge.value(i);
   }
   const double mean = sum / total;
   for (Block rest = block; rest != 0; rest &= rest - 1) {
     const std::size_t i = first_bit(rest);
     const double deviation = judge.value(i) - mean;
-    squares += static_cast<double>(panel.weight(i)) * (deviation * deviation);
+    squares += multiplicity(panel.weight(i)) * (deviation * deviation);
   }
   return {mean, squares / total};
 }
@@ -95,11 +95,11 @@ void Tree<Numbers>::describe_node(NodeIndex at, const Samples& samples, Table& t
   } else if (here.kind == Kind::kClosed) {
     answer_closed(at, leaf);
   }
-  const std::int64_t weight =
+  const Weight weight =
       here.kind == Kind::kList ? lists_[here.contents].summary.total() : junctions_[here.contents].summary.total();
   table.weight.push_back(weight);
   table.columns.mean.push_back(leaf.mean);
-  table.columns.squares.push_back(leaf.variance * static_cast<double>(weight));
+  table.columns.squares.push_back(leaf.variance * multiplicity(weight));
 }
 
 template <>
@@ -107,7 +107,7 @@ void Tree<Numbers>::describe_twig(Block block, const Panel<Numbers>& panel, Tabl
   const NumberLeaf leaf = leaf_of(block, panel);
   table.weight.push_back(panel.weight_of(block));
   table.columns.mean.push_back(leaf.mean);
-  table.columns.squares.push_back(leaf.variance * static_cast<double>(table.weight.back()));
+  table.columns.squares.push_back(leaf.variance * multiplicity(table.weight.back()));
 }
 
 template <>
@@ -116,7 +116,7 @@ void Tree<Numbers>::finish_table(Table& table) {
     if (!table.is_cut(node)) continue;
     const auto left = static_cast<std::size_t>(table.left[node]), right = static_cast<std::size_t>(table.right[node]);
     std::vector<double>&mean = table.columns.mean, &squares = table.columns.squares;
-    const auto n_left = static_cast<double>(table.weight[left]), n_right = static_cast<double>(table.weight[right]);
+    const double n_left = multiplicity(table.weight[left]), n_right = multiplicity(table.weight[right]);
     const double n = n_left + n_right, difference = mean[right] - mean[left];
     mean[node] = mean[left] + difference * (n_right / n);
     squares[node] = squares[left] + squares[right] + difference * difference * (n_left * n_right / n);

@@ -67,7 +67,7 @@ struct Numbers {
   class Division {
    public:
     Division(const SampleStore<Values>&, Scratch&) {}
-    void add(double value, std::int64_t weight, bool goes_left) { (goes_left ? left_ : right_).add(value, weight); }
+    void add(double value, Weight weight, bool goes_left) { (goes_left ? left_ : right_).add(value, weight); }
     void finish(const NumberSummary&, NumberSummary* left, NumberSummary* right) {
       if (left != nullptr) *left = left_;
       if (right != nullptr) *right = right_;
@@ -90,7 +90,7 @@ struct Numbers {
   struct LargeLeaf {
     std::unique_ptr<NumberSums> sums;
 
-    void add(double value, std::int64_t weight) {
+    void add(double value, Weight weight) {
       if (sums) sums->add(value, weight);
     }
     [[nodiscard]] std::size_t nbytes() const { return sums ? sizeof(NumberSums) : 0; }

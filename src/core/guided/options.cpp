@@ -17,8 +17,11 @@ void check_options(const Options& options) {
   };
   in_range("n_trees", options.n_trees, std::numeric_limits<std::int32_t>::max());
   in_range("n_features", options.n_features, CutFeature::kMost);
-  require(options.min_samples_split >= 2,
-          [&] { return "min_samples_split must be at least 2, got " + std::to_string(options.min_samples_split); });
+  constexpr std::int64_t most_split = std::numeric_limits<std::int32_t>::max();
+  require(options.min_samples_split >= 2 && options.min_samples_split <= most_split, [&] {
+    return "min_samples_split must be in [2, " + std::to_string(most_split) + "], got " +
+           std::to_string(options.min_samples_split);
+  });
   require(options.max_samples > 0.0 && options.max_samples <= 1.0,
           [&] { return "max_samples must be in (0, 1], got " + std::to_string(options.max_samples); });
   require(options.discount >= 0.0 && options.discount <= 1.0,

@@ -18,16 +18,18 @@ void PanelRows::begin(std::size_t n, std::size_t n_features) {
   n_ = n;
   n_features_ = n_features;
   total_ = 0;
+  is_light_ = true;
   light_.clear();
   has_columns_ = false;
   ranged_ = gathered_ = 0;
 }
 
-void PanelRows::add(std::size_t i, const float* row, Word x_hash, std::int64_t weight) {
+void PanelRows::add(std::size_t i, const float* row, Word x_hash, Weight weight) {
   rows_[i] = row;
   x_hashes_[i] = x_hash;
   weights_[i] = weight;
   total_ += weight;
+  is_light_ = is_light_ && is_whole(weight) && LightWeights::may_be(total_);
   if (is_light()) light_.set(i, weight);
 }
 
@@ -69,8 +71,8 @@ void PanelRows::find_same_x() {
   }
 }
 
-std::int64_t PanelRows::heavy_weight(Block block) const {
-  std::int64_t total = 0;
+Weight PanelRows::heavy_weight(Block block) const {
+  Weight total = 0;
   for (; block != 0; block &= block - 1) total += weights_[first_bit(block)];
   return total;
 }

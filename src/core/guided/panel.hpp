@@ -27,11 +27,11 @@ class PanelRows {
   [[nodiscard]] bool has_distinct_x() const { return !has_same_x_; }
   [[nodiscard]] bool has_missing() const { return lacking_ != 0; }
 
-  [[nodiscard]] bool is_light() const { return total_ <= LightWeights::kMost; }
+  [[nodiscard]] bool is_light() const { return is_light_; }
   [[nodiscard]] const LightWeights& light() const { return light_; }
-  [[nodiscard]] std::int64_t weight(std::size_t i) const { return weights_[i]; }
-  [[nodiscard]] std::int64_t weight_of(Block block) const {
-    return is_light() ? light_.of(block) : heavy_weight(block);
+  [[nodiscard]] Weight weight(std::size_t i) const { return weights_[i]; }
+  [[nodiscard]] Weight weight_of(Block block) const {
+    return is_light() ? light_.of(block) * kOne : heavy_weight(block);
   }
 
   // The values of a feature, by bit; only those of a block need be there.
@@ -52,7 +52,7 @@ class PanelRows {
   };
 
   void begin(std::size_t n, std::size_t n_features);
-  void add(std::size_t i, const float* row, Word x_hash, std::int64_t weight);
+  void add(std::size_t i, const float* row, Word x_hash, Weight weight);
   void finish(bool may_lack_cells);
   template <class Values>
   void sort(const RankOrder<Values>& order, std::span<const Slot> slots);
@@ -78,7 +78,7 @@ class PanelRows {
   [[nodiscard]] Range range(Block block, std::int32_t feature);
   [[nodiscard]] Range range_of(Block block, const float* column) const;
   [[nodiscard]] Block missing_in(Block block, const float* column) const;
-  [[nodiscard]] std::int64_t heavy_weight(Block block) const;
+  [[nodiscard]] Weight heavy_weight(Block block) const;
 
   std::size_t n_ = 0, n_features_ = 0;
   bool has_same_x_ = false;
@@ -88,8 +88,9 @@ class PanelRows {
   std::array<Word, kMostDeciding> x_hashes_{};
   std::array<Word, kMostDeciding> places_{};  // the greatest word where there is no sample
   std::array<Block, kMostDeciding> same_x_{};
-  std::int64_t total_ = 0;
-  std::array<std::int64_t, kMostDeciding> weights_{};
+  Weight total_ = 0;
+  std::array<Weight, kMostDeciding> weights_{};
+  bool is_light_ = true;
   LightWeights light_;                 // the same, if they are light
   Surrogates surrogates_;              // of the proposal that was best last
   std::vector<std::int32_t> varying_;  // of the block that is decided; empty until they are asked for

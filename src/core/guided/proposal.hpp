@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "guided/law.hpp"
+#include "guided/weight.hpp"
 
 namespace onlineforest::guided {
 
@@ -71,14 +72,20 @@ using Block = Word;
 
 [[nodiscard]] inline std::size_t first_bit(Block block) { return static_cast<std::size_t>(std::countr_zero(block)); }
 
-// The weights of the samples of a block, which add up to no more than kMost: bit by bit, so that bits are counted.
+// How often the samples of a block count, if that is a whole number for each, and no more than kMost together: bit by
+// bit, so that bits are counted.
 class LightWeights {
  public:
   static constexpr std::int64_t kMost = 255;  // so that 16 bits hold a sum of squares
 
+  // Whether this weight may be one of them.
+  [[nodiscard]] static bool may_be(Weight weight) { return is_whole(weight) && weight <= kMost * kOne; }
+  [[nodiscard]] static int whole(Weight weight) { return static_cast<int>(weight / kOne); }
+
   // Gives a weight to a sample that has none.
-  void set(std::size_t i, std::int64_t weight) {
-    n_ = std::max(n_, static_cast<std::size_t>(std::bit_width(static_cast<std::uint64_t>(weight))));
+  void set(std::size_t i, Weight of_sample) {
+    const int weight = whole(of_sample);
+    n_ = std::max(n_, static_cast<std::size_t>(std::bit_width(static_cast<unsigned>(weight))));
     for (std::size_t k = 0; k < n_; ++k) bits_[k] |= static_cast<Block>(weight >> k & 1) << i;
   }
   void clear() { *this = {}; }

@@ -1,6 +1,6 @@
 // The distinct samples of a forest with their weights, shared by all trees. Must not know trees.
 //
-// A sample is a pair of a row and a value, which is a label or a number. Its weight is the number of times it is held.
+// A sample is a pair of a row and a value, which is a label or a number. Its weight is that of all its arrivals.
 // Slots stay where they are while their sample is held; a free slot is used again. A row may lack cells: see kMissing.
 #pragma once
 
@@ -19,6 +19,7 @@
 #include "base/types.hpp"
 #include "guided/law.hpp"
 #include "guided/proposal.hpp"
+#include "guided/weight.hpp"
 
 namespace onlineforest::guided {
 
@@ -53,7 +54,7 @@ class SampleStore {
 
   [[nodiscard]] const float* row(Slot slot) const { return rows_.data() + index(slot) * n_features_; }
   [[nodiscard]] Value value(Slot slot) const { return heads_[index(slot)].value; }
-  [[nodiscard]] std::int64_t weight(Slot slot) const { return heads_[index(slot)].weight; }  // 0 if the slot is free
+  [[nodiscard]] Weight weight(Slot slot) const { return heads_[index(slot)].weight; }  // 0 if the slot is free
   [[nodiscard]] Word key(Slot slot) const { return heads_[index(slot)].key; }
   [[nodiscard]] Word x_hash(Slot slot) const { return heads_[index(slot)].x_hash; }
 
@@ -75,27 +76,27 @@ class SampleStore {
   // The slot of this sample; kNoSlot if it is not held. The row is canonical.
   [[nodiscard]] Slot find(const float* row, Value value) const { return find(row, value, key_of(hash_of(row), value)); }
 
-  // Changes the weight of a sample by one more, and stores it if it is new. The row is canonical.
-  Slot add(const float* row, Value value) {
+  // Adds to the weight of a sample, and stores it if it is new. The row is canonical.
+  Slot add(const float* row, Value value, Weight weight) {
     const Word x_hash = hash_of(row), key = key_of(x_hash, value);
     Slot slot = find(row, value, key);
     if (slot == kNoSlot) {
       slot = take_slot();
       std::copy_n(row, n_features_, rows_.begin() + static_cast<std::ptrdiff_t>(index(slot) * n_features_));
-      heads_[index(slot)] = {key, x_hash, value, 0, 0};
+      heads_[index(slot)] = {key, x_hash, 0, value, false};
       slots_.emplace(key, slot);
       count_missing(row, 1);
     }
-    ++heads_[index(slot)].weight;
+    heads_[index(slot)].weight += weight;
     return slot;
   }
 
-  // Takes one from the weight of a sample. A sample of weight 0 keeps its row until release().
-  void subtract(Slot slot) { --heads_[index(slot)].weight; }
+  // Takes from the weight of a sample. A sample of weight 0 keeps its row until release().
+  void subtract(Slot slot, Weight weight) { heads_[index(slot)].weight -= weight; }
 
   // Whether a sample calibrates: some trees leave it out.
-  [[nodiscard]] bool calibrates(Slot slot) const { return heads_[index(slot)].calibrates != 0; }
-  void set_calibrates(Slot slot, bool calibrates) { heads_[index(slot)].calibrates = calibrates ? 1 : 0; }
+  [[nodiscard]] bool calibrates(Slot slot) const { return heads_[index(slot)].calibrates; }
+  void set_calibrates(Slot slot, bool calibrates) { heads_[index(slot)].calibrates = calibrates; }
 
   // Removes a sample of weight 0, and overwrites it in memory.
   void release(Slot slot) {
@@ -117,9 +118,9 @@ class SampleStore {
   // All that is asked of a sample besides its row, side by side in memory.
   struct Head {
     Word key = 0, x_hash = 0;
+    Weight weight = 0;
     Value value{};
-    std::uint32_t weight : 31 = 0;
-    std::uint32_t calibrates : 1 = 0;
+    bool calibrates = false;
   };
 
   static std::size_t index(Slot slot) { return static_cast<std::size_t>(slot); }

@@ -21,13 +21,14 @@
 #include "guided/panel.hpp"
 #include "guided/sample_store.hpp"
 #include "guided/tree_table.hpp"
+#include "guided/weight.hpp"
 
 namespace onlineforest::guided {
 
 // A sample that has changed, and how it was before.
 struct Change {
   Slot slot;
-  std::int64_t weight_before;
+  Weight weight_before;
   bool calibrated_before;
 };
 
@@ -41,7 +42,7 @@ struct Scratch {
   // A change as a tree sees it: by how much the weight of a sample has changed in it.
   struct Step {
     Slot slot;
-    std::int64_t by;
+    Weight by;
   };
   Panel<Target> panel;
   const void* loaded = nullptr;  // the list whose samples the panel holds
@@ -188,7 +189,7 @@ class Tree {
     return options_.max_samples >= 1.0 || scramble(samples.x_hash(slot) ^ seeds_.membership) < membership_;
   }
   // The weight of a sample in this tree.
-  [[nodiscard]] std::int64_t weight(const Samples& samples, Slot slot) const {
+  [[nodiscard]] Weight weight(const Samples& samples, Slot slot) const {
     return takes(samples, slot) ? samples.weight(slot) : 0;
   }
   [[nodiscard]] bool is_gone(const Samples& samples, Slot slot) const { return weight(samples, slot) == 0; }
@@ -196,9 +197,11 @@ class Tree {
     return weight(samples, step.slot) == step.by;
   }
 
+  // Of a block that may be cut.
+  [[nodiscard]] Weight least_weight() const { return options_.min_samples_split * kOne; }
   [[nodiscard]] Order order(const Samples& samples) const { return {samples, seeds_.rank}; }
   [[nodiscard]] bool counts_as_leaf(const Summary& summary) const {
-    return summary.is_pure() || summary.total() < options_.min_samples_split;
+    return summary.is_pure() || summary.total() < least_weight();
   }
   [[nodiscard]] Node& node(NodeIndex at) { return nodes_[static_cast<std::size_t>(at)]; }
   [[nodiscard]] const Node& node(NodeIndex at) const { return nodes_[static_cast<std::size_t>(at)]; }

@@ -8,6 +8,7 @@
 
 #include "base/types.hpp"
 #include "guided/proposal.hpp"
+#include "guided/weight.hpp"
 
 namespace onlineforest::guided {
 
@@ -16,7 +17,7 @@ struct TreeTable {
   std::vector<std::int32_t> parent, left, right, feature;  // -1 where there is none
   std::vector<float> threshold;
   std::vector<std::uint8_t> missing_left;
-  std::vector<std::int64_t> weight;
+  std::vector<Weight> weight;
   std::vector<std::int64_t> surrogates_end;  // the surrogates of node i are [surrogates_end[i - 1], surrogates_end[i])
   Surrogates surrogates;
   typename Target::Columns columns;  // what is known of the values of each node

@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 
 from onlineforest._core import GuidedLabelForest, GuidedNumberForest
 from onlineforest._distributed.messages import Floats, GuidedForest, Operation, Question, Rows
-
-Masses = NDArray[np.uint64]
+from onlineforest._models.core import Masses, Votes
 
 # Operations.
 
@@ -22,6 +21,7 @@ class LearnSamples(Operation[GuidedForest, None]):
 
     rows: Rows
     values: NDArray[Any]
+    weights: NDArray[np.int64] | None = None
     may_be_pipelined: ClassVar[bool] = True
 
     @property
@@ -29,7 +29,7 @@ class LearnSamples(Operation[GuidedForest, None]):
         return len(self.rows)
 
     def carry_out(self, forest: GuidedForest, n_threads: int, /) -> None:
-        forest.learn(self.rows, self.values, n_threads)
+        forest.learn(self.rows, self.values, n_threads, self.weights)
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,10 +86,18 @@ class Values(Question[GuidedForest, NDArray[Any]]):
 
 
 @dataclass(frozen=True, eq=False)
-class LabelWeights(Question[GuidedLabelForest, NDArray[np.int64]]):
-    """The number of stored samples of each label."""
+class Weights(Question[GuidedForest, Floats]):
+    """The weight of each stored sample."""
 
-    def answer(self, forest: GuidedLabelForest, _n_threads: int, /) -> NDArray[np.int64]:
+    def answer(self, forest: GuidedForest, _n_threads: int, /) -> Floats:
+        return forest.weights
+
+
+@dataclass(frozen=True, eq=False)
+class LabelWeights(Question[GuidedLabelForest, Floats]):
+    """The weight of the stored samples of each label."""
+
+    def answer(self, forest: GuidedLabelForest, _n_threads: int, /) -> Floats:
         return forest.label_weights
 
 
@@ -128,10 +136,6 @@ class FinishMasses(Question[GuidedLabelForest, Floats]):
         return forest.finish(self.sums, self.power, self.spread)
 
 
-Votes = tuple[NDArray[np.int32], NDArray[np.int64], Masses, Masses]
-"""The labels and weights of samples that calibrate, and what trees say about them."""
-
-
 @dataclass(frozen=True, eq=False)
 class LeftOutVotes(Question[GuidedLabelForest, Votes]):
     """What the trees of a shard say about samples that calibrate and that they leave out."""
@@ -149,6 +153,17 @@ class CalibrationBy(Question[GuidedLabelForest, tuple[float, float]]):
 
     def answer(self, forest: GuidedLabelForest, _n_threads: int, /) -> tuple[float, float]:
         return forest.calibration_by(*self.votes, self.n_trees)
+
+
+@dataclass(frozen=True, eq=False)
+class ProbabilitiesBy(Question[GuidedLabelForest, Floats]):
+    """The probabilities that these votes give the samples that calibrate."""
+
+    votes: Votes
+    n_trees: int
+
+    def answer(self, forest: GuidedLabelForest, _n_threads: int, /) -> Floats:
+        return forest.probabilities_by(*self.votes, self.n_trees)
 
 
 @dataclass(frozen=True, eq=False)

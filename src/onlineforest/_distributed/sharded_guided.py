@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from onlineforest._core import moments_of_leaves
+from onlineforest._core import UNITS_PER_SAMPLE, moments_of_leaves
 from onlineforest._distributed import guided_messages as messages
 from onlineforest._distributed.messages import WholeState
 from onlineforest._distributed.sharded_base import (
@@ -24,6 +24,7 @@ from onlineforest._distributed.sharded_base import (
     ranges_of,
 )
 from onlineforest._distributed.splitting import State
+from onlineforest._models.core import Votes
 
 
 class ShardedGuidedForest(ShardedForest):
@@ -39,9 +40,21 @@ class ShardedGuidedForest(ShardedForest):
         """The value of each stored sample, in the order of `serials`."""
         return self.keeper.ask_first(messages.Values())
 
-    def learn(self, rows: Rows, values: NDArray[Any], _n_threads: int = 1, /) -> None:
+    @property
+    def weights(self) -> Floats:
+        """The weight of each stored sample, in the order of `serials`."""
+        return self.keeper.ask_first(messages.Weights())
+
+    def learn(
+        self,
+        rows: Rows,
+        values: NDArray[Any],
+        _n_threads: int = 1,
+        weights: NDArray[np.int64] | None = None,
+        /,
+    ) -> None:
         """Learn rows with class codes or numbers."""
-        self.keeper.operate(messages.LearnSamples(rows, values))
+        self.keeper.operate(messages.LearnSamples(rows, values, weights))
 
     def count_as_seen(self, n_seen: int, /) -> None:
         """Count samples that another forest has seen and forgotten."""
@@ -82,8 +95,8 @@ class ShardedGuidedLabelForest(ShardedGuidedForest):
         return self._n_labels_sent or self.keeper.status().n_classes
 
     @property
-    def label_weights(self) -> NDArray[np.int64]:
-        """The number of stored samples of each label, in the order of codes."""
+    def label_weights(self) -> Floats:
+        """The weight of the stored samples of each label, in the order of codes."""
         return self.keeper.ask_first(messages.LabelWeights())
 
     @property
@@ -96,9 +109,10 @@ class ShardedGuidedLabelForest(ShardedGuidedForest):
         self.keeper.operate(messages.SetLabels(hashes, are_declared))
         self._n_labels_sent = len(hashes)
 
-    def learn_one(self, row: Any, value: int, /) -> None:
+    def learn_one(self, row: Any, value: int, weight: int = UNITS_PER_SAMPLE, /) -> None:
         """Learn one row."""
-        self.learn(one_row(row, self.n_features), np.array([value], dtype=np.int32))
+        rows, values = one_row(row, self.n_features), np.array([value], dtype=np.int32)
+        self.learn(rows, values, 1, np.array([weight]))
 
     def predict(
         self, rows: Rows, _n_threads: int = 1, power: float = 1.0, spread: float = 0.0, /
@@ -113,16 +127,23 @@ class ShardedGuidedLabelForest(ShardedGuidedForest):
         sums = np.sum(self.keeper.ask_all(messages.SummedMasses(rows)), axis=0)
         return self.keeper.ask_first(messages.FinishMasses(sums, power, spread))
 
-    def find_calibration(self, _n_threads: int = 1, /) -> tuple[float, float]:
+    def votes(self, _n_threads: int = 1, /) -> Votes:
+        """What the trees that leave out the samples that calibrate say about them."""
+        shards = self.keeper.ask_all(messages.LeftOutVotes())
+        labels, weights = shards[0][:2]
+        votes = np.sum([each[2] for each in shards], axis=0)
+        half = np.sum([each[3] for each in shards], axis=0)
+        return labels, weights, votes, half
+
+    def calibration_by(self, *votes_and_number: Any) -> tuple[float, float]:
         """The power that makes probabilities sharper, and the share that is spread evenly."""
-        with self.keeper.at_one_position():
-            shards = self.keeper.ask_all(messages.LeftOutVotes())
-            labels, weights = shards[0][:2]
-            votes = np.sum([each[2] for each in shards], axis=0)
-            half = np.sum([each[3] for each in shards], axis=0)
-            return self.keeper.ask_first(
-                messages.CalibrationBy((labels, weights, votes, half), self.n_trees)
-            )
+        *votes, n_trees = votes_and_number
+        return self.keeper.ask_first(messages.CalibrationBy(tuple(votes), n_trees))
+
+    def probabilities_by(self, *votes_and_number: Any) -> Floats:
+        """The probabilities that votes give the samples that calibrate."""
+        *votes, n_trees = votes_and_number
+        return self.keeper.ask_first(messages.ProbabilitiesBy(tuple(votes), n_trees))
 
     def predict_one(
         self, row: Any, out: Floats, power: float = 1.0, spread: float = 0.0, /
@@ -153,9 +174,10 @@ class ShardedGuidedLabelForest(ShardedGuidedForest):
 class ShardedGuidedNumberForest(ShardedGuidedForest):
     """A sharded `GuidedNumberForest`."""
 
-    def learn_one(self, row: Any, value: float, /) -> None:
+    def learn_one(self, row: Any, value: float, weight: int = UNITS_PER_SAMPLE, /) -> None:
         """Learn one row."""
-        self.learn(one_row(row, self.n_features), np.array([value], dtype=np.float64))
+        rows, values = one_row(row, self.n_features), np.array([value], dtype=np.float64)
+        self.learn(rows, values, 1, np.array([weight]))
 
     def predict(self, rows: Rows, _n_threads: int = 1, /) -> Floats:
         """Mean, variance within leaves and variance between trees."""

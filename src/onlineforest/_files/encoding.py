@@ -25,6 +25,7 @@ _MAX_LABEL_BYTES = 2**28  # of all labels of a classifier; one long string widen
 _NUMBERS_OR_TEXT = re.compile(r"[<>|](b1|[iu][1248]|f(2|4|8|16)|U[1-9][0-9]{0,7})")
 _TIMES = re.compile(r"[<>][mM]8\[[0-9]{0,6}(Y|M|W|D|h|m|s|ms|us|ns|ps|fs|as)\]")
 _MERSENNE_WORDS = 624
+_INFINITIES = (math.inf, -math.inf)
 
 
 def _refuse(why: str) -> NoReturn:
@@ -65,11 +66,20 @@ def _encode_parameter(name: str, value: Any) -> Any:
         return float(value) if math.isfinite(value) else {"float": repr(float(value))}
     if isinstance(value, np.random.RandomState):
         return {"RandomState": _encode_random_state(name, value)}
+    if isinstance(value, dict):
+        return {"dict": [[_encode_key(name, key), float(each)] for key, each in value.items()]}
     kind = "list" if isinstance(value, list) else "array"
     try:
         return {kind: np.asarray(value, dtype=np.float64).tolist()}
     except (TypeError, ValueError) as error:
         raise ValueError(f"{name} is {value!r}, which cannot be saved.") from error
+
+
+def _encode_key(name: str, key: Any) -> str | int | float | bool:
+    plain = key.item() if isinstance(key, np.generic) else key
+    if type(plain) not in (str, int, float, bool) or plain != plain or plain in _INFINITIES:
+        raise ValueError(f"{name} has the key {key!r}, which cannot be saved.")
+    return plain  # type: ignore[no-any-return]
 
 
 def decode_parameters(encoded: Mapping[str, Any], known: Iterable[str]) -> dict[str, Any]:
@@ -92,9 +102,21 @@ def _decode_parameter(name: str, value: Any) -> Any:
         case {"array": list(numbers), **others} if not others and name == "feature_weights":
             if _are_numbers(numbers):
                 return np.array(numbers, dtype=np.float64)
+        case {"dict": list(items), **others} if not others and name == "class_weight":
+            if all(_is_item(item) for item in items):
+                return dict(items)
         case {"RandomState": dict(state), **others} if not others and name == "random_state":
             return _decode_random_state(name, state)
     _refuse(f"its parameter {name!r} cannot be read")
+
+
+def _is_item(item: Any) -> bool:
+    return (
+        type(item) is list
+        and len(item) == 2
+        and type(item[0]) in (str, int, float, bool)
+        and type(item[1]) in (int, float)
+    )
 
 
 def _are_numbers(values: list[Any]) -> bool:

@@ -29,8 +29,10 @@ from onlineforest._models.locking import Guard, guard_of, without_guard
 from onlineforest._models.validation import (
     blocks_of,
     check_rows,
+    check_sample_weight,
     plain_rows,
     unchanged_on_error,
+    units_of,
 )
 
 Item = TypeVar("Item", bound=np.generic)
@@ -120,7 +122,8 @@ class BaseForest(BaseEstimator, Generic[Core]):
     def _lesson(self, target: NDArray[Any], *, starts: bool, **options: Any) -> Lesson[Core]:
         """The targets of a batch as a lesson; `starts` is true for the first batch of a forest.
 
-        The option `is_whole` says that no other batch is expected, `classes` which ones to declare.
+        The option `is_whole` says that no other batch is expected, `classes` which ones to declare,
+        and `units` are the weights of samples, if some are given.
         """
         raise NotImplementedError
 
@@ -260,12 +263,17 @@ class BaseForest(BaseEstimator, Generic[Core]):
             )
         return core
 
-    def _learn_from_scratch(self, X: ArrayLike, y: ArrayLike, ids: Iterable[Id] | None) -> None:
+    def _learn_from_scratch(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        ids: Iterable[Id] | None,
+        sample_weight: ArrayLike | None = None,
+    ) -> None:
         """Implement `fit`."""
         with self._locked(), unchanged_on_error(self):
-            rows, target = self._check_batch(X, y, reset=True)
-            names = None if ids is None else check_ids(ids, len(rows))
-            lesson = self._lesson(target, starts=True, is_whole=True)
+            rows, target, names, weighing = self._samples_in(X, y, ids, sample_weight, reset=True)
+            lesson = self._lesson(target, starts=True, is_whole=True, **weighing)
             start = self._start(rows.shape[1])
             core: Core = start["_forest"]
             lesson.teach(core, rows, self._n_threads())
@@ -276,6 +284,7 @@ class BaseForest(BaseEstimator, Generic[Core]):
         X: ArrayLike,
         y: ArrayLike,
         ids: Iterable[Id] | None,
+        sample_weight: ArrayLike | None = None,
         *,
         one_by_one: bool = False,
         **options: Any,
@@ -285,15 +294,48 @@ class BaseForest(BaseEstimator, Generic[Core]):
             starts = not hasattr(self, "_forest")
             if not starts:
                 self._check_parameters_unchanged()
-            rows, target = self._check_batch(X, y, reset=starts)
-            names = None if ids is None else check_ids(ids, len(rows))
+            rows, target, names, weighing = self._samples_in(X, y, ids, sample_weight, reset=starts)
             start = self._start(rows.shape[1]) if starts else {}
             core: Core = start["_forest"] if starts else self._forest
             if names is not None and not starts:
                 self._ids.check_new(names, core.are_stored)
-            lesson = self._lesson(target, starts=starts, **options)
+            lesson = self._lesson(target, starts=starts, **options, **weighing)
             batch = Batch(core, lesson, names, core.n_seen, start)
-            self._learn_batch(batch, rows, keep_changes, one_by_one=one_by_one)
+            if len(rows):
+                self._learn_batch(batch, rows, keep_changes, one_by_one=one_by_one)
+            else:  # nothing has a weight, but classes may be declared
+                self._record(batch)
+
+    def _units_of(self, target: NDArray[Any], sample_weight: Any) -> NDArray[np.int64] | None:
+        """The weights of samples as core forests need them; None if each counts once."""
+        weights = check_sample_weight(sample_weight, len(target))
+        return None if weights is None else units_of(weights)
+
+    def _samples_in(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        ids: Iterable[Id] | None,
+        sample_weight: ArrayLike | None,
+        *,
+        reset: bool,
+    ) -> tuple[NDArray[np.float32], NDArray[Any], list[Id] | None, dict[str, Any]]:
+        """Rows, targets, ids, and the option of `_lesson` for weights, if some are given.
+
+        Samples of weight 0 are checked and then left out.
+        """
+        rows, target = self._check_batch(X, y, reset=reset)
+        names = None if ids is None else check_ids(ids, len(rows))
+        units = self._units_of(target, sample_weight)
+        if units is None:
+            return rows, target, names, {}
+        if not units.all():
+            places = np.flatnonzero(units)
+            if reset and len(places) == 0:
+                raise ValueError("sample_weight must not be zero for all samples.")
+            rows, target, units = rows[places], target[places], units[places]
+            names = None if names is None else [names[place] for place in places.tolist()]
+        return rows, target, names, {"units": units}
 
     def _learn_batch(
         self,

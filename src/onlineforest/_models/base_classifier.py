@@ -5,7 +5,7 @@ Must not know how trees are cut, nor how the core forest stores labels.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from functools import partial
 from typing import Any, Self
 
@@ -25,7 +25,7 @@ from onlineforest._models.class_codes import (
 from onlineforest._models.core import Floats, OfLabels, Rows
 from onlineforest._models.ids import Id
 from onlineforest._models.locking import Guard, guard_of
-from onlineforest._models.validation import check_row, check_rows, plain_rows
+from onlineforest._models.validation import check_row, check_rows, plain_rows, units_of_one
 
 
 def codes_in(metadata: Mapping[str, str]) -> ClassCodes:
@@ -46,7 +46,7 @@ class BaseClassifier(ClassifierMixin, BaseForest[OfLabels]):
         X: ArrayLike,
         y: ArrayLike,
         classes: ArrayLike | None = None,
-        ids: Iterable[Id] | None = None,
+        **options: Any,
     ) -> Self:
         """Learn more samples, or the first ones of a new estimator."""
         raise NotImplementedError
@@ -71,8 +71,11 @@ class BaseClassifier(ClassifierMixin, BaseForest[OfLabels]):
         """The code of a label that the core forest can learn at once; None for all others."""
         return self._class_codes().code_of(label)
 
-    def _teach_one(self, x: ArrayLike, code: int) -> None:
-        """Let the core forest learn one row; TypeError if it is not an array of floats."""
+    def _teach_one(self, x: ArrayLike, code: int, *units: int) -> None:
+        """Let the core forest learn one row; TypeError if it is not an array of floats.
+
+        `units` is its weight, if one is given.
+        """
         raise NotImplementedError
 
     @property
@@ -235,23 +238,33 @@ class BaseClassifier(ClassifierMixin, BaseForest[OfLabels]):
         >>> forest.predict_one(np.array([8.5]))
         'yes'
         """
+        self._learn_one(x, y, id)
+        return self
+
+    def _learn_one(self, x: ArrayLike, y: Any, id: Id | None, **weighing: Any) -> None:
+        """Implement `learn_one`; `sample_weight` may be given, too."""
+        units = [self._units_of_one(y, weight) for weight in weighing.values()]
         guard: Guard[Any] = guard_of(self)
         with guard.lock:
             if guard.pending is not None:
                 self._settle()
             code = self._code_to_learn(y) if hasattr(self, "_forest") else None
-            if code is None or id is not None:  # also for the first sample, and if y is not a label
+            # Also for the first sample, and if y is not a label.
+            if code is None or id is not None or 0 in units:
                 if np.ndim(y) != 0:
                     raise ValueError(f"y must be one label. Got {y!r} instead.")
                 names = None if id is None else [id]
-                self.partial_fit(check_row(x)[np.newaxis], [y], ids=names)
-                return self
+                self.partial_fit(check_row(x)[np.newaxis], [y], ids=names, **weighing)
+                return
             self._check_parameters_unchanged()
             try:
-                self._teach_one(x, code)
+                self._teach_one(x, code, *units)
             except TypeError:
-                self._teach_one(check_row(x), code)
-        return self
+                self._teach_one(check_row(x), code, *units)
+
+    def _units_of_one(self, y: Any, sample_weight: Any) -> int:  # noqa: ARG002
+        """The weight of a sample of this label as core forests need it."""
+        return units_of_one(sample_weight)
 
     def _predict_one(
         self, x: Any, *, calibrated: bool = False

@@ -23,6 +23,7 @@ from onlineforest._models.validation import (
     check_values,
     plain_rows,
     plain_values,
+    units_of_one,
 )
 
 
@@ -61,9 +62,12 @@ class BaseRegressor(RegressorMixin, BaseForest[OfValues]):
         """Logarithm of the predicted density of each value at its row, shape (n_rows,)."""
         raise NotImplementedError
 
-    def _teach_one(self, x: ArrayLike, value: float) -> None:
-        """Let the core forest learn one row; TypeError if it is not an array of floats."""
-        self._forest.learn_one(x, value)
+    def _teach_one(self, x: ArrayLike, value: float, *units: int) -> None:
+        """Let the core forest learn one row; TypeError if it is not an array of floats.
+
+        `units` is its weight, if one is given.
+        """
+        self._forest.learn_one(x, value, *units)
 
     @overload
     def predict(self, X: ArrayLike, return_std: Literal[False] = False) -> Floats: ...
@@ -224,23 +228,28 @@ class BaseRegressor(RegressorMixin, BaseForest[OfValues]):
         >>> forest.n_samples_seen_
         5
         """
+        self._learn_one(x, y, id)
+        return self
+
+    def _learn_one(self, x: ArrayLike, y: float, id: Id | None, **weighing: Any) -> None:
+        """Implement `learn_one`; `sample_weight` may be given, too."""
         if np.ndim(y) != 0:
             raise ValueError(f"y must be one number. Got {y!r} instead.")
+        units = [units_of_one(weight) for weight in weighing.values()]
         guard: Guard[Any] = guard_of(self)
         with guard.lock:
             if guard.pending is not None:
                 self._settle()
-            if not hasattr(self, "_forest") or id is not None:
+            if not hasattr(self, "_forest") or id is not None or 0 in units:
                 names = None if id is None else [id]
-                self.partial_fit(check_row(x)[np.newaxis], [y], ids=names)
-                return self
+                self.partial_fit(check_row(x)[np.newaxis], [y], ids=names, **weighing)
+                return
             self._check_parameters_unchanged()
             value = float(check_values([y])[0]) if type(y) is not float else y
             try:
-                self._teach_one(x, value)
+                self._teach_one(x, value, *units)
             except TypeError:
-                self._teach_one(check_row(x), value)
-        return self
+                self._teach_one(check_row(x), value, *units)
 
     @overload
     def predict_one(self, x: ArrayLike, return_std: Literal[False] = False) -> float: ...

@@ -39,6 +39,8 @@ class Calibration:
         The mean of both variances together and that of the variance between trees.
     errors : ndarray, sorted, or None
         The errors of left-out samples in predicted standard deviations. None: normal.
+    ends : ndarray
+        The weight of the errors up to each one.
     spread : float
         Their root mean square.
     """
@@ -47,30 +49,36 @@ class Calibration:
     share: float = 1.0
     means: tuple[float, float] = (0.0, 0.0)
     errors: Floats | None = None
+    ends: Floats | None = None
     spread: float = 1.0
 
     @classmethod
-    def of(cls, moments: Floats, n_trees: NDArray[np.int64], values: Floats) -> Calibration:
+    def of(
+        cls, moments: Floats, n_trees: NDArray[np.int64], values: Floats, weights: Floats
+    ) -> Calibration:
         """The calibration by left-out samples, of which two trees or more know nothing."""
         are_known = n_trees >= 2
-        n = int(are_known.sum())
+        moments, n_trees, values = moments[are_known], n_trees[are_known], values[are_known]
+        weights = weights[are_known]
+        n = float(weights.sum())
         if n < _FEWEST:
             return cls()
-        moments, n_trees, values = moments[are_known], n_trees[are_known], values[are_known]
         errors = values - moments[:, 0]
-        # Exact sums, which do not depend on the order of samples.
-        means = math.fsum(moments[:, 1] + moments[:, 2]) / n, math.fsum(moments[:, 2]) / n
-        k = int(n_trees.sum()) / n
+        variances, between = moments[:, 1] + moments[:, 2], moments[:, 2]
+        means = exact_sum(variances, weights) / n, exact_sum(between, weights) / n
+        k = exact_sum(n_trees.astype(np.float64), weights) / n
         share = k / (k + _PRIOR)
         variances, between = cls(share=share, means=means).variances(moments)
-        explained = math.fsum(variances)
-        if not explained > 0:
+        explained = exact_sum(variances, weights)
+        if not 0 < explained < math.inf:
             return cls()
-        scale = max(math.fsum(errors * errors - between / n_trees) / explained, _LEAST_SCALE)
-        deviations = cls(scale, share, means).deviations(moments, n_trees)
-        relative = np.sort(errors / deviations)
-        spread = math.sqrt(math.fsum(relative * relative) / n)
-        return cls(scale, share, means, relative, spread)
+        unexplained = exact_sum(errors * errors - between / n_trees, weights)
+        scale = max(unexplained / explained, _LEAST_SCALE)
+        relative = errors / cls(scale, share, means).deviations(moments, n_trees)
+        order = np.argsort(relative)
+        relative, ends = relative[order], np.cumsum(weights[order])
+        spread = math.sqrt(exact_sum(relative * relative, weights[order]) / n)
+        return cls(scale, share, means, relative, ends, spread)
 
     def variances(self, moments: Floats) -> tuple[Floats, Floats]:
         """The variance of each row, and that between trees."""
@@ -89,15 +97,32 @@ class Calibration:
     def quantile(self, level: float) -> float:
         """Quantile of the errors in predicted standard deviations."""
         normal = NormalDist()
-        if self.errors is None:
+        if self.errors is None or self.ends is None:
             return normal.inv_cdf(level)
-        n = len(self.errors)
+        # As if each error were there as often as it counts.
+        n = float(self.ends[-1])
         place = level * (n + 1) - 1
         if 0 <= place <= n - 1:
-            below = min(int(place), n - 2)
+            below = min(int(place), max(math.ceil(n) - 2, 0))
             share = place - below
-            return float(self.errors[below] * (1 - share) + self.errors[below + 1] * share)
+            at = np.searchsorted(self.ends, [below, below + 1], side="right")
+            low, high = self.errors[np.minimum(at, len(self.errors) - 1)]
+            return float(low * (1 - share) + high * share)
         # Beyond the errors seen, the tail is normal.
         last, edge = (self.errors[0], 1) if place < 0 else (self.errors[-1], n)
         beyond = normal.inv_cdf(level) - normal.inv_cdf(edge / (n + 1))
         return float(last + self.spread * beyond)
+
+
+def exact_sum(values: Floats, weights: Floats) -> float:
+    """The sum of values times weights, rounded once: it does not depend on the order.
+
+    Weights have at most 52 bits. Halves of values and weights have exact products.
+    """
+    if (weights == 1).all():
+        return math.fsum(values)
+    high = (values.view(np.uint64) & np.uint64(0xFFFFFFFFFC000000)).view(np.float64)
+    low = values - high
+    top = np.floor(weights / 2.0**10) * 2.0**10  # weights are multiples of 2^-16
+    rest = weights - top
+    return math.fsum(np.concatenate([high * top, high * rest, low * top, low * rest]))

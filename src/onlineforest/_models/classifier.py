@@ -299,7 +299,7 @@ class MondrianForestClassifier(
     def _class_codes(self) -> ClassCodes:
         return self._codes
 
-    def _teach_one(self, x: ArrayLike, code: int) -> None:
+    def _teach_one(self, x: ArrayLike, code: int, *_: int) -> None:
         self._forest.learn_one(x, code, self._codes.n_classes)
 
     def _lesson(self, target: NDArray[Any], *, starts: bool, **options: Any) -> LabelLesson:

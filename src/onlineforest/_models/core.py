@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from onlineforest._core import (
+    UNITS_PER_SAMPLE,
     GaussianForest,
     GuidedLabelForest,
     GuidedNumberForest,
@@ -25,6 +26,18 @@ State = dict[str, NDArray[Any]]
 Rows = NDArray[np.float32]
 Floats = NDArray[np.float64]
 Serials = NDArray[np.int64]
+Masses = NDArray[np.uint64]
+Votes = tuple[NDArray[np.int32], NDArray[np.int64], Masses, Masses]
+"""Samples that calibrate: their labels, their weights in units, and what trees say about them.
+
+That is the mass of each label and the rest: the sums over all trees that leave these samples out,
+and over half of them.
+"""
+Units = NDArray[np.int64] | None
+"""Weights of samples in units, of which a sample that counts once has `UNITS_PER_SAMPLE`.
+
+None: each sample counts once.
+"""
 
 
 @runtime_checkable
@@ -248,6 +261,11 @@ class GuidedCore(CoreForest, Protocol):
         """The value of each stored sample, in the order of `serials`."""
         ...
 
+    @property
+    def weights(self) -> Floats:
+        """The weight of each stored sample, in the order of `serials`."""
+        ...
+
     def complete(self, n_threads: int = 1, /) -> None:
         """Cut all blocks that are not cut yet, which changes no answer."""
         ...
@@ -283,8 +301,8 @@ class GuidedLabelCore(ClassCore, GuidedCore, Protocol):
         ...
 
     @property
-    def label_weights(self) -> NDArray[np.int64]:
-        """The number of stored samples of each label, in the order of codes."""
+    def label_weights(self) -> Floats:
+        """The weight of the stored samples of each label, in the order of codes."""
         ...
 
     @property
@@ -295,7 +313,7 @@ class GuidedLabelCore(ClassCore, GuidedCore, Protocol):
     def predict(
         self, rows: Rows, n_threads: int = 1, power: float = 1.0, spread: float = 0.0, /
     ) -> Floats:
-        """Probabilities, calibrated as `find_calibration` says."""
+        """Probabilities, calibrated as `calibration_by` says."""
         ...
 
     def predict_one(
@@ -304,22 +322,45 @@ class GuidedLabelCore(ClassCore, GuidedCore, Protocol):
         """Write the probabilities of one row into `out`; False if it has not one entry per code."""
         ...
 
-    def find_calibration(self, n_threads: int = 1, /) -> tuple[float, float]:
-        """The power that makes probabilities sharper, and the share that is spread evenly.
+    def votes(self, n_threads: int = 1, /) -> Votes:
+        """What the trees that leave out the samples that calibrate say about them."""
+        ...
 
-        Found by the trees that leave out the samples that calibrate.
-        """
+    def calibration_by(
+        self,
+        labels: NDArray[np.int32],
+        weights: NDArray[np.int64],
+        votes: Masses,
+        half: Masses,
+        n_trees: int,
+        /,
+    ) -> tuple[float, float]:
+        """The power that makes probabilities sharper, and the share that is spread evenly."""
+        ...
+
+    def probabilities_by(
+        self,
+        labels: NDArray[np.int32],
+        weights: NDArray[np.int64],
+        votes: Masses,
+        half: Masses,
+        n_trees: int,
+        /,
+    ) -> Floats:
+        """The probabilities that votes give the samples that calibrate, calibrated for them."""
         ...
 
     def set_labels(self, hashes: NDArray[np.uint64], are_declared: NDArray[np.uint8], /) -> None:
         """Give labels their codes by their hashes; earlier labels keep their codes."""
         ...
 
-    def learn(self, rows: Rows, values: NDArray[np.int32], n_threads: int = 1, /) -> None:
+    def learn(
+        self, rows: Rows, values: NDArray[np.int32], n_threads: int = 1, weights: Units = None, /
+    ) -> None:
         """Learn a batch of rows with the codes of their labels."""
         ...
 
-    def learn_one(self, row: ArrayLike, value: int, /) -> None:
+    def learn_one(self, row: ArrayLike, value: int, weight: int = UNITS_PER_SAMPLE, /) -> None:
         """Learn one row; TypeError if it is not an array of floats."""
         ...
 
@@ -332,8 +373,14 @@ class GuidedNumberCore(ValueCore, GuidedCore, Protocol):
     (n_rows, 3).
     """
 
-    def learn(self, rows: Rows, values: Floats, n_threads: int = 1, /) -> None:
+    def learn(
+        self, rows: Rows, values: Floats, n_threads: int = 1, weights: Units = None, /
+    ) -> None:
         """Learn a batch of rows with numbers."""
+        ...
+
+    def learn_one(self, row: ArrayLike, value: float, weight: int = UNITS_PER_SAMPLE, /) -> None:
+        """Learn one row; TypeError if it is not an array of floats."""
         ...
 
     def predict_one(self, row: ArrayLike, /) -> tuple[float, float, float]:
@@ -382,12 +429,15 @@ class CoreKind(Generic[Core]):
     has_trees_in_state : bool
         Whether a state holds the trees. If not, they are grown again from the samples, and their
         number and that of the features are options.
+    optional_arrays : frozenset of str
+        Arrays that a state may lack.
     """
 
     name: str
     make: Callable[..., Core]
     from_state: Callable[..., Core]
     has_trees_in_state: bool = True
+    optional_arrays: frozenset[str] = frozenset()
 
     def __reduce__(self) -> tuple[Callable[[str], CoreKind[Any]], tuple[str]]:
         # By name: functions of the compiled core cannot be pickled.
@@ -398,14 +448,20 @@ LABELS: CoreKind[LabelCore] = CoreKind("LabelForest", LabelForest, LabelForest.f
 NUMBERS: CoreKind[NumberCore] = CoreKind(
     "GaussianForest", GaussianForest, GaussianForest.from_state
 )
+# The weights of samples are lacking if each counts once.
 GUIDED_LABELS: CoreKind[GuidedLabelCore] = CoreKind(
-    "GuidedLabelForest", GuidedLabelForest, GuidedLabelForest.from_state, has_trees_in_state=False
+    "GuidedLabelForest",
+    GuidedLabelForest,
+    GuidedLabelForest.from_state,
+    has_trees_in_state=False,
+    optional_arrays=frozenset({"weights"}),
 )
 GUIDED_NUMBERS: CoreKind[GuidedNumberCore] = CoreKind(
     "GuidedNumberForest",
     GuidedNumberForest,
     GuidedNumberForest.from_state,
     has_trees_in_state=False,
+    optional_arrays=frozenset({"weights"}),
 )
 
 

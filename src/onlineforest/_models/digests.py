@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from onlineforest._core import UNITS_PER_SAMPLE
 from onlineforest._models.class_codes import ClassCodes
 from onlineforest._models.core import GuidedCore, State
 from onlineforest._models.label_hashes import label_bytes
@@ -36,20 +37,24 @@ class Samples:
         The row of each sample.
     values : ndarray of shape (n_distinct,), int32 or float64
         The code of its label, or its number.
-    weights : ndarray of shape (n_distinct,), int64
-        How often it is stored.
+    weights : ndarray of shape (n_distinct,), float64
+        How often it counts, with all its arrivals.
     """
 
     rows: NDArray[np.float32]
     values: NDArray[Any]
-    weights: NDArray[np.int64]
+    weights: NDArray[np.float64]
 
 
 def samples_of(state: State, n_features: int) -> Samples:
     """The samples in the state of a core forest."""
-    values = state["values"]
-    weights = np.bincount(state["sample_of"], minlength=len(values)).astype(np.int64)
-    return Samples(state["rows"].reshape(-1, n_features), values, weights)
+    values, units = state["values"], state.get("weights")
+    of_arrivals = None if units is None else units / UNITS_PER_SAMPLE
+    # Sums are exact: they have at most 52 bits.
+    weights = np.bincount(state["sample_of"], weights=of_arrivals, minlength=len(values))
+    return Samples(
+        state["rows"].reshape(-1, n_features), values, weights.astype(np.float64, copy=False)
+    )
 
 
 class LabelDigest:
@@ -75,7 +80,7 @@ class LabelDigest:
         order = np.lexsort((of_entry, np.repeat(np.arange(len(n_labels)), n_labels)))
         _add_array(sha, "labels per node", n_labels, "<i8")
         _add_array(sha, "labels", of_entry[order], "<i4")
-        _add_array(sha, "counts", tree["count"][order], "<i8")
+        _add_weights(sha, "counts", tree["count"][order])
 
 
 class NumberDigest:
@@ -90,7 +95,7 @@ class NumberDigest:
 
     def add_nodes(self, sha: _Hash, tree: TreeArrays) -> None:
         """Add weights and means of all nodes."""
-        _add_array(sha, "weights", tree["weight"], "<i8")
+        _add_weights(sha, "weights", tree["weight"])
         _add_array(sha, "means", tree["mean"], "<f8")
 
 
@@ -139,6 +144,14 @@ def _add_array(sha: _Hash, name: str, array: NDArray[Any], dtype: str) -> None:
     _add_bytes(sha, name, np.ascontiguousarray(array, dtype=dtype).tobytes())
 
 
+def _add_weights(sha: _Hash, name: str, weights: NDArray[np.float64]) -> None:
+    """Add weights as whole numbers: of samples, or of units if one of them is not whole."""
+    if (weights % 1 == 0).all():
+        _add_array(sha, name, weights, "<i8")
+    else:
+        _add_array(sha, f"{name} in units", weights * UNITS_PER_SAMPLE, "<i8")
+
+
 def _add_samples(sha: _Hash, samples: Samples, values: NDArray[Any]) -> None:
     """Add the samples in the order of the bytes of their rows and values."""
     rows = np.ascontiguousarray(samples.rows, dtype="<f4").view(np.uint8)
@@ -146,7 +159,7 @@ def _add_samples(sha: _Hash, samples: Samples, values: NDArray[Any]) -> None:
     records = np.ascontiguousarray(np.hstack([rows, of_values]))
     order = np.argsort(records.view(f"V{records.shape[1]}")[:, 0])
     _add_array(sha, "samples", records[order], "|u1")
-    _add_array(sha, "weights", samples.weights[order], "<i8")
+    _add_weights(sha, "weights", samples.weights[order])
 
 
 def _add_cuts(sha: _Hash, tree: TreeArrays) -> None:

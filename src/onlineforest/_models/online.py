@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from numbers import Real
 from typing import Any, ClassVar, Self
 
@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
+from onlineforest._core import UNITS_PER_SAMPLE
 from onlineforest._models.base import Batch, Lesson, shares_of
 from onlineforest._models.core import CoreSpec, Floats, OfGuided, State, VerifiesItself
 from onlineforest._models.digests import (
@@ -35,6 +36,28 @@ from onlineforest._models.uniting import (
     joined_rows,
 )
 from onlineforest._models.validation import unchanged_on_error
+
+
+@dataclass(frozen=True)
+class LeftOutSamples:
+    """The stored samples in the order of arrival, and what trees say that have not learned them.
+
+    Attributes
+    ----------
+    predictions : ndarray of shape (n_samples, n_columns)
+        As the core forest predicts; NaN if all trees have learned the sample.
+    n_trees : ndarray of shape (n_samples,)
+        The number of trees that have not learned it.
+    values : ndarray of shape (n_samples,)
+        The code of its label, or its number.
+    weights : ndarray of shape (n_samples,)
+        How often it counts.
+    """
+
+    predictions: Floats
+    n_trees: NDArray[np.int64]
+    values: NDArray[Any]
+    weights: Floats
 
 
 class BaseOnlineForest(SaveableForest[OfGuided]):
@@ -134,21 +157,23 @@ class BaseOnlineForest(SaveableForest[OfGuided]):
         keep_all = {"window": 0, "reservoir": 0, "half_life": math.inf}
         core: Any = self._core_source.new(replace(spec, options={**spec.options, **keep_all}))
         self._prepare(core)
-        arrivals = np.repeat(np.arange(len(samples.values)), samples.weights)[::-1]
-        if len(arrivals):
+        if len(samples.values):
             core.learn(
-                np.ascontiguousarray(samples.rows[arrivals]),
-                np.ascontiguousarray(samples.values[arrivals]),
+                np.ascontiguousarray(samples.rows[::-1]),
+                np.ascontiguousarray(samples.values[::-1]),
                 self._n_threads(),
+                (samples.weights[::-1] * UNITS_PER_SAMPLE).astype(np.int64),
             )
         return core  # type: ignore[no-any-return]
 
-    def _left_out_predictions(self) -> tuple[Floats, NDArray[np.int64], NDArray[Any]]:
-        """Left-out predictions, the number of their trees and the values, by arrival."""
+    def _left_out_samples(self) -> LeftOutSamples:
+        """The stored samples, predicted by the trees that have not learned them."""
         core = self._forest
         predictions, n_trees = core.left_out(self._n_threads())
         order = np.argsort(core.serials)
-        return predictions[order], n_trees[order], core.values[order]
+        return LeftOutSamples(
+            predictions[order], n_trees[order], core.values[order], core.weights[order]
+        )
 
     def forget(
         self,
@@ -315,13 +340,14 @@ class BaseOnlineForest(SaveableForest[OfGuided]):
         with self._locked():
             state = self._forest.get_state()
             order = np.argsort(state["serials"])
-            samples = state["sample_of"][order]
+            samples, units = state["sample_of"][order], state.get("weights")
             ids = self._ids.only_of(state["serials"])
             id_of = dict(zip(ids.serials().tolist(), ids.names(), strict=True))
             return Holdings(
                 self._profile(name, ids.names()),
                 state["rows"].reshape(-1, self.n_features_in_)[samples],
                 self._targets_of(state["values"][samples]),
+                None if units is None else units[order],
                 [id_of.get(serial) for serial in state["serials"][order].tolist()],
                 self._declared_labels(),
                 int(state["n_seen"][0]),

@@ -5,31 +5,42 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from numbers import Real
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import _fit_context
-from sklearn.utils._param_validation import Interval
+from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
+from onlineforest._core import UNITS_PER_SAMPLE
 from onlineforest._files.encoding import from_json
 from onlineforest._models.base import Lesson
 from onlineforest._models.base_classifier import BaseClassifier, codes_in
 from onlineforest._models.class_codes import ClassCodes, check_classes, check_declared
-from onlineforest._models.core import GUIDED_LABELS, Floats, GuidedLabelCore, Rows
+from onlineforest._models.core import GUIDED_LABELS, Floats, GuidedLabelCore, Rows, Units
 from onlineforest._models.digests import LabelDigest
 from onlineforest._models.ids import Id
+from onlineforest._models.label_calibration import (
+    LEAST_TREES,
+    LabelCalibration,
+    SetScores,
+    balanced,
+    masses_above,
+)
 from onlineforest._models.label_hashes import LabelTable, are_declared
 from onlineforest._models.locking import Guard, guard_of
 from onlineforest._models.online import BaseOnlineForest, tree_arrays
 from onlineforest._models.trees import OnlineClassificationTree, TreeSequence
-from onlineforest._models.uniting import Holdings
-
-_LEAST_TREES = 10  # fewer cannot spare some that leave out the samples that calibrate
-_LAG = 8  # probabilities are calibrated again when this share of the samples is new
-_POWERS = (0.03125, 128.0)  # that a core forest can find
+from onlineforest._models.uniting import Holdings, joined_units
+from onlineforest._models.validation import (
+    check_class_weight,
+    check_levels,
+    check_sample_weight,
+    units_of,
+)
 
 
 class GuidedLesson(Lesson[GuidedLabelCore]):
@@ -48,8 +59,9 @@ class GuidedLesson(Lesson[GuidedLabelCore]):
         *,
         completes: bool,
         calibrates: bool = False,
+        units: Units = None,
     ) -> None:
-        self._labels, self._hashes = labels, table.hashes
+        self._labels, self._units, self._hashes = labels, units, table.hashes
         self._before, self._after = declared, declared | new
         self._completes, self._calibrates = completes, calibrates
         self.changes: dict[str, Any] = {"_labels": table, "_declared": self._after}
@@ -60,30 +72,15 @@ class GuidedLesson(Lesson[GuidedLabelCore]):
         del one_by_one  # the forest does not depend on it
         if core.n_labels < len(self._hashes):
             core.set_labels(self._hashes, are_declared(self._before, len(self._hashes)))
-        core.learn(rows, self._labels, n_threads)
+        core.learn(rows, self._labels, n_threads, self._units)
         if self._completes:
             core.complete(n_threads)
         if self._calibrates:
-            self.changes["_calibrated"] = (core.n_seen, *core.find_calibration(n_threads))
+            self.changes["_calibrated"] = LabelCalibration.of(core, n_threads)
 
     def finish(self, core: GuidedLabelCore) -> None:
         if self._after != self._before:
             core.set_labels(self._hashes, are_declared(self._after, len(self._hashes)))
-
-
-def _checked_calibration(calibration: Any, n_seen: int) -> tuple[int, float, float] | None:
-    """The calibration in a model file; `ValueError` if it cannot be one."""
-    match calibration:
-        case None:
-            return None
-        case [int(seen), float(power), float(spread)] if (
-            not isinstance(seen, bool)
-            and 0 <= seen < n_seen
-            and _POWERS[0] <= power <= _POWERS[1]
-            and 0 <= spread <= 1
-        ):
-            return seen, power, spread
-    raise ValueError(f"its calibration is {calibration!r}.")
 
 
 class OnlineForestClassifier(BaseClassifier[GuidedLabelCore], BaseOnlineForest[GuidedLabelCore]):
@@ -102,7 +99,8 @@ class OnlineForestClassifier(BaseClassifier[GuidedLabelCore], BaseOnlineForest[G
     n_estimators : int, default=100
         Number of trees.
     min_samples_split : int, default=5
-        The least number of samples, equal ones counted each, that a node must have to be split.
+        The least weight of samples that a node must have to be split: their number, equal ones
+        counted each, if no weights are given.
     max_samples : float in (0, 1], default=1.0
         The expected share of the samples that each tree learns. Which ones is decided by a hash of
         the row, so equal rows are learned by the same trees. Below 1, the other trees predict the
@@ -113,6 +111,13 @@ class OnlineForestClassifier(BaseClassifier[GuidedLabelCore], BaseOnlineForest[G
     calibrate : bool, default=True
         Whether probabilities are calibrated: see Notes. If not, each tree learns all samples, and
         `predict_proba` gives the mean of the trees' distributions.
+    class_weight : dict, "balanced" or None, default=None
+        A dict gives the weight of classes: each sample counts as often as the weight of its class
+        says, 1 if there is none, times its own weight. That changes cuts, leaves, the calibration
+        and so the probabilities: those of a source where samples are that frequent. "balanced"
+        changes predictions alone: probabilities are those of a source where all classes are
+        equally frequent, given how frequent they are among the stored samples. The forest itself
+        is the same.
     window : int or None, default=None
         Number of latest samples to keep: older ones are forgotten as new ones come (see
         `forget`). An endless stream then takes fixed memory, if it has a fixed set of labels, and
@@ -189,6 +194,10 @@ class OnlineForestClassifier(BaseClassifier[GuidedLabelCore], BaseOnlineForest[G
     last sample, unless it was declared by the argument `classes` of `partial_fit`. The kind of
     labels, numbers or strings, stays until the next `fit`.
 
+    **Weights** say how often a sample counts, in cuts, leaves and the calibration. The forest is a
+    function of the total weight of each distinct sample. So weights are numbers of samples, not
+    shares: scale them to a mean of about 1. If they add up to 1, no node has `min_samples_split`.
+
     Rows are stored as float32, once for all trees; X is rounded on input. float32 has 24 bits: a
     timestamp in seconds since 1970 is rounded to steps of two minutes. Subtract large offsets
     first. NaN is a missing value. Nothing is filled in: surrogates, cuts on other features that
@@ -228,14 +237,14 @@ class OnlineForestClassifier(BaseClassifier[GuidedLabelCore], BaseOnlineForest[G
         **BaseOnlineForest._parameter_constraints,
         "smoothing": [Interval(Real, 0, 1, closed="both")],
         "calibrate": ["boolean"],
+        "class_weight": [dict, StrOptions({"balanced"}), None],
     }
     _core_kind = GUIDED_LABELS
     _saved_as = "OnlineForestClassifier"
 
     _labels: LabelTable
     _declared: frozenset[int]  # codes
-    # Samples seen when probabilities were calibrated, the power, and the share spread evenly.
-    _calibrated: tuple[int, float, float] | None = None
+    _calibrated: LabelCalibration | None = None
 
     def __init__(
         self,
@@ -245,6 +254,7 @@ class OnlineForestClassifier(BaseClassifier[GuidedLabelCore], BaseOnlineForest[G
         max_samples: float = 1.0,
         smoothing: float = 0.2,
         calibrate: bool = True,
+        class_weight: Mapping[Any, float] | Literal["balanced"] | None = None,
         window: int | None = None,
         reservoir: int | None = None,
         half_life: float | None = None,
@@ -256,6 +266,7 @@ class OnlineForestClassifier(BaseClassifier[GuidedLabelCore], BaseOnlineForest[G
         self.max_samples = max_samples
         self.smoothing = smoothing
         self.calibrate = calibrate
+        self.class_weight = class_weight
         self.window = window
         self.reservoir = reservoir
         self.half_life = half_life
@@ -265,7 +276,7 @@ class OnlineForestClassifier(BaseClassifier[GuidedLabelCore], BaseOnlineForest[G
     def _own_options(self) -> dict[str, Any]:
         return {
             "max_samples": float(self.max_samples),
-            "calibrates": self.calibrate and self.n_estimators >= _LEAST_TREES,
+            "calibrates": self.calibrate and self.n_estimators >= LEAST_TREES,
             "discount": float(self.smoothing) + 0.0,  # without a negative zero
         }
 
@@ -280,7 +291,7 @@ class OnlineForestClassifier(BaseClassifier[GuidedLabelCore], BaseOnlineForest[G
             table, codes = self._forest.tree(index), self._class_codes()
         n_nodes = len(table["feature"])
         nodes = np.repeat(np.arange(n_nodes), np.diff(table["counts_end"], prepend=0))
-        count = np.zeros((n_nodes, codes.n_classes), dtype=np.int64)
+        count = np.zeros((n_nodes, codes.n_classes))
         count[nodes, codes.places()[table["label"]]] = table["count"]
         return OnlineClassificationTree(**tree_arrays(table), count=count)
 
@@ -298,31 +309,33 @@ class OnlineForestClassifier(BaseClassifier[GuidedLabelCore], BaseOnlineForest[G
     def oob_score_(self) -> float:
         """Accuracy on the stored samples, each predicted by the trees that have not learned it.
 
-        Samples that all trees have learned do not count; NaN if there is no other. Computed at each
-        access. Only if trees leave samples out: for calibration, or because `max_samples` is below
-        1.
+        Samples count by their weights. Samples that all trees have learned do not count; NaN if
+        there is no other. Computed at each access. Only if trees leave samples out: for
+        calibration, or because `max_samples` is below 1.
         """
-        probabilities, places = self._left_out("oob_score_")
+        probabilities, places, weights = self._left_out("oob_score_")
         are_left_out = ~np.isnan(probabilities).any(axis=1)
         if not are_left_out.any():
             return math.nan
         best = probabilities[are_left_out].argmax(axis=1)
-        return float(np.mean(best == places[are_left_out]))
+        are_right = best == places[are_left_out]
+        return float(np.average(are_right, weights=weights[are_left_out]))
 
-    def _left_out(self, name: str) -> tuple[NDArray[np.float64], NDArray[np.int32]]:
-        """Left-out predictions in the order of arrival, and the true columns."""
+    def _left_out(self, name: str) -> tuple[Floats, NDArray[np.int32], Floats]:
+        """Left-out predictions in the order of arrival, the true columns and the weights."""
         check_is_fitted(self)
         share = self._built_with["max_samples"]
         if share == 1 and not self._calibrates():
             raise AttributeError(
                 f"{name} needs samples that some trees have not learned, but max_samples is "
                 f"{share} and nothing is calibrated. Set max_samples below 1, or calibrate=True "
-                f"with at least {_LEAST_TREES} trees."
+                f"with at least {LEAST_TREES} trees."
             )
         with self._locked():
             codes = self._class_codes()
-            probabilities, _, labels = self._left_out_predictions()
-        return codes.in_class_order(probabilities), codes.places()[labels]
+            left_out = self._left_out_samples()
+        places = codes.places()[left_out.values]
+        return codes.in_class_order(left_out.predictions), places, left_out.weights
 
     def _value_digest(self) -> LabelDigest:
         return LabelDigest(self._class_codes())
@@ -332,7 +345,14 @@ class OnlineForestClassifier(BaseClassifier[GuidedLabelCore], BaseOnlineForest[G
         core.set_labels(hashes, are_declared(self._declared, len(hashes)))
 
     @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: ArrayLike, y: ArrayLike, ids: Iterable[Id] | None = None) -> Self:
+    def fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        *,
+        ids: Iterable[Id] | None = None,
+    ) -> Self:
         """Learn a forest from these samples alone.
 
         Parameters
@@ -341,6 +361,9 @@ class OnlineForestClassifier(BaseClassifier[GuidedLabelCore], BaseOnlineForest[G
             The samples.
         y : array-like of shape (n_samples,)
             Their classes: strings, integers or bools.
+        sample_weight : array-like of shape (n_samples,), default=None
+            How often each sample counts. A sample of weight 2 is the same as two equal samples, and
+            one of weight 0 is not learned. Rounded to multiples of 2^-16. None: each counts once.
         ids : iterable of int or str of length n_samples, default=None
             Names by which `forget` finds the samples, all distinct and not in use.
 
@@ -356,7 +379,7 @@ class OnlineForestClassifier(BaseClassifier[GuidedLabelCore], BaseOnlineForest[G
         >>> forest.fit([[1], [2], [3], [7], [8], [9]], 3 * ["no"] + 3 * ["yes"]).predict([[8.5]])
         array(['yes'], dtype='<U3')
         """
-        self._learn_from_scratch(X, y, ids)
+        self._learn_from_scratch(X, y, ids, sample_weight)
         return self
 
     @_fit_context(prefer_skip_nested_validation=True)
@@ -365,6 +388,8 @@ class OnlineForestClassifier(BaseClassifier[GuidedLabelCore], BaseOnlineForest[G
         X: ArrayLike,
         y: ArrayLike,
         classes: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+        *,
         ids: Iterable[Id] | None = None,
     ) -> Self:
         """Learn more samples, or the first ones of a new estimator.
@@ -381,6 +406,9 @@ class OnlineForestClassifier(BaseClassifier[GuidedLabelCore], BaseOnlineForest[G
         classes : array-like of shape (n_classes,), default=None
             Classes to declare: they belong to `classes_` whether samples of them are stored or not.
             If they are given, y must not contain any class that is neither among them nor known.
+        sample_weight : array-like of shape (n_samples,), default=None
+            How often each sample counts. A sample of weight 2 is the same as two equal samples, and
+            one of weight 0 is not learned. Rounded to multiples of 2^-16. None: each counts once.
         ids : iterable of int or str of length n_samples, default=None
             Names by which `forget` finds the samples, all distinct and not in use.
 
@@ -398,7 +426,41 @@ class OnlineForestClassifier(BaseClassifier[GuidedLabelCore], BaseOnlineForest[G
         >>> forest.partial_fit([[9.0]], ["maybe"]).classes_
         array(['maybe', 'no', 'yes'], dtype='<U5')
         """
-        self._learn_more(X, y, ids, classes=classes)
+        self._learn_more(X, y, ids, sample_weight, classes=classes)
+        return self
+
+    def learn_one(
+        self, x: ArrayLike, y: Any, id: Id | None = None, *, sample_weight: float = 1.0
+    ) -> Self:
+        """Learn one more sample, as `partial_fit` of one row does, with less overhead.
+
+        Parameters
+        ----------
+        x : array-like of shape (n_features,)
+            The sample. An array of float32 or float64 is fastest; names of features are ignored.
+        y : str, int or bool
+            Its class. A new class is added to `classes_`.
+        id : int or str, default=None
+            A name by which `forget` finds the sample.
+        sample_weight : float, default=1.0
+            How often the sample counts.
+
+        Returns
+        -------
+        OnlineForestClassifier
+            The estimator itself.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from onlineforest import OnlineForestClassifier
+        >>> forest = OnlineForestClassifier(random_state=0)
+        >>> for x in [3.0, 8.0, 1.0, 9.0, 2.0, 7.0]:
+        ...     forest = forest.learn_one(np.array([x]), "yes" if x > 5 else "no")
+        >>> forest.predict_one(np.array([8.5]))
+        'yes'
+        """
+        self._learn_one(x, y, id, sample_weight=sample_weight)
         return self
 
     def _class_codes(self) -> ClassCodes:
@@ -421,8 +483,29 @@ class OnlineForestClassifier(BaseClassifier[GuidedLabelCore], BaseOnlineForest[G
         code = self._labels.codes.code_of(label)
         return None if code is None or code >= self._forest.n_labels else code
 
-    def _teach_one(self, x: ArrayLike, code: int) -> None:
-        self._forest.learn_one(x, code)
+    def _teach_one(self, x: ArrayLike, code: int, *units: int) -> None:
+        self._forest.learn_one(x, code, *units)
+
+    def _units_of(self, target: NDArray[Any], sample_weight: Any) -> NDArray[np.int64] | None:
+        if not isinstance(self.class_weight, dict):
+            return super()._units_of(target, sample_weight)
+        check_class_weight(self.class_weight)
+        labels, places = np.unique(target, return_inverse=True)
+        of_labels = np.array([self.class_weight.get(label, 1.0) for label in labels], dtype=float)
+        weights = check_sample_weight(sample_weight, len(target))
+        return units_of(of_labels[places] * (1.0 if weights is None else weights))
+
+    def _units_of_one(self, y: Any, sample_weight: Any) -> int:
+        if not isinstance(self.class_weight, dict):
+            return super()._units_of_one(y, sample_weight)
+        units = self._units_of(np.array([y]), sample_weight)
+        return UNITS_PER_SAMPLE if units is None else int(units[0])
+
+    def _built_with_now(self, n_features: int) -> dict[str, Any]:
+        built = super()._built_with_now(n_features)
+        if isinstance(built["class_weight"], dict):  # it may be changed later
+            built["class_weight"] = dict(built["class_weight"])
+        return built
 
     def recalibrate(self) -> Self:
         """Calibrate probabilities by the samples that are stored now.
@@ -454,23 +537,97 @@ class OnlineForestClassifier(BaseClassifier[GuidedLabelCore], BaseOnlineForest[G
 
     def _calibrates(self) -> bool:
         built = self._built_with
-        return bool(built["calibrate"] and built["n_estimators"] >= _LEAST_TREES)
+        return bool(built["calibrate"] and built["n_estimators"] >= LEAST_TREES)
 
     def _calibration(self) -> tuple[float, float]:
         """The power and the share spread evenly of the calibration that is in force."""
-        core, known = self._core, self._calibrated
         if not self._calibrates():
             return 1.0, 0.0
-        if known is not None and core.n_seen - known[0] <= core.n_points // _LAG:
-            return known[1:]
-        return self._find_calibration()
+        known = self._calibrated
+        if known is None or not known.is_current(self._core):
+            known = self._find_calibration()
+        return known.power, known.spread
 
-    def _find_calibration(self) -> tuple[float, float]:
+    def _set_scores(self) -> SetScores:
+        """The scores of the calibration that is in force."""
+        known = self._calibrated
+        if known is None or known.scores is None or not known.is_current(self._core):
+            known = self._find_calibration(with_scores=True)
+        assert known.scores is not None
+        return known.scores
+
+    def _find_calibration(self, *, with_scores: bool = False) -> LabelCalibration:
         with self._locked():  # samples must not change between questions to the core forest
-            core = self._forest
-            found = core.find_calibration(self._n_threads())
-            self._calibrated = (core.n_seen, *found)
+            codes = self._class_codes() if with_scores else None
+            found = LabelCalibration.of(self._forest, self._n_threads(), codes)
+            self._calibrated = found
         return found
+
+    def predict_set(
+        self, X: ArrayLike, coverage: float = 0.9, *, per_class: bool = False
+    ) -> NDArray[np.bool_]:
+        """Sets of classes that contain the true class with at least a given probability.
+
+        A set has the most probable classes: as many as it needs, few where the forest is sure and
+        many where it is not, and at least one.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            The samples.
+        coverage : float, default=0.9
+            The probability, between 0 and 1.
+        per_class : bool, default=False
+            Whether the sets shall contain the true class with this probability for the samples of
+            each class by itself, rare ones too, and not only for all together. Sets are larger
+            then. Classes that have too few samples are in all sets.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes), bool
+            Whether the class, in the order of `classes_`, is in the set of the sample.
+
+        Raises
+        ------
+        AttributeError
+            If nothing is calibrated: `calibrate` is False or there are fewer than ten trees.
+
+        Notes
+        -----
+        Conformal prediction: the sets are wide enough for the samples that calibrate, which some
+        trees have left out (see Notes of the class). So the coverage holds for a new sample that is
+        like the stored ones, as independent draws from one source are: on average over samples
+        and over what was learned, not for each region by itself, nor after a change in the data.
+        In a stream the width may lag by 1/8 of the samples. A saved forest does not hold it: it is
+        found again when it is next needed. `class_weight="balanced"` has no influence.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_digits
+        >>> from onlineforest import OnlineForestClassifier
+        >>> X, y = load_digits(return_X_y=True)
+        >>> forest = OnlineForestClassifier(random_state=0).fit(X[:1000], y[:1000])
+        >>> sets = forest.predict_set(X[1000:], coverage=0.98)
+        >>> sets.shape, bool(sets.any(axis=1).all())
+        ((797, 10), True)
+        >>> bool(sets[range(797), y[1000:]].mean() > 0.96)
+        True
+        """
+        check_is_fitted(self)
+        level = float(check_levels(coverage, "coverage")[0])
+        if not self._calibrates():
+            raise AttributeError(
+                "predict_set needs samples that some trees have left out: set calibrate=True, with "
+                f"at least {LEAST_TREES} trees. There are {self._built_with['n_estimators']}, and "
+                f"calibrate is {self._built_with['calibrate']}."
+            )
+        scores = self._set_scores()
+        probabilities, classes = self._predict_plainly(X, calibrated=True)
+        if not per_class:
+            return masses_above(probabilities) <= scores.threshold(level)
+        codes = self._labels.codes.encode(classes).tolist()
+        thresholds = [scores.threshold(level, code) for code in codes]
+        return masses_above(probabilities) <= np.array(thresholds)
 
     @contextmanager
     def _forgetting(self) -> Iterator[None]:
@@ -495,21 +652,31 @@ class OnlineForestClassifier(BaseClassifier[GuidedLabelCore], BaseOnlineForest[G
             return core.predict_one(x, out)
         return core.predict_one(x, out, *self._calibration())
 
-    def _predict(
-        self, X: ArrayLike, *, calibrated: bool = False
-    ) -> tuple[NDArray[np.float64], NDArray[Any]]:
+    def _predict(self, X: ArrayLike, *, calibrated: bool = False) -> tuple[Floats, NDArray[Any]]:
+        return self._balanced(*self._predict_plainly(X, calibrated=calibrated))
+
+    def _predict_plainly(self, X: ArrayLike, *, calibrated: bool) -> tuple[Floats, NDArray[Any]]:
+        """Predictions as if `class_weight` were not "balanced"."""
         self._settle_if_left()
         probabilities, classes = super()._predict(X, calibrated=calibrated)
         self._check_any(classes)
         return probabilities, classes
 
-    def _predict_one(
-        self, x: Any, *, calibrated: bool = False
-    ) -> tuple[NDArray[np.float64], NDArray[Any]]:
+    def _predict_one(self, x: Any, *, calibrated: bool = False) -> tuple[Floats, NDArray[Any]]:
         self._settle_if_left()
         probabilities, classes = super()._predict_one(x, calibrated=calibrated)
         self._check_any(classes)
-        return probabilities, classes
+        if self._built_with["class_weight"] != "balanced":
+            return probabilities, classes
+        return self._balanced(probabilities[np.newaxis], classes)[0][0], classes
+
+    def _balanced(
+        self, probabilities: Floats, classes: NDArray[Any]
+    ) -> tuple[Floats, NDArray[Any]]:
+        if self._built_with["class_weight"] != "balanced":
+            return probabilities, classes
+        weights = self._core.label_weights[self._labels.codes.encode(classes)]
+        return balanced(probabilities, weights), classes
 
     def _settle_if_left(self) -> None:
         """Declare the labels of a batch that an interrupted call could not record.
@@ -546,6 +713,7 @@ class OnlineForestClassifier(BaseClassifier[GuidedLabelCore], BaseOnlineForest[G
             frozenset(new),
             completes=starts,
             calibrates=options.get("is_whole", False) and self.calibrate,
+            units=options.get("units"),
         )
         if starts:
             lesson.changes["_calibrated"] = None
@@ -567,7 +735,12 @@ class OnlineForestClassifier(BaseClassifier[GuidedLabelCore], BaseOnlineForest[G
                 table.extend(each.declared, None)
                 declared.update(table.codes.encode(each.declared).tolist())
         lesson = GuidedLesson(
-            np.concatenate(codes), table, self._declared, frozenset(declared), completes=False
+            np.concatenate(codes),
+            table,
+            self._declared,
+            frozenset(declared),
+            completes=False,
+            units=joined_units(others),
         )
         lesson.changes["_calibrated"] = None  # the result is a function of all samples
         return lesson
@@ -584,14 +757,20 @@ class OnlineForestClassifier(BaseClassifier[GuidedLabelCore], BaseOnlineForest[G
         return self._labels.codes
 
     def _own_metadata(self) -> dict[str, Any]:
-        known = self._calibrated
+        known = self._calibration_to_copy()
         # One that does not lag is computed again: equal forests have equal files.
-        lagging = None if known is None or known[0] == self._forest.n_seen else list(known)
+        lags = known is not None and known.n_seen != self._forest.n_seen
         return {
             **super()._own_metadata(),
             "declared_codes": sorted(self._declared),
-            "calibration": lagging,
+            "calibration": known.numbers() if known is not None and lags else None,
         }
+
+    def _calibration_to_copy(self) -> LabelCalibration | None:
+        """The calibration without its scores, which the forest and its copy find again, equally."""
+        if self._calibrated is not None:
+            self._calibrated = replace(self._calibrated, scores=None)
+        return self._calibrated
 
     def _take_own_metadata(self, metadata: Mapping[str, str]) -> None:
         self._labels = LabelTable(codes_in(metadata))
@@ -601,7 +780,7 @@ class OnlineForestClassifier(BaseClassifier[GuidedLabelCore], BaseOnlineForest[G
         self._declared = frozenset(declared)
         # Raises unless the hashes of the core forest, which are those of the file, are the same.
         self._forest.set_labels(hashes, are_declared(self._declared, len(hashes)))
-        self._calibrated = _checked_calibration(
+        self._calibrated = LabelCalibration.in_file(
             from_json(metadata, "calibration"), self._forest.n_seen
         )
 
@@ -609,14 +788,19 @@ class OnlineForestClassifier(BaseClassifier[GuidedLabelCore], BaseOnlineForest[G
         return self._labels.codes.encode_known(target)
 
     def __getstate__(self) -> dict[str, Any]:
+        calibration = self._calibration_to_copy()
         state = super().__getstate__()
+        if calibration is not None:
+            state["_calibrated"] = tuple(calibration.numbers())
         if "_labels" in state:
             codes = state["_labels"].codes
             state["_labels"] = (codes.classes, codes.codes)
         return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        labels = {}
+        plain: dict[str, Any] = {}
         if "_labels" in state:
-            labels["_labels"] = LabelTable(ClassCodes(*state["_labels"]))
-        super().__setstate__({**state, **labels})
+            plain["_labels"] = LabelTable(ClassCodes(*state["_labels"]))
+        if state.get("_calibrated") is not None:
+            plain["_calibrated"] = LabelCalibration(*state["_calibrated"])
+        super().__setstate__({**state, **plain})

@@ -15,25 +15,25 @@ from sklearn.utils.validation import check_is_fitted
 from onlineforest._models.base import Lesson
 from onlineforest._models.base_regressor import BaseRegressor
 from onlineforest._models.calibration import LEAST_TREES, Calibration
-from onlineforest._models.core import GUIDED_NUMBERS, Floats, GuidedNumberCore, Rows
+from onlineforest._models.core import GUIDED_NUMBERS, Floats, GuidedNumberCore, Rows, Units
 from onlineforest._models.digests import NumberDigest
 from onlineforest._models.ids import Id
 from onlineforest._models.online import BaseOnlineForest, tree_arrays
 from onlineforest._models.trees import OnlineRegressionTree, TreeSequence
-from onlineforest._models.uniting import Holdings
+from onlineforest._models.uniting import Holdings, joined_units
 
 
 class GuidedNumberLesson(Lesson[GuidedNumberCore]):
     """The numbers of a batch."""
 
-    def __init__(self, values: Floats, *, completes: bool) -> None:
-        self._values, self._completes = values, completes
+    def __init__(self, values: Floats, *, completes: bool, units: Units = None) -> None:
+        self._values, self._units, self._completes = values, units, completes
 
     def teach(
         self, core: GuidedNumberCore, rows: Rows, n_threads: int, one_by_one: bool = False
     ) -> None:
         del one_by_one  # the forest does not depend on it
-        core.learn(rows, self._values, n_threads)
+        core.learn(rows, self._values, n_threads, self._units)
         if self._completes:
             core.complete(n_threads)
 
@@ -52,7 +52,8 @@ class OnlineForestRegressor(BaseRegressor[GuidedNumberCore], BaseOnlineForest[Gu
     n_estimators : int, default=100
         Number of trees.
     min_samples_split : int, default=3
-        The least number of samples, equal ones counted each, that a node must have to be split.
+        The least weight of samples that a node must have to be split: their number, equal ones
+        counted each, if no weights are given.
     max_samples : float in (0, 1], default=1.0
         The expected share of the samples that each tree learns. Which ones is decided by a hash of
         the row, so equal rows are learned by the same trees.
@@ -202,28 +203,37 @@ class OnlineForestRegressor(BaseRegressor[GuidedNumberCore], BaseOnlineForest[Gu
         """
         check_is_fitted(self)
         with self._locked():
-            return self._left_out_predictions()[0][:, 0]
+            return self._left_out_samples().predictions[:, 0]
 
     @property
     def oob_score_(self) -> float:
         """R² of the predictions of stored samples by the trees that have not learned them.
 
-        Samples that all trees have learned do not count; NaN if there are less than two others.
+        Samples count by their weights. Samples that all trees have learned do not count; NaN if
+        there are less than two others.
         Computed at each access.
         """
         check_is_fitted(self)
         with self._locked():
-            moments, n_trees, values = self._left_out_predictions()
-        are_left_out = n_trees > 0
-        if are_left_out.sum() < 2:
+            samples = self._left_out_samples()
+        known = samples.n_trees > 0
+        if known.sum() < 2:
             return math.nan
-        return float(r2_score(values[are_left_out], moments[are_left_out, 0]))
+        values, means = samples.values[known], samples.predictions[known, 0]
+        return float(r2_score(values, means, sample_weight=samples.weights[known]))
 
     def _value_digest(self) -> NumberDigest:
         return NumberDigest()
 
     @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: ArrayLike, y: ArrayLike, ids: Iterable[Id] | None = None) -> Self:
+    def fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        *,
+        ids: Iterable[Id] | None = None,
+    ) -> Self:
         """Learn a forest from these samples alone.
 
         Parameters
@@ -232,6 +242,9 @@ class OnlineForestRegressor(BaseRegressor[GuidedNumberCore], BaseOnlineForest[Gu
             The samples.
         y : array-like of shape (n_samples,)
             Their values.
+        sample_weight : array-like of shape (n_samples,), default=None
+            How often each sample counts. A sample of weight 2 is the same as two equal samples, and
+            one of weight 0 is not learned. Rounded to multiples of 2^-16. None: each counts once.
         ids : iterable of int or str of length n_samples, default=None
             Names by which `forget` finds the samples, all distinct and not in use.
 
@@ -247,11 +260,18 @@ class OnlineForestRegressor(BaseRegressor[GuidedNumberCore], BaseOnlineForest[Gu
         >>> forest.fit([[0.0], [1.0]], [10.0, 20.0]).predict([[0.0], [1.0]])
         array([10., 20.])
         """
-        self._learn_from_scratch(X, y, ids)
+        self._learn_from_scratch(X, y, ids, sample_weight)
         return self
 
     @_fit_context(prefer_skip_nested_validation=True)
-    def partial_fit(self, X: ArrayLike, y: ArrayLike, ids: Iterable[Id] | None = None) -> Self:
+    def partial_fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        *,
+        ids: Iterable[Id] | None = None,
+    ) -> Self:
         """Learn more samples, or the first ones of a new estimator.
 
         Cuts that these samples change are made when they are first needed, by a prediction for
@@ -263,6 +283,9 @@ class OnlineForestRegressor(BaseRegressor[GuidedNumberCore], BaseOnlineForest[Gu
             The samples.
         y : array-like of shape (n_samples,)
             Their values.
+        sample_weight : array-like of shape (n_samples,), default=None
+            How often each sample counts. A sample of weight 2 is the same as two equal samples, and
+            one of weight 0 is not learned. Rounded to multiples of 2^-16. None: each counts once.
         ids : iterable of int or str of length n_samples, default=None
             Names by which `forget` finds the samples, all distinct and not in use.
 
@@ -279,7 +302,41 @@ class OnlineForestRegressor(BaseRegressor[GuidedNumberCore], BaseOnlineForest[Gu
         >>> forest.partial_fit([[2.0]], [40.0]).n_samples_seen_
         3
         """
-        self._learn_more(X, y, ids)
+        self._learn_more(X, y, ids, sample_weight)
+        return self
+
+    def learn_one(
+        self, x: ArrayLike, y: float, id: Id | None = None, *, sample_weight: float = 1.0
+    ) -> Self:
+        """Learn one more sample, as `partial_fit` of one row does, with less overhead.
+
+        Parameters
+        ----------
+        x : array-like of shape (n_features,)
+            The sample. An array of float32 or float64 is fastest; names of features are ignored.
+        y : float
+            Its value.
+        id : int or str, default=None
+            A name by which `forget` finds the sample.
+        sample_weight : float, default=1.0
+            How often the sample counts.
+
+        Returns
+        -------
+        OnlineForestRegressor
+            The estimator itself.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from onlineforest import OnlineForestRegressor
+        >>> forest = OnlineForestRegressor(random_state=0)
+        >>> for x in range(5):
+        ...     forest = forest.learn_one(np.array([x]), 2.0 * x)
+        >>> forest.n_samples_seen_
+        5
+        """
+        self._learn_one(x, y, id, sample_weight=sample_weight)
         return self
 
     def _calibration(self) -> Calibration:
@@ -292,7 +349,10 @@ class OnlineForestRegressor(BaseRegressor[GuidedNumberCore], BaseOnlineForest[Gu
         if self._built_with["calibrate"]:
             with self._locked():  # samples must not change between questions to the core forest
                 core, version = self._core, self._core.version
-                calibration = Calibration.of(*self._left_out_predictions())
+                samples = self._left_out_samples()
+                calibration = Calibration.of(
+                    samples.predictions, samples.n_trees, samples.values, samples.weights
+                )
         self._calibrated = (core, version, calibration)
         return calibration
 
@@ -332,12 +392,12 @@ class OnlineForestRegressor(BaseRegressor[GuidedNumberCore], BaseOnlineForest[Gu
     def _check_any_sample(self) -> None:
         self._core_with_samples()
 
-    def _lesson(self, target: NDArray[Any], *, starts: bool, **_: Any) -> GuidedNumberLesson:
-        return GuidedNumberLesson(target, completes=starts)
+    def _lesson(self, target: NDArray[Any], *, starts: bool, **options: Any) -> GuidedNumberLesson:
+        return GuidedNumberLesson(target, completes=starts, units=options.get("units"))
 
     def _lesson_of(self, others: Sequence[Holdings]) -> GuidedNumberLesson:
         numbers = np.concatenate([each.target for each in others])
-        return GuidedNumberLesson(numbers, completes=False)
+        return GuidedNumberLesson(numbers, completes=False, units=joined_units(others))
 
     def __getstate__(self) -> dict[str, Any]:
         state = super().__getstate__()

@@ -310,13 +310,14 @@ def state_from_arrays(spec: CoreSpec[Any], arrays: State, others: Set[str] = fro
     """The state of a core forest of this spec, from the arrays of a file.
 
     The file must hold the arrays that `arrays_of_core` gives and the arrays named in `others`, and
-    no more; `others` do not belong to the core forest.
+    no more but those that are optional; `others` do not belong to the core forest.
     """
     blank = _blank_state(spec)
     state = {name: array for name, array in blank.items() if name.startswith(_OPTIONS)}
     expected = (blank.keys() - state.keys()) | others
-    if arrays.keys() != expected:
-        name = min(arrays.keys() ^ expected)
+    wrong = (arrays.keys() ^ expected) - (arrays.keys() & spec.kind.optional_arrays)
+    if wrong:
+        name = min(wrong)
         problem = "array {!r} is missing" if name in expected else "unexpected array {!r}"
         _refuse(problem.format(name[:100]))
     for name, array in arrays.items():

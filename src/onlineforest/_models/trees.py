@@ -195,8 +195,8 @@ class OnlineTree(TreeArrays):
         Their locations, NaN where there is none.
     surrogate_reversed : ndarray of shape (n_nodes, n_surrogates), bool
         Whether a sample goes left if it is above the location, not below.
-    n_points : ndarray of shape (n_nodes,), int64
-        Number of training points below the node.
+    n_points : ndarray of shape (n_nodes,), float64
+        Weight of the training points below the node: their number if no weights were given.
 
     See Also
     --------
@@ -223,7 +223,7 @@ class OnlineTree(TreeArrays):
     surrogate_dimension: NDArray[np.int32]
     surrogate_location: NDArray[np.float32]
     surrogate_reversed: NDArray[np.bool_]
-    n_points: NDArray[np.int64]
+    n_points: NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -232,9 +232,9 @@ class OnlineClassificationTree(OnlineTree):
 
     Attributes
     ----------
-    count : ndarray of shape (n_nodes, n_classes), int64
-        Number of training points below the node, per class. Columns are in the order of the
-        forest's ``classes_``.
+    count : ndarray of shape (n_nodes, n_classes), float64
+        Weight of the training points below the node, per class: their number if no weights were
+        given. Columns are in the order of the forest's ``classes_``.
 
     Examples
     --------
@@ -242,12 +242,12 @@ class OnlineClassificationTree(OnlineTree):
     >>> forest = OnlineForestClassifier(n_estimators=1, min_samples_split=2, random_state=0)
     >>> tree = forest.fit([[0.0], [1.0], [5.0]], ["a", "a", "b"]).trees_[0]
     >>> tree.count[tree.root]
-    array([2, 1])
+    array([2., 1.])
     """
 
     __module__ = "onlineforest"
 
-    count: NDArray[np.int64]
+    count: NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from onlineforest._core import UNITS_PER_SAMPLE
 from onlineforest._models.base import Lesson
-from onlineforest._models.core import OfGuided, Rows
+from onlineforest._models.core import OfGuided, Rows, Units
 from onlineforest._models.ids import Id, some_of
 
 
@@ -57,6 +58,8 @@ class Holdings:
         The rows.
     target : ndarray of shape (n_samples,)
         The labels or numbers.
+    units : ndarray of shape (n_samples,)
+        Their weights in units; None if each counts once.
     ids : list
         The id of each sample, None if it has none.
     declared : ndarray
@@ -68,6 +71,7 @@ class Holdings:
     profile: Profile
     rows: Rows
     target: NDArray[Any]
+    units: Units
     ids: list[Id | None]
     declared: NDArray[Any]
     n_seen: int
@@ -144,6 +148,18 @@ def _check_ids(profiles: Sequence[Profile]) -> None:
                 f"{some_of(both)}."
             )
         owners.update(dict.fromkeys(profile.ids, profile.name))
+
+
+def joined_units(others: Sequence[Holdings]) -> Units:
+    """The weights of all, in order; None if each sample counts once."""
+    if all(each.units is None for each in others):
+        return None
+    return np.concatenate(
+        [
+            np.full(len(each.rows), UNITS_PER_SAMPLE) if each.units is None else each.units
+            for each in others
+        ]
+    )
 
 
 def joined_rows(others: Sequence[Holdings]) -> Rows:

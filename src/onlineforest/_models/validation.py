@@ -5,8 +5,10 @@ Each check returns valid arrays or raises before anything has changed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import math
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from numbers import Real
 from typing import Any
 
 import narwhals.stable.v2 as nw
@@ -17,7 +19,12 @@ from scipy.sparse import issparse
 from sklearn.utils import check_array, column_or_1d
 from sklearn.utils.validation import validate_data
 
-from onlineforest._core import LARGEST_VALUE, LARGEST_WEIGHT
+from onlineforest._core import (
+    LARGEST_TOTAL_WEIGHT,
+    LARGEST_VALUE,
+    LARGEST_WEIGHT,
+    UNITS_PER_SAMPLE,
+)
 
 
 @contextmanager
@@ -197,6 +204,60 @@ def plain_values(y: Any) -> NDArray[np.float64] | None:
         return None
     values = np.ascontiguousarray(y)
     return values if np.abs(values).max() <= LARGEST_VALUE else None
+
+
+def check_sample_weight(sample_weight: Any, n_samples: int) -> NDArray[np.float64] | None:
+    """One finite weight per sample, at least 0; None if none are given."""
+    if sample_weight is None:
+        return None
+    weights = np.asarray(
+        check_array(
+            sample_weight,
+            ensure_2d=False,
+            allow_nd=True,
+            dtype=np.float64,
+            ensure_min_samples=0,
+            input_name="sample_weight",
+        )
+    )
+    if weights.ndim == 0:
+        weights = np.full(n_samples, weights)
+    if weights.shape != (n_samples,):
+        raise ValueError(
+            f"sample_weight must have shape ({n_samples},), one weight per sample. "
+            f"Got shape {weights.shape} instead."
+        )
+    if weights.min(initial=0.0) < 0:
+        raise ValueError(f"sample_weight must be at least 0. Got {weights.min():g}.")
+    return weights
+
+
+def units_of(weights: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Weights as core forests need them: rounded to whole units."""
+    if not weights.sum() <= LARGEST_TOTAL_WEIGHT:
+        raise ValueError(
+            f"The sum of sample_weight must be at most {LARGEST_TOTAL_WEIGHT}. "
+            f"Got {weights.sum():g}."
+        )
+    return np.rint(weights * UNITS_PER_SAMPLE).astype(np.int64)
+
+
+def check_class_weight(class_weight: Mapping[Any, float]) -> None:
+    """An error unless all weights of classes are numbers, finite and at least 0."""
+    for label, weight in class_weight.items():
+        if isinstance(weight, bool) or not isinstance(weight, Real) or not 0 <= weight < math.inf:
+            raise ValueError(
+                "class_weight must give each class a finite number that is at least 0. "
+                f"Got {weight!r} for {label!r}."
+            )
+
+
+def units_of_one(sample_weight: Any) -> int:
+    """The weight of one sample as core forests need it."""
+    if type(sample_weight) is float and sample_weight == 1.0:  # nearly always
+        return UNITS_PER_SAMPLE
+    weights = check_sample_weight(sample_weight, 1)
+    return UNITS_PER_SAMPLE if weights is None else int(units_of(weights)[0])
 
 
 def check_levels(q: ArrayLike, name: str = "q") -> NDArray[np.float64]:

@@ -280,7 +280,7 @@ def _class_counts(
     """For each end, the counts of its samples per class."""
     colours = 0.75 * class_colours(len(classes))  # dark enough for text
     leaves = np.flatnonzero(tree.is_leaf)
-    counts = np.zeros((len(layout.ends), len(classes)), dtype=np.int64)
+    counts = np.zeros((len(layout.ends), len(classes)))
     np.add.at(counts, np.rint(layout.x[layout.owner[leaves]]).astype(np.intp), tree.count[leaves])
     in_legend = len(classes) <= MAX_CLASSES_IN_LEGEND
     rows: list[list[Row]] = []
@@ -289,7 +289,7 @@ def _class_counts(
         names = ["" if in_legend else f"{printable(classes[code], 8)}: " for code in codes]
         rows.append(
             [
-                (f"{name}{of_end[code]}", colours[code])
+                (f"{name}{of_end[code]:.10g}", colours[code])
                 for name, code in zip(names[:MAX_ROWS], codes, strict=False)
             ]
         )
@@ -313,7 +313,7 @@ def _means(
         means = np.where(tree.is_leaf[ends], core.trend(middles) + core.scale * means, np.nan)
     rows: list[list[Row]] = []
     for n_points, mean in zip(tree.n_points[ends], means, strict=True):
-        rows.append([(f"n = {n_points:,}", MIDDLE)])
+        rows.append([(f"n = {n_points:,.10g}", MIDDLE)])
         if not math.isnan(mean):
             rows[-1].append((_short(mean), DARK))
     return rows

@@ -135,7 +135,7 @@ class RayForest(MetaEstimatorMixin, BaseEstimator):
 
     # Learning and forgetting.
 
-    def fit(self, X: ArrayLike, y: ArrayLike, ids: Iterable[Id] | None = None) -> Self:
+    def fit(self, X: ArrayLike, y: ArrayLike, **options: Any) -> Self:
         """Learn a forest from these samples alone.
 
         If the forest is fitted already, its shards are ended as soon as X and y are validated:
@@ -147,8 +147,8 @@ class RayForest(MetaEstimatorMixin, BaseEstimator):
             The samples.
         y : array-like of shape (n_samples,)
             Their classes or values.
-        ids : iterable of int or str of length n_samples, default=None
-            Names by which `forget` finds the samples.
+        **options : sample_weight, ids
+            Those of the estimator's `fit`.
 
         Returns
         -------
@@ -168,7 +168,7 @@ class RayForest(MetaEstimatorMixin, BaseEstimator):
         with guard_of(self):
             estimator = self._new_estimator()
             try:
-                estimator.fit(X, y, ids=ids)
+                estimator.fit(X, y, **options)
             except BaseException:
                 self._cores.close_unless(getattr(self.__dict__.get("_estimator"), "_forest", None))
                 raise
@@ -187,7 +187,7 @@ class RayForest(MetaEstimatorMixin, BaseEstimator):
             The samples.
         y : array-like of shape (n_samples,)
             Their classes or values.
-        **options : classes, ids
+        **options : classes, sample_weight, ids
             Those of the estimator's `partial_fit`.
 
         Returns
@@ -208,7 +208,7 @@ class RayForest(MetaEstimatorMixin, BaseEstimator):
             estimator.partial_fit(X, y, **options)
         return self
 
-    def learn_one(self, x: ArrayLike, y: Any, id: Id | None = None) -> Self:
+    def learn_one(self, x: ArrayLike, y: Any, id: Id | None = None, **options: Any) -> Self:
         """Learn one more sample. Slow: use batches of 1,000 on Ray.
 
         Parameters
@@ -219,6 +219,8 @@ class RayForest(MetaEstimatorMixin, BaseEstimator):
             Its class or value.
         id : int or str, default=None
             A name by which `forget` finds the sample.
+        **options : sample_weight
+            Those of the estimator's `learn_one`.
 
         Returns
         -------
@@ -235,7 +237,7 @@ class RayForest(MetaEstimatorMixin, BaseEstimator):
         1
         """
         with self._changing() as estimator:
-            estimator.learn_one(x, y, id=id)
+            estimator.learn_one(x, y, id=id, **options)
         return self
 
     def forget(

@@ -74,13 +74,17 @@ class ClassifierModel(ForestModel, base.MiniBatchClassifier):
         >>> model.features
         ['height', 'is_red', 'weight']
         """
+        self._learn_label(x, y)
+
+    def _learn_label(self, x: Sample, y: Any, **options: Any) -> None:
+        """Learn a sample, with options of the estimator's `learn_one`."""
         code = self._code_of(y)
         if code is not None:
-            self._learn_one(x, code)
+            self._learn_one(x, code, **options)
             return
         with self._unless_refused():
             self._add_labels([y])
-            self._learn_one(x, self._labels[y])
+            self._learn_one(x, self._labels[y], **options)
 
     def predict_proba_one(self, x: Sample, **_: Any) -> dict[Any, float]:
         """Predict the probability of each label.
@@ -106,11 +110,40 @@ class ClassifierModel(ForestModel, base.MiniBatchClassifier):
         >>> model.predict_proba_one({"height": 1.0})
         {'apple': 1.0}
         """
+        return self._probabilities_of_one(x, calibrated=True)
+
+    def predict_one(self, x: Sample, **_: Any) -> Any:
+        """Predict the label of a sample.
+
+        Parameters
+        ----------
+        x
+            A dictionary of features.
+
+        Returns
+        -------
+        object
+            The most probable label; None before anything is learned.
+
+        Examples
+        --------
+        >>> from onlineforest.river import MondrianForestClassifier
+        >>> model = MondrianForestClassifier(seed=0)
+        >>> model.learn_one({"height": 1.0}, "apple")
+        >>> model.predict_one({"height": 1.0})
+        'apple'
+        """
+        # The most probable label needs no calibration.
+        found = self._probabilities_of_one(x, calibrated=False)
+        return max(found, key=found.__getitem__) if found else None
+
+    def _probabilities_of_one(self, x: Sample, *, calibrated: bool) -> dict[Any, float]:
         columns = self._query_columns
         if columns is None:
             return {}
-        found = self._naming_keys(self._estimator._predict_one, columns.row(x))
-        return dict(zip(self._names_of(found[1]), found[0].tolist(), strict=True))
+        row, predict = columns.row(x), self._estimator._predict_one
+        probabilities, classes = self._naming_keys(predict, row, calibrated=calibrated)
+        return dict(zip(self._names_of(classes), probabilities.tolist(), strict=True))
 
     def learn_many(self, X: IntoDataFrame, y: IntoSeries) -> None:
         """Learn a mini-batch, with the same result as `learn_one` of each row.
@@ -170,7 +203,8 @@ class ClassifierModel(ForestModel, base.MiniBatchClassifier):
         1    0.2    0.8
         """
         frame = dataframe.into_frame(X)
-        return dataframe.to_native_frame(dict(self._probabilities(frame)), like=frame)
+        found = self._probabilities(frame, calibrated=True)
+        return dataframe.to_native_frame(dict(found), like=frame)
 
     def predict_many(self, X: IntoDataFrame) -> Any:
         """Predict the label of each row.
@@ -197,19 +231,22 @@ class ClassifierModel(ForestModel, base.MiniBatchClassifier):
         """
         frame = dataframe.into_frame(X)
         best: list[Any] = [None] * len(frame)
-        if found := self._probabilities(frame):
+        if found := self._probabilities(frame, calibrated=False):
             labels = [label for label, _ in found]
             best = [labels[code] for code in np.argmax([p for _, p in found], axis=0)]
         return dataframe.to_native_series(best, name=None, like=frame)
 
-    def _probabilities(self, frame: nw.DataFrame[Any]) -> list[tuple[Hashable, NDArray[Any]]]:
+    def _probabilities(
+        self, frame: nw.DataFrame[Any], *, calibrated: bool
+    ) -> list[tuple[Hashable, NDArray[Any]]]:
         """Each label learned, with its probability in each row."""
         columns = self._query_columns
         if columns is None:
             return []
         if len(frame) == 0:
             return [(label, np.empty(0)) for label in self._names_of(self._estimator.classes_)]
-        probabilities, classes = self._estimator._predict(rows_of(columns, frame))
+        rows = rows_of(columns, frame)
+        probabilities, classes = self._estimator._predict(rows, calibrated=calibrated)
         return list(zip(self._names_of(classes), probabilities.T.copy(), strict=True))
 
     def _code_of(self, label: Hashable) -> Any:
@@ -362,6 +399,9 @@ class OnlineForestClassifier(ClassifierModel, OnlineModel):
     calibrate
         Whether probabilities are calibrated by samples that some trees leave out. They may lag by
         1/8 of the samples. Needs ten trees.
+    class_weight
+        None, or "balanced": probabilities are those of a source where all classes are equally
+        frequent. To weight classes in learning, give `learn_one` weights.
     window
         Keep only this number of latest samples: bounded memory, and the forest follows drift.
     reservoir
@@ -408,18 +448,22 @@ class OnlineForestClassifier(ClassifierModel, OnlineModel):
         max_samples: float = 1.0,
         smoothing: float = 0.2,
         calibrate: bool = True,
+        class_weight: str | None = None,
         window: int | None = None,
         reservoir: int | None = None,
         half_life: float | None = None,
         n_jobs: int | None = None,
         seed: int | None = None,
     ) -> None:
+        if class_weight not in (None, "balanced"):
+            raise ValueError(f"class_weight must be None or 'balanced'. Got {class_weight!r}.")
         super().__init__(
             n_estimators=n_estimators,
             min_samples_split=min_samples_split,
             max_samples=max_samples,
             smoothing=smoothing,
             calibrate=calibrate,
+            class_weight=class_weight,
             window=window,
             reservoir=reservoir,
             half_life=half_life,
@@ -427,6 +471,32 @@ class OnlineForestClassifier(ClassifierModel, OnlineModel):
             seed=seed,
         )
         self._names = {}
+
+    def learn_one(self, x: Sample, y: Any, w: float = 1.0) -> None:
+        """Learn a sample.
+
+        Parameters
+        ----------
+        x
+            A dictionary of features: numbers and bools, None for a missing value.
+        y
+            Its label.
+        w
+            How often the sample counts; 0 is not at all.
+
+        Examples
+        --------
+        >>> from onlineforest.river import OnlineForestClassifier
+        >>> model, other = OnlineForestClassifier(seed=0), OnlineForestClassifier(seed=0)
+        >>> model.learn_one({"height": 1.0}, "apple", w=2.0)
+        >>> for _ in range(2):
+        ...     other.learn_one({"height": 1.0}, "apple")
+        >>> model.estimator.digest_ == other.estimator.digest_
+        True
+        """
+        if w == 0:
+            return
+        self._learn_label(x, y, sample_weight=w)
 
     def _add_labels(self, new: Iterable[Hashable]) -> None:
         labels = plain_labels((*self._labels, *new))

@@ -338,3 +338,28 @@ class OnlineForestRegressor(RegressorModel, OnlineModel):
             n_jobs=n_jobs,
             seed=seed,
         )
+
+    def learn_one(self, x: Sample, y: float, w: float = 1.0) -> None:
+        """Learn a sample.
+
+        Parameters
+        ----------
+        x
+            A dictionary of features: numbers and bools, None for a missing value.
+        y
+            Its value.
+        w
+            How often the sample counts; 0 is not at all.
+
+        Examples
+        --------
+        >>> from onlineforest.river import OnlineForestRegressor
+        >>> model = OnlineForestRegressor(seed=0)
+        >>> model.learn_one({"height": 1.0}, 3.0, w=2.0)
+        >>> model.learn_one({"height": 1.0}, 6.0)
+        >>> model.predict_one({"height": 1.0})
+        4.0
+        """
+        if w == 0:
+            return
+        self._learn_one(x, y, sample_weight=w)

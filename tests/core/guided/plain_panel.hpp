@@ -33,7 +33,8 @@ inline std::vector<Word> label_hashes(std::size_t n) {
 struct World {
   std::size_t n_features;
   int n_values, n_labels, most_weight, key_bits;
-  int n_missing = 0;  // cells of 100 that are missing
+  int n_missing = 0;           // cells of 100 that are missing
+  bool has_fractions = false;  // weights are not whole
 };
 
 template <class Target>
@@ -48,13 +49,12 @@ SampleStore<typename Target::Values> store_of(const World& world, std::size_t n,
       if (static_cast<int>(draw() % 100) < world.n_missing) x = kMissing;
     }
     const auto drawn = static_cast<Label>(draw() % static_cast<unsigned>(world.n_labels));
-    const auto times = 1 + draw() % static_cast<unsigned>(world.most_weight);
-    for (unsigned k = 0; k < times; ++k) {
-      if constexpr (has_labels) {
-        samples.add(row.data(), drawn);
-      } else {
-        samples.add(row.data(), 0.3 * drawn - 1.7);
-      }
+    Weight weight = kOne * (1 + draw() % static_cast<unsigned>(world.most_weight));
+    if (world.has_fractions && i % 3 != 0) weight = 1 + draw() % weight;
+    if constexpr (has_labels) {
+      samples.add(row.data(), drawn, weight);
+    } else {
+      samples.add(row.data(), 0.3 * drawn - 1.7, weight);
     }
   }
   return samples;
@@ -128,7 +128,7 @@ class PlainNumberJudge {
       total_ += samples.weight(slot);
       mean_ += weight(slot) * samples.value(slot);
     }
-    mean_ /= static_cast<double>(total_);
+    mean_ /= multiplicity(total_);
     for (const Slot slot : slots) squares_ += weight(slot) * squared(samples.value(slot) - mean_);
   }
 
@@ -143,7 +143,7 @@ class PlainNumberJudge {
     // rounded otherwise.
     const bool are_few = slots_.size() < 16;
     double left = 0.0, all = 0.0, there = 0.0;
-    std::int64_t n = 0;
+    Weight n = 0;
     for (const Slot slot : are_few ? slots_ : along(cut.feature)) {
       if (are_few) {
         if (!sends_left(cut, {}, samples_.row(slot))) continue;
@@ -158,8 +158,7 @@ class PlainNumberJudge {
       if (sends_left(cut, {}, samples_.row(slot))) n += samples_.weight(slot);
     }
     if (!are_few && cut.missing_left) left += all - there;
-    return left * left * static_cast<double>(total_) / (static_cast<double>(n) * static_cast<double>(total_ - n)) /
-           squares_;
+    return left * left * multiplicity(total_) / (multiplicity(n) * multiplicity(total_ - n)) / squares_;
   }
 
   [[nodiscard]] double neighbours(std::int32_t feature) const {
@@ -182,7 +181,7 @@ class PlainNumberJudge {
 
  private:
   static double squared(double x) { return x * x; }
-  [[nodiscard]] double weight(Slot slot) const { return static_cast<double>(samples_.weight(slot)); }
+  [[nodiscard]] double weight(Slot slot) const { return multiplicity(samples_.weight(slot)); }
 
   // Ties as they are, missing values last.
   [[nodiscard]] std::vector<Slot> along(std::int32_t feature) const {
@@ -227,7 +226,7 @@ class PlainPanel {
       if (q == 0 || worth(cut) > worth(best)) best = cut;
     }
     if (!best.asks_if_missing() && !any_lacks(best.feature)) {
-      std::int64_t left = 0, right = 0;
+      Weight left = 0, right = 0;
       for (const Slot slot : slots_) {
         (sends_left(best, {}, samples_.row(slot)) ? left : right) += samples_.weight(slot);
       }

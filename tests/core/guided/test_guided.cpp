@@ -35,18 +35,22 @@ using LabelSamples = SampleStore<LabelHashes>;
 using LabelOrder = RankOrder<LabelHashes>;
 
 const World kWorlds[] = {
-    {3, 40, 3, 1, 64},                              // distinct rows
-    {2, 3, 2, 1, 64},                               // equal rows
-    {2, 2, 40, 3, 64},                              // equal rows of many labels, with weights
-    {5, 9, 2, 4, 0},                                // all places are equal
-    {1, 100, 70, 1, 3},                             // a label for each sample
-    {65, 2, 2, 2, 64},                              // more features than columns are kept
-    {200, 30, 4, 1, 64},    {3, 40, 3, 1, 64, 10},  // some cells are missing
-    {2, 2, 2, 2, 64, 60},                           // most are, and rows are equal
-    {5, 9, 30, 9, 0, 50},                           // with heavy weights
-    {70, 20, 3, 2, 64, 30},                         // of more features than columns are kept
-    {90, 1, 2, 1, 64, 2},                           // features vary only in that they are missing
-    {3, 40, 1, 4, 64, 20},                          // one value
+    {3, 40, 3, 1, 64},   // distinct rows
+    {2, 3, 2, 1, 64},    // equal rows
+    {2, 2, 40, 3, 64},   // equal rows of many labels, with weights
+    {5, 9, 2, 4, 0},     // all places are equal
+    {1, 100, 70, 1, 3},  // a label for each sample
+    {65, 2, 2, 2, 64},   // more features than columns are kept
+    {200, 30, 4, 1, 64},
+    {3, 40, 3, 1, 64, 10},               // some cells are missing
+    {2, 2, 2, 2, 64, 60},                // most are, and rows are equal
+    {5, 9, 30, 9, 0, 50},                // with heavy weights
+    {70, 20, 3, 2, 64, 30},              // of more features than columns are kept
+    {90, 1, 2, 1, 64, 2},                // features vary only in that they are missing
+    {3, 40, 1, 4, 64, 20},               // one value
+    {3, 40, 3, 3, 64, 0, true},          // weights that are not whole
+    {2, 5, 4, 9, 3, 20, true},           // with cells that are missing
+    {4, 60, 2, 1'000'000, 64, 0, true},  // of very different size
 };
 
 TEST_CASE_TEMPLATE("a panel decides as the law says", Target, Labels, Numbers) {
@@ -110,7 +114,7 @@ TEST_CASE_TEMPLATE("missing values take part in cuts", Target, Labels, Numbers) 
   const auto decide = [](std::vector<std::vector<float>> rows, std::vector<int> values, Word seed) {
     Samples samples(rows.front().size(), 3);
     if constexpr (std::is_same_v<Target, Labels>) samples.values().set(label_hashes(2));
-    for (std::size_t i = 0; i < rows.size(); ++i) samples.add(rows[i].data(), static_cast<Value>(values[i]));
+    for (std::size_t i = 0; i < rows.size(); ++i) samples.add(rows[i].data(), static_cast<Value>(values[i]), kOne);
     const RankOrder order(samples, kTreeSeed);
     Panel<Target> panel;
     panel.load(samples, order, circle_of(samples, order));
@@ -228,7 +232,7 @@ TEST_CASE("a ballot follows exchanges as if all were decided afresh") {
         sit_down();
         continue;
       }
-      ballot.exchange(samples, order, seed, seats, seat, slot, static_cast<int>(samples.weight(seats[seat])));
+      ballot.exchange(samples, order, seed, seats, seat, slot, samples.weight(seats[seat]));
       ++n_followed;
       panel.load(samples, order, seats);
       CHECK(ballot.best() == panel.decide(panel.all(), seed).cut);
@@ -254,7 +258,7 @@ TEST_CASE("a ballot is closed to samples that lack cells") {
   keep();
   CHECK_FALSE(ballot.empty());
   const float lacking[] = {1.0f, kMissing}, whole[] = {-1.0f, -1.0f};
-  const Slot one = samples.add(lacking, 0), other = samples.add(whole, 0);
+  const Slot one = samples.add(lacking, 0, kOne), other = samples.add(whole, 0, kOne);
   CHECK_FALSE(ballot.is_open_to(samples, seats, one));
   CHECK(ballot.is_open_to(samples, seats, other));
   seats.front() = other;
@@ -277,7 +281,7 @@ TEST_CASE("a tree that several threads have used is that of its samples") {
   Tree<Labels> tree(options, 0);
   const auto add = [&] {
     const float row[] = {static_cast<float>(draw() % 100), static_cast<float>(draw() % 100)};
-    return samples.add(row, static_cast<Label>(draw() % 2));
+    return samples.add(row, static_cast<Label>(draw() % 2), kOne);
   };
   for (int i = 0; i < 20; ++i) add();
   for (int step = 0; step < 30; ++step) {
@@ -287,7 +291,7 @@ TEST_CASE("a tree that several threads have used is that of its samples") {
     tree.predict(samples, {samples.row(0), 2}, false, {masses, &rest, 2}, first, stop);
     const Slot slot = add();
     const Change change{slot, 0, false};
-    if (samples.weight(slot) == 1) tree.apply(samples, {&change, 1}, second, stop);
+    if (samples.weight(slot) == kOne) tree.apply(samples, {&change, 1}, second, stop);
     tree.complete(samples, second, stop);
     const TreeTable<Labels> found = tree.table(samples, first, stop);
     Scratch<Labels> scratch;
@@ -297,7 +301,7 @@ TEST_CASE("a tree that several threads have used is that of its samples") {
     CHECK(found.feature == expected.feature);
     CHECK(found.threshold == expected.threshold);
     CHECK(found.columns.count == expected.columns.count);
-    if (samples.weight(slot) > 1) tree.regrow(samples, first, stop);
+    if (samples.weight(slot) > kOne) tree.regrow(samples, first, stop);
   }
 }
 
@@ -309,7 +313,7 @@ TEST_CASE("light weights of blocks are sums") {
     int left = static_cast<int>(LightWeights::kMost);
     for (std::size_t i = 0; i < weights.size() && left > 0; ++i) {
       weights[i] = std::min(left, 1 + static_cast<int>(draw() % (trial % 2 == 0 ? 3u : 200u)));
-      light.set(i, weights[i]);
+      light.set(i, weights[i] * kOne);
       left -= weights[i];
     }
     const Block block = Word{draw()} << 32 | draw();
@@ -335,8 +339,8 @@ TEST_CASE("cuts of neighbouring, denormal and extreme values separate them") {
   for (const auto& [low, high] : pairs) {
     LabelSamples samples(1, 3);
     samples.values().set(label_hashes(2));
-    samples.add(&low, 0);
-    samples.add(&high, 1);
+    samples.add(&low, 0, kOne);
+    samples.add(&high, 1, kOne);
     const LabelOrder order(samples, kTreeSeed);
     Panel<Labels> panel;
     panel.load(samples, order, circle_of(samples, order));
@@ -355,7 +359,7 @@ TEST_CASE("the store keeps each sample once, with its weight") {
     std::mt19937 draw(4);
     struct Held {
       Slot slot;
-      std::int64_t weight;
+      Weight weight;
     };
     std::map<std::pair<std::array<float, 2>, Label>, Held> held;
     for (int step = 0; step < 3000; ++step) {
@@ -364,14 +368,16 @@ TEST_CASE("the store keeps each sample once, with its weight") {
       const auto found = held.find({row, label});
       CHECK(samples.find(row.data(), label) == (found == held.end() ? kNoSlot : found->second.slot));
       if (draw() % 2 == 0) {
-        const Slot slot = samples.add(row.data(), label);
+        const Weight weight = 1 + draw() % 3 * kOne;
+        const Slot slot = samples.add(row.data(), label, weight);
         if (found != held.end()) CHECK(slot == found->second.slot);
-        ++held.insert({{row, label}, {slot, 0}}).first->second.weight;
+        held.insert({{row, label}, {slot, 0}}).first->second.weight += weight;
         CHECK(samples.value(slot) == label);
         CHECK(std::equal(row.begin(), row.end(), samples.row(slot)));
       } else if (found != held.end()) {
-        samples.subtract(found->second.slot);
-        if (--found->second.weight == 0) {
+        const Weight weight = draw() % 2 == 0 ? found->second.weight : (found->second.weight + 1) / 2;
+        samples.subtract(found->second.slot, weight);
+        if ((found->second.weight -= weight) == 0) {
           CHECK(samples.find(row.data(), label) == found->second.slot);  // until it is released
           samples.release(found->second.slot);
           CHECK(samples.weight(found->second.slot) == 0);
@@ -392,8 +398,8 @@ TEST_CASE("content orders samples by row, then by the hash of the label") {
     REQUIRE(samples.values().hash(0) != samples.values().hash(1));
     const Label low = samples.values().hash(0) < samples.values().hash(1) ? 0 : 1, high = 1 - low;
     const float rows[] = {1.0f, 5.0f, 2.0f, -3.0f, -7.0f, 9.0f};
-    const Slot one_high = samples.add(rows, high), one_low = samples.add(rows, low), two = samples.add(rows + 2, low),
-               three = samples.add(rows + 4, high);
+    const Slot one_high = samples.add(rows, high, kOne), one_low = samples.add(rows, low, kOne),
+               two = samples.add(rows + 2, low, kOne), three = samples.add(rows + 4, high, kOne);
     const std::vector<Slot> expected{three, one_low, one_high, two};
     std::vector<Slot> slots{one_high, one_low, two, three};
     std::ranges::sort(slots, [&](Slot a, Slot b) { return samples.content_less(a, b); });
@@ -416,15 +422,15 @@ TEST_CASE("a released sample is overwritten") {
   LabelSamples samples(2, 1);
   samples.values().set(label_hashes(2));
   const float rows[] = {1.0f, 5.0f, 2.0f, -3.0f};
-  const Slot slot = samples.add(rows, 1);
-  samples.add(rows + 2, 0);
-  samples.subtract(slot);
+  const Slot slot = samples.add(rows, 1, kOne);
+  samples.add(rows + 2, 0, kOne);
+  samples.subtract(slot, kOne);
   samples.release(slot);
   CHECK(samples.row(slot)[0] == 0.0f);
   CHECK(samples.row(slot)[1] == 0.0f);
   CHECK(samples.find(rows, 1) == kNoSlot);
-  CHECK(samples.add(rows, 0) == slot);
-  CHECK(samples.weight(slot) == 1);
+  CHECK(samples.add(rows, 0, kOne) == slot);
+  CHECK(samples.weight(slot) == kOne);
 }
 
 TEST_CASE("a missing cell is one value, which comes last") {
@@ -439,20 +445,20 @@ TEST_CASE("a missing cell is one value, which comes last") {
   samples.values().set(label_hashes(2));
   CHECK_FALSE(samples.has_missing());
   const float last = std::numeric_limits<float>::max(), zero[] = {0.0f, 0.0f}, large[] = {last, 1.0f};
-  const Slot a = samples.add(stored, 0);
-  CHECK(samples.add(stored + 2, 0) == a);
-  CHECK(samples.weight(a) == 2);
+  const Slot a = samples.add(stored, 0, kOne);
+  CHECK(samples.add(stored + 2, 0, kOne) == a);
+  CHECK(samples.weight(a) == 2 * kOne);
   CHECK(samples.has_missing());
   CHECK(samples.has_missing(0));
   CHECK_FALSE(samples.has_missing(1));
-  const Slot b = samples.add(large, 0), c = samples.add(zero, 0), d = samples.add(stored, 1);
+  const Slot b = samples.add(large, 0, kOne), c = samples.add(zero, 0, kOne), d = samples.add(stored, 1, kOne);
   CHECK(samples.content_less(b, a));
   CHECK_FALSE(samples.content_less(a, b));
   CHECK(samples.content_less(c, a));
   CHECK(samples.same_x(a, d));
   CHECK_FALSE(samples.same_x(a, c));  // zero is not missing
   CHECK(samples.find(stored, 1) == d);
-  for (const Slot slot : {a, a, d}) samples.subtract(slot);
+  for (const Slot slot : {a, a, d}) samples.subtract(slot, kOne);
   samples.release(d);
   CHECK(samples.has_missing(0));
   samples.release(a);
@@ -519,8 +525,8 @@ TEST_CASE("calibrators are the samples of least keys, whatever came and left") {
       for (unsigned k = draw() % 4; k > 0; --k) {
         if (held.empty() || draw() % 4 < (shrinks ? 1u : 3u)) {
           const float x = static_cast<float>(draw() % 1000);
-          const Slot slot = samples.add(&x, static_cast<double>(draw() % 5));
-          if (samples.weight(slot) > 1) continue;  // it is known
+          const Slot slot = samples.add(&x, static_cast<double>(draw() % 5), kOne);
+          if (samples.weight(slot) > kOne) continue;  // it is known
           calibrators.insert(slot);
           held.push_back(slot);
         } else {
@@ -528,7 +534,7 @@ TEST_CASE("calibrators are the samples of least keys, whatever came and left") {
           const Slot slot = std::exchange(held[i], held.back());
           held.pop_back();
           calibrators.erase(slot);
-          while (samples.weight(slot) > 0) samples.subtract(slot);
+          samples.subtract(slot, samples.weight(slot));
           samples.release(slot);
         }
       }

@@ -34,7 +34,7 @@ LeftOutVotes votes_of(double power, std::size_t n, bool half_is_worse) {
       place -= raised[static_cast<std::size_t>(label++)];
     }
     votes.labels.push_back(label);
-    votes.weights.push_back(1);
+    votes.weights.push_back(kOne);
     for (const double share : p) {
       votes.all.push_back(static_cast<std::uint64_t>(share / sum * 0x1p31));
       // Of half of the trees the same, or what asks for a power of half the logarithm.
@@ -51,7 +51,7 @@ LeftOutVotes votes_of(double power, std::size_t n, bool half_is_worse) {
 
 TEST_CASE("the power is found that made the labels") {
   for (const double power : {0.5, 1.0, 2.0, 4.0}) {
-    const LabelCalibration found = find_calibration(votes_of(power, 4000, false), kThree, 3, 100);
+    const LabelCalibration found = find_calibration(votes_of(power, 4000, false), kThree, 3, 100, 100);
     CHECK(found.power == doctest::Approx(power).epsilon(0.12));
     CHECK(found.spread == 1.0 / 4002.0);
   }
@@ -59,10 +59,10 @@ TEST_CASE("the power is found that made the labels") {
 
 TEST_CASE("the power is corrected for trees that are not asked, with bounds") {
   const LeftOutVotes votes = votes_of(2.0, 4000, true);
-  const double same = find_calibration(votes_of(2.0, 4000, false), kThree, 3, 100).power;
+  const double same = find_calibration(votes_of(2.0, 4000, false), kThree, 3, 100, 100).power;
   // Half of the trees need the power squared: more trees need less than all that were asked.
-  const double fewer = find_calibration(votes, kThree, 3, 10).power;
-  const double more = find_calibration(votes, kThree, 3, 100).power;
+  const double fewer = find_calibration(votes, kThree, 3, 10, 10).power;
+  const double more = find_calibration(votes, kThree, 3, 100, 100).power;
   CHECK(fewer < same);
   CHECK(more < same);
   CHECK(more > same / 2.72);
@@ -70,27 +70,27 @@ TEST_CASE("the power is corrected for trees that are not asked, with bounds") {
 
 TEST_CASE("few samples, few trees or one label calibrate nothing") {
   const LeftOutVotes votes = votes_of(2.0, 19, false);
-  CHECK(find_calibration(votes, kThree, 3, 100).is_none());
-  CHECK(!find_calibration(votes_of(2.0, 20, false), kThree, 3, 100).is_none());
-  CHECK(find_calibration(votes_of(2.0, 500, false), kThree, 3, 9).is_none());
-  CHECK(find_calibration(votes_of(2.0, 500, false), std::array<Label, 1>{0}, 3, 100).is_none());
+  CHECK(find_calibration(votes, kThree, 3, 100, 100).is_none());
+  CHECK(!find_calibration(votes_of(2.0, 20, false), kThree, 3, 100, 100).is_none());
+  CHECK(find_calibration(votes_of(2.0, 500, false), kThree, 3, 9, 9).is_none());
+  CHECK(find_calibration(votes_of(2.0, 500, false), std::array<Label, 1>{0}, 3, 100, 100).is_none());
 }
 
 TEST_CASE("a weight counts like copies") {
   LeftOutVotes weighted = votes_of(2.0, 100, false), copied = weighted;
-  for (std::size_t i = 0; i < 100; ++i) weighted.weights[i] = 1 + static_cast<std::int64_t>(i % 3);
+  for (std::size_t i = 0; i < 100; ++i) weighted.weights[i] = kOne * (1 + static_cast<Weight>(i % 3));
   for (std::size_t i = 0; i < 100; ++i) {
     for (std::size_t k = 0; k < i % 3; ++k) {
       copied.labels.push_back(copied.labels[i]);
-      copied.weights.push_back(1);
+      copied.weights.push_back(kOne);
       for (std::size_t c = 0; c < 4; ++c) {
         copied.all.push_back(copied.all[i * 4 + c]);
         copied.half.push_back(copied.half[i * 4 + c]);
       }
     }
   }
-  const double of_copies = find_calibration(copied, kThree, 3, 100).power;
-  CHECK(find_calibration(weighted, kThree, 3, 100).power == doctest::Approx(of_copies).epsilon(0.02));
+  const double of_copies = find_calibration(copied, kThree, 3, 100, 100).power;
+  CHECK(find_calibration(weighted, kThree, 3, 100, 100).power == doctest::Approx(of_copies).epsilon(0.02));
 }
 
 TEST_CASE("probabilities do not depend on the order of labels") {
