@@ -15,7 +15,6 @@ from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from onlineforest._core import UNITS_PER_SAMPLE
 from onlineforest._files.encoding import from_json
 from onlineforest._models.base import Lesson
 from onlineforest._models.base_classifier import BaseClassifier, codes_in
@@ -40,6 +39,7 @@ from onlineforest._models.validation import (
     check_levels,
     check_sample_weight,
     units_of,
+    units_of_one,
 )
 
 
@@ -498,8 +498,11 @@ class OnlineForestClassifier(BaseClassifier[GuidedLabelCore], BaseOnlineForest[G
     def _units_of_one(self, y: Any, sample_weight: Any) -> int:
         if not isinstance(self.class_weight, dict):
             return super()._units_of_one(y, sample_weight)
-        units = self._units_of(np.array([y]), sample_weight)
-        return UNITS_PER_SAMPLE if units is None else int(units[0])
+        try:
+            of_label = float(self.class_weight.get(y, 1.0))
+        except TypeError:  # it is no label
+            of_label = 1.0
+        return units_of_one(sample_weight, of_label)
 
     def _built_with_now(self, n_features: int) -> dict[str, Any]:
         built = super()._built_with_now(n_features)

@@ -252,12 +252,15 @@ def check_class_weight(class_weight: Mapping[Any, float]) -> None:
             )
 
 
-def units_of_one(sample_weight: Any) -> int:
-    """The weight of one sample as core forests need it."""
-    if type(sample_weight) is float and sample_weight == 1.0:  # nearly always
-        return UNITS_PER_SAMPLE
-    weights = check_sample_weight(sample_weight, 1)
-    return UNITS_PER_SAMPLE if weights is None else int(units_of(weights)[0])
+def units_of_one(sample_weight: Any, factor: float = 1.0) -> int:
+    """The weight of one sample, times a factor, as core forests need it."""
+    if type(sample_weight) is not float or not 0 <= sample_weight <= LARGEST_TOTAL_WEIGHT:
+        weights = check_sample_weight(sample_weight, 1)
+        sample_weight = 1.0 if weights is None else float(weights[0])
+    weight: float = factor * sample_weight
+    if not weight <= LARGEST_TOTAL_WEIGHT:
+        raise ValueError(f"sample_weight must be at most {LARGEST_TOTAL_WEIGHT}. Got {weight:g}.")
+    return round(weight * UNITS_PER_SAMPLE)
 
 
 def check_levels(q: ArrayLike, name: str = "q") -> NDArray[np.float64]:
