@@ -198,8 +198,8 @@ OutArray<std::uint64_t, 2> array_of_masses(const LabelForest& self, std::vector<
 using Votes = nb::typed<nb::tuple, OutArray<Label, 1>, OutArray<Weight, 1>, OutArray<std::uint64_t, 2>,
                         OutArray<std::uint64_t, 2>>;
 
-Votes votes(const LabelForest& self, std::size_t n_threads) {
-  guided::LeftOutVotes result = run(n_threads, [&](const Call& call) { return self.left_out_votes(call); });
+Votes votes(const LabelForest& self, std::size_t n_threads, std::size_t begin, std::size_t end) {
+  guided::LeftOutVotes result = run(n_threads, [&](const Call& call) { return self.left_out_votes(begin, end, call); });
   const std::size_t n = result.labels.size();
   return nb::make_tuple(to_array(std::move(result.labels)), to_array(std::move(result.weights)),
                         array_of_masses(self, std::move(result.all), n),
@@ -366,7 +366,8 @@ void bind_guided(nb::module_& module) {
            "spread"_a = 0.0)
       .def("predict_one", &of_guided::predict_labels_of_one, "row"_a, "out"_a.noconvert(), "power"_a = 1.0,
            "spread"_a = 0.0)
-      .def("votes", &of_guided::votes, "n_threads"_a = 1)
+      .def("votes", &of_guided::votes, "n_threads"_a = 1, "begin"_a = 0,
+           "end"_a = std::numeric_limits<std::int64_t>::max())
       .def("calibration_by", &of_guided::calibration_by, "labels"_a.noconvert(), "weights"_a.noconvert(),
            "votes"_a.noconvert(), "half"_a.noconvert(), "n_trees"_a)
       .def("probabilities_by", &of_guided::probabilities_by, "labels"_a.noconvert(), "weights"_a.noconvert(),

@@ -101,7 +101,7 @@ class GuidedLabelForest:
         self, row: ArrayLike, out: NDArray[np.float64], power: float = 1.0, spread: float = 0.0
     ) -> bool: ...
     def votes(
-        self, n_threads: int = 1
+        self, n_threads: int = 1, begin: int = 0, end: int = 9223372036854775807
     ) -> tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.uint64], NDArray[np.uint64]]: ...
     def calibration_by(
         self,

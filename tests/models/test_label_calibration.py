@@ -1,5 +1,6 @@
 """Calibrated probabilities of the order-free classifier."""
 
+import io
 import json
 import pickle
 
@@ -18,6 +19,7 @@ from reference.order_free_forest import (
     calibrated,
     is_left_out_voter,
 )
+from support.model_files import saved
 
 RNG = np.random.default_rng(3)
 X = RNG.normal(size=(900, 4)).round(2).astype(np.float32)
@@ -265,3 +267,45 @@ def test_left_out_samples_give_a_score(fitted):
     best = fitted.classes_[probabilities[are_left_out].argmax(axis=1)]
     assert fitted.oob_score_ == np.mean(best == Y[are_left_out])
     assert 0.5 < fitted.oob_score_ < 0.95
+
+
+def test_single_predictions_refresh_a_calibration_in_pieces():
+    """No prediction of one row asks trees about more than 32 samples."""
+    forest = forest_of().fit(X[:700], Y[:700])
+    before = forest._calibrated
+    for x, y in zip(X[700:], Y[700:], strict=True):
+        forest.learn_one(x, y)
+    first = forest.predict_proba_one(QUERIES[0])
+    stale = forest._forest.predict(QUERIES[:1], 1, before.power, before.spread)[0]
+    assert (first == forest._class_codes().in_class_order(stale)).all()
+    assert forest._calibrated == before
+    copies = pickle.loads(pickle.dumps(forest)), load(io.BytesIO(saved(forest)))
+    n_pieces = len(forest._forest.votes()[0]) // 32 + 1
+    assert n_pieces > 3
+    for each in (forest, *copies):
+        for _ in range(n_pieces):
+            assert each._calibrated == before
+            answer = each.predict_proba_one(QUERIES[0])
+        assert each._calibrated.n_seen == 900
+        assert (answer == forest_of().fit(X, Y).predict_proba(QUERIES[:1])[0]).all()
+
+
+def test_a_new_label_starts_a_refresh_again():
+    forest = forest_of().fit(X[:700], Y[:700])
+    forest.partial_fit(X[700:800], Y[700:800]).partial_fit(X[800:850], Y[800:850])
+    forest.predict_proba_one(QUERIES[0])
+    forest.learn_one(QUERIES[0], "new")
+    n_calls = 0
+    while forest._calibrated.n_seen < 851:
+        assert len(forest.predict_proba_one(QUERIES[0])) == 4
+        n_calls += 1
+    assert n_calls == len(forest._forest.votes()[0]) // 32 + 2
+    assert forest._calibrated == forest.recalibrate()._calibrated
+
+
+def test_forgetting_drops_a_refresh():
+    forest = forest_of().fit(X[:700], Y[:700])
+    forest.partial_fit(X[700:], Y[700:]).predict_proba_one(QUERIES[0])
+    forest.forget(X[:50], Y[:50])
+    expected = forest_of().fit(X[50:], Y[50:]).predict_proba(QUERIES[:1])[0]
+    assert (forest.predict_proba_one(QUERIES[0]) == expected).all()

@@ -140,8 +140,11 @@ class FinishMasses(Question[GuidedLabelForest, Floats]):
 class LeftOutVotes(Question[GuidedLabelForest, Votes]):
     """What the trees of a shard say about samples that calibrate and that they leave out."""
 
+    begin: int
+    end: int
+
     def answer(self, forest: GuidedLabelForest, n_threads: int, /) -> Votes:
-        return forest.votes(n_threads)
+        return forest.votes(n_threads, self.begin, self.end)
 
 
 @dataclass(frozen=True, eq=False)

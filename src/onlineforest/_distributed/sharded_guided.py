@@ -127,9 +127,9 @@ class ShardedGuidedLabelForest(ShardedGuidedForest):
         sums = np.sum(self.keeper.ask_all(messages.SummedMasses(rows)), axis=0)
         return self.keeper.ask_first(messages.FinishMasses(sums, power, spread))
 
-    def votes(self, _n_threads: int = 1, /) -> Votes:
+    def votes(self, _n_threads: int = 1, begin: int = 0, end: int = 2**62, /) -> Votes:
         """What the trees that leave out the samples that calibrate say about them."""
-        shards = self.keeper.ask_all(messages.LeftOutVotes())
+        shards = self.keeper.ask_all(messages.LeftOutVotes(begin, end))
         labels, weights = shards[0][:2]
         votes = np.sum([each[2] for each in shards], axis=0)
         half = np.sum([each[3] for each in shards], axis=0)

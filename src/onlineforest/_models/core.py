@@ -322,8 +322,11 @@ class GuidedLabelCore(ClassCore, GuidedCore, Protocol):
         """Write the probabilities of one row into `out`; False if it has not one entry per code."""
         ...
 
-    def votes(self, n_threads: int = 1, /) -> Votes:
-        """What the trees that leave out the samples that calibrate say about them."""
+    def votes(self, n_threads: int = 1, begin: int = 0, end: int = 2**62, /) -> Votes:
+        """What the trees that leave out the samples that calibrate say about them.
+
+        Of those [begin, end), or of as many as there are.
+        """
         ...
 
     def calibration_by(

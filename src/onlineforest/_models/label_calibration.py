@@ -13,11 +13,12 @@ from numpy.typing import NDArray
 
 from onlineforest._core import UNITS_PER_SAMPLE
 from onlineforest._models.class_codes import ClassCodes
-from onlineforest._models.core import Floats, GuidedLabelCore
+from onlineforest._models.core import Floats, GuidedLabelCore, Votes
 
 LEAST_TREES = 10  # fewer cannot spare some that leave out the samples that calibrate
 _LAG = 8  # a calibration is out of date when this share of the samples is new
 _POWERS = (0.03125, 128.0)  # that a core forest can find
+_PIECE = 32  # samples that calibrate, of which trees are asked in one prediction of a stream
 
 
 @dataclass(frozen=True)
@@ -131,6 +132,33 @@ class LabelCalibration:
     def is_current(self, core: GuidedLabelCore) -> bool:
         """Whether few of the samples have come since."""
         return core.n_seen - self.n_seen <= core.n_points // _LAG
+
+
+class Refresh:
+    """A calibration that is found in pieces, so that no prediction of a stream takes long.
+
+    Samples may come between two pieces. They must not be forgotten.
+    """
+
+    def __init__(self) -> None:
+        self._pieces: list[Votes] = []
+        self._n = 0
+
+    def advance(self, core: GuidedLabelCore) -> LabelCalibration | None:
+        """Ask the trees about some more samples; the calibration if these were the last."""
+        piece = core.votes(1, self._n, self._n + _PIECE)
+        if self._pieces and piece[2].shape != (len(piece[0]), self._pieces[0][2].shape[1]):
+            self._pieces, self._n = [], 0  # a label is new: begin again
+            return None
+        self._pieces.append(piece)
+        self._n += _PIECE
+        if len(piece[0]) == _PIECE:
+            return None
+        labels, units, votes, half = (
+            np.concatenate(parts) for parts in zip(*self._pieces, strict=True)
+        )
+        found = core.calibration_by(labels, units, votes, half, core.n_trees)
+        return LabelCalibration(core.n_seen, *found)
 
 
 def balanced(probabilities: Floats, weights: Floats) -> Floats:

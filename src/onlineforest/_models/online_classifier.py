@@ -25,6 +25,7 @@ from onlineforest._models.ids import Id
 from onlineforest._models.label_calibration import (
     LEAST_TREES,
     LabelCalibration,
+    Refresh,
     SetScores,
     balanced,
     masses_above,
@@ -183,7 +184,7 @@ class OnlineForestClassifier(BaseClassifier[GuidedLabelCore], BaseOnlineForest[G
     After `fit`, `forget`, `keep_latest` and `recalibrate` the calibration is a function of the
     stored samples, like all else. Between them it is computed again at the first prediction of
     probabilities after 1/8 as many samples have come as are stored, so in a stream it may lag by
-    that much: forests that hold the same samples then agree in `digest_` and in classes, and in
+    that much, and by up to 65 calls of `predict_proba_one`, which share the work: forests that hold the same samples then agree in `digest_` and in classes, and in
     probabilities after `recalibrate`. It supposes that new samples are like the stored ones: after
     a change in the data probabilities are too sure, until a window or `keep_latest` has dropped
     what is old.
@@ -245,6 +246,7 @@ class OnlineForestClassifier(BaseClassifier[GuidedLabelCore], BaseOnlineForest[G
     _labels: LabelTable
     _declared: frozenset[int]  # codes
     _calibrated: LabelCalibration | None = None
+    _refresh: Refresh | None = None  # of a calibration that is out of date
 
     def __init__(
         self,
@@ -551,6 +553,19 @@ class OnlineForestClassifier(BaseClassifier[GuidedLabelCore], BaseOnlineForest[G
             known = self._find_calibration()
         return known.power, known.spread
 
+    def _calibration_of_one(self) -> tuple[float, float]:
+        """The same for one row. One that is out of date stays in force until another is found."""
+        known = self._calibrated
+        if known is None or not self._calibrates() or known.is_current(self._core):
+            return self._calibration()
+        with self._locked():
+            self._refresh = refresh = self._refresh or Refresh()
+            found = refresh.advance(self._forest)
+            if found is not None:
+                self._calibrated, self._refresh = found, None
+                known = found
+        return known.power, known.spread
+
     def _set_scores(self) -> SetScores:
         """The scores of the calibration that is in force."""
         known = self._calibrated
@@ -563,7 +578,7 @@ class OnlineForestClassifier(BaseClassifier[GuidedLabelCore], BaseOnlineForest[G
         with self._locked():  # samples must not change between questions to the core forest
             codes = self._class_codes() if with_scores else None
             found = LabelCalibration.of(self._forest, self._n_threads(), codes)
-            self._calibrated = found
+            self._calibrated, self._refresh = found, None
         return found
 
     def predict_set(
@@ -635,6 +650,7 @@ class OnlineForestClassifier(BaseClassifier[GuidedLabelCore], BaseOnlineForest[G
     @contextmanager
     def _forgetting(self) -> Iterator[None]:
         before, self._calibrated = self._calibrated, None  # though the call may be interrupted
+        self._refresh = None
         try:
             yield
         except (TypeError, ValueError):  # nothing was forgotten
@@ -653,7 +669,7 @@ class OnlineForestClassifier(BaseClassifier[GuidedLabelCore], BaseOnlineForest[G
     ) -> bool:
         if not calibrated:
             return core.predict_one(x, out)
-        return core.predict_one(x, out, *self._calibration())
+        return core.predict_one(x, out, *self._calibration_of_one())
 
     def _predict(self, X: ArrayLike, *, calibrated: bool = False) -> tuple[Floats, NDArray[Any]]:
         return self._balanced(*self._predict_plainly(X, calibrated=calibrated))
@@ -719,7 +735,7 @@ class OnlineForestClassifier(BaseClassifier[GuidedLabelCore], BaseOnlineForest[G
             units=options.get("units"),
         )
         if starts:
-            lesson.changes["_calibrated"] = None
+            lesson.changes |= {"_calibrated": None, "_refresh": None}
         return lesson
 
     def _lesson_of(self, others: Sequence[Holdings]) -> GuidedLesson:
@@ -745,7 +761,8 @@ class OnlineForestClassifier(BaseClassifier[GuidedLabelCore], BaseOnlineForest[G
             completes=False,
             units=joined_units(others),
         )
-        lesson.changes["_calibrated"] = None  # the result is a function of all samples
+        # The result is a function of all samples.
+        lesson.changes |= {"_calibrated": None, "_refresh": None}
         return lesson
 
     def _targets_of(self, values: NDArray[Any]) -> NDArray[Any]:
@@ -770,7 +787,8 @@ class OnlineForestClassifier(BaseClassifier[GuidedLabelCore], BaseOnlineForest[G
         }
 
     def _calibration_to_copy(self) -> LabelCalibration | None:
-        """The calibration without its scores, which the forest and its copy find again, equally."""
+        """The calibration without what the forest and its copy find again, equally."""
+        self._refresh = None
         if self._calibrated is not None:
             self._calibrated = replace(self._calibrated, scores=None)
         return self._calibrated

@@ -37,7 +37,7 @@ def with_columns(forest: Forest, sources: Sequence[int]) -> Forest:
 
     copy = forest._copy_with_core(core_of_columns)
     copy.n_features_in_ = len(chosen)
-    copy._calibrated = None
+    copy._calibrated = copy._refresh = None
     return copy
 
 
@@ -54,5 +54,5 @@ def relabelled(forest: Forest, text_of: Callable[[Any], str]) -> Forest:
 
     copy = forest._copy_with_core(core_of_labels)
     copy._labels = table
-    copy._calibrated = None
+    copy._calibrated = copy._refresh = None
     return copy
