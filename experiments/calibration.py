@@ -5,7 +5,8 @@
 
 100 trees each. The order-free forest learns at once and in 100 mini-batches, which end in the same
 forest; `predict_proba` after the last batch is what users of a stream get, so it may lag. The batch
-forests are calibrated by scikit-learn's `CalibratedClassifierCV` with five folds. Means over the
+forests are calibrated by scikit-learn's `CalibratedClassifierCV` with five folds, which averages
+five forests of 100 trees; the order-free forest with 500 trees is beside them. Means over the
 seeds; a probability below 1e-6 counts as 1e-6. Exits with 1 if a target is missed.
 """
 
@@ -19,17 +20,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.calibration import CalibratedClassifierCV
+from sklearn.datasets import load_digits
 
 from experiments.common import (
     accuracy_and_log_loss,
     learn_in_batches,
+    load,
     print_header,
     print_row,
     show_progress,
     split,
 )
-from experiments.order_free import CHOICES, EXTRA, LEAST_PROBABILITY, MODELS, RANDOM
-from experiments.paper.data import DataError
+from experiments.order_free import EXTRA, LEAST_PROBABILITY, MODELS, RANDOM
 from onlineforest import OnlineForestClassifier
 
 # The greatest log loss that is allowed.
@@ -40,6 +42,7 @@ N_BINS = 15
 COVERAGES = (0.8, 0.9, 0.95)
 LEAST_COVERAGE = -0.015  # below what is asked for
 AT_ONCE, STREAM = "at once", "100 batches"
+LARGE = 500  # trees, as many as a batch forest that is calibrated with five folds has
 METHODS = ("temperature", "isotonic")
 
 Floats = NDArray[np.float64]
@@ -52,6 +55,14 @@ def calibration_error(probabilities: Floats, classes: NDArray[Any], y: NDArray[A
     bins = np.minimum((sure * N_BINS).astype(int), N_BINS - 1)
     gaps = [np.abs(np.sum(right[bins == b] - sure[bins == b])) for b in range(N_BINS)]
     return float(np.sum(gaps) / len(y))
+
+
+def all_rows(name: str) -> tuple[NDArray[np.float32], NDArray[Any]]:
+    """All samples of a data set, also those that the paper does not use."""
+    if name == "digits":
+        return load_digits(return_X_y=True)
+    first, labels, second, more = load(name, "X_train", "y_train", "X_test", "y_test")
+    return np.concatenate([first, second]).astype(np.float32), np.concatenate([labels, more])
 
 
 def ours(X: NDArray[Any], y: NDArray[Any], seed: int, way: str) -> OnlineForestClassifier:
@@ -75,8 +86,7 @@ def peers(seed: int) -> dict[str, Callable[[], Any]]:
 
 def figures_of(name: str, seed: int) -> dict[str, float]:
     """All figures of a data set and a seed."""
-    first, labels, second, more = CHOICES[name].load(seed)
-    X, y = np.concatenate([first, second]).astype(np.float32), np.concatenate([labels, more])
+    X, y = all_rows(name)
     X, y, X_test, y_test = split(X, y, np.random.default_rng(seed), int(0.3 * len(y)))
     figures: dict[str, float] = {"test rows": len(y_test)}
     for way in (AT_ONCE, STREAM):
@@ -91,6 +101,11 @@ def figures_of(name: str, seed: int) -> dict[str, float]:
             inside = sets[np.arange(len(sets)), np.searchsorted(forest.classes_, y_test)]
             figures[f"coverage {coverage}, {way}"] = inside.mean()
             figures[f"size {coverage}, {way}"] = sets.sum(axis=1).mean()
+    large = OnlineForestClassifier(LARGE, random_state=seed, n_jobs=-1).fit(X, y)
+    scores = accuracy_and_log_loss(
+        large.predict_proba(X_test), large.classes_, y_test, LEAST_PROBABILITY
+    )
+    figures[f"log loss, {LARGE} trees"] = scores[1]
     for peer, make in peers(seed).items():
         show_progress(f"{name}, seed {seed}, {peer} …")
         model = make().fit(X, y)
@@ -122,12 +137,12 @@ def verdicts(figures: dict[str, dict[str, float]]) -> list[tuple[str, bool]]:
                 share = of_data[f"coverage {coverage}, {way}"]
                 met = share >= coverage + LEAST_COVERAGE
                 found.append((f"{name}, {way}: coverage {share:.3f}, asked {coverage}", met))
-    better = [
-        of_data[f"log loss, {AT_ONCE}"] < min(of_data[f"log loss, {peer}"] for peer in peers(0))
-        for of_data in figures.values()
-    ]
-    most = sum(better) > len(better) / 2
-    found.append((f"log loss below all calibrated forests on {sum(better)} of {len(better)}", most))
+    for peer in peers(0):
+        losses = [
+            (each[f"log loss, {AT_ONCE}"], each[f"log loss, {peer}"]) for each in figures.values()
+        ]
+        n = sum(own < other for own, other in losses)
+        found.append((f"log loss below {peer} on {n} of {len(losses)}", n > len(losses) / 2))
     return found
 
 
@@ -138,11 +153,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = parser.parse_args(argv)
     figures = {}
     for name in arguments.data:
-        try:
-            figures[name] = mean_figures(name, arguments.seeds)
-        except DataError as error:
-            print(error, file=sys.stderr)
-            return 2
+        figures[name] = mean_figures(name, arguments.seeds)
     print_header("", *figures)
     for key in next(iter(figures.values())):
         digits = 0 if key == "test rows" else 3

@@ -13,7 +13,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 
-from experiments import merging, missing_values, order_free, regression, streams
+from experiments import calibration, merging, missing_values, order_free, regression, streams
 from experiments.record import classifier_scores
 from experiments.regression import OURS, Prediction, score
 
@@ -82,6 +82,7 @@ def test_scores_of_merging_by_hand():
         ("regression", "--only", "kin8nm"),
         ("order_free", "--data", "dna"),
         ("order_free", "--data", "elec2"),
+        ("calibration", "--data", "letter"),
     ],
 )
 def test_the_error_names_a_missing_data_folder(command, tmp_path):
@@ -138,6 +139,23 @@ def test_order_free_judges_each_target(accuracy, log_loss, met):
         for name, accuracies in zip(("first", "second"), accuracy)
     }
     assert [is_met for _, is_met in order_free.verdicts(scores)] == [c == "y" for c in met]
+
+
+def test_calibration_runs_without_a_data_folder():
+    done = run("calibration", "--data", "digits", "--seeds", "1")
+    assert done.returncode in (0, 1), done.stderr
+    rows = rows_of(done.stdout)
+    assert float(rows["accuracy, at once"][0]) > 0.95
+    assert rows["accuracy, at once"] == rows["accuracy, 100 batches"]
+    assert 1 <= float(rows["size 0.95, at once"][0]) < 2
+    assert len(re.findall(r"^- .*: (yes|NO)$", done.stdout, re.MULTILINE)) == 12
+
+
+def test_the_calibration_error_is_that_of_its_definition():
+    probabilities = np.array([[0.9, 0.1], [0.9, 0.1], [0.35, 0.65], [0.35, 0.65]])
+    y = np.array(["a", "b", "b", "b"])
+    found = calibration.calibration_error(probabilities, np.array(["a", "b"]), y)
+    assert found == pytest.approx((2 * 0.4 + 2 * 0.35) / 4)
 
 
 def test_streams_runs_with_our_models(tmp_path):

@@ -29,6 +29,7 @@ HOSTILE_NUMBERS = "tests/property/test_order_free_hostile_numbers.py"
 LABEL_CALIBRATION = "tests/models/test_label_calibration.py"
 ONLINE_REGRESSOR = "tests/models/test_online_regressor.py"
 SAVING = "tests/models/test_saving.py"
+SAMPLE_WEIGHT = "tests/models/test_sample_weight.py"
 
 MUTANTS = [
     Mutant(
@@ -454,6 +455,42 @@ MUTANTS = [
         "void add(Label label, Weight by) { if (by > 0) totals_.add(label, by); }",
         ORDER_FREE,
         only="real and forgotten",
+        is_variant=True,
+    ),
+    Mutant(
+        "an arrival that takes another place keeps the weight of that place",
+        "src/core/guided/arrival_weights.hpp",
+        "= weights_[static_cast<std::size_t>(move.from)];",
+        "= weights_[static_cast<std::size_t>(move.to)];",
+        SAMPLE_WEIGHT,
+        only="forgetting",
+        is_variant=True,
+    ),
+    Mutant(
+        "squares of heavy weights lose their upper half",
+        "src/core/guided/weight.hpp",
+        "high_ += high + (low_ < low ? 1 : 0);",
+        "static_cast<void>(high);",
+        ORDER_FREE,
+        only="with_weights and sizes",
+        is_variant=True,
+    ),
+    Mutant(
+        "a label lighter than the discount gets a negative share",
+        "src/core/guided/label_tree.cpp",
+        "if (whole < discount_) {",
+        "if (whole < 0.0) {",
+        SAMPLE_WEIGHT,
+        only="discount",
+        is_variant=True,
+    ),
+    Mutant(
+        "weights that are not whole are light",
+        "src/core/guided/panel.cpp",
+        "is_light_ && is_whole(weight) && LightWeights",
+        "is_light_ && LightWeights",
+        ORDER_FREE,
+        only="with_weights and any",
         is_variant=True,
     ),
     Mutant(

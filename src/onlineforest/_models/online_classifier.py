@@ -184,10 +184,10 @@ class OnlineForestClassifier(BaseClassifier[GuidedLabelCore], BaseOnlineForest[G
     After `fit`, `forget`, `keep_latest` and `recalibrate` the calibration is a function of the
     stored samples, like all else. Between them it is computed again at the first prediction of
     probabilities after 1/8 as many samples have come as are stored, so in a stream it may lag by
-    that much, and by up to 65 calls of `predict_proba_one`, which share the work: forests that hold the same samples then agree in `digest_` and in classes, and in
-    probabilities after `recalibrate`. It supposes that new samples are like the stored ones: after
-    a change in the data probabilities are too sure, until a window or `keep_latest` has dropped
-    what is old.
+    that much, and by up to 65 calls of `predict_proba_one`, which share the work: forests that hold
+    the same samples then agree in `digest_` and in classes, and in probabilities after
+    `recalibrate`. It supposes that new samples are like the stored ones: after a change in the data
+    probabilities are too sure, until a window or `keep_latest` has dropped what is old.
 
     A window or a reservoir chooses which samples are held, and this choice depends on the order.
     The forest of the samples that are held does not. Labels are compared by value: 1, True, 1.0
