@@ -22,7 +22,7 @@ bool Ballot::is_open_to(const Samples& samples, std::span<const Slot> seats, Slo
   const float* const row = samples.row(slot);
   if (samples.has_missing() && std::any_of(row, row + samples.n_features(), is_missing)) return false;
   const Word hash = samples.x_hash(slot);
-  return is_whole(samples.weight(slot)) && LightWeights::may_be(total_ * kOne + samples.weight(slot)) &&
+  return LightWeights::may_be(total_ * kOne + samples.weight(slot)) &&
          std::ranges::none_of(seats, [&](Slot other) { return samples.x_hash(other) == hash; });
 }
 

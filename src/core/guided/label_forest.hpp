@@ -31,8 +31,8 @@ class LabelForest : public Forest<Labels> {
   [[nodiscard]] std::vector<double> predict(std::span<const float> rows, const LabelCalibration& calibration,
                                             const Call& call) const;
 
-  // What the trees that leave out the samples that calibrate say about them, those [begin, end) or as many as there are,
-  // in the order of their keys. Votes of shards can be added up.
+  // What the trees that leave out the samples that calibrate say about them, those [begin, end) or as many as there
+  // are, in the order of their keys. Votes of shards can be added up.
   [[nodiscard]] LeftOutVotes left_out_votes(std::size_t begin, std::size_t end, const Call& call) const;
   // The calibration by such votes of all trees of a forest of n_trees.
   [[nodiscard]] LabelCalibration find_calibration(const LeftOutVotes& votes, std::size_t n_trees) const;

@@ -29,7 +29,7 @@ void PanelRows::add(std::size_t i, const float* row, Word x_hash, Weight weight)
   x_hashes_[i] = x_hash;
   weights_[i] = weight;
   total_ += weight;
-  is_light_ = is_light_ && is_whole(weight) && LightWeights::may_be(total_);
+  is_light_ = is_light_ && LightWeights::may_be(total_);
   if (is_light()) light_.set(i, weight);
 }
 

@@ -78,8 +78,8 @@ class LightWeights {
  public:
   static constexpr std::int64_t kMost = 255;  // so that 16 bits hold a sum of squares
 
-  // Whether this weight may be one of them.
-  [[nodiscard]] static bool may_be(Weight weight) { return is_whole(weight) && weight <= kMost * kOne; }
+  // Whether weights with this sum may be light, if all but one of them are whole.
+  [[nodiscard]] static bool may_be(Weight total) { return is_whole(total) && total <= kMost * kOne; }
   [[nodiscard]] static int whole(Weight weight) { return static_cast<int>(weight / kOne); }
 
   // Gives a weight to a sample that has none.
