@@ -148,7 +148,7 @@ def verdicts(figures: dict[str, dict[str, float]]) -> list[tuple[str, bool]]:
 
 def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--seeds", type=int, default=4)
+    parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--data", nargs="+", choices=TARGETS, default=list(TARGETS))
     arguments = parser.parse_args(argv)
     figures = {}

@@ -83,6 +83,7 @@ def test_scores_of_merging_by_hand():
         ("order_free", "--data", "dna"),
         ("order_free", "--data", "elec2"),
         ("calibration", "--data", "letter"),
+        ("imbalance", "--data", "covtype"),
     ],
 )
 def test_the_error_names_a_missing_data_folder(command, tmp_path):
@@ -156,6 +157,14 @@ def test_the_calibration_error_is_that_of_its_definition():
     y = np.array(["a", "b", "b", "b"])
     found = calibration.calibration_error(probabilities, np.array(["a", "b"]), y)
     assert found == pytest.approx((2 * 0.4 + 2 * 0.35) / 4)
+
+
+def test_imbalance_runs_without_a_data_folder():
+    done = run("imbalance", "--data", "generated", "--seeds", "1", "--samples", "1500")
+    assert done.returncode == 0, done.stderr
+    models = [line.split(" | ")[1] for line in done.stdout.splitlines()[2:]]
+    assert len(models) == len(set(models)) == 11
+    assert {"order-free", "random forest, balanced", "River ARF, stream"} <= set(models)
 
 
 def test_streams_runs_with_our_models(tmp_path):

@@ -114,11 +114,10 @@ class OnlineForestClassifier(BaseClassifier[GuidedLabelCore], BaseOnlineForest[G
         `predict_proba` gives the mean of the trees' distributions.
     class_weight : dict, "balanced" or None, default=None
         A dict gives the weight of classes: each sample counts as often as the weight of its class
-        says, 1 if there is none, times its own weight. That changes cuts, leaves, the calibration
-        and so the probabilities: those of a source where samples are that frequent. "balanced"
-        changes predictions alone: probabilities are those of a source where all classes are
-        equally frequent, given how frequent they are among the stored samples. The forest itself
-        is the same.
+        says, 1 if there is none, times its own weight. The forest, its calibration and so its
+        probabilities are those of a set where samples are held that often. "balanced" changes
+        predictions alone: probabilities are those of a source where all classes are equally
+        frequent, given how frequent they are among the stored samples. The forest is the same.
     window : int or None, default=None
         Number of latest samples to keep: older ones are forgotten as new ones come (see
         `forget`). An endless stream then takes fixed memory, if it has a fixed set of labels, and
