@@ -11,9 +11,15 @@ import pickle
 import numpy as np
 import pytest
 
-from onlineforest import OnlineForestClassifier, OnlineForestRegressor, load, merge
+from onlineforest import (
+    ModelFileError,
+    OnlineForestClassifier,
+    OnlineForestRegressor,
+    load,
+    merge,
+)
 from onlineforest._models.calibration import Calibration, exact_sum
-from support.model_files import saved
+from support.model_files import changed, saved
 
 RNG = np.random.default_rng(11)
 N = 400
@@ -256,3 +262,26 @@ def test_quantiles_of_weighted_errors_are_those_of_copies():
     for level in (0.001, 0.01, 0.05, 0.3, 0.5, 0.77, 0.95, 0.99, 0.999):
         assert weighted.quantile(level) == repeated.quantile(level)
     assert weighted.spread == repeated.spread
+
+
+@pytest.mark.parametrize(
+    ("weights", "message"),
+    [
+        (np.zeros(N, np.int64), "weights must be positive"),
+        (np.full(N, -5), "weights must be positive"),
+        (np.ones(N - 1, np.int64), "400 arrivals, but 399 weights"),
+        (np.full(N, 2**50), "their sum at most"),
+        (np.full(N, 2**62), "their sum at most"),
+        (np.ones(N), "'weights' is missing or of another type"),
+        (np.ones((N, 1), np.int64), r"its 'weights' has shape \(400, 1\)"),
+    ],
+)
+def test_bad_weights_in_a_file_are_refused(kind, weights, message):
+    cls, y = kind
+    data = saved(new(cls).fit(X, y, PARTS + 0.1))
+    with pytest.raises(ModelFileError, match=message):
+        load(io.BytesIO(changed(data, arrays={"weights": weights})))
+    plain = load(io.BytesIO(changed(data, arrays={"weights": None})))
+    assert plain.digest_ == new(cls).fit(X, y).digest_
+    with pytest.raises(ModelFileError, match="unexpected array 'wages'"):
+        load(io.BytesIO(changed(data, arrays={"wages": np.ones(N)})))

@@ -197,6 +197,7 @@ class OnlineForestClassifier(BaseClassifier[GuidedLabelCore], BaseOnlineForest[G
     **Weights** say how often a sample counts, in cuts, leaves and the calibration. The forest is a
     function of the total weight of each distinct sample. So weights are numbers of samples, not
     shares: scale them to a mean of about 1. If they add up to 1, no node has `min_samples_split`.
+    A window or a reservoir counts samples, whatever their weight.
 
     Rows are stored as float32, once for all trees; X is rounded on input. float32 has 24 bits: a
     timestamp in seconds since 1970 is rounded to steps of two minutes. Subtract large offsets
