@@ -190,6 +190,7 @@ void check_invariants(const Forest& forest) {
   std::vector<float> rows;
   auto values = state.values;
   values.clear();
+  const std::vector<guided::Weight> weights(state.weights.rbegin(), state.weights.rend());
   for (std::size_t i = state.sample_of.size(); i-- > 0;) {
     const auto sample = static_cast<std::size_t>(state.sample_of[i]);
     const auto row = state.rows.begin() + static_cast<std::ptrdiff_t>(sample * width);
@@ -202,7 +203,7 @@ void check_invariants(const Forest& forest) {
   if constexpr (kKindOf<Forest> == Kind::kOrderFreeLabels) {
     fresh.set_labels(state.ledger.hashes, state.ledger.are_declared);
   }
-  fresh.learn(rows, values, Call(1));
+  fresh.learn(rows, values, weights, Call(1));
   for (std::size_t t = 0; t < options.n_trees; ++t) {
     expect(are_same(forest.table(t, Call(1)), fresh.table(t, Call(1))), "the trees are those of the samples");
   }
@@ -235,17 +236,23 @@ void learn(GaussianForest& forest, const std::vector<float>& rows, bool one_by_o
   forest.learn(rows, values, Call(), one_by_one);
 }
 
+std::vector<guided::Weight> some_weights(std::size_t n) {
+  std::vector<guided::Weight> weights;
+  for (std::size_t i = 0; i < n; ++i) weights.push_back(guided::kOne / 2 + static_cast<guided::Weight>(i) * 1000);
+  return weights;
+}
+
 void learn(guided::LabelForest& forest, const std::vector<float>& rows, bool /*one_by_one*/) {
   if (forest.n_labels() == 0) forest.set_labels(std::vector<guided::Word>{7}, std::vector<std::uint8_t>{0});
   std::vector<guided::Label> labels(rows.size() / forest.options().n_features);
   for (std::size_t i = 0; i < labels.size(); ++i) labels[i] = i % 2 == 0 ? 0 : forest.n_labels() - 1;
-  forest.learn(rows, labels, Call());
+  forest.learn(rows, labels, some_weights(labels.size()), Call());
 }
 
 void learn(guided::NumberForest& forest, const std::vector<float>& rows, bool /*one_by_one*/) {
   std::vector<double> values(rows.size() / forest.options().n_features);
   for (std::size_t i = 0; i < values.size(); ++i) values[i] = i % 2 == 0 ? 1.0 : 1e6;
-  forest.learn(rows, values, Call());
+  forest.learn(rows, values, some_weights(values.size()), Call());
 }
 
 // Learns a batch, learns it again one by one, forgets one point. Calls check() after each step.

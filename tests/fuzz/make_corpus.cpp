@@ -192,7 +192,9 @@ class OrderFreeCorpus {
     for (const std::size_t n : {n_points, n_points / 2}) {
       auto data = some_data<typename Forest::Value>(n, options.n_features, n_labels, 1);
       if (n > 0) data.rows[0] = guided::kMissing;
-      forest.learn(data.rows, data.values, Call(1));
+      std::vector<guided::Weight> weights;  // of each second forest
+      for (std::size_t i = 0; i < n && n_written_ % 2 == 0; ++i) weights.push_back(1 + static_cast<int>(i) * 20'000);
+      forest.learn(data.rows, data.values, weights, Call(1));
     }
     const std::vector<Serial> serials = forest.serials();
     if (serials.size() > 3) forest.forget(std::span(serials).subspan(1, 2), Call(1));

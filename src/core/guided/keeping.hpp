@@ -133,7 +133,10 @@ void Forest<Target>::learn(std::span<const float> rows, std::span<const Value> v
 // Stores samples that come and removes arrivals that leave, then brings the trees in line.
 template <class Target>
 void Forest<Target>::change(Exchange exchange, const Call& call) {
-  auto& [rows, values, weights, leaving, admission, n_came] = exchange;
+  const std::span<const float> rows = exchange.rows;
+  const std::span<const Value> values = exchange.values;
+  const std::span<const Weight> weights = exchange.weights;
+  std::vector<Slot>& leaving = exchange.leaving;
   const auto weight_of_coming = [&](std::size_t i) { return weights.empty() ? kOne : weights[i]; };
   Weight weight_coming = 0;
   for (std::size_t i = 0; i < values.size(); ++i) weight_coming += weight_of_coming(i);
@@ -201,11 +204,11 @@ void Forest<Target>::change(Exchange exchange, const Call& call) {
   sample_of_.resize(sample_of_.size() - leaving.size());
   weight_of_.remove(leaving, moves);
   tenure_.remove(leaving, moves);
-  if (admission != nullptr) {
+  if (exchange.admission != nullptr) {
     total_weight_ += weight_coming;
     weight_of_.append(weights, values.size());
     sample_of_.insert(sample_of_.end(), coming.begin(), coming.end());
-    tenure_.take_in(n_came, *admission);
+    tenure_.take_in(exchange.n_came, *exchange.admission);
   }
   combine(noted, changes_);
   for (const Change& change : changes_) {

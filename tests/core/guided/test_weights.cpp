@@ -19,7 +19,7 @@ TEST_CASE("squares of weights are added without rounding") {
   for (int trial = 0; trial < 1000; ++trial) {
     SquaresOfWeights small, four, one;
     std::uint64_t expected = 0;
-    for (unsigned n = 1 + draw() % 20; n > 0; --n) {
+    for (auto n = 1 + draw() % 20; n > 0; --n) {
       const auto weight = static_cast<Weight>(draw() >> (36 + draw() % 20));
       small.add(weight);
       expected += static_cast<std::uint64_t>(weight) * static_cast<std::uint64_t>(weight);
