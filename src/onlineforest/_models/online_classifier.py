@@ -788,9 +788,8 @@ class OnlineForestClassifier(BaseClassifier[GuidedLabelCore], BaseOnlineForest[G
 
     def _calibration_to_copy(self) -> LabelCalibration | None:
         """The calibration without what the forest and its copy find again, equally."""
-        self._refresh = None
         if self._calibrated is not None:
-            self._calibrated = replace(self._calibrated, scores=None)
+            self._calibrated, self._refresh = replace(self._calibrated, scores=None), None
         return self._calibrated
 
     def _take_own_metadata(self, metadata: Mapping[str, str]) -> None:
