@@ -558,7 +558,7 @@ MUTANTS = [
     Mutant(
         "a sample of lesser key does not take the place of one that calibrates",
         "src/core/guided/calibrators.hpp",
-        "less()(*others_.begin(), *chosen_.rbegin())",
+        "less()(*next_.begin(), *chosen_.rbegin())",
         "less()(*chosen_.rbegin(), *chosen_.rbegin())",
         ORDER_FREE,
         only="left_out_numbers and real",

@@ -110,7 +110,7 @@ class Forest {
   }
   // Whether trees leave out enough samples to tell something.
   [[nodiscard]] bool leaves_out() const {
-    return options_.max_samples < 1.0 || calibrators_.chosen().size() >= kFewestCalibrators;
+    return options_.max_samples < 1.0 || calibrators_.n_chosen() >= kFewestCalibrators;
   }
 
   Options options_;

@@ -157,6 +157,7 @@ void Forest<Target>::change(Exchange exchange, const Call& call) {
   noted.reserve(5 * (values.size() + leaving.size()));
   changes_.clear();
   changes_.reserve(noted.capacity());
+  if (options_.calibrates) calibrators_.prepare(values.size(), leaving.size());
   std::vector<Slot> coming;
   coming.reserve(values.size());
   tenure_.reserve(values.size());
@@ -180,7 +181,7 @@ void Forest<Target>::change(Exchange exchange, const Call& call) {
       const Slot slot = coming[i];
       samples_.subtract(slot, weight_of_coming(i));
       if (samples_.weight(slot) > 0) continue;
-      calibrators_.erase(slot);
+      if (options_.calibrates) calibrators_.erase(slot);
       samples_.release(slot);
     }
     throw;
@@ -503,6 +504,7 @@ void Forest<Target>::take_in(const State& state) {
   (void)check_rows(state.rows);
   ledger_.check(state.values, samples_.values());
   ledger_.reserve();
+  if (options_.calibrates) calibrators_.prepare(n, 0);
   std::vector<std::uint8_t> is_held(n, 0);
   std::vector<float> row(width);
   weight_of_.append(state.weights, 0);

@@ -122,7 +122,7 @@ void LabelForest::for_each_left_out(std::span<const Slot> slots, const Call& cal
 LeftOutVotes LabelForest::left_out_votes(std::size_t begin_at, std::size_t end_at, const Call& call) const {
   const auto pass = gate_.reading();
   const std::size_t n_labels = n_codes(), width = options_.n_features;
-  std::vector<Slot> slots(calibrators_.chosen().begin(), calibrators_.chosen().end());
+  std::vector<Slot> slots = calibrators_.chosen();
   slots.resize(std::min(slots.size(), end_at));
   slots.erase(slots.begin(), slots.begin() + static_cast<std::ptrdiff_t>(std::min(slots.size(), begin_at)));
   const std::size_t n = slots.size();
