@@ -534,6 +534,22 @@ def test_a_fitted_forest_keeps_no_memory_of_growing():
     assert forest.nbytes_ - DIGITS.size * 4 < 70 * 20 * len(DIGITS)
 
 
+@pytest.mark.parametrize("calibrate", [True, False])
+def test_trees_wait_for_a_prediction(calibrate):
+    """Samples come and leave, but a tree holds none of them until it is asked."""
+
+    def learned(n_estimators):
+        forest = small(n_estimators=n_estimators, calibrate=calibrate)
+        for i in range(1100):
+            forest.learn_one(DIGITS[i], DIGIT[i])
+        return forest.keep_latest(900)
+
+    few, many = learned(10), learned(30)
+    assert many.nbytes_ - few.nbytes_ < 20 * 2000
+    held = small(n_estimators=10, calibrate=calibrate).fit(DIGITS[200:1100], DIGIT[200:1100])
+    assert (few.predict_proba(DIGITS) == held.predict_proba(DIGITS)).all()
+
+
 def test_looking_at_a_fitted_forest_takes_no_memory():
     forest = small().fit(X, Y)
     before = forest.nbytes_

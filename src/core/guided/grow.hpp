@@ -60,7 +60,7 @@ bool have_one_x(const Samples& samples, std::span<const Slot> slots) {
 }
 
 template <class Target>
-void Tree<Target>::regrow(const Samples& samples, Scratch& scratch, StopProbe& stop) {
+void Tree<Target>::regrow(const Samples& samples, Scratch& scratch, StopProbe& stop, bool ranks) {
   clear();
   scratch.loaded = nullptr;
   const Order by_rank = order(samples);
@@ -70,11 +70,11 @@ void Tree<Target>::regrow(const Samples& samples, Scratch& scratch, StopProbe& s
   }
   stop.tick(8 * scratch.ranked.size());
   if (scratch.ranked.empty()) return;
-  sort_ranked(scratch.ranked, scratch.ranked_too, by_rank);
+  if (ranks) sort_ranked(scratch.ranked, scratch.ranked_too, by_rank);
   const std::int32_t index = lists_.take();
   List& list = lists_[index];
   list.seed = seeds_.root;
-  list.is_ranked = true;
+  list.is_ranked = ranks;
   list.slots.reserve(scratch.ranked.size());
   for (const Ranked& item : scratch.ranked) list.slots.push_back(item.slot);
   list.summary = Target::summary_of(samples, list.slots, scratch.of_target);

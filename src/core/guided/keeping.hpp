@@ -235,13 +235,13 @@ void Forest<Target>::change(Exchange exchange, const Call& call) {
 }
 
 template <class Target>
-void Forest<Target>::catch_up_tree(Grown& grown, Scratch& scratch, StopProbe& stop) const {
+void Forest<Target>::catch_up_tree(Grown& grown, Scratch& scratch, StopProbe& stop, bool needs_all) const {
   if (!grown.is_behind) return;
   const bool must_regrow = std::exchange(grown.must_regrow, true);  // until all changes are applied
   grown.is_complete = false;
   try {
     if (must_regrow) {
-      grown.tree.regrow(samples_, scratch, stop);
+      grown.tree.regrow(samples_, scratch, stop, needs_all);
     } else {
       grown.tree.apply(samples_, changes_, scratch, stop);
     }
@@ -256,7 +256,14 @@ template <class Target>
 void Forest<Target>::catch_up(const Call& call) {
   if (!is_behind_) return;
   call.parallel_for(trees_.size(), [&] {
-    return [&, loan = scratches_.lend()](std::size_t i, StopProbe& stop) { catch_up_tree(*trees_[i], *loan, stop); };
+    return [&, loan = scratches_.lend()](std::size_t i, StopProbe& stop) {
+      Grown& grown = *trees_[i];
+      if (!grown.must_regrow && grown.tree.is_uncut()) {
+        grown.tree.clear();
+        grown.must_regrow = true;
+      }
+      if (!grown.must_regrow) catch_up_tree(grown, *loan, stop, false);  // others wait until they are used
+    };
   });
   for (const Change& change : changes_) {
     if (samples_.weight(change.slot) == 0) samples_.release(change.slot);
@@ -289,7 +296,7 @@ void Forest<Target>::complete(const Call& call) {
   call.parallel_for(trees_.size(), [&] {
     return [&, loan = scratches_.lend()](std::size_t i, StopProbe& stop) {
       Grown& grown = *trees_[i];
-      catch_up_tree(grown, *loan, stop);
+      catch_up_tree(grown, *loan, stop, true);
       change_tree(grown, *loan, [&] { grown.tree.complete(samples_, *loan, stop); });
       grown.is_complete = true;
     };
@@ -384,7 +391,7 @@ void Forest<Target>::with_tree(std::size_t index, Scratch& scratch, StopProbe& s
     }
   }
   const std::unique_lock lock(grown.mutex);
-  catch_up_tree(grown, scratch, stop);
+  catch_up_tree(grown, scratch, stop, false);
   change_tree(grown, scratch, [&] { use(grown.tree); });
 }
 
@@ -402,7 +409,7 @@ template <class Target>
 TreeTable<Target> Forest<Target>::table_of(std::size_t index, Scratch& scratch, StopProbe& stop) const {
   Grown& grown = *trees_[index];
   const std::unique_lock lock(grown.mutex);
-  catch_up_tree(grown, scratch, stop);
+  catch_up_tree(grown, scratch, stop, true);
   Table table;
   change_tree(grown, scratch, [&] { table = grown.tree.table(samples_, scratch, stop); });
   grown.is_complete = true;

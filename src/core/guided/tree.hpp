@@ -84,8 +84,8 @@ class Tree {
   // Brings the tree in line with changes of the samples. After an exception it must be regrown.
   void apply(const Samples& samples, std::span<const Change> changes, Scratch& scratch, StopProbe& stop);
 
-  // Starts again from all samples.
-  void regrow(const Samples& samples, Scratch& scratch, StopProbe& stop);
+  // Starts again from all samples. Ranked ones make the first cut dearer, and all cuts together cheaper.
+  void regrow(const Samples& samples, Scratch& scratch, StopProbe& stop, bool ranks = true);
   void clear();
 
   // Cuts all that is not cut yet, and makes the tree fast to predict with.
@@ -99,6 +99,12 @@ class Tree {
   [[nodiscard]] Table table(const Samples& samples, Scratch& scratch, StopProbe& stop);
 
   [[nodiscard]] bool empty() const { return nodes_.empty(); }
+  // Whether a large tree has no cut, and the first prediction will make one. To regrow it costs about as much.
+  [[nodiscard]] bool is_uncut() const {
+    if (empty() || node(kRoot).kind != Kind::kList) return false;
+    const List& root = lists_[node(kRoot).contents];
+    return !root.is_small() && !is_leaf(root);
+  }
   [[nodiscard]] std::size_t nbytes() const;
 
  private:
