@@ -21,6 +21,8 @@ from benchmarks.files import model_file
 from benchmarks.forgetting import forget_by_learn, soak, window_by_learn
 from benchmarks.measurements import (
     batch_stream,
+    calibration,
+    calibration_of_stream,
     grown_then_learned,
     learned,
     learning_overhead,
@@ -53,7 +55,9 @@ from benchmarks.tasks import (
     Task,
     built_mini_batches,
     fitting,
+    learn_alone,
     mini_batches,
+    predict_and_learn,
     predicted_mini_batches,
     predicting,
     predicting_numbers,
@@ -205,6 +209,20 @@ def order_free_cases(
     ]
 
 
+def calibration_cases(names: Sequence[str], streams: Sequence[str]) -> list[Case]:
+    """The order-free classifier with calibration beside itself without, at once and in streams."""
+    return [
+        Case(f"order-free, calibration, {way}", data, measure, target, most_runs=most_runs)
+        for way, measure, target, where, most_runs in (
+            ("fit", calibration(fitting), 1.1, names, None),
+            ("predict", calibration(predicting), 1.05, names, None),
+            ("learn alone", calibration_of_stream(learn_alone), 1.1, streams, None),
+            ("predict and learn", calibration_of_stream(predict_and_learn), 1.1, streams, 3),
+        )
+        for data in where
+    ]
+
+
 def full_cases() -> list[Case]:
     """The cases on the paper's data sets."""
     targets = {
@@ -231,6 +249,7 @@ def full_cases() -> list[Case]:
             (ELEC2, COVTYPE),
             REGRESSION,
         ),
+        *calibration_cases(("letter", "satimages"), ("letter", ELEC2, COVTYPE)),
         Case("Ray", SYNTHETIC, on_ray),  # last: its processes would disturb other cases
     ]
 
@@ -250,6 +269,9 @@ def quick_cases() -> list[Case]:
         # One run each, to stay within two minutes.
         *(
             replace(case, most_runs=1)
-            for case in order_free_cases([DIGITS], [SYNTHETIC], numbers=[SYNTHETIC_REGRESSION])
+            for case in [
+                *order_free_cases([DIGITS], [SYNTHETIC], numbers=[SYNTHETIC_REGRESSION]),
+                *calibration_cases([DIGITS], [DIGITS]),
+            ]
         ),
     ]

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from benchmarks.data import Data, load_stream
 from benchmarks.formats import duration, megabytes, number
 from benchmarks.memory import memory_of_learning
-from benchmarks.ours import core_forest, mondrian, order_free
+from benchmarks.ours import core_forest, mondrian, order_free, uncalibrated
 from benchmarks.peers import AMF, ARF, ERT_K, Peer
 from benchmarks.results import NotMeasuredError, Row
 from benchmarks.settings import Case, Measure, Settings
@@ -33,6 +33,8 @@ PEAK_TARGET = 1.5
 Pieces = Callable[[int, int], Job]
 # Number of trees, seed, rows and class codes of a stream -> pieces for a new forest.
 OneByOne = Callable[[int, int, NDArray[np.float32], NDArray[np.int64]], Pieces]
+# Forest that has learned before, rows and class codes -> job that takes the rows one by one.
+RowByRow = Callable[[Any, NDArray[np.float32], NDArray[np.int64]], Job]
 
 
 def learned(n_trees: int, seed: int, X: NDArray[np.float32], y: NDArray[np.int64]) -> Pieces:
@@ -96,6 +98,49 @@ def side_by_side(
             case.runs(settings),
         )
         return [case.ratio_row(settings, pairs, peer.name)]
+
+    return measure
+
+
+def calibration(task: Task) -> Measure:
+    """Time of a task with calibration relative to the time without."""
+
+    def measure(case: Case, settings: Settings) -> list[Row]:
+        data, n_trees = settings.load(case.data), settings.n_trees
+        pairs = alternate(
+            lambda seed: task(order_free(n_trees, seed), data, 1),
+            lambda seed: task(uncalibrated(n_trees, seed), data, 1),
+            case.runs(settings),
+        )
+        return [case.ratio_row(settings, pairs, "without")]
+
+    return measure
+
+
+def calibration_of_stream(row_by_row: RowByRow, n_piece: int = 250) -> Measure:
+    """The same for rows one by one: both forests take turns, piece by piece of a stream."""
+
+    def measure(case: Case, settings: Settings) -> list[Row]:
+        data, pairs = settings.load(case.data), Pairs()
+        starts = range(1, len(data.y), n_piece)
+
+        def pieces(forest: Any) -> Callable[[int], Job]:
+            forest.partial_fit(data.X[:1], data.y[:1], classes=data.classes)
+
+            def piece(number: int) -> Job:
+                rows = slice(starts[number], starts[number] + n_piece)
+                return row_by_row(forest, data.X[rows], data.y[rows])
+
+            return piece
+
+        for seed in range(case.runs(settings)):
+            n_trees = settings.size(N_TREES_STREAM)
+            sides = (pieces(new(n_trees, seed)) for new in (order_free, uncalibrated))
+            turns = alternate(*sides, len(starts))
+            pairs.ours.append(sum(turns.ours))
+            pairs.peer.append(sum(turns.peer))
+        n_rows = len(data.y) - 1
+        return [case.ratio_row(settings, pairs.per(n_rows, n_rows), "without")]
 
     return measure
 

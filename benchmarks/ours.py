@@ -37,6 +37,11 @@ def order_free(n_trees: int, seed: int) -> OnlineForestClassifier:
     return OnlineForestClassifier(n_trees, n_jobs=1, random_state=seed)
 
 
+def uncalibrated(n_trees: int, seed: int) -> OnlineForestClassifier:
+    """An order-free classifier whose trees all learn all samples."""
+    return OnlineForestClassifier(n_trees, calibrate=False, n_jobs=1, random_state=seed)
+
+
 def order_free_regressor(n_trees: int, seed: int) -> OnlineForestRegressor:
     """An order-free regressor with default parameters."""
     return OnlineForestRegressor(n_trees, n_jobs=1, random_state=seed)

@@ -97,6 +97,17 @@ def predict_and_learn(forest: Any, X: NDArray[np.float32], y: NDArray[np.int64])
     return job
 
 
+def learn_alone(forest: Any, X: NDArray[np.float32], y: NDArray[np.int64]) -> Job:
+    """Learn each row with a forest that has learned before."""
+    rows, labels = list(X), y.tolist()
+
+    def job() -> None:
+        for row, label in zip(rows, labels, strict=True):
+            forest.learn_one(row, label)
+
+    return job
+
+
 def row_by_row_river(model: Any, data: Data) -> Job:
     """Predict and learn each row with a model for River, which takes dicts."""
     rows, labels = river_rows(data.X), data.y.tolist()

@@ -22,11 +22,16 @@ from benchmarks.data import (
     load_stream,
 )
 from benchmarks.formats import duration, number
-from benchmarks.measurements import longest_call, memory
+from benchmarks.measurements import calibration_of_stream, longest_call, memory
 from benchmarks.report import COLUMNS, Report, as_json, as_markdown, bar_ends, save_plot
 from benchmarks.results import NotMeasuredError, Row
 from benchmarks.settings import Case, Settings
-from benchmarks.tasks import built_mini_batches, mini_batches, predicted_mini_batches
+from benchmarks.tasks import (
+    built_mini_batches,
+    learn_alone,
+    mini_batches,
+    predicted_mini_batches,
+)
 from benchmarks.timing import Pairs, alternate
 
 
@@ -286,10 +291,41 @@ def test_the_order_free_forest_has_these_targets():
         "one sample / River ARF": (10.0, ("elec2", "covtype")),
         "numbers, fit / ERT": (0.8, REGRESSION),
         "numbers, predict / ERT": (1.3, REGRESSION),
+        "calibration, fit": (1.1, ("letter", "satimages")),
+        "calibration, predict": (1.05, ("letter", "satimages")),
+        "calibration, learn alone": (1.1, ("letter", "elec2", "covtype")),
+        "calibration, predict and learn": (1.1, ("letter", "elec2", "covtype")),
     }
     assert targets == {
         (name, data): target for name, (target, names) in wanted.items() for data in names
     }
+
+
+def test_forests_with_and_without_calibration_take_turns(monkeypatch):
+    now, learned = [0.0], []
+    monkeypatch.setattr("benchmarks.timing.time.perf_counter", lambda: now[0])
+
+    class Forest:
+        def __init__(self, name, seconds):
+            self.name, self.seconds = name, seconds
+
+        def partial_fit(self, X, y, classes):
+            now[0] += 100.0  # is not timed
+
+        def learn_one(self, row, label):
+            now[0] += self.seconds
+            learned.append(self.name)
+
+    for name, forest, seconds in (("order_free", "with", 3.0), ("uncalibrated", "without", 2.0)):
+        monkeypatch.setattr(
+            f"benchmarks.measurements.{name}", lambda n, seed, made=(forest, seconds): Forest(*made)
+        )
+    measure = calibration_of_stream(learn_alone, n_piece=20)
+    settings = Settings(repeats=2, scale=51 / 3000)
+    [row] = measure(Case("learn alone", SYNTHETIC, measure), settings)
+    turns = ["with"] * 20 + ["without"] * 20
+    assert learned == 2 * (2 * turns + ["with"] * 10 + ["without"] * 10)
+    assert row.values == [1.5, 1.5] and row.seconds == {"ours": [3.0, 3.0], "peer": [2.0, 2.0]}
 
 
 def test_long_streams_of_the_order_free_forest_shrink_with_the_scale():
