@@ -22,7 +22,7 @@ class Calibrators {
  public:
   using Samples = SampleStore<typename Target::Values>;
 
-  static constexpr std::size_t kEnough = 1024;  // so many of the next ones are held, and more only if they are needed
+  static constexpr std::size_t kEnough = 1024;  // so many of the next ones are held beside those that may be chosen
 
   // How many of n samples calibrate. They are lost for some trees, so they are few.
   [[nodiscard]] static constexpr std::size_t number(std::size_t n) {
@@ -44,7 +44,7 @@ class Calibrators {
   // before they do. It looks at all samples, but hardly ever: the next ones run out when many are forgotten.
   void prepare(std::size_t n_coming, std::size_t n_leaving) {
     needed_ = number(n_ + n_coming) - chosen_.size() + n_leaving;
-    if (next_.size() < needed_ && bound_ != kAll) hold_more(std::max(needed_, kEnough) - next_.size());
+    if (next_.size() < needed_ && bound_ != kAll) hold_more(needed_ + kEnough - next_.size());
   }
 
   // A new sample is not chosen yet. After an exception it must be erased.
@@ -116,6 +116,7 @@ class Calibrators {
       }
     };
     std::vector<Word> keys;
+    keys.reserve(samples_.n_distinct());
     for_each_other([&](Word key, Slot) { keys.push_back(key); });
     Word bound = kAll;
     if (n < keys.size()) {
@@ -133,7 +134,7 @@ class Calibrators {
 
   // Lets go of those of greatest keys while there are more than enough. Samples of equal keys stay together.
   void let_go() noexcept {
-    while (next_.size() > std::max(needed_, kEnough)) {
+    while (next_.size() > needed_ + kEnough) {
       const auto last = std::prev(next_.end());
       const bool stays = last->key == std::prev(last)->key || (!chosen_.empty() && last->key <= chosen_.rbegin()->key);
       if (stays) return;
