@@ -22,10 +22,10 @@
 #include "dict_source.hpp"
 #include "guided/label_forest.hpp"
 #include "guided/number_forest.hpp"
-#include "guided/weight.hpp"
 #include "keeping.hpp"
 #include "moments.hpp"
 #include "one_row.hpp"
+#include "points/weight.hpp"
 
 namespace onlineforest::bindings {
 
@@ -39,13 +39,12 @@ using guided::Label;
 using guided::LabelForest;
 using guided::NumberForest;
 using guided::NumberLeaf;
-using guided::Weight;
 
 // How often samples of these weights count.
 OutArray<double, 1> multiplicities(const std::vector<Weight>& weights) {
   std::vector<double> result;
   result.reserve(weights.size());
-  for (const Weight weight : weights) result.push_back(guided::multiplicity(weight));
+  for (const Weight weight : weights) result.push_back(multiplicity(weight));
   return to_array(std::move(result));
 }
 
@@ -88,16 +87,15 @@ OutArray<NodeIndex, 2> apply(const Forest& self, const InArray<float, 2>& rows, 
                   {rows.shape(0), self.options().n_trees});
 }
 
-// A state lacks this array if each sample counts once.
-constexpr std::string_view kWeights = "weights";
+// If each sample counts once.
+constexpr std::string_view kOptional[] = {"weights"};
 
 template <class Forest>
 nb::dict get_state(const Forest& self) {
   auto state = run([&] { return self.save(); });
-  const bool has_weights = !state.weights.empty();
   nb::dict dict;
   guided::write_state(std::move(state), [&](const char* name, auto numbers) {
-    if (has_weights || name != kWeights) dict[name] = to_array(std::move(numbers));
+    if (!numbers.empty() || !is_one_of(name, kOptional)) dict[name] = to_array(std::move(numbers));
   });
   return dict;
 }
@@ -106,9 +104,7 @@ nb::dict get_state(const Forest& self) {
 template <class Forest, class Target>
 std::unique_ptr<Forest> from_state(const nb::dict& dict, std::size_t n_threads, std::size_t max_bytes,
                                    std::size_t n_trees, std::size_t first_tree) {
-  nb::dict arrays = nb::steal<nb::dict>(PyDict_Copy(dict.ptr()));
-  if (!arrays.contains(kWeights.data())) arrays[kWeights.data()] = to_array(std::vector<Weight>());
-  DictSource source(arrays);
+  DictSource source(dict, kOptional);
   guided::ForestState<Target> state = guided::read_state<Target>(source);
   if (n_trees != 0) {
     state.options.n_trees = n_trees;
@@ -314,7 +310,7 @@ void bind_common(nb::class_<Forest>& forest) {
            "half_life"_a = kInfinity, "first_tree"_a = 0, "key_bits"_a = 64)
       .def("learn", &learn<Forest>, "rows"_a.noconvert(), "values"_a.noconvert(), "n_threads"_a = 1,
            "weights"_a.noconvert() = nb::none())
-      .def("learn_one", &learn_one<Forest>, "row"_a, "value"_a, "weight"_a = guided::kOne)
+      .def("learn_one", &learn_one<Forest>, "row"_a, "value"_a, "weight"_a = kOne)
       .def(
           "complete",
           [](Forest& self, std::size_t n_threads) { run(n_threads, [&](auto& call) { self.complete(call); }); },

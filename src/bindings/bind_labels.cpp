@@ -26,9 +26,11 @@ void init(LabelForest* self, std::size_t n_trees, std::size_t n_features, double
 }
 
 void learn(LabelForest& self, const InArray<float, 2>& rows, const InArray<Label, 1>& labels, std::int32_t n_classes,
-           std::size_t n_threads, bool one_by_one) {
+           std::size_t n_threads, bool one_by_one, const std::optional<InArray<Weight, 1>>& weights) {
   require_width(self, rows);
-  run(n_threads, [&](const Call& call) { self.learn(span_of(rows), span_of(labels), n_classes, call, one_by_one); });
+  const std::span<const Weight> of_rows = weights ? span_of(*weights) : std::span<const Weight>();
+  run(n_threads,
+      [&](const Call& call) { self.learn(span_of(rows), span_of(labels), n_classes, call, one_by_one, of_rows); });
 }
 
 OutArray<double, 2> predict(const LabelForest& self, const InArray<float, 2>& rows, std::size_t n_threads) {
@@ -38,9 +40,10 @@ OutArray<double, 2> predict(const LabelForest& self, const InArray<float, 2>& ro
   return to_array(std::move(result), {rows.shape(0), n_classes});
 }
 
-void learn_one(LabelForest& self, nb::handle x, Label label, std::int32_t n_classes) {
+void learn_one(LabelForest& self, nb::handle x, Label label, std::int32_t n_classes, Weight weight) {
   const std::vector<float> row = one_row(x, self.options().n_features);
-  run(1, [&](const Call& call) { self.learn(row, std::span(&label, 1), n_classes, call); });
+  run(1,
+      [&](const Call& call) { self.learn(row, std::span(&label, 1), n_classes, call, false, std::span(&weight, 1)); });
 }
 
 // Puts the probabilities into `out`; false if its length is not the number of classes.
@@ -71,9 +74,9 @@ void bind_labels(nb::module_& module) {
            "leaf_discount"_a.none() = 0.0, "window"_a = 0, "reservoir"_a = 0, "half_life"_a = kInfinity,
            "held"_a = nb::none())
       .def("learn", &labels::learn, "rows"_a.noconvert(), "labels"_a.noconvert(), "n_classes"_a, "n_threads"_a = 1,
-           "one_by_one"_a = false)
+           "one_by_one"_a = false, "weights"_a.noconvert() = nb::none())
       .def("predict", &labels::predict, "rows"_a.noconvert(), "n_threads"_a = 1)
-      .def("learn_one", &labels::learn_one, "row"_a, "label"_a, "n_classes"_a)
+      .def("learn_one", &labels::learn_one, "row"_a, "label"_a, "n_classes"_a, "weight"_a = kOne)
       .def("predict_one", &labels::predict_one, "row"_a, "out"_a.noconvert())
       .def("tree", &labels::tree, "index"_a)
       .def_prop_ro("n_classes", [](const LabelForest& self) { return run([&] { return self.n_classes(); }); })

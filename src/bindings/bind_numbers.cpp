@@ -31,9 +31,10 @@ void init(GaussianForest* self, std::size_t n_trees, std::size_t n_features, dou
 }
 
 void learn(GaussianForest& self, const InArray<float, 2>& rows, const InArray<double, 1>& values, std::size_t n_threads,
-           bool one_by_one) {
+           bool one_by_one, const std::optional<InArray<Weight, 1>>& weights) {
   require_width(self, rows);
-  run(n_threads, [&](const Call& call) { self.learn(span_of(rows), span_of(values), call, one_by_one); });
+  const std::span<const Weight> of_rows = weights ? span_of(*weights) : std::span<const Weight>();
+  run(n_threads, [&](const Call& call) { self.learn(span_of(rows), span_of(values), call, one_by_one, of_rows); });
 }
 
 OutArray<double, 2> predict(const GaussianForest& self, const InArray<float, 2>& rows, std::size_t n_threads) {
@@ -42,9 +43,9 @@ OutArray<double, 2> predict(const GaussianForest& self, const InArray<float, 2>&
                   {rows.shape(0), 2});
 }
 
-void learn_one(GaussianForest& self, nb::handle x, double value) {
+void learn_one(GaussianForest& self, nb::handle x, double value, Weight weight) {
   const std::vector<float> row = one_row(x, self.options().n_features);
-  run(1, [&](const Call& call) { self.learn(row, std::span(&value, 1), call); });
+  run(1, [&](const Call& call) { self.learn(row, std::span(&value, 1), call, false, std::span(&weight, 1)); });
 }
 
 nb::typed<nb::tuple, double, double> predict_one(const GaussianForest& self, nb::handle x) {
@@ -99,6 +100,7 @@ nb::object take_left_out(GaussianForest& self) {
   if (!left_out) return nb::none();
   nb::dict dict = to_dict(std::move(left_out->mixtures));
   dict["residuals"] = to_array(std::move(left_out->residuals));
+  dict["weights"] = to_array(std::move(left_out->weights));
   return dict;
 }
 
@@ -126,9 +128,9 @@ void bind_numbers(nb::module_& module) {
            "trend"_a, "calibrate"_a, "window"_a = 0, "reservoir"_a = 0, "half_life"_a = kInfinity,
            "held"_a = nb::none())
       .def("learn", &numbers::learn, "rows"_a.noconvert(), "values"_a.noconvert(), "n_threads"_a = 1,
-           "one_by_one"_a = false)
+           "one_by_one"_a = false, "weights"_a.noconvert() = nb::none())
       .def("predict", &numbers::predict, "rows"_a.noconvert(), "n_threads"_a = 1)
-      .def("learn_one", &numbers::learn_one, "row"_a, "value"_a)
+      .def("learn_one", &numbers::learn_one, "row"_a, "value"_a, "weight"_a = kOne)
       .def("predict_one", &numbers::predict_one, "row"_a)
       .def("quantiles", &numbers::quantiles, "rows"_a.noconvert(), "levels"_a.noconvert(), "n_threads"_a = 1,
            "mixtures"_a = nb::none())

@@ -88,7 +88,8 @@ nb::typed<nb::tuple, OutArray<double, 2>, OutArray<std::int64_t, 1>> moments_of_
 // Scale, noise and levels of the calibration that the left-out predictions of all trees give.
 nb::typed<nb::tuple, double, double, OutArray<double, 1>> calibration_of(const nb::dict& left_out,
                                                                          std::size_t n_threads) {
-  const LeftOut given{vector_in<double>(left_out, "residuals"), mixtures_in(left_out)};
+  const LeftOut given{vector_in<double>(left_out, "residuals"), mixtures_in(left_out),
+                      vector_in<Weight>(left_out, "weights")};
   Calibration calibration = run(n_threads, [&](const Call& call) { return calibration_from(given, call); });
   return nb::make_tuple(calibration.scale, calibration.noise, to_array(std::move(calibration.levels)));
 }

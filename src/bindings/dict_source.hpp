@@ -3,9 +3,11 @@
 
 #include <nanobind/nanobind.h>
 
+#include <algorithm>
 #include <span>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 
 #include "arrays.hpp"
 
@@ -16,13 +18,21 @@ inline void heed_signals() {
   if (PyErr_CheckSignals() != 0) throw nb::python_error();
 }
 
+// Arrays that a dictionary lacks if they are empty.
+using OptionalArrays = std::span<const std::string_view>;
+
+inline bool is_one_of(const std::string& name, OptionalArrays names) {
+  return std::ranges::find(names, name) != names.end();
+}
+
 class DictSource {
  public:
-  explicit DictSource(const nb::dict& dict) : dict_(dict) {}
+  DictSource(const nb::dict& dict, OptionalArrays optional) : dict_(dict), optional_(optional) {}
 
   template <class T>
   std::span<const T> get(const std::string& name) {
     heed_signals();
+    if (!dict_.contains(name.c_str()) && is_one_of(name, optional_)) return {};
     InArray<T, 1> array;
     if (!dict_.contains(name.c_str()) || !nb::try_cast(dict_[name.c_str()], array, /*convert=*/false)) {
       throw std::invalid_argument("not the state of a forest: '" + name + "' is missing or of another type");
@@ -32,6 +42,7 @@ class DictSource {
 
  private:
   const nb::dict& dict_;
+  OptionalArrays optional_;
 };
 
 }  // namespace onlineforest::bindings

@@ -4,8 +4,8 @@
 #include "base/allowance.hpp"
 #include "bindings.hpp"
 #include "forest/summation.hpp"
-#include "guided/weight.hpp"
 #include "numbers/gaussian_target.hpp"
+#include "points/weight.hpp"
 #include "process/measure.hpp"
 
 NB_MODULE(_core, module) {
@@ -18,8 +18,8 @@ NB_MODULE(_core, module) {
   module.doc() = "The compiled core of onlineforest. Private: use the estimators.";
   module.attr("LARGEST_WEIGHT") = kLargestWeight;
   module.attr("LARGEST_VALUE") = kLargestValue;
-  module.attr("UNITS_PER_SAMPLE") = guided::kOne;
-  module.attr("LARGEST_TOTAL_WEIGHT") = guided::kMostWeight / guided::kOne;
+  module.attr("UNITS_PER_SAMPLE") = kOne;
+  module.attr("LARGEST_TOTAL_WEIGHT") = kMostWeight / kOne;
   nb::exception<TooLarge>(module, "TooLargeError", PyExc_ValueError);
   nb::enum_<Quantity>(module, "Quantity", "What a forest predicts as a sum over its trees.")
       .value("PREDICTION", Quantity::kPrediction)

@@ -141,7 +141,8 @@ def test_a_sharded_forest_equals_the_local_forest(core, n_trees, n_shards, histo
     others = list(others)
     for begin in range(0, 600, 75):
         batch = slice(begin, begin + 75)
-        more = [1, begin == 300 if core in MONDRIAN else UNITS[batch]] if begin >= 300 else []
+        one_by_one = [begin == 300] if core in MONDRIAN else []
+        more = [1, *one_by_one, UNITS[batch]] if begin >= 300 else []
         for each in (local, forest):
             each.learn(*batch_of(core, batch), *more)
         if others and begin >= 150:

@@ -120,6 +120,9 @@ class Corpus {
     std::swap(few.values.front(), few.values.back());  // equal rows with different values
     learn(forest, few, kClasses);
     write("duplicates", Archive<Forest>::save(forest));
+    few.weights = {kOne / 4, 3 * kOne, kOne, kOne / 2};
+    learn(forest, few, kClasses);
+    write("weights", Archive<Forest>::save(forest));
   }
 
   void add_forgotten() {
@@ -192,7 +195,7 @@ class OrderFreeCorpus {
     for (const std::size_t n : {n_points, n_points / 2}) {
       auto data = some_data<typename Forest::Value>(n, options.n_features, n_labels, 1);
       if (n > 0) data.rows[0] = guided::kMissing;
-      std::vector<guided::Weight> weights;  // of each second forest
+      std::vector<Weight> weights;  // of each second forest
       for (std::size_t i = 0; i < n && n_written_ % 2 == 0; ++i) weights.push_back(1 + static_cast<int>(i) * 20'000);
       forest.learn(data.rows, data.values, weights, Call(1));
     }

@@ -37,8 +37,9 @@ def test_fit_with_range_equals_rescaling_to_the_unit_cube():
 
 def test_weight_0_leaves_a_feature_out():
     weights = np.array([1.0, 0.0, 2.0, 0.0])
-    some = forest_of(feature_weights=weights).fit(X, Y)
-    alone = forest_of(feature_weights=[1.0, 2.0]).fit(X[:, [0, 2]], Y)
+    rows = X + np.random.default_rng(0).normal(scale=0.01, size=X.shape)  # distinct in any feature
+    some = forest_of(feature_weights=weights).fit(rows, Y)
+    alone = forest_of(feature_weights=[1.0, 2.0]).fit(rows[:, [0, 2]], Y)
     # The same trees; sums over the features run in another order.
     np.testing.assert_allclose(
         some.predict_proba(X + 0.1), alone.predict_proba(X[:, [0, 2]] + 0.1), atol=1e-9

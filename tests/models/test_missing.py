@@ -36,7 +36,10 @@ def new_forest(kind, **parameters):
 
 
 def stored_rows(forest):
-    return forest._forest.get_state()["rows"].reshape(-1, forest.n_features_in_)
+    """The row of each sample, with what is filled in; equal samples are stored once."""
+    state = forest._forest.get_state()
+    rows = state["rows"].reshape(-1, forest.n_features_in_)
+    return rows[state["sample_of"]] if "sample_of" in state else rows
 
 
 def answers(forest, X):
@@ -51,6 +54,7 @@ def answers(forest, X):
 @pytest.mark.parametrize("weights", ["learned", "range", None])
 def test_given_what_is_filled_in_the_forest_is_that_of_complete_rows(kind, weights):
     X, y = iris(kind)
+    X = X + np.random.default_rng(4).normal(scale=0.01, size=X.shape)  # no two are filled in alike
     forest = new_forest(kind, feature_weights=weights).fit(with_gaps(X), y)
     filled = stored_rows(forest)
     assert np.isfinite(filled).all() and not np.array_equal(filled, X.astype(np.float32))
@@ -296,14 +300,18 @@ def test_a_feature_that_appears_later_is_used():
 def test_as_good_as_filling_in_the_median_or_better():
     X, y = load_digits(return_X_y=True)
     gaps = with_gaps(X, 0.3)
-    ours = MondrianForestClassifier(30, random_state=0).fit(gaps[:1000], y[:1000])
-    median = make_pipeline(
-        SimpleImputer(strategy="median", keep_empty_features=True),
-        MondrianForestClassifier(30, random_state=0),
-    ).fit(gaps[:1000], y[:1000])
-    score = ours.score(gaps[1000:], y[1000:])
-    assert score > 0.88
-    assert score > median.score(gaps[1000:], y[1000:]) - 0.01
+    scores = []
+    for seed in range(3):
+        ours = MondrianForestClassifier(30, random_state=seed)
+        median = make_pipeline(
+            SimpleImputer(strategy="median", keep_empty_features=True),
+            MondrianForestClassifier(30, random_state=seed),
+        )
+        both = (each.fit(gaps[:1000], y[:1000]) for each in (ours, median))
+        scores.append([each.score(gaps[1000:], y[1000:]) for each in both])
+    ours, median = np.mean(scores, axis=0)
+    assert ours > 0.88
+    assert ours > median - 0.01
 
 
 @pytest.mark.heavy_under_sanitizers(reason="learns large forests for a score")

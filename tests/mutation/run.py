@@ -30,6 +30,7 @@ LABEL_CALIBRATION = "tests/models/test_label_calibration.py"
 ONLINE_REGRESSOR = "tests/models/test_online_regressor.py"
 SAVING = "tests/models/test_saving.py"
 SAMPLE_WEIGHT = "tests/models/test_sample_weight.py"
+MONDRIAN_WEIGHTS = "tests/models/test_mondrian_weights.py"
 
 MUTANTS = [
     Mutant(
@@ -119,8 +120,8 @@ MUTANTS = [
     Mutant(
         "the posterior counts labels both children hold once",
         "src/core/labels/label_walk.hpp",
-        "level.n_labels + sets.size_common(node.left, node.right())",
-        "level.n_labels",
+        "n_labels + sets.size_common(node.left, node.right())",
+        "n_labels",
         REFERENCE,
     ),
     Mutant(
@@ -166,8 +167,8 @@ MUTANTS = [
     Mutant(
         "a set of points leaves the beliefs above it as they were",
         "src/core/tree/extend.hpp",
-        "    work.unset.push_back({j, false});\n  } else {",
-        "  } else {",
+        "    work.unset.push_back({j, false});\n  } else if",
+        "  } else if",
         GAUSSIAN,
         is_variant=True,
     ),
@@ -262,7 +263,7 @@ MUTANTS = [
     Mutant(
         "the point that lies deepest goes",
         "src/core/forest/learning.hpp",
-        "  const Leaving leaving(std::move(admission.leaving), points_.size());\n",
+        "  const Exchange<Value> exchange(std::move(admission.leaving)",
         "    std::size_t most = 0;\n"
         "    for (std::size_t i = 0; admission.leaving.size() == 1 && i < points_.size(); ++i) {\n"
         "      const Slot slot = static_cast<Slot>(i);\n"
@@ -271,7 +272,7 @@ MUTANTS = [
         "      if (path.size() > most) admission.leaving.front() = slot;\n"
         "      most = std::max(most, path.size());\n"
         "    }\n"
-        "  const Leaving leaving(std::move(admission.leaving), points_.size());\n",
+        "  const Exchange<Value> exchange(std::move(admission.leaving)",
         FORGETTING,
         only="blindly",
         is_variant=True,
@@ -459,7 +460,7 @@ MUTANTS = [
     ),
     Mutant(
         "an arrival that takes another place keeps the weight of that place",
-        "src/core/guided/arrival_weights.hpp",
+        "src/core/points/slot_weights.hpp",
         "= weights_[static_cast<std::size_t>(move.from)];",
         "= weights_[static_cast<std::size_t>(move.to)];",
         SAMPLE_WEIGHT,
@@ -467,8 +468,44 @@ MUTANTS = [
         is_variant=True,
     ),
     Mutant(
+        "a sample that comes again in a batch is another point",
+        "src/core/forest/exchange.hpp",
+        "index.find(hash, [&](Slot k) { return is_fresh(k, row, value); })",
+        "kNoSlot",
+        MONDRIAN_WEIGHTS,
+        only="anywhere",
+        is_variant=True,
+    ),
+    Mutant(
+        "nodes above a leaf do not learn that its labels weigh less",
+        "src/core/tree/reweigh.hpp",
+        "if (target_.is_from_children()) set_passed",
+        "if (Target::kFromChildren) set_passed",
+        MONDRIAN_WEIGHTS,
+        only="forgetting",
+        is_variant=True,
+    ),
+    Mutant(
+        "a point that is weighed anew keeps its old weight in the store",
+        "src/core/forest/forgetting.hpp",
+        "points_.set_weight(slot, points_.weight(slot) + by);",
+        "static_cast<void>(slot), static_cast<void>(by);",
+        GAUSSIAN,
+        only="weighted",
+        is_variant=True,
+    ),
+    Mutant(
+        "relevance does not know weights",
+        "src/core/labels/label_subject.hpp",
+        "LabelImpurity(points.values(), n_classes_, weights)",
+        "LabelImpurity(points.values(), n_classes_)",
+        MONDRIAN_WEIGHTS,
+        only="heavy_samples",
+        is_variant=True,
+    ),
+    Mutant(
         "squares of heavy weights lose their upper half",
-        "src/core/guided/weight.hpp",
+        "src/core/points/weight.hpp",
         "high_ += high + (low_ < low ? 1 : 0);",
         "static_cast<void>(high);",
         ORDER_FREE,
@@ -674,7 +711,7 @@ MUTANTS = [
     ),
 ]
 
-# What the unbroken core must pass before any mutant is judged: a test file and a `-k` expression.
+# What the unbroken core must pass before any mutant is judged : a test file and a `- k` expression.
 SOUND = (REFERENCE, "recount")
 
 

@@ -92,9 +92,10 @@ class Shards:
         if left_out[0] is None:
             assert not any(left_out)
             return
-        residuals = {each["residuals"].tobytes() for each in left_out}
-        assert len(residuals) == 1
-        mixtures = {**joined(left_out), "residuals": left_out[0]["residuals"]}
+        agreed = {name: left_out[0][name] for name in ("residuals", "weights")}
+        for each in left_out:
+            assert all(np.array_equal(each[name], agreed[name]) for name in agreed)
+        mixtures = {**joined(left_out), **agreed}
         calibration = _core.calibration_from(mixtures)
         assert calibration[0] != 1.0
         for shard in self.each:
@@ -400,7 +401,8 @@ def test_left_out_predictions_without_a_calibration_are_refused():
     for shard in shards.each:
         shard.learn(X, y)
     left_out = [shard.take_left_out() for shard in shards.each]
-    mixtures = {**joined(left_out), "residuals": left_out[0]["residuals"]}
+    agreed = {name: left_out[0][name] for name in ("residuals", "weights")}
+    mixtures = {**joined(left_out), **agreed}
     scale, noise, levels = _core.calibration_from(mixtures)
     assert len(levels) == len(mixtures["residuals"])
     with pytest.raises(ValueError, match="needs at least one left-out point, got 0"):
@@ -409,6 +411,11 @@ def test_left_out_predictions_without_a_calibration_are_refused():
         _core.calibration_from({**mixtures, "residuals": mixtures["residuals"][1:]})
     with pytest.raises(ValueError, match="array 'residuals' is missing"):
         _core.calibration_from(joined(left_out))
+    some = np.full(len(levels) - 1, 2**16)
+    with pytest.raises(ValueError, match=f"{len(some)} weights for {len(levels)} left-out points"):
+        _core.calibration_from({**mixtures, "weights": some})
+    with pytest.raises(ValueError, match="weights must be positive"):
+        _core.calibration_from({**mixtures, "weights": np.zeros(len(levels), dtype=np.int64)})
     with pytest.raises(ValueError, match=r"of left-out point 0 is -?nan"):
         _core.calibration_from({**mixtures, "masses": np.zeros_like(mixtures["masses"])})
     shard = shards.each[0]

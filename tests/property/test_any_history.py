@@ -1,5 +1,5 @@
 """Any history of learning, forgetting, predicting and saving keeps every invariant, on any finite
-data, some of it missing."""
+data, some of it missing, with any weights."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from hypothesis.extra import numpy as npst
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from onlineforest import MondrianForestClassifier, MondrianForestRegressor
+from onlineforest._core import UNITS_PER_SAMPLE
 from support.bits import assert_same
 from support.core import core_forest, forget, gaussian_forest, learn
 from support.examples import examples
@@ -72,6 +73,13 @@ parameters = st.fixed_dictionaries(
 )
 
 
+def weights_of(n):
+    """The weights of n samples in units; None: each counts once."""
+    units = st.sampled_from([1, 2**15, UNITS_PER_SAMPLE, 3 * UNITS_PER_SAMPLE, 2**40])
+    weights = st.lists(units, min_size=n, max_size=n).map(lambda units: np.array(units, np.int64))
+    return st.one_of(st.none(), weights)
+
+
 # Which points a forest keeps.
 keeping = st.one_of(
     st.just({}),
@@ -87,21 +95,23 @@ keeping = st.one_of(
 class History(RuleBasedStateMachine):
     """Learns, forgets, saves and loads a core forest in any order, and tracks what it must hold.
 
-    `stored` has the row and the value of every point that must be there, by its serial.
+    `stored` has the row and the value of every sample that must be there, by its serial, and
+    `units` the weight of every sample that came.
     """
 
     def start_with(self, forest, keep, n_calls, data):
         """Start with `n_calls` calls to learn: some histories have no others."""
         self.forest = forest
         self.keep = keep
-        self.stored = {}
+        self.stored, self.units = {}, []
         self.n_seen = self.n_seen_before = 0
         self.has_forgotten = False
         for _ in range(n_calls):
             self.learn_more(data)
 
-    def note(self, X, y):
-        """Points were learned."""
+    def note(self, X, y, units):
+        """Samples were learned."""
+        self.units += [UNITS_PER_SAMPLE] * len(X) if units is None else units.tolist()
         came = {self.n_seen + i: (row, value) for i, (row, value) in enumerate(zip(X, y))}
         self.n_seen += len(came)
         known = {**self.stored, **came}
@@ -223,13 +233,24 @@ class History(RuleBasedStateMachine):
         serials = state["serials"].tolist()
         assert sorted(serials) == sorted(self.stored)
         X, y = self.arrays([self.stored[i] for i in serials])
-        filled = state["rows"].reshape(X.shape)
+        filled = state["rows"].reshape(-1, N_FEATURES)
         assert np.isfinite(filled).all()
-        assert np.where(np.isnan(X), X, filled).tobytes() == X.tobytes()
-        assert np.array_equal(missing_in(state, X.shape), np.isnan(X))
-        assert np.array_equal(state["values"], y)
+        # Equal samples are one point of their total weight.
+        points = state.get("sample_of", np.arange(len(X)))
+        assert len(np.unique(points)) == len(filled) == len(distinct(X, y))
+        assert np.array_equal(np.where(np.isnan(X), X, filled[points]), X, equal_nan=True)
+        assert np.array_equal(missing_in(state, filled.shape)[points], np.isnan(X))
+        assert np.array_equal(state["values"][points], y)
+        units = np.array([self.units[serial] for serial in serials], dtype=np.int64)
+        assert np.array_equal(state.get("weights", np.full(len(X), UNITS_PER_SAMPLE)), units)
+        weights = np.bincount(points, units, minlength=len(filled)) / UNITS_PER_SAMPLE
         for t in range(self.forest.n_trees):
-            recount(self.forest.tree(t), filled, y)
+            recount(self.forest.tree(t), filled, state["values"], weights)
+
+
+def distinct(X, y):
+    """The distinct samples; -0 is 0."""
+    return {(*np.where(np.isnan(row), np.inf, row).tolist(), value) for row, value in zip(X, y)}
 
 
 def missing_in(state, shape):
@@ -243,7 +264,7 @@ def missing_in(state, shape):
     return missing
 
 
-def recount(tree, X, y):
+def recount(tree, X, y, weights):
     """Check counts and boxes of all nodes against the points that the cuts lead to them."""
     waiting = [(0, np.arange(len(X)))] if len(X) else []
     n_nodes = 0
@@ -255,7 +276,7 @@ def recount(tree, X, y):
         assert np.array_equal(tree["upper"][j], X[here].max(axis=0))
         if tree["split_dimension"][j] == -1:
             if "count" in tree:
-                counts = np.bincount(y[here], minlength=tree["count"].shape[1])
+                counts = np.bincount(y[here], weights[here], tree["count"].shape[1])
                 assert np.array_equal(tree["count"][j], counts)
         else:
             is_left = X[here, tree["split_dimension"][j]] <= tree["split_location"][j]
@@ -286,8 +307,9 @@ class ForestHistory(History):
             st.lists(st.integers(0, self.n_classes - 1), min_size=len(X), max_size=len(X)),
             label="y",
         )
-        learn(self.forest, X, y, self.n_classes)
-        self.note(X, y)
+        units = data.draw(weights_of(len(X)), label="units")
+        learn(self.forest, X, y, self.n_classes, units=units)
+        self.note(X, y, units)
 
     @precondition(lambda self: self.n_seen > 0)
     @rule(more=st.sampled_from([1, 2, 70]))
@@ -338,8 +360,9 @@ class NumbersHistory(History):
         X = data.draw(rows_with_gaps(max_size=30), label="X")
         y = data.draw(st.lists(numbers, min_size=len(X), max_size=len(X)), label="y")
         one_by_one = data.draw(st.booleans(), label="one by one")
-        self.forest.learn(X, np.array(y), 2, one_by_one=one_by_one)
-        self.note(X, y)
+        units = data.draw(weights_of(len(X)), label="units")
+        self.forest.learn(X, np.array(y), 2, one_by_one, units)
+        self.note(X, y, units)
 
     @precondition(lambda self: self.stored)
     @rule(X=rows_with_gaps(), y=numbers)
@@ -355,7 +378,7 @@ class NumbersHistory(History):
     @precondition(lambda self: self.stored)
     @rule(n=st.integers(1, 10))
     def leave_some_out(self, n):
-        slots = np.arange(min(n, len(self.stored)), dtype=np.int32)
+        slots = np.arange(min(n, len(self.forest.get_state()["values"])), dtype=np.int32)
         assert np.isfinite(self.forest.predict_left_out(slots)).all()
 
 

@@ -30,8 +30,10 @@ def quadrature(p):
 class GaussianTree:
     """A tree, its data and its prior."""
 
-    def __init__(self, root, X, y, *, lam, gamma, w, noise, trend_variance=0.0):
+    def __init__(self, root, X, y, *, lam, gamma, w, noise, trend_variance=0.0, weights=None):
         self.root, self.X, self.y = root, np.asarray(X, dtype=float), np.asarray(y, dtype=float)
+        # A value of weight 2 is known as well as the mean of two.
+        self.noises = noise / (np.ones(len(y)) if weights is None else np.asarray(weights))
         self.lam, self.gamma, self.w = lam, gamma, np.asarray(w, dtype=float)
         self.noise, self.trend_variance = noise, trend_variance
         self.times = self.common_times()
@@ -64,7 +66,7 @@ class GaussianTree:
 
     def sample_values(self, rng):
         """Values of all points, from the prior."""
-        covariance = self.covariance(self.times) + self.noise * np.eye(len(self.y))
+        covariance = self.covariance(self.times) + np.diag(self.noises)
         return rng.multivariate_normal(np.zeros(len(self.y)), covariance)
 
     # ---- the posterior -------------------------------------------------------------------------
@@ -73,7 +75,7 @@ class GaussianTree:
         """Mean and variance of the mean of j given only the values below it: least squares."""
         here = self.covariance(j.tau)
         covariance = self.covariance(self.times[np.ix_(j.N, j.N)]) - here
-        weights = np.linalg.solve(covariance + self.noise * np.eye(len(j.N)), np.ones(len(j.N)))
+        weights = np.linalg.solve(covariance + np.diag(self.noises[j.N]), np.ones(len(j.N)))
         return weights @ self.y[j.N] / weights.sum(), 1 / weights.sum()
 
     def distribution(self, shared, is_beyond=False):
@@ -84,7 +86,7 @@ class GaussianTree:
         """
         N = self.root.N
         if self.precision is None:
-            K = self.covariance(self.times[np.ix_(N, N)]) + self.noise * np.eye(len(N))
+            K = self.covariance(self.times[np.ix_(N, N)]) + np.diag(self.noises[N])
             self.precision = np.linalg.inv(K)
         k = self.covariance(shared[..., N])
         weights = k @ self.precision
@@ -149,10 +151,11 @@ class GaussianTree:
             j = j.left if x[j.delta] <= j.xi else j.right
 
     def without(self, n):
-        """The tree restricted to all points but n."""
+        """The tree restricted to all points but n and those equal to it."""
+        gone = (self.X[n] == self.X).all(axis=1) & (self.y == self.y[n])
 
         def restricted(j):
-            N = [m for m in j.N if m != n]
+            N = [m for m in j.N if not gone[m]]
             if not N:
                 return None
             if not j.is_leaf:

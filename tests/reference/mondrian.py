@@ -1,8 +1,8 @@
 """The paper's Algorithms 1 to 10, one by one, in its own letters: for reading and comparing.
 
 Slow and recursive on purpose. It adds to the paper: weights w of the features (w = 1 is the paper),
-the pausing rule of onlineforest (labels all equal, or fewer than `min_samples_split` points), and
-reading a tree of the library through its arrays.
+the pausing rule of onlineforest (labels all equal, or fewer than `min_samples_split` points),
+counts that are weights, and reading a tree of the library through its arrays.
 """
 
 from __future__ import annotations
@@ -231,7 +231,7 @@ class MondrianTree:
             j.parent = nodes[arrays.parent[i]] if arrays.parent[i] >= 0 else None
             j.tau = float(arrays.split_time[i])
             j.l, j.u = arrays.lower[i].astype(float), arrays.upper[i].astype(float)
-            j.c, j.tab = arrays.count[i].astype(int), arrays.labels[i].astype(int)
+            j.c, j.tab = arrays.count[i], np.minimum(arrays.count[i], 1)
             if arrays.left[i] >= 0:
                 j.left, j.right = nodes[arrays.left[i]], nodes[arrays.right[i]]
                 j.delta, j.xi = int(arrays.split_dimension[i]), float(arrays.split_location[i])

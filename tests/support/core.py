@@ -34,15 +34,15 @@ def _built(kind, n_trees, n_features, options):
     )
 
 
-def learn(forest, X, y, n_classes=None, n_threads=2):
+def learn(forest, X, y, n_classes=None, n_threads=2, units=None):
     """Learn rows and targets of any type, converted to the types of the core."""
     X = np.ascontiguousarray(X, dtype=np.float32)
     if isinstance(forest, _core.GaussianForest):
-        forest.learn(X, np.ascontiguousarray(y, dtype=np.float64), n_threads)
+        forest.learn(X, np.ascontiguousarray(y, dtype=np.float64), n_threads, False, units)
         return forest
     y = np.ascontiguousarray(y, dtype=np.int32)
     n_classes = max(forest.n_classes, int(y.max()) + 1) if n_classes is None else n_classes
-    forest.learn(X, y, n_classes, n_threads)
+    forest.learn(X, y, n_classes, n_threads, False, units)
     return forest
 
 
@@ -71,9 +71,14 @@ class TreeStatistics:
 
 
 def tree_statistics(forest, point_ids=None):
-    """Summaries of all trees. `point_ids[i]`, below 62, names the point of slot i: the i-th learned
-    if none was forgotten."""
-    return statistics_of(trees_of(forest), point_ids)
+    """Summaries of all trees. `point_ids[i]`, below 62, names the i-th arrival that is stored: the
+    i-th learned if none was forgotten. A point has the least name of its arrivals."""
+    state = forest.get_state()
+    arrivals = np.arange(len(state["serials"]))
+    names = np.full(len(state["values"]), len(arrivals) if point_ids is None else 62)
+    ids = arrivals if point_ids is None else point_ids
+    np.minimum.at(names, state.get("sample_of", arrivals), ids)
+    return statistics_of(trees_of(forest), names)
 
 
 def trees_of(forest):

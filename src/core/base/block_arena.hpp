@@ -14,6 +14,7 @@ namespace onlineforest {
 
 // Layout: blocks of 2^k entries, one after the other. A released block is reused for the next block of its size, so
 // memory is never returned but never fragments either. Blocks are named by offsets: growing moves the large array.
+template <class Entry>
 class BlockArena {
  public:
   using Offset = std::uint32_t;
@@ -39,7 +40,7 @@ class BlockArena {
   void release(Offset offset, std::uint32_t size) { free_[size_class(size)].push_back(offset); }
 
   // Inserts an entry at `position` of a block of `size` entries. Returns the new offset of the block.
-  [[nodiscard]] Offset insert(Offset offset, std::uint32_t size, std::uint32_t position, std::uint32_t value) {
+  [[nodiscard]] Offset insert(Offset offset, std::uint32_t size, std::uint32_t position, Entry value) {
     Offset target = offset;
     if (size_class(size + 1) != size_class(size)) {
       target = allocate(size + 1);
@@ -64,18 +65,18 @@ class BlockArena {
   }
 
   std::size_t nbytes() const {
-    std::size_t n = entries_.capacity();
+    std::size_t n = 0;
     for (const std::vector<Offset>& free : free_) n += free.capacity();
-    return n * sizeof(Offset);
+    return n * sizeof(Offset) + entries_.capacity() * sizeof(Entry);
   }
 
-  std::uint32_t* data(Offset offset) { return entries_.data() + offset; }
-  const std::uint32_t* data(Offset offset) const { return entries_.data() + offset; }
+  Entry* data(Offset offset) { return entries_.data() + offset; }
+  const Entry* data(Offset offset) const { return entries_.data() + offset; }
 
  private:
   static std::size_t size_class(std::uint32_t size) { return static_cast<std::size_t>(std::bit_width(size - 1)); }
 
-  std::vector<std::uint32_t> entries_;
+  std::vector<Entry> entries_;
   std::array<std::vector<Offset>, 33> free_;  // per k: released blocks of 2^k entries
 };
 

@@ -26,15 +26,13 @@ struct Forest<Target, Options>::Lending {
   std::size_t n_donors;  // the first so many points may lend values
 };
 
-// Fills in the missing values of the points from `first` on, which have these serials. The points of one group share
-// donors: donors_of(i) says which. Only missing cells are written and only known cells are read, so that points can be
-// filled in parallel.
+// Fills in the missing values of the points from `first` on. The points of one group share donors: donors_of(i) says
+// which. Only missing cells are written and only known cells are read, so that points can be filled in parallel.
 template <class Target, class Options>
 template <class DonorsOf>
-void Forest<Target, Options>::fill(std::size_t first, std::span<const Serial> serials, DonorsOf donors_of,
-                                   const Call& call) {
+void Forest<Target, Options>::fill(std::size_t first, DonorsOf donors_of, const Call& call) {
   constexpr std::size_t piece_size = 64;
-  const std::size_t n = serials.size(), n_features = options_.n_features;
+  const std::size_t n = points_.size() - first, n_features = options_.n_features;
   const std::uint64_t seed = options_.seed ^ detail::kSeedOfFills ^ schedule_.n_refreshes();
   call.parallel_for((n + piece_size - 1) / piece_size, [&] {
     return [&, donors = Donors(n_features), given = std::vector<float>(n_features), group = ~std::size_t{0}](
@@ -49,7 +47,7 @@ void Forest<Target, Options>::fill(std::size_t first, std::span<const Serial> se
           if (points_.missing().is_ever_known(d)) {
             const Lending from = donors_of(i);
             if (!is_compared && from.group != group) {
-              Rng rng(seed, static_cast<std::uint64_t>(serials[from.group]));
+              Rng rng(seed, points_.hash(static_cast<Slot>(first + from.group)));
               donors.draw(points_, from.n_donors, rng);
               group = from.group;
             }
@@ -65,14 +63,12 @@ void Forest<Target, Options>::fill(std::size_t first, std::span<const Serial> se
   });
 }
 
-// Returns rows that are about to be stored with their missing values filled in. Leaves the forest unchanged.
+// Returns the rows of points that are about to be stored with their missing values filled in. Leaves the forest
+// unchanged.
 template <class Target, class Options>
-std::vector<float> Forest<Target, Options>::filled(std::span<const float> rows, std::span<const Value> values,
-                                                   std::span<const std::size_t> taken, const Call& call) {
-  const std::size_t n_before = points_.size(), n = values.size();
-  std::vector<Serial> serials;
-  for (const std::size_t place : taken) serials.push_back(static_cast<Serial>(tenure_.n_seen() + place));
-  points_.append(rows, values);
+std::vector<float> Forest<Target, Options>::filled(const Samples<Value>& samples, const Call& call) {
+  const std::size_t n_before = points_.size(), n = samples.size();
+  points_.append(samples.rows, samples.values);
   std::exception_ptr failure;
   std::vector<float> result;
   try {
@@ -82,7 +78,7 @@ std::vector<float> Forest<Target, Options>::filled(std::span<const float> rows, 
       if (one_by_one_) return Lending{i, n_before + i + 1};
       return Lending{i / detail::kSharedDonors * detail::kSharedDonors, n_before + n};
     };
-    fill(n_before, serials, donors_of, call);
+    fill(n_before, donors_of, call);
     const auto last = points_.rows().last(n * options_.n_features);
     result.assign(last.begin(), last.end());
   } catch (...) {
@@ -101,7 +97,7 @@ Learned<typename Target::Prior> Forest<Target, Options>::refill_and_learn_measur
   try {
     const std::size_t n = points_.size();
     const auto donors_of = [n](std::size_t i) { return Lending{i / detail::kSharedDonors * detail::kSharedDonors, n}; };
-    fill(0, tenure_.serials(), donors_of, call);
+    fill(0, donors_of, call);
     Learned<Prior> learned = learn_measure(call);
     if (!std::ranges::equal(old_rows, points_.rows())) {
       for (TargetTree& tree : trees_) tree.clear();

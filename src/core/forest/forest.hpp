@@ -1,4 +1,9 @@
 // A forest: one store of points, many trees that learn it independently, one measure for all trees.
+//
+// A point is a distinct sample: a row and a value. Equal samples that arrive are one point, which counts as often as
+// all of them together. Boxes, cuts and the measure's schedule depend on the set of points; how often a point counts
+// matters for what trees say about values. So a sample of weight 2 is the same as two copies of it.
+//
 // Knows no kind of target, no files and no Python. A kind of forest derives from it in a room of its own.
 //
 // The class is declared here. Its stages are defined in learning.hpp, forgetting.hpp, filling.hpp and prediction.hpp;
@@ -16,9 +21,11 @@
 #include "base/gate.hpp"
 #include "base/pool.hpp"
 #include "base/types.hpp"
+#include "forest/exchange.hpp"
 #include "forest/options.hpp"
 #include "forest/summation.hpp"
 #include "forest/sums.hpp"
+#include "points/arrivals.hpp"
 #include "points/columns.hpp"
 #include "points/completion.hpp"
 #include "points/point_store.hpp"
@@ -54,7 +61,7 @@ class Forest {
   Forest& operator=(const Forest&) = delete;
   virtual ~Forest() = default;
 
-  // Forgets the points with these serials. Throws std::invalid_argument, and changes nothing, if one is not stored or
+  // Forgets the arrivals with these serials. Throws std::invalid_argument, and changes nothing, if one is not stored or
   // given twice. The forest that remains has the distribution of one that never saw the points, given the measure,
   // which depends on them until the next refresh. A stop takes effect before any change, or after all points are
   // forgotten; then some trees may be empty, and the next call regrows them. A forest without points is like a new one,
@@ -97,10 +104,10 @@ class Forest {
                              const Call& call = Call()) const;
 
   const Options& options() const { return options_; }
-  std::size_t n_points() const;
-  std::size_t n_seen() const;                                                   // points that arrived, stored or not
+  std::size_t n_points() const;                                                 // arrivals that are stored
+  std::size_t n_seen() const;                                                   // those that are not, too
   std::vector<std::uint8_t> are_stored(std::span<const Serial> serials) const;  // 1 or 0 for each
-  std::vector<Serial> serials() const;                                          // of the stored points, by slot
+  std::vector<Serial> serials() const;                                          // of the stored arrivals
   TargetMeasure measure() const;                                                // empty before anything is learned
   std::size_t nbytes() const;                                                   // memory of the model without scratch
 
@@ -115,6 +122,7 @@ class Forest {
   const Points& points() const { return points_; }
   const std::vector<TargetTree>& trees() const { return trees_; }
   const Tenure& tenure() const { return tenure_; }
+  const Arrivals& arrivals() const { return arrivals_; }
 
  protected:
   // Throws std::invalid_argument if an option is out of range.
@@ -125,10 +133,10 @@ class Forest {
   // (Interrupted) leaves each tree with a prefix of the points; the next call brings all trees up to date and ends
   // where the stopped call would have ended, except that trees which a stop emptied (see Tree::extend) are regrown.
   //
-  // The points of a call are one set. With `one_by_one`, the result is that of one call per point, and a stop may leave
-  // only the first points stored.
-  void learn_values(std::span<const float> rows, std::span<const Value> values, bool one_by_one, const Call& call,
-                    const std::function<void()>& on_stored);
+  // The samples of a call are one set. With `one_by_one`, the result is that of one call per point, and a stop may
+  // leave only the first points stored.
+  void learn_samples(const Samples<Value>& samples, bool one_by_one, const Call& call,
+                     const std::function<void()>& on_stored);
 
   // What the points say about the measure: a function of the points and the options alone.
   virtual Learned<Prior> learn_measure(const Call& call) const = 0;
@@ -152,6 +160,9 @@ class Forest {
 
   // Throws std::invalid_argument if `rows` is not a whole number of rows.
   std::size_t n_rows(std::span<const float> rows) const;
+  // Throws std::invalid_argument unless there is one value per row, and one weight if there are any, all of them
+  // positive.
+  void check_samples(const Samples<Value>& samples) const;
   // Throws std::invalid_argument unless there is one value per row.
   void require_value_per_row(std::span<const float> rows, std::size_t n_values) const;
 
@@ -162,7 +173,9 @@ class Forest {
 
   Options options_;
   Points points_;
+  Arrivals arrivals_;
   Tenure tenure_;
+  Weight total_weight_ = 0;
   MeasureSchedule schedule_;
   MeasurePointer<Prior> measure_;
   std::vector<TargetTree> trees_;
@@ -172,15 +185,13 @@ class Forest {
   template <class ForestType>
   friend class Archive;
 
-  // Points that leave, in decreasing order of their slots, and the moves that close the gaps.
-  struct Leaving;
   // The points a new point may take values from.
   struct Lending;
   class NoveltySummation;
 
   // learning.hpp
-  void store(std::span<const float> rows, std::span<const Value> values, const Call& call,
-             const std::function<void()>& on_stored);
+  void store(const Samples<Value>& samples, const Call& call, const std::function<void()>& on_stored);
+  void reweigh_points(std::span<const Reweighed> changes, const Call& call);
   void bring_up_to_date(const Call& call);
   void catch_up(const Call& call);
   void catch_up_tree(TargetTree& tree, const Columns* columns, Workspace& work, StopProbe& stop);
@@ -188,14 +199,14 @@ class Forest {
   bool must_grow(const TargetTree& tree) const;
   void refresh_measure(const Call& call);
   // forgetting.hpp
-  void forget_slots(std::vector<Slot> slots, const Call& call);
-  void remove_points(const Leaving& leaving, const Call& call);
-  std::vector<Slot> find_slots(std::span<const float> rows, std::span<const Value> values, StopProbe stop) const;
+  void forget_arrivals(std::vector<Slot> leaving, const Call& call);
+  void change_points(const Exchange<Value>& exchange, const Call& call);
+  void remove_points(const Exchange<Value>& exchange, const Call& call);
+  std::vector<Slot> find_arrivals(std::span<const float> rows, std::span<const Value> values, StopProbe stop) const;
   // filling.hpp
   template <class DonorsOf>
-  void fill(std::size_t first, std::span<const Serial> serials, DonorsOf donors_of, const Call& call);
-  std::vector<float> filled(std::span<const float> rows, std::span<const Value> values,
-                            std::span<const std::size_t> taken, const Call& call);
+  void fill(std::size_t first, DonorsOf donors_of, const Call& call);
+  std::vector<float> filled(const Samples<Value>& samples, const Call& call);
   Learned<Prior> refill_and_learn_measure(const Call& call);
   // prediction.hpp
   std::vector<double> predict(Quantity quantity, std::span<const float> rows, const Call& call) const;

@@ -1,16 +1,16 @@
-// How a forest forgets: finding points, removing them from trees and store. A stage of Forest.
+// How a forest forgets: finding arrivals, and removing points or some of their weight from trees and store. A stage of
+// Forest.
 #pragma once
 
 #include <algorithm>
-#include <cmath>
-#include <compare>
 #include <cstddef>
+#include <cstdint>
 #include <exception>
 #include <functional>
-#include <limits>
 #include <span>
 #include <stdexcept>
 #include <string>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -23,34 +23,14 @@ namespace detail {
 // If more than one in so many of the remaining points leave, regrowing the trees is faster than forgetting.
 inline constexpr std::size_t kFewForgotten = 4;
 
-// Stands for a missing value when rows are compared; no known value equals it.
-inline constexpr float kMissing = std::numeric_limits<float>::infinity();
-
-inline std::vector<float> with_infinity_for_nan(std::span<const float> rows) {
-  std::vector<float> result(rows.begin(), rows.end());
-  std::ranges::replace_if(result, [](float x) { return std::isnan(x); }, kMissing);
-  return result;
-}
-
 }  // namespace detail
-
-template <class Target, class Options>
-struct Forest<Target, Options>::Leaving {
-  Leaving(std::vector<Slot> leaving, std::size_t n_points) : slots(std::move(leaving)) {
-    std::ranges::sort(slots, std::greater());
-    moves = moves_after(slots, n_points);
-  }
-
-  std::vector<Slot> slots;
-  std::vector<Move> moves;
-};
 
 template <class Target, class Options>
 void Forest<Target, Options>::forget(std::span<const Serial> serials, const Call& call) {
   const auto pass = gate_.writing();
-  std::vector<Slot> slots = tenure_.slots_of(serials);
-  for (std::size_t i = 0; i < slots.size(); ++i) {
-    if (slots[i] == kNoSlot) {
+  std::vector<Slot> leaving = tenure_.slots_of(serials);
+  for (std::size_t i = 0; i < leaving.size(); ++i) {
+    if (leaving[i] == kNoSlot) {
       throw std::invalid_argument("the point with serial " + std::to_string(serials[i]) + " is not stored");
     }
   }
@@ -60,7 +40,7 @@ void Forest<Target, Options>::forget(std::span<const Serial> serials, const Call
     throw std::invalid_argument("the point with serial " + std::to_string(*twice) + " is given more than once");
   }
   bring_up_to_date(call);  // finishes what a stopped call left; slots stay
-  forget_slots(std::move(slots), call);
+  forget_arrivals(std::move(leaving), call);
 }
 
 template <class Target, class Options>
@@ -69,12 +49,12 @@ std::vector<std::size_t> Forest<Target, Options>::forget(std::span<const float> 
   const auto pass = gate_.writing();
   require_value_per_row(rows, values.size());
   bring_up_to_date(call);  // finishes what a stopped call left
-  std::vector<Slot> slots = find_slots(rows, values, call.probe());
+  std::vector<Slot> leaving = find_arrivals(rows, values, call.probe());
   std::vector<std::size_t> missing;
-  for (std::size_t i = 0; i < slots.size(); ++i) {
-    if (slots[i] == kNoSlot) missing.push_back(i);
+  for (std::size_t i = 0; i < leaving.size(); ++i) {
+    if (leaving[i] == kNoSlot) missing.push_back(i);
   }
-  if (missing.empty()) forget_slots(std::move(slots), call);
+  if (missing.empty()) forget_arrivals(std::move(leaving), call);
   return missing;
 }
 
@@ -82,23 +62,25 @@ template <class Target, class Options>
 void Forest<Target, Options>::keep_latest(std::size_t n, const Call& call) {
   const auto pass = gate_.writing();
   bring_up_to_date(call);  // finishes what a stopped call left
-  std::vector<Slot> slots = tenure_.all_but_latest(n);
-  if (slots.empty()) return;
-  tenure_.reset_turned_away();  // a window or reservoir fills up again from the points that stay
-  forget_slots(std::move(slots), call);
+  std::vector<Slot> leaving = tenure_.all_but_latest(n);
+  if (leaving.empty()) return;
+  tenure_.reset_turned_away();  // a window or reservoir fills up again from what stays
+  forget_arrivals(std::move(leaving), call);
 }
 
 template <class Target, class Options>
-void Forest<Target, Options>::forget_slots(std::vector<Slot> slots, const Call& call) {
-  if (slots.empty()) return;
-  const Leaving leaving(std::move(slots), points_.size());
+void Forest<Target, Options>::forget_arrivals(std::vector<Slot> leaving, const Call& call) {
+  if (leaving.empty()) return;
+  const Exchange<Value> exchange(std::move(leaving), {}, arrivals_, points_, call.probe());
+  if (exchange.are_weighted()) points_.reserve_weights(0);
   std::exception_ptr failure;
   try {
-    remove_points(leaving, call);
+    change_points(exchange, call);
   } catch (...) {
     failure = std::current_exception();
   }
   points_.shrink();
+  arrivals_.shrink();
   tenure_.shrink();
   schedule_.forget_down_to(points_.size());
   if (points_.size() == 0) {
@@ -111,13 +93,57 @@ void Forest<Target, Options>::forget_slots(std::vector<Slot> slots, const Call& 
   bring_up_to_date(call);  // regrows trees that were emptied
 }
 
+// Changes all but what is new: removes points that leave, and weighs others anew, in the trees and in the store. If
+// this is stopped, the change is made all the same before the exception leaves.
+template <class Target, class Options>
+void Forest<Target, Options>::change_points(const Exchange<Value>& exchange, const Call& call) {
+  const Arrivals::Exchange of_arrivals = exchange.of_arrivals();
+  for (const Slot arrival : of_arrivals.leaving) total_weight_ -= arrivals_.weight(arrival);
+  std::exception_ptr failure;
+  try {
+    remove_points(exchange, call);
+  } catch (...) {
+    failure = std::current_exception();
+  }
+  arrivals_.exchange(of_arrivals);
+  tenure_.remove(of_arrivals.leaving, of_arrivals.moves);
+  try {
+    reweigh_points(exchange.reweighed(), call);
+  } catch (...) {
+    failure = std::current_exception();
+  }
+  if (failure) std::rethrow_exception(failure);
+}
+
+// A tree that cannot follow all changes is emptied.
+template <class Target, class Options>
+void Forest<Target, Options>::reweigh_points(std::span<const Reweighed> changes, const Call& call) {
+  if (changes.empty()) return;
+  for (const auto& [slot, by] : changes) points_.set_weight(slot, points_.weight(slot) + by);
+  std::vector<std::uint8_t> is_done;
+  try {
+    is_done.resize(trees_.size(), 0);
+    call.parallel_for(trees_.size(), [&] {
+      return [&, work = workspaces_.lend()](std::size_t i, StopProbe& stop) {
+        prepare(trees_[i].target());
+        if (!trees_[i].empty()) trees_[i].reweigh(changes, points_, *work, stop);
+        is_done[i] = 1;
+      };
+    });
+  } catch (...) {
+    for (std::size_t i = 0; i < trees_.size(); ++i) {
+      if (is_done.empty() || is_done[i] == 0) trees_[i].clear();
+    }
+    throw;
+  }
+}
+
 // Removes points from the trees, then from the store. A tree that cannot forget them all is emptied. If this is
 // stopped, the points are gone all the same before the exception leaves.
 template <class Target, class Options>
-void Forest<Target, Options>::remove_points(const Leaving& leaving, const Call& call) {
-  // No structured binding: lambdas cannot capture one with Clang before 16.
-  const std::vector<Slot>& slots = leaving.slots;
-  const std::vector<Move>& moves = leaving.moves;
+void Forest<Target, Options>::remove_points(const Exchange<Value>& exchange, const Call& call) {
+  const std::span<const Slot> slots = exchange.leaving();
+  const std::span<const Move> moves = exchange.moves();
   if (slots.empty()) return;
   const std::size_t n_left = points_.size() - slots.size();
   std::exception_ptr failure;
@@ -143,79 +169,39 @@ void Forest<Target, Options>::remove_points(const Leaving& leaving, const Call& 
     if (tree.n_points() != n_left) tree.clear();
   }
   points_.remove(slots, moves);
-  tenure_.remove(slots, moves);
   if (failure) std::rethrow_exception(failure);
 }
 
-// The slot of one point for each row and value, kNoSlot if there is none; no slot twice. All trees are up to date.
-// Points are looked for in their leaf of the first tree; a row with missing values is compared with all points, because
-// its leaf depends on what was filled in.
+// One arrival for each row and value, the oldest that is left; kNoSlot if there is none.
 template <class Target, class Options>
-std::vector<Slot> Forest<Target, Options>::find_slots(std::span<const float> rows, std::span<const Value> values,
-                                                      StopProbe stop) const {
-  struct Wanted {
-    NodeIndex leaf;  // kNoNode if values of the row are missing
-    Value value;
-    std::span<const float> row;
-    std::size_t index;
-  };
-  const auto is_before = [](const Wanted& a, const Wanted& b) {
-    if (a.leaf != b.leaf) return a.leaf < b.leaf;
-    if (a.value != b.value) return a.value < b.value;
-    return std::ranges::lexicographical_compare(a.row, b.row);
-  };
-  const std::size_t n = values.size(), width = options_.n_features;
-  std::vector<Slot> slots(n, kNoSlot);
-  if (points_.size() == 0) return slots;
-  const TargetTree& tree = trees_.front();
-  std::vector<Wanted> wanted;
-  const std::vector<float> comparable = detail::with_infinity_for_nan(rows);
-  for (std::size_t i = 0; i < n; ++i) {
-    const auto row = std::span(comparable).subspan(i * width, width);
-    const bool is_whole = std::ranges::count(row, detail::kMissing) == 0;
-    wanted.push_back({is_whole ? find_leaf(tree.nodes(), row.data()) : kNoNode, values[i], row, i});
-    stop.tick(kUsualDepth);
+std::vector<Slot> Forest<Target, Options>::find_arrivals(std::span<const float> rows, std::span<const Value> values,
+                                                         StopProbe stop) const {
+  const Samples<Value> samples{rows, values};
+  std::vector<Slot> found(samples.size(), kNoSlot);
+  std::vector<std::uint8_t> is_asked(points_.size(), 0);
+  for (std::size_t i = 0; i < samples.size(); ++i) {
+    const std::span<const float> row = samples.row(i, options_.n_features);
+    found[i] = points_.find(row, values[i], Points::hash_of(row, values[i]));
+    if (found[i] != kNoSlot) is_asked[static_cast<std::size_t>(found[i])] = 1;
+    stop.tick(options_.n_features);
   }
-  std::ranges::stable_sort(wanted, is_before);
-  // Each leaf is searched once. Matches are sorted by the first entry of `wanted` that they match, then by age.
-  struct Found {
-    std::size_t first;
-    Serial serial;
-    Slot slot;
-
-    auto operator<=>(const Found&) const = default;
-  };
-  std::vector<Found> found;
-  std::vector<float> stored(width);
-  for (std::size_t begin = 0, end; begin < n; begin = end) {
-    for (end = begin + 1; end < n && wanted[end].leaf == wanted[begin].leaf;) ++end;
-    const std::span<const Wanted> here = std::span(wanted).subspan(begin, end - begin);
-    const NodeIndex leaf = here.front().leaf;
-    const auto compare = [&](Slot slot) {
-      for (std::size_t d = 0; d < width; ++d) {
-        stored[d] = points_.is_missing(slot, d) ? detail::kMissing : points_.row(slot)[d];
-      }
-      const Wanted point{leaf, points_.value(slot), stored, 0};
-      const auto first = std::ranges::lower_bound(here, point, is_before);
-      if (first != here.end() && !is_before(point, *first)) {
-        found.push_back({begin + static_cast<std::size_t>(first - here.begin()),
-                         tenure_.serials()[static_cast<std::size_t>(slot)], slot});
-      }
-      stop.tick(width);
-    };
-    if (leaf == kNoNode) {
-      for (std::size_t i = 0; i < points_.size(); ++i) compare(static_cast<Slot>(i));
-    } else {
-      for (Slot slot = tree.nodes()[leaf].first_point; slot != kNoSlot; slot = tree.next_point(slot)) compare(slot);
-    }
+  std::unordered_map<Slot, std::vector<Slot>> arrivals;  // of the points that are asked for, the oldest last
+  for (std::size_t i = 0; i < arrivals_.size(); ++i) {
+    const Slot arrival = static_cast<Slot>(i), point = arrivals_.point(arrival);
+    if (is_asked[static_cast<std::size_t>(point)] != 0) arrivals[point].push_back(arrival);
   }
-  std::ranges::sort(found);
-  for (std::size_t i = 0, k = 0; i < found.size(); ++i) {
-    const std::size_t first = found[i].first;
-    k = i > 0 && found[i - 1].first == first ? k + 1 : first;
-    if (k < n && !is_before(wanted[first], wanted[k])) slots[wanted[k].index] = found[i].slot;
+  for (auto& [point, list] : arrivals) {
+    std::ranges::sort(list, std::greater(), [this](Slot i) { return tenure_.serials()[static_cast<std::size_t>(i)]; });
   }
-  return slots;
+  for (Slot& each : found) {
+    if (each == kNoSlot) continue;
+    std::vector<Slot>& list = arrivals[each];
+    each = kNoSlot;
+    if (list.empty()) continue;
+    each = list.back();
+    list.pop_back();
+  }
+  return found;
 }
 
 }  // namespace onlineforest

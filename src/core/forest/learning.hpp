@@ -9,9 +9,12 @@
 #include <optional>
 #include <span>
 #include <stdexcept>
+#include <string>
 #include <utility>
 #include <vector>
 
+#include "base/require.hpp"
+#include "forest/exchange.hpp"
 #include "forest/filling.hpp"
 #include "forest/forest.hpp"
 #include "forest/forgetting.hpp"
@@ -54,62 +57,85 @@ Forest<Target, Options>::Forest(Options options)
 }
 
 template <class Target, class Options>
-void Forest<Target, Options>::learn_values(std::span<const float> rows, std::span<const Value> values, bool one_by_one,
-                                           const Call& call, const std::function<void()>& on_stored) {
+void Forest<Target, Options>::check_samples(const Samples<Value>& samples) const {
+  require_value_per_row(samples.rows, samples.size());
+  require(samples.weights.empty() || samples.weights.size() == samples.size(), [&] {
+    return "there are " + std::to_string(samples.weights.size()) + " weights for " + std::to_string(samples.size()) +
+           " rows";
+  });
+  check_weights(samples.weights);
+}
+
+template <class Target, class Options>
+void Forest<Target, Options>::learn_samples(const Samples<Value>& samples, bool one_by_one, const Call& call,
+                                            const std::function<void()>& on_stored) {
   bring_up_to_date(call);  // finishes what a stopped call left
   one_by_one_ = one_by_one;
+  const bool are_weighted = std::ranges::any_of(samples.weights, [](Weight weight) { return weight != kOne; });
   std::size_t done = 0;
   do {
-    std::size_t n = values.size() - done;
+    std::size_t n = samples.size() - done;
     if (one_by_one) {
       // A point that makes the measure due is stored alone, so that the refresh happens where single calls would have
       // it. So is a point that replaces another.
-      const std::size_t due = std::min(schedule_.n_until_due(), n_until_outdated(values.subspan(done)));
+      const std::size_t due = std::min(schedule_.n_until_due(), n_until_outdated(samples.values.subspan(done)));
       n = std::min({n, std::max<std::size_t>(due - 1, 1), std::max<std::size_t>(tenure_.room(), 1)});
     }
-    store(rows.subspan(done * options_.n_features, n * options_.n_features), values.subspan(done, n), call, on_stored);
+    store({samples.rows.subspan(done * options_.n_features, n * options_.n_features), samples.values.subspan(done, n),
+           are_weighted ? samples.weights.subspan(done, n) : std::span<const Weight>()},
+          call, on_stored);
     bring_up_to_date(call);
     done += n;
-  } while (done < values.size());
+  } while (done < samples.size());
 }
 
-// Stores the points that are to be kept, in place of those that leave.
+// Stores the samples that are to be kept, in place of arrivals that leave.
 template <class Target, class Options>
-void Forest<Target, Options>::store(std::span<const float> rows, std::span<const Value> values, const Call& call,
+void Forest<Target, Options>::store(const Samples<Value>& samples, const Call& call,
                                     const std::function<void()>& on_stored) {
-  Tenure::Admission admission = tenure_.admit(values.size());
-  std::vector<float> taken_rows;
-  std::vector<Value> taken_values;
-  const std::size_t n_came = values.size(), n = admission.taken.size(), width = options_.n_features;
-  if (n < n_came) {
+  Tenure::Admission admission = tenure_.admit(samples.size());
+  std::vector<float> rows;
+  std::vector<Value> values;
+  std::vector<Weight> weights;
+  Samples<Value> taken = samples;
+  if (admission.taken.size() < samples.size()) {
     for (const std::size_t i : admission.taken) {
-      taken_rows.insert(taken_rows.end(), rows.begin() + static_cast<std::ptrdiff_t>(i * width),
-                        rows.begin() + static_cast<std::ptrdiff_t>((i + 1) * width));
-      taken_values.push_back(values[i]);
+      const std::span<const float> row = samples.row(i, options_.n_features);
+      rows.insert(rows.end(), row.begin(), row.end());
+      values.push_back(samples.values[i]);
+      if (!samples.weights.empty()) weights.push_back(samples.weights[i]);
     }
-    rows = taken_rows;
-    values = taken_values;
+    taken = {rows, values, weights};
   }
-  const bool is_outdated = n_until_outdated(values) <= n;
-  const std::size_t n_more = n - std::min(n, admission.leaving.size());
-  const Leaving leaving(std::move(admission.leaving), points_.size());
+  Weight weight_coming = 0;
+  for (std::size_t i = 0; i < taken.size(); ++i) weight_coming += taken.weight(i);
+  require(weight_coming <= kMostWeight - total_weight_, [&] {
+    return "the samples of a forest cannot have a total weight of " +
+           std::to_string((total_weight_ + weight_coming) / kOne) + "; at most " + std::to_string(kMostWeight / kOne);
+  });
+  const bool is_outdated = n_until_outdated(taken.values) <= taken.size();
+  const Exchange<Value> exchange(std::move(admission.leaving), taken, arrivals_, points_, call.probe());
+  const Samples<Value> fresh = exchange.fresh();
   std::vector<float> complete;
-  if (has_missing(rows)) complete = filled(rows, values, admission.taken, call);
-  points_.reserve(rows, n_more);
-  tenure_.reserve(n_more);
+  if (has_missing(fresh.rows)) complete = filled(fresh, call);
+  points_.reserve(fresh.rows, fresh.size() - std::min(fresh.size(), exchange.leaving().size()));
+  if (exchange.are_weighted()) points_.reserve_weights(fresh.size());
+  arrivals_.reserve(taken.size(), exchange.are_alone(), !taken.weights.empty());
+  tenure_.reserve(taken.size());
   // From here on nothing fails until the points are stored. Points that leave are gone even if a stop interrupts that.
   std::exception_ptr failure;
   try {
-    remove_points(leaving, call);
+    change_points(exchange, call);
   } catch (...) {
     failure = std::current_exception();
   }
-  points_.append(rows, values);
-  tenure_.take_in(n_came, admission);
+  points_.append(fresh.rows, fresh.values, fresh.weights);
+  tenure_.take_in(samples.size(), admission);
+  total_weight_ += weight_coming;
   points_.set_last_rows(complete);
-  schedule_.add_points(n);
+  schedule_.add_points(fresh.size());
   on_stored();
-  if (measure_) set_expected(points_.size() - n);
+  if (measure_) set_expected(points_.size() - fresh.size());
   if (is_outdated) schedule_.make_due();
   if (failure) std::rethrow_exception(failure);
 }
@@ -236,7 +262,7 @@ void Forest<Target, Options>::catch_up_tree(TargetTree& tree, const Columns* col
 template <class Target, class Options>
 std::size_t Forest<Target, Options>::n_points() const {
   const auto pass = gate_.reading();
-  return points_.size();
+  return arrivals_.size();
 }
 
 template <class Target, class Options>
@@ -268,7 +294,7 @@ typename Forest<Target, Options>::TargetMeasure Forest<Target, Options>::measure
 template <class Target, class Options>
 std::size_t Forest<Target, Options>::nbytes() const {
   const auto pass = gate_.reading();
-  std::size_t n = points_.nbytes() + tenure_.nbytes();
+  std::size_t n = points_.nbytes() + arrivals_.nbytes() + tenure_.nbytes();
   for (const TargetTree& tree : trees_) n += sizeof(tree) + tree.nbytes();
   return n;
 }

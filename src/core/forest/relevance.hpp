@@ -20,14 +20,15 @@
 #include "base/rng.hpp"
 #include "points/columns.hpp"
 #include "points/point_store.hpp"
+#include "points/relative_weights.hpp"
 
 namespace onlineforest {
 
 // Sends one scout through the points of `order`. Adds to `relevance` the decrease of impurity per feature, per point,
 // scaled as if every feature had been tried at every node.
 template <class Impurity>
-void scout(Impurity& impurity, Coordinates at, std::span<Slot> order, Rng& rng, std::span<double> relevance,
-           StopProbe& stop) {
+void scout(Impurity& impurity, RelativeWeights weights, Coordinates at, std::span<Slot> order, Rng& rng,
+           std::span<double> relevance, StopProbe& stop) {
   struct Block {
     std::size_t begin, end, depth;
   };
@@ -44,9 +45,9 @@ void scout(Impurity& impurity, Coordinates at, std::span<Slot> order, Rng& rng, 
     blocks.pop_back();
     const std::span<Slot> slots = order.subspan(block.begin, block.end - block.begin);
     if (slots.size() < fewest_points || block.depth == most_depth) continue;
-    const double n = static_cast<double>(slots.size());
+    const double n = weights.effective_size(slots);
     const double whole = impurity.start(slots);
-    const double by_chance = whole / (n - 1.0);
+    const double by_chance = whole / std::max(n - 1.0, 1.0);
     double best = -1.0;
     std::size_t dimension = 0;
     float location = 0.0f;
@@ -90,8 +91,8 @@ inline std::vector<Slot> draw_slots(std::size_t n_points, std::size_t n, Rng& rn
 // Returns the mean over scouts, each of which sees up to `most_points` of the points. Positive where there is evidence.
 // Calls make_impurity() once per thread.
 template <class MakeImpurity>
-std::vector<double> measure_relevance(const Columns& columns, std::uint64_t seed, const Call& call,
-                                      MakeImpurity make_impurity) {
+std::vector<double> measure_relevance(const Columns& columns, RelativeWeights weights, std::uint64_t seed,
+                                      const Call& call, MakeImpurity make_impurity) {
   constexpr std::size_t n_scouts = 30, most_points = std::size_t{1} << 14;
   const std::size_t n_features = columns.n_features();
   std::vector<double> relevance(n_features, 0.0);
@@ -102,7 +103,7 @@ std::vector<double> measure_relevance(const Columns& columns, std::uint64_t seed
       std::vector<Slot> order = draw_slots(columns.n_points(), most_points, rng);
       std::ranges::sort(order);  // for the cache
       found.assign(n_features, 0.0);
-      scout(impurity, columns.coordinates(), order, rng, found, stop);
+      scout(impurity, weights, columns.coordinates(), order, rng, found, stop);
       scouts.hand_in(i, found, [&](std::size_t, const std::vector<double>& one) {
         for (std::size_t d = 0; d < n_features; ++d) relevance[d] += one[d] / static_cast<double>(n_scouts);
       });

@@ -45,21 +45,35 @@ inline std::vector<double> shares_of(std::span<const double> relevance, double p
 }
 
 // The losses of one measure at the tested points of a trial.
-struct Losses {
-  std::vector<double> each;
+class Losses {
+ public:
+  // The loss at a point that counts so often.
+  void add(double loss, double weight) {
+    each_.push_back({loss, weight});
+    sum_ += weight * loss;
+    weight_ += weight;
+  }
 
-  double mean() const { return std::accumulate(each.begin(), each.end(), 0.0) / static_cast<double>(each.size()); }
+  double mean() const { return sum_ / weight_; }
 
   // Whether the mean is less by more than one standard error of the difference.
   bool clearly_less_than(const Losses& other) const {
     const double difference = other.mean() - mean();
     double squares = 0.0;
-    for (std::size_t i = 0; i < each.size(); ++i) {
-      const double deviation = other.each[i] - each[i] - difference;
+    for (std::size_t i = 0; i < each_.size(); ++i) {
+      const double deviation = each_[i].weight * (other.each_[i].loss - each_[i].loss - difference);
       squares += deviation * deviation;
     }
-    return difference > std::sqrt(squares) / static_cast<double>(each.size());
+    return difference > std::sqrt(squares) / weight_;
   }
+
+ private:
+  struct Loss {
+    double loss, weight;
+  };
+
+  std::vector<Loss> each_;
+  double sum_ = 0.0, weight_ = 0.0;
 };
 
 // The index of the least mean loss if it is clearly less than the default's, otherwise `usual`, the default.
@@ -80,7 +94,9 @@ PointStore<Value> subset(const PointStore<Value>& points, std::span<const Slot> 
   PointStore<Value> some(points.n_features());
   for (const Slot slot : slots) {
     const Value value = points.value(slot);
-    some.append(std::span(points.row(slot), points.n_features()), std::span(&value, 1));
+    const Weight weight = points.weight(slot);
+    some.append(std::span(points.row(slot), points.n_features()), std::span(&value, 1),
+                points.are_unweighted() ? std::span<const Weight>() : std::span(&weight, 1));
   }
   return some;
 }

@@ -15,12 +15,12 @@
 #include "base/gate.hpp"
 #include "base/pool.hpp"
 #include "base/types.hpp"
-#include "guided/arrival_weights.hpp"
 #include "guided/calibrators.hpp"
 #include "guided/forest_state.hpp"
 #include "guided/options.hpp"
 #include "guided/sample_store.hpp"
 #include "guided/tree.hpp"
+#include "points/slot_weights.hpp"
 #include "points/tenure.hpp"
 
 namespace onlineforest::guided {
@@ -118,7 +118,7 @@ class Forest {
   typename Target::Ledger ledger_;
   Calibrators<Target> calibrators_;
   std::vector<Slot> sample_of_;  // the sample of each arrival that is held, in the order of tenure_
-  ArrivalWeights weight_of_;     // likewise
+  SlotWeights weight_of_;        // likewise
   std::vector<std::unique_ptr<Grown>> trees_;
   Gate gate_;
   mutable Pool<Scratch> scratches_;

@@ -13,7 +13,7 @@
 #include "base/types.hpp"
 #include "guided/options.hpp"
 #include "guided/sample_store.hpp"
-#include "guided/weight.hpp"
+#include "points/weight.hpp"
 
 namespace onlineforest::guided {
 

@@ -49,18 +49,6 @@ inline void combine(std::vector<Noted>& noted, std::vector<Change>& changes) {
   }
 }
 
-// Of all of them the sum is at most kMostWeight, too.
-inline void check_weights(std::span<const Weight> weights) {
-  Weight total = 0;
-  for (const Weight weight : weights) {
-    require(weight > 0 && weight <= kMostWeight - total, [&] {
-      return "weights must be positive, and their sum at most " + std::to_string(kMostWeight) + "; one is " +
-             std::to_string(weight);
-    });
-    total += weight;
-  }
-}
-
 template <class Target>
 Forest<Target>::Forest(const Options& options)
     : options_(checked(options)),

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "guided/law.hpp"
-#include "guided/weight.hpp"
+#include "points/weight.hpp"
 
 namespace onlineforest::guided {
 

@@ -9,7 +9,7 @@
 
 #include "guided/exact_sum.hpp"
 #include "guided/law.hpp"
-#include "guided/weight.hpp"
+#include "points/weight.hpp"
 
 namespace onlineforest::guided {
 

@@ -21,7 +21,7 @@
 #include "guided/panel.hpp"
 #include "guided/sample_store.hpp"
 #include "guided/tree_table.hpp"
-#include "guided/weight.hpp"
+#include "points/weight.hpp"
 
 namespace onlineforest::guided {
 

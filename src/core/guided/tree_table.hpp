@@ -8,7 +8,7 @@
 
 #include "base/types.hpp"
 #include "guided/proposal.hpp"
-#include "guided/weight.hpp"
+#include "points/weight.hpp"
 
 namespace onlineforest::guided {
 

@@ -23,15 +23,16 @@ void require_label(Label label, std::int32_t n_classes) {
 }  // namespace
 
 void LabelForest::learn(std::span<const float> rows, std::span<const Label> labels, std::int32_t n_classes,
-                        const Call& call, bool one_by_one) {
+                        const Call& call, bool one_by_one, std::span<const Weight> weights) {
   const auto pass = gate_.writing();
-  require_value_per_row(rows, labels.size());
+  const Samples<Label> samples{rows, labels, weights};
+  check_samples(samples);
   if (n_classes < n_classes_) {
     throw std::invalid_argument("n_classes is " + std::to_string(n_classes) + ", but the forest knows " +
                                 std::to_string(n_classes_) + " classes already");
   }
   for (const Label label : labels) require_label(label, n_classes);
-  learn_values(rows, labels, one_by_one, call, [&] { n_classes_ = n_classes; });
+  learn_samples(samples, one_by_one, call, [&] { n_classes_ = n_classes; });
 }
 
 Learned<LabelPrior> LabelForest::learn_measure(const Call& call) const {

@@ -30,10 +30,10 @@ class LabelForest : public Forest<LabelTarget, LabelOptions> {
 
   explicit LabelForest(LabelOptions options) : Forest(std::move(options)) {}
 
-  // Learns points with labels in [0, n_classes); see Forest::learn_values. predict() then returns the mean of the
+  // Learns points with labels in [0, n_classes); see Forest::learn_samples. predict() then returns the mean of the
   // trees' distributions, n_rows x n_classes; the uniform distribution while no tree is grown.
   void learn(std::span<const float> rows, std::span<const Label> labels, std::int32_t n_classes,
-             const Call& call = Call(), bool one_by_one = false);
+             const Call& call = Call(), bool one_by_one = false, std::span<const Weight> weights = {});
 
   // Predicts with another leaf discount until the next refresh of the measure.
   void set_leaf_discount(double leaf_discount);
@@ -51,7 +51,10 @@ class LabelForest : public Forest<LabelTarget, LabelOptions> {
   std::vector<double> relevance_of_features(const Columns& columns, std::uint64_t seed,
                                             const Call& call) const override;
   std::unique_ptr<const TargetSummation> prediction() const override;
-  void prepare(LabelTarget& target) const override { target.reserve_classes(n_classes_); }
+  void prepare(LabelTarget& target) const override {
+    target.reserve_classes(n_classes_);
+    if (points_.has_light()) target.expect_light_points();
+  }
 
   Extra extra() const { return {n_classes_}; }
   void restore(const Extra& extra);  // after the points; throws std::invalid_argument if it contradicts them

@@ -228,7 +228,7 @@ class LabelSets {
 
   std::vector<Set> sets_;
   bool wide_ = false;
-  BlockArena arena_;
+  BlockArena<std::uint32_t> arena_;
   std::vector<std::uint32_t> merged_;
 };
 

@@ -43,11 +43,14 @@ class LabelSubject {
 
   std::vector<double> relevance(const PointStore<Label>& points, const Columns& columns, std::uint64_t seed,
                                 const Call& call) const {
-    return measure_relevance(columns, seed, call, [&] { return LabelImpurity(points.values(), n_classes_); });
+    std::vector<double> buffer;
+    const RelativeWeights weights(points, buffer);
+    return measure_relevance(columns, weights, seed, call,
+                             [&] { return LabelImpurity(points.values(), n_classes_, weights); });
   }
 
   void learn(LabelForest& forest, const PointStore<Label>& points, const Call& call) const {
-    forest.learn(points.rows(), points.values(), n_classes_, call);
+    forest.learn(points.rows(), points.values(), n_classes_, call, false, points.weights());
   }
 
   Losses losses(LabelForest& forest, const PointStore<Label>& tested, double leaf_discount, const Call& call) const {
@@ -58,7 +61,7 @@ class LabelSubject {
     for (std::size_t i = 0; i < tested.size(); ++i) {
       const auto label = static_cast<std::size_t>(tested.value(static_cast<Slot>(i)));
       const double p = predicted[i * static_cast<std::size_t>(n_classes_) + label];
-      losses.each.push_back(-std::log(std::max(p, least_probability)));
+      losses.add(-std::log(std::max(p, least_probability)), tested.multiplicity(static_cast<Slot>(i)));
     }
     return losses;
   }

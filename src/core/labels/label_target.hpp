@@ -1,11 +1,13 @@
 // The labels that a classification tree keeps at its nodes, and when a block may pause. Knows no boxes, cuts or times.
 //
-// Interpolated Kneser-Ney smoothing (the paper's appendix A) sets tab_jk = min(c_jk, 1), and c_jk of an internal
-// node counts the children that hold label k. So an internal node needs only the set of the labels below it, and only
-// leaves need counts: a leaf with one label its number of points, a mixed leaf a block of counts in the order of its
-// set.
+// Interpolated Kneser-Ney smoothing (the paper's appendix A) sets tab_jk = min(c_jk, 1). In a leaf, c_jk is the weight
+// of the points of label k; in an internal node, it is the sum of tab_k of its children. As long as every point counts
+// at least once, that is the number of children that hold the label. So an internal node needs only the set of the
+// labels below it, and a leaf with a single label whose points all count once only their number. Any other node has a
+// block of counts, which are weights, in the order of its set.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -13,6 +15,7 @@
 #include "base/block_arena.hpp"
 #include "labels/label_sets.hpp"
 #include "points/point_store.hpp"
+#include "points/weight.hpp"
 #include "process/measure.hpp"
 #include "tree/pausing.hpp"
 
@@ -39,6 +42,7 @@ class LabelTarget : public PausingRule<LabelTarget> {
   LabelTarget empty_copy() const {
     LabelTarget copy(min_samples_split());
     copy.sets_ = sets_.empty_copy();
+    copy.has_light_ = has_light_;
     return copy;
   }
 
@@ -47,6 +51,10 @@ class LabelTarget : public PausingRule<LabelTarget> {
   void set_time(NodeIndex, double) {}
 
   void reserve_classes(std::int32_t n_classes) { sets_.reserve_classes(n_classes); }
+
+  // Call it before points come that count less than once: internal nodes then follow from their children.
+  void expect_light_points() { has_light_ = true; }
+  bool is_from_children() const { return has_light_; }
 
   void expect_nodes(std::size_t n_nodes) { sets_.expect_nodes(n_nodes); }
 
@@ -58,23 +66,33 @@ class LabelTarget : public PausingRule<LabelTarget> {
 
   // Adds points to a leaf that holds `n_points`, 0 for a new leaf.
   void add_to_leaf(NodeIndex leaf, std::int32_t n_points, Slot, const Points& points, Slots slots) {
-    for (const Slot slot : slots) add_one(leaf, n_points++, points.value(slot));
+    for (const Slot slot : slots) add_one(leaf, n_points++, points.value(slot), points.weight(slot));
   }
 
-  // Removes a point from a leaf that keeps at least one other.
+  // Removes a point from a leaf that keeps `n_left` >= 1 others.
   template <class Others>
-  void remove_from_leaf(NodeIndex leaf, const Points&, Label label, std::int32_t, Others) {
-    const BlockArena::Offset old = counts(leaf);
-    if (old == kNoCounts) return;  // all are of this label
+  void remove_from_leaf(NodeIndex leaf, const Points& points, Slot slot, std::int32_t n_left, Others) {
+    const Offset old = counts(leaf);
+    if (old == kNoCounts) return;  // all are of this label, and count once
+    const Label label = points.value(slot);
     const std::uint32_t position = sets_.rank(leaf, label), size = sets_.size(leaf);
-    if (--arena_.data(old)[position] > 0) return;
-    if (size == 2) {  // no longer mixed
-      arena_.release(old, 2);
-      set_counts(leaf, kNoCounts);
-    } else {
+    Weight& weight = arena_.data(old)[position];
+    weight -= points.weight(slot);
+    if (weight == 0) {
       set_counts(leaf, arena_.erase(old, size, position));
+      sets_.erase(leaf, label);
     }
-    sets_.erase(leaf, label);
+    drop_plain_counts(leaf, n_left);
+  }
+
+  // Follows a change of the weight of a point of a leaf that holds `n_points`.
+  void add_weight(NodeIndex leaf, std::int32_t n_points, Label label, Weight by) {
+    if (counts(leaf) == kNoCounts) {
+      set_single_count(leaf, weight_of(n_points) + by);
+    } else {
+      arena_.data(counts(leaf))[sets_.rank(leaf, label)] += by;
+    }
+    drop_plain_counts(leaf, n_points);
   }
 
   // Number of distinct labels at a node.
@@ -102,21 +120,31 @@ class LabelTarget : public PausingRule<LabelTarget> {
   }
 
   // Sets an internal node from its children.
-  void combine(NodeIndex j, NodeIndex left, NodeIndex right) { sets_.assign_union(j, left, right); }
+  void combine(NodeIndex j, NodeIndex left, NodeIndex right) {
+    drop_counts(j);
+    sets_.assign_union(j, left, right);
+    if (!has_light_ || (!is_light(left) && !is_light(right))) return;
+    const Offset fresh = arena_.allocate(sets_.size(j));
+    std::uint32_t position = 0;
+    sets_.for_each(j, [&](Label label) { arena_.data(fresh)[position++] = tab(left, label) + tab(right, label); });
+    set_counts(j, fresh);
+  }
 
-  // Updates an internal node after a child lost a point with this label. Returns false if the node still holds the
-  // label.
+  // Updates an internal node after a child lost a point with this label. Returns false if no node above changes.
   bool remove_one(NodeIndex j, NodeIndex left, NodeIndex right, Label label) {
+    if (has_light_) {
+      combine(j, left, right);
+      return true;
+    }
     if (sets_.contains(left, label) || sets_.contains(right, label)) return false;
     sets_.erase(j, label);
     return true;
   }
 
-  // Empties a leaf.
-  void clear(NodeIndex leaf) {
-    if (counts(leaf) != kNoCounts) arena_.release(counts(leaf), sets_.size(leaf));
-    set_counts(leaf, kNoCounts);
-    sets_.clear(leaf);
+  // Empties a node.
+  void clear(NodeIndex j) {
+    drop_counts(j);
+    sets_.clear(j);
   }
 
   // Moves the contents of a node to an empty one.
@@ -130,44 +158,95 @@ class LabelTarget : public PausingRule<LabelTarget> {
 
   const LabelSets& sets() const { return sets_; }
 
+  // Whether a node has no block of counts.
+  bool is_plain(NodeIndex j) const { return counts(j) == kNoCounts; }
+
+  // Calls f(label, count) for each label of a node with a block, in increasing order.
+  template <class F>
+  void for_each_in_block(NodeIndex j, F f) const {
+    const Weight* count = arena_.data(counts(j));
+    sets_.for_each(j, [&](Label label) { f(label, *count++); });
+  }
+
   // Calls f(label, count) for each label of a leaf with `n_points`, in increasing order.
   template <class F>
   void for_each_count(NodeIndex leaf, std::int32_t n_points, F f) const {
-    if (counts(leaf) == kNoCounts) {
-      sets_.for_each(leaf, [&](Label label) { f(label, static_cast<std::uint32_t>(n_points)); });
+    if (is_plain(leaf)) {
+      sets_.for_each(leaf, [&](Label label) { f(label, weight_of(n_points)); });
     } else {
-      const std::uint32_t* count = arena_.data(counts(leaf));
-      sets_.for_each(leaf, [&](Label label) { f(label, *count++); });
+      for_each_in_block(leaf, f);
     }
   }
 
  private:
-  static constexpr BlockArena::Offset kNoCounts = ~BlockArena::Offset{0};
+  using Offset = BlockArena<Weight>::Offset;
 
-  void add_one(NodeIndex leaf, std::int32_t n_points, Label label) {
-    const BlockArena::Offset old = counts(leaf);
+  static constexpr Offset kNoCounts = ~Offset{0};
+
+  static Weight weight_of(std::int32_t n_points) { return n_points * kOne; }
+
+  void add_one(NodeIndex leaf, std::int32_t n_points, Label label, Weight weight) {
+    const Offset old = counts(leaf);
     if (sets_.contains(leaf, label)) {
-      if (old != kNoCounts) ++arena_.data(old)[sets_.rank(leaf, label)];
+      if (old != kNoCounts) {
+        arena_.data(old)[sets_.rank(leaf, label)] += weight;
+        drop_plain_counts(leaf, n_points + 1);
+      } else if (weight != kOne) {
+        set_single_count(leaf, weight_of(n_points) + weight);
+      }
       return;
     }
     const std::uint32_t position = sets_.rank(leaf, label);
     if (old != kNoCounts) {
-      set_counts(leaf, arena_.insert(old, sets_.size(leaf), position, 1));
+      set_counts(leaf, arena_.insert(old, sets_.size(leaf), position, weight));
     } else if (n_points > 0) {  // the leaf becomes mixed
-      const BlockArena::Offset fresh = arena_.allocate(2);
-      arena_.data(fresh)[position] = 1;
-      arena_.data(fresh)[1 - position] = static_cast<std::uint32_t>(n_points);
+      const Offset fresh = arena_.allocate(2);
+      arena_.data(fresh)[position] = weight;
+      arena_.data(fresh)[1 - position] = weight_of(n_points);
       set_counts(leaf, fresh);
+    } else if (weight != kOne) {
+      set_single_count(leaf, weight);
     }
     sets_.insert(leaf, label);
   }
 
-  BlockArena::Offset counts(NodeIndex j) const {
+  // min(c_jk, 1) of any label; 0 if the node does not hold it.
+  Weight tab(NodeIndex j, Label label) const {
+    if (!sets_.contains(j, label)) return 0;
+    return is_plain(j) ? kOne : std::min(arena_.data(counts(j))[sets_.rank(j, label)], kOne);
+  }
+
+  // Whether a label of the node counts less than once.
+  bool is_light(NodeIndex j) const {
+    if (is_plain(j)) return false;
+    const std::span block(arena_.data(counts(j)), sets_.size(j));
+    return std::ranges::any_of(block, [](Weight count) { return count < kOne; });
+  }
+
+  void drop_counts(NodeIndex j) {
+    if (is_plain(j)) return;
+    arena_.release(counts(j), sets_.size(j));
+    set_counts(j, kNoCounts);
+  }
+
+  void set_single_count(NodeIndex leaf, Weight weight) {
+    const Offset fresh = arena_.allocate(1);
+    *arena_.data(fresh) = weight;
+    set_counts(leaf, fresh);
+  }
+
+  // Drops the counts of a leaf if its number of points says the same.
+  void drop_plain_counts(NodeIndex leaf, std::int32_t n_points) {
+    const Offset old = counts(leaf);
+    if (old != kNoCounts && sets_.size(leaf) == 1 && *arena_.data(old) == weight_of(n_points)) drop_counts(leaf);
+  }
+
+  Offset counts(NodeIndex j) const {
     const std::size_t index = static_cast<std::size_t>(j);
     return index < counts_.size() ? counts_[index] : kNoCounts;
   }
 
-  void set_counts(NodeIndex j, BlockArena::Offset offset) {
+  void set_counts(NodeIndex j, Offset offset) {
     const std::size_t index = static_cast<std::size_t>(j);
     if (index >= counts_.size()) {
       if (offset == kNoCounts) return;
@@ -176,9 +255,10 @@ class LabelTarget : public PausingRule<LabelTarget> {
     counts_[index] = offset;
   }
 
+  bool has_light_ = false;
   LabelSets sets_;
-  std::vector<BlockArena::Offset> counts_;  // per node up to the last mixed leaf; kNoCounts unless mixed
-  BlockArena arena_;
+  std::vector<Offset> counts_;  // per node up to the last with a block; kNoCounts without one
+  BlockArena<Weight> arena_;
 };
 
 }  // namespace onlineforest

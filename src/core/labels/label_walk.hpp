@@ -78,9 +78,10 @@ class LabelWalk {
     bool is_known = false;
     double decay;      // exp(-gamma Delta_j)
     double discount;   // d_j: `decay`, for a leaf at least the leaf discount
-    double n_labels;   // |S_j|
+    double tabs;       // sum over the labels of tab_jk = min(c_jk, 1): |S_j| if each counts at least once
+    bool are_even;     // whether it is
     double per_count;  // 1 / c_j
-    double to_parent;  // d_j |S_j| / c_j
+    double to_parent;  // d_j tabs / c_j
     // For the current row.
     Separated separated;
     double to_each_label = 0.0;
@@ -95,11 +96,23 @@ class LabelWalk {
       level.is_known = true;
       level.decay = discount_of(tree.measure().discount_rate, path.steps[k].duration);
       level.discount = node.is_leaf() ? std::max(level.decay, tree.measure().prior.leaf_discount) : level.decay;
-      level.n_labels = sets.size(j);
-      const double count = node.is_leaf() ? static_cast<double>(node.n_points)
-                                          : level.n_labels + sets.size_common(node.left, node.right());
+      const double n_labels = sets.size(j);
+      double count = 0.0;
+      level.tabs = n_labels;
+      if (!tree.target().is_plain(j)) {
+        level.tabs = 0.0;
+        tree.target().for_each_in_block(j, [&](Label, Weight weight) {
+          count += multiplicity(weight);
+          level.tabs += std::min(multiplicity(weight), 1.0);
+        });
+      } else if (node.is_leaf()) {
+        count = static_cast<double>(node.n_points);
+      } else {
+        count = n_labels + sets.size_common(node.left, node.right());
+      }
+      level.are_even = level.tabs == n_labels;
       level.per_count = 1.0 / count;
-      level.to_parent = level.discount * level.n_labels / count;
+      level.to_parent = level.discount * level.tabs / count;
     }
     return level;
   }
@@ -117,7 +130,7 @@ class LabelWalk {
       here.to_each_label = 0.0;
       double to_parent = 0.0;
       if (top >= path.first_outside) {
-        here.to_each_label = here.separated.here / here.n_labels;
+        add_separated(tree, path.steps[top].node, here);
         to_parent = here.separated.to_parent;
       }
       if (mass >= kNegligibleMass) {
@@ -147,13 +160,26 @@ class LabelWalk {
     return arrived;
   }
 
+  // Spreads the mass that is separated here over the labels, in proportion to tab_jk.
+  void add_separated(const Tree<LabelTarget>& tree, NodeIndex j, Level& here) {
+    const double to_each = here.separated.here / here.tabs;
+    if (here.are_even) {
+      here.to_each_label = to_each;
+      return;
+    }
+    tree.target().for_each_in_block(j, [&](Label label, Weight weight) {
+      of_nodes_[static_cast<std::size_t>(label)] += to_each * std::min(multiplicity(weight), 1.0);
+    });
+  }
+
   // Adds the mass on counts, or on labels that both children hold. Returns the mass on each label of the set.
   double add_posterior_mean(const Tree<LabelTarget>& tree, NodeIndex j, const Level& here, double mass) {
     const Node& node = tree.nodes()[j];
     const double per_count = mass * here.per_count;
-    if (node.is_leaf()) {
-      tree.target().for_each_count(j, node.n_points, [&](Label label, std::uint32_t count) {
-        of_nodes_[static_cast<std::size_t>(label)] += per_count * (count - here.discount);
+    if (node.is_leaf() || !tree.target().is_plain(j)) {
+      tree.target().for_each_count(j, node.n_points, [&](Label label, Weight weight) {
+        const double count = multiplicity(weight);
+        of_nodes_[static_cast<std::size_t>(label)] += per_count * (count - here.discount * std::min(count, 1.0));
       });
       return 0.0;
     }

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <cstdint>
+#include <numeric>
 
 namespace onlineforest {
 
@@ -22,17 +24,40 @@ double Calibration::level(double q) const {
   return std::clamp(low + (place - static_cast<double>(below)) * (high - low), kExtremeLevel, 1.0 - kExtremeLevel);
 }
 
-Calibration most_likely(std::span<const double> errors, std::span<const double> variances) {
+std::vector<double> quantiles_of(std::span<const double> numbers, std::span<const Weight> weights) {
+  const std::size_t n = numbers.size();
+  std::vector<std::size_t> order(numbers.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::ranges::sort(order, {}, [&](std::size_t i) { return numbers[i]; });
+  const auto weight = [&](std::size_t i) {
+    return weights.empty() ? std::uint64_t{1} : static_cast<std::uint64_t>(weights[i]);
+  };
+  std::uint64_t total = 0, sum = 0;
+  for (std::size_t i = 0; i < n; ++i) total += weight(i);
+  std::vector<double> quantiles;
+  for (const std::size_t i : order) {
+    sum += weight(i);
+    // In whole numbers: with equal weights each number is a quantile.
+    while (quantiles.size() < n && (quantiles.size() + 1) * total <= sum * n) quantiles.push_back(numbers[i]);
+  }
+  return quantiles;
+}
+
+Calibration most_likely(std::span<const double> errors, std::span<const double> variances,
+                        std::span<const Weight> weights) {
   constexpr double noises[] = {0.0,  0.0001, 0.0003, 0.001, 0.003, 0.006, 0.01, 0.02,
                                0.03, 0.06,   0.1,    0.2,   0.3,   0.6,   1.0};
   const double n = static_cast<double>(errors.size());
+  const double mean =
+      weights.empty() ? 1.0 : multiplicity(std::accumulate(weights.begin(), weights.end(), Weight{0})) / n;
+  const auto weight = [&](std::size_t i) { return weights.empty() ? 1.0 : multiplicity(weights[i]) / mean; };
   std::vector<Calibration> candidates;
   std::vector<double> losses;
   for (const double noise : noises) {
     double squares = 0.0, logarithms = 0.0;
     for (std::size_t i = 0; i < errors.size(); ++i) {
-      squares += errors[i] * errors[i] / (variances[i] + noise);
-      logarithms += std::log(variances[i] + noise);
+      squares += weight(i) * (errors[i] * errors[i] / (variances[i] + noise));
+      logarithms += weight(i) * std::log(variances[i] + noise);
     }
     squares = std::max(squares, n * kLeastScale * kLeastScale);
     candidates.push_back({std::sqrt(squares / n), noise, {}});

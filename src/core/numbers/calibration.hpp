@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "numbers/mixture.hpp"
+#include "points/weight.hpp"
 
 namespace onlineforest {
 
@@ -21,7 +22,11 @@ struct Calibration {
 };
 
 // The maximum likelihood scale and noise for normal errors with these variances; of noises with nearly the same
-// likelihood, the least. Sets no levels.
-Calibration most_likely(std::span<const double> errors, std::span<const double> variances);
+// likelihood, the least. Sets no levels. Without weights, each error counts once.
+Calibration most_likely(std::span<const double> errors, std::span<const double> variances,
+                        std::span<const Weight> weights = {});
+
+// As many numbers as are given, sorted, of which each stands for the same weight: the quantiles of levels 1/n, 2/n, ...
+std::vector<double> quantiles_of(std::span<const double> numbers, std::span<const Weight> weights);
 
 }  // namespace onlineforest

@@ -131,13 +131,22 @@ LeftOut GaussianForest::leave_out(const Call& call) const {
   for_each_left_out(slots, call, [&](std::size_t i, const Mixture& mixture) {
     for (const Component& component : mixture.components()) mixtures[i].add(component, 0);
   });
-  return {std::move(residuals), Mixtures::of_rows(std::move(mixtures))};
+  std::vector<Weight> weights;
+  if (!points_.are_unweighted()) {
+    for (const Slot slot : slots) weights.push_back(points_.weight(slot));
+  }
+  return {std::move(residuals), Mixtures::of_rows(std::move(mixtures)), std::move(weights)};
 }
 
 Calibration calibration_from(const LeftOut& left_out, const Call& call) {
   const std::size_t n = left_out.residuals.size();
   left_out.mixtures.check(n);
   if (n == 0) throw std::invalid_argument("a calibration needs at least one left-out point, got 0");
+  if (!left_out.weights.empty() && left_out.weights.size() != n) {
+    throw std::invalid_argument("there are " + std::to_string(left_out.weights.size()) + " weights for " +
+                                std::to_string(n) + " left-out points");
+  }
+  check_weights(left_out.weights);
   std::vector<double> errors(n), variances(n);
   call.parallel_for(n, [&] {
     return [&, mixture = RowMixture()](std::size_t i, StopProbe& stop) mutable {
@@ -150,7 +159,7 @@ Calibration calibration_from(const LeftOut& left_out, const Call& call) {
       stop.tick(mixture.components.size());
     };
   });
-  Calibration fresh = most_likely(errors, variances);
+  Calibration fresh = most_likely(errors, variances, left_out.weights);
   fresh.levels.resize(n);
   call.parallel_for(n, [&] {
     return [&, row = RowMixture()](std::size_t i, StopProbe& stop) mutable {
@@ -162,7 +171,7 @@ Calibration calibration_from(const LeftOut& left_out, const Call& call) {
       stop.tick(row.components.size() * 64);
     };
   });
-  std::ranges::sort(fresh.levels);
+  fresh.levels = quantiles_of(fresh.levels, left_out.weights);
   return fresh;
 }
 

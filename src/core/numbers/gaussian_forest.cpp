@@ -28,11 +28,12 @@ void require_value(double value) {
 }  // namespace
 
 void GaussianForest::learn(std::span<const float> rows, std::span<const double> values, const Call& call,
-                           bool one_by_one) {
+                           bool one_by_one, std::span<const Weight> weights) {
   const auto pass = gate_.writing();
-  require_value_per_row(rows, values.size());
+  const Samples<double> samples{rows, values, weights};
+  check_samples(samples);
   for (const double value : values) require_value(value);
-  learn_values(rows, values, one_by_one, call, [] {});
+  learn_samples(samples, one_by_one, call, [] {});
 }
 
 // A value is too far from the intercept for the scale; with a scale of 0, any value but the learned one.

@@ -27,6 +27,7 @@ extern template class Forest<GaussianTarget, GaussianOptions>;
 struct LeftOut {
   std::vector<double> residuals;  // of the points, in units of the prior, with a trend that leaves the point out too
   Mixtures mixtures;
+  std::vector<Weight> weights;  // of the points; none if each counts once
 };
 
 // The calibration that the left-out predictions of all trees of a forest give.
@@ -44,10 +45,10 @@ class GaussianForest : public Forest<GaussianTarget, GaussianOptions> {
 
   explicit GaussianForest(GaussianOptions options) : Forest(std::move(options)) {}
 
-  // Learns points with |value| <= kLargestValue; see Forest::learn_values. predict() and everything below need at least
-  // one stored point.
+  // Learns points with |value| <= kLargestValue; see Forest::learn_samples. predict() and everything below need at
+  // least one stored point.
   void learn(std::span<const float> rows, std::span<const double> values, const Call& call = Call(),
-             bool one_by_one = false);
+             bool one_by_one = false, std::span<const Weight> weights = {});
 
   // The mixture that the trees held here predict for each row, in units of the prior and not calibrated. Mixtures of
   // all shards, joined row by row in the order of the shards, are those of the whole forest.

@@ -58,11 +58,13 @@ class GaussianSubject {
   std::vector<double> relevance(const PointStore<double>& points, const Columns& columns, std::uint64_t seed,
                                 const Call& call) const {
     const std::vector<double> values = residuals(points);
-    return measure_relevance(columns, seed, call, [&] { return VarianceImpurity(values); });
+    std::vector<double> buffer;
+    const RelativeWeights weights(points, buffer);
+    return measure_relevance(columns, weights, seed, call, [&] { return VarianceImpurity(values, weights); });
   }
 
   void learn(GaussianForest& forest, const PointStore<double>& points, const Call& call) const {
-    forest.learn(points.rows(), residuals(points), call);
+    forest.learn(points.rows(), residuals(points), call, false, points.weights());
   }
 
   Losses losses(GaussianForest& forest, const PointStore<double>& tested, const GaussianTuning& tuning,
@@ -73,7 +75,7 @@ class GaussianSubject {
     Losses losses;
     for (std::size_t i = 0; i < values.size(); ++i) {
       const double error = values[i] - predicted[2 * i];
-      losses.each.push_back(error * error);
+      losses.add(error * error, tested.multiplicity(static_cast<Slot>(i)));
     }
     return losses;
   }

@@ -18,6 +18,7 @@
 
 #include "numbers/trend.hpp"
 #include "points/point_store.hpp"
+#include "points/weight.hpp"
 #include "process/measure.hpp"
 #include "tree/node_store.hpp"
 #include "tree/pausing.hpp"
@@ -64,6 +65,8 @@ class GaussianTarget : public PausingRule<GaussianTarget> {
 
   static constexpr bool kFromChildren = true, kKeepsOrder = true;  // see TreeTarget
 
+  static constexpr bool is_from_children() { return true; }
+
   explicit GaussianTarget(std::int32_t min_samples_split) : PausingRule(min_samples_split) {}
 
   // A target without nodes and without a measure.
@@ -96,25 +99,35 @@ class GaussianTarget : public PausingRule<GaussianTarget> {
       if (n_points++ == 0) {
         one = slot;
         s.belief.mean = 0.0;
+        s.weight = 0;
         s.is_mixed = false;
       } else if (value != points.value(one)) {
         s.is_mixed = true;
       }
-      s.belief.mean += (prior_->residual(value, points.expected(slot)) - s.belief.mean) / n_points;
+      s.weight += points.weight(slot);
+      s.belief.mean += (prior_->residual(value, points.expected(slot)) - s.belief.mean) * points.multiplicity(slot) /
+                       multiplicity(s.weight);
     }
-    s.belief.variance = prior_->noise / n_points;
+    s.belief.variance = prior_->noise / multiplicity(s.weight);
   }
 
-  // Removes a point from a leaf that keeps the `n_left` >= 1 points others(). Unless all values are equal, recomputes
+  // Removes a point from a leaf that keeps the points others(), at least one. Unless all values are equal, recomputes
   // the mean from them: subtracting from a mean would leave a rounding error behind.
   template <class Others>
-  void remove_from_leaf(NodeIndex leaf, const Points& points, double, std::int32_t n_left, Others others) {
-    if (!state(leaf).is_mixed && prior_->trend.is_constant()) {
-      state(leaf).belief.variance = prior_->noise / n_left;
+  void remove_from_leaf(NodeIndex leaf, const Points& points, Slot slot, std::int32_t, Others others) {
+    State& s = state(leaf);
+    if (!s.is_mixed && prior_->trend.is_constant()) {
+      s.weight -= points.weight(slot);
+      s.belief.variance = prior_->noise / multiplicity(s.weight);
       return;
     }
+    set_leaf(leaf, points, others());
+  }
+
+  // Computes a leaf from its points.
+  void set_leaf(NodeIndex leaf, const Points& points, Slots slots) {
     clear(leaf);
-    add_to_leaf(leaf, 0, kNoSlot, points, others());
+    add_to_leaf(leaf, 0, kNoSlot, points, slots);
   }
 
   std::size_t size(NodeIndex) const { return 1; }
@@ -136,6 +149,7 @@ class GaussianTarget : public PausingRule<GaussianTarget> {
 
   void clear(NodeIndex leaf) {
     state(leaf).belief = {};
+    state(leaf).weight = 0;
     state(leaf).is_mixed = false;
   }
 
@@ -151,6 +165,7 @@ class GaussianTarget : public PausingRule<GaussianTarget> {
 
   double fade(NodeIndex j) const { return state(j).fade; }  // at the split time
   const Belief& belief(NodeIndex j) const { return state(j).belief; }
+  Weight weight(NodeIndex leaf) const { return state(leaf).weight; }  // of all points of a leaf
 
   // The variance of an edge, from the fades at its start and its end.
   double edge_variance(double from, double to) const { return prior_->prior_variance() * (from - to); }
@@ -165,7 +180,8 @@ class GaussianTarget : public PausingRule<GaussianTarget> {
   struct State {
     Belief belief;
     double fade = 0.0;
-    bool is_mixed = false;  // a leaf that holds different values
+    Weight weight : 63 = 0;     // of the points of a leaf; the flag fits beside it in a word
+    bool is_mixed : 1 = false;  // a leaf that holds different values
   };
 
   State& state(NodeIndex j) { return states_[static_cast<std::size_t>(j)]; }

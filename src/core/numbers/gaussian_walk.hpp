@@ -206,9 +206,9 @@ class GaussianWalk {
         beliefs_[k] = target.belief(j);
       } else if (node.is_leaf()) {
         const GaussianPrior& prior = tree.measure().prior;
-        const double n_left = node.n_points - 1, mean = target.belief(j).mean;
+        const double left = multiplicity(target.weight(j) - points.weight(slot)), mean = target.belief(j).mean;
         const double residual = prior.residual(points.value(slot), points.expected(slot));
-        beliefs_[k] = {mean + (mean - residual) / n_left, prior.noise / n_left};
+        beliefs_[k] = {mean + (mean - residual) * points.multiplicity(slot) / left, prior.noise / left};
       } else {
         const double fade = target.fade(j);
         beliefs_[k] = combined(target.message(beliefs_[k + 1], target.fade(places_[k + 1].node), fade),

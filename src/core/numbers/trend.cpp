@@ -6,29 +6,38 @@ namespace onlineforest {
 
 namespace {
 
-constexpr double kRidge = 1e-3;  // per point, for columns of unit variance
+constexpr double kRidge = 1e-3;  // per weight of 1, for columns of unit variance
 constexpr double kLargestLeverage = 0.95;
 constexpr double kSteepest = 1e6;  // largest contribution of a feature, in standard deviations of the values
 
-template <class F>
-double mean_of(std::span<const Slot> slots, F f) {
-  // Relative to the first value, so that large, nearly equal values lose no precision.
-  const double first = f(slots.front());
+using Points = PointStore<double>;
+
+// How often the points count together.
+double weight_of(const Points& points, std::span<const Slot> slots) {
   double sum = 0.0;
-  for (const Slot slot : slots) sum += f(slot) - first;
-  return first + sum / static_cast<double>(slots.size());
+  for (const Slot slot : slots) sum += points.multiplicity(slot);
+  return sum;
 }
 
 template <class F>
-double deviation(std::span<const Slot> slots, double mean, F f) {
+double mean_of(const Points& points, std::span<const Slot> slots, F f) {
+  // Relative to the first value, so that large, nearly equal values lose no precision.
+  const double first = f(slots.front());
+  double sum = 0.0;
+  for (const Slot slot : slots) sum += points.multiplicity(slot) * (f(slot) - first);
+  return first + sum / weight_of(points, slots);
+}
+
+template <class F>
+double deviation(const Points& points, std::span<const Slot> slots, double mean, F f) {
   double largest = 0.0, squares = 0.0;  // squares are scaled by the largest so that none overflows
   for (const Slot slot : slots) largest = std::max(largest, std::abs(f(slot) - mean));
   if (!(largest > 0.0)) return 0.0;
   for (const Slot slot : slots) {
     const double share = (f(slot) - mean) / largest;
-    squares += share * share;
+    squares += points.multiplicity(slot) * (share * share);
   }
-  return largest * std::sqrt(squares / static_cast<double>(slots.size()));
+  return largest * std::sqrt(squares / weight_of(points, slots));
 }
 
 // Up to `most` distinct values of feature d, evenly spaced in rank, including the minimum and the maximum; none if the
@@ -56,7 +65,7 @@ class Regressors {
       const std::size_t end = static_cast<std::size_t>(trend.ends[d]);
       for (std::size_t k = begin; k + 1 < end; ++k) {
         const auto value = [&](Slot slot) { return bent(trend.knots[k], points.row(slot)[d]); };
-        const double mean = mean_of(slots, value), size = deviation(slots, mean, value);
+        const double mean = mean_of(points, slots, value), size = deviation(points, slots, mean, value);
         if (size > 0.0) columns_.push_back({k, d, trend.knots[k], mean, 1.0 / size});
       }
       begin = end;
@@ -96,15 +105,18 @@ class NormalEquations {
     std::vector<double> row(n);
     for (const Slot slot : slots) {
       x.set_row(points.row(slot), row);
+      const double weight = points.multiplicity(slot);
       for (std::size_t i = 0; i < n; ++i) {
         double* to = factor_.data() + i * n;
-        for (std::size_t j = 0; j <= i; ++j) to[j] += row[i] * row[j];
+        const double weighted = weight * row[i];
+        for (std::size_t j = 0; j <= i; ++j) to[j] += weighted * row[j];
       }
       stop.tick(n * n / 2);
     }
+    const double ridge = kRidge * weight_of(points, slots);
     for (std::size_t i = 0; i < n; ++i) {
       double* here = factor_.data() + i * n;
-      here[i] += kRidge * static_cast<double>(slots.size());
+      here[i] += ridge;
       for (std::size_t j = 0; j <= i; ++j) {
         const double* other = factor_.data() + j * n;
         double sum = here[j];
@@ -154,7 +166,8 @@ std::vector<double> fit(const Regressors& x, const PointStore<double>& points, s
   std::vector<double> b(x.size(), 0.0), row(x.size());
   for (const Slot slot : slots) {
     x.set_row(points.row(slot), row);
-    for (std::size_t i = 0; i < b.size(); ++i) b[i] += row[i] * value(slot);
+    const double weighted = points.multiplicity(slot) * value(slot);
+    for (std::size_t i = 0; i < b.size(); ++i) b[i] += row[i] * weighted;
   }
   NormalEquations(x, points, slots, stop).solve(b);
   return b;
@@ -166,8 +179,8 @@ Trend fit_trend(const PointStore<double>& points, std::span<const Slot> slots, s
                 StopProbe& stop) {
   const auto value = [&](Slot slot) { return points.value(slot); };
   Trend trend;
-  trend.intercept = mean_of(slots, value);
-  const double size = deviation(slots, trend.intercept, value);
+  trend.intercept = mean_of(points, slots, value);
+  const double size = deviation(points, slots, trend.intercept, value);
   if (most_knots < 2 || !(size > 0.0)) return trend;
 
   const Trend constant = trend;
@@ -194,7 +207,8 @@ Trend fit_trend(const PointStore<double>& points, std::span<const Slot> slots, s
     }
     begin = static_cast<std::size_t>(end);
   }
-  trend.intercept += mean_of(slots, value) - mean_of(slots, [&](Slot slot) { return trend.at(points.row(slot)); });
+  trend.intercept +=
+      mean_of(points, slots, value) - mean_of(points, slots, [&](Slot slot) { return trend.at(points.row(slot)); });
   // A fit over features of very different scales may be steep.
   const auto is_small = [&](double height) { return std::abs(height) <= kSteepest * size; };
   const bool is_sound = is_small(trend.intercept - constant.intercept) && std::ranges::all_of(trend.heights, is_small);
@@ -207,11 +221,12 @@ std::vector<double> leverages(const Trend& trend, const PointStore<double>& poin
   for (const Slot slot : fitted) was_fitted[static_cast<std::size_t>(slot)] = true;
   const Regressors columns(points, fitted, trend);
   const NormalEquations equations(columns, points, fitted, stop);
+  const double weight = weight_of(points, fitted);
   std::vector<double> result, scratch;
   for (const Slot slot : slots) {
     double leverage = 0.0;
     if (was_fitted[static_cast<std::size_t>(slot)]) {
-      leverage = 1.0 / static_cast<double>(fitted.size()) + equations.leverage(points.row(slot), scratch);
+      leverage = points.multiplicity(slot) * (1.0 / weight + equations.leverage(points.row(slot), scratch));
     }
     result.push_back(std::min(leverage, kLargestLeverage));
     stop.tick(columns.size() * columns.size() / 2);
@@ -220,12 +235,12 @@ std::vector<double> leverages(const Trend& trend, const PointStore<double>& poin
 }
 
 double deviation_from(const Trend& trend, const PointStore<double>& points, std::span<const Slot> slots) {
-  return deviation(slots, 0.0, [&](Slot slot) { return points.value(slot) - trend.at(points.row(slot)); });
+  return deviation(points, slots, 0.0, [&](Slot slot) { return points.value(slot) - trend.at(points.row(slot)); });
 }
 
 double deviation_of(const Trend& trend, const PointStore<double>& points, std::span<const Slot> slots) {
   const auto value = [&](Slot slot) { return trend.at(points.row(slot)); };
-  return trend.is_constant() ? 0.0 : deviation(slots, mean_of(slots, value), value);
+  return trend.is_constant() ? 0.0 : deviation(points, slots, mean_of(points, slots, value), value);
 }
 
 }  // namespace onlineforest

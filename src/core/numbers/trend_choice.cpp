@@ -26,7 +26,7 @@ std::size_t best_knots(const PointStore<double>& points, std::uint64_t seed, Sto
     Losses losses;
     for (const Slot slot : split.tested()) {
       const double error = (points.value(slot) - trend.at(points.row(slot))) / unit;
-      losses.each.push_back(error * error);
+      losses.add(error * error, points.multiplicity(slot));
     }
     return losses;
   };

@@ -5,22 +5,26 @@
 #include <span>
 
 #include "base/types.hpp"
+#include "points/relative_weights.hpp"
 
 namespace onlineforest {
 
-// The variance of numbers, times the number of points: sum y^2 - (sum y)^2 / n.
+// The variance of numbers, times the weight of the points: sum y^2 - (sum y)^2 / n.
 class VarianceImpurity {
  public:
-  // The value of each slot, roughly standardised.
-  explicit VarianceImpurity(std::span<const double> values) : values_(values) {}
+  // The value of each slot, roughly standardised, and how often it counts.
+  explicit VarianceImpurity(std::span<const double> values, RelativeWeights weights = {})
+      : values_(values), weights_(weights) {}
 
   double start(std::span<const Slot> slots) {
-    n_ = static_cast<double>(slots.size());
-    mean_ = 0.0;
-    for (const Slot slot : slots) mean_ += value(slot);
+    n_ = mean_ = 0.0;
+    for (const Slot slot : slots) {
+      n_ += weights_[slot];
+      mean_ += weights_[slot] * value(slot);
+    }
     mean_ /= n_;
     double squares = 0.0;
-    for (const Slot slot : slots) squares += (value(slot) - mean_) * (value(slot) - mean_);
+    for (const Slot slot : slots) squares += weights_[slot] * ((value(slot) - mean_) * (value(slot) - mean_));
     return squares;
   }
 
@@ -30,9 +34,9 @@ class VarianceImpurity {
   double gain(std::span<const Slot> slots, IsLeft is_left) {
     double n = 0.0, sum = 0.0;
     for (const Slot slot : slots) {
-      const double one = is_left(slot) ? 1.0 : 0.0;
-      n += one;
-      sum += one * (value(slot) - mean_);
+      const double weight = is_left(slot) ? weights_[slot] : 0.0;
+      n += weight;
+      sum += weight * (value(slot) - mean_);
     }
     return sum * sum / n + sum * sum / (n_ - n);  // deviations sum to 0, so the right sum is -sum
   }
@@ -41,6 +45,7 @@ class VarianceImpurity {
   double value(Slot slot) const { return values_[static_cast<std::size_t>(slot)]; }
 
   std::span<const double> values_;
+  RelativeWeights weights_;
   double n_ = 0.0, mean_ = 0.0;
 };
 

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <algorithm>
+#include <bit>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <iterator>
@@ -10,40 +12,27 @@
 #include <stdexcept>
 #include <string>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
+#include "base/hash.hpp"
 #include "base/require.hpp"
 #include "base/types.hpp"
 #include "points/box.hpp"
 #include "points/missing_cells.hpp"
+#include "points/moves.hpp"
+#include "points/slot_index.hpp"
+#include "points/slot_weights.hpp"
+#include "points/weight.hpp"
 
 namespace onlineforest {
-
-// A change of the slot of a point.
-struct Move {
-  Slot from, to;
-};
-
-// The moves that keep `n` slots dense when the points of the slots `gone` (in decreasing order) are removed: the last
-// remaining points take their slots.
-[[nodiscard]] inline std::vector<Move> moves_after(std::span<const Slot> gone, std::size_t n) {
-  std::vector<Move> moves;
-  Slot last = static_cast<Slot>(n) - 1;
-  std::size_t next = 0;  // gone[next] is the largest removed slot that is not behind `last`
-  for (std::size_t i = gone.size(); i > next; --i) {
-    while (next < i && gone[next] == last) {
-      ++next;
-      --last;
-    }
-    if (next == i) break;
-    moves.push_back({last--, gone[i - 1]});
-  }
-  return moves;
-}
 
 // Layout: rows of float32, row-major, in one array; one value (class code or number) per point in another. Rows are
 // given with NaN for missing values. They are stored with finite values instead: 0 until fill() sets a better one.
 // `missing()` records the cells.
+//
+// A point has a weight: how often it counts. Equal samples are one point of their total weight, if the caller asks
+// find() before it stores a sample.
 template <class Value>
 class PointStore {
  public:
@@ -60,6 +49,33 @@ class PointStore {
   }
   [[nodiscard]] BoxView box(Slot slot) const { return {row(slot), row(slot)}; }
   [[nodiscard]] Value value(Slot slot) const { return values_[static_cast<std::size_t>(slot)]; }
+
+  [[nodiscard]] Weight weight(Slot slot) const { return weights_[slot]; }
+  [[nodiscard]] double multiplicity(Slot slot) const { return onlineforest::multiplicity(weight(slot)); }
+  // Whether all points count once, as far as it is known without a look at each.
+  [[nodiscard]] bool are_unweighted() const { return weights_.empty(); }
+
+  // Whether a point counts, or counted, less than once.
+  [[nodiscard]] bool has_light() const { return has_light_; }
+
+  // The hash of a sample as it is given: equal samples have equal hashes.
+  [[nodiscard]] static std::uint64_t hash_of(std::span<const float> row, Value value) {
+    std::uint64_t sum = 0, place = 0;
+    const auto add = [&](std::uint64_t bits) { sum += scramble(bits ^ scramble(place += kGolden)); };
+    for (const float x : row) add(std::isnan(x) ? kMissingBits : std::bit_cast<std::uint32_t>(x + 0.0f));  // -0 is 0
+    if constexpr (kIsNumber) {
+      add(std::bit_cast<std::uint64_t>(value + 0.0));
+    } else {
+      add(static_cast<std::uint64_t>(value));
+    }
+    return scramble(sum);
+  }
+  [[nodiscard]] std::uint64_t hash(Slot slot) const { return index_.hash(slot); }
+
+  // The slot of a sample as it is given; kNoSlot if it is not stored.
+  [[nodiscard]] Slot find(std::span<const float> row, Value value, std::uint64_t hash) const {
+    return index_.find(hash, [&](Slot slot) { return this->value(slot) == value && is_given(slot, row); });
+  }
 
   // The trend at the point of a number; 0 until set_expected() sets it.
   [[nodiscard]] double expected(Slot slot) const { return expected_[static_cast<std::size_t>(slot)]; }
@@ -100,14 +116,32 @@ class PointStore {
   // Marks cells as missing, in a store without missing cells. The arguments must be sound (MissingCells::are_sound).
   void set_missing(std::span<const std::int32_t> features, std::span<const MissingCells::Word> words) {
     missing_.restore(features, words, size(), n_features_);
+    if (!missing_.any()) return;
+    SlotIndex index;
+    index.reserve(size());
+    std::vector<float> given(n_features_);
+    for (std::size_t i = 0; i < size(); ++i) {
+      copy_given(static_cast<Slot>(i), given);
+      index.push(hash_of(given, values_[i]));
+    }
+    index_ = std::move(index);
   }
+
+  // Makes room for weights other than one, so that set_weight() and append() with such weights cannot fail.
+  void reserve_weights(std::size_t n_more) { weights_.reserve(size(), n_more); }
+  // Sets the weight of a point. Needs reserve_weights() before, if it is not one.
+  void set_weight(Slot slot, Weight weight) {
+    weights_.set(slot, weight);
+    has_light_ = has_light_ || weight < kOne;
+  }
+  [[nodiscard]] std::vector<Weight> weights() const { return weights_.save(); }  // none if each is one
 
   std::span<const float> rows() const { return rows_; }
   std::span<const Value> values() const { return values_; }
 
   std::size_t nbytes() const {
     return rows_.capacity() * sizeof(float) + values_.capacity() * sizeof(Value) +
-           expected_.capacity() * sizeof(double) + missing_.nbytes();
+           expected_.capacity() * sizeof(double) + missing_.nbytes() + weights_.nbytes() + index_.nbytes();
   }
 
   // Allocates memory for `n_more` further points, and for the missing cells of these rows. If this throws, nothing has
@@ -120,18 +154,26 @@ class PointStore {
     values_.reserve(grown(values_.capacity(), size() + n_more));
     rows_.reserve(grown(rows_.capacity(), (size() + n_more) * n_features_));
     if constexpr (kIsNumber) expected_.reserve(values_.capacity());
+    if (!weights_.empty()) weights_.reserve(size(), n_more);
+    index_.reserve(values_.capacity());
     missing_.reserve(rows, n_features_);
   }
 
-  // Stores points. If this throws, nothing has changed.
-  void append(std::span<const float> rows, std::span<const Value> values) {
+  // Stores points. Without weights, each counts once. If this throws, nothing has changed.
+  void append(std::span<const float> rows, std::span<const Value> values, std::span<const Weight> weights = {}) {
     require(rows.size() == values.size() * n_features_, [&] {
       return "rows have " + std::to_string(rows.size()) + " entries, but " + std::to_string(values.size()) +
              " points of " + std::to_string(n_features_) + " features have " +
              std::to_string(values.size() * n_features_);
     });
     reserve(rows, values.size());
+    if (!weights.empty()) reserve_weights(values.size());
+    weights_.append(weights, values.size());
+    has_light_ = has_light_ || std::ranges::any_of(weights, [](Weight weight) { return weight < kOne; });
     missing_.append(rows, n_features_);
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      index_.push(hash_of(rows.subspan(i * n_features_, n_features_), values[i]));
+    }
     std::ranges::transform(rows, std::back_inserter(rows_), [](float x) { return std::isnan(x) ? 0.0f : x; });
     values_.insert(values_.end(), values.begin(), values.end());
     if constexpr (kIsNumber) expected_.resize(size(), 0.0);
@@ -147,17 +189,16 @@ class PointStore {
       missing_.move(static_cast<std::size_t>(from), static_cast<std::size_t>(to));
       if constexpr (kIsNumber) expected_[static_cast<std::size_t>(to)] = expected_[static_cast<std::size_t>(from)];
     }
-    truncate(size() - slots.size());
+    weights_.remove(slots, moves);
+    index_.remove(slots, moves);
+    overwrite(size() - slots.size());
   }
 
   // Keeps only the first `n_left` points. Overwrites the others in memory. Allocates no memory.
   void truncate(std::size_t n_left) {
-    std::fill(rows_.begin() + static_cast<std::ptrdiff_t>(n_left * n_features_), rows_.end(), 0.0f);
-    std::fill(values_.begin() + static_cast<std::ptrdiff_t>(n_left), values_.end(), Value());
-    rows_.resize(n_left * n_features_);
-    values_.resize(n_left);
-    if constexpr (kIsNumber) expected_.resize(n_left);
-    missing_.truncate(n_left);
+    weights_.truncate(n_left);
+    index_.truncate(n_left);
+    overwrite(n_left);
   }
 
   // Releases memory if most of it is unused.
@@ -166,20 +207,45 @@ class PointStore {
     rows_.shrink_to_fit();
     values_.shrink_to_fit();
     expected_.shrink_to_fit();
+    weights_.shrink();
+    index_.shrink();
     missing_.shrink();
   }
 
  private:
   static constexpr bool kIsNumber = std::is_floating_point_v<Value>;
+  static constexpr std::uint64_t kMissingBits = ~std::uint64_t{0};  // no float has so many
 
   static std::size_t grown(std::size_t capacity, std::size_t needed) {
     return needed <= capacity ? capacity : std::max(needed, capacity + capacity / 4);
+  }
+
+  [[nodiscard]] bool is_given(Slot slot, std::span<const float> row) const {
+    const float* const kept = this->row(slot);
+    if (!missing_.any()) return std::equal(row.begin(), row.end(), kept);
+    for (std::size_t d = 0; d < n_features_; ++d) {
+      if (is_missing(slot, d) ? !std::isnan(row[d]) : kept[d] != row[d]) return false;
+    }
+    return true;
+  }
+
+  // Keeps only the first `n_left` rows and values. Overwrites the others in memory.
+  void overwrite(std::size_t n_left) {
+    std::fill(rows_.begin() + static_cast<std::ptrdiff_t>(n_left * n_features_), rows_.end(), 0.0f);
+    std::fill(values_.begin() + static_cast<std::ptrdiff_t>(n_left), values_.end(), Value());
+    rows_.resize(n_left * n_features_);
+    values_.resize(n_left);
+    if constexpr (kIsNumber) expected_.resize(n_left);
+    missing_.truncate(n_left);
   }
 
   std::size_t n_features_;
   std::vector<float> rows_;
   std::vector<Value> values_;
   std::vector<double> expected_;  // empty unless values are numbers
+  SlotWeights weights_;
+  bool has_light_ = false;
+  SlotIndex index_;
   MissingCells missing_;
 };
 

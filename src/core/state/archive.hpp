@@ -49,7 +49,9 @@ struct ForestState {
   std::vector<MeasureState<typename Forest::Prior>> measures;  // of the forest and its trees, each once
   MeasureIndex measure = kNoMeasure;                           // of the forest; kNoMeasure before anything is learned
   MeasureSchedule::State schedule;
-  std::vector<Serial> serials;  // per point: its arrival number
+  std::vector<Serial> serials;  // of the arrivals
+  std::vector<Slot> sample_of;  // per arrival: its point; none if arrival i is point i
+  std::vector<Weight> weights;  // per arrival; none if each counts once
   std::uint64_t n_seen = 0;
   double turned_away = -kInfinity;
   std::vector<TreeState> trees;

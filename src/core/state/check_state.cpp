@@ -119,8 +119,37 @@ void check_points(const ForestState<Forest>& state) {
                 "missing.features (", state.missing_features.size(), " entries) and missing.words (",
                 state.missing_words.size(), " entries) do not fit ", n_points, " points with ", n_features,
                 " features");
-  require_state(state.serials.size() == n_points, "serials has ", state.serials.size(), " entries, there are ",
-                n_points, " points");
+}
+
+template <class Forest>
+void check_arrivals(const ForestState<Forest>& state) {
+  const std::size_t n_points = state.values.size(), n = state.serials.size();
+  require_state(n <= Forest::Points::kMostPoints, "serials has ", n, " entries, at most ", Forest::Points::kMostPoints,
+                " arrivals are possible");
+  require_state(state.weights.empty() || state.weights.size() == n, "weights has ", state.weights.size(),
+                " entries, there are ", n, " arrivals");
+  Weight total = 0;
+  for (std::size_t i = 0; i < n; ++i) {
+    const Weight weight = state.weights.empty() ? kOne : state.weights[i];
+    require_state(weight > 0 && weight <= kMostWeight - total, "weights[", i, "] is ", weight,
+                  "; weights must be positive, and their sum at most ", kMostWeight);
+    total += weight;
+  }
+  if (state.sample_of.empty()) {
+    require_state(n == n_points, "serials has ", n, " entries, there are ", n_points, " points");
+    return;
+  }
+  require_state(state.sample_of.size() == n, "sample_of has ", state.sample_of.size(), " entries, there are ", n,
+                " arrivals");
+  std::vector<bool> has_arrived(n_points, false);
+  for (std::size_t i = 0; i < n; ++i) {
+    const Slot point = state.sample_of[i];
+    require_state(point >= 0 && static_cast<std::size_t>(point) < n_points, "sample_of[", i, "] is ", point,
+                  ", there are ", n_points, " points");
+    has_arrived[static_cast<std::size_t>(point)] = true;
+  }
+  const auto without = std::ranges::find(has_arrived, false);
+  require_state(without == has_arrived.end(), "point ", without - has_arrived.begin(), " has no entry in sample_of");
 }
 
 template <class Forest>
@@ -174,6 +203,7 @@ TreesOfMeasures check_state(const ForestState<Forest>& state) {
   require_state(state.trees.size() == n_trees, "the state has ", state.trees.size(), " trees, the options say ",
                 n_trees);
   check_points(state);
+  check_arrivals(state);
   check_schedule(state);
   require_state(
       state.measure == kNoMeasure || (state.measure >= 0 && static_cast<std::size_t>(state.measure) < n_measures),

@@ -35,11 +35,17 @@ class LabelChecker {
 
   // Returns whether all labels of the leaf are equal.
   bool check_leaf(NodeIndex j, std::span<const Slot> slots) const {
-    std::map<Label, std::uint32_t> counts, kept;
-    for (const Slot slot : slots) ++counts[points_.value(slot)];
+    std::map<Label, Weight> counts, kept;
+    Weight total = 0;
+    for (const Slot slot : slots) {
+      counts[points_.value(slot)] += points_.weight(slot);
+      total += points_.weight(slot);
+    }
     const auto n = static_cast<std::int32_t>(slots.size());
-    tree_.target().for_each_count(j, n, [&](Label label, std::uint32_t count) { kept[label] = count; });
-    require_node(kept == counts, j, "the label counts of the leaf are not those of its points");
+    tree_.target().for_each_count(j, n, [&](Label label, Weight weight) { kept[label] = weight; });
+    require_node(kept == counts, j, "the label weights of the leaf are not those of its points");
+    require_node(tree_.target().is_plain(j) == (counts.size() == 1 && total == n * kOne), j,
+                 "the leaf keeps weights although its number of points says them, or the other way round");
     require_node(labels(j).size() == counts.size(), j, "the label set has ", labels(j).size(),
                  " labels, the points have ", counts.size());
     return counts.size() == 1;
@@ -53,10 +59,30 @@ class LabelChecker {
     tree_.target().sets().for_each_common(left, right, [&](Label label) { common.push_back(label); });
     std::ranges::set_intersection(labels(left), labels(right), std::back_inserter(expected));
     require_node(common == expected, j, "the common labels are not the intersection of the children's label sets");
+    const std::map<Label, Weight> tabs = tabs_of(left), others = tabs_of(right);
+    std::map<Label, Weight> counts = tabs, kept;
+    for (const auto& [label, tab] : others) counts[label] += tab;
+    const bool are_plain = std::ranges::none_of(tabs, is_light) && std::ranges::none_of(others, is_light);
+    require_node(tree_.target().is_plain(j) == are_plain, j, are_plain ? "counts are kept" : "no counts are kept",
+                 " although a label below counts ", are_plain ? "at least" : "less than", " once");
+    if (!are_plain) tree_.target().for_each_in_block(j, [&](Label label, Weight count) { kept[label] = count; });
+    require_node(are_plain || kept == counts, j, "the counts are not the sums of those of the children");
     return both.size() == 1;
   }
 
  private:
+  static bool is_light(const std::pair<const Label, Weight>& entry) { return entry.second < kOne; }
+
+  // min(c_jk, 1) of the labels of a node.
+  std::map<Label, Weight> tabs_of(NodeIndex j) const {
+    std::map<Label, Weight> tabs;
+    for (const Label label : labels(j)) tabs[label] = kOne;
+    if (!tree_.target().is_plain(j)) {
+      tree_.target().for_each_in_block(j, [&](Label label, Weight count) { tabs[label] = std::min(count, kOne); });
+    }
+    return tabs;
+  }
+
   std::vector<Label> labels(NodeIndex j) const {
     std::vector<Label> result;
     tree_.target().sets().for_each(j, [&](Label label) { result.push_back(label); });
@@ -75,16 +101,18 @@ class GaussianChecker {
 
   bool check_leaf(NodeIndex j, std::span<const Slot> slots) {
     const GaussianPrior& prior = tree_.measure().prior;
-    const double n = static_cast<double>(slots.size());
     Range& range = ranges_[static_cast<std::size_t>(j)];
-    double sum = 0.0, size = 0.0;
+    double n = 0.0, sum = 0.0, size = 0.0;
     for (const Slot slot : slots) {
       const double residual = prior.residual(points_.value(slot), prior.trend.at(points_.row(slot)));
-      sum += residual;
+      sum += points_.multiplicity(slot) * residual;
+      n += points_.multiplicity(slot);
       size = std::max(size, std::abs(residual));
       range = range.with({points_.value(slot), points_.value(slot)});
     }
     require_belief(j, {sum / n, prior.noise / n}, size);
+    require_node(multiplicity(tree_.target().weight(j)) == n, j, "the leaf has the weight ",
+                 multiplicity(tree_.target().weight(j)), ", its points have ", n);
     return range.lower == range.upper;
   }
 
@@ -312,6 +340,27 @@ void check_values(const GaussianForest& forest) {
   }
 }
 
+// The weight of a point is that of its arrivals, and it is found by its contents.
+template <class Value>
+void check_weights(const PointStore<Value>& points, const Arrivals& arrivals) {
+  std::vector<Weight> weights(points.size(), 0);
+  for (std::size_t i = 0; i < arrivals.size(); ++i) {
+    const Slot arrival = static_cast<Slot>(i), point = arrivals.point(arrival);
+    require_invariant(point >= 0 && static_cast<std::size_t>(point) < points.size(), "arrival ", i,
+                      " counts for point ", point, ", there are ", points.size());
+    weights[static_cast<std::size_t>(point)] += arrivals.weight(arrival);
+  }
+  std::vector<float> row(points.n_features());
+  for (std::size_t i = 0; i < points.size(); ++i) {
+    const Slot slot = static_cast<Slot>(i);
+    require_invariant(points.weight(slot) == weights[i], "point ", i, " has the weight ", points.weight(slot),
+                      ", its arrivals have ", weights[i]);
+    points.copy_given(slot, row);
+    const auto hash = PointStore<Value>::hash_of(row, points.value(slot));
+    require_invariant(points.find(row, points.value(slot), hash) == slot, "point ", i, " is not found");
+  }
+}
+
 }  // namespace
 
 template <class Target>
@@ -324,10 +373,11 @@ template <class Forest>
 void check_invariants(const Forest& forest) {
   forest.read([&forest](const auto& f) {
     check_values(forest);
-    const std::size_t n_points = f.points().size(), n_serials = f.tenure().serials().size();
-    require_invariant(n_serials == n_points, n_points, " points have ", n_serials, " serials");
-    require_invariant(!f.tenure().is_limited() || n_points <= f.options().keep.capacity, n_points,
-                      " points are kept, the capacity is ", f.options().keep.capacity);
+    const std::size_t n_arrivals = f.arrivals().size(), n_serials = f.tenure().serials().size();
+    require_invariant(n_serials == n_arrivals, n_arrivals, " arrivals have ", n_serials, " serials");
+    require_invariant(!f.tenure().is_limited() || n_arrivals <= f.options().keep.capacity, n_arrivals,
+                      " arrivals are kept, the capacity is ", f.options().keep.capacity);
+    check_weights(f.points(), f.arrivals());
     for (std::size_t i = 0; i < f.trees().size(); ++i) {
       try {
         check_invariants(f.trees()[i], f.points(), f.options().min_samples_split);

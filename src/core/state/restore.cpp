@@ -1,5 +1,9 @@
 // Archive::restore: a state to a forest.
+#include <algorithm>
+#include <numeric>
+#include <span>
 #include <stdexcept>
+#include <vector>
 
 #include "base/allowance.hpp"
 #include "base/call.hpp"
@@ -12,7 +16,8 @@ namespace onlineforest {
 
 namespace {
 
-constexpr std::size_t kBytesBesideRow = 64;  // of a point: value, expectation, serial, position in the heap
+constexpr std::size_t kBytesBesideRow = 48;  // of a point: value, expectation, weight, place in the index
+constexpr std::size_t kBytesOfArrival = 48;  // serial, position in the heap, point, weight
 
 // Sets what a prior expects of the points. Rejects values that are too far from it to be computed with.
 void set_expected(const LabelPrior&, PointStore<Label>&) {}
@@ -25,6 +30,29 @@ void set_expected(const GaussianPrior& prior, PointStore<double>& points) {
     const double residual = prior.residual(points.value(slot), points.expected(slot));
     require_state(std::abs(residual) <= largest, "the residual of point ", i, " is ", residual, ", outside [", -largest,
                   ", ", largest, "]: its value is ", points.value(slot), ", measures.scale is ", prior.scale);
+  }
+}
+
+template <class Forest>
+void restore_arrivals(const ForestState<Forest>& state, Arrivals& arrivals) {
+  std::vector<Slot> points = state.sample_of;
+  if (points.empty()) {
+    points.resize(state.serials.size());
+    std::iota(points.begin(), points.end(), Slot{0});
+  }
+  arrivals.reserve(points.size(), state.sample_of.empty(), !state.weights.empty());
+  arrivals.exchange({{}, {}, {}, points, state.weights});
+}
+
+// Equal samples are one point.
+template <class Value>
+void require_distinct(const PointStore<Value>& points) {
+  std::vector<float> row(points.n_features());
+  for (std::size_t i = 0; i < points.size(); ++i) {
+    const Slot slot = static_cast<Slot>(i);
+    points.copy_given(slot, row);
+    const Slot found = points.find(row, points.value(slot), points.hash(slot));
+    require_state(found == slot, "point ", i, " equals point ", found);
   }
 }
 
@@ -60,11 +88,21 @@ std::unique_ptr<Forest> Archive<Forest>::restore(const State& state, const Call&
 template <class Forest>
 std::unique_ptr<Forest> Archive<Forest>::restore_points(const State& state, Allowance& memory) {
   memory.take(state.rows.size() * sizeof(float) + state.values.size() * kBytesBesideRow);
+  memory.take(state.serials.size() * kBytesOfArrival);
   memory.take(state.missing_words.size() * sizeof(state.missing_words[0]));
   memory.take(state.trees.size() * sizeof(TargetTree));
   auto forest = std::make_unique<Forest>(state.options);
-  forest->points_.append(state.rows, state.values);
+  restore_arrivals(state, forest->arrivals_);
+  std::vector<Weight> weights(state.values.size(), 0);
+  for (std::size_t i = 0; i < state.serials.size(); ++i) {
+    const Slot arrival = static_cast<Slot>(i);
+    weights[static_cast<std::size_t>(forest->arrivals_.point(arrival))] += forest->arrivals_.weight(arrival);
+    forest->total_weight_ += forest->arrivals_.weight(arrival);
+  }
+  const bool are_one = std::ranges::all_of(weights, [](Weight weight) { return weight == kOne; });
+  forest->points_.append(state.rows, state.values, are_one ? std::span<const Weight>() : weights);
   forest->points_.set_missing(state.missing_features, state.missing_words);
+  require_distinct(forest->points_);
   try {
     forest->tenure_.restore(state.serials, state.n_seen, state.turned_away);
     forest->restore(state.extra);

@@ -48,6 +48,8 @@ ForestState<Forest> Archive<Forest>::save(const Forest& forest, const Call& call
     state.measure = measures.index_of(forest.measure_);
     state.schedule = forest.schedule_.state();
     state.serials.assign(forest.tenure_.serials().begin(), forest.tenure_.serials().end());
+    state.sample_of = forest.arrivals_.points();
+    state.weights = forest.arrivals_.weights();
     state.n_seen = forest.tenure_.n_seen();
     state.turned_away = forest.tenure_.turned_away();
     for (const auto& tree : forest.trees_) {

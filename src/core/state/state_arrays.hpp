@@ -101,6 +101,8 @@ auto fields_of(const ForestState<Forest>& state) {
                  Field{"missing.words", [](auto& s) -> auto& { return s.missing_words; }},
                  Field{"values", [](auto& s) -> auto& { return s.values; }},
                  Field{"serials", [](auto& s) -> auto& { return s.serials; }},
+                 Field{"sample_of", [](auto& s) -> auto& { return s.sample_of; }},
+                 Field{"weights", [](auto& s) -> auto& { return s.weights; }},
                  Field{"n_seen", [](auto& s) -> auto& { return s.n_seen; }},
                  Field{"turned_away", [](auto& s) -> auto& { return s.turned_away; }},
                  Field{"schedule.computed_from", [](auto& s) -> auto& { return s.schedule.computed_from; }},

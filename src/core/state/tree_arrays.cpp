@@ -59,13 +59,12 @@ LabelTreeArrays tree_arrays(const LabelForest& forest, std::size_t index) {
       const NodeIndex j = static_cast<NodeIndex>(i);
       const Node& node = tree.nodes()[j];
       const auto at = [&](Label label) { return i * n_classes + static_cast<std::size_t>(label); };
-      if (node.is_leaf()) {
-        tree.target().for_each_count(j, node.n_points, [&](Label label, std::uint32_t count) {
-          arrays.count[at(label)] = static_cast<std::int32_t>(count);
-        });
+      if (node.is_leaf() || !tree.target().is_plain(j)) {
+        tree.target().for_each_count(
+            j, node.n_points, [&](Label label, Weight weight) { arrays.count[at(label)] = multiplicity(weight); });
       } else {
-        sets.for_each(j, [&](Label label) { arrays.count[at(label)] = 1; });
-        sets.for_each_common(node.left, node.right(), [&](Label label) { arrays.count[at(label)] = 2; });
+        sets.for_each(j, [&](Label label) { arrays.count[at(label)] = 1.0; });
+        sets.for_each_common(node.left, node.right(), [&](Label label) { arrays.count[at(label)] = 2.0; });
       }
       sets.for_each(j, [&](Label label) { arrays.labels[at(label)] = 1; });
     }

@@ -22,7 +22,7 @@ struct TreeArrays {
 
 struct LabelTreeArrays : TreeArrays {
   std::size_t n_classes = 0;
-  std::vector<std::int32_t> count;   // n_nodes x n_classes: c_jk of the paper's appendix A
+  std::vector<double> count;         // n_nodes x n_classes: c_jk of the paper's appendix A
   std::vector<std::uint8_t> labels;  // n_nodes x n_classes: tab_jk, the label set
 };
 

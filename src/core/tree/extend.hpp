@@ -150,9 +150,9 @@ inline void Tree<Target>::extend_block(const Task& task, const Points& points, W
     add_to_leaf(j, points, slots);
     return;
   }
-  if constexpr (Target::kFromChildren) {
+  if (target_.is_from_children()) {
     work.unset.push_back({j, false});
-  } else {
+  } else if constexpr (!Target::kFromChildren) {
     target_.absorb(j, points, slots);
   }
   const Node node = nodes_[j];
@@ -199,7 +199,7 @@ inline auto Tree<Target>::extend_by_one(const Task& task, const Points& points, 
   grow_boxes_by_one(first, end, row, points, work);
   if (is_paused) {
     if (!path.empty()) birth_time = nodes_.split_time(path.back());
-    if constexpr (Target::kFromChildren) {  // the leaf may be cut; its new children are combined at the end
+    if (target_.is_from_children()) {  // the leaf may be cut; its new children are combined at the end
       for (const NodeIndex j : path) work.unset.push_back({j, false});
     } else {
       set_passed(path.size(), points.value(slot), work);
@@ -216,9 +216,9 @@ inline auto Tree<Target>::extend_by_one(const Task& task, const Points& points, 
 // Updates the target for one more value below the nodes [0, end) of `work.path`.
 template <TreeTarget Target>
 inline void Tree<Target>::set_passed(std::size_t end, const Value& value, Workspace& work) {
-  if constexpr (Target::kFromChildren) {
+  if (target_.is_from_children()) {
     for (; end > 0; --end) combine(work.path[end - 1]);
-  } else {
+  } else if constexpr (!Target::kFromChildren) {
     while (end > 0 && target_.absorb_one(work.path[end - 1], value)) --end;
   }
 }

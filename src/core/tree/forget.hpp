@@ -76,7 +76,7 @@ void Tree<Target>::forget_one(Slot slot, const Points& points, Workspace& work, 
   bool knows_moved = false;
   work.moved_bounds.clear();
   if (nodes_[j].n_points > 0) {
-    target_.remove_from_leaf(j, points, points.value(slot), nodes_[j].n_points, [&] {
+    target_.remove_from_leaf(j, points, slot, nodes_[j].n_points, [&] {
       find_points(j, work.spare);
       stop.tick(8 * work.spare.size());
       return std::span<const Slot>(work.spare);

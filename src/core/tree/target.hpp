@@ -8,6 +8,7 @@
 
 #include "base/types.hpp"
 #include "points/point_store.hpp"
+#include "points/weight.hpp"
 #include "process/measure.hpp"
 #include "tree/node_store.hpp"
 
@@ -16,8 +17,9 @@ namespace onlineforest {
 // A target keeps a summary of values per node: of the values in a leaf, or below an internal node. It also holds the
 // pausing rule; PausingRule implements that part.
 //
-// kFromChildren says how an internal node follows when a value arrives below it. true: `combine` computes it again from
-// its children. false: the value is absorbed on its path downwards.
+// is_from_children() says how an internal node follows when a value arrives below it. true: `combine` computes it again
+// from its children. false: the value is absorbed on its path downwards. kFromChildren says that it is always true, and
+// that summaries depend on the measure.
 // kKeepsOrder says whether the summary of a leaf depends on the order in which its values were added.
 template <class T>
 concept TreeTarget =
@@ -26,6 +28,7 @@ concept TreeTarget =
              const NodeStore& nodes, const PointStore<typename T::Value>& points, const typename T::Value& value,
              const MeasureWith<typename T::Prior>& measure) {
       { T::kFromChildren } -> std::convertible_to<bool>;
+      { known.is_from_children() } -> std::same_as<bool>;
       { T::kKeepsOrder } -> std::convertible_to<bool>;
 
       // A target of the same options without nodes.
@@ -53,8 +56,8 @@ concept TreeTarget =
 
       // Adds the points `slots` to leaf j, which holds n_points; `slot` is one of those it holds.
       target.add_to_leaf(j, n_points, slot, points, slots);
-      // Removes a point of this value from leaf j; n_points > 0 remain. others() returns their slots, oldest first.
-      target.remove_from_leaf(j, points, value, n_points, others);
+      // Removes the point `slot` from leaf j; n_points > 0 remain. others() returns their slots, oldest first.
+      target.remove_from_leaf(j, points, slot, n_points, others);
       // Empties a node.
       target.clear(j);
       // Moves the summary of the first node to the second, which is empty.
@@ -70,8 +73,15 @@ concept TreeTarget =
       { known.size(j) } -> std::convertible_to<std::size_t>;
       { known.nbytes() } -> std::same_as<std::size_t>;
     } &&
-    (T::kFromChildren || requires(T target, NodeIndex j, std::span<const Slot> slots,
+    (!T::kFromChildren ||
+     requires(T target, NodeIndex j, std::span<const Slot> slots, const PointStore<typename T::Value>& points) {
+       // Computes leaf j from its points.
+       target.set_leaf(j, points, slots);
+     }) &&
+    (T::kFromChildren || requires(T target, NodeIndex j, std::int32_t n_points, Weight by, std::span<const Slot> slots,
                                   const PointStore<typename T::Value>& points, const typename T::Value& value) {
+      // Follows a change of the weight of a point of this value in leaf j, which holds n_points.
+      target.add_weight(j, n_points, value, by);
       // Adds the values of points that pass through internal node j.
       target.absorb(j, points, slots);
       // Adds one value to internal node j. Returns whether the node has changed; if not, no node above changes.

@@ -9,8 +9,8 @@
 //
 // The order of draws is fixed: time, dimension, location; far side before near side, left before right.
 //
-// Stages have files of their own: grow.hpp, extend.hpp, boxes.hpp, forget.hpp. stages.hpp includes all of them; code
-// that calls a member whose body is there must include it.
+// Stages have files of their own: grow.hpp, extend.hpp, boxes.hpp, reweigh.hpp, forget.hpp. stages.hpp includes all of
+// them; code that calls a member whose body is there must include it.
 #pragma once
 
 #include <algorithm>
@@ -25,7 +25,9 @@
 #include "base/stop.hpp"
 #include "points/box.hpp"
 #include "points/columns.hpp"
+#include "points/moves.hpp"
 #include "points/point_store.hpp"
+#include "points/weight.hpp"
 #include "process/cut.hpp"
 #include "process/measure.hpp"
 #include "tree/links.hpp"
@@ -35,6 +37,12 @@
 #include "tree/workspace.hpp"
 
 namespace onlineforest {
+
+// A change of the weight of a point.
+struct Reweighed {
+  Slot slot;
+  Weight by;
+};
 
 template <TreeTarget Target>
 class Tree {
@@ -104,6 +112,10 @@ class Tree {
   // if memory runs out, the tree is empty and must be grown.
   void forget(std::span<const Slot> slots, std::span<const Move> moves, const Points& points, Workspace& work,
               StopProbe& stop);
+
+  // Follows points of the tree whose weights changed; `points` has the new weights. No box and no cut depends on them.
+  // After a stop, or if memory runs out, the tree is empty and must be grown.
+  void reweigh(std::span<const Reweighed> changes, const Points& points, Workspace& work, StopProbe& stop);
 
   // Prefetches what forgetting a point will read, in steps 0 to kForgetSteps - 1. A step reads what the step before
   // prefetched; other work in between hides the latency of memory.

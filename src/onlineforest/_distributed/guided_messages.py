@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from onlineforest._core import GuidedLabelForest, GuidedNumberForest
 from onlineforest._distributed.messages import Floats, GuidedForest, Operation, Question, Rows
-from onlineforest._models.core import Masses, Votes
+from onlineforest._models.core import Masses, Units, Votes
 
 # Operations.
 
@@ -21,7 +21,7 @@ class LearnSamples(Operation[GuidedForest, None]):
 
     rows: Rows
     values: NDArray[Any]
-    weights: NDArray[np.int64] | None = None
+    units: Units = None
     may_be_pipelined: ClassVar[bool] = True
 
     @property
@@ -29,7 +29,7 @@ class LearnSamples(Operation[GuidedForest, None]):
         return len(self.rows)
 
     def carry_out(self, forest: GuidedForest, n_threads: int, /) -> None:
-        forest.learn(self.rows, self.values, n_threads, self.weights)
+        forest.learn(self.rows, self.values, n_threads, self.units)
 
 
 @dataclass(frozen=True, eq=False)

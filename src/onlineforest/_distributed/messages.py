@@ -22,6 +22,7 @@ from onlineforest._core import (
     LabelForest,
     Quantity,
 )
+from onlineforest._models.core import Units
 
 Arrays = dict[str, NDArray[Any]]
 Floats = NDArray[np.float64]
@@ -86,6 +87,7 @@ class LearnLabels(Operation[LabelForest, None]):
     labels: NDArray[np.int32]
     n_classes: int
     one_by_one: bool = False
+    units: Units = None
     may_be_pipelined: ClassVar[bool] = True
 
     @property
@@ -93,7 +95,7 @@ class LearnLabels(Operation[LabelForest, None]):
         return len(self.rows)
 
     def carry_out(self, forest: LabelForest, n_threads: int, /) -> None:
-        forest.learn(self.rows, self.labels, self.n_classes, n_threads, self.one_by_one)
+        forest.learn(self.rows, self.labels, self.n_classes, n_threads, self.one_by_one, self.units)
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,6 +105,7 @@ class LearnNumbers(Operation[GaussianForest, None]):
     rows: Rows
     values: Floats
     one_by_one: bool = False
+    units: Units = None
     may_be_pipelined: ClassVar[bool] = True
 
     @property
@@ -110,7 +113,7 @@ class LearnNumbers(Operation[GaussianForest, None]):
         return len(self.rows)
 
     def carry_out(self, forest: GaussianForest, n_threads: int, /) -> None:
-        forest.learn(self.rows, self.values, n_threads, self.one_by_one)
+        forest.learn(self.rows, self.values, n_threads, self.one_by_one, self.units)
 
 
 @dataclass(frozen=True, eq=False)

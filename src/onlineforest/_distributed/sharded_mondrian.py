@@ -11,10 +11,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from onlineforest._core import Quantity, add_terms
+from onlineforest._core import UNITS_PER_SAMPLE, Quantity, add_terms
 from onlineforest._distributed import messages
 from onlineforest._distributed.sharded_base import Floats, Rows, ShardedForest, one_row, pieces_of
 from onlineforest._distributed.splitting import Mixtures, join_mixtures
+from onlineforest._models.core import Units
 
 _COMPONENTS_PER_TREE = 16  # roughly, in the mixture of a row
 
@@ -95,14 +96,18 @@ class ShardedLabelForest(ShardedMondrianForest):
         n_classes: int,
         _n_threads: int = 1,
         one_by_one: bool = False,
+        units: Units = None,
         /,
     ) -> None:
         """Learn rows with class codes."""
-        self.keeper.operate(messages.LearnLabels(rows, labels, n_classes, one_by_one))
+        self.keeper.operate(messages.LearnLabels(rows, labels, n_classes, one_by_one, units))
 
-    def learn_one(self, row: Any, label: int, n_classes: int, /) -> None:
+    def learn_one(
+        self, row: Any, label: int, n_classes: int, units: int = UNITS_PER_SAMPLE, /
+    ) -> None:
         """Learn one row."""
-        self.learn(one_row(row, self.n_features), np.array([label], dtype=np.int32), n_classes)
+        labels = np.array([label], dtype=np.int32)
+        self.learn(one_row(row, self.n_features), labels, n_classes, 1, False, np.array([units]))
 
     def predict_one(self, row: Any, out: Floats, /) -> bool:
         """Write the probabilities of one row into `out`; False if its length is not n_classes."""
@@ -134,14 +139,21 @@ class ShardedGaussianForest(ShardedMondrianForest):
         return self.keeper.ask_first(messages.Trend(rows))
 
     def learn(
-        self, rows: Rows, values: Floats, _n_threads: int = 1, one_by_one: bool = False, /
+        self,
+        rows: Rows,
+        values: Floats,
+        _n_threads: int = 1,
+        one_by_one: bool = False,
+        units: Units = None,
+        /,
     ) -> None:
         """Learn rows with numbers."""
-        self.keeper.operate(messages.LearnNumbers(rows, values, one_by_one))
+        self.keeper.operate(messages.LearnNumbers(rows, values, one_by_one, units))
 
-    def learn_one(self, row: Any, value: float, /) -> None:
+    def learn_one(self, row: Any, value: float, units: int = UNITS_PER_SAMPLE, /) -> None:
         """Learn one row."""
-        self.learn(one_row(row, self.n_features), np.array([value], dtype=np.float64))
+        values = np.array([value], dtype=np.float64)
+        self.learn(one_row(row, self.n_features), values, 1, False, np.array([units]))
 
     def predict_one(self, row: Any, /) -> tuple[float, float]:
         """Mean and standard deviation of one row."""

@@ -77,5 +77,5 @@ def join_mixtures(shards: Sequence[Mixtures]) -> Mixtures:
 
 
 def join_left_out(shards: Sequence[Mixtures]) -> Mixtures:
-    """The mixtures of left-out points, and their residuals, on which all shards agree."""
-    return join_mixtures(shards) | {"residuals": shards[0]["residuals"]}
+    """The mixtures of left-out points, with what all shards agree on."""
+    return join_mixtures(shards) | {name: shards[0][name] for name in ("residuals", "weights")}

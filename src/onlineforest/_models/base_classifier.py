@@ -5,7 +5,7 @@ Must not know how trees are cut, nor how the core forest stores labels.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import Any, Self
 
@@ -46,7 +46,9 @@ class BaseClassifier(ClassifierMixin, BaseForest[OfLabels]):
         X: ArrayLike,
         y: ArrayLike,
         classes: ArrayLike | None = None,
-        **options: Any,
+        sample_weight: ArrayLike | None = None,
+        *,
+        ids: Iterable[Id] | None = None,
     ) -> Self:
         """Learn more samples, or the first ones of a new estimator."""
         raise NotImplementedError
@@ -71,10 +73,10 @@ class BaseClassifier(ClassifierMixin, BaseForest[OfLabels]):
         """The code of a label that the core forest can learn at once; None for all others."""
         return self._class_codes().code_of(label)
 
-    def _teach_one(self, x: ArrayLike, code: int, *units: int) -> None:
+    def _teach_one(self, x: ArrayLike, code: int, units: int) -> None:
         """Let the core forest learn one row; TypeError if it is not an array of floats.
 
-        `units` is its weight, if one is given.
+        `units` is its weight.
         """
         raise NotImplementedError
 
@@ -211,7 +213,9 @@ class BaseClassifier(ClassifierMixin, BaseForest[OfLabels]):
         best: NDArray[Any] = classes[probabilities.argmax(axis=1)]
         return best
 
-    def learn_one(self, x: ArrayLike, y: Any, id: Id | None = None) -> Self:
+    def learn_one(
+        self, x: ArrayLike, y: Any, id: Id | None = None, *, sample_weight: float = 1.0
+    ) -> Self:
         """Learn one more sample, as `partial_fit` of one row does, with less overhead.
 
         Parameters
@@ -222,6 +226,8 @@ class BaseClassifier(ClassifierMixin, BaseForest[OfLabels]):
             Its class. A new class is added to `classes_`.
         id : int or str, default=None
             A name by which `forget` finds the sample.
+        sample_weight : float, default=1.0
+            How often the sample counts; 0 is not at all.
 
         Returns
         -------
@@ -238,29 +244,25 @@ class BaseClassifier(ClassifierMixin, BaseForest[OfLabels]):
         >>> forest.predict_one(np.array([8.5]))
         'yes'
         """
-        self._learn_one(x, y, id)
-        return self
-
-    def _learn_one(self, x: ArrayLike, y: Any, id: Id | None, **weighing: Any) -> None:
-        """Implement `learn_one`; `sample_weight` may be given, too."""
-        units = [self._units_of_one(y, weight) for weight in weighing.values()]
+        units = self._units_of_one(y, sample_weight)
         guard: Guard[Any] = guard_of(self)
         with guard.lock:
             if guard.pending is not None:
                 self._settle()
             code = self._code_to_learn(y) if hasattr(self, "_forest") else None
             # Also for the first sample, and if y is not a label.
-            if code is None or id is not None or 0 in units:
+            if code is None or id is not None or units == 0:
                 if np.ndim(y) != 0:
                     raise ValueError(f"y must be one label. Got {y!r} instead.")
                 names = None if id is None else [id]
-                self.partial_fit(check_row(x)[np.newaxis], [y], ids=names, **weighing)
-                return
+                rows, weights = check_row(x)[np.newaxis], [sample_weight]
+                return self.partial_fit(rows, [y], sample_weight=weights, ids=names)
             self._check_parameters_unchanged()
             try:
-                self._teach_one(x, code, *units)
+                self._teach_one(x, code, units)
             except TypeError:
-                self._teach_one(check_row(x), code, *units)
+                self._teach_one(check_row(x), code, units)
+        return self
 
     def _units_of_one(self, y: Any, sample_weight: Any) -> int:  # noqa: ARG002
         """The weight of a sample of this label as core forests need it."""

@@ -34,7 +34,14 @@ class BaseRegressor(RegressorMixin, BaseForest[OfValues]):
     `_log_density`).
     """
 
-    def partial_fit(self, X: ArrayLike, y: ArrayLike, ids: Iterable[Id] | None = None) -> Self:
+    def partial_fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        *,
+        ids: Iterable[Id] | None = None,
+    ) -> Self:
         """Learn more samples, or the first ones of a new estimator."""
         raise NotImplementedError
 
@@ -61,13 +68,6 @@ class BaseRegressor(RegressorMixin, BaseForest[OfValues]):
     def _log_density(self, rows: Rows, values: Floats, n_threads: int) -> Floats:
         """Logarithm of the predicted density of each value at its row, shape (n_rows,)."""
         raise NotImplementedError
-
-    def _teach_one(self, x: ArrayLike, value: float, *units: int) -> None:
-        """Let the core forest learn one row; TypeError if it is not an array of floats.
-
-        `units` is its weight, if one is given.
-        """
-        self._forest.learn_one(x, value, *units)
 
     @overload
     def predict(self, X: ArrayLike, return_std: Literal[False] = False) -> Floats: ...
@@ -201,7 +201,9 @@ class BaseRegressor(RegressorMixin, BaseForest[OfValues]):
             raise ValueError(f"X has {len(rows)} samples, but y has {len(values)} values.")
         return self._log_density(rows, values, self._n_threads())
 
-    def learn_one(self, x: ArrayLike, y: float, id: Id | None = None) -> Self:
+    def learn_one(
+        self, x: ArrayLike, y: float, id: Id | None = None, *, sample_weight: float = 1.0
+    ) -> Self:
         """Learn one more sample, as `partial_fit` of one row does, with less overhead.
 
         Parameters
@@ -212,6 +214,8 @@ class BaseRegressor(RegressorMixin, BaseForest[OfValues]):
             Its value.
         id : int or str, default=None
             A name by which `forget` finds the sample.
+        sample_weight : float, default=1.0
+            How often the sample counts; 0 is not at all.
 
         Returns
         -------
@@ -228,28 +232,24 @@ class BaseRegressor(RegressorMixin, BaseForest[OfValues]):
         >>> forest.n_samples_seen_
         5
         """
-        self._learn_one(x, y, id)
-        return self
-
-    def _learn_one(self, x: ArrayLike, y: float, id: Id | None, **weighing: Any) -> None:
-        """Implement `learn_one`; `sample_weight` may be given, too."""
         if np.ndim(y) != 0:
             raise ValueError(f"y must be one number. Got {y!r} instead.")
-        units = [units_of_one(weight) for weight in weighing.values()]
+        units = units_of_one(sample_weight)
         guard: Guard[Any] = guard_of(self)
         with guard.lock:
             if guard.pending is not None:
                 self._settle()
-            if not hasattr(self, "_forest") or id is not None or 0 in units:
+            if not hasattr(self, "_forest") or id is not None or units == 0:
                 names = None if id is None else [id]
-                self.partial_fit(check_row(x)[np.newaxis], [y], ids=names, **weighing)
-                return
+                rows, weights = check_row(x)[np.newaxis], [sample_weight]
+                return self.partial_fit(rows, [y], sample_weight=weights, ids=names)
             self._check_parameters_unchanged()
             value = float(check_values([y])[0]) if type(y) is not float else y
             try:
-                self._teach_one(x, value, *units)
+                self._forest.learn_one(x, value, units)
             except TypeError:
-                self._teach_one(check_row(x), value, *units)
+                self._forest.learn_one(check_row(x), value, units)
+        return self
 
     @overload
     def predict_one(self, x: ArrayLike, return_std: Literal[False] = False) -> float: ...

@@ -21,7 +21,7 @@ from onlineforest._models.class_codes import (
     check_declared,
     codes_with,
 )
-from onlineforest._models.core import LABELS, LabelCore, Rows
+from onlineforest._models.core import LABELS, LabelCore, Rows, Units
 from onlineforest._models.ids import Id
 from onlineforest._models.mondrian import BaseMondrianForest
 from onlineforest._models.saveable import SaveableForest
@@ -31,12 +31,12 @@ from onlineforest._models.trees import ClassificationTree, TreeSequence
 class LabelLesson(Lesson[LabelCore]):
     """The class codes of a batch, and all classes known after it."""
 
-    def __init__(self, labels: NDArray[np.int32], codes: ClassCodes) -> None:
-        self._labels, self._n_classes = labels, codes.n_classes
+    def __init__(self, labels: NDArray[np.int32], codes: ClassCodes, units: Units) -> None:
+        self._labels, self._n_classes, self._units = labels, codes.n_classes, units
         self.changes = {"_codes": codes}
 
     def teach(self, core: LabelCore, rows: Rows, n_threads: int, one_by_one: bool = False) -> None:
-        core.learn(rows, self._labels, self._n_classes, n_threads, one_by_one)
+        core.learn(rows, self._labels, self._n_classes, n_threads, one_by_one, self._units)
 
 
 class MondrianForestClassifier(
@@ -71,7 +71,8 @@ class MondrianForestClassifier(
         computed, by the log loss on left-out samples; 0.3 unless another value is better by a
         standard error.
     min_samples_split : int, default=2
-        A block with fewer samples is not cut yet; nor is a block whose labels are all equal.
+        A block with fewer distinct samples is not cut yet; nor is a block whose labels are all
+        equal.
     feature_weights : {"learned", "range"}, array-like of shape (n_features,) or None, \
             default="learned"
         The weight of each feature in the rate of cuts.
@@ -230,7 +231,14 @@ class MondrianForestClassifier(
         return TreeSequence(lambda: self._forest.n_trees, tree)
 
     @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: ArrayLike, y: ArrayLike, ids: Iterable[Id] | None = None) -> Self:
+    def fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        *,
+        ids: Iterable[Id] | None = None,
+    ) -> Self:
         """Learn a forest from these samples alone.
 
         Parameters
@@ -239,6 +247,9 @@ class MondrianForestClassifier(
             The samples.
         y : array-like of shape (n_samples,)
             Their classes: strings, integers or bools.
+        sample_weight : array-like of shape (n_samples,), default=None
+            How often each sample counts. A sample of weight 2 is the same as two equal samples, and
+            one of weight 0 is not learned. Rounded to multiples of 2^-16. None: each counts once.
         ids : iterable of int or str of length n_samples, default=None
             Names by which `forget` finds the samples, all distinct and not in use.
 
@@ -254,7 +265,7 @@ class MondrianForestClassifier(
         >>> forest.fit([[0.0], [1.0]], ["no", "yes"]).predict([[0.9]])
         array(['yes'], dtype='<U3')
         """
-        self._learn_from_scratch(X, y, ids)
+        self._learn_from_scratch(X, y, ids, sample_weight)
         return self
 
     @_fit_context(prefer_skip_nested_validation=True)
@@ -263,6 +274,8 @@ class MondrianForestClassifier(
         X: ArrayLike,
         y: ArrayLike,
         classes: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+        *,
         ids: Iterable[Id] | None = None,
     ) -> Self:
         """Learn more samples, or the first ones of a new estimator.
@@ -276,6 +289,9 @@ class MondrianForestClassifier(
         classes : array-like of shape (n_classes,), default=None
             Classes to add to `classes_`, whether they occur in y or not. If they are given, y must
             not contain any class that is neither among them nor known.
+        sample_weight : array-like of shape (n_samples,), default=None
+            How often each sample counts. A sample of weight 2 is the same as two equal samples, and
+            one of weight 0 is not learned. Rounded to multiples of 2^-16. None: each counts once.
         ids : iterable of int or str of length n_samples, default=None
             Names by which `forget` finds the samples, all distinct and not in use.
 
@@ -293,14 +309,14 @@ class MondrianForestClassifier(
         >>> forest.partial_fit([[9.0]], ["maybe"]).classes_
         array(['maybe', 'no', 'yes'], dtype='<U5')
         """
-        self._learn_more(X, y, ids, classes=classes)
+        self._learn_more(X, y, ids, sample_weight, classes=classes)
         return self
 
     def _class_codes(self) -> ClassCodes:
         return self._codes
 
-    def _teach_one(self, x: ArrayLike, code: int, *_: int) -> None:
-        self._forest.learn_one(x, code, self._codes.n_classes)
+    def _teach_one(self, x: ArrayLike, code: int, units: int) -> None:
+        self._forest.learn_one(x, code, self._codes.n_classes, units)
 
     def _lesson(self, target: NDArray[Any], *, starts: bool, **options: Any) -> LabelLesson:
         codes: ClassCodes | None = None if starts else self._codes
@@ -308,7 +324,7 @@ class MondrianForestClassifier(
             codes = codes_with(codes, check_classes(options["classes"]), "classes")
             check_declared(target, codes.classes)
         codes = codes_with(codes, target)
-        return LabelLesson(codes.encode(target), codes)
+        return LabelLesson(codes.encode(target), codes, options.get("units"))
 
     def _all_codes(self) -> ClassCodes:
         return self._codes

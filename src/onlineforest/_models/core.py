@@ -178,12 +178,15 @@ class LabelCore(ClassCore, MondrianCore, Protocol):
         n_classes: int,
         n_threads: int = 1,
         one_by_one: bool = False,
+        units: Units = None,
         /,
     ) -> None:
         """Learn a batch of rows with class codes."""
         ...
 
-    def learn_one(self, row: ArrayLike, label: int, n_classes: int, /) -> None:
+    def learn_one(
+        self, row: ArrayLike, label: int, n_classes: int, units: int = UNITS_PER_SAMPLE, /
+    ) -> None:
         """Learn one row; TypeError if it is not an array of floats."""
         ...
 
@@ -192,7 +195,7 @@ class LabelCore(ClassCore, MondrianCore, Protocol):
 class ValueCore(CoreForest, Protocol):
     """A core forest that predicts numbers, whatever its trees are."""
 
-    def learn_one(self, row: ArrayLike, value: float, /) -> None:
+    def learn_one(self, row: ArrayLike, value: float, units: int = UNITS_PER_SAMPLE, /) -> None:
         """Learn one row; TypeError if it is not an array of floats."""
         ...
 
@@ -224,6 +227,7 @@ class NumberCore(ValueCore, MondrianCore, Protocol):
         values: Floats,
         n_threads: int = 1,
         one_by_one: bool = False,
+        units: Units = None,
         /,
     ) -> None:
         """Learn a batch of rows with numbers."""
@@ -382,10 +386,6 @@ class GuidedNumberCore(ValueCore, GuidedCore, Protocol):
         """Learn a batch of rows with numbers."""
         ...
 
-    def learn_one(self, row: ArrayLike, value: float, weight: int = UNITS_PER_SAMPLE, /) -> None:
-        """Learn one row; TypeError if it is not an array of floats."""
-        ...
-
     def predict_one(self, row: ArrayLike, /) -> tuple[float, float, float]:
         """The prediction of one row."""
         ...
@@ -447,11 +447,20 @@ class CoreKind(Generic[Core]):
         return _kind_named, (self.name,)
 
 
-LABELS: CoreKind[LabelCore] = CoreKind("LabelForest", LabelForest, LabelForest.from_state)
-NUMBERS: CoreKind[NumberCore] = CoreKind(
-    "GaussianForest", GaussianForest, GaussianForest.from_state
+# A state lacks the samples of arrivals if each is a sample of its own, and the weights if each
+# counts once.
+LABELS: CoreKind[LabelCore] = CoreKind(
+    "LabelForest",
+    LabelForest,
+    LabelForest.from_state,
+    optional_arrays=frozenset({"sample_of", "weights"}),
 )
-# The weights of samples are lacking if each counts once.
+NUMBERS: CoreKind[NumberCore] = CoreKind(
+    "GaussianForest",
+    GaussianForest,
+    GaussianForest.from_state,
+    optional_arrays=frozenset({"sample_of", "weights"}),
+)
 GUIDED_LABELS: CoreKind[GuidedLabelCore] = CoreKind(
     "GuidedLabelForest",
     GuidedLabelForest,

@@ -431,40 +431,6 @@ class OnlineForestClassifier(BaseClassifier[GuidedLabelCore], BaseOnlineForest[G
         self._learn_more(X, y, ids, sample_weight, classes=classes)
         return self
 
-    def learn_one(
-        self, x: ArrayLike, y: Any, id: Id | None = None, *, sample_weight: float = 1.0
-    ) -> Self:
-        """Learn one more sample, as `partial_fit` of one row does, with less overhead.
-
-        Parameters
-        ----------
-        x : array-like of shape (n_features,)
-            The sample. An array of float32 or float64 is fastest; names of features are ignored.
-        y : str, int or bool
-            Its class. A new class is added to `classes_`.
-        id : int or str, default=None
-            A name by which `forget` finds the sample.
-        sample_weight : float, default=1.0
-            How often the sample counts.
-
-        Returns
-        -------
-        OnlineForestClassifier
-            The estimator itself.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from onlineforest import OnlineForestClassifier
-        >>> forest = OnlineForestClassifier(random_state=0)
-        >>> for x in [3.0, 8.0, 1.0, 9.0, 2.0, 7.0]:
-        ...     forest = forest.learn_one(np.array([x]), "yes" if x > 5 else "no")
-        >>> forest.predict_one(np.array([8.5]))
-        'yes'
-        """
-        self._learn_one(x, y, id, sample_weight=sample_weight)
-        return self
-
     def _class_codes(self) -> ClassCodes:
         while True:
             core, table, declared = self._forest, self._labels, self._declared
@@ -485,8 +451,8 @@ class OnlineForestClassifier(BaseClassifier[GuidedLabelCore], BaseOnlineForest[G
         code = self._labels.codes.code_of(label)
         return None if code is None or code >= self._forest.n_labels else code
 
-    def _teach_one(self, x: ArrayLike, code: int, *units: int) -> None:
-        self._forest.learn_one(x, code, *units)
+    def _teach_one(self, x: ArrayLike, code: int, units: int) -> None:
+        self._forest.learn_one(x, code, units)
 
     def _units_of(self, target: NDArray[Any], sample_weight: Any) -> NDArray[np.int64] | None:
         if not isinstance(self.class_weight, dict):

@@ -305,40 +305,6 @@ class OnlineForestRegressor(BaseRegressor[GuidedNumberCore], BaseOnlineForest[Gu
         self._learn_more(X, y, ids, sample_weight)
         return self
 
-    def learn_one(
-        self, x: ArrayLike, y: float, id: Id | None = None, *, sample_weight: float = 1.0
-    ) -> Self:
-        """Learn one more sample, as `partial_fit` of one row does, with less overhead.
-
-        Parameters
-        ----------
-        x : array-like of shape (n_features,)
-            The sample. An array of float32 or float64 is fastest; names of features are ignored.
-        y : float
-            Its value.
-        id : int or str, default=None
-            A name by which `forget` finds the sample.
-        sample_weight : float, default=1.0
-            How often the sample counts.
-
-        Returns
-        -------
-        OnlineForestRegressor
-            The estimator itself.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from onlineforest import OnlineForestRegressor
-        >>> forest = OnlineForestRegressor(random_state=0)
-        >>> for x in range(5):
-        ...     forest = forest.learn_one(np.array([x]), 2.0 * x)
-        >>> forest.n_samples_seen_
-        5
-        """
-        self._learn_one(x, y, id, sample_weight=sample_weight)
-        return self
-
     def _calibration(self) -> Calibration:
         """The calibration of the samples that are stored now."""
         core = self._core

@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from onlineforest._models.base import Lesson
 from onlineforest._models.base_regressor import BaseRegressor
-from onlineforest._models.core import NUMBERS, Floats, NumberCore, Rows
+from onlineforest._models.core import NUMBERS, Floats, NumberCore, Rows, Units
 from onlineforest._models.ids import Id
 from onlineforest._models.mondrian import BaseMondrianForest
 from onlineforest._models.saveable import SaveableForest
@@ -25,11 +25,11 @@ from onlineforest._models.trees import RegressionTree, TreeSequence
 class NumberLesson(Lesson[NumberCore]):
     """The numbers of a batch."""
 
-    def __init__(self, values: Floats) -> None:
-        self._values = values
+    def __init__(self, values: Floats, units: Units) -> None:
+        self._values, self._units = values, units
 
     def teach(self, core: NumberCore, rows: Rows, n_threads: int, one_by_one: bool = False) -> None:
-        core.learn(rows, self._values, n_threads, one_by_one)
+        core.learn(rows, self._values, n_threads, one_by_one, self._units)
 
 
 class MondrianForestRegressor(
@@ -234,7 +234,14 @@ class MondrianForestRegressor(
         )
 
     @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: ArrayLike, y: ArrayLike, ids: Iterable[Id] | None = None) -> Self:
+    def fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        *,
+        ids: Iterable[Id] | None = None,
+    ) -> Self:
         """Learn a forest from these samples alone.
 
         Parameters
@@ -243,6 +250,9 @@ class MondrianForestRegressor(
             The samples.
         y : array-like of shape (n_samples,)
             Their values.
+        sample_weight : array-like of shape (n_samples,), default=None
+            How often each sample counts. A sample of weight 2 is the same as two equal samples, and
+            one of weight 0 is not learned. Rounded to multiples of 2^-16. None: each counts once.
         ids : iterable of int or str of length n_samples, default=None
             Names by which `forget` finds the samples, all distinct and not in use.
 
@@ -258,11 +268,18 @@ class MondrianForestRegressor(
         >>> forest.fit([[0.0], [1.0]], [10.0, 20.0]).predict([[0.0], [1.0]]).round()
         array([10., 20.])
         """
-        self._learn_from_scratch(X, y, ids)
+        self._learn_from_scratch(X, y, ids, sample_weight)
         return self
 
     @_fit_context(prefer_skip_nested_validation=True)
-    def partial_fit(self, X: ArrayLike, y: ArrayLike, ids: Iterable[Id] | None = None) -> Self:
+    def partial_fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        *,
+        ids: Iterable[Id] | None = None,
+    ) -> Self:
         """Learn more samples, or the first ones of a new estimator.
 
         Parameters
@@ -271,6 +288,9 @@ class MondrianForestRegressor(
             The samples.
         y : array-like of shape (n_samples,)
             Their values.
+        sample_weight : array-like of shape (n_samples,), default=None
+            How often each sample counts. A sample of weight 2 is the same as two equal samples, and
+            one of weight 0 is not learned. Rounded to multiples of 2^-16. None: each counts once.
         ids : iterable of int or str of length n_samples, default=None
             Names by which `forget` finds the samples, all distinct and not in use.
 
@@ -287,7 +307,7 @@ class MondrianForestRegressor(
         >>> forest.partial_fit([[2.0]], [40.0]).n_samples_seen_
         3
         """
-        self._learn_more(X, y, ids)
+        self._learn_more(X, y, ids, sample_weight)
         return self
 
     def _moments(self, rows: Rows, n_threads: int) -> Floats:
@@ -302,5 +322,5 @@ class MondrianForestRegressor(
     def _log_density(self, rows: Rows, values: Floats, n_threads: int) -> Floats:
         return self._core.log_density(rows, values, n_threads)
 
-    def _lesson(self, target: NDArray[Any], **_: Any) -> NumberLesson:
-        return NumberLesson(target)
+    def _lesson(self, target: NDArray[Any], **options: Any) -> NumberLesson:
+        return NumberLesson(target, options.get("units"))

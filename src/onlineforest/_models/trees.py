@@ -87,7 +87,7 @@ class MondrianTree(TreeArrays):
     lower, upper : ndarray of shape (n_nodes, n_features), float32
         The box around the node's training points (l, u).
     n_points : ndarray of shape (n_nodes,), int32
-        Number of training points below the node.
+        Number of training points below the node: equal samples are one point.
 
     See Also
     --------
@@ -123,9 +123,10 @@ class ClassificationTree(MondrianTree):
 
     Attributes
     ----------
-    count : ndarray of shape (n_nodes, n_classes), int32
-        At a leaf, the number of its points per class; at an internal node, how many of its two
-        children hold the class (c). Columns are in the order of the forest's ``classes_``.
+    count : ndarray of shape (n_nodes, n_classes), float64
+        At a leaf, the weight of its points per class: the number of samples if no weights were
+        given. At an internal node, how many of its two children hold the class, or less for samples
+        that count less than once (c). Columns are in the order of the forest's ``classes_``.
     labels : ndarray of shape (n_nodes, n_classes), bool
         Whether the class occurs below the node (tab).
 
@@ -140,7 +141,7 @@ class ClassificationTree(MondrianTree):
 
     __module__ = "onlineforest"
 
-    count: NDArray[np.int32]
+    count: NDArray[np.float64]
     labels: NDArray[np.bool_]
 
 

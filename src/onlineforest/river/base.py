@@ -118,17 +118,17 @@ class ForestModel(base.Estimator):
                 self._columns.check_finite(row)
             raise
 
-    def _learn_one(self, x: Mapping[Hashable, Any], target: Any, **options: Any) -> None:
+    def _learn_one(self, x: Mapping[Hashable, Any], target: Any, weight: float) -> None:
         row = None if self._columns is None else self._columns.whole_row(x)
         if row is not None:
-            self._naming_keys(self._estimator.learn_one, row, target, **options)
+            self._naming_keys(self._estimator.learn_one, row, target, sample_weight=weight)
             return
         with self._unless_refused():
             columns = self._columns_for(x)
             row = columns.row(x)
             columns.check_finite(row)
             self._use(columns)
-            self._naming_keys(self._estimator.learn_one, row, target, **options)
+            self._naming_keys(self._estimator.learn_one, row, target, sample_weight=weight)
 
     def _learn_many(self, X: IntoDataFrame, targets: NDArray[Any], starts: list[int]) -> None:
         """Learn a batch, in pieces that start at the positions in `starts`."""

@@ -55,7 +55,7 @@ class ClassifierModel(ForestModel, base.MiniBatchClassifier):
     def _multiclass(self) -> bool:
         return True
 
-    def learn_one(self, x: Sample, y: Any) -> None:
+    def learn_one(self, x: Sample, y: Any, w: float = 1.0) -> None:
         """Learn a sample.
 
         Parameters
@@ -64,6 +64,8 @@ class ClassifierModel(ForestModel, base.MiniBatchClassifier):
             A dictionary of features: numbers and bools, None for a missing value.
         y
             Its label.
+        w
+            How often the sample counts; 0 is not at all.
 
         Examples
         --------
@@ -74,17 +76,15 @@ class ClassifierModel(ForestModel, base.MiniBatchClassifier):
         >>> model.features
         ['height', 'is_red', 'weight']
         """
-        self._learn_label(x, y)
-
-    def _learn_label(self, x: Sample, y: Any, **options: Any) -> None:
-        """Learn a sample, with options of the estimator's `learn_one`."""
+        if w == 0:
+            return
         code = self._code_of(y)
         if code is not None:
-            self._learn_one(x, code, **options)
+            self._learn_one(x, code, w)
             return
         with self._unless_refused():
             self._add_labels([y])
-            self._learn_one(x, self._labels[y], **options)
+            self._learn_one(x, self._labels[y], w)
 
     def predict_proba_one(self, x: Sample, **_: Any) -> dict[Any, float]:
         """Predict the probability of each label.
@@ -471,32 +471,6 @@ class OnlineForestClassifier(ClassifierModel, OnlineModel):
             seed=seed,
         )
         self._names = {}
-
-    def learn_one(self, x: Sample, y: Any, w: float = 1.0) -> None:
-        """Learn a sample.
-
-        Parameters
-        ----------
-        x
-            A dictionary of features: numbers and bools, None for a missing value.
-        y
-            Its label.
-        w
-            How often the sample counts; 0 is not at all.
-
-        Examples
-        --------
-        >>> from onlineforest.river import OnlineForestClassifier
-        >>> model, other = OnlineForestClassifier(seed=0), OnlineForestClassifier(seed=0)
-        >>> model.learn_one({"height": 1.0}, "apple", w=2.0)
-        >>> for _ in range(2):
-        ...     other.learn_one({"height": 1.0}, "apple")
-        >>> model.estimator.digest_ == other.estimator.digest_
-        True
-        """
-        if w == 0:
-            return
-        self._learn_label(x, y, sample_weight=w)
 
     def _add_labels(self, new: Iterable[Hashable]) -> None:
         labels = plain_labels((*self._labels, *new))

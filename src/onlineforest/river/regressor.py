@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 class RegressorModel(ForestModel, base.MiniBatchRegressor):
     """Base of the regressors. Must not know which forest predicts."""
 
-    def learn_one(self, x: Sample, y: float) -> None:
+    def learn_one(self, x: Sample, y: float, w: float = 1.0) -> None:
         """Learn a sample.
 
         Parameters
@@ -32,6 +32,8 @@ class RegressorModel(ForestModel, base.MiniBatchRegressor):
             A dictionary of features: numbers and bools, None for a missing value.
         y
             Its value.
+        w
+            How often the sample counts; 0 is not at all.
 
         Examples
         --------
@@ -42,7 +44,8 @@ class RegressorModel(ForestModel, base.MiniBatchRegressor):
         >>> round(model.predict_one({"height": 2}))
         6
         """
-        self._learn_one(x, y)
+        if w != 0:
+            self._learn_one(x, y, w)
 
     @overload
     def predict_one(self, x: Sample, with_interval: Literal[False] = False) -> float: ...
@@ -338,28 +341,3 @@ class OnlineForestRegressor(RegressorModel, OnlineModel):
             n_jobs=n_jobs,
             seed=seed,
         )
-
-    def learn_one(self, x: Sample, y: float, w: float = 1.0) -> None:
-        """Learn a sample.
-
-        Parameters
-        ----------
-        x
-            A dictionary of features: numbers and bools, None for a missing value.
-        y
-            Its value.
-        w
-            How often the sample counts; 0 is not at all.
-
-        Examples
-        --------
-        >>> from onlineforest.river import OnlineForestRegressor
-        >>> model = OnlineForestRegressor(seed=0)
-        >>> model.learn_one({"height": 1.0}, 3.0, w=2.0)
-        >>> model.learn_one({"height": 1.0}, 6.0)
-        >>> model.predict_one({"height": 1.0})
-        4.0
-        """
-        if w == 0:
-            return
-        self._learn_one(x, y, sample_weight=w)

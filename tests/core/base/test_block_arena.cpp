@@ -3,7 +3,7 @@
 #include "base/block_arena.hpp"
 #include "testing.hpp"
 
-using onlineforest::BlockArena;
+using BlockArena = onlineforest::BlockArena<std::uint32_t>;
 
 namespace {
 

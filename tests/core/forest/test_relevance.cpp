@@ -115,4 +115,41 @@ TEST_CASE("a random cut gains its share of the impurity on average") {
   check_gain_by_chance(VarianceImpurity(values));
 }
 
+// Points of whole weights, and the same with a copy for each unit of weight.
+TEST_CASE("an impurity of weighted points is that of copies") {
+  const auto plain = random_points(20, 1, 3);
+  PointStore<Label> weighted(1), copied(1);
+  std::vector<double> values, copied_values;
+  std::vector<Slot> slots, copied_slots;
+  Rng rng(5, 6);
+  for (Slot slot = 0; slot < 20; ++slot) {
+    const Label label = plain.value(slot);
+    const int copies = 1 + slot % 4;
+    const Weight weight = copies * kOne;
+    const double value = rng.uniform();
+    weighted.append(std::span(plain.row(slot), 1), std::span(&label, 1), std::span(&weight, 1));
+    values.push_back(value);
+    slots.push_back(slot);
+    for (int i = 0; i < copies; ++i) {
+      copied.append(std::span(plain.row(slot), 1), std::span(&label, 1));
+      copied_values.push_back(value);
+      copied_slots.push_back(static_cast<Slot>(copied_slots.size()));
+    }
+  }
+  std::vector<double> buffer;
+  const RelativeWeights weights(weighted, buffer);
+  const double unit = static_cast<double>(copied.size()) / 20.0;  // the mean weight
+  CHECK(weights[3] == doctest::Approx(4.0 / unit));
+  CHECK(weights.effective_size(slots) < 20.0);
+  CHECK(RelativeWeights().effective_size(slots) == 20.0);
+  const auto check = [&](auto of_weighted, auto of_copies) {
+    CHECK(of_weighted.start(slots) * unit == doctest::Approx(of_copies.start(copied_slots)));
+    const double gain = of_weighted.gain(slots, [&](Slot slot) { return weighted.row(slot)[0] <= 0.4f; });
+    CHECK(gain * unit ==
+          doctest::Approx(of_copies.gain(copied_slots, [&](Slot slot) { return copied.row(slot)[0] <= 0.4f; })));
+  };
+  check(LabelImpurity(weighted.values(), 3, weights), LabelImpurity(copied.values(), 3));
+  check(VarianceImpurity(values, weights), VarianceImpurity(copied_values));
+}
+
 }  // namespace

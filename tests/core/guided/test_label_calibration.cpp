@@ -12,6 +12,8 @@
 #include "guided/label_calibration.hpp"
 
 using namespace onlineforest::guided;
+using onlineforest::kOne;
+using onlineforest::Weight;
 
 namespace {
 

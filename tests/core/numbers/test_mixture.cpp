@@ -68,6 +68,25 @@ TEST_CASE("quantiles converge where Newton's method alone would cycle or creep")
   CHECK(std::abs(Mixture(one).quantile(1e-100) + 21.27345) < 1e-4);
 }
 
+TEST_CASE("a calibration of weighted errors is that of copies") {
+  const std::vector<double> errors{0.5, -1.0, 0.1, 2.0}, variances{0.2, 0.4, 0.1, 1.0};
+  const std::vector<Weight> weights{kOne, 3 * kOne, 2 * kOne, kOne};
+  std::vector<double> copied_errors, copied_variances;
+  for (std::size_t i = 0; i < errors.size(); ++i) {
+    for (Weight copy = 0; copy < weights[i] / kOne; ++copy) {
+      copied_errors.push_back(errors[i]);
+      copied_variances.push_back(variances[i]);
+    }
+  }
+  const Calibration weighted = most_likely(errors, variances, weights);
+  const Calibration copied = most_likely(copied_errors, copied_variances);
+  CHECK(weighted.scale == doctest::Approx(copied.scale));
+  CHECK(weighted.noise == copied.noise);
+  CHECK(quantiles_of(errors, {}) == std::vector<double>{-1.0, 0.1, 0.5, 2.0});
+  CHECK(quantiles_of(errors, std::vector<Weight>(4, 7)) == std::vector<double>{-1.0, 0.1, 0.5, 2.0});
+  CHECK(quantiles_of(errors, std::vector<Weight>{1, 5, 1, 1}) == std::vector<double>{-1.0, -1.0, 0.1, 2.0});
+}
+
 TEST_CASE("levels are interpolated between the calibrated ones") {
   CHECK(Calibration().level(0.3) == 0.3);
   const Calibration calibration{1.0, 0.0, {0.4, 0.5, 0.7}};

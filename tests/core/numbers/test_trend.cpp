@@ -1,5 +1,6 @@
 #include "numbers/trend.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <numeric>
 #include <vector>
@@ -87,6 +88,38 @@ TEST_CASE("knots strictly increase for features with ties, gaps and extreme valu
   }
   for (const double height : trend.heights) CHECK(std::isfinite(height));
   CHECK(deviation_from(trend, points, all_of(points)) < 0.1);
+}
+
+// Points of whole weights, and a store with a copy for each unit of weight.
+TEST_CASE("a trend of weighted points is that of copies") {
+  const auto plain = points_of(40, 2, [](const auto& x) { return 2.0 * x[0] + std::sin(9.0 * x[1]); });
+  PointStore<double> weighted(2), copied(2);
+  std::vector<Slot> first_copy;
+  for (const Slot slot : all_of(plain)) {
+    const double value = plain.value(slot);
+    const int copies = 1 + slot % 5;
+    const Weight weight = copies * kOne;
+    weighted.append(std::span(plain.row(slot), 2), std::span(&value, 1), std::span(&weight, 1));
+    first_copy.push_back(static_cast<Slot>(copied.size()));
+    for (int i = 0; i < copies; ++i) copied.append(std::span(plain.row(slot), 2), std::span(&value, 1));
+  }
+  const Trend trend = fitted(weighted, 2), other = fitted(copied, 2);
+  REQUIRE(trend.knots == other.knots);
+  for (std::size_t i = 0; i < trend.knots.size(); ++i) CHECK(trend.heights[i] == doctest::Approx(other.heights[i]));
+  CHECK(trend.intercept == doctest::Approx(other.intercept));
+  CHECK(deviation_from(trend, weighted, all_of(weighted)) ==
+        doctest::Approx(deviation_from(other, copied, all_of(copied))));
+  CHECK(deviation_of(trend, weighted, all_of(weighted)) ==
+        doctest::Approx(deviation_of(other, copied, all_of(copied))));
+  StopSignal signal({});
+  StopProbe stop(signal, true);
+  // A point of weight 3 pulls the trend as much as its three copies together.
+  const auto of_points = leverages(trend, weighted, all_of(weighted), all_of(weighted), stop);
+  const auto of_copies = leverages(other, copied, all_of(copied), first_copy, stop);
+  for (std::size_t i = 0; i < of_points.size(); ++i) {
+    const double copies = 1.0 + static_cast<double>(i % 5);
+    CHECK(of_points[i] == doctest::Approx(std::min(copies * of_copies[i], 0.95)));
+  }
 }
 
 TEST_CASE("a trend scales with the unit of the target") {

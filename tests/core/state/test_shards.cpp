@@ -135,17 +135,19 @@ void calibrate(Shards<LabelForest>&) {}
 bool calibrate(Shards<GaussianForest>& shards) {
   std::vector<Mixtures> mixtures;
   std::vector<double> residuals;
+  std::vector<Weight> weights;
   for (const auto& shard : shards.each) {
     std::optional<LeftOut> left_out = shard->take_left_out();
     CHECK(!shard->take_left_out());
     if (!left_out) continue;
     CHECK((residuals.empty() || residuals == left_out->residuals));
     residuals = left_out->residuals;
+    weights = left_out->weights;
     mixtures.push_back(std::move(left_out->mixtures));
   }
   CHECK((mixtures.empty() || mixtures.size() == shards.each.size()));
   if (mixtures.empty()) return false;
-  const Calibration calibration = calibration_from({residuals, joined(mixtures)}, Call(1));
+  const Calibration calibration = calibration_from({residuals, joined(mixtures), weights}, Call(1));
   for (const auto& shard : shards.each) shard->set_calibration(calibration);
   return true;
 }
@@ -317,6 +319,8 @@ TEST_CASE("left-out predictions and calibrations that are not finite are rejecte
   rejected([](LeftOut& left_out) { left_out.residuals.pop_back(); });
   rejected([](LeftOut& left_out) { left_out.residuals[3] = std::nan(""); });
   rejected([](LeftOut& left_out) { left_out.residuals[3] = kInfinity; });
+  rejected([](LeftOut& left_out) { left_out.weights.assign(1, kOne); });
+  rejected([](LeftOut& left_out) { left_out.weights.assign(left_out.residuals.size(), 0); });
   rejected([](LeftOut& left_out) { left_out.mixtures.means[3] = std::nan(""); });
   rejected([](LeftOut& left_out) { left_out.mixtures.ends[3] = left_out.mixtures.ends[2]; });  // an empty mixture
   rejected([](LeftOut& left_out) {

@@ -1,4 +1,5 @@
-// The weight of each arrival, which takes memory only if some do not count once. Must not know samples.
+// The weight of each slot of a list, which takes memory only if some do not count once. Must not know what is in the
+// slots.
 #pragma once
 
 #include <algorithm>
@@ -6,18 +7,19 @@
 #include <span>
 #include <vector>
 
-#include "guided/weight.hpp"
-#include "points/tenure.hpp"
+#include "base/types.hpp"
+#include "points/moves.hpp"
+#include "points/weight.hpp"
 
-namespace onlineforest::guided {
+namespace onlineforest {
 
-class ArrivalWeights {
+class SlotWeights {
  public:
-  [[nodiscard]] Weight operator[](Slot arrival) const {
-    return weights_.empty() ? kOne : weights_[static_cast<std::size_t>(arrival)];
+  [[nodiscard]] Weight operator[](Slot slot) const {
+    return weights_.empty() ? kOne : weights_[static_cast<std::size_t>(slot)];
   }
 
-  // Of n arrivals in all, of which some do not count once: makes room for more, so that what follows cannot fail.
+  // Of n slots in all, of which some do not count once: makes room for more, so that what follows cannot fail.
   void reserve(std::size_t n, std::size_t n_more) {
     if (n + n_more > weights_.capacity()) weights_.reserve(std::max(n + n_more, n + n / 4));
     weights_.resize(n, kOne);
@@ -25,7 +27,12 @@ class ArrivalWeights {
   // Whether all count once, as far as it is known without a look at each.
   [[nodiscard]] bool empty() const { return weights_.empty(); }
 
-  // Follows arrivals that leave.
+  // Sets the weight of a slot. Needs reserve() before, if it is not one.
+  void set(Slot slot, Weight weight) {
+    if (!weights_.empty()) weights_[static_cast<std::size_t>(slot)] = weight;
+  }
+
+  // Follows slots that leave.
   void remove(std::span<const Slot> leaving, std::span<const Move> moves) {
     if (weights_.empty()) return;
     for (const Move& move : moves) {
@@ -33,7 +40,11 @@ class ArrivalWeights {
     }
     weights_.resize(weights_.size() - leaving.size());
   }
-  // Adds n arrivals. Without weights, each counts once.
+  // Keeps only the first n slots.
+  void truncate(std::size_t n) {
+    if (!weights_.empty()) weights_.resize(n);
+  }
+  // Adds n slots. Without weights, each counts once. Needs reserve() before, if there are weights.
   void append(std::span<const Weight> weights, std::size_t n) {
     if (!weights.empty()) {
       weights_.insert(weights_.end(), weights.begin(), weights.end());
@@ -42,7 +53,9 @@ class ArrivalWeights {
     }
   }
 
-  // Of n arrivals; none if each counts once.
+  void shrink() { weights_.shrink_to_fit(); }
+
+  // None if each counts once.
   [[nodiscard]] std::vector<Weight> save() const {
     const bool are_one = std::ranges::all_of(weights_, [](Weight weight) { return weight == kOne; });
     return are_one ? std::vector<Weight>() : weights_;
@@ -53,4 +66,4 @@ class ArrivalWeights {
   std::vector<Weight> weights_;  // none while each counts once
 };
 
-}  // namespace onlineforest::guided
+}  // namespace onlineforest

@@ -4,8 +4,12 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
+#include <string>
 
-namespace onlineforest::guided {
+#include "base/require.hpp"
+
+namespace onlineforest {
 
 using Weight = std::int64_t;
 
@@ -19,6 +23,18 @@ inline constexpr Weight kMostWeight = Weight{1} << 52;
 // How often samples of this weight count together.
 [[nodiscard]] constexpr double multiplicity(Weight weight) {
   return static_cast<double>(weight) / static_cast<double>(kOne);
+}
+
+// Throws std::invalid_argument unless all weights are positive, and their sum is at most kMostWeight.
+inline void check_weights(std::span<const Weight> weights) {
+  Weight total = 0;
+  for (const Weight weight : weights) {
+    require(weight > 0 && weight <= kMostWeight - total, [&] {
+      return "weights must be positive, and their sum at most " + std::to_string(kMostWeight) + "; one is " +
+             std::to_string(weight);
+    });
+    total += weight;
+  }
 }
 
 // A sum of squared weights without rounding: at most that of one square of kMostWeight.
@@ -42,4 +58,4 @@ class SquaresOfWeights {
   std::uint64_t high_ = 0, low_ = 0;
 };
 
-}  // namespace onlineforest::guided
+}  // namespace onlineforest

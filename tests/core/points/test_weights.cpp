@@ -1,16 +1,15 @@
-// Weights of samples and of arrivals, against plain code.
+// Weights of samples and of slots, against plain code.
 #include <cmath>
 #include <cstdint>
 #include <random>
 #include <vector>
 
-#include "guided/arrival_weights.hpp"
-#include "guided/weight.hpp"
 #include "points/point_store.hpp"
+#include "points/slot_weights.hpp"
+#include "points/weight.hpp"
 #include "testing.hpp"
 
 using namespace onlineforest;
-using namespace onlineforest::guided;
 
 namespace {
 
@@ -48,10 +47,10 @@ TEST_CASE("weights count in parts of a sample") {
   CHECK_FALSE(is_whole(5 * kOne + 1));
 }
 
-TEST_CASE("weights of arrivals follow those that come and leave") {
+TEST_CASE("weights of slots follow those that come and leave") {
   std::mt19937 draw(2);
   for (const bool starts_plain : {true, false}) {
-    ArrivalWeights weights;
+    SlotWeights weights;
     std::vector<Weight> expected;
     for (int step = 0; step < 500; ++step) {
       const bool weighs = draw() % 3 == 0 && (!starts_plain || step > 100);
@@ -76,7 +75,7 @@ TEST_CASE("weights of arrivals follow those that come and leave") {
     }
     CHECK(weights.save() == expected);
   }
-  ArrivalWeights ones;
+  SlotWeights ones;
   ones.reserve(3, 2);
   CHECK(ones.nbytes() > 0);
   CHECK(ones.save().empty());
