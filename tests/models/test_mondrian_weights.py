@@ -158,6 +158,19 @@ def test_forgetting_removes_the_weight_that_a_sample_came_with(kind):
         assert weights_of(forest).sum() == PARTS[rest].sum()
 
 
+def test_a_window_that_fills_with_copies_learns_about_them():
+    """What is learned about the data is refreshed though no more distinct samples come."""
+    rng = np.random.default_rng(4)
+    rows = rng.random((200, 2))
+    forest = new(MondrianForestClassifier, window=200).fit(rows, rows[:, 0] > 0.5)
+    few = np.array([[0.2, 50.0], [0.7, 90.0], [0.4, 10.0], [0.1, 70.0]])
+    for i in range(300):
+        forest.learn_one(few[i % 4], bool(i % 2))
+    assert len(forest._forest.get_state()["values"]) == 4
+    assert forest.feature_weights_[1] < 1 / 79  # the range of the few
+    forest._forest.check_invariants()
+
+
 def test_weights_move_predictions():
     x = [[0.0]] * 4
     plain = {"discount": 1e9, "leaf_discount": 0.0, "feature_weights": None}

@@ -75,7 +75,7 @@ parameters = st.fixed_dictionaries(
 
 def weights_of(n):
     """The weights of n samples in units; None: each counts once."""
-    units = st.sampled_from([1, 2**15, UNITS_PER_SAMPLE, 3 * UNITS_PER_SAMPLE, 2**40])
+    units = st.sampled_from([1, 2**15, UNITS_PER_SAMPLE, 3 * 2**15, 3 * UNITS_PER_SAMPLE, 2**40])
     weights = st.lists(units, min_size=n, max_size=n).map(lambda units: np.array(units, np.int64))
     return st.one_of(st.none(), weights)
 

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <numeric>
 #include <span>
 #include <utility>
 #include <vector>
@@ -34,6 +35,10 @@ struct Samples {
     return rows.subspan(i * width, width);
   }
   [[nodiscard]] Weight weight(std::size_t i) const { return weights.empty() ? kOne : weights[i]; }
+  [[nodiscard]] Weight total_weight() const {
+    if (weights.empty()) return static_cast<Weight>(size()) * kOne;
+    return std::accumulate(weights.begin(), weights.end(), Weight{0});
+  }
 };
 
 template <class Value>

@@ -35,8 +35,9 @@ void Forest<Target, Options>::fill(std::size_t first, DonorsOf donors_of, const 
   const std::size_t n = points_.size() - first, n_features = options_.n_features;
   const std::uint64_t seed = options_.seed ^ detail::kSeedOfFills ^ schedule_.n_refreshes();
   call.parallel_for((n + piece_size - 1) / piece_size, [&] {
-    return [&, donors = Donors(n_features), given = std::vector<float>(n_features), group = ~std::size_t{0}](
-               std::size_t piece, StopProbe& stop) mutable {
+    return [&, donors = Donors(n_features), given = std::vector<float>(n_features),
+            of_leader = std::vector<float>(n_features),
+            group = ~std::size_t{0}](std::size_t piece, StopProbe& stop) mutable {
       for (std::size_t i = piece * piece_size; i < std::min(n, (piece + 1) * piece_size); ++i) {
         const Slot slot = static_cast<Slot>(first + i);
         points_.copy_given(slot, given);
@@ -47,7 +48,9 @@ void Forest<Target, Options>::fill(std::size_t first, DonorsOf donors_of, const 
           if (points_.missing().is_ever_known(d)) {
             const Lending from = donors_of(i);
             if (!is_compared && from.group != group) {
-              Rng rng(seed, points_.hash(static_cast<Slot>(first + from.group)));
+              const Slot leader = static_cast<Slot>(first + from.group);
+              points_.copy_given(leader, of_leader);
+              Rng rng(seed, Points::content_hash(of_leader, points_.value(leader), 0));
               donors.draw(points_, from.n_donors, rng);
               group = from.group;
             }

@@ -191,7 +191,7 @@ class Forest {
 
   // learning.hpp
   void store(const Samples<Value>& samples, const Call& call, const std::function<void()>& on_stored);
-  void reweigh_points(std::span<const Reweighed> changes, const Call& call);
+  void require_room(Weight coming, Weight leaving) const;
   void bring_up_to_date(const Call& call);
   void catch_up(const Call& call);
   void catch_up_tree(TargetTree& tree, const Columns* columns, Workspace& work, StopProbe& stop);
@@ -202,6 +202,7 @@ class Forest {
   void forget_arrivals(std::vector<Slot> leaving, const Call& call);
   void change_points(const Exchange<Value>& exchange, const Call& call);
   void remove_points(const Exchange<Value>& exchange, const Call& call);
+  void reweigh_points(std::span<const Reweighed> changes, const Call& call);
   std::vector<Slot> find_arrivals(std::span<const float> rows, std::span<const Value> values, StopProbe stop) const;
   // filling.hpp
   template <class DonorsOf>

@@ -67,10 +67,20 @@ void Forest<Target, Options>::check_samples(const Samples<Value>& samples) const
 }
 
 template <class Target, class Options>
+void Forest<Target, Options>::require_room(Weight coming, Weight leaving) const {
+  require(coming <= kMostWeight - (total_weight_ - leaving), [&] {
+    return "the samples of a forest cannot have a total weight of " +
+           std::to_string((total_weight_ - leaving + coming) / kOne) + "; at most " +
+           std::to_string(kMostWeight / kOne);
+  });
+}
+
+template <class Target, class Options>
 void Forest<Target, Options>::learn_samples(const Samples<Value>& samples, bool one_by_one, const Call& call,
                                             const std::function<void()>& on_stored) {
   bring_up_to_date(call);  // finishes what a stopped call left
   one_by_one_ = one_by_one;
+  if (one_by_one) require_room(samples.total_weight(), 0);  // before the first of them is stored
   const bool are_weighted = std::ranges::any_of(samples.weights, [](Weight weight) { return weight != kOne; });
   std::size_t done = 0;
   do {
@@ -107,12 +117,15 @@ void Forest<Target, Options>::store(const Samples<Value>& samples, const Call& c
     }
     taken = {rows, values, weights};
   }
-  Weight weight_coming = 0;
-  for (std::size_t i = 0; i < taken.size(); ++i) weight_coming += taken.weight(i);
-  require(weight_coming <= kMostWeight - total_weight_, [&] {
-    return "the samples of a forest cannot have a total weight of " +
-           std::to_string((total_weight_ + weight_coming) / kOne) + "; at most " + std::to_string(kMostWeight / kOne);
-  });
+  Weight weight_leaving = 0;
+  for (const Slot arrival : admission.leaving) weight_leaving += arrivals_.weight(arrival);
+  const Weight weight_coming = taken.total_weight();
+  require_room(weight_coming, weight_leaving);
+  if (taken.size() > Points::kMostPoints - (arrivals_.size() - admission.leaving.size())) {
+    throw std::length_error("a forest holds " + std::to_string(arrivals_.size()) + " samples and cannot store " +
+                            std::to_string(taken.size()) + " more: the limit is " +
+                            std::to_string(Points::kMostPoints));
+  }
   const bool is_outdated = n_until_outdated(taken.values) <= taken.size();
   const Exchange<Value> exchange(std::move(admission.leaving), taken, arrivals_, points_, call.probe());
   const Samples<Value> fresh = exchange.fresh();
@@ -129,11 +142,17 @@ void Forest<Target, Options>::store(const Samples<Value>& samples, const Call& c
   } catch (...) {
     failure = std::current_exception();
   }
-  points_.append(fresh.rows, fresh.values, fresh.weights);
+  try {
+    points_.append(fresh.rows, fresh.values, fresh.weights);
+  } catch (...) {  // no memory: what leaves is gone, and nothing has come
+    arrivals_.drop_last(taken.size());
+    throw;
+  }
   tenure_.take_in(samples.size(), admission);
   total_weight_ += weight_coming;
   points_.set_last_rows(complete);
   schedule_.add_points(fresh.size());
+  if (!exchange.leaving().empty()) schedule_.forget_down_to(points_.size());
   on_stored();
   if (measure_) set_expected(points_.size() - fresh.size());
   if (is_outdated) schedule_.make_due();

@@ -3,8 +3,8 @@
 // Interpolated Kneser-Ney smoothing (the paper's appendix A) sets tab_jk = min(c_jk, 1). In a leaf, c_jk is the weight
 // of the points of label k; in an internal node, it is the sum of tab_k of its children. As long as every point counts
 // at least once, that is the number of children that hold the label. So an internal node needs only the set of the
-// labels below it, and a leaf with a single label whose points all count once only their number. Any other node has a
-// block of counts, which are weights, in the order of its set.
+// labels below it, and a leaf with a single label whose points count once on average only their number. Any other node
+// has a block of counts, which are weights, in the order of its set.
 #pragma once
 
 #include <algorithm>
@@ -73,7 +73,10 @@ class LabelTarget : public PausingRule<LabelTarget> {
   template <class Others>
   void remove_from_leaf(NodeIndex leaf, const Points& points, Slot slot, std::int32_t n_left, Others) {
     const Offset old = counts(leaf);
-    if (old == kNoCounts) return;  // all are of this label, and count once
+    if (old == kNoCounts) {  // all are of this label, and count once on average
+      if (points.weight(slot) != kOne) set_single_count(leaf, weight_of(n_left + 1) - points.weight(slot));
+      return;
+    }
     const Label label = points.value(slot);
     const std::uint32_t position = sets_.rank(leaf, label), size = sets_.size(leaf);
     Weight& weight = arena_.data(old)[position];

@@ -111,23 +111,24 @@ class GaussianTarget : public PausingRule<GaussianTarget> {
     s.belief.variance = prior_->noise / multiplicity(s.weight);
   }
 
-  // Removes a point from a leaf that keeps the points others(), at least one. Unless all values are equal, recomputes
-  // the mean from them: subtracting from a mean would leave a rounding error behind.
+  // Removes a point from a leaf that keeps the points others(), at least one.
   template <class Others>
   void remove_from_leaf(NodeIndex leaf, const Points& points, Slot slot, std::int32_t, Others others) {
+    reweigh_leaf(leaf, points, -points.weight(slot), others);
+  }
+
+  // Follows a change of the total weight of a leaf that now has the points all(). Unless all values are equal,
+  // recomputes the mean from them: subtracting from a mean would leave a rounding error behind.
+  template <class All>
+  void reweigh_leaf(NodeIndex leaf, const Points& points, Weight by, All all) {
     State& s = state(leaf);
     if (!s.is_mixed && prior_->trend.is_constant()) {
-      s.weight -= points.weight(slot);
+      s.weight += by;
       s.belief.variance = prior_->noise / multiplicity(s.weight);
       return;
     }
-    set_leaf(leaf, points, others());
-  }
-
-  // Computes a leaf from its points.
-  void set_leaf(NodeIndex leaf, const Points& points, Slots slots) {
     clear(leaf);
-    add_to_leaf(leaf, 0, kNoSlot, points, slots);
+    add_to_leaf(leaf, 0, kNoSlot, points, all());
   }
 
   std::size_t size(NodeIndex) const { return 1; }

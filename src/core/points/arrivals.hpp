@@ -62,10 +62,21 @@ class Arrivals {
     points_.insert(points_.end(), by.coming.begin(), by.coming.end());
   }
 
+  // Removes the last n arrivals, whose points were not stored.
+  void drop_last(std::size_t n) {
+    size_ -= n;
+    if (!are_alone_) points_.resize(size_);
+    weights_.truncate(size_);
+  }
+
   // Releases memory if most of it is unused.
   void shrink() {
-    if (size_ < points_.capacity() / 4) points_.shrink_to_fit();
-    weights_.shrink();
+    if (size_ == 0) {
+      *this = Arrivals();
+    } else if (size_ < points_.capacity() / 4) {
+      points_.shrink_to_fit();
+      weights_.shrink();
+    }
   }
 
   // What reserve() and exchange() make of no arrivals; none if each is alone, or counts once.

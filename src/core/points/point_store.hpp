@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <iterator>
 #include <limits>
+#include <random>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -58,9 +59,15 @@ class PointStore {
   // Whether a point counts, or counted, less than once.
   [[nodiscard]] bool has_light() const { return has_light_; }
 
-  // The hash of a sample as it is given: equal samples have equal hashes.
+  // The hash of a sample as it is given, in this process: equal samples have equal hashes. Files do not know the salt,
+  // so they cannot make many samples meet in the index.
   [[nodiscard]] static std::uint64_t hash_of(std::span<const float> row, Value value) {
-    std::uint64_t sum = 0, place = 0;
+    static const std::uint64_t salt = (std::uint64_t{std::random_device()()} << 32) ^ std::random_device()();
+    return content_hash(row, value, salt);
+  }
+  // The same in every process for the same salt.
+  [[nodiscard]] static std::uint64_t content_hash(std::span<const float> row, Value value, std::uint64_t salt) {
+    std::uint64_t sum = 0, place = salt;
     const auto add = [&](std::uint64_t bits) { sum += scramble(bits ^ scramble(place += kGolden)); };
     for (const float x : row) add(std::isnan(x) ? kMissingBits : std::bit_cast<std::uint32_t>(x + 0.0f));  // -0 is 0
     if constexpr (kIsNumber) {

@@ -5,6 +5,7 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <new>
 #include <span>
 #include <vector>
 
@@ -63,8 +64,10 @@ class SlotIndex {
   // Releases memory if most of it is unused.
   void shrink() {
     hashes_.shrink_to_fit();
-    rebuild(size() == 0 ? 0 : std::bit_ceil(2 * size()));
-    places_.shrink_to_fit();
+    try {
+      rebuild(size() == 0 ? 0 : std::bit_ceil(2 * size()));
+    } catch (const std::bad_alloc&) {  // the larger table stays
+    }
   }
 
   [[nodiscard]] std::size_t nbytes() const {

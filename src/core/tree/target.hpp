@@ -74,9 +74,10 @@ concept TreeTarget =
       { known.nbytes() } -> std::same_as<std::size_t>;
     } &&
     (!T::kFromChildren ||
-     requires(T target, NodeIndex j, std::span<const Slot> slots, const PointStore<typename T::Value>& points) {
-       // Computes leaf j from its points.
-       target.set_leaf(j, points, slots);
+     requires(T target, NodeIndex j, Weight by, std::span<const Slot> (*all)(),
+              const PointStore<typename T::Value>& points) {
+       // Follows a change of the total weight of leaf j. all() returns its points, oldest first.
+       target.reweigh_leaf(j, points, by, all);
      }) &&
     (T::kFromChildren || requires(T target, NodeIndex j, std::int32_t n_points, Weight by, std::span<const Slot> slots,
                                   const PointStore<typename T::Value>& points, const typename T::Value& value) {

@@ -315,6 +315,10 @@ class Tree {
   void shrink_whole_box(NodeIndex j, const Points& points, Workspace& work);
   void shrink_box(NodeIndex j, const float* row, const Points& points, Workspace& work);
 
+  // Changes of weights: reweigh.hpp.
+
+  void reweigh_leaves(std::span<const Reweighed> changes, const Points& points, Workspace& work, StopProbe& stop);
+
   // Forgetting: forget.hpp.
 
   void forget_one(Slot slot, const Points& points, Workspace& work, StopProbe& stop);

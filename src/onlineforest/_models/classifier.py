@@ -80,10 +80,10 @@ class MondrianForestClassifier(
         - ``"learned"``: a share divided by the range. The share is a power, usually the square, of
           the relevance of the feature for the labels, which thirty greedy trees estimate from the
           samples. A trial on left-out samples chooses the power, which may be 0. With less than 40
-          samples, or if no feature is relevant, as ``"range"``. The weights are refreshed when the
-          number of new samples is half the number they were computed from (half of a full window).
-          If more than 5 % of the cuts would then fall to other features, all trees are grown again
-          from the stored samples.
+          distinct samples, or if no feature is relevant, as ``"range"``. The weights are refreshed
+          when the number of new samples is half the number they were computed from (half of a full
+          window). If more than 5 % of the cuts would then fall to other features, all trees are
+          grown again from the stored samples.
         - ``"range"``: 1 divided by the range of the data seen, so that scales do not matter; 0 for
           a constant feature. With `fit`, this equals rescaling the training data to [0, 1]. With
           `partial_fit`, the weights are refreshed when the number of samples has doubled. If one of

@@ -81,7 +81,7 @@ class MondrianForestRegressor(
         - ``"learned"``: a share divided by the range. The share is a power, usually the square, of
           the relevance of the feature for y beyond the trend, which thirty greedy trees estimate
           from the samples. A trial on left-out samples chooses the power, which may be 0. With less
-          than 40 samples, or if no feature is relevant, as ``"range"``.
+          than 40 distinct samples, or if no feature is relevant, as ``"range"``.
         - ``"range"``: 1 divided by the range of the data seen; 0 for a constant feature.
         - array-like: fixed weights. 0 ignores a feature.
         - None: all 1.
@@ -130,7 +130,7 @@ class MondrianForestRegressor(
 
     Notes
     -----
-    **Calibration.** Once 40 samples are stored, 5 % of them (but 256 to 1000) get exact
+    **Calibration.** Once 40 distinct samples are stored, 5 % of them (but 256 to 1000) get exact
     leave-one-out predictions, tree by tree; for Mondrian trees these take no longer than ordinary
     predictions. The trend, which was fitted to all samples, is corrected by its leverage. The
     errors of these predictions give a scale and a noise of maximum likelihood, which correct all

@@ -64,6 +64,20 @@ void check_weights_of_a_leaf(std::int32_t n_classes) {
   CHECK(target.is_plain(0));
 }
 
+// The number of points says the weight of all, but not that of each.
+TEST_CASE("a leaf whose points count once on average loses what a point weighs") {
+  for (const bool light_leaves : {true, false}) {
+    const auto points = labelled({5, 5}, {kOne / 2, 3 * kOne / 2});
+    const std::vector<Slot> slots{0, 1};
+    LabelTarget target(2);
+    target.reserve_nodes(1);
+    target.add_to_leaf(0, 0, kNoSlot, points, slots);
+    CHECK(target.is_plain(0));
+    target.remove_from_leaf(0, points, light_leaves ? 0 : 1, 1, [] { return std::span<const Slot>(); });
+    CHECK((counts(target, 1) == Counts{{5, light_leaves ? 1.5 : 0.5}}));
+  }
+}
+
 // Two leaves below node 0, with these weights of labels 1 and 2.
 void check_light_labels(Weight left_1, Weight left_2, Weight right_1, const Counts& expected) {
   const auto points = labelled({1, 2, 1}, {left_1, left_2, right_1});
