@@ -56,7 +56,7 @@ class Losses {
 
   double mean() const { return sum_ / weight_; }
 
-  // Whether the mean is less by more than one standard error of the difference.
+  // Whether the mean is less by more than one standard error of the difference, and more than rounding.
   bool clearly_less_than(const Losses& other) const {
     const double difference = other.mean() - mean();
     double squares = 0.0;
@@ -64,7 +64,8 @@ class Losses {
       const double deviation = each_[i].weight * (other.each_[i].loss - each_[i].loss - difference);
       squares += deviation * deviation;
     }
-    return difference > std::sqrt(squares) / weight_;
+    constexpr double rounding = 1e-12;  // losses are of the order of 1
+    return difference > std::sqrt(squares) / weight_ + rounding;
   }
 
  private:

@@ -70,6 +70,7 @@ class LabelWalk {
       for (std::size_t c = 0; c < k; ++c) sums[i * k + c] = (sum[c] + to_each) / n_trees;
     }
     sums.resize(n_rows * k);
+    if (k == 1) std::ranges::fill(sums, 1.0);  // without rounding
   }
 
  private:
