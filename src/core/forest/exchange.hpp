@@ -18,8 +18,8 @@
 #include "points/moves.hpp"
 #include "points/point_store.hpp"
 #include "points/slot_index.hpp"
+#include "points/slot_weights.hpp"
 #include "points/weight.hpp"
-#include "tree/tree.hpp"
 
 namespace onlineforest {
 

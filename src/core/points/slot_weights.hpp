@@ -13,6 +13,12 @@
 
 namespace onlineforest {
 
+// A change of the weight of a slot.
+struct Reweighed {
+  Slot slot;
+  Weight by;
+};
+
 class SlotWeights {
  public:
   [[nodiscard]] Weight operator[](Slot slot) const {

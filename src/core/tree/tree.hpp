@@ -27,7 +27,7 @@
 #include "points/columns.hpp"
 #include "points/moves.hpp"
 #include "points/point_store.hpp"
-#include "points/weight.hpp"
+#include "points/slot_weights.hpp"
 #include "process/cut.hpp"
 #include "process/measure.hpp"
 #include "tree/links.hpp"
@@ -37,12 +37,6 @@
 #include "tree/workspace.hpp"
 
 namespace onlineforest {
-
-// A change of the weight of a point.
-struct Reweighed {
-  Slot slot;
-  Weight by;
-};
 
 template <TreeTarget Target>
 class Tree {
