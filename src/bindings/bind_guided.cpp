@@ -49,13 +49,13 @@ OutArray<double, 1> multiplicities(const std::vector<Weight>& weights) {
 }
 
 template <class Forest>
-void init(Forest* self, std::size_t n_trees, std::size_t n_features, std::uint64_t seed, std::int64_t min_samples_split,
-          double max_samples, bool calibrates, double discount, std::size_t window, std::size_t reservoir,
-          double half_life, std::size_t first_tree, int key_bits) {
+void init(Forest* self, std::size_t n_trees, std::size_t n_features, std::size_t n_categorical, std::uint64_t seed,
+          std::int64_t min_samples_split, double max_samples, bool calibrates, double discount, std::size_t window,
+          std::size_t reservoir, double half_life, std::size_t first_tree, int key_bits) {
   guided::Options options;
   options.n_trees = n_trees;
   options.first_tree = first_tree;
-  options.n_features = n_features;
+  options.layout = {n_features, n_categorical};
   options.seed = seed;
   options.min_samples_split = min_samples_split;
   options.max_samples = max_samples;
@@ -76,7 +76,7 @@ void learn(Forest& self, const InArray<float, 2>& rows, const InArray<typename F
 
 template <class Forest>
 void learn_one(Forest& self, nb::handle x, typename Forest::Value value, Weight weight) {
-  const std::vector<float> row = one_row(x, self.options().n_features);
+  const std::vector<float> row = one_row(x, self.width());
   run(1, [&](const Call& call) { self.learn(row, std::span(&value, 1), std::span(&weight, 1), call); });
 }
 
@@ -114,22 +114,27 @@ std::unique_ptr<Forest> from_state(const nb::dict& dict, std::size_t n_threads, 
 }
 
 template <class Table>
-nb::dict dict_of(Table& table) {
+nb::dict dict_of(Table& table, const guided::Layout& layout) {
+  const auto feature_of = [&](std::int32_t cell) {
+    return cell < 0 ? cell : static_cast<std::int32_t>(layout.feature_of(static_cast<std::size_t>(cell)));
+  };
+  std::vector<std::int32_t> cut_features;
+  for (const std::int32_t cell : table.cell) cut_features.push_back(feature_of(cell));
   nb::dict dict;
   dict["parent"] = to_array(std::move(table.parent));
   dict["left"] = to_array(std::move(table.left));
   dict["right"] = to_array(std::move(table.right));
-  dict["feature"] = to_array(std::move(table.feature));
+  dict["feature"] = to_array(std::move(cut_features));
   dict["threshold"] = to_array(std::move(table.threshold));
   dict["missing_left"] = to_array(std::move(table.missing_left));
   dict["weight"] = multiplicities(table.weight);
   std::vector<std::int32_t> features;
   std::vector<float> thresholds;
   std::vector<std::uint8_t> are_reversed;
-  for (const auto& [feature, threshold, is_reversed] : table.surrogates) {
-    features.push_back(feature);
-    thresholds.push_back(threshold);
-    are_reversed.push_back(is_reversed);
+  for (const guided::Surrogate& surrogate : table.surrogates) {
+    features.push_back(feature_of(surrogate.cell));
+    thresholds.push_back(surrogate.threshold);
+    are_reversed.push_back(surrogate.is_reversed);
   }
   dict["surrogates_end"] = to_array(std::move(table.surrogates_end));
   dict["surrogate_feature"] = to_array(std::move(features));
@@ -140,7 +145,7 @@ nb::dict dict_of(Table& table) {
 
 nb::dict label_tree(const LabelForest& self, std::size_t index) {
   auto table = run(1, [&](const Call& call) { return self.table(index, call); });
-  nb::dict dict = dict_of(table);
+  nb::dict dict = dict_of(table, self.options().layout);
   dict["counts_end"] = to_array(std::move(table.columns.counts_end));
   dict["label"] = to_array(std::move(table.columns.label));
   dict["count"] = multiplicities(table.columns.count);
@@ -149,7 +154,7 @@ nb::dict label_tree(const LabelForest& self, std::size_t index) {
 
 nb::dict number_tree(const NumberForest& self, std::size_t index) {
   auto table = run(1, [&](const Call& call) { return self.table(index, call); });
-  nb::dict dict = dict_of(table);
+  nb::dict dict = dict_of(table, self.options().layout);
   dict["mean"] = to_array(std::move(table.columns.mean));
   dict["squares"] = to_array(std::move(table.columns.squares));
   return dict;
@@ -167,7 +172,7 @@ OutArray<double, 2> predict_labels(const LabelForest& self, const InArray<float,
 // Puts the probabilities into `out`; false if its length is not the number of labels.
 bool predict_labels_of_one(const LabelForest& self, nb::handle x, const InOutArray<double, 1>& out, double power,
                            double spread) {
-  const std::vector<float> row = one_row(x, self.options().n_features);
+  const std::vector<float> row = one_row(x, self.width());
   const auto probabilities = run(1, [&](const Call& call) { return self.predict(row, {power, spread}, call); });
   if (probabilities.size() != out.size()) return false;
   std::ranges::copy(probabilities, out.data());
@@ -239,7 +244,7 @@ OutArray<double, 2> predict_numbers(const NumberForest& self, const InArray<floa
 
 // Mean, variance within leaves and variance between trees.
 nb::typed<nb::tuple, double, double, double> predict_number_of_one(const NumberForest& self, nb::handle x) {
-  const std::vector<float> row = one_row(x, self.options().n_features);
+  const std::vector<float> row = one_row(x, self.width());
   const auto moments = run(1, [&](const Call& call) { return self.predict(row, call); });
   return nb::make_tuple(moments[0].mean, moments[0].within, moments[0].between);
 }
@@ -305,9 +310,9 @@ template <class Forest, class Target>
 void bind_common(nb::class_<Forest>& forest) {
   bind_keeping(forest);
   forest
-      .def("__init__", &init<Forest>, "n_trees"_a, "n_features"_a, nb::kw_only(), "seed"_a, "min_samples_split"_a = 2,
-           "max_samples"_a = 1.0, "calibrates"_a = false, "discount"_a = 0.2, "window"_a = 0, "reservoir"_a = 0,
-           "half_life"_a = kInfinity, "first_tree"_a = 0, "key_bits"_a = 64)
+      .def("__init__", &init<Forest>, "n_trees"_a, "n_features"_a, nb::kw_only(), "n_categorical"_a = 0, "seed"_a,
+           "min_samples_split"_a = 2, "max_samples"_a = 1.0, "calibrates"_a = false, "discount"_a = 0.2, "window"_a = 0,
+           "reservoir"_a = 0, "half_life"_a = kInfinity, "first_tree"_a = 0, "key_bits"_a = 64)
       .def("learn", &learn<Forest>, "rows"_a.noconvert(), "values"_a.noconvert(), "n_threads"_a = 1,
            "weights"_a.noconvert() = nb::none())
       .def("learn_one", &learn_one<Forest>, "row"_a, "value"_a, "weight"_a = kOne)
@@ -320,7 +325,7 @@ void bind_common(nb::class_<Forest>& forest) {
           "importances",
           [](const Forest& self, std::size_t n_threads) {
             return to_array(run(n_threads, [&](auto& call) { return self.importances(call); }),
-                            {self.options().n_trees, self.options().n_features});
+                            {self.options().n_trees, self.options().layout.n_features});
           },
           "n_threads"_a = 1)
       .def(
@@ -330,6 +335,15 @@ void bind_common(nb::class_<Forest>& forest) {
       .def_static("from_state", &from_state<Forest, Target>, "state"_a, "n_threads"_a = 1,
                   "max_bytes"_a = std::numeric_limits<std::size_t>::max(), nb::kw_only(), "n_trees"_a = 0,
                   "first_tree"_a = 0)
+      .def_prop_ro(
+          "n_levels", [](const Forest& self) { return to_array(run([&] { return self.n_levels(); })); },
+          nb::rv_policy::move)
+      .def(
+          "levels",
+          [](const Forest& self, std::size_t categorical) {
+            return to_array(run([&] { return self.levels(categorical); }));
+          },
+          "categorical"_a)
       .def_prop_ro("n_trees", [](const Forest& self) { return self.options().n_trees; })
       .def_prop_ro("seed", [](const Forest& self) { return self.options().seed; })
       .def_prop_ro("version", [](const Forest& self) { return run([&] { return self.version(); }); })

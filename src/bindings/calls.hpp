@@ -38,9 +38,9 @@ auto run(Work work) {
 
 template <class Forest>
 void require_width(const Forest& forest, const InArray<float, 2>& rows) {
-  if (rows.shape(1) != forest.options().n_features) {
+  if (rows.shape(1) != forest.width()) {
     throw std::invalid_argument("X has " + std::to_string(rows.shape(1)) + " features, but this forest has " +
-                                std::to_string(forest.options().n_features));
+                                std::to_string(forest.width()));
   }
 }
 

@@ -59,7 +59,7 @@ void bind_keeping(nb::class_<Forest>& forest) {
             return to_array(run([&] { return self.are_stored(span_of(serials)); }));
           },
           "serials"_a.noconvert())
-      .def_prop_ro("n_features", [](const Forest& self) { return self.options().n_features; })
+      .def_prop_ro("n_features", [](const Forest& self) { return self.n_features(); })
       .def_prop_ro("n_points", [](const Forest& self) { return run([&] { return self.n_points(); }); })
       .def_prop_ro("n_seen", [](const Forest& self) { return run([&] { return self.n_seen(); }); })
       .def_prop_ro("nbytes", [](const Forest& self) { return run([&] { return self.nbytes(); }); })

@@ -34,6 +34,7 @@ class GuidedLabelForest:
         n_trees: int,
         n_features: int,
         *,
+        n_categorical: int = 0,
         seed: int,
         min_samples_split: int = 2,
         max_samples: float = 1.0,
@@ -83,6 +84,9 @@ class GuidedLabelForest:
         n_trees: int = 0,
         first_tree: int = 0,
     ) -> GuidedLabelForest: ...
+    @property
+    def n_levels(self) -> NDArray[np.int64]: ...
+    def levels(self, categorical: int) -> NDArray[np.uint64]: ...
     @property
     def n_trees(self) -> int: ...
     @property
@@ -143,6 +147,7 @@ class GuidedNumberForest:
         n_trees: int,
         n_features: int,
         *,
+        n_categorical: int = 0,
         seed: int,
         min_samples_split: int = 2,
         max_samples: float = 1.0,
@@ -192,6 +197,9 @@ class GuidedNumberForest:
         n_trees: int = 0,
         first_tree: int = 0,
     ) -> GuidedNumberForest: ...
+    @property
+    def n_levels(self) -> NDArray[np.int64]: ...
+    def levels(self, categorical: int) -> NDArray[np.uint64]: ...
     @property
     def n_trees(self) -> int: ...
     @property

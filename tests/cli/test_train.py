@@ -185,8 +185,8 @@ def test_bad_rows_end_the_command_or_are_skipped(folder):
     result = run("train", "bad.csv", *options)
     assert result.exit_code == 1
     assert result.output == (
-        "Error: bad.csv, line 301: column 'b' holds 'oops', which is not a number. "
-        "(--skip-bad-rows skips such rows.)\n"
+        "Error: bad.csv, line 301: column 'b' holds 'oops', which is not a number; if its values "
+        "are categories, give --categorical 'b'. (--skip-bad-rows skips such rows.)\n"
     )
     assert not (folder / "m.st").exists()
     result = fine("train", "bad.csv", *options, "--skip-bad-rows")
@@ -594,7 +594,9 @@ def test_every_plot_command_saves_a_picture(models, kind):
     ("arguments", "code", "message"),
     [
         (["train", "data.csv", "-o", "m"], 2, "'--target': which of these columns? 'id', 'a'"),
-        (["train", "data.csv", *CLASSIFY[:4], "-o", "m"], 1, "text in 'id'"),
+        (["train", "data.csv", *CLASSIFY[:4], "--forest", "mondrian", "-o", "m"], 1,
+         "text in 'id' (such as 's0', 's1', 's2'), which a Mondrian forest cannot learn. --forest "
+         "order-free learns"),
         (["train", "data.csv", *CLASSIFY[:2], "-o", "m"], 2, "option '--task'"),
         (["train", "data.csv", *CLASSIFY], 2, "Missing option '-o'"),
         (["train", "data.csv", "--target", "sort", *CLASSIFY[2:], "-o", "m"], 1, "no column"),

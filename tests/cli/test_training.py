@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from sklearn.metrics import log_loss
 
-from onlineforest import Checkpointer
+from onlineforest import Checkpointer, MondrianForestRegressor
 from onlineforest._cli.curves import CurveFile, read_curve
 from onlineforest._cli.forests import FORESTS
 from onlineforest._cli.metrics import Metrics, class_metrics, interval_metrics, value_metrics
@@ -197,14 +197,15 @@ def test_an_error_names_the_samples_that_the_forest_rejects(new_forest):
         ("a,y", "1,2", {"drop": ("z",)}, "no column 'z'"),
         ("a,y", "1,2", {"drop": ("y",)}, "'y' has two roles"),
         ("y", "2", {}, "no columns to learn from"),
-        ("a,b,y", "red,1,2", {}, "text in 'a' (such as 'red'), which a forest cannot learn from"),
-        ("a,b,y", "2020-01-01,1,2", {}, "dates or times in 'a'"),
+        ("a,b,y", "red,1,2", {}, "text in 'a' (such as 'red'), which a Mondrian forest cannot"),
+        ("a,b,y", "2020-01-01,1,2", {}, "dates or times in 'a' (such as '2020-01-01')"),
         (",b,y", "0,1,2", {}, 'without a name, perhaps row numbers. Drop it with --drop ""'),
     ],
 )
 def test_unusable_columns_are_an_error(header, row, options, message):
+    table = table_of(f"{header}\n{row}\n")
     with pytest.raises(TableError) as error:
-        schema_of(table_of(f"{header}\n{row}\n"), "y", **options)
+        column_specs(table, schema_of(table, "y", **options), MondrianForestRegressor())
     assert message in str(error.value)
 
 

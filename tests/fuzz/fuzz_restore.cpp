@@ -106,7 +106,7 @@ bool is_usable(const Forest& forest) {
 template <OrderFree Forest>
 bool is_usable(const Forest& forest) {
   const guided::Options& options = forest.options();
-  return options.n_trees <= kMostTrees && options.n_features <= kMostFeatures && has_few_classes(forest) &&
+  return options.n_trees <= kMostTrees && options.layout.width() <= kMostFeatures && has_few_classes(forest) &&
          forest.n_seen() <= kMostSeen && forest.n_points() <= kMostPoints && is_light(forest);
 }
 
@@ -123,13 +123,26 @@ std::vector<float> stored_rows(const Forest& forest) {
   return forest.save().rows;
 }
 
-// Two stored rows, and rows far from all stored ones.
+template <class Forest>
+std::size_t n_numeric(const Forest& forest) {
+  return forest.n_features();
+}
+
+template <OrderFree Forest>
+std::size_t n_numeric(const Forest& forest) {
+  return forest.options().layout.n_numeric();
+}
+
+// Two stored rows, and rows far from all stored ones, of other levels.
 template <class Forest>
 std::vector<float> some_rows(const Forest& forest) {
-  const std::size_t width = forest.options().n_features;
+  const std::size_t width = forest.width(), n_numbers = n_numeric(forest);
   std::vector<float> rows = stored_rows(forest);
   rows.resize(std::min(rows.size(), 2 * width));
-  for (const float x : {0.5f, -1e3f, std::numeric_limits<float>::max()}) rows.insert(rows.end(), width, x);
+  for (const float x : {0.5f, -1e3f, std::numeric_limits<float>::max()}) {
+    rows.insert(rows.end(), n_numbers, x);
+    rows.insert(rows.end(), width - n_numbers, std::min(std::abs(x), 1.5f));
+  }
   return rows;
 }
 
@@ -185,9 +198,10 @@ bool are_same(const guided::Numbers::Columns& a, const guided::Numbers::Columns&
 
 template <class Target>
 bool are_same(const guided::TreeTable<Target>& a, const guided::TreeTable<Target>& b) {
-  return a.parent == b.parent && a.left == b.left && a.right == b.right && a.feature == b.feature &&
-         a.threshold == b.threshold && a.missing_left == b.missing_left && a.weight == b.weight &&
-         a.surrogates_end == b.surrogates_end && a.surrogates == b.surrogates && are_same(a.columns, b.columns);
+  return a.parent == b.parent && a.left == b.left && a.right == b.right && a.cell == b.cell &&
+         a.threshold == b.threshold && a.missing_left == b.missing_left && a.is_of_levels == b.is_of_levels &&
+         a.weight == b.weight && a.surrogates_end == b.surrogates_end && a.surrogates == b.surrogates &&
+         are_same(a.columns, b.columns);
 }
 
 // The trees must be those of a forest that learns the same samples in another order.
@@ -195,7 +209,7 @@ template <OrderFree Forest>
 void check_invariants(const Forest& forest) {
   if (!is_usable(forest)) return;
   const auto state = forest.save();
-  const std::size_t width = state.options.n_features;
+  const std::size_t width = state.options.layout.width();
   std::vector<float> rows;
   auto values = state.values;
   values.clear();
@@ -221,7 +235,7 @@ void check_invariants(const Forest& forest) {
 void check_predictions(const GaussianForest& forest) {
   if (forest.n_points() == 0) return;
   const std::vector<float> rows = some_rows(forest);
-  const std::vector<double> levels{0.01, 0.5, 0.99}, values(rows.size() / forest.options().n_features, 1.0);
+  const std::vector<double> levels{0.01, 0.5, 0.99}, values(rows.size() / forest.width(), 1.0);
   const std::vector<double> predicted = forest.predict(rows, Call(1));
   for (std::size_t i = 0; i < predicted.size(); i += 2) {
     expect(std::isfinite(predicted[i]), "means are finite");
@@ -240,26 +254,26 @@ std::vector<Weight> some_weights(std::size_t n) {
 
 void learn(LabelForest& forest, const std::vector<float>& rows, bool one_by_one) {
   const std::int32_t n_classes = std::max(forest.n_classes(), 2);
-  std::vector<Label> labels(rows.size() / forest.options().n_features);
+  std::vector<Label> labels(rows.size() / forest.width());
   for (std::size_t i = 0; i < labels.size(); ++i) labels[i] = i % 2 == 0 ? 0 : n_classes - 1;
   forest.learn(rows, labels, n_classes, Call(), one_by_one, some_weights(labels.size()));
 }
 
 void learn(GaussianForest& forest, const std::vector<float>& rows, bool one_by_one) {
-  std::vector<double> values(rows.size() / forest.options().n_features);
+  std::vector<double> values(rows.size() / forest.width());
   for (std::size_t i = 0; i < values.size(); ++i) values[i] = i % 2 == 0 ? 1.0 : 1e6;
   forest.learn(rows, values, Call(), one_by_one, some_weights(values.size()));
 }
 
 void learn(guided::LabelForest& forest, const std::vector<float>& rows, bool /*one_by_one*/) {
   if (forest.n_labels() == 0) forest.set_labels(std::vector<guided::Word>{7}, std::vector<std::uint8_t>{0});
-  std::vector<guided::Label> labels(rows.size() / forest.options().n_features);
+  std::vector<guided::Label> labels(rows.size() / forest.width());
   for (std::size_t i = 0; i < labels.size(); ++i) labels[i] = i % 2 == 0 ? 0 : forest.n_labels() - 1;
   forest.learn(rows, labels, some_weights(labels.size()), Call());
 }
 
 void learn(guided::NumberForest& forest, const std::vector<float>& rows, bool /*one_by_one*/) {
-  std::vector<double> values(rows.size() / forest.options().n_features);
+  std::vector<double> values(rows.size() / forest.width());
   for (std::size_t i = 0; i < values.size(); ++i) values[i] = i % 2 == 0 ? 1.0 : 1e6;
   forest.learn(rows, values, some_weights(values.size()), Call());
 }

@@ -179,7 +179,7 @@ class OrderFreeCorpus {
            std::int32_t n_labels = 3) {
     guided::Options options;
     options.n_trees = 1 + n_written_ % 3;
-    options.n_features = 1 + n_written_ % 4;
+    options.layout = {1 + n_written_ % 4};
     options.seed = n_written_++;
     change(options);
     Forest forest(options);
@@ -193,8 +193,14 @@ class OrderFreeCorpus {
       forest.set_labels(hashes, are_declared);
     }
     for (const std::size_t n : {n_points, n_points / 2}) {
-      auto data = some_data<typename Forest::Value>(n, options.n_features, n_labels, 1);
-      if (n > 0) data.rows[0] = guided::kMissing;
+      const guided::Layout& layout = options.layout;
+      auto data = some_data<typename Forest::Value>(n, layout.width(), n_labels, 1);
+      for (std::size_t i = 0; i < data.rows.size(); ++i) {  // some levels are equal
+        float& cell = data.rows[i];
+        if (layout.is_level_cell(i % layout.width()))
+          cell = static_cast<float>(1 + static_cast<int>(cell * 64) % 8) / 4;
+      }
+      if (n > 0 && layout.n_numeric() > 0) data.rows[0] = guided::kMissing;
       std::vector<Weight> weights;  // of each second forest
       for (std::size_t i = 0; i < n && n_written_ % 2 == 0; ++i) weights.push_back(1 + static_cast<int>(i) * 20'000);
       forest.learn(data.rows, data.values, weights, Call(1));
@@ -217,6 +223,8 @@ class OrderFreeCorpus {
     add("forgotten", [](guided::Options&) {}, 20, 5);
     add("all_forgotten", [](guided::Options&) {}, 20, 0);
     add("0_points", [](guided::Options&) {}, 0);
+    add("categorical", [](guided::Options& o) { o.layout = {3, 2}; });
+    add("only_categorical", [](guided::Options& o) { o.layout = {2, 2}; }, 80);
   }
 
  private:

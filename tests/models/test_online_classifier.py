@@ -22,8 +22,9 @@ from onlineforest import OnlineForestClassifier, OnlineTree
 from onlineforest._core import GuidedLabelForest
 from onlineforest._models import label_hashes
 from onlineforest._models.base import BaseForest
+from onlineforest._models.canonical import canonical_bytes
 from onlineforest._models.core import GUIDED_LABELS, GuidedLabelCore, MondrianCore
-from onlineforest._models.label_hashes import label_bytes, label_hash
+from onlineforest._models.label_hashes import label_hash
 from support.interrupts import Signal, interrupted_in_the_middle
 
 X, Y = load_iris(return_X_y=True)  # has duplicates
@@ -256,7 +257,7 @@ def test_what_is_verified_is_not_changed():
     ],
 )
 def test_equal_labels_have_equal_bytes(labels, text):
-    assert {label_bytes(label) for label in labels} == {text}
+    assert {canonical_bytes(label) for label in labels} == {text}
 
 
 def test_a_hash_is_the_start_of_a_sha256():
@@ -266,7 +267,7 @@ def test_a_hash_is_the_start_of_a_sha256():
 @pytest.mark.parametrize("label", [1.5, None, np.datetime64("NaT"), (1, 2), b"1", 1j])
 def test_what_has_no_value_is_no_label(label):
     with pytest.raises(ValueError, match="label"):
-        label_bytes(label)
+        canonical_bytes(label)
 
 
 @pytest.mark.parametrize(

@@ -629,7 +629,7 @@ WRONG_ORDER_FREE = [
     ({}, {"trees.left": np.zeros(3, np.int32)}, "unexpected array 'trees.left'"),
     ({}, {"options.n_trees": np.ones(1, np.uint64)}, "unexpected array 'options.n_trees'"),
     ({}, {"values": np.zeros(49, np.int64)}, "'values' is missing or of another type"),
-    ({}, {"values": np.zeros(48, np.int32)}, "but 48 samples of 64 features have 3072"),
+    ({}, {"values": np.zeros(48, np.int32)}, "but 48 samples of 64 cells have 3072"),
     ({}, {"values": np.zeros((49, 1), np.int32)}, r"'values' has shape \(49, 1\)"),
     ({}, changed_array("values", at_5=4), r"label 4 is outside \[0, 4\)"),
     ({}, changed_array("values", at_5=-1), r"label -1 is outside \[0, 4\)"),

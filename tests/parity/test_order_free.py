@@ -14,7 +14,7 @@ import pytest
 
 from onlineforest._core import UNITS_PER_SAMPLE, GuidedLabelForest, GuidedNumberForest
 from reference import order_free_forest as reference
-from reference.order_free_forest import OrderFreeForest, derive, float_bits, weigh
+from reference.order_free_forest import OrderFreeForest, bits_of, derive, float_bits, is_left, weigh
 from reference.order_free_numbers import OrderFreeNumbers, leaf_of
 from support.examples import examples
 
@@ -37,6 +37,18 @@ WORLDS = {
     "binary or missing": lambda rng, *shape: with_gaps(rng, rng.integers(0, 2, shape)),
 }
 
+# Levels of each kind, numbers of 60 bits: (generator, n, categorical features) -> array.
+LEVELS = {
+    "few": lambda rng, *shape: some_levels(3)[rng.integers(0, 3, shape)],
+    "a dozen": lambda rng, *shape: some_levels(12)[rng.integers(0, 12, shape)],
+    "many": lambda rng, *shape: rng.integers(0, 2**60, shape),
+    "equal low bits": lambda rng, *shape: rng.integers(0, 6, shape) * 2**30 + 77,
+    "equal high bits": lambda rng, *shape: rng.integers(0, 6, shape) + 77 * 2**30,
+    "one is rare": lambda rng, *shape: np.where(rng.random(shape) < 0.97, *some_levels(2)),
+}
+LOW_BITS = 2**30 - 1
+LEAST_NORMAL = np.uint32(0x00800000)  # cells are no denormal numbers
+
 # Numbers of each kind: (generator, rows) -> array.
 NUMBERS = {
     "of the row": lambda rng, X: (
@@ -55,9 +67,22 @@ def with_gaps(rng, rows):
     )
 
 
+def some_levels(n):
+    return np.array([derive(54321, number) >> 4 for number in range(n)], dtype=np.int64)
+
+
+def cells_of(levels):
+    """Levels as the core takes them: the low and the high bits of each as bits of floats."""
+    halves = np.stack([levels & LOW_BITS, levels >> 30], axis=2).astype(np.uint32) + LEAST_NORMAL
+    return halves.view(np.float32).reshape(len(levels), 2 * levels.shape[1])
+
+
 @dataclass
 class Case:
-    """A set of samples, the options of a forest, and rows to predict."""
+    """A set of samples, the options of a forest, and rows to predict.
+
+    The last cells of rows hold the levels of categorical features, two cells each.
+    """
 
     X: np.ndarray
     y: np.ndarray  # codes or numbers
@@ -67,9 +92,17 @@ class Case:
     queries: np.ndarray
     rng: np.random.Generator
     weights: np.ndarray | None = None  # in units
+    n_categorical: int = 0
 
     def weights_of(self, places):
         return None if self.weights is None else self.weights[places]
+
+    def plain(self, row):
+        """A row as the definition takes it: numbers, then levels."""
+        n_numeric = len(row) - 2 * self.n_categorical
+        bits = (row[n_numeric:].view(np.uint32) - LEAST_NORMAL).astype(np.int64)
+        low, high = bits.reshape(-1, 2).T
+        return [*row[:n_numeric], *(low + high * 2**30).tolist()]
 
 
 # Weights of each kind in units: (generator, n) -> array.
@@ -118,23 +151,45 @@ def make_case(world, number, kind="labels", **options):
     return Case(X, y.astype(np.int32), hashes, declared, options, queries, rng)
 
 
+def with_levels(case, kind, n_categorical=None):
+    """The case with categorical features, at times with no others. Half have values by level."""
+    rng, n, has_labels = case.rng, len(case.X), case.hashes is not None
+    if n_categorical is None:
+        n_categorical = int(rng.choice([1, 1, 2, 5, 33]))
+        if rng.random() < 0.3:
+            case.X, case.queries = case.X[:, :0], case.queries[:, :0]
+    levels = LEVELS[kind](rng, n, n_categorical)
+    if n and rng.random() < 0.5:
+        told = levels[:, 0] % 1009
+        case.y = told % len(case.hashes) if has_labels else told % 7 + rng.normal(size=n)
+        case.y = case.y.astype(np.int32 if has_labels else float)
+    asked = LEVELS[kind](rng, len(case.queries), n_categorical)
+    asked[: min(n, 3)] = levels[:3]
+    asked[-1] = rng.integers(0, 2**60, n_categorical)  # levels that no sample has
+    case.X = np.hstack([case.X, cells_of(levels)])
+    case.queries = np.hstack([case.queries, cells_of(asked)])
+    case.n_categorical = n_categorical
+    return case
+
+
 def reference_forest(case):
     """The forest of a case by its definition."""
     weights = None if case.weights is None else (case.weights / UNITS_PER_SAMPLE).tolist()
     options = {**case.options, "weights": weights}
     if case.hashes is None:
-        return OrderFreeNumbers(list(zip(case.X, case.y.tolist())), **options)
-    samples = [(x, int(case.hashes[c]), int(c)) for x, c in zip(case.X, case.y)]
+        return OrderFreeNumbers(list(zip(map(case.plain, case.X), case.y.tolist())), **options)
+    samples = [(case.plain(x), int(case.hashes[c]), int(c)) for x, c in zip(case.X, case.y)]
     declared = np.flatnonzero(case.declared).tolist()
     return OrderFreeForest(samples, n_codes=len(case.hashes), declared=declared, **options)
 
 
 def empty_core(case):
     """A core forest that knows the labels of a case."""
-    options = {**case.options}
+    options = {**case.options, "n_categorical": case.n_categorical}
+    n_features = case.X.shape[1] - case.n_categorical
     if case.hashes is None:
-        return GuidedNumberForest(options.pop("n_trees"), case.X.shape[1], **options)
-    forest = GuidedLabelForest(options.pop("n_trees"), case.X.shape[1], **options)
+        return GuidedNumberForest(options.pop("n_trees"), n_features, **options)
+    forest = GuidedLabelForest(options.pop("n_trees"), n_features, **options)
     forest.set_labels(case.hashes, case.declared)
     return forest
 
@@ -238,14 +293,20 @@ def describe_reference(root, case):
             counts = weigh(node.block).items()
             contents = sorted((int(case.hashes[code]), weight) for code, weight in counts)
         feature, threshold, missing_left, surrogates = node.cut
-        others = [(d, float_bits(t), int(is_reversed)) for d, t, is_reversed in surrogates]
-        cut = [feature, float_bits(threshold), int(missing_left), others]
+        others = [(d, bits_of(t), int(is_reversed)) for d, t, is_reversed in surrogates]
+        cut = [feature, bits_of(threshold), int(missing_left), others]
         nodes.append([parent, -1, -1, *cut, contents])
         if side is not None:
             nodes[parent][side] = index
         if node.left is not None:
             stack += [(node.right, index, 2), (node.left, index, 1)]
     return nodes
+
+
+def threshold_bits(feature, threshold, case):
+    """The bits of a threshold, or the salt of a cut on a categorical feature."""
+    first_categorical = case.X.shape[1] - 2 * case.n_categorical
+    return float_bits(threshold) - (int(LEAST_NORMAL) if feature >= first_categorical else 0)
 
 
 def describe_core(tree, case):
@@ -263,7 +324,7 @@ def describe_core(tree, case):
         links = [int(tree[name][i]) for name in ("parent", "left", "right", "feature")]
         end = tree["surrogates_end"][i]
         others = [
-            (int(d), float_bits(t), int(is_reversed))
+            (int(d), threshold_bits(d, t, case), int(is_reversed))
             for d, t, is_reversed in zip(
                 tree["surrogate_feature"][first:end],
                 tree["surrogate_threshold"][first:end],
@@ -271,7 +332,8 @@ def describe_core(tree, case):
             )
         ]
         first = end
-        cut = [float_bits(tree["threshold"][i]), int(tree["missing_left"][i]), others]
+        threshold = threshold_bits(links[-1], tree["threshold"][i], case)
+        cut = [threshold, int(tree["missing_left"][i]), others]
         nodes.append([*links, *cut, contents])
     return nodes
 
@@ -290,7 +352,7 @@ def check_equal(forest, case):
 
 def check_equal_numbers(forest, case, expected):
     if any(expected.trees):
-        moments = np.array([expected.predict(x) for x in case.queries])
+        moments = np.array([expected.predict(case.plain(x)) for x in case.queries])
         # The variance of a large leaf is exact in the definition.
         large = any(len(block) > 64 for root in expected.trees for block in leaves_below(root))
         for n_threads in (1, 3):
@@ -319,7 +381,7 @@ def check_equal_labels(forest, case, expected):
     weights = np.bincount(case.y, weights=of_samples, minlength=len(case.hashes))
     assert forest.label_weights.tolist() == weights.tolist()
     if expected.known:
-        probabilities = [expected.predict_proba(x) for x in case.queries]
+        probabilities = [expected.predict_proba(case.plain(x)) for x in case.queries]
         for n_threads in (1, 3):
             assert forest.predict(case.queries, n_threads).tolist() == probabilities
         one = np.empty(len(case.hashes))
@@ -354,15 +416,44 @@ def test_the_core_equals_its_definition_with_weights(weights, way, kind):
 
 @pytest.mark.heavy_under_sanitizers(reason="most of the time is the plain definition's")
 @pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("levels", LEVELS)
+def test_the_core_equals_its_definition_with_categorical_features(levels, way, kind):
+    """Beside numbers of all kinds, missing ones too, or alone. Some samples have weights."""
+    for number in range(N_SETS):
+        world = list(WORLDS)[number % len(WORLDS)]
+        case = make_case(world, 2000 + 100 * list(WAYS).index(way) + number, kind)
+        case = with_levels(case, levels)
+        if number % 3 == 0:
+            case = weighted(case, list(WEIGHTS)[number // 3 % len(WEIGHTS)])
+        forest = empty_core(case)
+        WAYS[way](forest, case)
+        check_equal(forest, case)
+
+
+@pytest.mark.heavy_under_sanitizers(reason="most of the time is the plain definition's")
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("n", [15, 16, 63, 64, 65, 66, 130])
-@pytest.mark.parametrize("world", ["real", "three values", "nine in ten equal", "half missing"])
-def test_the_core_equals_its_definition_where_the_law_changes(world, n, kind):
+@pytest.mark.parametrize(
+    ("world", "levels"),
+    [
+        ("real", None),
+        ("three values", None),
+        ("nine in ten equal", None),
+        ("half missing", None),
+        ("three values", "a dozen"),
+        ("half missing", "few"),
+    ],
+)
+def test_the_core_equals_its_definition_where_the_law_changes(world, levels, n, kind):
     """16 samples make more proposals; up to 64 samples all decide. Some weights are 2, then 1."""
     case = make_case(world, n, kind, min_samples_split=2, max_samples=1.0, key_bits=64)
     case.X = WORLDS[world](case.rng, n, 4).astype(np.float32)
     case.X[:, 3] = np.arange(n)  # distinct
     case.y = case.rng.normal(size=n) if kind == "numbers" else other_values(case, n)
     case.queries = case.X[:9]
+    if levels is not None:
+        case = with_levels(case, levels, n_categorical=2)
     forest = empty_core(case)
     learn_one_by_one(forest, case)
     check_equal(forest, case)
@@ -386,13 +477,16 @@ def test_the_core_equals_its_definition_where_the_law_changes(world, n, kind):
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("key_bits", [0, 3, 6])
 def test_ties_of_ranks_are_broken_by_content(key_bits, way, kind):
-    """All keys are equal, or many are. Some values are missing."""
-    for n in (20, 60, 110):
+    """All keys are equal, or many are. Some values are missing. Low bits of levels come first."""
+    for n, levels in [(20, None), (60, None), (110, None), (60, "many"), (110, "equal low bits")]:
         case = make_case("real", n, kind, min_samples_split=2, key_bits=key_bits, max_samples=1.0)
         case.X = with_gaps(case.rng, case.rng.integers(0, 9, (n, 3))).astype(np.float32)
         n_codes = 3 if kind == "numbers" else min(3, len(case.hashes))
         case.y = case.rng.integers(0, n_codes, n).astype(case.y.dtype)
         case.queries = case.X[:5]
+        if levels is not None:
+            case.X[:, 1:] = 0
+            case = with_levels(case, levels, n_categorical=2)
         forest = empty_core(case)
         WAYS[way](forest, case)
         check_equal(forest, case)
@@ -400,13 +494,17 @@ def test_ties_of_ranks_are_broken_by_content(key_bits, way, kind):
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("n", [70, 150])
-def test_a_cut_follows_the_weights_of_the_deciding_samples(n, kind):
+@pytest.mark.parametrize("levels", [None, "few"])
+def test_a_cut_follows_the_weights_of_the_deciding_samples(levels, n, kind):
     """Samples that are held come again one by one, then leave."""
     case = make_case("real", 3, kind, min_samples_split=2, max_samples=1.0)
     X = case.rng.integers(0, 9, (n, 3)) + np.arange(n)[:, None] / 1024  # distinct
     X = X.astype(np.float32)
     y = case.rng.normal(size=n) if kind == "numbers" else other_values(case, n)
     case.X, case.y, case.queries = X, y, X
+    if levels is not None:
+        case = with_levels(case, levels, n_categorical=2)
+        X, y = case.X, case.y
     forest = empty_core(case)
     forest.learn(X, y)
     for _ in range(2):
@@ -419,6 +517,33 @@ def test_a_cut_follows_the_weights_of_the_deciding_samples(n, kind):
             forest.forget(np.array([serial]))
         case.X, case.y = held_samples(forest)
         check_equal(forest, case)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("levels", LEVELS)
+def test_cuts_on_levels_follow_samples_that_come_and_leave(levels, kind):
+    """Samples pass one by one, so that many take the seats of those that decide."""
+    options = {"min_samples_split": 2, "max_samples": 1.0, "key_bits": 64, "calibrates": False}
+    case = make_case("real", 5, kind, n_trees=8, **options)
+    n_held, n = 120, 320
+    case.X = case.rng.normal(size=(n, 1)).astype(np.float32)  # distinct
+    case.y = case.rng.normal(size=n) if kind == "numbers" else other_values(case, n)
+    case.queries = case.X[:9]
+    X, y = with_levels(case, levels, n_categorical=3).X, case.y
+    forest = empty_core(case)
+    forest.learn(X[:n_held], y[:n_held])
+    for end in range(n_held + 1, n + 1):
+        forest.complete()
+        forest.learn_one(X[end - 1], y[end - 1].item())
+        forest.forget(np.array([end - 1 - n_held]))
+        case.X, case.y = X[end - n_held : end], y[end - n_held : end]
+        fresh = empty_core(case)
+        fresh.learn(case.X, case.y)
+        for i in range(case.options["n_trees"]):
+            kept, grown = forest.tree(i), fresh.tree(i)
+            for name in ("parent", "feature", "threshold", "weight"):
+                assert kept[name].tobytes() == grown[name].tobytes()
+    check_equal(forest, case)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -441,7 +566,8 @@ def test_among_samples_of_one_row_the_others_decide(way, kind):
 def held_samples(forest):
     """Rows and codes of the samples that a core forest holds, by arrival."""
     state = forest.get_state()
-    rows = state["rows"].reshape(-1, forest.n_features)
+    n_cells = forest.n_features + state["options.n_categorical"].item()
+    rows = state["rows"].reshape(-1, n_cells)
     return rows[state["sample_of"]], state["values"][state["sample_of"]]
 
 
@@ -450,25 +576,29 @@ def test_leaves_and_left_out_predictions_equal_their_definition(world):
     """A left-out prediction is that of the trees that have not learned the sample."""
     for number in range(N_SETS):
         case = make_case(world, 500 + number, max_samples=0.5)
+        if number % 3 == 2:
+            case = with_levels(case, list(LEVELS)[number // 3 % len(LEVELS)])
         forest, expected = empty_core(case), reference_forest(case)
         learn_in_batches(forest, case)
         check_leaves(forest, case, expected)
         rows, codes = held_samples(forest)
         probabilities, n_trees = forest.left_out()
         for x, code, p, n in list(zip(rows, codes, probabilities, n_trees))[:50]:
-            sample = reference.as_point(x), int(case.hashes[code])
+            sample = reference.as_point(case.plain(x)), int(case.hashes[code])
             without = copy.copy(expected)
             without.trees = [
                 t for t, others in zip(expected.trees, expected.left_out) if sample in others
             ]
             assert n == len(without.trees)
-            assert p.tolist() == without.predict_proba(x) if n else np.isnan(p).all()
+            assert p.tolist() == without.predict_proba(case.plain(x)) if n else np.isnan(p).all()
 
 
 @pytest.mark.parametrize("world", WORLDS)
 def test_left_out_numbers_equal_their_definition(world):
     for number in range(N_SETS):
         case = make_case(world, 700 + number, "numbers", n_trees=6, calibrates=True)
+        if number % 3 == 2:
+            case = with_levels(case, list(LEVELS)[number // 3 % len(LEVELS)])
         forest, expected = empty_core(case), reference_forest(case)
         learn_and_forget(forest, case)
         check_leaves(forest, case, expected)
@@ -476,7 +606,7 @@ def test_left_out_numbers_equal_their_definition(world):
         rows, values = held_samples(forest)
         assert forest.values.tolist() == values.tolist()
         for x, y, got, n in list(zip(rows, values.tolist(), moments, n_trees))[:50]:
-            *wanted, n_wanted = expected.predict_left_out(x, y)
+            *wanted, n_wanted = expected.predict_left_out(case.plain(x), y)
             assert n == n_wanted
             np.testing.assert_allclose(got, wanted, rtol=1e-12)
             assert got[0] == wanted[0] or n == 0
@@ -484,7 +614,7 @@ def test_left_out_numbers_equal_their_definition(world):
 
 def check_leaves(forest, case, expected):
     for i, root in enumerate(expected.trees):
-        leaves = [walk(describe_reference(root, case), x) for x in case.queries]
+        leaves = [walk(describe_reference(root, case), case.plain(x)) for x in case.queries]
         assert forest.apply(case.queries)[:, i].tolist() == leaves
 
 
@@ -496,7 +626,9 @@ def walk(nodes, x):
         goes_left = missing_left
         for d, of_threshold, is_reversed in [(feature, bits, 0), *others]:
             if not np.isnan(x[d]):
-                goes_left = (x[d] <= np.uint32(of_threshold).view(np.float32)) != is_reversed
+                is_level = isinstance(x[d], int)
+                threshold = of_threshold if is_level else np.uint32(of_threshold).view(np.float32)
+                goes_left = is_left(x[d], threshold) != is_reversed
                 break
         index = left if goes_left else right
     return index

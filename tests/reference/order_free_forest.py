@@ -2,7 +2,8 @@
 
 The core must give equal trees and equal predictions, to the bit, whatever it learned and forgot.
 Here is all that forests of labels and of numbers share, and the forest of labels;
-`order_free_numbers` has the rest. A missing value is None.
+`order_free_numbers` has the rest. A missing value is None. A value of a categorical feature is its
+level, a whole number of 60 bits, given as an int; numbers are floats.
 """
 
 from __future__ import annotations
@@ -16,13 +17,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-Point = tuple[float | None, ...]
+Point = tuple[float | int | None, ...]
+Surrogate = tuple[int, float | int, bool]  # feature, threshold, is it reversed
 
 MASK, GOLDEN = 2**64 - 1, 0x9E3779B97F4A7C15
 MOST_DECIDING = 64  # samples of a block that decide about its cut
 MANY_DECIDING = 16  # so many samples that decide get more proposals
 MOST_SURROGATES = 4
 FEATURE_DRAWS = 32  # draws of a feature before the words of all features are compared
+SALT_DRAWS = 64  # draws of a salt that separates two levels
 UNIT = 2**31  # masses are whole multiples of 1 / UNIT
 LEAST_SHARE = 2.0**-10  # a walk up ends below this share
 
@@ -44,21 +47,35 @@ def float_bits(value: float) -> int:
     return int(np.float32(value).view(np.uint32))
 
 
+def bits_of(value: float | int) -> int:
+    """The bits of a number, or a level or salt itself."""
+    return value if isinstance(value, int) else float_bits(value)
+
+
 def as_point(x: Sequence[float]) -> Point:
-    """The float32 values of x, None for NaN; adding 0 turns -0 into 0."""
-    return tuple(None if math.isnan(value) else float(np.float32(value)) + 0.0 for value in x)
+    """The float32 numbers of x, None for NaN; adding 0 turns -0 into 0. Levels stay as they are."""
+    return tuple(value if isinstance(value, int) else as_number(value) for value in x)
+
+
+def as_number(value: float) -> float | None:
+    """A float32 number, None for NaN."""
+    return None if math.isnan(value) else float(np.float32(value)) + 0.0
 
 
 def hash_point(point: Point, seed: int) -> int:
     """Hash of the values that are there; each feature has a seed of its own."""
     seeds = [derive(mix(seed), 16 + d) for d in range(len(point))]
-    words = (derive(s, float_bits(v)) for s, v in zip(seeds, point) if v is not None)
+    words = (derive(s, bits_of(v)) for s, v in zip(seeds, point) if v is not None)
     return derive(seed + sum(words), 1)
 
 
 def content(x: Point, word: int) -> tuple[Any, ...]:
-    """The content of a sample, which breaks ties of hashes; missing values come last."""
-    return tuple((value is None, value or 0.0) for value in x), word
+    """The content of a sample, which breaks ties of hashes; missing values come last.
+
+    The 30 low bits of a level come before its high ones.
+    """
+    values = [(v % 2**30, v >> 30) if isinstance(v, int) else (v is None, v or 0.0) for v in x]
+    return tuple(values), word
 
 
 @dataclass(frozen=True)
@@ -78,21 +95,36 @@ class Sample:
         return (self.rank >> 32) | ((self.rank << 32) & MASK)
 
 
+def is_left(value: float | int, threshold: float | int) -> bool:
+    """The side of a number, or that of a level: the first bit of a word of both."""
+    if isinstance(value, int):
+        return derive(value, int(threshold)) >> 63 == 1
+    return value <= threshold
+
+
 class Cut(NamedTuple):
-    """A cut. With an infinite threshold it asks whether the feature is missing."""
+    """A cut. With an infinite threshold it asks whether the feature is missing.
+
+    For a categorical feature, the threshold is a salt, given as an int.
+    """
 
     feature: int = -1
-    threshold: float = 0.0
+    threshold: float | int = 0.0
     missing_left: bool = False
-    surrogates: tuple[tuple[int, float, bool], ...] = ()  # feature, threshold, is it reversed
+    surrogates: tuple[Surrogate, ...] = ()
+
+    @property
+    def is_of_levels(self) -> bool:
+        return isinstance(self.threshold, int)
 
     def sends_left(self, x: Point) -> bool:
         value = x[self.feature]
         if value is not None:
-            return value <= self.threshold
+            return is_left(value, self.threshold)
         for feature, threshold, is_reversed in self.surrogates:
-            if x[feature] is not None:
-                return (x[feature] <= threshold) != is_reversed
+            other = x[feature]
+            if other is not None:
+                return is_left(other, threshold) != is_reversed
         return self.missing_left
 
 
@@ -142,8 +174,20 @@ def choose_threshold(word: int, low: float, high: float) -> float:
     return float(nearest) if float(nearest) <= drawn else float(below)  # compared as doubles
 
 
+def choose_salt(word: int, one: int, other: int) -> int:
+    """The first drawn salt that separates two levels; the last one if none does."""
+    for t in range(SALT_DRAWS):
+        salt = derive(word, MASK - t) >> 34
+        if is_left(one, salt) != is_left(other, salt):
+            break
+    return salt
+
+
 def propose(deciding: list[Sample], word: int, pair: bool) -> Cut:
-    """A cut between the two samples of a drawn pair, or in the range of all deciding samples."""
+    """A cut between the two samples of a drawn pair, or in the range of all deciding samples.
+
+    Levels have no range: there, two of them are drawn as the samples of a pair are.
+    """
     pool = deciding
     if pair:
         one = first(deciding, derive(word, 1))
@@ -158,6 +202,10 @@ def propose(deciding: list[Sample], word: int, pair: bool) -> Cut:
     draws = [(derive(word, 16 + t) >> 32) * n_features >> 32 for t in range(FEATURE_DRAWS)]
     least = min(varying, key=lambda d: (derive(word, 64 + d), d))
     feature = next((d for d in draws if d in varying), least)
+    if isinstance(pool[0].x[feature], int):
+        level = first(pool, derive(word, 1)).x[feature]
+        other = first([s for s in pool if s.x[feature] != level], derive(word, 2)).x[feature]
+        return Cut(feature, choose_salt(word, level, other))
     values = known[feature] - {None}
     asks = None in known[feature] and not pair and derive(word, 4) >> 61 == 0
     if len(values) == 1 or asks:
@@ -173,7 +221,8 @@ class LabelJudge:
     def __init__(self, deciding: list[Sample]) -> None:
         self.deciding = deciding
         lacks_value = any(None in sample.x for sample in deciding)
-        self.many = 64 if lacks_value else 16
+        has_levels = any(isinstance(value, int) for value in deciding[0].x)
+        self.many = 64 if lacks_value else 32 if has_levels else 16
 
     def score(self, cut: Cut) -> float:
         """Sum over both sides of the squared label weights divided by the weight."""
@@ -203,9 +252,7 @@ def choose_cut(block: list[Sample], seed: int, judges: Any) -> Cut:
     return best._replace(missing_left=larger)
 
 
-def choose_surrogates(
-    deciding: list[Sample], cuts: list[Cut], best: Cut
-) -> tuple[tuple[int, float, bool], ...]:
+def choose_surrogates(deciding: list[Sample], cuts: list[Cut], best: Cut) -> tuple[Surrogate, ...]:
     """The proposals on other features that agree most with the best one, or disagree most.
 
     Four more samples count for each, of which it sends two the right way.
@@ -213,7 +260,7 @@ def choose_surrogates(
     known = [s for s in deciding if s.x[best.feature] is not None]
     n_left = sum(best.sends_left(s.x) for s in known)
     larger = Fraction(max(n_left, len(known) - n_left), len(known))
-    found: list[tuple[Fraction, tuple[int, float, bool]]] = []
+    found: list[tuple[Fraction, Surrogate]] = []
     for cut in cuts:
         if cut.feature == best.feature or cut.threshold == math.inf:
             continue
@@ -223,7 +270,7 @@ def choose_surrogates(
         if share > larger:
             surrogate = (cut.feature, cut.threshold, n_same < len(both) - n_same)
             found.append((share, surrogate))
-    chosen: list[tuple[int, float, bool]] = []
+    chosen: list[Surrogate] = []
     for _, surrogate in sorted(found, key=lambda pair: -pair[0]):  # stable
         if len(chosen) < MOST_SURROGATES and surrogate[0] not in [s[0] for s in chosen]:
             chosen.append(surrogate)

@@ -37,9 +37,10 @@ class NumberJudge:
     def gain(self, cut: Cut) -> float:
         """The share of the variance that a cut explains.
 
-        Deviations are summed in the order of the circle if few decide, else in that of the feature.
+        Deviations are summed in the order of the circle if few decide or the cut is one of levels,
+        which have no order, else in that of the feature.
         """
-        if len(self.deciding) < MANY_DECIDING:
+        if len(self.deciding) < MANY_DECIDING or cut.is_of_levels:
             left = split(self.deciding, cut)[0]
             return self.share(summed(self.deviation(s) for s in left), weight(left))
         ordered = along(self.deciding, cut.feature)
@@ -73,10 +74,10 @@ class NumberJudge:
         return 1.0 - n * differences / (2.0 * squares * (n - 1.0)) if squares > 0 else 0.0
 
     def score(self, cut: Cut) -> float:
-        """The greater of both, if many decide."""
+        """The greater of both, if many decide and the feature has an order."""
         if not self.squares > 0:
             return 0.0
-        if len(self.deciding) < MANY_DECIDING:
+        if len(self.deciding) < MANY_DECIDING or cut.is_of_levels:
             return self.gain(cut)
         return max(self.gain(cut), self.neighbours(cut.feature))
 

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from onlineforest.river.dict_columns import Columns
+from onlineforest.river.dict_columns import Columns, columns_of
 
 
 def row_of(columns, x):
@@ -52,11 +52,11 @@ def test_new_keys_add_a_quarter_more_columns_than_needed():
 
 def test_keys_may_be_sorted_again_with_new_ones():
     columns = Columns.of("bd")
-    found = columns.sorted_with("acb")
-    assert found.keys == tuple("abcd") == columns.sorted_with("ca").keys and found.width == 4
+    found = columns_of("bdacb", frozenset(), frozenset())
+    assert found.keys == tuple("abcd") and found.width == 4
     assert found.sources_in(columns) == [-1, 0, -1, 1]
     nothing = Columns.of({})
-    assert nothing.sorted_with("a").sources_in(nothing) == nothing.sources_in(columns) == [-1]
+    assert Columns.of("a").sources_in(nothing) == nothing.sources_in(columns) == [-1]
 
 
 def test_a_sample_without_keys_has_one_column():

@@ -230,7 +230,7 @@ def test_an_invalid_label_changes_nothing(kind, label, error, message):
 
 
 BAD_SAMPLES = [
-    ({"colour": "red"}, TypeError, r"Feature 'colour' must be a number.*OneHotEncoder"),
+    ({"colour": b"red"}, TypeError, r"Feature 'colour' must be a number.*OneHotEncoder"),
     ({"colour": np.inf}, ValueError, r"Feature 'colour' must be finite"),
     ({"colour": 1e39}, ValueError, r"Feature 'colour' must be finite"),
 ]

@@ -50,9 +50,9 @@ def copies(monkeypatch):
     """The number of columns each time the samples are copied for new keys."""
     counted, real = [], onlineforest.river.online.with_columns
 
-    def with_columns(forest, sources):
+    def with_columns(forest, sources, categorical):
         counted.append(len(sources))
-        return real(forest, sources)
+        return real(forest, sources, categorical)
 
     monkeypatch.setattr(onlineforest.river.online, "with_columns", with_columns)
     return counted
@@ -109,7 +109,7 @@ def test_a_refused_sample_with_new_keys_costs_no_copy(copies):
     copies.clear()
     digest = model.estimator.digest_
     with pytest.raises(TypeError, match="Feature 'new' must be a number"):
-        model.learn_one({"new": "text"}, "low")
+        model.learn_one({"new": b"bytes"}, "low")
     assert copies == [] and model.estimator.digest_ == digest and "new" not in model.features
 
 

@@ -3,6 +3,8 @@ from __future__ import annotations
 import gzip
 import io
 from contextlib import closing
+from datetime import date, datetime
+from decimal import Decimal
 from itertools import pairwise
 
 import numpy as np
@@ -23,6 +25,7 @@ NUMBER, TEXT, INTEGER = (
     ColumnSpec(ColumnType.TEXT),
     ColumnSpec(ColumnType.INTEGER, is_required=True),
 )
+CODE, LEVEL = ColumnSpec(ColumnType.CODE), ColumnSpec(ColumnType.LEVEL)
 
 
 def table_of(data, delimiter=None):
@@ -103,6 +106,178 @@ def test_bad_rows_are_reported_and_skipped(line, message):
     rows, bad = read(b"a,b,c\n1,x,10\n" + line + b"\n2,z,20\n", specs)
     assert rows == {"a": [1.0, 2.0], "b": ["x", "z"], "c": [10, 20]}
     assert len(bad) == 1 and bad[0].startswith(f"a.csv, line 3: {message}")
+
+
+ODD_LEVELS = [
+    "nan",
+    "None",
+    "NA",
+    "1",
+    "1.0",
+    "007",
+    "true",
+    " ",
+    " red ",
+    "x" * 10_000,
+    "\U0001f333\U00020bb7",
+    'say "hi"',
+    "two\nlines",
+    "a,b",
+    "e\u0301",
+    "\xe9",
+]
+
+
+def in_parquet(tmp_path, columns):
+    path = tmp_path / "a.parquet"
+    parquet.write_table(pa.table(columns), path)
+    return path
+
+
+def read_parquet(path, specs):
+    bad = []
+    with closing(open_table(str(path))) as table:
+        tables = list(table.read(specs, lambda row: bad.append(str(row))))
+    return pa.concat_tables(tables).to_pydict(), [text.split(", ", 1)[1] for text in bad]
+
+
+@pytest.mark.parametrize("is_parsed_by_rows", [False, True])
+def test_levels_are_the_text_of_the_file_and_only_empty_ones_are_missing(
+    tmp_path, is_parsed_by_rows
+):
+    import csv
+
+    levels = [*ODD_LEVELS, "", "red"]
+    text = io.StringIO()
+    csv.writer(text, quoting=csv.QUOTE_ALL).writerows(
+        [("a", "b"), *((each, "1") for each in levels)]
+    )
+    data = text.getvalue() + ("1,2,3\n" if is_parsed_by_rows else "")
+    rows, bad = read(data.encode(), {"a": LEVEL})
+    assert rows == {"a": [*ODD_LEVELS, None, "red"]} and len(bad) == is_parsed_by_rows
+    path = in_parquet(
+        tmp_path, {"a": [*levels, None], "b": pa.array(levels[:1] * 19).dictionary_encode()}
+    )
+    assert read_parquet(path, {"a": LEVEL})[0] == {"a": [*ODD_LEVELS, None, "red", None]}
+    required = {"a": ColumnSpec(ColumnType.LEVEL, is_required=True)}
+    assert read(data.encode(), required)[0] == {"a": [*ODD_LEVELS, "red"]}
+    rows, bad = read_parquet(path, required)
+    assert rows == {"a": [*ODD_LEVELS, "red"]}
+    assert bad == [f"row {row}: the value of column 'a' is missing" for row in (17, 19)]
+
+
+def test_codes_are_whole_numbers_of_any_spelling(tmp_path):
+    cells = [
+        "7",
+        "7.0",
+        "7.",
+        "007",
+        "+7",
+        " 7",
+        "-7",
+        "true",
+        "False",
+        "",
+        "NA",
+        "NAN",
+        "?",
+        "-0.0",
+    ]
+    codes = [7, 7, 7, 7, 7, 7, -7, 1, 0, None, None, None, None, 0]
+    data = "\n".join(["a,b", *(f"{cell},1" for cell in cells), ""])
+    assert read(data.encode(), {"a": CODE}) == ({"a": codes}, [])
+    rows, bad = read(f"{data}red,1\n1.5,1\n{'9' * 19},1\n5,1\n".encode(), {"a": CODE})
+    assert rows == {"a": [*codes, 5]}
+    reason = "but its categories are whole numbers of at most 18 digits"
+    assert bad == [
+        f"a.csv, line {line}: column 'a' holds {cell!r}, {reason}"
+        for line, cell in ((16, "red"), (17, "1.5"), (18, "9" * 19))
+    ]
+    assert read_parquet(in_parquet(tmp_path, {"a": cells}), {"a": CODE}) == ({"a": codes}, [])
+    for column, found, rows_ in (
+        (pa.array([7, None, 10**18 - 1], pa.int64()), [7, None, 10**18 - 1], ()),
+        (pa.array([7, 10**18, 2**63], pa.uint64()), [7], (2, 3)),
+        (pa.array([7.0, float("nan"), 1.5, np.inf, 1e18]), [7, None], (3, 4, 5)),
+        (pa.array([Decimal("7.00"), Decimal("1.50"), None]), [7, None], (2,)),
+        (pa.array([True, False, None]), [1, 0, None], ()),
+        (pa.array(["7", "x", None]), [7, None], (2,)),
+    ):
+        rows, bad = read_parquet(in_parquet(tmp_path, {"a": column}), {"a": CODE})
+        assert rows == {"a": found}
+        assert [text.split(":")[0] for text in bad] == [f"row {row}" for row in rows_]
+        assert all(reason in text for text in bad)
+
+
+def test_columns_of_other_types_are_levels_as_a_csv_file_holds_them(tmp_path):
+    noon = datetime(2020, 1, 2, 12)
+    for column, levels in (
+        (pa.array([7, None, 2**62]), ["7", None, str(2**62)]),
+        (pa.array([7.0, None, float("nan")]), ["7", None, None]),
+        (pa.array([Decimal("7.00")]), ["7"]),
+        (pa.array([True, False]), ["true", "false"]),
+        (pa.array([date(2020, 1, 2)]), ["2020-01-02"]),
+        (pa.array([noon], pa.timestamp("s")), ["2020-01-02 12:00:00"]),
+        (pa.array([noon], pa.timestamp("us")), ["2020-01-02 12:00:00"]),
+        (pa.array([noon], pa.timestamp("us", "UTC")), ["2020-01-02 12:00:00Z"]),
+        (pa.array([noon.time()]), ["12:00:00"]),
+    ):
+        assert read_parquet(in_parquet(tmp_path, {"a": column}), {"a": LEVEL}) == (
+            {"a": levels},
+            [],
+        )
+    rows, bad = read_parquet(in_parquet(tmp_path, {"a": [1.5, 2.0]}), {"a": LEVEL})
+    assert rows == {"a": ["2"]} and bad[0].startswith("row 1: column 'a' holds '1.5', but")
+
+
+def test_text_in_parquet_is_read_as_numbers_row_by_row(tmp_path):
+    path = in_parquet(
+        tmp_path, {"a": ["1.5", None, "NA", "oops", "inf"], "b": ["1", "2", "3", "4", "x"]}
+    )
+    hinted = ColumnSpec(ColumnType.NUMBER, hint="; look there")
+    rows, bad = read_parquet(path, {"a": hinted, "b": ColumnSpec(ColumnType.INTEGER)})
+    assert rows == {"a": [1.5, None, None], "b": [1, 2, 3]}
+    assert bad == [
+        "row 4: column 'a' holds 'oops', which is not a number; look there",
+        "row 5: column 'a' holds 'inf', which is outside ±3.403e+38",
+    ]
+
+
+def test_columns_say_whether_they_are_whole_and_distinct(tmp_path):
+    frame = {
+        "whole": [f"{i}.0" for i in range(200)],
+        "zeros": ["007"] * 200,
+        "bool": ["true", "1"] * 100,
+        "name": [f"s{i}" for i in range(190)] + ["NA"] * 10,
+        "half": ["0.5"] * 200,
+        "long": ["9" * 19] * 200,
+        "none": [""] * 200,
+    }
+    lines = [",".join(frame), *(",".join(row) for row in zip(*frame.values(), strict=True))]
+    table = CsvTable(
+        io.BytesIO("\n".join(lines).encode()), "a.csv", None, lambda: None, lambda: None
+    )
+    found = {each.name: each for each in table.columns}
+    assert {name for name, each in found.items() if each.are_whole} == {"whole", "zeros", "bool"}
+    assert found["name"].n_values == 190 and found["name"].distinct_share == 1.0
+    assert found["none"].n_values == 0
+    columns = {
+        "int": list(range(200)),
+        "large": [10**18] * 200,
+        "float": [1.0] * 199 + [None],
+        "half": [0.5] * 200,
+        "decimal": [Decimal("7.00")] * 200,
+        "bool": [True] * 200,
+        "name": [f"s{i}" for i in range(190)] + [None] * 10,
+        "few": pa.array(["x", "y"] * 100).dictionary_encode(),
+        "none": pa.array([None] * 200, pa.string()),
+    }
+    with closing(open_table(str(in_parquet(tmp_path, columns)))) as table:
+        found = {each.name: each for each in table.columns}
+    whole = {name for name, each in found.items() if each.are_whole}
+    assert whole == {"int", "float", "decimal", "bool"}
+    assert found["name"].n_values == 190 and found["name"].distinct_share == 1.0
+    assert found["few"].distinct_share == 0.01 and found["few"].examples == ("x", "y")
+    assert found["none"].n_values == 0
 
 
 @pytest.mark.parametrize("nan", ["NAN", "Nan", "nAn", "+nan", "-NAN", "nan(1)"])

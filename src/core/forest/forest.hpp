@@ -104,6 +104,8 @@ class Forest {
                              const Call& call = Call()) const;
 
   const Options& options() const { return options_; }
+  std::size_t n_features() const { return options_.n_features; }
+  std::size_t width() const { return options_.n_features; }                     // of a row
   std::size_t n_points() const;                                                 // arrivals that are stored
   std::size_t n_seen() const;                                                   // those that are not, too
   std::vector<std::uint8_t> are_stored(std::span<const Serial> serials) const;  // 1 or 0 for each

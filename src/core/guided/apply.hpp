@@ -71,8 +71,8 @@ void Tree<Target>::apply_to_junction(const Task& task, const Samples& samples, S
   }
   // Another way for missing values changes nothing below if there are none.
   const Fork old = std::exchange(junction.fork, *fork);
-  const bool is_same_cut = old.cut.feature == fork->cut.feature && old.cut.threshold == fork->cut.threshold;
-  if (!is_same_cut || (old != *fork && samples.has_missing(fork->cut.feature))) {
+  const bool is_same_cut = old.cut.cell == fork->cut.cell && old.cut.threshold == fork->cut.threshold;
+  if (!is_same_cut || (old != *fork && samples.has_missing(fork->cut.cell))) {
     cut_again(task, samples, scratch);
     return;
   }

@@ -20,7 +20,7 @@ void Ballot::keep(const Panel<Labels>& panel) {
 
 bool Ballot::is_open_to(const Samples& samples, std::span<const Slot> seats, Slot slot) const {
   const float* const row = samples.row(slot);
-  if (samples.has_missing() && std::any_of(row, row + samples.n_features(), is_missing)) return false;
+  if (samples.has_missing() && std::any_of(row, row + samples.layout().n_numeric(), is_missing)) return false;
   const Word hash = samples.x_hash(slot);
   return LightWeights::may_be(total_ * kOne + samples.weight(slot)) &&
          std::ranges::none_of(seats, [&](Slot other) { return samples.x_hash(other) == hash; });
@@ -53,7 +53,7 @@ class Ballot::Exchange {
 
   void update(Entry& entry, bool is_pair, Word seed) {
     auto& [proposal, split] = entry;
-    if (is_pair ? is_other_pair(proposal, seed) : is_other_range(proposal, seed)) {
+    if (is_pair ? is_other_pair(proposal, seed) : is_other_feature(proposal, seed) || is_other_range(proposal, seed)) {
       propose(proposal, is_pair, seed);
       count(proposal, split);
       return;
@@ -68,7 +68,7 @@ class Ballot::Exchange {
     } else {
       split.squares_right -= share(~proposal.left & like_leaving_, old_weight_);
     }
-    if (x(coming_, proposal.cut.feature) <= proposal.cut.threshold) {
+    if (sends_left(proposal.cut, {}, samples_.row(coming_))) {
       split.squares_left += share(proposal.left & like_coming_, new_weight_);
       proposal.left |= bit;
       split.n_left = static_cast<std::uint8_t>(split.n_left + new_weight_);
@@ -78,7 +78,9 @@ class Ballot::Exchange {
   }
 
  private:
-  [[nodiscard]] float x(Slot slot, std::int32_t feature) const { return samples_.row(slot)[feature]; }
+  [[nodiscard]] const Layout& layout() const { return samples_.layout(); }
+  [[nodiscard]] float x(Slot slot, std::int32_t cell) const { return samples_.row(slot)[cell]; }
+  [[nodiscard]] Level level(Slot slot, std::int32_t cell) const { return level_at(samples_.row(slot) + cell); }
 
   // Whether the pair may be another one now. If one of the two leaves, the new sample has its seat, and is met with it.
   [[nodiscard]] bool is_other_pair(const Proposal& proposal, Word seed) const {
@@ -91,13 +93,25 @@ class Ballot::Exchange {
   // Whether the new sample is met before another one, or with it, on the way around the circle from a place.
   [[nodiscard]] bool comes_before(Slot other, Word from) const { return place_ - from <= order_.place(other) - from; }
 
-  // Whether the range may be another one now, or that of another feature.
+  // Whether the range, or the pair of levels, may be another one now.
   [[nodiscard]] bool is_other_range(const Proposal& proposal, Word seed) const {
-    const float came = x(coming_, proposal.cut.feature), left = x(leaving_, proposal.cut.feature);
-    if (came < proposal.low || came > proposal.high || left <= proposal.low || left >= proposal.high) return true;
-    // The features that were tried before were constant.
-    const auto is_fit = [&](std::int32_t d) { return d == proposal.cut.feature || x(coming_, d) != x(leaving_, d); };
-    return first_fit(seed, samples_.n_features(), is_fit) != proposal.cut.feature;
+    const std::int32_t cell = proposal.cut.cell;
+    if (proposal.cut.is_of_levels) {
+      const Slot first = seats_[proposal.first], second = seats_[proposal.second];
+      if (comes_before(first, derive(seed, of_proposal::kFirst))) return true;
+      const Level of_first = level(first, cell);
+      if (level(second, cell) == of_first) return true;  // the second one has left
+      return level(coming_, cell) != of_first && comes_before(second, derive(seed, of_proposal::kSecond));
+    }
+    const float came = x(coming_, cell), left = x(leaving_, cell);
+    return came < proposal.low || came > proposal.high || left <= proposal.low || left >= proposal.high;
+  }
+  // Whether the feature of the range may be another one now. Those that were tried before were constant.
+  [[nodiscard]] bool is_other_feature(const Proposal& proposal, Word seed) const {
+    const auto feature = static_cast<std::int32_t>(layout().feature_of(static_cast<std::size_t>(proposal.cut.cell)));
+    const float *const came = samples_.row(coming_), *const left = samples_.row(leaving_);
+    const auto is_fit = [&](std::int32_t d) { return d == feature || differ(layout(), d, came, left, true); };
+    return first_fit(seed, layout().n_features, is_fit) != feature;
   }
 
   void propose(Proposal& proposal, bool is_pair, Word seed) {
@@ -111,18 +125,27 @@ class Ballot::Exchange {
       if (j == kNone) j = first_from(place, is_other);
       proposal.first = static_cast<std::uint8_t>(i);
       proposal.second = static_cast<std::uint8_t>(j);
-      proposal.cut = draw_between(seed, rows_[i], rows_[j], samples_.n_features());
+      proposal.cut = draw_between(seed, rows_[i], rows_[j], layout());
     } else {
       const auto varies = [&](std::int32_t d) {
-        find_range(proposal, d);
-        return proposal.low < proposal.high;
+        return std::ranges::any_of(rows_, [&](const float* row) { return differ(layout(), d, row, rows_[0], true); });
       };
-      const auto for_each_varying = [&](auto use) {
-        std::ranges::for_each(varying_features(rows_, samples_.n_features()), use);
-      };
-      const std::int32_t feature = draw_feature(seed, samples_.n_features(), varies, for_each_varying);
-      find_range(proposal, feature);
-      proposal.cut = draw_cut(seed, feature, proposal.low, proposal.high);
+      const auto for_each_varying = [&](auto use) { std::ranges::for_each(varying_features(rows_, layout()), use); };
+      const std::int32_t feature = draw_feature(seed, layout().n_features, varies, for_each_varying);
+      const std::size_t k = layout().cell_of(static_cast<std::size_t>(feature));
+      const auto cell = static_cast<std::int32_t>(k);
+      if (layout().is_categorical(static_cast<std::size_t>(feature))) {
+        const std::size_t i = first_from(derive(seed, of_proposal::kFirst), [](std::size_t) { return true; });
+        const Level level = level_at(rows_[i] + k);
+        const auto is_other = [&](std::size_t other) { return level_at(rows_[other] + k) != level; };
+        const std::size_t j = first_from(derive(seed, of_proposal::kSecond), is_other);
+        proposal.first = static_cast<std::uint8_t>(i);
+        proposal.second = static_cast<std::uint8_t>(j);
+        proposal.cut = draw_level_cut(seed, cell, level, level_at(rows_[j] + k));
+        return;
+      }
+      find_range(proposal, cell);
+      proposal.cut = draw_cut(seed, cell, proposal.low, proposal.high);
     }
   }
 
@@ -151,18 +174,18 @@ class Ballot::Exchange {
     return best;
   }
 
-  void find_range(Proposal& proposal, std::int32_t feature) const {
-    proposal.low = proposal.high = rows_[0][feature];
+  void find_range(Proposal& proposal, std::int32_t cell) const {
+    proposal.low = proposal.high = rows_[0][cell];
     for (const float* const row : rows_) {
-      proposal.low = std::min(proposal.low, row[feature]);
-      proposal.high = std::max(proposal.high, row[feature]);
+      proposal.low = std::min(proposal.low, row[cell]);
+      proposal.high = std::max(proposal.high, row[cell]);
     }
   }
 
   void count(Proposal& proposal, LabelSplit& split) const {
     proposal.left = 0;
     for (std::size_t i = 0; i < kMostDeciding; ++i) {
-      proposal.left |= static_cast<Block>(rows_[i][proposal.cut.feature] <= proposal.cut.threshold) << i;
+      proposal.left |= static_cast<Block>(sends_left(proposal.cut, {}, rows_[i])) << i;
     }
     int left = 0, right = 0;
     for (std::size_t c = 0; c < groups_.size(); ++c) {

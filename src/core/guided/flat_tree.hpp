@@ -6,6 +6,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <unordered_map>
 #include <vector>
@@ -15,21 +16,24 @@
 
 namespace onlineforest::guided {
 
-// The feature of a cut and the side of rows that lack it, in one number.
-class CutFeature {
+// The cell of a cut, the side of rows that lack it, and whether it holds levels, in one number.
+class CutCell {
  public:
-  static constexpr std::int32_t kMost = (1 << 30) - 1;  // features are below
+  static constexpr std::int32_t kMost = (1 << 30) - 1;  // cells are below
 
-  CutFeature() = default;
-  explicit CutFeature(const Cut& cut) : code_(cut.missing_left ? cut.feature : cut.feature | kMissingRight) {}
+  CutCell() = default;
+  explicit CutCell(const Cut& cut)
+      : code_(cut.cell | (cut.missing_left ? 0 : kMissingRight) | (cut.is_of_levels ? kOfLevels : 0)) {}
 
-  [[nodiscard]] std::int32_t feature() const { return code_ & kMost; }
+  [[nodiscard]] std::int32_t cell() const { return code_ & kMost; }
   [[nodiscard]] bool missing_left() const { return (code_ & kMissingRight) == 0; }
+  [[nodiscard]] bool is_of_levels() const { return code_ < 0; }
 
-  [[nodiscard]] Cut cut(float threshold) const { return {feature(), threshold, missing_left()}; }
+  [[nodiscard]] Cut cut(float threshold) const { return {cell(), threshold, missing_left(), is_of_levels()}; }
 
  private:
   static constexpr std::int32_t kMissingRight = 1 << 30;
+  static constexpr std::int32_t kOfLevels = std::numeric_limits<std::int32_t>::min();  // the sign
   std::int32_t code_ = 0;
 };
 
@@ -49,7 +53,7 @@ class FlatTree {
   NodeIndex cut(NodeIndex at, const Cut& cut, const Surrogates& surrogates) {
     const auto left = static_cast<NodeIndex>(nodes_.size());
     if (!surrogates.empty()) surrogates_.emplace(at, surrogates);
-    nodes_[static_cast<std::size_t>(at)] = {cut.threshold, CutFeature(cut), left};
+    nodes_[static_cast<std::size_t>(at)] = {cut.threshold, CutCell(cut), left};
     nodes_.resize(nodes_.size() + 2);
     return left;
   }
@@ -64,13 +68,13 @@ class FlatTree {
     leaves_.finish();
   }
 
-  // Calls use(i, leaf) for each row.
+  // Calls use(i, leaf) for each row. Plain rows hold numbers, and lack none.
   template <class Use>
-  void for_each_leaf(const float* rows, std::size_t n_features, std::size_t n, bool may_lack, Use use) const {
-    if (may_lack) {
-      descend<true>(rows, n_features, n, use);
+  void for_each_leaf(const float* rows, std::size_t width, std::size_t n, bool are_plain, Use use) const {
+    if (are_plain) {
+      descend<true>(rows, width, n, use);
     } else {
-      descend<false>(rows, n_features, n, use);
+      descend<false>(rows, width, n, use);
     }
   }
 
@@ -83,40 +87,41 @@ class FlatTree {
 
   struct Node {
     float threshold = 0.0f;
-    CutFeature feature;
+    CutCell cell;
     NodeIndex next = 0;  // the left child, or -1 - the leaf
   };
 
-  // Without missing values one comparison is enough.
-  template <bool kMayLack>
+  // For plain rows one comparison is enough.
+  template <bool kArePlain>
   [[nodiscard]] bool sends_right(const Node& node, const float* row) const {
-    const float x = row[node.feature.feature()];
-    if constexpr (kMayLack) {
-      if (is_missing(x)) return lacks(node, row);
+    const float* const x = row + node.cell.cell();
+    if constexpr (!kArePlain) {
+      if (node.cell.is_of_levels()) return !LevelSides(node.threshold).sends_left(level_at(x));
+      if (is_missing(*x)) return lacks(node, row);
     }
-    return x > node.threshold;
+    return *x > node.threshold;
   }
   [[nodiscard]] bool lacks(const Node& node, const float* row) const {
     const auto found = surrogates_.find(static_cast<NodeIndex>(&node - nodes_.data()));
-    const Cut cut = node.feature.cut(node.threshold);
+    const Cut cut = node.cell.cut(node.threshold);
     return !sends_left(cut, found == surrogates_.end() ? std::span<const Surrogate>() : found->second, row);
   }
 
-  template <bool kMayLack, class Use>
-  void descend(const float* rows, std::size_t n_features, std::size_t n_rows, Use use) const {
+  template <bool kArePlain, class Use>
+  void descend(const float* rows, std::size_t width, std::size_t n_rows, Use use) const {
     // Several rows go down side by side, because each one waits for memory at every step.
     constexpr std::size_t kSideBySide = 8;
     std::array<const Node*, kSideBySide> at;
     for (std::size_t first = 0; first < n_rows; first += kSideBySide) {
       const std::size_t n = std::min(kSideBySide, n_rows - first);
-      const float* const x = rows + first * n_features;
+      const float* const x = rows + first * width;
       at.fill(nodes_.data());
       for (bool is_moving = true; is_moving;) {
         is_moving = false;
         for (std::size_t i = 0; i < n; ++i) {
           const Node& node = *at[i];
           if (node.next < 0) continue;
-          const bool goes_right = sends_right<kMayLack>(node, x + i * n_features);
+          const bool goes_right = sends_right<kArePlain>(node, x + i * width);
           at[i] = nodes_.data() + node.next + static_cast<NodeIndex>(goes_right);
           is_moving = true;
         }

@@ -36,6 +36,8 @@ class Forest {
   explicit Forest(const Options& options);
 
   [[nodiscard]] const Options& options() const { return options_; }
+  [[nodiscard]] std::size_t n_features() const { return options_.layout.n_features; }
+  [[nodiscard]] std::size_t width() const { return options_.layout.width(); }  // of a row
 
   // Learns rows with their values and weights. NaN is a missing value. Without weights, each row counts once.
   void learn(std::span<const float> rows, std::span<const Value> values, std::span<const Weight> weights,
@@ -70,6 +72,9 @@ class Forest {
   [[nodiscard]] std::vector<Value> values() const;    // in the order of serials()
   [[nodiscard]] std::vector<Weight> weights() const;  // likewise
   [[nodiscard]] std::vector<std::uint8_t> are_stored(std::span<const Serial> serials) const;
+  // The number of levels of each categorical feature that samples have, and those of one of them, sorted.
+  [[nodiscard]] std::vector<std::int64_t> n_levels() const;
+  [[nodiscard]] std::vector<Level> levels(std::size_t categorical) const;
   [[nodiscard]] std::uint64_t version() const;  // another number when other samples are held
   [[nodiscard]] std::size_t nbytes() const;
 
@@ -97,8 +102,8 @@ class Forest {
   void take_in(const State& state);
 
   [[nodiscard]] std::size_t n_rows(std::span<const float> rows) const;
-  // Rows that were checked. Whether one lacks a cell.
-  [[nodiscard]] static bool check_rows(std::span<const float> rows);
+  // Throws std::invalid_argument if cells cannot be what they should be. Whether all are numbers, none missing.
+  [[nodiscard]] bool check_rows(std::span<const float> rows) const;
   // The samples of the arrivals [begin, end). Throws std::invalid_argument if there are fewer.
   [[nodiscard]] std::span<const Slot> arrivals(std::size_t begin, std::size_t end) const;
   // Uses a tree that is up to date, alone or beside others that only read it.

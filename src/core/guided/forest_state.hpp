@@ -36,7 +36,8 @@ void for_each_field(State& state, Visit visit) {
   auto& options = state.options;
   visit("options.n_trees", options.n_trees);
   visit("options.first_tree", options.first_tree);
-  visit("options.n_features", options.n_features);
+  visit("options.n_features", options.layout.n_features);
+  visit("options.n_categorical", options.layout.n_categorical);
   visit("options.seed", options.seed);
   visit("options.min_samples_split", options.min_samples_split);
   visit("options.max_samples", options.max_samples);

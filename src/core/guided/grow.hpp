@@ -231,7 +231,7 @@ void Tree<Target>::split(NodeIndex at, std::int32_t junction_index, std::int32_t
 template <class Target>
 void Tree<Target>::set_cut(NodeIndex at, const Junction& junction) {
   node(at).threshold = junction.fork.cut.threshold;
-  node(at).feature = CutFeature(junction.fork.cut);
+  node(at).cell = CutCell(junction.fork.cut);
   node(at).kind = junction.summary.is_pure() ? Kind::kClosed : Kind::kCut;
 }
 
@@ -248,7 +248,7 @@ void Tree<Target>::grow_twig(List& list, std::span<const std::uint32_t> path, co
   const Block block = list.twigs[path.back()].block;
   if (panel.has_one_value(block) || panel.weight_of(block) < least_weight() || panel.has_one_x(block)) {
     make_leaf(list, path, panel);
-    list.twigs[path.back()].cut.feature = kLeaf;
+    list.twigs[path.back()].cut.cell = kLeaf;
     list.twigs[path.back()].next = static_cast<std::uint32_t>(list.leaves.size()) - 1;
     return;
   }
@@ -271,9 +271,9 @@ void Tree<Target>::grow_twigs(List& list, const Samples& samples, Scratch& scrat
   std::array<std::uint32_t, kMostDeciding> path{};
   for (std::size_t depth = 1;;) {
     const std::uint32_t last = path[depth - 1];
-    if (list.twigs.empty() || list.twigs[last].cut.feature == kUncut)
+    if (list.twigs.empty() || list.twigs[last].cut.cell == kUncut)
       grow_twig(list, {path.data(), depth}, samples, scratch);
-    if (list.twigs[last].cut.feature >= 0) {
+    if (list.twigs[last].cut.cell >= 0) {
       path[depth++] = list.twigs[last].next;
       continue;
     }

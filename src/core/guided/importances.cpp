@@ -2,7 +2,7 @@
 
 namespace onlineforest::guided {
 
-Errors<Labels>::Errors(const TreeTable<Labels>& table) : table_(table), own_(table.feature.size()) {
+Errors<Labels>::Errors(const TreeTable<Labels>& table) : table_(table), own_(table.cell.size()) {
   for (std::size_t node = 0; node < own_.size(); ++node) {
     double sum = 0.0;  // exact while weights are whole and below 2^26
     const auto end = static_cast<std::size_t>(table.columns.counts_end[node]);

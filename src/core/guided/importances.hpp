@@ -50,14 +50,14 @@ class Errors<Numbers> {
 
 // The decrease of the error at the cuts on each feature, per sample.
 template <class Target>
-[[nodiscard]] std::vector<double> decreases(const TreeTable<Target>& table, std::size_t n_features) {
-  std::vector<double> result(n_features, 0.0);
+[[nodiscard]] std::vector<double> decreases(const TreeTable<Target>& table, const Layout& layout) {
+  std::vector<double> result(layout.n_features, 0.0);
   const Errors<Target> errors(table);
-  for (std::size_t node = 0; node < table.feature.size(); ++node) {
+  for (std::size_t node = 0; node < table.cell.size(); ++node) {
     if (!table.is_cut(node)) continue;
     const double gain = errors.own(node) - errors.own(static_cast<std::size_t>(table.left[node])) -
                         errors.own(static_cast<std::size_t>(table.right[node]));
-    result[static_cast<std::size_t>(table.feature[node])] += gain / multiplicity(table.weight[0]);
+    result[layout.feature_of(static_cast<std::size_t>(table.cell[node]))] += gain / multiplicity(table.weight[0]);
   }
   return result;
 }
@@ -67,8 +67,8 @@ template <class Target>
 [[nodiscard]] std::vector<double> left_out_decreases(const SampleStore<typename Target::Values>& samples,
                                                      const Tree<Target>& tree, const TreeTable<Target>& table,
                                                      StopProbe& stop) {
-  std::vector<double> result(samples.n_features(), 0.0);
-  if (table.feature.empty()) return result;
+  std::vector<double> result(samples.layout().n_features, 0.0);
+  if (table.cell.empty()) return result;
   const Errors<Target> errors(table);
   // Samples in the order of their content, so that sums do not depend on slots.
   std::vector<Slot> slots;
@@ -86,7 +86,7 @@ template <class Target>
     const auto value = samples.value(slot);
     double before = errors.of(0, value);
     for (std::size_t node = 0; table.is_cut(node);) {
-      const auto feature = static_cast<std::size_t>(table.feature[node]);
+      const std::size_t feature = samples.layout().feature_of(static_cast<std::size_t>(table.cell[node]));
       node = table.child(node, x);
       const double after = errors.of(node, value);
       result[feature] += static_cast<double>(samples.weight(slot)) * (before - after) / static_cast<double>(total);

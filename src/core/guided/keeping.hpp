@@ -52,7 +52,7 @@ inline void combine(std::vector<Noted>& noted, std::vector<Change>& changes) {
 template <class Target>
 Forest<Target>::Forest(const Options& options)
     : options_(checked(options)),
-      samples_(options_.n_features, options_.seed, options_.key_bits),
+      samples_(options_.layout, options_.seed, options_.key_bits),
       calibrators_(samples_),
       tenure_(options_.keep, options_.seed) {
   trees_.reserve(options_.n_trees);
@@ -63,21 +63,34 @@ Forest<Target>::Forest(const Options& options)
 
 template <class Target>
 std::size_t Forest<Target>::n_rows(std::span<const float> rows) const {
-  require(rows.size() % options_.n_features == 0, [&] {
+  const std::size_t width = options_.layout.width();
+  require(rows.size() % width == 0, [&] {
     return "rows hold " + std::to_string(rows.size()) + " values, which is no multiple of the " +
-           std::to_string(options_.n_features) + " features of the forest";
+           std::to_string(width) + " cells of a row";
   });
-  return rows.size() / options_.n_features;
+  return rows.size() / width;
 }
 
 template <class Target>
-bool Forest<Target>::check_rows(std::span<const float> rows) {
+bool Forest<Target>::check_rows(std::span<const float> rows) const {
+  const Layout& layout = options_.layout;
   bool lacks = false;
-  for (const float x : rows) {
-    require(!std::isinf(x), "rows contain infinity");
-    lacks = lacks || is_missing(x);
+  const auto check = [&lacks](std::span<const float> numbers) {
+    for (const float x : numbers) {
+      require(!std::isinf(x), "rows contain infinity");
+      lacks = lacks || is_missing(x);
+    }
+  };
+  if (layout.n_categorical == 0) {
+    check(rows);
+    return !lacks;
   }
-  return lacks;
+  for (; !rows.empty(); rows = rows.subspan(layout.width())) {
+    check(rows.first(layout.n_numeric()));
+    const auto levels = rows.first(layout.width()).subspan(layout.n_numeric());
+    require(std::ranges::all_of(levels, HashCell::may_be), "rows contain something that is no level");
+  }
+  return false;
 }
 
 template <class Target>
@@ -105,11 +118,11 @@ void Forest<Target>::learn(std::span<const float> rows, std::span<const Value> v
   if (std::ranges::all_of(weights, [](Weight weight) { return weight == kOne; })) weights = {};
   catch_up(call);  // finishes what a stopped call left
   Tenure::Admission admission = tenure_.admit(n);
-  std::vector<float> taken_rows(admission.taken.size() * options_.n_features);
+  const std::size_t width = options_.layout.width();
+  std::vector<float> taken_rows(admission.taken.size() * width);
   std::vector<Value> taken_values;
   std::vector<Weight> taken_weights;
   taken_values.reserve(admission.taken.size());
-  const std::size_t width = options_.n_features;
   for (const std::size_t i : admission.taken) {
     Samples::copy_canonical(rows.data() + i * width, width, taken_rows.data() + taken_values.size() * width);
     taken_values.push_back(ledger_.canonical(values[i]));
@@ -159,7 +172,7 @@ void Forest<Target>::change(Exchange exchange, const Call& call) {
   try {
     for (std::size_t i = 0; i < values.size(); ++i) {
       const Weight weight = weight_of_coming(i);
-      const Slot slot = samples_.add(rows.data() + i * options_.n_features, values[i], weight);
+      const Slot slot = samples_.add(rows.data() + i * options_.layout.width(), values[i], weight);
       coming.push_back(slot);
       note(slot, samples_.weight(slot) - weight);
       if (options_.calibrates && samples_.weight(slot) == weight) calibrators_.insert(slot);
@@ -322,7 +335,7 @@ std::vector<std::size_t> Forest<Target>::forget(std::span<const float> rows, std
   std::unordered_map<Slot, std::vector<Slot>> arrivals;
   std::vector<Slot> asked(n, kNoSlot);
   std::vector<std::uint8_t> is_asked(samples_.n_slots(), 0);
-  std::vector<float> row(options_.n_features);
+  std::vector<float> row(options_.layout.width());
   for (std::size_t i = 0; i < n; ++i) {
     if (!ledger_.may_be(values[i], samples_.values())) continue;
     Samples::copy_canonical(rows.data() + i * row.size(), row.size(), row.data());
@@ -413,9 +426,9 @@ std::vector<NodeIndex> Forest<Target>::apply(std::span<const float> rows, const 
   call.parallel_for(trees_.size(), [&] {
     return [&, loan = scratches_.lend()](std::size_t t, StopProbe& stop) {
       const Table table = table_of(t, *loan, stop);
-      if (table.feature.empty()) return;
+      if (table.cell.empty()) return;
       for (std::size_t i = 0; i < n; ++i) {
-        result[i * trees_.size() + t] = table.leaf_of(rows.data() + i * options_.n_features);
+        result[i * trees_.size() + t] = table.leaf_of(rows.data() + i * options_.layout.width());
         stop.tick(64);
       }
     };
@@ -430,12 +443,12 @@ std::vector<double> Forest<Target>::importances(const Call& call) const {
   call.parallel_for(trees_.size(), [&] {
     return [&, loan = scratches_.lend()](std::size_t t, StopProbe& stop) {
       const Table table = table_of(t, *loan, stop);
-      by_tree[t] = leaves_out() ? left_out_decreases(samples_, trees_[t]->tree, table, stop)
-                                : decreases(table, options_.n_features);
+      by_tree[t] =
+          leaves_out() ? left_out_decreases(samples_, trees_[t]->tree, table, stop) : decreases(table, options_.layout);
     };
   });
   std::vector<double> result;
-  result.reserve(trees_.size() * options_.n_features);
+  result.reserve(trees_.size() * options_.layout.n_features);
   for (const std::vector<double>& one : by_tree) result.insert(result.end(), one.begin(), one.end());
   return result;
 }
@@ -452,7 +465,7 @@ ForestState<Target> Forest<Target>::save() const {
     Slot& sample = number[static_cast<std::size_t>(slot)];
     if (sample == kNoSlot) {
       sample = static_cast<Slot>(state.values.size());
-      state.rows.insert(state.rows.end(), samples_.row(slot), samples_.row(slot) + options_.n_features);
+      state.rows.insert(state.rows.end(), samples_.row(slot), samples_.row(slot) + options_.layout.width());
       state.values.push_back(samples_.value(slot));
     }
     state.sample_of.push_back(sample);
@@ -470,7 +483,7 @@ const Options& Forest<Target>::options_within(const State& state, std::size_t ma
   const std::size_t n = state.values.size();
   Allowance memory(max_bytes);
   memory.take(state.rows.size() * sizeof(float) + n * kBytesOfSample + state.serials.size() * kBytesOfArrival);
-  memory.take(state.options.n_features * kBytesOfFeature);
+  memory.take(state.options.layout.width() * kBytesOfFeature);
   memory.take(product(state.options.n_trees, kBytesOfTree + n * kBytesOfSampleInTree));
   return state.options;
 }
@@ -478,10 +491,10 @@ const Options& Forest<Target>::options_within(const State& state, std::size_t ma
 template <class Target>
 void Forest<Target>::take_in(const State& state) {
   ledger_.restore(state.ledger, samples_.values());
-  const std::size_t n = state.values.size(), width = options_.n_features;
+  const std::size_t n = state.values.size(), width = options_.layout.width();
   require(state.rows.size() == n * width, [&] {
     return "rows hold " + std::to_string(state.rows.size()) + " values, but " + std::to_string(n) + " samples of " +
-           std::to_string(width) + " features have " + std::to_string(n * width);
+           std::to_string(width) + " cells have " + std::to_string(n * width);
   });
   require(state.sample_of.size() == state.serials.size(), [&] {
     return "there are " + std::to_string(state.sample_of.size()) + " arrivals, but " +
@@ -573,6 +586,29 @@ std::vector<Weight> Forest<Target>::weights() const {
   const auto pass = gate_.reading();
   std::vector<Weight> result;
   for (std::size_t i = 0; i < sample_of_.size(); ++i) result.push_back(weight_of_[static_cast<Slot>(i)]);
+  return result;
+}
+
+template <class Target>
+std::vector<std::int64_t> Forest<Target>::n_levels() const {
+  const auto pass = gate_.reading();
+  std::vector<std::int64_t> result;
+  for (std::size_t c = 0; c < options_.layout.n_categorical; ++c) {
+    result.push_back(static_cast<std::int64_t>(samples_.levels(c).size()));
+  }
+  return result;
+}
+
+template <class Target>
+std::vector<Level> Forest<Target>::levels(std::size_t categorical) const {
+  const auto pass = gate_.reading();
+  require(categorical < options_.layout.n_categorical, [&] {
+    return "there are " + std::to_string(options_.layout.n_categorical) + " categorical features, got " +
+           std::to_string(categorical);
+  });
+  std::vector<Level> result;
+  for (const auto& [level, n] : samples_.levels(categorical)) result.push_back(level);
+  std::ranges::sort(result);
   return result;
 }
 

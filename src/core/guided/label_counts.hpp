@@ -19,7 +19,7 @@ class LabelHashes {
  public:
   using Value = Label;
 
-  // Makes labels known. The hashes are those of all labels so far, of which the first are known already.
+  // Makes labels known. Those of labels that are known must stay.
   void set(std::span<const Word> hashes) { hashes_.assign(hashes.begin(), hashes.end()); }
 
   [[nodiscard]] std::int32_t n_labels() const { return static_cast<std::int32_t>(hashes_.size()); }

@@ -27,8 +27,8 @@ void LabelForest::set_labels(std::span<const Word> hashes, std::span<const std::
 
 template <class Use>
 void LabelForest::for_each_sum(std::span<const float> rows, const Call& call, Use use) const {
-  const std::size_t n = n_rows(rows), width = options_.n_features, n_labels = n_codes();
-  const bool may_lack = check_rows(rows);
+  const std::size_t n = n_rows(rows), width = options_.layout.width(), n_labels = n_codes();
+  const bool are_plain = check_rows(rows);
   call.parallel_for((n + kPiece - 1) / kPiece, [&] {
     return [&, loan = scratches_.lend(), masses = std::vector<std::uint64_t>(), rests = std::vector<std::uint64_t>()](
                std::size_t piece, StopProbe& stop) mutable {
@@ -37,7 +37,7 @@ void LabelForest::for_each_sum(std::span<const float> rows, const Call& call, Us
       rests.assign(size, 0);
       for (std::size_t t = 0; t < trees_.size(); ++t) {
         with_tree((piece + t) % trees_.size(), *loan, stop, [&](OneTree& tree) {
-          tree.predict(samples_, rows.subspan(begin * width, size * width), may_lack,
+          tree.predict(samples_, rows.subspan(begin * width, size * width), are_plain,
                        {masses.data(), rests.data(), n_labels}, *loan, stop);
         });
         stop.tick(64 * size);
@@ -107,7 +107,7 @@ void LabelForest::for_each_left_out(std::span<const Slot> slots, const Call& cal
             const Slot slot = slots[begin + i];
             if (!may_be_left_out(slot) || tree.takes(samples_, slot)) continue;
             ++n_trees[i];
-            tree.predict(samples_, {samples_.row(slot), options_.n_features}, true, answers.from(i), *loan, stop);
+            tree.predict(samples_, {samples_.row(slot), options_.layout.width()}, false, answers.from(i), *loan, stop);
           }
         });
         stop.tick(64 * size);
@@ -121,7 +121,7 @@ void LabelForest::for_each_left_out(std::span<const Slot> slots, const Call& cal
 
 LeftOutVotes LabelForest::left_out_votes(std::size_t begin_at, std::size_t end_at, const Call& call) const {
   const auto pass = gate_.reading();
-  const std::size_t n_labels = n_codes(), width = options_.n_features;
+  const std::size_t n_labels = n_codes(), width = options_.layout.width();
   std::vector<Slot> slots = calibrators_.chosen();
   slots.resize(std::min(slots.size(), end_at));
   slots.erase(slots.begin(), slots.begin() + static_cast<std::ptrdiff_t>(std::min(slots.size(), begin_at)));
@@ -135,7 +135,7 @@ LeftOutVotes LabelForest::left_out_votes(std::size_t begin_at, std::size_t end_a
   }
   votes.all.resize(n * (n_labels + 1));
   votes.half.resize(n * (n_labels + 1));
-  const bool may_lack = check_rows(rows);
+  const bool are_plain = check_rows(rows);
   call.parallel_for((n + kPiece - 1) / kPiece, [&] {
     return [&, loan = scratches_.lend()](std::size_t piece, StopProbe& stop) {
       const std::size_t begin = piece * kPiece, size = std::min(kPiece, n - begin);
@@ -148,7 +148,7 @@ LeftOutVotes LabelForest::left_out_votes(std::size_t begin_at, std::size_t end_a
         if (!trees_[each]->tree.leaves_calibrators_out()) continue;
         const std::size_t part = is_half_voter(options_.first_tree + each) ? 0 : 1;
         with_tree(each, *loan, stop, [&](OneTree& tree) {
-          tree.predict(samples_, std::span(rows).subspan(begin * width, size * width), may_lack,
+          tree.predict(samples_, std::span(rows).subspan(begin * width, size * width), are_plain,
                        {masses[part].data(), rests[part].data(), n_labels}, *loan, stop);
         });
         stop.tick(64 * size);

@@ -24,7 +24,7 @@ std::size_t LabelJudge::best(PanelRows& panel, const Groups& groups, Block block
   for (Proposal& proposal : proposals) {
     if (!panel.has_missing()) break;
     if (proposal.cut.asks_if_missing()) continue;
-    const Block missing = panel.missing(block, proposal.cut.feature);
+    const Block missing = panel.missing(block, proposal.cut.cell);
     if (missing == 0) continue;
     const Block with = proposal.left | missing;
     proposal.cut.missing_left =
@@ -37,6 +37,8 @@ std::size_t LabelJudge::best(PanelRows& panel, const Groups& groups, Block block
         return best_of_light<kFewProposals>(panel, groups, block, proposals);
       case kManyProposals:
         return best_of_light<kManyProposals>(panel, groups, block, proposals);
+      case kProposalsForLevels:
+        return best_of_light<kProposalsForLevels>(panel, groups, block, proposals);
       default:
         return best_of_light<kMostProposals>(panel, groups, block, proposals);
     }

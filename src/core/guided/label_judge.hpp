@@ -24,12 +24,14 @@ struct LabelSplit {
 
 class LabelJudge {
  public:
-  static constexpr std::size_t kFewProposals = 4, kManyProposals = 16, kMostProposals = 64;
+  static constexpr std::size_t kFewProposals = 4, kManyProposals = 16, kProposalsForLevels = 32, kMostProposals = 64;
 
-  // The number of proposals if many samples decide. If one lacks a value there are more: each tells less, and those
-  // that do not win may be surrogates.
-  [[nodiscard]] static constexpr std::size_t n_proposals(std::size_t, bool is_one_lacking) {
-    return is_one_lacking ? kMostProposals : kManyProposals;
+  // The number of proposals if many samples decide. With categorical features there are more: sides of levels are
+  // hashed, so each proposal tells less. If a sample lacks a value there are still more: those that do not win may be
+  // surrogates.
+  [[nodiscard]] static std::size_t n_proposals(const Layout& layout, bool is_one_lacking) {
+    if (is_one_lacking) return kMostProposals;
+    return layout.n_categorical > 0 ? kProposalsForLevels : kManyProposals;
   }
 
   void clear() {}

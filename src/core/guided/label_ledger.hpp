@@ -46,9 +46,9 @@ class LabelLedger {
       return "there are " + std::to_string(hashes.size()) + " label hashes, but the forest knows " + std::to_string(n) +
              " labels";
     });
-    for (std::size_t i = 0; i < n; ++i) {
-      require(hashes[i] == known.hash(static_cast<Label>(i)),
-              [&] { return "the hash of label " + std::to_string(i) + " has changed"; });
+    for (const Label label : known_) {
+      require(hashes[static_cast<std::size_t>(label)] == known.hash(label),
+              [&] { return "the hash of label " + std::to_string(label) + " has changed"; });
     }
     std::vector<Word> sorted(hashes.begin(), hashes.end());
     std::ranges::sort(sorted);

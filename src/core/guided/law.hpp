@@ -52,7 +52,8 @@ inline constexpr Word kLeft = 1, kRight = 2, kProposal = 8;
 }
 namespace of_proposal {
 inline constexpr Word kFirst = 1, kSecond = 2, kPosition = 3, kAsk = 4, kTry = 16, kScan = 64;
-}
+inline constexpr Word kSalt = ~Word{0};  // and down from there: there may be any number of features to scan
+}  // namespace of_proposal
 namespace of_seed {
 inline constexpr Word kFeature = 16;
 }

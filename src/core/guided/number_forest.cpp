@@ -50,8 +50,8 @@ TreeMoments NumberForest::of_all_samples() const {
 
 template <class Use>
 void NumberForest::for_each_row(std::span<const float> rows, const Call& call, Use use) const {
-  const std::size_t n = n_rows(rows), width = options_.n_features, n_trees = trees_.size();
-  const bool may_lack = check_rows(rows);
+  const std::size_t n = n_rows(rows), width = options_.layout.width(), n_trees = trees_.size();
+  const bool are_plain = check_rows(rows);
   call.parallel_for((n + kPiece - 1) / kPiece, [&] {
     return [&, loan = scratches_.lend(), of_tree = std::vector<NumberLeaf>(), of_row = std::vector<NumberLeaf>()](
                std::size_t piece, StopProbe& stop) mutable {
@@ -62,7 +62,7 @@ void NumberForest::for_each_row(std::span<const float> rows, const Call& call, U
         const std::size_t t = (piece + k) % n_trees;  // so that threads do not wait for the same tree
         with_tree(t, *loan, stop, [&](OneTree& tree) {
           is_empty[t] = tree.empty();
-          tree.predict(samples_, rows.subspan(begin * width, size * width), may_lack, {of_tree.data() + t * size},
+          tree.predict(samples_, rows.subspan(begin * width, size * width), are_plain, {of_tree.data() + t * size},
                        *loan, stop);
         });
         stop.tick(64 * size);
@@ -117,7 +117,7 @@ void NumberForest::for_each_left_out(std::span<const Slot> slots, const Call& ca
             if (tree.takes(samples_, own[i])) continue;
             places.push_back(i);
             const float* row = samples_.row(own[i]);
-            rows.insert(rows.end(), row, row + options_.n_features);
+            rows.insert(rows.end(), row, row + options_.layout.width());
           }
           of_tree.resize(places.size());
           tree.predict(samples_, rows, check_rows(rows), {of_tree.data()}, *loan, stop);

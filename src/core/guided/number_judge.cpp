@@ -62,7 +62,7 @@ std::size_t NumberJudge::best(PanelRows& panel, const Groups&, Block block, std:
     std::ranges::copy(without_missing, scores.begin());
     if (panel.has_missing()) {
       for (std::size_t q = 0; q < kFewProposals; ++q) {
-        with[q] = lefts[q] | panel.missing(block, proposals[q].cut.feature);
+        with[q] = lefts[q] | panel.missing(block, proposals[q].cut.cell);
       }
       const std::array<double, kFewProposals> with_missing = gains_of(with);
       for (std::size_t q = 0; q < kFewProposals; ++q) {
@@ -75,14 +75,23 @@ std::size_t NumberJudge::best(PanelRows& panel, const Groups&, Block block, std:
     std::uint32_t todo = static_cast<std::uint32_t>((std::uint64_t{1} << proposals.size()) - 1);
     static_assert(kMostProposals <= 32);
     while (todo != 0) {  // all proposals on one feature at a time
-      const std::int32_t feature = proposals[static_cast<std::size_t>(std::countr_zero(todo))].cut.feature;
+      const auto next = static_cast<std::size_t>(std::countr_zero(todo));
+      const std::int32_t feature = proposals[next].cut.cell;
+      if (proposals[next].cut.is_of_levels) {  // levels have no order
+        double left = 0.0;
+        for_each_bit(proposals[next].left,
+                     [&](std::size_t i) { left += multiplicity(panel.weight(i)) * deviations_[i]; });
+        scores[next] = gains[next] = gain(left, panel.weight_of(proposals[next].left));
+        todo &= todo - 1;
+        continue;
+      }
       walk(panel, block, feature);
       const Block missing = panel.missing(block, feature);
       const auto n_there = static_cast<std::size_t>(std::popcount(block & ~missing));
       for (std::uint32_t rest = todo; rest != 0; rest &= rest - 1) {
         const auto q = static_cast<std::size_t>(std::countr_zero(rest));
         Proposal& proposal = proposals[q];
-        if (proposal.cut.feature != feature) continue;
+        if (proposal.cut.cell != feature) continue;
         todo &= ~(1u << q);
         const auto n_left = static_cast<std::size_t>(std::popcount(proposal.left));
         double score = gain(walk_.sums[n_left], walk_.weights[n_left]);
@@ -129,7 +138,7 @@ void NumberJudge::walk(PanelRows& panel, Block block, std::int32_t feature) {
 }
 
 const NumberJudge::Order& NumberJudge::order(PanelRows& panel, Block block, std::int32_t feature, std::size_t& n) {
-  if (panel.n_features() > kMostCached) {
+  if (panel.layout().width() > kMostCached) {
     sort(block, panel.column(block, feature), order_);
     n = static_cast<std::size_t>(std::popcount(block));
     return order_;

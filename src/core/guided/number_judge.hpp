@@ -19,8 +19,8 @@ class NumberJudge {
   static constexpr std::size_t kFewProposals = 6, kManyProposals = 16, kMostProposals = 32;
 
   // The number of proposals if many samples decide: four for each feature, within limits.
-  [[nodiscard]] static constexpr std::size_t n_proposals(std::size_t n_features, bool) {
-    return std::clamp(4 * n_features, kManyProposals, kMostProposals);
+  [[nodiscard]] static std::size_t n_proposals(const Layout& layout, bool) {
+    return std::clamp(4 * layout.n_features, kManyProposals, kMostProposals);
   }
 
   void clear() { ordered_ = 0; }

@@ -112,7 +112,7 @@ void Tree<Numbers>::describe_twig(Block block, const Panel<Numbers>& panel, Tabl
 
 template <>
 void Tree<Numbers>::finish_table(Table& table) {
-  for (std::size_t node = table.feature.size(); node-- > 0;) {  // children come after their parents
+  for (std::size_t node = table.cell.size(); node-- > 0;) {  // children come after their parents
     if (!table.is_cut(node)) continue;
     const auto left = static_cast<std::size_t>(table.left[node]), right = static_cast<std::size_t>(table.right[node]);
     std::vector<double>&mean = table.columns.mean, &squares = table.columns.squares;

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "guided/law.hpp"
+#include "guided/layout.hpp"
 #include "points/tenure.hpp"
 
 namespace onlineforest::guided {
@@ -12,7 +13,7 @@ namespace onlineforest::guided {
 struct Options {
   std::size_t n_trees = 1;
   std::size_t first_tree = 0;  // of those of the whole forest
-  std::size_t n_features = 1;
+  Layout layout;               // of rows
   Word seed = 0;
   std::int64_t min_samples_split = 2;
   double max_samples = 1.0;  // the share of rows that a tree learns

@@ -14,9 +14,10 @@ constexpr Block kWhole = ~Block{0};
 
 }  // namespace
 
-void PanelRows::begin(std::size_t n, std::size_t n_features) {
+void PanelRows::begin(std::size_t n, const Layout& layout) {
   n_ = n;
-  n_features_ = n_features;
+  layout_ = layout;
+  width_ = layout.width();
   total_ = 0;
   is_light_ = true;
   light_.clear();
@@ -36,7 +37,7 @@ void PanelRows::add(std::size_t i, const float* row, Word x_hash, Weight weight)
 void PanelRows::finish(bool may_lack_cells) {
   lacking_ = 0;
   for (std::size_t i = 0; may_lack_cells && i < n_; ++i) {
-    if (std::any_of(rows_[i], rows_[i] + n_features_, is_missing)) lacking_ |= Block{1} << i;
+    if (std::any_of(rows_[i], rows_[i] + layout_.n_numeric(), is_missing)) lacking_ |= Block{1} << i;
   }
   find_same_x();
 }
@@ -64,7 +65,7 @@ void PanelRows::find_same_x() {
   for (std::size_t i = 0; i < n_; ++i) {
     for (std::size_t j = 0; j < i; ++j) {
       if (x_hashes_[i] != x_hashes_[j]) continue;
-      if (!std::equal(rows_[i], rows_[i] + n_features_, rows_[j], is_same)) continue;
+      if (!std::equal(rows_[i], rows_[i] + width_, rows_[j], is_same)) continue;
       same_x_[i] |= Block{1} << j;
       same_x_[j] |= Block{1} << i;
     }
@@ -91,7 +92,7 @@ const std::vector<std::int32_t>& PanelRows::varying(Block block) {
   std::array<const float*, kMostDeciding> rows;
   std::size_t n = 0;
   for (; block != 0; block &= block - 1) rows[n++] = rows_[first_bit(block)];
-  varying_ = varying_features({rows.data(), n}, n_features_);
+  varying_ = varying_features({rows.data(), n}, layout_);
   return varying_;
 }
 
@@ -101,20 +102,35 @@ Proposal PanelRows::propose_pair(Block block, Word seed, std::size_t first, Bloc
   Proposal result;
   result.first = static_cast<std::uint8_t>(first);
   result.second = static_cast<std::uint8_t>(second);
-  result.cut = draw_between(seed, rows_[first], rows_[second], n_features_);
+  result.cut = draw_between(seed, rows_[first], rows_[second], layout_);
   return result;
 }
 
 Proposal PanelRows::propose_range(Block block, Word seed) {
+  const auto cell_of = [&](std::int32_t d) {
+    return static_cast<std::int32_t>(layout_.cell_of(static_cast<std::size_t>(d)));
+  };
+  const auto is_categorical = [&](std::int32_t d) { return layout_.is_categorical(static_cast<std::size_t>(d)); };
   Range found{};
   const auto varies = [&](std::int32_t d) {
+    if (is_categorical(d)) return like_level(block, cell_of(d), first_bit(block)) != block;
     found = range(block, d);
     return found.varies();
   };
   const auto for_each_varying = [&](auto use) { std::ranges::for_each(varying(block), use); };
-  const std::int32_t feature = draw_feature(seed, n_features_, varies, for_each_varying);
-  if (!found.varies()) found = range(block, feature);
+  const std::int32_t feature = draw_feature(seed, layout_.n_features, varies, for_each_varying);
   Proposal result;
+  if (is_categorical(feature)) {
+    const std::int32_t cell = cell_of(feature);
+    const std::size_t first = first_of_pair(block, seed);
+    const Block other = block & ~like_level(block, cell, first);
+    const std::size_t second = first_from(other, derive(seed, of_proposal::kSecond));
+    result.first = static_cast<std::uint8_t>(first);
+    result.second = static_cast<std::uint8_t>(second);
+    result.cut = draw_level_cut(seed, cell, level_at(rows_[first] + cell), level_at(rows_[second] + cell));
+    return result;
+  }
+  if (!found.varies()) found = range(block, feature);
   result.low = found.low;
   result.high = found.high;
   const bool asks_who_lacks = !(found.low < found.high) || (found.has_missing && asks(derive(seed, of_proposal::kAsk)));
@@ -122,24 +138,34 @@ Proposal PanelRows::propose_range(Block block, Word seed) {
   return result;
 }
 
-const float* PanelRows::column(Block block, std::int32_t feature) {
-  if (n_features_ > kMostCached) {
-    if (feature == gathered_from_ && (block & ~gathered_) == 0) return columns_.data();
+Block PanelRows::like_level(Block block, std::int32_t cell, std::size_t i) const {
+  const Level level = level_at(rows_[i] + cell);
+  Block result = 0;
+  for (; block != 0; block &= block - 1) {
+    const std::size_t k = first_bit(block);
+    result |= static_cast<Block>(level_at(rows_[k] + cell) == level) << k;
+  }
+  return result;
+}
+
+const float* PanelRows::column(Block block, std::int32_t cell) {
+  if (width_ > kMostCached) {
+    if (cell == gathered_from_ && (block & ~gathered_) == 0) return columns_.data();
     for (Block left = block; left != 0; left &= left - 1) {
       const std::size_t i = first_bit(left);
-      columns_[i] = rows_[i][feature];
+      columns_[i] = rows_[i][cell];
     }
-    gathered_from_ = feature;
+    gathered_from_ = cell;
     gathered_ = block;
     return columns_.data();
   }
   if (!has_columns_) fill_columns();
-  return columns_.data() + static_cast<std::size_t>(feature) * kMostDeciding;
+  return columns_.data() + static_cast<std::size_t>(cell) * kMostDeciding;
 }
 
-// Fills the columns of all features, four samples and four features at a time.
+// Fills the columns of all cells, four samples and four cells at a time.
 void PanelRows::fill_columns() {
-  const std::size_t n_whole = n_features_ / simd::kWidth * simd::kWidth;
+  const std::size_t n_whole = width_ / simd::kWidth * simd::kWidth;
   for (std::size_t i = 0; i < n_; i += simd::kWidth) {
     // Behind the last sample, the first one is repeated.
     const auto row = [&](std::size_t k) { return rows_[i + k < n_ ? i + k : 0]; };
@@ -153,7 +179,7 @@ void PanelRows::fill_columns() {
       simd::store(to + 2 * kMostDeciding, c);
       simd::store(to + 3 * kMostDeciding, e);
     }
-    for (std::size_t d = n_whole; d < n_features_; ++d) {
+    for (std::size_t d = n_whole; d < width_; ++d) {
       for (std::size_t k = 0; k < simd::kWidth; ++k) columns_[d * kMostDeciding + i + k] = row(k)[d];
     }
   }
@@ -161,7 +187,16 @@ void PanelRows::fill_columns() {
 }
 
 Block PanelRows::left_of(Block block, Cut cut) {
-  const float* const x = column(block, cut.feature);
+  if (cut.is_of_levels) {
+    const LevelSides sides(cut.threshold);
+    Block result = 0;
+    for (Block rest = block; rest != 0; rest &= rest - 1) {
+      const std::size_t i = first_bit(rest);
+      result |= static_cast<Block>(sides.sends_left(level_at(rows_[i] + cut.cell))) << i;
+    }
+    return result;
+  }
+  const float* const x = column(block, cut.cell);
   const simd::Float4 threshold = simd::all(cut.threshold);
   Block result = 0;
   for (std::size_t i = 0; i < n_; i += simd::kWidth) {
@@ -170,14 +205,14 @@ Block PanelRows::left_of(Block block, Cut cut) {
   return result & block;
 }
 
-PanelRows::Range PanelRows::range(Block block, std::int32_t feature) {
-  if (n_features_ > kMostCached) return range_of(block, column(block, feature));
-  Range& whole = ranges_[static_cast<std::size_t>(feature)];
-  if ((ranged_ >> feature & 1) == 0) {
-    whole = range_of(all(), column(all(), feature));
-    ranged_ |= Block{1} << feature;
+PanelRows::Range PanelRows::range(Block block, std::int32_t cell) {
+  if (width_ > kMostCached) return range_of(block, column(block, cell));
+  Range& whole = ranges_[static_cast<std::size_t>(cell)];
+  if ((ranged_ >> cell & 1) == 0) {
+    whole = range_of(all(), column(all(), cell));
+    ranged_ |= Block{1} << cell;
   }
-  return block == all() || !whole.varies() ? whole : range_of(block, column(block, feature));
+  return block == all() || !whole.varies() ? whole : range_of(block, column(block, cell));
 }
 
 // A feature that is missing in all samples of the block has an empty range.
@@ -234,7 +269,7 @@ PanelRows::Range PanelRows::range_of(Block block, const float* column) const {
 void PanelRows::find_surrogates(Block block, std::span<const Proposal> proposals, Proposal& best) {
   surrogates_.clear();
   if (!has_missing() || best.cut.asks_if_missing()) return;
-  const Block missing_best = missing(block, best.cut.feature);
+  const Block missing_best = missing(block, best.cut.cell);
   if (missing_best == 0) return;
   struct Candidate {
     int n_right, n;  // how many samples it sends the right way, of how many, with those that count besides
@@ -244,19 +279,20 @@ void PanelRows::find_surrogates(Block block, std::span<const Proposal> proposals
   const int n_known = std::popcount(block & ~missing_best), n_left = std::popcount(best.left & ~missing_best);
   const int n_larger = std::max(n_left, n_known - n_left);
   for (const Proposal& proposal : proposals) {
-    if (proposal.cut.feature == best.cut.feature || proposal.cut.asks_if_missing()) continue;
-    const Block both = block & ~missing_best & ~missing(block, proposal.cut.feature);
+    if (proposal.cut.cell == best.cut.cell || proposal.cut.asks_if_missing()) continue;
+    const Block both = block & ~missing_best & ~missing(block, proposal.cut.cell);
     const int n = std::popcount(both);
     const int n_same = std::popcount(~(proposal.left ^ best.left) & both);
     const int n_right = std::max(n_same, n - n_same) + 2;
     if (n_right * n_known <= n_larger * (n + 4)) continue;
-    candidates.push_back({n_right, n + 4, {proposal.cut.feature, proposal.cut.threshold, n_same < n - n_same}});
+    candidates.push_back(
+        {n_right, n + 4, {proposal.cut.cell, proposal.cut.threshold, n_same < n - n_same, proposal.cut.is_of_levels}});
   }
   std::ranges::stable_sort(candidates,
                            [](const Candidate& a, const Candidate& b) { return a.n_right * b.n > b.n_right * a.n; });
   for (const auto& [n_right, n, surrogate] : candidates) {
     if (surrogates_.size() == kMostSurrogates) break;
-    if (std::ranges::find(surrogates_, surrogate.feature, &Surrogate::feature) != surrogates_.end()) continue;
+    if (std::ranges::find(surrogates_, surrogate.cell, &Surrogate::cell) != surrogates_.end()) continue;
     surrogates_.push_back(surrogate);
   }
   for (Block rest = missing_best; rest != 0; rest &= rest - 1) {

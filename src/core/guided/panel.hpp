@@ -19,7 +19,7 @@ namespace onlineforest::guided {
 class PanelRows {
  public:
   [[nodiscard]] std::size_t size() const { return n_; }
-  [[nodiscard]] std::size_t n_features() const { return n_features_; }
+  [[nodiscard]] const Layout& layout() const { return layout_; }
   [[nodiscard]] Block all() const { return n_ == 64 ? ~Block{0} : (Block{1} << n_) - 1; }
   [[nodiscard]] std::span<const Slot> slots() const { return {slots_.data(), n_}; }  // by bit
 
@@ -34,15 +34,15 @@ class PanelRows {
     return is_light() ? light_.of(block) * kOne : heavy_weight(block);
   }
 
-  // The values of a feature, by bit; only those of a block need be there.
-  [[nodiscard]] const float* column(Block block, std::int32_t feature);
-  // The samples of a block that lack a feature.
-  [[nodiscard]] Block missing(Block block, std::int32_t feature) {
-    return has_missing() ? missing_in(block, column(block, feature)) : 0;
+  // The values of a cell, by bit; only those of a block need be there.
+  [[nodiscard]] const float* column(Block block, std::int32_t cell);
+  // The samples of a block that lack a cell.
+  [[nodiscard]] Block missing(Block block, std::int32_t cell) {
+    return has_missing() ? missing_in(block, column(block, cell)) : 0;
   }
 
  protected:
-  static constexpr std::size_t kMostCached = 64;  // features whose columns are kept
+  static constexpr std::size_t kMostCached = 64;  // cells whose columns are kept
 
   struct Range {
     float low, high;  // of the values that are there
@@ -51,7 +51,7 @@ class PanelRows {
     [[nodiscard]] bool varies() const { return low < high || (has_missing && low == high); }
   };
 
-  void begin(std::size_t n, std::size_t n_features);
+  void begin(std::size_t n, const Layout& layout);
   void add(std::size_t i, const float* row, Word x_hash, Weight weight);
   void finish(bool may_lack_cells);
   template <class Values>
@@ -68,6 +68,8 @@ class PanelRows {
     return first_from(block, derive(seed, of_proposal::kFirst));
   }
   [[nodiscard]] Proposal propose_range(Block block, Word seed);
+  // The samples of a block that have the level of one of them; the cell is its first one.
+  [[nodiscard]] Block like_level(Block block, std::int32_t cell, std::size_t i) const;
   // The features in which a block is not constant.
   [[nodiscard]] const std::vector<std::int32_t>& varying(Block block);
   [[nodiscard]] Block left_of(Block block, Cut cut);
@@ -75,12 +77,13 @@ class PanelRows {
   void find_surrogates(Block block, std::span<const Proposal> proposals, Proposal& best);
 
   void fill_columns();
-  [[nodiscard]] Range range(Block block, std::int32_t feature);
+  [[nodiscard]] Range range(Block block, std::int32_t cell);
   [[nodiscard]] Range range_of(Block block, const float* column) const;
   [[nodiscard]] Block missing_in(Block block, const float* column) const;
   [[nodiscard]] Weight heavy_weight(Block block) const;
 
-  std::size_t n_ = 0, n_features_ = 0;
+  std::size_t n_ = 0, width_ = 0;
+  Layout layout_;
   bool has_same_x_ = false;
   Block lacking_ = 0;  // samples that lack a value
   std::array<Slot, kMostDeciding> slots_{};
@@ -94,7 +97,7 @@ class PanelRows {
   LightWeights light_;                 // the same, if they are light
   Surrogates surrogates_;              // of the proposal that was best last
   std::vector<std::int32_t> varying_;  // of the block that is decided; empty until they are asked for
-  // Columns by feature if there are few features, with their ranges over all samples; else the one of `gathered_from_`,
+  // Columns by cell if there are few cells, with their ranges over all samples; else the one of `gathered_from_`,
   // for the samples of `gathered_`.
   bool has_columns_ = false;
   Block ranged_ = 0, gathered_ = 0;
@@ -115,7 +118,7 @@ class Panel : public PanelRows {
 
   // Loads samples, at most kMostDeciding. Their bits are in the order of the circle of a tree.
   void load(const SampleStore<Values>& samples, const RankOrder<Values>& order, std::span<const Slot> slots) {
-    begin(slots.size(), samples.n_features());
+    begin(slots.size(), samples.layout());
     sort(order, slots);
     groups_.clear();
     judge_.clear();
@@ -136,7 +139,7 @@ class Panel : public PanelRows {
   [[nodiscard]] const Proposal& decide(Block block, Word seed) {
     varying_.clear();
     n_proposals_ = std::popcount(block) < kManyDeciding ? Judge::kFewProposals
-                                                        : Judge::n_proposals(n_features_, (block & lacking_) != 0);
+                                                        : Judge::n_proposals(layout_, (block & lacking_) != 0);
     for (std::uint32_t q = 0; q < n_proposals_; ++q) {
       const Word word = derive(seed, of_node::kProposal + q);
       Proposal& proposal = proposals_[q];
@@ -150,7 +153,7 @@ class Panel : public PanelRows {
     }
     Proposal& best = proposals_[judge_.best(*this, groups_, block, {proposals_.data(), n_proposals_})];
     // Rows that lack the feature, which the judge has not seen, go to the larger side.
-    if (!best.cut.asks_if_missing() && missing(block, best.cut.feature) == 0) {
+    if (!best.cut.asks_if_missing() && missing(block, best.cut.cell) == 0) {
       best.cut.missing_left = 2 * weight_of(best.left) >= weight_of(block);
     }
     find_surrogates(block, proposals(), best);

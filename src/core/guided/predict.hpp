@@ -26,11 +26,11 @@ void Tree<Target>::clear() {
 }
 
 template <class Target>
-void Tree<Target>::predict(const Samples& samples, std::span<const float> rows, bool may_lack, const Answers& answers,
+void Tree<Target>::predict(const Samples& samples, std::span<const float> rows, bool are_plain, const Answers& answers,
                            Scratch& scratch, StopProbe& stop) {
-  const std::size_t width = samples.n_features(), n = rows.size() / width;
+  const std::size_t width = samples.layout().width(), n = rows.size() / width;
   if (!flat_.empty()) {
-    flat_.for_each_leaf(rows.data(), width, n, may_lack,
+    flat_.for_each_leaf(rows.data(), width, n, are_plain,
                         [&](std::size_t i, std::size_t leaf) { flat_.leaves().predict(leaf, answers.at(i)); });
     return;
   }
@@ -48,8 +48,9 @@ void Tree<Target>::predict_one(const Samples& samples, const float* x, Answer an
   for (;;) {
     while (node(at).kind == Kind::kCut) {
       const Node& here = node(at);
-      const float value = x[here.feature.feature()];
-      const bool goes_left = is_missing(value) ? junctions_[here.contents].fork.sends_left(x) : value <= here.threshold;
+      const float value = x[here.cell.cell()];
+      const bool is_plain = !is_missing(value) && !here.cell.is_of_levels();
+      const bool goes_left = is_plain ? value <= here.threshold : junctions_[here.contents].fork.sends_left(x);
       at = here.left + static_cast<NodeIndex>(!goes_left);
     }
     if (node(at).kind == Kind::kClosed) {
@@ -69,11 +70,11 @@ void Tree<Target>::predict_one(const Samples& samples, const float* x, Answer an
   std::uint32_t twig = 0;
   for (;;) {
     path[depth++] = twig;
-    if (list.twigs.empty() || list.twigs[twig].cut.feature == kUncut) {
+    if (list.twigs.empty() || list.twigs[twig].cut.cell == kUncut) {
       grow_twig(list, {path.data(), depth}, samples, scratch);
     }
     const Twig& here = list.twigs[twig];
-    if (here.cut.feature == kLeaf) break;
+    if (here.cut.cell == kLeaf) break;
     twig = here.next + static_cast<std::uint32_t>(!list.sends_left(twig, x));
   }
   answer_twig(list, list.twigs[twig].next, answer);
@@ -124,7 +125,7 @@ void Tree<Target>::flatten_twigs(const List& list, NodeIndex root, Flat& flat, S
     const auto [index, at] = visits.back();
     visits.pop_back();
     const Twig& twig = list.twigs[index];
-    if (twig.cut.feature >= 0) {
+    if (twig.cut.cell >= 0) {
       const NodeIndex left = flat.cut(at, twig.cut, list.surrogates_of(index));
       visits.emplace_back(twig.next + 1, left + 1);
       visits.emplace_back(twig.next, left);
@@ -146,9 +147,10 @@ TreeTable<Target> Tree<Target>::table(const Samples& samples, Scratch& scratch, 
     table.parent.push_back(parent);
     table.left.push_back(-1);
     table.right.push_back(-1);
-    table.feature.push_back(cut.feature);
+    table.cell.push_back(cut.cell);
     table.threshold.push_back(cut.threshold);
     table.missing_left.push_back(cut.missing_left);
+    table.is_of_levels.push_back(cut.is_of_levels);
     table.surrogates.insert(table.surrogates.end(), surrogates.begin(), surrogates.end());
     table.surrogates_end.push_back(static_cast<std::int64_t>(table.surrogates.size()));
     return index;
@@ -193,7 +195,7 @@ TreeTable<Target> Tree<Target>::table(const Samples& samples, Scratch& scratch, 
       scratch.loaded = visit.list;
     }
     const Twig& twig = visit.list->twigs[visit.twig];
-    const bool is_cut = twig.cut.feature >= 0;
+    const bool is_cut = twig.cut.cell >= 0;
     const Surrogates surrogates = is_cut ? visit.list->surrogates_of(visit.twig) : Surrogates();
     const std::int32_t index = add(visit.parent, visit.is_right, is_cut ? twig.cut : Cut{}, surrogates);
     describe_twig(twig.block, scratch.panel, table);

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "guided/law.hpp"
+#include "guided/layout.hpp"
 #include "points/weight.hpp"
 
 namespace onlineforest::guided {
@@ -24,11 +25,13 @@ inline constexpr float kMissing = std::numeric_limits<float>::quiet_NaN();
   return std::bit_cast<std::uint32_t>(a) == std::bit_cast<std::uint32_t>(b);
 }
 
-// Rows with x[feature] <= threshold go left. If the threshold is infinite, the cut asks whether the feature is missing.
+// Rows with x[cell] <= threshold go left. If the threshold is infinite, the cut asks whether the cell is missing. If
+// the cell is the first one of a level, the threshold holds the salt of LevelSides.
 struct Cut {
-  std::int32_t feature = -1;
+  std::int32_t cell = -1;
   float threshold = 0.0f;
   bool missing_left = false;  // whether rows that lack the feature go left
+  bool is_of_levels = false;
 
   [[nodiscard]] bool asks_if_missing() const { return threshold == std::numeric_limits<float>::infinity(); }
 
@@ -37,9 +40,10 @@ struct Cut {
 
 // A cut on another feature, which tells where rows go that lack the feature of a cut.
 struct Surrogate {
-  std::int32_t feature = -1;
+  std::int32_t cell = -1;
   float threshold = 0.0f;
   bool is_reversed = false;  // whether its left is the right of the cut
+  bool is_of_levels = false;
 
   friend bool operator==(const Surrogate&, const Surrogate&) = default;
 };
@@ -49,10 +53,14 @@ inline constexpr std::size_t kMostSurrogates = 4;
 
 // Where a row goes. If it lacks the feature, the first surrogate decides whose feature it has.
 [[nodiscard]] inline bool sends_left(const Cut& cut, std::span<const Surrogate> surrogates, const float* row) {
-  if (const float x = row[cut.feature]; !is_missing(x)) return x <= cut.threshold;
+  if (cut.is_of_levels) return LevelSides(cut.threshold).sends_left(level_at(row + cut.cell));
+  if (const float x = row[cut.cell]; !is_missing(x)) return x <= cut.threshold;
   for (const Surrogate& surrogate : surrogates) {
-    const float x = row[surrogate.feature];
-    if (!is_missing(x)) return (x <= surrogate.threshold) != surrogate.is_reversed;
+    const float* const x = row + surrogate.cell;
+    if (surrogate.is_of_levels) {
+      return LevelSides(surrogate.threshold).sends_left(level_at(x)) != surrogate.is_reversed;
+    }
+    if (!is_missing(*x)) return (*x <= surrogate.threshold) != surrogate.is_reversed;
   }
   return cut.missing_left;
 }
@@ -112,7 +120,7 @@ class LightWeights {
   std::array<Block, 8> bits_{};  // of weights, the lowest first
 };
 
-// A proposal, and what it was drawn from: two samples, or the range of a feature.
+// A proposal, and what it was drawn from: two samples, or the range of a numeric feature.
 struct Proposal {
   Block left = 0;  // the samples that its cut sends left
   Cut cut;
@@ -163,37 +171,64 @@ template <class IsFit, class ForEachFit>
   return found;
 }
 
-// The cut on a feature that a proposal draws from the values of two rows.
-[[nodiscard]] inline Cut draw_cut(Word proposal, std::int32_t feature, float a, float b) {
-  if (is_missing(a) || is_missing(b)) return {feature, std::numeric_limits<float>::infinity(), false};
-  return {feature, draw_threshold(proposal, std::min(a, b), std::max(a, b)), false};
+// The cut on a numeric feature that a proposal draws from the values of two rows.
+[[nodiscard]] inline Cut draw_cut(Word proposal, std::int32_t cell, float a, float b) {
+  if (is_missing(a) || is_missing(b)) return {cell, std::numeric_limits<float>::infinity()};
+  return {cell, draw_threshold(proposal, std::min(a, b), std::max(a, b))};
+}
+
+// The cut on a categorical feature that a proposal draws from two different levels. It separates them.
+[[nodiscard]] inline Cut draw_level_cut(Word proposal, std::int32_t cell, Level a, Level b) {
+  constexpr Word kMostSalts = 64;  // each separates the levels with a chance of one half
+  LevelSides sides = LevelSides::drawn(derive(proposal, of_proposal::kSalt));
+  for (Word t = 1; t < kMostSalts && sides.sends_left(a) == sides.sends_left(b); ++t) {
+    sides = LevelSides::drawn(derive(proposal, of_proposal::kSalt - t));
+  }
+  return {cell, sides.threshold(), false, true};
+}
+
+// Whether two rows differ in a feature; if they must have it, missing values do not count.
+[[nodiscard]] inline bool differ(const Layout& layout, std::int32_t feature, const float* a, const float* b,
+                                 bool must_have) {
+  const std::size_t k = layout.cell_of(static_cast<std::size_t>(feature));
+  if (layout.is_categorical(static_cast<std::size_t>(feature))) return level_at(a + k) != level_at(b + k);
+  return must_have ? a[k] < b[k] || a[k] > b[k] : !is_same(a[k], b[k]);
 }
 
 // The cut that a proposal draws between two rows: on a feature that both have, or, if they agree in all of these, on
 // one that only one of them has.
-[[nodiscard]] inline Cut draw_between(Word proposal, const float* a, const float* b, std::size_t n_features) {
-  const auto draw = [&](auto differ) {
-    return draw_feature(proposal, n_features, differ, [&](auto use) {
-      for (std::size_t k = 0; k < n_features; ++k) {
-        if (differ(static_cast<std::int32_t>(k))) use(static_cast<std::int32_t>(k));
+[[nodiscard]] inline Cut draw_between(Word proposal, const float* a, const float* b, const Layout& layout) {
+  const auto draw = [&](bool must_have) {
+    const auto is_fit = [&](std::int32_t d) { return differ(layout, d, a, b, must_have); };
+    return draw_feature(proposal, layout.n_features, is_fit, [&](auto use) {
+      for (std::size_t k = 0; k < layout.n_features; ++k) {
+        if (is_fit(static_cast<std::int32_t>(k))) use(static_cast<std::int32_t>(k));
       }
     });
   };
-  std::int32_t d = draw([&](std::int32_t k) { return a[k] < b[k] || a[k] > b[k]; });
-  if (d < 0) d = draw([&](std::int32_t k) { return !is_same(a[k], b[k]); });
-  return draw_cut(proposal, d, a[d], b[d]);
+  std::int32_t d = draw(true);
+  if (d < 0) d = draw(false);
+  const auto feature = static_cast<std::size_t>(d);
+  const std::size_t k = layout.cell_of(feature);
+  const auto cell = static_cast<std::int32_t>(k);
+  if (layout.is_categorical(feature)) return draw_level_cut(proposal, cell, level_at(a + k), level_at(b + k));
+  return draw_cut(proposal, cell, a[k], b[k]);
 }
 
 // The features in which rows are not constant.
 [[nodiscard]] inline std::vector<std::int32_t> varying_features(std::span<const float* const> rows,
-                                                                std::size_t n_features) {
-  std::vector<std::uint8_t> varies(n_features, 0);
+                                                                const Layout& layout) {
+  const std::size_t width = layout.width();
+  std::vector<std::uint8_t> varies(width, 0);
   for (const float* const x : rows.subspan(1)) {
-    for (std::size_t d = 0; d < n_features; ++d) varies[d] |= static_cast<std::uint8_t>(!is_same(x[d], rows[0][d]));
+    for (std::size_t k = 0; k < width; ++k) varies[k] |= static_cast<std::uint8_t>(!is_same(x[k], rows[0][k]));
   }
   std::vector<std::int32_t> result;
-  for (std::size_t d = 0; d < n_features; ++d) {
-    if (varies[d] != 0) result.push_back(static_cast<std::int32_t>(d));
+  for (std::size_t d = 0; d < layout.n_features; ++d) {
+    const std::size_t k = layout.cell_of(d);
+    if (varies[k] != 0 || (layout.is_categorical(d) && varies[k + 1] != 0)) {
+      result.push_back(static_cast<std::int32_t>(d));
+    }
   }
   return result;
 }

@@ -18,6 +18,7 @@
 
 #include "base/types.hpp"
 #include "guided/law.hpp"
+#include "guided/layout.hpp"
 #include "guided/proposal.hpp"
 #include "points/weight.hpp"
 
@@ -31,28 +32,31 @@ class SampleStore {
 
   static constexpr std::size_t kMostSamples = std::numeric_limits<Slot>::max() / 2;
 
-  SampleStore(std::size_t n_features, Word seed, int key_bits = 64)
-      : n_features_(n_features),
+  SampleStore(const Layout& layout, Word seed, int key_bits = 64)
+      : layout_(layout),
+        width_(layout.width()),
         seed_(seed),
         key_mask_(key_bits == 64 ? ~Word{0} : (Word{1} << key_bits) - 1),
-        missing_by_feature_(n_features, 0) {
-    feature_seeds_.reserve(n_features);
-    for (std::size_t d = 0; d < n_features; ++d) {
+        missing_by_feature_(layout.n_numeric(), 0),
+        levels_(layout.n_categorical) {
+    feature_seeds_.reserve(layout.n_features);
+    for (std::size_t d = 0; d < layout.n_features; ++d) {
       feature_seeds_.push_back(derive(scramble(seed), of_seed::kFeature + d));
     }
   }
 
-  [[nodiscard]] std::size_t n_features() const { return n_features_; }
+  [[nodiscard]] const Layout& layout() const { return layout_; }
   [[nodiscard]] std::size_t n_slots() const { return heads_.size(); }  // free ones included
   [[nodiscard]] std::size_t n_distinct() const { return heads_.size() - free_.size(); }
   [[nodiscard]] Values& values() { return values_; }
   [[nodiscard]] const Values& values() const { return values_; }
   [[nodiscard]] bool has_missing() const { return n_missing_ > 0; }
-  [[nodiscard]] bool has_missing(std::int32_t feature) const {
-    return n_missing_ > 0 && missing_by_feature_[static_cast<std::size_t>(feature)] > 0;
+  [[nodiscard]] bool has_missing(std::int32_t cell) const {
+    const auto k = static_cast<std::size_t>(cell);
+    return n_missing_ > 0 && !layout_.is_level_cell(k) && missing_by_feature_[k] > 0;
   }
 
-  [[nodiscard]] const float* row(Slot slot) const { return rows_.data() + index(slot) * n_features_; }
+  [[nodiscard]] const float* row(Slot slot) const { return rows_.data() + index(slot) * width_; }
   [[nodiscard]] Value value(Slot slot) const { return heads_[index(slot)].value; }
   [[nodiscard]] Weight weight(Slot slot) const { return heads_[index(slot)].weight; }  // 0 if the slot is free
   [[nodiscard]] Word key(Slot slot) const { return heads_[index(slot)].key; }
@@ -63,8 +67,8 @@ class SampleStore {
   // Whether `a` comes before `b` in the order of contents, which breaks ties of hashes.
   [[nodiscard]] bool content_less(Slot a, Slot b) const {
     const float *x = row(a), *y = row(b);
-    const auto [at_x, at_y] = std::mismatch(x, x + n_features_, y, is_same);
-    if (at_x != x + n_features_) return is_missing(*at_y) || *at_x < *at_y;  // a missing cell comes last
+    const auto [at_x, at_y] = std::mismatch(x, x + width_, y, is_same);
+    if (at_x != x + width_) return is_missing(*at_y) || *at_x < *at_y;  // a missing cell comes last
     return values_.hash(value(a)) < values_.hash(value(b));
   }
 
@@ -81,8 +85,9 @@ class SampleStore {
     const Word x_hash = hash_of(row), key = key_of(x_hash, value);
     Slot slot = find(row, value, key);
     if (slot == kNoSlot) {
+      hold_levels(row);
       slot = take_slot();
-      std::copy_n(row, n_features_, rows_.begin() + static_cast<std::ptrdiff_t>(index(slot) * n_features_));
+      std::copy_n(row, width_, rows_.begin() + static_cast<std::ptrdiff_t>(index(slot) * width_));
       heads_[index(slot)] = {key, x_hash, 0, value, false};
       slots_.emplace(key, slot);
       count_missing(row, 1);
@@ -101,16 +106,24 @@ class SampleStore {
   // Removes a sample of weight 0, and overwrites it in memory.
   void release(Slot slot) {
     count_missing(row(slot), -1);
+    drop_levels(row(slot), layout_.n_categorical);
     const auto [begin, end] = slots_.equal_range(key(slot));
     slots_.erase(std::find_if(begin, end, [slot](const auto& entry) { return entry.second == slot; }));
-    std::fill_n(rows_.begin() + static_cast<std::ptrdiff_t>(index(slot) * n_features_), n_features_, 0.0f);
+    std::fill_n(rows_.begin() + static_cast<std::ptrdiff_t>(index(slot) * width_), width_, 0.0f);
     heads_[index(slot)] = {};
     free_.push_back(slot);
   }
 
+  // The levels of a categorical feature that samples have, and how many samples have each.
+  [[nodiscard]] const std::unordered_map<Level, std::int64_t>& levels(std::size_t categorical) const {
+    return levels_[categorical];
+  }
+
   [[nodiscard]] std::size_t nbytes() const {
-    constexpr std::size_t entry = 48;  // an entry of the hash table, with its pointers
-    return rows_.capacity() * sizeof(float) + heads_.capacity() * sizeof(Head) + slots_.size() * entry +
+    constexpr std::size_t entry = 48;  // an entry of a hash table, with its pointers
+    std::size_t n_entries = slots_.size();
+    for (const auto& of_feature : levels_) n_entries += of_feature.size();
+    return rows_.capacity() * sizeof(float) + heads_.capacity() * sizeof(Head) + n_entries * entry +
            free_.capacity() * sizeof(Slot);
   }
 
@@ -127,14 +140,18 @@ class SampleStore {
 
   // By bits, because NaN is not equal to itself.
   [[nodiscard]] bool are_equal(const float* a, const float* b) const {
-    return std::memcmp(a, b, n_features_ * sizeof(float)) == 0;
+    return std::memcmp(a, b, width_ * sizeof(float)) == 0;
   }
 
   [[nodiscard]] Word hash_of(const float* row) const {
     Word sum = seed_;
-    for (std::size_t d = 0; d < n_features_; ++d) {
+    const std::size_t n_numeric = layout_.n_numeric();
+    for (std::size_t d = 0; d < n_numeric; ++d) {
       const Word hash = scramble(feature_seeds_[d] + kGolden * std::bit_cast<std::uint32_t>(row[d]));
       sum += is_missing(row[d]) ? 0 : hash;
+    }
+    for (std::size_t d = n_numeric; d < layout_.n_features; ++d) {
+      sum += scramble(feature_seeds_[d] + kGolden * level_at(row + layout_.cell_of(d)));
     }
     return derive(sum, of_x::kHash);
   }
@@ -143,10 +160,29 @@ class SampleStore {
   }
 
   void count_missing(const float* row, int by) {
-    for (std::size_t d = 0; d < n_features_; ++d) {
+    for (std::size_t d = 0; d < missing_by_feature_.size(); ++d) {
       if (!is_missing(row[d])) continue;
       missing_by_feature_[d] += by;
       n_missing_ += by;
+    }
+  }
+
+  [[nodiscard]] const float* level_cells(const float* row, std::size_t categorical) const {
+    return row + layout_.cell_of(layout_.n_numeric() + categorical);
+  }
+  void hold_levels(const float* row) {
+    std::size_t c = 0;
+    try {
+      for (; c < layout_.n_categorical; ++c) ++levels_[c][level_at(level_cells(row, c))];
+    } catch (...) {  // no memory
+      drop_levels(row, c);
+      throw;
+    }
+  }
+  void drop_levels(const float* row, std::size_t n) {
+    for (std::size_t c = 0; c < n; ++c) {
+      const auto found = levels_[c].find(level_at(level_cells(row, c)));
+      if (--found->second == 0) levels_[c].erase(found);
     }
   }
 
@@ -168,22 +204,24 @@ class SampleStore {
     if (heads_.size() >= kMostSamples) {
       throw std::length_error("a forest cannot store more than " + std::to_string(kMostSamples) + " samples");
     }
-    rows_.resize(rows_.size() + n_features_);
+    rows_.resize(rows_.size() + width_);
     heads_.emplace_back();
     free_.reserve(heads_.capacity());  // so that release() cannot fail
     return static_cast<Slot>(heads_.size()) - 1;
   }
 
-  std::size_t n_features_;
+  Layout layout_;
+  std::size_t width_;  // of a row
   Word seed_, key_mask_;
   std::vector<Word> feature_seeds_;
   Values values_;
   std::vector<float> rows_;
   std::vector<Head> heads_;
   std::vector<Slot> free_;
-  std::unordered_multimap<Word, Slot> slots_;  // by key
-  std::int64_t n_missing_ = 0;                 // cells, of samples that are stored
-  std::vector<std::int64_t> missing_by_feature_;
+  std::unordered_multimap<Word, Slot> slots_;                    // by key
+  std::int64_t n_missing_ = 0;                                   // cells, of samples that are stored
+  std::vector<std::int64_t> missing_by_feature_;                 // of numeric ones
+  std::vector<std::unordered_map<Level, std::int64_t>> levels_;  // by categorical feature
 };
 
 // The order of samples in a tree: by rank, then by content.

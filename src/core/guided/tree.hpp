@@ -91,8 +91,9 @@ class Tree {
   // Cuts all that is not cut yet, and makes the tree fast to predict with.
   void complete(const Samples& samples, Scratch& scratch, StopProbe& stop);
 
-  // Gives the predictions at rows, which may lack cells if it is said so. Changes nothing if the tree is complete.
-  void predict(const Samples& samples, std::span<const float> rows, bool may_lack, const Answers& answers,
+  // Gives the predictions at rows, which are plain if they hold numbers and lack none. Changes nothing if the tree is
+  // complete.
+  void predict(const Samples& samples, std::span<const float> rows, bool are_plain, const Answers& answers,
                Scratch& scratch, StopProbe& stop);
 
   // Completes the tree and describes it.
@@ -123,7 +124,7 @@ class Tree {
 
   struct Node {
     float threshold = 0.0f;
-    CutFeature feature;
+    CutCell cell;
     NodeIndex left = kNoNode;    // the right child follows
     std::int32_t contents = -1;  // index of a junction or of a list
     Kind kind = Kind::kList;
@@ -180,7 +181,7 @@ class Tree {
     // Where a row goes at a twig that is cut.
     [[nodiscard]] bool sends_left(std::uint32_t twig, const float* row) const {
       const Cut& cut = twigs[twig].cut;
-      if (surrogates.empty() || !is_missing(row[cut.feature])) return guided::sends_left(cut, {}, row);
+      if (surrogates.empty() || !is_missing(row[cut.cell])) return guided::sends_left(cut, {}, row);
       return guided::sends_left(cut, surrogates_of(twig), row);
     }
     void free_twigs() {  // an assignment of {} would keep the memory

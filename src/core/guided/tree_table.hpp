@@ -14,16 +14,18 @@ namespace onlineforest::guided {
 
 template <class Target>
 struct TreeTable {
-  std::vector<std::int32_t> parent, left, right, feature;  // -1 where there is none
+  std::vector<std::int32_t> parent, left, right, cell;  // -1 where there is none
   std::vector<float> threshold;
-  std::vector<std::uint8_t> missing_left;
+  std::vector<std::uint8_t> missing_left, is_of_levels;
   std::vector<Weight> weight;
   std::vector<std::int64_t> surrogates_end;  // the surrogates of node i are [surrogates_end[i - 1], surrogates_end[i])
   Surrogates surrogates;
   typename Target::Columns columns;  // what is known of the values of each node
 
-  [[nodiscard]] bool is_cut(std::size_t node) const { return feature[node] >= 0; }
-  [[nodiscard]] Cut cut(std::size_t node) const { return {feature[node], threshold[node], missing_left[node] != 0}; }
+  [[nodiscard]] bool is_cut(std::size_t node) const { return cell[node] >= 0; }
+  [[nodiscard]] Cut cut(std::size_t node) const {
+    return {cell[node], threshold[node], missing_left[node] != 0, is_of_levels[node] != 0};
+  }
 
   // The child of a node that a row goes to.
   [[nodiscard]] std::size_t child(std::size_t node, const float* row) const {

@@ -13,6 +13,7 @@ from typing import Any, NoReturn, TypeVar
 
 import click
 
+from onlineforest._cli.features import FeatureError
 from onlineforest._cli.resuming import OptionError
 from onlineforest._extras import MissingExtraError
 from onlineforest._files.container import ModelFileError
@@ -89,7 +90,7 @@ def readable_errors(show_traceback: object = None) -> Iterator[None]:
     except KeyboardInterrupt:
         click.echo("Interrupted.", err=True)
         sys.exit(INTERRUPTED)
-    except OptionError as error:
+    except (OptionError, FeatureError) as error:
         raise click.UsageError(str(error)) from error
     except (ModelFileError, OSError, MissingExtraError, ValueError, MemoryError) as error:
         if show_traceback:

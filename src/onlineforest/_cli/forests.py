@@ -13,7 +13,16 @@ from onlineforest._models.online_classifier import OnlineForestClassifier
 from onlineforest._models.online_regressor import OnlineForestRegressor
 from onlineforest._models.regressor import MondrianForestRegressor
 
-__all__ = ["DEFAULT_KIND", "FORESTS", "NAMES", "Forest", "is_of", "kind_of"]
+__all__ = [
+    "DEFAULT_KIND",
+    "FORESTS",
+    "NAMES",
+    "Forest",
+    "is_fitted",
+    "is_of",
+    "kind_of",
+    "learns_categories",
+]
 
 FORESTS: Mapping[str, Mapping[str, type[Forest]]] = {
     "order-free": {"classify": OnlineForestClassifier, "regress": OnlineForestRegressor},
@@ -26,6 +35,16 @@ NAMES = {"order-free": "order-free", "mondrian": "Mondrian"}  # of the kinds, in
 def kind_of(forest: Forest) -> str:
     """The kind of a forest."""
     return next(kind for kind, tasks in FORESTS.items() if type(forest) in tasks.values())
+
+
+def learns_categories(forest: Forest) -> bool:
+    """Whether a forest has categorical features, not numbers alone."""
+    return kind_of(forest) == "order-free"
+
+
+def is_fitted(forest: Forest) -> bool:
+    """Whether the forest has learned anything."""
+    return bool(forest.__sklearn_is_fitted__())
 
 
 def is_of(forest: Forest, task: str) -> bool:

@@ -8,11 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import click
+import numpy as np
 
 from onlineforest import plot as pictures
 from onlineforest._cli.bad_rows import BadRows
 from onlineforest._cli.base import Command, Group, examples, option, options
 from onlineforest._cli.curves import read_curve
+from onlineforest._cli.features import feature_specs
 from onlineforest._cli.forests import Forest
 from onlineforest._cli.paths import check_output_file
 from onlineforest._cli.pictures import draw_curve, saved_picture
@@ -21,7 +23,6 @@ from onlineforest._cli.schema import Schema, column_specs, targets
 from onlineforest._cli.table_options import FILE
 from onlineforest._extras import require
 from onlineforest._models.loading import load
-from onlineforest._tables.columns import ColumnSpec, ColumnType
 from onlineforest._tables.tables import open_table, sample_rows
 
 _PICTURE = "The picture"
@@ -248,10 +249,14 @@ def _draw_map(
 
 
 def _most_important(forest: Forest) -> list[int] | None:
-    """Indices of the two most important features; None if there are at most two."""
+    """Indices of the two most important features, numeric if possible; None if there are two."""
     if forest.n_features_in_ <= 2:
         return None
-    return sorted(int(i) for i in forest.feature_importances_.argsort()[-2:])
+    names = getattr(forest, "feature_names_in_", range(forest.n_features_in_))
+    categorical = getattr(forest, "levels_", {})
+    are_numeric = np.array([name not in categorical for name in names])
+    chosen = np.lexsort((forest.feature_importances_, are_numeric))[-2:]
+    return sorted(int(i) for i in chosen)
 
 
 def _named_features(forest: Forest, features: tuple[str, str]) -> list[str] | list[int]:
@@ -275,8 +280,9 @@ def _read_points(
         return None, None
     with closing(open_table(data)) as table:
         features = tuple(features_in(table, forest, () if target is None else (target,)))
-        specs = {name: ColumnSpec(ColumnType.NUMBER) for name in features}
-        if target is not None:
+        if target is None:
+            specs = feature_specs(table, features, forest)
+        else:
             schema = Schema(target, features)
             specs = column_specs(table, schema, forest)
         # A picture does not need every row.

@@ -13,11 +13,13 @@ from typing import Any, BinaryIO
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 from pyarrow import csv as arrow_csv
 from pyarrow import parquet
 
+from onlineforest._cli.features import check_named, feature_specs
 from onlineforest._cli.forests import Forest
-from onlineforest._cli.schema import TrainingError, check_numeric
+from onlineforest._cli.schema import TrainingError
 from onlineforest._cli.training import first_line
 from onlineforest._models.base_classifier import BaseClassifier
 from onlineforest._models.mondrian import BaseMondrianForest
@@ -79,7 +81,7 @@ def features_in(table: Table, forest: Forest, ignored: tuple[str, ...] = ()) -> 
                 f"{table.name} lacks {len(missing)} of the {len(found)} columns the model was "
                 f"learned from: {join_names(missing)}."
             )
-    check_numeric(table, [find_column(table, name) for name in found])
+    check_named(table, [find_column(table, name) for name in found])
     return found
 
 
@@ -92,7 +94,7 @@ def predictions(
     """
     request.check(forest)
     features = features_in(table, forest, request.keep)
-    specs = {name: ColumnSpec(ColumnType.NUMBER) for name in features}
+    specs = feature_specs(table, features, forest)
     for name in request.keep:
         inferred = find_column(table, name).inferred_type
         is_integer = inferred is InferredType.INTEGERS
@@ -121,7 +123,14 @@ def rows_for(forest: Forest, features: pa.Table) -> Any:
     """The features as a table if the forest has feature names, otherwise as an array."""
     if hasattr(forest, "feature_names_in_"):
         return features
-    return np.column_stack([column.to_numpy() for column in features.columns])
+    return np.column_stack([_array_of(column) for column in features.columns])
+
+
+def _array_of(column: pa.ChunkedArray) -> NDArray[Any]:
+    """Numbers as floats, categories as they are."""
+    if pa.types.is_float64(column.type):
+        return np.asarray(column.to_numpy())
+    return np.array(column.to_pylist(), dtype=object)
 
 
 def _with_kept_columns(

@@ -14,6 +14,8 @@ import click
 
 from onlineforest._cli.bad_rows import BadRows
 from onlineforest._cli.curves import CurveFile, LearningCurve
+from onlineforest._cli.features import Said, advice_about, categorical_in
+from onlineforest._cli.forests import is_fitted
 from onlineforest._cli.interrupts import Interrupts
 from onlineforest._cli.progress import Reporter
 from onlineforest._cli.resuming import (
@@ -65,7 +67,13 @@ class Run:
         self.schema = schema_of(self.table, target, drop, id_column)
         source = fingerprint(self.table, self.schema)
         start = start_run(options, previous, source)
-        self.specs = column_specs(self.table, self.schema, start.forest)
+        said = Said(self._given["categorical"], self._given["numeric"])
+        self.specs = column_specs(self.table, self.schema, start.forest, said)
+        if not is_fitted(start.forest):
+            categorical = categorical_in(self.specs, self.schema.features)
+            if categorical:
+                start.forest.set_params(categorical_features=categorical)
+            self.reporter.say(advice_about(self.table, self.schema.features, self.specs, said))
         self.reporter.say(start.message)
         return start
 

@@ -12,7 +12,8 @@ from typing import Any
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from onlineforest._cli.forests import Forest
+from onlineforest._cli.features import Said, check_named, check_types, feature_specs
+from onlineforest._cli.forests import Forest, is_fitted
 from onlineforest._core import LARGEST_VALUE
 from onlineforest._models.base_classifier import BaseClassifier
 from onlineforest._tables.columns import (
@@ -22,7 +23,6 @@ from onlineforest._tables.columns import (
     InferredType,
     Table,
     TableError,
-    join_names,
 )
 from onlineforest._tables.tables import find_column
 
@@ -43,7 +43,7 @@ class Schema:
 def schema_of(
     table: Table, target: str, drop: tuple[str, ...] = (), id: str | None = None
 ) -> Schema:
-    """The schema of a table; raises if a column does not exist or cannot be learned."""
+    """The schema of a table; raises if a column does not exist or has two roles."""
     find_column(table, target)
     others = [*drop, *([] if id is None else [id])]
     for name in others:
@@ -57,57 +57,23 @@ def schema_of(
     features = [column for column in table.columns if column.name not in taken]
     if not features:
         raise TableError(f"{table.name} has no columns to learn from besides {target!r}.")
-    check_numeric(table, features)
+    check_named(table, features)
     return Schema(target, tuple(column.name for column in features), id)
 
 
-def check_numeric(table: Table, columns: list[ColumnInfo]) -> None:
-    """Raise if columns are not numbers; the message says how to fix it."""
-    _check_types(
-        table,
-        columns,
-        {InferredType.TEXT, InferredType.OTHER},
-        "which a forest cannot learn from. Drop them with --drop NAME, or encode them as "
-        'numbers ("Categorical columns" in the documentation shows how)',
-    )
-    _check_types(
-        table,
-        columns,
-        {InferredType.DATES},
-        "which a forest cannot learn from. Drop them with --drop NAME, or encode them as "
-        "numbers, such as days since the start, hour of the day, day of the week",
-    )
-    if not all(column.name.strip() for column in columns):
-        raise TableError(
-            f"{table.name} has a column without a name, perhaps row numbers. Drop it with "
-            '--drop "", or give it a name.'
-        )
-
-
-def _check_types(
-    table: Table, columns: list[ColumnInfo], rejected: set[InferredType], advice: str
-) -> None:
-    found = [column for column in columns if column.inferred_type in rejected]
-    if found:
-        examples = found[0].examples
-        such = f" (such as {join_names(list(examples))})" if examples else ""
-        names = join_names([column.name for column in found])
-        raise TableError(
-            f"{table.name}: {found[0].inferred_type.value} in {names}{such}, {advice}."
-        )
-
-
-def column_specs(table: Table, schema: Schema, forest: Forest) -> dict[str, ColumnSpec]:
+def column_specs(
+    table: Table, schema: Schema, forest: Forest, said: Said | None = None
+) -> dict[str, ColumnSpec]:
     """How to read the columns of a schema.
 
     Labels and ids are integers if their first values are. A fitted forest fixes their type.
     """
-    specs = {name: ColumnSpec(ColumnType.NUMBER) for name in schema.features}
+    specs = feature_specs(table, schema.features, forest, said)
     target = find_column(table, schema.target)
     if isinstance(forest, BaseClassifier):
         specs[schema.target] = ColumnSpec(_label_type(target, forest), is_required=True)
     else:
-        _check_types(
+        check_types(
             table,
             [target],
             {InferredType.TEXT},
@@ -148,11 +114,6 @@ def _label_type(column: ColumnInfo, forest: BaseClassifier[Any]) -> ColumnType:
             "the classes of the model are bools, which cannot be learned from a table."
         )
     return _integer_or_text(forest.classes_.dtype.kind in "iu")
-
-
-def is_fitted(forest: Forest) -> bool:
-    """Whether the forest has learned anything."""
-    return bool(forest.__sklearn_is_fitted__())
 
 
 def fingerprint(table: Table, schema: Schema) -> str:

@@ -83,6 +83,24 @@ learning_options = options(
         section=DATA,
         help="Ignore a column. May be given several times.",
     ),
+    option(
+        "--categorical",
+        metavar="COLUMN",
+        multiple=True,
+        section=DATA,
+        help="Learn a column as categories, though it looks like numbers or dates: codes such as "
+        "those of shops. Columns of text and of true/false are categories without it, in "
+        "order-free forests. The categories are whole numbers if all values in the first rows (at "
+        "least 100) are, otherwise text. May be given several times.",
+    ),
+    option(
+        "--numeric",
+        metavar="COLUMN",
+        multiple=True,
+        section=DATA,
+        help="Learn a column as numbers, though it looks like text in the first rows; true and "
+        "false are 1 and 0. May be given several times.",
+    ),
 )
 
 

@@ -118,8 +118,10 @@ def train(**given: Any) -> None:
 
     Rows are read and learned in batches, so DATA may be larger than memory. The forest keeps
     every sample, unless --window or --reservoir limits it. CSV needs a header; it may be gzipped.
-    All columns besides the target must be numbers (or true/false, which are 1 and 0). Missing
-    values are empty, NA, NaN, null, None or ?; a row whose target is missing is bad.
+    Columns of numbers are learned as numbers; columns of text and of true/false are categories
+    (a Mondrian forest learns no text, and true/false as 1 and 0). --categorical and --numeric say
+    otherwise. Missing numbers are empty, NA, NaN, null, None or ?; a missing category is empty. A
+    row whose target is missing is bad.
 
     Ctrl-C (or SIGTERM) saves the samples learned so far and exits with code 130; --resume
     continues.

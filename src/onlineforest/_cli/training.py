@@ -7,7 +7,7 @@ with the forest of an uninterrupted run, bit for bit.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,9 +16,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from sklearn.exceptions import NotFittedError
 
-from onlineforest._cli.forests import Forest
+from onlineforest._cli.forests import Forest, is_fitted
 from onlineforest._cli.metrics import Metrics, class_metrics, interval_metrics, value_metrics
-from onlineforest._cli.schema import Schema, TrainingError, is_fitted, targets
+from onlineforest._cli.schema import Schema, TrainingError, targets
 from onlineforest._models.base_classifier import BaseClassifier
 from onlineforest._tables.columns import ColumnSpec, OnBadRow, Table
 from onlineforest._tables.tables import rebatch, skip_rows
@@ -68,7 +68,7 @@ class _Batch:
     X: pa.Table
     y: NDArray[Any]
     ids: list[Any] | None
-    row: NDArray[np.float32] | None = None
+    row: Any = None
 
 
 def _split(table: pa.Table, schema: Schema, batch_size: int) -> Iterator[_Batch]:
@@ -78,9 +78,18 @@ def _split(table: pa.Table, schema: Schema, batch_size: int) -> Iterator[_Batch]
     if batch_size > 1:
         yield _Batch(X, y, ids)
         return
-    rows = np.stack([column.to_numpy() for column in X.columns], axis=1).astype(np.float32)
-    for i, row in enumerate(rows):
+    for i, row in enumerate(_rows(X)):
         yield _Batch(X.slice(i, 1), y[i : i + 1], None if ids is None else ids[i : i + 1], row)
+
+
+def _rows(X: pa.Table) -> Iterable[Any]:
+    """Each row: an array of numbers, or a tuple if there are categorical columns."""
+    are_numbers = [pa.types.is_float64(column.type) for column in X.columns]
+    if all(are_numbers):
+        return np.stack([column.to_numpy() for column in X.columns], axis=1).astype(np.float32)
+    columns = zip(X.columns, are_numbers, strict=True)
+    values = [column.to_numpy() if number else column.to_pylist() for column, number in columns]
+    return zip(*values, strict=True)
 
 
 class Training:
@@ -165,7 +174,7 @@ class Training:
         forest = self.forest
         return not isinstance(forest, BaseClassifier) or bool((forest.classes_ == y[0]).any())
 
-    def _single_row(self, batch: _Batch) -> NDArray[np.float32] | None:
+    def _single_row(self, batch: _Batch) -> Any:
         """The row of a batch of one if the forest has the same columns in this order, else None.
 
         The methods for one row are many times faster, but check no names.

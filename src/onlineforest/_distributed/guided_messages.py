@@ -94,6 +94,24 @@ class Weights(Question[GuidedForest, Floats]):
 
 
 @dataclass(frozen=True, eq=False)
+class NumbersOfLevels(Question[GuidedForest, NDArray[np.int64]]):
+    """The number of levels of each categorical feature that samples have."""
+
+    def answer(self, forest: GuidedForest, _n_threads: int, /) -> NDArray[np.int64]:
+        return forest.n_levels
+
+
+@dataclass(frozen=True, eq=False)
+class Levels(Question[GuidedForest, NDArray[np.uint64]]):
+    """The levels of a categorical feature that samples have."""
+
+    categorical: int
+
+    def answer(self, forest: GuidedForest, _n_threads: int, /) -> NDArray[np.uint64]:
+        return forest.levels(self.categorical)
+
+
+@dataclass(frozen=True, eq=False)
 class LabelWeights(Question[GuidedLabelForest, Floats]):
     """The weight of the stored samples of each label."""
 

@@ -43,6 +43,11 @@ class ShardedForest:
         return self.keeper.plans[0].spec.n_features
 
     @property
+    def width(self) -> int:
+        """Number of cells of a row."""
+        return self.keeper.plans[0].spec.width
+
+    @property
     def seed(self) -> int:
         """The seed of the trees."""
         return self.keeper.plans[0].spec.seed

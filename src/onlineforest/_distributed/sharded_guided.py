@@ -70,6 +70,15 @@ class ShardedGuidedForest(ShardedForest):
         """The importance of each feature in each tree."""
         return np.concatenate(self.keeper.ask_all(messages.Importances()))
 
+    @property
+    def n_levels(self) -> NDArray[np.int64]:
+        """The number of levels of each categorical feature that samples have."""
+        return self.keeper.ask_first(messages.NumbersOfLevels())
+
+    def levels(self, categorical: int, /) -> NDArray[np.uint64]:
+        """The levels of a categorical feature that samples have, sorted."""
+        return self.keeper.ask_first(messages.Levels(categorical))
+
     def are_trees_of_samples(self) -> bool:
         """Whether each shard grows the trees that it has from its samples again."""
         answers: list[bool] = self.keeper.ask_all(messages.AreTreesOfSamples())
@@ -111,7 +120,7 @@ class ShardedGuidedLabelForest(ShardedGuidedForest):
 
     def learn_one(self, row: Any, value: int, weight: int = UNITS_PER_SAMPLE, /) -> None:
         """Learn one row."""
-        rows, values = one_row(row, self.n_features), np.array([value], dtype=np.int32)
+        rows, values = one_row(row, self.width), np.array([value], dtype=np.int32)
         self.learn(rows, values, 1, np.array([weight]))
 
     def predict(
@@ -149,7 +158,7 @@ class ShardedGuidedLabelForest(ShardedGuidedForest):
         self, row: Any, out: Floats, power: float = 1.0, spread: float = 0.0, /
     ) -> bool:
         """Write the probabilities of one row into `out`; False if it has not one entry per code."""
-        probabilities = self.predict(one_row(row, self.n_features), 1, power, spread)[0]
+        probabilities = self.predict(one_row(row, self.width), 1, power, spread)[0]
         if len(probabilities) != len(out):
             return False
         out[:] = probabilities
@@ -176,7 +185,7 @@ class ShardedGuidedNumberForest(ShardedGuidedForest):
 
     def learn_one(self, row: Any, value: float, weight: int = UNITS_PER_SAMPLE, /) -> None:
         """Learn one row."""
-        rows, values = one_row(row, self.n_features), np.array([value], dtype=np.float64)
+        rows, values = one_row(row, self.width), np.array([value], dtype=np.float64)
         self.learn(rows, values, 1, np.array([weight]))
 
     def predict(self, rows: Rows, _n_threads: int = 1, /) -> Floats:
@@ -194,7 +203,7 @@ class ShardedGuidedNumberForest(ShardedGuidedForest):
 
     def predict_one(self, row: Any, /) -> tuple[float, float, float]:
         """The prediction of one row."""
-        mean, within, between = self.predict(one_row(row, self.n_features))[0].tolist()
+        mean, within, between = self.predict(one_row(row, self.width))[0].tolist()
         return mean, within, between
 
     def left_out(self, _n_threads: int = 1, /) -> tuple[Floats, NDArray[np.int64]]:

@@ -66,7 +66,7 @@ def write_shard(path: str, state: State, place: ShardPlace) -> None:
     """Write a shard, completely or not at all."""
     metadata = {"estimator": _SHARD, _SHARD: to_json(place.as_dict())}
     with replacing(path) as file:
-        write(file, arrays_of_core(state, int(state["options.n_features"][0])), metadata)
+        write(file, arrays_of_core(state), metadata)
 
 
 def read_shard(path: str, place: ShardPlace, spec: CoreSpec[Any]) -> State:

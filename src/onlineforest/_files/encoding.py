@@ -66,6 +66,8 @@ def _encode_parameter(name: str, value: Any) -> Any:
         return float(value) if math.isfinite(value) else {"float": repr(float(value))}
     if isinstance(value, np.random.RandomState):
         return {"RandomState": _encode_random_state(name, value)}
+    if name == "categorical_features":
+        return {"list": [_encode_key(name, each) for each in value]}
     if isinstance(value, dict):
         return {"dict": [[_encode_key(name, key), float(each)] for key, each in value.items()]}
     kind = "list" if isinstance(value, list) else "array"
@@ -102,6 +104,9 @@ def _decode_parameter(name: str, value: Any) -> Any:
         case {"array": list(numbers), **others} if not others and name == "feature_weights":
             if _are_numbers(numbers):
                 return np.array(numbers, dtype=np.float64)
+        case {"list": list(names), **others} if not others and name == "categorical_features":
+            if all(type(each) in (str, int, bool) for each in names):
+                return names
         case {"dict": list(items), **others} if not others and name == "class_weight":
             if all(_is_item(item) for item in items):
                 return dict(items)
@@ -195,10 +200,12 @@ def _is_too_wide(dtype: np.dtype[Any], values: list[Any]) -> bool:
     return dtype.itemsize * len(values) > _MAX_LABEL_BYTES
 
 
-def decode_labels(encoded: Any) -> NDArray[Any]:
-    """At least one label, sorted and distinct."""
+def decode_labels(encoded: Any, *, n_least: int = 1) -> NDArray[Any]:
+    """At least `n_least` labels, sorted and distinct."""
     match encoded:
-        case {"dtype": str(dtype), "values": [_, *_] as values, **others} if not others:
+        case {"dtype": str(dtype), "values": list(values), **others} if (
+            not others and len(values) >= n_least
+        ):
             labels = _decode_labels(dtype, values)
             if np.all(labels[1:] > labels[:-1]):
                 return labels

@@ -28,6 +28,7 @@ from onlineforest._models.ids import Id, Ids, check_ids
 from onlineforest._models.locking import Guard, guard_of, without_guard
 from onlineforest._models.validation import (
     blocks_of,
+    check_row,
     check_rows,
     check_sample_weight,
     plain_rows,
@@ -119,6 +120,48 @@ class BaseForest(BaseEstimator, Generic[Core]):
         """Rows and targets as valid arrays, or an error."""
         raise NotImplementedError
 
+    def _check_rows(self, X: Any, *, reset: bool, **options: Any) -> Any:
+        """Rows, and y if it is given, as valid arrays, or an error."""
+        return check_rows(self, X, reset=reset, hint=self._not_numbers, **options)
+
+    # What users are told if X has columns that are not numbers.
+    _not_numbers: ClassVar[str]
+
+    def _row(self, x: Any, *, may_be_new: bool) -> Any:  # noqa: ARG002
+        """One sample as a core forest may take it; `check_row` makes a row of what it refuses.
+
+        None if the sample has a level that no stored sample has, unless `may_be_new`.
+        """
+        return x
+
+    def _table_of_one(self, x: Any) -> Any:
+        """One sample as `partial_fit` takes it."""
+        return check_row(x)[np.newaxis]
+
+    def _described_layout(self) -> dict[str, Any]:
+        """The same as values of JSON."""
+        return {}
+
+    def _take_layout(self, n_features: int, described: dict[str, Any]) -> None:  # noqa: ARG002
+        """Restore what `_described_layout` gave, or raise."""
+        if described:
+            raise ValueError("its features cannot be read.")
+
+    def _layout(self) -> dict[str, Any]:
+        """Attributes that say what the cells of a row are, besides the number of features."""
+        return {}
+
+    def _drop_stale_names(self) -> None:
+        """Drop names that no stored sample has any more."""
+        self._drop_stale_ids()
+
+    def _after_learning(self) -> None:
+        """Drop such names, unless this would wait for trees that live elsewhere."""
+        if self._core_source is LOCAL:
+            self._drop_stale_names()
+        else:
+            self._drop_stale_ids()
+
     def _lesson(self, target: NDArray[Any], *, starts: bool, **options: Any) -> Lesson[Core]:
         """The targets of a batch as a lesson; `starts` is true for the first batch of a forest.
 
@@ -180,6 +223,7 @@ class BaseForest(BaseEstimator, Generic[Core]):
                 self._forget_ids(check_ids(ids))
             else:
                 self._forget_rows(X, y)
+            self._drop_stale_names()
 
     def keep_latest(self, n_samples: int) -> Self:
         """Forget all but the latest samples, for example after a change in the data.
@@ -208,7 +252,7 @@ class BaseForest(BaseEstimator, Generic[Core]):
             raise ValueError(f"n_samples must be a whole number, at least 0. Got {n_samples!r}.")
         with self._locked(), self._forgetting():
             self._forest.keep_latest(min(int(n_samples), 2**62), self._n_threads())
-            self._drop_stale_ids()
+            self._drop_stale_names()
         return self
 
     @contextmanager
@@ -242,7 +286,7 @@ class BaseForest(BaseEstimator, Generic[Core]):
 
     def _drop_stale_ids(self) -> None:
         """Drop ids of samples that are no longer stored, once there are many."""
-        if len(self._ids) > 2 * self._forest.n_points + 100:
+        if len(self._ids) > 100 and len(self._ids) > 2 * self._forest.n_points + 100:
             self._ids = self._ids.only_of(self._forest.serials)
 
     @property
@@ -274,7 +318,7 @@ class BaseForest(BaseEstimator, Generic[Core]):
         with self._locked(), unchanged_on_error(self):
             rows, target, names, weighing = self._samples_in(X, y, ids, sample_weight, reset=True)
             lesson = self._lesson(target, starts=True, is_whole=True, **weighing)
-            start = self._start(rows.shape[1])
+            start = self._start(self.n_features_in_)
             core: Core = start["_forest"]
             lesson.teach(core, rows, self._n_threads())
             self._record(Batch(core, lesson, names, 0, start))
@@ -295,7 +339,7 @@ class BaseForest(BaseEstimator, Generic[Core]):
             if not starts:
                 self._check_parameters_unchanged()
             rows, target, names, weighing = self._samples_in(X, y, ids, sample_weight, reset=starts)
-            start = self._start(rows.shape[1]) if starts else {}
+            start = self._start(self.n_features_in_) if starts else {}
             core: Core = start["_forest"] if starts else self._forest
             if names is not None and not starts:
                 self._ids.check_new(names, core.are_stored)
@@ -379,14 +423,14 @@ class BaseForest(BaseEstimator, Generic[Core]):
         vars(self).update({**batch.lesson.changes, **batch.start})
         if batch.ids is not None:
             self._ids.add(batch.ids, batch.first_serial)
-            self._drop_stale_ids()
+        self._after_learning()
 
     def _check_queries(self, X: ArrayLike) -> NDArray[np.float32]:
         """Queries, rounded to float32 exactly as stored rows are."""
         rows = plain_rows(self, X)
         if rows is not None:
             return rows
-        checked: Rows = check_rows(self, X, reset=False)
+        checked: Rows = self._check_rows(X, reset=False)
         return checked
 
     def _predict_rows(
@@ -430,7 +474,7 @@ class BaseForest(BaseEstimator, Generic[Core]):
         """Which core forest this one, of the given state, was built as."""
         as_built = type(self).__new__(type(self))
         # Parameters may have been changed since, and be invalid now.
-        vars(as_built).update(self.get_params(deep=False) | self._built_with)
+        vars(as_built).update(self.get_params(deep=False) | self._built_with | self._layout())
         return as_built._core_spec(self.n_features_in_, int(state["options.seed"][0]))
 
     def _copy_with_core(self, make_core: Callable[[CoreSpec[Core], State], Core]) -> Self:
@@ -493,6 +537,8 @@ class BaseForest(BaseEstimator, Generic[Core]):
     def __getstate__(self) -> dict[str, Any]:
         """Attributes as plain data: a pickle must not name private classes, which may move."""
         with self._locked():
+            if hasattr(self, "_forest"):
+                self._drop_stale_names()
             state: dict[str, Any] = without_guard(super().__getstate__())
             if "_forest" in state:
                 ids = self._ids.only_of(self._forest.serials)

@@ -25,13 +25,16 @@ from onlineforest._models.class_codes import (
 from onlineforest._models.core import Floats, OfLabels, Rows
 from onlineforest._models.ids import Id
 from onlineforest._models.locking import Guard, guard_of
-from onlineforest._models.validation import check_row, check_rows, plain_rows, units_of_one
+from onlineforest._models.validation import check_row, plain_rows, units_of_one
 
 
-def codes_in(metadata: Mapping[str, str]) -> ClassCodes:
-    """The codes in the metadata of a model file, after their check."""
-    classes = decode_labels(from_json(metadata, "classes"))
-    return ClassCodes.checked(classes, from_json(metadata, "class_codes", list))
+def codes_in(metadata: Mapping[str, str], n_codes: int | None = None) -> ClassCodes:
+    """The codes in the metadata of a model file, after their check.
+
+    With `n_codes` codes, of which any number may have no class.
+    """
+    classes = decode_labels(from_json(metadata, "classes"), n_least=int(n_codes is None))
+    return ClassCodes.checked(classes, from_json(metadata, "class_codes", list), n_codes)
 
 
 class BaseClassifier(ClassifierMixin, BaseForest[OfLabels]):
@@ -58,12 +61,16 @@ class BaseClassifier(ClassifierMixin, BaseForest[OfLabels]):
         raise NotImplementedError
 
     def _all_codes(self) -> ClassCodes:
-        """The codes of all labels that the core forest has ever had, forgotten ones included."""
+        """The codes of all labels that have one."""
         raise NotImplementedError
 
     def _own_metadata(self) -> dict[str, Any]:
         codes = self._all_codes()
-        return {"classes": encode_labels(codes.classes), "class_codes": codes.codes.tolist()}
+        return {
+            "classes": encode_labels(codes.classes),
+            "class_codes": codes.codes.tolist(),
+            **super()._own_metadata(),
+        }
 
     def _are_current(self, codes: ClassCodes) -> bool:  # noqa: ARG002
         """Whether a prediction that is made now has the columns that `codes` says."""
@@ -250,18 +257,20 @@ class BaseClassifier(ClassifierMixin, BaseForest[OfLabels]):
             if guard.pending is not None:
                 self._settle()
             code = self._code_to_learn(y) if hasattr(self, "_forest") else None
+            row = None if code is None else self._row(x, may_be_new=False)
             # Also for the first sample, and if y is not a label.
-            if code is None or id is not None or units == 0:
+            if row is None or code is None or id is not None or units == 0:
                 if np.ndim(y) != 0:
                     raise ValueError(f"y must be one label. Got {y!r} instead.")
                 names = None if id is None else [id]
-                rows, weights = check_row(x)[np.newaxis], [sample_weight]
-                return self.partial_fit(rows, [y], sample_weight=weights, ids=names)
+                table, weights = self._table_of_one(x), [sample_weight]
+                return self.partial_fit(table, [y], sample_weight=weights, ids=names)
             self._check_parameters_unchanged()
             try:
-                self._teach_one(x, code, units)
+                self._teach_one(row, code, units)
             except TypeError:
-                self._teach_one(check_row(x), code, units)
+                self._teach_one(check_row(row), code, units)
+            self._after_learning()
         return self
 
     def _units_of_one(self, y: Any, sample_weight: Any) -> int:  # noqa: ARG002
@@ -272,6 +281,7 @@ class BaseClassifier(ClassifierMixin, BaseForest[OfLabels]):
         self, x: Any, *, calibrated: bool = False
     ) -> tuple[NDArray[np.float64], NDArray[Any]]:
         """Probabilities, and the classes in their order. The best class needs no calibration."""
+        x = self._row(x, may_be_new=True)
         while True:
             core, codes = self._core_with_codes()
             probabilities = np.empty(codes.n_codes)
@@ -335,5 +345,5 @@ class BaseClassifier(ClassifierMixin, BaseForest[OfLabels]):
             if rows is not None and labels is not None and len(rows) == len(labels):
                 return rows, labels
         check_no_label_missing(y)
-        rows, labels = check_rows(self, X, y=y, reset=reset)
+        rows, labels = self._check_rows(X, y=y, reset=reset)
         return rows, check_labels(labels)

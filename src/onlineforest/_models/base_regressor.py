@@ -19,7 +19,6 @@ from onlineforest._models.locking import Guard, guard_of
 from onlineforest._models.validation import (
     check_levels,
     check_row,
-    check_rows,
     check_values,
     plain_rows,
     plain_values,
@@ -239,16 +238,18 @@ class BaseRegressor(RegressorMixin, BaseForest[OfValues]):
         with guard.lock:
             if guard.pending is not None:
                 self._settle()
-            if not hasattr(self, "_forest") or id is not None or units == 0:
+            row = self._row(x, may_be_new=False) if hasattr(self, "_forest") else None
+            if row is None or id is not None or units == 0:
                 names = None if id is None else [id]
-                rows, weights = check_row(x)[np.newaxis], [sample_weight]
-                return self.partial_fit(rows, [y], sample_weight=weights, ids=names)
+                table, weights = self._table_of_one(x), [sample_weight]
+                return self.partial_fit(table, [y], sample_weight=weights, ids=names)
             self._check_parameters_unchanged()
             value = float(check_values([y])[0]) if type(y) is not float else y
             try:
-                self._forest.learn_one(x, value, units)
+                self._forest.learn_one(row, value, units)
             except TypeError:
-                self._forest.learn_one(check_row(x), value, units)
+                self._forest.learn_one(check_row(row), value, units)
+            self._after_learning()
         return self
 
     @overload
@@ -282,6 +283,7 @@ class BaseRegressor(RegressorMixin, BaseForest[OfValues]):
         """
         self._check_any_sample()
         predict = self._moments_of_one if return_std else self._mean_of_one
+        x = self._row(x, may_be_new=True)
         try:
             return predict(x)
         except TypeError:
@@ -298,7 +300,7 @@ class BaseRegressor(RegressorMixin, BaseForest[OfValues]):
             rows, values = plain_rows(self, X), plain_values(y)
             if rows is not None and values is not None and len(rows) == len(values):
                 return rows, values
-        rows, target = check_rows(self, X, y=y, reset=reset, y_numeric=True, multi_output=True)
+        rows, target = self._check_rows(X, y=y, reset=reset, y_numeric=True, multi_output=True)
         return rows, check_values(target)
 
     def _stored_values(self, target: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.bool_]]:

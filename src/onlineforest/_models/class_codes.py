@@ -87,30 +87,36 @@ class ClassCodes:
         return cls(classes, np.arange(len(classes), dtype=np.int32))
 
     @classmethod
-    def checked(cls, classes: NDArray[Any], codes: list[Any]) -> ClassCodes:
-        """Codes for sorted classes; raise unless they are a permutation of 0, 1, ...."""
-        if any(type(code) is not int for code in codes) or sorted(codes) != [*range(len(classes))]:
+    def checked(
+        cls, classes: NDArray[Any], codes: list[Any], n_codes: int | None = None
+    ) -> ClassCodes:
+        """Codes for sorted classes; raise unless they are distinct, of 0, 1, … `n_codes` - 1.
+
+        By default there are as many codes as classes.
+        """
+        most = len(classes) if n_codes is None else n_codes
+        are_codes = all(type(code) is int and 0 <= code < most for code in codes)
+        if not are_codes or not len(set(codes)) == len(codes) == len(classes):
             raise ValueError(f"its {len(classes)} classes do not have a code each.")
-        return cls(classes, np.array(codes, dtype=np.int32))
+        return cls(classes, np.array(codes, dtype=np.int32), most)
 
     def extended(self, labels: NDArray[Any], name: str = "y") -> ClassCodes:
-        """Codes that also cover `labels`; new classes get the next codes, in sorted order."""
+        """Codes that also cover `labels`; new classes get the first free codes, in sorted order."""
         self.check_kind(labels, name)
         if self._are_known(labels).all():
             return self
         new = np.unique(labels)
-        new = new[~np.isin(new, self.classes)]
-        classes = np.concatenate([self.classes, new])
-        codes = np.concatenate(
-            [self.codes, np.arange(self.n_classes, len(classes), dtype=np.int32)]
-        )
+        new = new[~self._are_known(new)]
+        classes = np.concatenate([self.classes, new]) if self.n_classes else new
+        free = np.setdiff1d(np.arange(self.n_codes + len(new)), self.codes)[: len(new)]
+        codes = np.concatenate([self.codes, free.astype(np.int32)])
         order = np.argsort(classes)
         if np.any(classes[order][1:] == classes[order][:-1]):
             raise ValueError(
                 f"{name} has labels of type {labels.dtype}. Converted to a common type with these, "
                 f"some classes of type {self.classes.dtype} become equal."
             )
-        return ClassCodes(classes[order], codes[order])
+        return ClassCodes(classes[order], codes[order], max(self.n_codes, int(codes.max()) + 1))
 
     def places(self) -> NDArray[np.int32]:
         """For each code the index of its class among the sorted classes, -1 if there is none."""
@@ -144,6 +150,8 @@ class ClassCodes:
             )
 
     def _are_known(self, labels: NDArray[Any]) -> NDArray[np.bool_]:
+        if self.n_classes == 0:
+            return np.zeros(len(labels), dtype=np.bool_)
         places = np.searchsorted(self.classes, labels)
         known: NDArray[np.bool_] = self.classes[np.minimum(places, self.n_classes - 1)] == labels
         return known

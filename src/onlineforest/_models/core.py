@@ -278,6 +278,15 @@ class GuidedCore(CoreForest, Protocol):
         """The decrease of impurity at the cuts of each feature, shape (n_trees, n_features)."""
         ...
 
+    @property
+    def n_levels(self) -> NDArray[np.int64]:
+        """The number of levels of each categorical feature that stored samples have."""
+        ...
+
+    def levels(self, categorical: int, /) -> NDArray[np.uint64]:
+        """The levels of a categorical feature that stored samples have, sorted."""
+        ...
+
     def count_as_seen(self, n_seen: int, /) -> None:
         """Count samples that another forest has seen: `n_seen` is at least this number then."""
         ...
@@ -505,6 +514,11 @@ class CoreSpec(Generic[Core]):
     def seed(self) -> int:
         """The seed of the trees."""
         return int(self.options["seed"])
+
+    @property
+    def width(self) -> int:
+        """Number of cells of a row: a categorical feature has two."""
+        return self.n_features + int(self.options.get("n_categorical", 0))
 
     def new_shard(self, held: tuple[int, int]) -> Core:
         """An empty core forest in this process that holds the trees [begin, end) alone."""

@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onlineforest._core import UNITS_PER_SAMPLE
+from onlineforest._models.canonical import canonical_bytes
 from onlineforest._models.class_codes import ClassCodes
 from onlineforest._models.core import GuidedCore, State
-from onlineforest._models.label_hashes import label_bytes
 
 if TYPE_CHECKING:
     from hashlib import _Hash
@@ -66,7 +66,7 @@ class LabelDigest:
     def add_all(self, sha: _Hash) -> None:
         """Add what the forest knows of its values besides the samples: its classes."""
         for label in self._classes:
-            _add_bytes(sha, "class", label_bytes(label))
+            _add_bytes(sha, "class", canonical_bytes(label))
 
     def of_samples(self, codes: NDArray[Any]) -> NDArray[Any]:
         """The value of each sample in a form that depends on its content alone."""

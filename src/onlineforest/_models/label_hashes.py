@@ -1,4 +1,4 @@
-"""Labels by their values: canonical bytes, hashes, and the codes of labels that have a hash.
+"""Labels by their values: hashes, and the codes of labels that have a hash.
 
 Equal labels have equal bytes whatever their type, the order of their arrival and the processor.
 Must not know estimators.
@@ -13,59 +13,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from onlineforest._models.canonical import canonical_bytes
 from onlineforest._models.class_codes import ClassCodes, codes_with
 
 Hashes = NDArray[np.uint64]
 
-# Attoseconds, the smallest unit of numpy, per unit of time.
-_ATTOSECONDS = {
-    "W": 604_800 * 10**18,
-    "D": 86_400 * 10**18,
-    "h": 3_600 * 10**18,
-    "m": 60 * 10**18,
-    "s": 10**18,
-    "ms": 10**15,
-    "us": 10**12,
-    "ns": 10**9,
-    "ps": 10**6,
-    "fs": 10**3,
-    "as": 1,
-}
-_MONTHS = {"Y": 12, "M": 1}
-
-
-def label_bytes(label: Any) -> bytes:
-    """The canonical bytes of a label: equal labels have equal bytes, distinct ones do not.
-
-    1, True, 1.0 and np.int8(1) are the same label, "1" is another one.
-    """
-    if isinstance(label, str):
-        return b"text " + str.__str__(label).encode("utf-8", "surrogatepass")
-    if isinstance(label, np.datetime64 | np.timedelta64):
-        return _time_bytes(label)
-    if isinstance(label, int | float | np.integer | np.floating | np.bool_):
-        number = int(label)
-        if number == label:
-            return b"number %d" % number
-    raise ValueError(f"A label must be a string, a whole number, a bool or a time. Got {label!r}.")
-
-
-def _time_bytes(label: Any) -> bytes:
-    if np.isnat(label):
-        raise ValueError("Input y contains NaT: a label is missing.")
-    kind = "date" if isinstance(label, np.datetime64) else "duration"
-    unit, step = np.datetime_data(label.dtype)
-    if unit in _MONTHS and kind == "date":
-        label, unit, step = label.astype("M8[D]"), "D", 1
-    number, steps = int(label.astype(np.int64)), _MONTHS if unit in _MONTHS else _ATTOSECONDS
-    name = "months" if unit in _MONTHS else kind
-    # A duration without a unit is a plain number.
-    return f"{name} {number * step * steps.get(unit, 1)}".encode()
-
 
 def label_hash(label: Any) -> int:
     """64 bits of the SHA-256 of the canonical bytes of a label."""
-    return int.from_bytes(hashlib.sha256(label_bytes(label)).digest()[:8], "little")
+    return int.from_bytes(hashlib.sha256(canonical_bytes(label)).digest()[:8], "little")
 
 
 def hashes_of(labels: Iterable[Any]) -> Hashes:
@@ -74,13 +30,19 @@ def hashes_of(labels: Iterable[Any]) -> Hashes:
 
 
 class LabelTable:
-    """All labels that have had a code in a core forest, with their hashes.
+    """The labels that have a code in a core forest, with their hashes.
 
-    Grows in place, and is not part of what a rejected call takes back: a core forest cannot give a
-    code to another label. Which of the labels are known is not decided here.
+    Changes in place, and is not part of what a rejected call takes back: a label that no sample has
+    does no harm, until it is dropped. Which of the labels are known is not decided here.
+
+    Attributes
+    ----------
+    has_reused : bool
+        Whether the core forest may not know yet that a code belongs to another label now.
     """
 
     def __init__(self, codes: ClassCodes | None = None) -> None:
+        self.has_reused = False
         # Replaced as a whole, so that other threads see codes with their hashes.
         self._entries: tuple[ClassCodes, Hashes] | None = None
         self._noted: tuple[object, ClassCodes] | None = None
@@ -118,16 +80,33 @@ class LabelTable:
             distinct = np.unique(new)
             if not np.array_equal(hashes[codes.encode(distinct)], hashes_of(distinct)):
                 _refuse_conversion(codes, new)
-        if before is not None and not np.array_equal(hashes[: len(self.hashes)], self.hashes):
-            _refuse_conversion(codes, before.classes)
+        if before is not None:
+            if not np.array_equal(hashes[before.codes], self.hashes[before.codes]):
+                _refuse_conversion(codes, before.classes)
+            n_before, are_new = len(self.hashes), ~np.isin(codes.codes, before.codes)
+            self.has_reused |= bool((codes.codes[are_new] < n_before).any())
         self._entries = codes, hashes
+
+    def drop(self, are_known: NDArray[np.bool_]) -> bool:
+        """Drop the names of labels that are not known; whether there were any.
+
+        `are_known` has an entry for each code of the core forest, which gets new codes later.
+        """
+        codes, hashes = self.codes, self.hashes.copy()
+        kept = codes.only(are_known)
+        stale = np.setdiff1d(codes.codes, kept.codes).tolist()
+        if not stale:
+            return False
+        hashes[stale] = [_hash_of_free(code) for code in stale]
+        self._entries = ClassCodes(kept.classes, kept.codes, len(hashes)), hashes
+        return True
 
     def _hashes_with(self, codes: ClassCodes) -> Hashes:
         """The hashes of all labels in the order of codes; known ones are not computed again."""
         kind = codes.classes.dtype.kind
         if self._entries is None or kind not in "iufbU" or kind != self.codes.classes.dtype.kind:
             return _in_order_of_codes(codes)  # another type may change the values
-        are_new = codes.codes >= len(self.hashes)
+        are_new = ~np.isin(codes.codes, self.codes.codes)
         hashes = np.empty(codes.n_codes, dtype=np.uint64)
         hashes[: len(self.hashes)] = self.hashes
         hashes[codes.codes[are_new]] = hashes_of(codes.classes[are_new])
@@ -155,14 +134,19 @@ def are_declared(declared: Collection[int], n_codes: int) -> NDArray[np.uint8]:
     return flags
 
 
+def _hash_of_free(code: int) -> int:
+    """A hash for a code that belongs to no label."""
+    return int.from_bytes(hashlib.sha256(b"no label %d" % code).digest()[:8], "little")
+
+
 def _in_order_of_codes(codes: ClassCodes) -> Hashes:
-    hashes = np.empty(codes.n_codes, dtype=np.uint64)
+    hashes = np.array([_hash_of_free(code) for code in range(codes.n_codes)], dtype=np.uint64)
     hashes[codes.codes] = hashes_of(codes.classes)
     return hashes
 
 
 def _check_distinct(codes: ClassCodes, hashes: Hashes) -> None:
-    if len(np.unique(hashes)) == len(hashes):
+    if len(np.unique(hashes)) == len(hashes):  # with those of codes without a label
         return
     first: dict[int, Any] = {}
     for label, code in zip(codes.classes.tolist(), codes.codes.tolist(), strict=True):

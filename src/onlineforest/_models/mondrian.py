@@ -22,6 +22,11 @@ from onlineforest._models.validation import check_feature_weights
 class BaseMondrianForest(BaseForest[OfMondrian]):
     """Base of the estimators with Mondrian trees, which document the parameters."""
 
+    _not_numbers = (
+        "A Mondrian forest learns numbers only. Take OnlineForestClassifier or "
+        "OnlineForestRegressor, which learn categories as they are, or turn categories into "
+        "numbers with an encoder of scikit-learn."
+    )
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **BaseForest._parameter_constraints,
         "lifetime": [Interval(Real, 0, None, closed="both")],

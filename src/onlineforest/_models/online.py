@@ -6,19 +6,28 @@ Must not know what y is.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from numbers import Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
+from narwhals.stable.v2.dependencies import is_into_dataframe
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
 from onlineforest._core import UNITS_PER_SAMPLE
+from onlineforest._files.encoding import from_json
 from onlineforest._models.base import Batch, Lesson, shares_of
-from onlineforest._models.core import CoreSpec, Floats, OfGuided, State, VerifiesItself
+from onlineforest._models.categories import (
+    FROM_DTYPE,
+    Categories,
+    Table,
+    chosen_columns,
+    row_of,
+)
+from onlineforest._models.core import CoreSpec, Floats, OfGuided, Rows, State, VerifiesItself
 from onlineforest._models.digests import (
     LabelDigest,
     NumberDigest,
@@ -27,6 +36,7 @@ from onlineforest._models.digests import (
     samples_of,
 )
 from onlineforest._models.ids import Id
+from onlineforest._models.levels import Level, in_order
 from onlineforest._models.saveable import SaveableForest
 from onlineforest._models.uniting import (
     Holdings,
@@ -35,7 +45,7 @@ from onlineforest._models.uniting import (
     check_can_be_united,
     joined_rows,
 )
-from onlineforest._models.validation import unchanged_on_error
+from onlineforest._models.validation import check_table, unchanged_on_error
 
 
 @dataclass(frozen=True)
@@ -70,9 +80,127 @@ class BaseOnlineForest(SaveableForest[OfGuided]):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **SaveableForest._parameter_constraints,
         "max_samples": [Interval(Real, 0, 1, closed="right")],
+        "categorical_features": ["array-like", str, None],
     }
+    _not_numbers = (
+        "Columns that were numbers when the forest was started must stay numbers. Columns of text "
+        "in a data frame are categorical if they are there from the start; for an array, "
+        "categorical_features names the columns."
+    )
 
     max_samples: float
+    categorical_features: ArrayLike | str | None
+    _categories: Categories | None = None  # None if all features are numeric
+
+    def _check_rows(self, X: Any, *, reset: bool, **options: Any) -> Any:
+        if reset:
+            self._categories = self._chosen_categories(X)
+        categories = self._categories
+        if categories is None:
+            return super()._check_rows(X, reset=reset, **options)
+        checked, grown = check_table(
+            self, X, categories, reset=reset, hint=self._not_numbers, **options
+        )
+        if grown is not categories:  # the names are dropped again if no sample is stored
+            self._categories = grown
+        return checked
+
+    def _described_layout(self) -> dict[str, Any]:
+        return {} if self._categories is None else {"categorical": list(self._categories.columns)}
+
+    def _take_layout(self, n_features: int, described: dict[str, Any]) -> None:
+        match described:
+            case {"categorical": list(columns), **others} if columns and not others:
+                if all(type(column) is int and 0 <= column < n_features for column in columns):
+                    self._categories = Categories.of(n_features, columns)
+                    return
+        super()._take_layout(n_features, described)
+
+    def _layout(self) -> dict[str, Any]:
+        return {"_categories": self._categories}
+
+    def _check_queries(self, X: ArrayLike) -> NDArray[np.float32]:
+        if self._categories is None:
+            return super()._check_queries(X)
+        rows: Rows = check_table(self, X, self._categories, reset=False, hint=self._not_numbers)[0]
+        return rows
+
+    def _chosen_categories(self, X: Any) -> Categories | None:
+        """The categorical features that the parameters choose in a first table."""
+        wish = self.categorical_features
+        is_by_type = wish is None or (isinstance(wish, str) and wish == FROM_DTYPE)
+        if (is_by_type and not is_into_dataframe(X)) or wish is None:
+            return None
+        table = Table.of(X)
+        columns = chosen_columns(wish, table)
+        return Categories.of(table.n_columns, columns) if columns else None
+
+    def _row(self, x: Any, *, may_be_new: bool) -> Any:
+        categories = self._categories
+        if categories is None:
+            return x
+        row, grown = row_of(x, categories)
+        return row if may_be_new or grown is categories else None
+
+    def _table_of_one(self, x: Any) -> Any:
+        wish = self.categorical_features
+        are_all_numbers = wish is None or (isinstance(wish, str) and wish == FROM_DTYPE)
+        if self._categories is None and (are_all_numbers or hasattr(self, "_forest")):
+            return super()._table_of_one(x)
+        return Table.of_one(x)
+
+    def _drop_stale_names(self) -> None:
+        super()._drop_stale_names()
+        if self._categories is not None:
+            core = self._forest
+            self._categories = self._categories.without(core.n_levels.tolist(), core.levels)
+
+    def _core_options(self, n_features: int) -> dict[str, Any]:
+        options = super()._core_options(n_features)
+        n_categorical = 0 if self._categories is None else len(self._categories.columns)
+        return options | {"n_categorical": n_categorical}
+
+    @property
+    def levels_(self) -> dict[Any, list[Level]]:
+        """The levels of each categorical feature that stored samples have, sorted.
+
+        The keys are the names of the features, or their indices if they have no names. Numbers come
+        before text; None stands for missing values, and is last. A level leaves with its last
+        sample.
+        """
+        check_is_fitted(self)
+        categories = self._categories
+        if categories is None:
+            return {}
+        names = getattr(self, "feature_names_in_", range(self.n_features_in_))
+        return {
+            names[column]: in_order(levels.names())
+            for column, levels in zip(categories.columns, categories.levels, strict=True)
+        }
+
+    def _own_metadata(self) -> dict[str, Any]:
+        if self._categories is None:
+            return super()._own_metadata()
+        return super()._own_metadata() | {
+            "levels": [levels.names() for levels in self._categories.levels]
+        }
+
+    def _take_own_metadata(self, metadata: Mapping[str, str]) -> None:
+        super()._take_own_metadata(metadata)
+        if self._categories is not None:
+            levels = from_json(metadata, "levels", list)
+            self._categories = self._categories.named(levels, self._forest.levels)
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = super().__getstate__()
+        if state.get("_categories") is not None:
+            state["_categories"] = state["_categories"].plain()
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        if state.get("_categories") is not None:
+            state = {**state, "_categories": Categories.from_plain(*state["_categories"])}
+        super().__setstate__(state)
 
     def _value_digest(self) -> LabelDigest | NumberDigest:
         """How the values of samples enter the digest."""
@@ -93,7 +221,15 @@ class BaseOnlineForest(SaveableForest[OfGuided]):
         mean = np.zeros(by_tree.shape[1])
         for of_tree in by_tree:  # in the order of trees, whatever np.mean would do
             mean += of_tree / len(by_tree)
-        return shares_of(mean)
+        return shares_of(self._in_order_of_columns(mean))
+
+    def _in_order_of_columns(self, of_features: Floats) -> Floats:
+        """An array with an entry for each feature of the core forest, in the order of columns."""
+        if self._categories is None:
+            return of_features
+        ordered = np.empty_like(of_features)
+        ordered[self._categories.order] = of_features
+        return ordered
 
     @property
     def digest_(self) -> str:
@@ -113,11 +249,12 @@ class BaseOnlineForest(SaveableForest[OfGuided]):
         """The digest of a core forest with the values of this estimator."""
         core.complete(self._n_threads())
         kept = {"window", "reservoir", "half_life"}
+        kept.add("n_categorical")
         settings = {name: value for name, value in spec.options.items() if name not in kept}
         settings |= {"n_estimators": spec.n_trees, "n_features": spec.n_features}
-        return forest_digest(
-            core, samples_of(state, spec.n_features), self._value_digest(), settings
-        )
+        if self._categories is not None:
+            settings["categorical"] = ",".join(map(str, self._categories.columns))
+        return forest_digest(core, samples_of(state, spec.width), self._value_digest(), settings)
 
     def verify(self) -> bool:
         """Whether the trees are those of the stored samples.
@@ -144,7 +281,7 @@ class BaseOnlineForest(SaveableForest[OfGuided]):
                 return self._forest.are_trees_of_samples()
             state = self._forest.get_state()
             spec = self._spec_of_state(state)
-            fresh = self._grown_afresh(spec, samples_of(state, spec.n_features))
+            fresh = self._grown_afresh(spec, samples_of(state, spec.width))
             ours = self._digest_of(self._forest, state, spec)
             return ours == self._digest_of(fresh, fresh.get_state(), spec)
 
@@ -204,9 +341,9 @@ class BaseOnlineForest(SaveableForest[OfGuided]):
 
         Notes
         -----
-        A class leaves `classes_` with its last sample, unless it was declared. Nothing of the
-        samples remains in the stored data and the trees, but the names of such classes stay in
-        memory, pickles and model files until the next `fit`.
+        A class leaves `classes_` with its last sample, unless it was declared, and a level leaves
+        `levels_`. Nothing of the samples remains in the stored data, the trees, pickles and model
+        files, not even these names.
 
         After an interrupt (Ctrl-C), either nothing has changed, or all samples are forgotten and
         the trees follow when they are next used.
@@ -306,6 +443,10 @@ class BaseOnlineForest(SaveableForest[OfGuided]):
             n_seen = first_serial + sum(each.n_seen for each in others)
             lesson = UnionLesson(self._lesson_of(others), n_seen)
             ids = [each for some in others for each in some.ids]
+            if self._categories is not None:
+                self._categories = self._categories.with_levels_of(
+                    each.categories for each in others if each.categories is not None
+                )
             batch = Batch(core, lesson, ids, first_serial, {})
             self._learn_batch(batch, joined_rows(others), keep_changes)
             if not ids:  # nothing was stored, but classes may have been declared
@@ -332,6 +473,7 @@ class BaseOnlineForest(SaveableForest[OfGuided]):
             self._built_with,
             self.n_features_in_,
             None if names is None else list(names),
+            () if self._categories is None else self._categories.columns,
             ids,
         )
 
@@ -345,12 +487,13 @@ class BaseOnlineForest(SaveableForest[OfGuided]):
             id_of = dict(zip(ids.serials().tolist(), ids.names(), strict=True))
             return Holdings(
                 self._profile(name, ids.names()),
-                state["rows"].reshape(-1, self.n_features_in_)[samples],
+                state["rows"].reshape(-1, self._spec_of_state(state).width)[samples],
                 self._targets_of(state["values"][samples]),
                 None if units is None else units[order],
                 [id_of.get(serial) for serial in state["serials"][order].tolist()],
                 self._declared_labels(),
                 int(state["n_seen"][0]),
+                self._categories,
             )
 
     def apply(self, X: ArrayLike) -> NDArray[np.int32]:
@@ -377,24 +520,37 @@ class BaseOnlineForest(SaveableForest[OfGuided]):
         return self._predict_rows(self._core.apply, X)
 
 
-def tree_arrays(table: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+def tree_arrays(table: dict[str, NDArray[Any]], categories: Categories | None) -> dict[str, Any]:
     """The arrays that trees of labels and of numbers have in common."""
     features, ends = table["feature"], table["surrogates_end"]
+    thresholds = table["threshold"]
+    of_surrogates, levels = table["surrogate_feature"], np.full(len(features), None, dtype=object)
+    surrogate_thresholds = table["surrogate_threshold"]
+    if categories is not None:
+        levels = categories.left_levels(features, thresholds)
+        n_numeric, order = len(categories.numeric), categories.order.astype(np.int32)
+        thresholds = np.where(features < n_numeric, thresholds, np.float32(np.nan))
+        surrogate_thresholds = np.where(
+            of_surrogates < n_numeric, surrogate_thresholds, np.float32(np.nan)
+        )
+        features = np.where(features >= 0, order[features], features)
+        of_surrogates = order[of_surrogates]
     n_surrogates = np.diff(ends, prepend=0)
     nodes = np.repeat(np.arange(len(features)), n_surrogates)
     places = np.arange(len(nodes)) - np.repeat(ends - n_surrogates, n_surrogates)
     shape = (len(features), int(n_surrogates.max(initial=0)))
     dimension, location = np.full(shape, -1, np.int32), np.full(shape, np.nan, np.float32)
     are_reversed = np.zeros(shape, np.bool_)
-    dimension[nodes, places] = table["surrogate_feature"]
-    location[nodes, places] = table["surrogate_threshold"]
+    dimension[nodes, places] = of_surrogates
+    location[nodes, places] = surrogate_thresholds
     are_reversed[nodes, places] = table["surrogate_reversed"]
     return {
         "parent": table["parent"],
         "left": table["left"],
         "right": table["right"],
         "split_dimension": features,
-        "split_location": np.where(features >= 0, table["threshold"], np.float32(np.nan)),
+        "split_location": np.where(features >= 0, thresholds, np.float32(np.nan)),
+        "split_levels": levels,
         "missing_left": table["missing_left"].astype(np.bool_),
         "surrogate_dimension": dimension,
         "surrogate_location": location,

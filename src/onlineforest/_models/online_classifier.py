@@ -62,7 +62,8 @@ class GuidedLesson(Lesson[GuidedLabelCore]):
         calibrates: bool = False,
         units: Units = None,
     ) -> None:
-        self._labels, self._units, self._hashes = labels, units, table.hashes
+        self._labels, self._units, self._table = labels, units, table
+        self._hashes = table.hashes
         self._before, self._after = declared, declared | new
         self._completes, self._calibrates = completes, calibrates
         self.changes: dict[str, Any] = {"_labels": table, "_declared": self._after}
@@ -71,8 +72,9 @@ class GuidedLesson(Lesson[GuidedLabelCore]):
         self, core: GuidedLabelCore, rows: Rows, n_threads: int, one_by_one: bool = False
     ) -> None:
         del one_by_one  # the forest does not depend on it
-        if core.n_labels < len(self._hashes):
+        if core.n_labels < len(self._hashes) or self._table.has_reused:
             core.set_labels(self._hashes, are_declared(self._before, len(self._hashes)))
+            self._table.has_reused = False
         core.learn(rows, self._labels, n_threads, self._units)
         if self._completes:
             core.complete(n_threads)
@@ -118,6 +120,10 @@ class OnlineForestClassifier(BaseClassifier[GuidedLabelCore], BaseOnlineForest[G
         probabilities are those of a set where samples are held that often. "balanced" changes
         predictions alone: probabilities are those of a source where all classes are equally
         frequent, given how frequent they are among the stored samples. The forest is the same.
+    categorical_features : array-like, "from_dtype" or None, default="from_dtype"
+        Which features are categorical: their indices, their names, or a bool for each feature.
+        "from_dtype": the columns of a data frame that hold text, categories or bools when the
+        forest is started; none of an array. None: no feature is. See Notes.
     window : int or None, default=None
         Number of latest samples to keep: older ones are forgotten as new ones come (see
         `forget`). An endless stream then takes fixed memory, if it has a fixed set of labels, and
@@ -149,6 +155,8 @@ class OnlineForestClassifier(BaseClassifier[GuidedLabelCore], BaseOnlineForest[G
         Number of stored samples.
     ids_ : frozenset
         The ids of the stored samples that have one.
+    levels_ : dict
+        The levels of each categorical feature that stored samples have.
     feature_importances_ : ndarray of shape (n_features,)
         The decrease of impurity at the cuts of each feature, with sum 1.
     oob_score_ : float
@@ -205,6 +213,12 @@ class OnlineForestClassifier(BaseClassifier[GuidedLabelCore], BaseOnlineForest[G
     agree with a cut, send rows that lack its feature left or right, and "missing or not" is itself
     a cut.
 
+    **Categories.** Levels of a categorical feature are texts, whole numbers or bools, compared by
+    value as labels are; a missing value is a level of its own. A cut on such a feature sends each
+    level left or right by a hash of its value, so a level that comes later has its side already.
+    There is no list of levels to declare and no limit on their number. A level leaves `levels_`,
+    and the forest, with its last sample.
+
     To learn or to forget a sample, each tree is changed along the path of the sample. A cut depends
     on at most 64 samples of its node, which hashes choose. If the sample is among them and another
     cut wins, the nodes below are cut again when somebody asks for them. Their expected number of
@@ -257,6 +271,7 @@ class OnlineForestClassifier(BaseClassifier[GuidedLabelCore], BaseOnlineForest[G
         smoothing: float = 0.2,
         calibrate: bool = True,
         class_weight: Mapping[Any, float] | Literal["balanced"] | None = None,
+        categorical_features: ArrayLike | str | None = "from_dtype",
         window: int | None = None,
         reservoir: int | None = None,
         half_life: float | None = None,
@@ -269,6 +284,7 @@ class OnlineForestClassifier(BaseClassifier[GuidedLabelCore], BaseOnlineForest[G
         self.smoothing = smoothing
         self.calibrate = calibrate
         self.class_weight = class_weight
+        self.categorical_features = categorical_features
         self.window = window
         self.reservoir = reservoir
         self.half_life = half_life
@@ -291,11 +307,12 @@ class OnlineForestClassifier(BaseClassifier[GuidedLabelCore], BaseOnlineForest[G
     def _tree(self, index: int) -> OnlineClassificationTree:
         with self._locked():
             table, codes = self._forest.tree(index), self._class_codes()
+            arrays = tree_arrays(table, self._categories)
         n_nodes = len(table["feature"])
         nodes = np.repeat(np.arange(n_nodes), np.diff(table["counts_end"], prepend=0))
         count = np.zeros((n_nodes, codes.n_classes))
         count[nodes, codes.places()[table["label"]]] = table["count"]
-        return OnlineClassificationTree(**tree_arrays(table), count=count)
+        return OnlineClassificationTree(**arrays, count=count)
 
     @property
     def oob_decision_function_(self) -> NDArray[np.float64]:
@@ -443,6 +460,16 @@ class OnlineForestClassifier(BaseClassifier[GuidedLabelCore], BaseOnlineForest[G
                 are_known[list(declared)] = True
                 return table.note_known(version, are_known)
             self._wait_for_others()  # another thread replaces the forest
+
+    def _drop_stale_names(self) -> None:
+        super()._drop_stale_names()
+        core, table = self._forest, self._labels
+        if self._class_codes().n_classes == table.codes.n_classes:
+            return
+        are_known = core.label_weights > 0
+        are_known[list(self._declared)] = True
+        if table.drop(are_known):
+            core.set_labels(table.hashes, are_declared(self._declared, len(table.hashes)))
 
     def _are_current(self, codes: ClassCodes) -> bool:
         return self._class_codes() is codes
@@ -759,7 +786,8 @@ class OnlineForestClassifier(BaseClassifier[GuidedLabelCore], BaseOnlineForest[G
         return self._calibrated
 
     def _take_own_metadata(self, metadata: Mapping[str, str]) -> None:
-        self._labels = LabelTable(codes_in(metadata))
+        super()._take_own_metadata(metadata)
+        self._labels = LabelTable(codes_in(metadata, self._forest.n_labels))
         hashes, declared = self._labels.hashes, from_json(metadata, "declared_codes", list)
         if any(type(code) is not int or not 0 <= code < len(hashes) for code in declared):
             raise ValueError(f"its declared_codes are not all in [0, {len(hashes)}).")
@@ -780,7 +808,7 @@ class OnlineForestClassifier(BaseClassifier[GuidedLabelCore], BaseOnlineForest[G
             state["_calibrated"] = tuple(calibration.numbers())
         if "_labels" in state:
             codes = state["_labels"].codes
-            state["_labels"] = (codes.classes, codes.codes)
+            state["_labels"] = (codes.classes, codes.codes, codes.n_codes)
         return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:

@@ -60,6 +60,11 @@ class OnlineForestRegressor(BaseRegressor[GuidedNumberCore], BaseOnlineForest[Gu
     calibrate : bool, default=True
         Whether predicted distributions are calibrated: see Notes. If not, each tree learns all
         samples, and intervals are those of a normal distribution around the mean.
+    categorical_features : array-like, "from_dtype" or None, default="from_dtype"
+        Which features are categorical: their indices, their names, or a bool for each feature.
+        "from_dtype": the columns of a data frame that hold text, categories or bools when the
+        forest is started; none of an array. None: no feature is. See
+        `OnlineForestClassifier`.
     window : int or None, default=None
         Number of latest samples to keep: older ones are forgotten as new ones come (see
         `forget`). An endless stream then takes fixed memory, and the forest follows changes.
@@ -88,6 +93,8 @@ class OnlineForestRegressor(BaseRegressor[GuidedNumberCore], BaseOnlineForest[Gu
         Number of stored samples.
     ids_ : frozenset
         The ids of the stored samples that have one.
+    levels_ : dict
+        The levels of each categorical feature that stored samples have.
     feature_importances_ : ndarray of shape (n_features,)
         The decrease of the variance at the cuts of each feature, with sum 1.
     oob_score_ : float
@@ -163,6 +170,7 @@ class OnlineForestRegressor(BaseRegressor[GuidedNumberCore], BaseOnlineForest[Gu
         min_samples_split: int = 3,
         max_samples: float = 1.0,
         calibrate: bool = True,
+        categorical_features: ArrayLike | str | None = "from_dtype",
         window: int | None = None,
         reservoir: int | None = None,
         half_life: float | None = None,
@@ -173,6 +181,7 @@ class OnlineForestRegressor(BaseRegressor[GuidedNumberCore], BaseOnlineForest[Gu
         self.min_samples_split = min_samples_split
         self.max_samples = max_samples
         self.calibrate = calibrate
+        self.categorical_features = categorical_features
         self.window = window
         self.reservoir = reservoir
         self.half_life = half_life
@@ -192,7 +201,9 @@ class OnlineForestRegressor(BaseRegressor[GuidedNumberCore], BaseOnlineForest[Gu
     def _tree(self, index: int) -> OnlineRegressionTree:
         table = self._forest.tree(index)
         variance = table["squares"] / table["weight"]
-        return OnlineRegressionTree(**tree_arrays(table), mean=table["mean"], variance=variance)
+        return OnlineRegressionTree(
+            **tree_arrays(table, self._categories), mean=table["mean"], variance=variance
+        )
 
     @property
     def oob_prediction_(self) -> Floats:

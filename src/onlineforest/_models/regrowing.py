@@ -11,32 +11,59 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from onlineforest._models.base import BaseForest
+from onlineforest._models.categories import Categories
 from onlineforest._models.class_codes import ClassCodes
 from onlineforest._models.core import LOCAL, Core, CoreSpec, State
 from onlineforest._models.label_hashes import LabelTable
+from onlineforest._models.levels import LevelNames, cells_of
 
 Forest = TypeVar("Forest", bound=BaseForest[Any])
 
 
-def with_columns(forest: Forest, sources: Sequence[int]) -> Forest:
+def with_columns(forest: Forest, sources: Sequence[int], categorical: Sequence[int]) -> Forest:
     """A copy of a fitted forest whose feature i is the feature `sources[i]` of the forest.
 
-    A feature with source -1 is missing in all stored samples.
+    A feature with source -1 is missing in all stored samples. A feature that is categorical in the
+    copy alone must be missing in all stored samples.
     """
-    chosen = np.array(sources, dtype=np.intp)
+    before: Categories = forest._categories or Categories.of(forest.n_features_in_, [])
+    after = Categories.of(len(sources), categorical)
+    missing = LevelNames([None])
+    names = [
+        before.levels[before.columns.index(source)] if source in before.columns else missing
+        for source in (sources[column] for column in after.columns)
+    ]
+    after = replace(after, levels=tuple(names))
 
     def core_of_columns(spec: CoreSpec[Core], state: State) -> Core:
-        rows = state["rows"].reshape(-1, spec.n_features)
-        found = np.full((len(rows), len(chosen)), np.nan, dtype=np.float32)
-        found[:, chosen >= 0] = rows[:, chosen[chosen >= 0]]
-        width = np.array([len(chosen)], dtype=state["options.n_features"].dtype)
-        changes = {"rows": found.reshape(-1), "options.n_features": width}
-        return LOCAL.restore(replace(spec, n_features=len(chosen)), state | changes)
+        rows = state["rows"].reshape(-1, spec.width)
+        cells: list[NDArray[np.float32]] = []
+        for column in after.numeric:
+            source = sources[column]
+            nothing = np.full((len(rows), 1), np.nan, dtype=np.float32)
+            cells.append(nothing if source < 0 else rows[:, before.cells(source)])
+        for column in after.columns:
+            source = sources[column]
+            if source in before.columns:
+                cells.append(rows[:, before.cells(source)])
+            else:
+                cells.append(np.repeat(cells_of(missing.words), len(rows), axis=0))
+        found = np.ascontiguousarray(np.concatenate(cells, axis=1))
+        sizes = {"n_features": len(sources), "n_categorical": len(after.columns)}
+        changes = {f"options.{name}": np.array([n], np.uint64) for name, n in sizes.items()}
+        options = {**spec.options, "n_categorical": len(after.columns)}
+        spec = replace(spec, n_features=len(sources), options=options)
+        return LOCAL.restore(spec, {**state, **changes, "rows": found.reshape(-1)})
 
     copy = forest._copy_with_core(core_of_columns)
-    copy.n_features_in_ = len(chosen)
+    copy.n_features_in_ = len(sources)
+    if after.columns:
+        copy._categories, copy.categorical_features = after, list(after.columns)
+        copy._built_with = copy._built_with | {"categorical_features": copy.categorical_features}
+        copy._drop_stale_names()
     copy._calibrated = copy._refresh = None
     return copy
 

@@ -129,11 +129,12 @@ def _checked_position(position: Any) -> str:
 def _contents_of(forest: BaseForest) -> tuple[State, dict[str, str]]:
     _check_is_ours(forest)
     with forest._locked():
+        forest._drop_stale_names()
         state: State = forest._forest.get_state()
         ids, texts = contents_beside_core(
             forest, state["serials"], int(state[f"{_OPTIONS}seed"][0])
         )
-    arrays = arrays_of_core(state, forest.n_features_in_) | ids
+    arrays = arrays_of_core(state) | ids
     return arrays, with_counts(texts, arrays)
 
 
@@ -153,10 +154,11 @@ def check_can_be_saved(kind: type[BaseForest]) -> None:
         )
 
 
-def arrays_of_core(state: State, n_features: int) -> State:
+def arrays_of_core(state: State) -> State:
     """The arrays of a model file for the state of a core forest: all but its options."""
     arrays = {name: array for name, array in state.items() if not name.startswith(_OPTIONS)}
-    arrays["rows"] = arrays["rows"].reshape(-1, n_features)
+    width = int(state["options.n_features"][0]) + int(state.get("options.n_categorical", [0])[0])
+    arrays["rows"] = arrays["rows"].reshape(-1, width)
     return arrays
 
 
@@ -187,6 +189,7 @@ def contents_beside_core(
             "count": n_features,
             "dtype": "float32",
             "names": None if names is None else [str.__str__(name) for name in names],
+            **forest._described_layout(),
         },
         **metadata,
     }
@@ -213,7 +216,7 @@ def _check_loadable(kind: type[BaseForest], metadata: dict[str, str], n_features
         twin._core_options(n_features)
         twin._n_threads()
         if "classes" in metadata:
-            decode_labels(from_json(metadata, "classes"))
+            decode_labels(from_json(metadata, "classes"), n_least=0)
     except (ValueError, TypeError, OverflowError) as error:
         raise ValueError(f"This forest cannot be saved: {error}") from error
 
@@ -287,8 +290,9 @@ def estimator_from(
 
 def _take_features(forest: BaseForest, features: dict[str, Any]) -> int:
     match features:
-        case {"count": int(count), "dtype": "float32", "names": names, **others} if not others:
+        case {"count": int(count), "dtype": "float32", "names": names, **others}:
             if not isinstance(count, bool) and 0 < count < 2**31:
+                forest._take_layout(count, others)
                 forest.n_features_in_ = count
                 if names is not None:
                     forest.feature_names_in_ = _checked_names(names, count)
@@ -321,7 +325,7 @@ def state_from_arrays(spec: CoreSpec[Any], arrays: State, others: Set[str] = fro
         problem = "array {!r} is missing" if name in expected else "unexpected array {!r}"
         _refuse(problem.format(name[:100]))
     for name, array in arrays.items():
-        width = (spec.n_features,) if name == "rows" else ()
+        width = (spec.width,) if name == "rows" else ()
         if array.shape != (*array.shape[:1], *width):
             _refuse(f"its {name!r} has shape {array.shape}")
         if name not in others:
@@ -332,11 +336,16 @@ def state_from_arrays(spec: CoreSpec[Any], arrays: State, others: Set[str] = fro
 def _blank_state(spec: CoreSpec[Any]) -> State:
     """The state of an empty core forest with the options of this spec, which is small."""
     has_trees = spec.kind.has_trees_in_state
-    empty: CoreForest = spec.kind.make(1, spec.n_features if has_trees else 1, **spec.options)
-    blank = empty.get_state()
     if has_trees:
-        return blank
-    sizes = {"options.n_trees": spec.n_trees, "options.n_features": spec.n_features}
+        narrow: CoreForest = spec.kind.make(1, spec.n_features, **spec.options)
+        return narrow.get_state()
+    empty: CoreForest = spec.kind.make(1, 1, **{**spec.options, "n_categorical": 0})
+    blank = empty.get_state()
+    sizes = {
+        "options.n_trees": spec.n_trees,
+        "options.n_features": spec.n_features,
+        "options.n_categorical": spec.options["n_categorical"],
+    }
     return blank | {name: np.array([size], dtype=np.uint64) for name, size in sizes.items()}
 
 

@@ -185,15 +185,18 @@ class OnlineTree(TreeArrays):
     split_dimension : ndarray of shape (n_nodes,), int32
         The feature of the cut, -1 for a leaf.
     split_location : ndarray of shape (n_nodes,), float32
-        The location of the cut, NaN for a leaf. Infinite if the cut asks whether the feature is
-        missing: then all samples that have it go left.
+        The location of the cut, NaN for a leaf and if the feature is categorical. Infinite if the
+        cut asks whether the feature is missing: then all samples that have it go left.
+    split_levels : ndarray of shape (n_nodes,), object
+        For a cut on a categorical feature the tuple of all levels in the forest's ``levels_`` that
+        go left, sorted; else None.
     missing_left : ndarray of shape (n_nodes,), bool
         Whether samples go left that lack the feature and those of all surrogates.
     surrogate_dimension : ndarray of shape (n_nodes, n_surrogates), int32
         The features of surrogate cuts, -1 where there is none. A sample that lacks the feature of
         the cut goes where the first surrogate says whose feature it has.
     surrogate_location : ndarray of shape (n_nodes, n_surrogates), float32
-        Their locations, NaN where there is none.
+        Their locations, NaN where there is none or the feature is categorical.
     surrogate_reversed : ndarray of shape (n_nodes, n_surrogates), bool
         Whether a sample goes left if it is above the location, not below.
     n_points : ndarray of shape (n_nodes,), float64
@@ -220,6 +223,7 @@ class OnlineTree(TreeArrays):
     right: NDArray[np.int32]
     split_dimension: NDArray[np.int32]
     split_location: NDArray[np.float32]
+    split_levels: NDArray[np.object_]
     missing_left: NDArray[np.bool_]
     surrogate_dimension: NDArray[np.int32]
     surrogate_location: NDArray[np.float32]

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from onlineforest._core import UNITS_PER_SAMPLE
 from onlineforest._models.base import Lesson
+from onlineforest._models.categories import Categories
 from onlineforest._models.core import OfGuided, Rows, Units
 from onlineforest._models.ids import Id, some_of
 
@@ -34,6 +35,8 @@ class Profile:
         Number of features.
     feature_names : list of str or None
         Their names.
+    categorical : tuple of int
+        Which of them are categorical.
     ids : list
         The ids of the stored samples.
     """
@@ -43,6 +46,7 @@ class Profile:
     parameters: Mapping[str, Any]
     n_features: int
     feature_names: list[str] | None
+    categorical: tuple[int, ...]
     ids: list[Id]
 
 
@@ -66,6 +70,8 @@ class Holdings:
         The labels that were declared.
     n_seen : int
         Number of samples seen, forgotten ones included.
+    categories : Categories or None
+        The categorical features with their levels.
     """
 
     profile: Profile
@@ -75,6 +81,7 @@ class Holdings:
     ids: list[Id | None]
     declared: NDArray[Any]
     n_seen: int
+    categories: Categories | None
 
 
 class UnionLesson(Lesson[OfGuided]):
@@ -128,6 +135,7 @@ def _check_features(first: Profile, other: Profile) -> None:
     for what, a, b in (
         ("number of features", first.n_features, other.n_features),
         ("feature_names_in_", first.feature_names, other.feature_names),
+        ("the tuple of categorical columns", first.categorical, other.categorical),
     ):
         if a != b:
             raise ValueError(

@@ -16,7 +16,7 @@ import numpy as np
 from narwhals.stable.v2.dependencies import is_into_dataframe
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import issparse
-from sklearn.utils import check_array, column_or_1d
+from sklearn.utils import check_array, check_X_y, column_or_1d
 from sklearn.utils.validation import validate_data
 
 from onlineforest._core import (
@@ -25,6 +25,7 @@ from onlineforest._core import (
     LARGEST_WEIGHT,
     UNITS_PER_SAMPLE,
 )
+from onlineforest._models.categories import Categories, Table
 
 
 @contextmanager
@@ -51,13 +52,14 @@ def unchanged_on_error(estimator: object) -> Iterator[Callable[[], None]]:
         raise
 
 
-def check_rows(estimator: Any, X: Any, **options: Any) -> Any:
+def check_rows(estimator: Any, X: Any, *, hint: str = "", **options: Any) -> Any:
     """scikit-learn's `validate_data`, with rows as the core needs them: C-ordered float32.
 
-    NaN marks a missing value, and stays. A sparse matrix becomes dense.
+    NaN marks a missing value, and stays. A sparse matrix becomes dense. `hint` is what the error
+    about columns that are not numbers says to users.
     """
     if is_into_dataframe(X):
-        X = _columns_of_numbers(X)
+        X = numeric_frame(X, hint)
     # A value too large for float32 becomes infinite, and infinite values are rejected.
     with np.errstate(over="ignore"):
         try:
@@ -72,20 +74,58 @@ def check_rows(estimator: Any, X: Any, **options: Any) -> Any:
             )
         except (ValueError, TypeError) as error:
             if "could not convert string to float" in str(error):
-                raise ValueError(f"{error}. {_ENCODE}") from error
+                raise ValueError(f"{error}. {hint}") from error
             raise
     rows = checked[0] if isinstance(checked, tuple) else checked
     rows = _dense(rows) if issparse(rows) else rows
     return (rows, *checked[1:]) if isinstance(checked, tuple) else rows
 
 
-_ENCODE = (
-    "A forest learns numbers only: turn categories into numbers first, with an encoder of "
-    "scikit-learn in a pipeline. The guide on data has a section on categorical columns."
-)
+def check_table(
+    estimator: Any, X: Any, categories: Categories, *, hint: str, **options: Any
+) -> tuple[Any, Categories]:
+    """Rows of a table with categorical features, with y if it is given, as `check_rows` gives them.
+
+    And the categories with the levels that are new.
+    """
+    table, y, reset = Table.of(X), options.pop("y", None), options.pop("reset")
+    if table is X:  # one sample, whose names are ignored
+        if table.n_columns != categories.n_features:
+            raise ValueError(
+                f"x has {table.n_columns} features, but this forest has {categories.n_features}."
+            )
+        if reset:
+            estimator.n_features_in_ = categories.n_features
+    else:
+        validate_data(estimator, X, skip_check_array=True, reset=reset)
+    numbers = table.numbers(categories.numeric)
+    if is_into_dataframe(numbers):
+        numbers = numeric_frame(numbers, hint)
+    if not categories.numeric:
+        numbers = np.empty((len(table), 0), dtype=np.float32)
+    how: dict[str, Any] = {
+        "dtype": np.float32,
+        "order": "C",
+        "ensure_all_finite": "allow-nan",
+        "ensure_min_features": 0,
+        "estimator": estimator,
+    }
+    with np.errstate(over="ignore"):
+        try:
+            if y is None:
+                rows = check_array(numbers, input_name="X", **how)
+            else:
+                rows, y = check_X_y(numbers, y, **how, **options)
+        except (ValueError, TypeError) as error:
+            if "could not convert string to float" in str(error):
+                raise ValueError(f"{error}. {hint}") from error
+            raise
+    values = [table.values(column) for column in categories.columns]
+    rows, grown = categories.rows(rows, values, table.name)
+    return (rows if y is None else (rows, y)), grown
 
 
-def _columns_of_numbers(X: Any) -> Any:
+def numeric_frame(X: Any, hint: str) -> Any:
     """A data frame whose columns can become numbers.
 
     An error names the columns of text, categories, times and the like.
@@ -105,7 +145,12 @@ def _columns_of_numbers(X: Any) -> Any:
     ]
     if bad:
         shown = ", ".join(bad[:5]) + (", …" if len(bad) > 5 else "")
-        raise ValueError(f"X has columns that are not numbers: {shown}. {_ENCODE}")
+        times = any(others[name].is_temporal() for name in others)
+        raise ValueError(
+            f"X has columns that are not numbers: {shown}. "
+            + ("Turn times into numbers, such as seconds, weekdays and hours. " if times else "")
+            + hint
+        )
     # numpy cannot convert pandas.NA to a number.
     return X.astype(object).where(X.notna(), np.nan) if others and hasattr(X, "notna") else X
 
@@ -143,6 +188,7 @@ def plain_rows(estimator: Any, X: Any) -> NDArray[np.float32] | None:
         or len(X) == 0
         or X.shape[1] != estimator.n_features_in_
         or hasattr(estimator, "feature_names_in_")
+        or getattr(estimator, "_categories", None) is not None
     ):
         return None
     with np.errstate(over="ignore"):

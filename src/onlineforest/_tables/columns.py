@@ -13,6 +13,7 @@ from typing import Protocol
 import numpy as np
 import pyarrow as pa
 
+MAX_DIGITS = 18  # of the whole numbers that categories may be
 MAX_FLOAT32 = float(np.finfo(np.float32).max)
 MISSING_VALUES = frozenset(
     ["", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "-NaN", "-nan", "NULL", "Null", "null"]
@@ -29,6 +30,11 @@ class ColumnType(Enum):
     NUMBER = "a number"  # float64; true and false are 1 and 0
     INTEGER = "an integer"  # int64
     TEXT = "text"
+    CODE = "a whole number"  # int64, or null; true and false are 1 and 0
+    LEVEL = "a category"  # text, or null if it is empty
+
+
+CATEGORICAL = frozenset({ColumnType.CODE, ColumnType.LEVEL})
 
 
 class InferredType(Enum):
@@ -50,6 +56,7 @@ class ColumnSpec:
     type: ColumnType
     is_required: bool = False  # a missing value makes the row bad; otherwise it is NaN or ""
     max_abs: float = MAX_FLOAT32  # largest absolute value of a number
+    hint: str = ""  # end of the message about a value of another type
 
 
 @dataclass(frozen=True)
@@ -60,6 +67,8 @@ class ColumnInfo:
     inferred_type: InferredType
     examples: tuple[str, ...] = ()
     distinct_share: float = 0.0  # distinct among the first values; small if there are few values
+    n_values: int = 0  # number of the first values, without missing ones
+    are_whole: bool = False  # all of them are whole numbers, or true or false
 
 
 @dataclass(frozen=True)
@@ -107,6 +116,19 @@ def check_names(table_name: str, names: list[str]) -> None:
 def out_of_range(name: str, text: str, max_abs: float) -> str:
     """Reason why a row with this number is bad."""
     return f"column {name!r} holds {quote(text)}, which is outside ±{max_abs:.4g}"
+
+
+def not_whole(name: str, text: str, hint: str = "") -> str:
+    """Reason why a row is bad whose value in a column of whole numbers is something else."""
+    return (
+        f"column {name!r} holds {quote(text)}, but its categories are whole numbers of at most "
+        f"{MAX_DIGITS} digits{hint}"
+    )
+
+
+def one_line(error: Exception) -> str:
+    """The message of an error without line breaks."""
+    return " ".join(str(error).split())
 
 
 def join_names(names: list[str], max_names: int = 12) -> str:

@@ -16,11 +16,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from onlineforest._tables.columns import (
+    MAX_DIGITS,
     MISSING_VALUES,
     ColumnInfo,
     ColumnSpec,
     ColumnType,
     InferredType,
+    not_whole,
     out_of_range,
     quote,
 )
@@ -29,6 +31,7 @@ _NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
 _INFINITE = re.compile(r"[+-]?inf(?:inity)?", re.ASCII | re.IGNORECASE)
 _NAN = re.compile(r"[+-]?nan(?:\(\w*\))?", re.ASCII | re.IGNORECASE)  # spellings Arrow accepts
 _INTEGER = re.compile(r"0|-?[1-9]\d{0,17}", re.ASCII)
+_WHOLE = re.compile(rf"([+-]?\d{{1,{MAX_DIGITS}}})(?:\.0*)?", re.ASCII)  # 7.0 and 007 are 7
 _DATE = re.compile(r"\d{4}-\d\d?-\d\d?(?:[T ].*)?|\d\d?[/.]\d\d?[/.]\d{2,4}(?: .*)?|\d\d?:\d\d.*")
 _BOOLEANS = {"true": 1.0, "false": 0.0, "True": 1.0, "False": 0.0, "TRUE": 1.0, "FALSE": 0.0}
 _BLANKS = " \t"
@@ -36,6 +39,8 @@ _ARROW_TYPES = {
     ColumnType.NUMBER: pa.float64(),
     ColumnType.INTEGER: pa.int64(),
     ColumnType.TEXT: pa.string(),
+    ColumnType.CODE: pa.int64(),
+    ColumnType.LEVEL: pa.string(),
 }
 
 
@@ -56,7 +61,12 @@ def infer_column(name: str, values: list[str]) -> ColumnInfo:
     present = [text for text in stripped if text not in MISSING_VALUES]
     distinct = tuple(dict.fromkeys(present))
     column = ColumnInfo(
-        name, InferredType.EMPTY, distinct[:3], len(distinct) / max(len(present), 20)
+        name,
+        InferredType.EMPTY,
+        distinct[:3],
+        len(distinct) / max(len(present), 20),
+        len(present),
+        bool(present) and all(_parse_whole(text) is not None for text in present),
     )
     if not present:
         return column
@@ -94,8 +104,10 @@ def convert_field(text: str, name: str, spec: ColumnSpec) -> float | int | str |
     _check_utf8(text, name)
     if spec.type is ColumnType.TEXT and not spec.is_required:
         return text
+    if spec.type is ColumnType.LEVEL and text:
+        return text
     stripped = text.strip(_BLANKS)
-    is_number = spec.type is ColumnType.NUMBER
+    is_number = spec.type in (ColumnType.NUMBER, ColumnType.CODE)
     if stripped in MISSING_VALUES or (is_number and _NAN.fullmatch(stripped)):
         if spec.is_required:
             shown = f" ({stripped})" if stripped else ""
@@ -103,6 +115,11 @@ def convert_field(text: str, name: str, spec: ColumnSpec) -> float | int | str |
         return None
     if spec.type is ColumnType.TEXT:
         return text
+    if spec.type is ColumnType.CODE:
+        code = _parse_whole(stripped)
+        if code is None:
+            raise BadValueError(not_whole(name, text, spec.hint))
+        return code
     if spec.type is ColumnType.INTEGER:
         if not _INTEGER.fullmatch(stripped):
             raise BadValueError(
@@ -111,7 +128,9 @@ def convert_field(text: str, name: str, spec: ColumnSpec) -> float | int | str |
         return int(stripped)
     number = _parse_number(stripped)
     if number is None:
-        raise BadValueError(f"column {name!r} holds {quote(text)}, which is not a number")
+        raise BadValueError(
+            f"column {name!r} holds {quote(text)}, which is not a number{spec.hint}"
+        )
     if not abs(number) <= spec.max_abs:
         raise BadValueError(out_of_range(name, text, spec.max_abs))
     return number
@@ -131,6 +150,12 @@ def _parse_number(text: str) -> float | None:
     if _NUMBER.fullmatch(text) or _INFINITE.fullmatch(text):
         return float(text)
     return _BOOLEANS.get(text)
+
+
+def _parse_whole(text: str) -> int | None:
+    if match := _WHOLE.fullmatch(text):
+        return int(match[1])
+    return int(_BOOLEANS[text]) if text in _BOOLEANS else None
 
 
 # A column
@@ -156,6 +181,22 @@ def _convert_integers(column: pa.ChunkedArray, spec: ColumnSpec) -> pa.ChunkedAr
     return stripped.cast(pa.int64())
 
 
+def _convert_levels(column: pa.ChunkedArray, spec: ColumnSpec) -> pa.ChunkedArray | None:
+    levels = _null_where(pc.equal(column, ""), column)
+    return None if spec.is_required and levels.null_count else levels
+
+
+def _convert_codes(column: pa.ChunkedArray, spec: ColumnSpec) -> pa.ChunkedArray | None:
+    stripped = pc.utf8_trim(column, _BLANKS)
+    # Few values are distinct, and each is converted as a field is.
+    distinct = stripped.unique()
+    try:
+        codes = [convert_field(text, "", spec) for text in distinct.to_pylist()]
+    except BadValueError:
+        return None
+    return pc.take(pa.chunked_array([codes], pa.int64()), pc.index_in(stripped, distinct))
+
+
 def _convert_numbers(column: pa.ChunkedArray, spec: ColumnSpec) -> pa.ChunkedArray | None:
     numbers = column.cast(pa.float64())
     are_nan = pc.is_nan(numbers)
@@ -171,6 +212,8 @@ _CONVERTERS = {
     ColumnType.TEXT: _convert_text,
     ColumnType.INTEGER: _convert_integers,
     ColumnType.NUMBER: _convert_numbers,
+    ColumnType.CODE: _convert_codes,
+    ColumnType.LEVEL: _convert_levels,
 }
 
 

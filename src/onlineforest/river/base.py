@@ -16,7 +16,7 @@ from river.utils import dataframe
 
 from onlineforest._models.base import BaseForest
 from onlineforest._models.validation import unchanged_on_error
-from onlineforest.river.dict_columns import Columns, number_of
+from onlineforest.river.dict_columns import Columns, MixedColumns, is_missing, number_of
 from river import base
 
 if TYPE_CHECKING:
@@ -82,13 +82,13 @@ class ForestModel(base.Estimator):
         # Plain values: a pickle must not name classes that may move.
         state = self.__dict__.copy()
         if self._columns is not None:
-            state["_columns"] = self._columns.keys, self._columns.width
+            state["_columns"] = self._columns.plain()
         return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         columns = state["_columns"]
         self.__dict__.update(state)
-        self._columns = None if columns is None else Columns(*columns)
+        self._columns = None if columns is None else Columns.from_plain(*columns)
 
     @property
     def _query_columns(self) -> Columns | None:
@@ -138,19 +138,21 @@ class ForestModel(base.Estimator):
         if len(frame) == 0:
             return
         with self._unless_refused():
-            columns = self._columns_for(frame.columns)
+            columns = self._columns_for(examples_in(frame))
             rows = rows_of(columns, frame)
             self._use(columns)
             for begin, end in zip(starts, [*starts[1:], len(rows)], strict=True):
                 piece = slice(begin, end)
                 self._estimator._learn_more(rows[piece], targets[piece], None, one_by_one=True)
 
-    def _columns_for(self, keys: Iterable[Hashable]) -> Columns:
-        """Columns for these keys too, which are not in use yet."""
+    def _columns_for(self, examples: Mapping[Hashable, Any]) -> Columns:
+        """Columns for the keys of a sample, too, which are not in use yet."""
         if self._columns is None:
-            return Columns.of(keys)
+            return Columns.of(examples)
         return (
-            self._columns if self._columns.knows(keys) else self._columns_with(self._columns, keys)
+            self._columns
+            if self._columns.knows(examples)
+            else self._columns_with(self._columns, examples)
         )
 
     def _use(self, columns: Columns) -> None:
@@ -178,16 +180,29 @@ class ForestModel(base.Estimator):
         return self._estimator.n_samples_seen_ if fitted else 0
 
 
-def row_of(columns: Columns, x: Mapping[Hashable, Any]) -> NDArray[np.float64]:
+def row_of(columns: Columns, x: Mapping[Hashable, Any]) -> NDArray[Any]:
     """One sample as an array of one row."""
-    rows = np.array([columns.row(x)])
+    row = columns.row(x)
+    rows = np.array([row], dtype=object if isinstance(columns, MixedColumns) else None)
     columns.check_finite(rows)
     return rows
 
 
-def rows_of(columns: Columns, frame: nw.DataFrame[Any]) -> NDArray[np.float32]:
+def rows_of(columns: Columns, frame: nw.DataFrame[Any]) -> Any:
     """The samples of a frame as rows."""
+    if isinstance(columns, MixedColumns):
+        return columns.rows(frame.columns, [column.to_list() for column in frame.iter_columns()])
     return columns.rows(frame.columns, _values_of(frame))
+
+
+def examples_in(frame: nw.DataFrame[Any]) -> dict[Hashable, Any]:
+    """For each column of a frame a text if it holds one, else any value, None if there is none."""
+    found: dict[Hashable, Any] = {}
+    for column in frame.iter_columns():
+        known = [value for value in column.to_list() if not is_missing(value)]
+        texts = (value for value in known if isinstance(value, str))
+        found[column.name] = next(texts, known[0] if known else None)
+    return found
 
 
 def _values_of(frame: nw.DataFrame[Any]) -> NDArray[np.float64]:

@@ -32,6 +32,22 @@ class Columns:
         self._spare = array("d", [math.nan]) * (width - len(keys))
         self._blank = array("d", [math.nan]) * width
 
+    categorical: frozenset[Hashable] = frozenset()
+    undecided: frozenset[Hashable] = frozenset()
+
+    def plain(self) -> tuple[Any, ...]:
+        """The same as plain values, for pickles."""
+        return self.keys, self.width
+
+    @staticmethod
+    def from_plain(keys: tuple[Hashable, ...], *others: Any) -> Columns:
+        """What `plain` gave."""
+        return Columns(keys, *others) if len(others) == 1 else MixedColumns(keys, *others)
+
+    def categorical_places(self) -> list[int]:
+        """The columns of categorical keys."""
+        return []
+
     @classmethod
     def of(cls, keys: Iterable[Hashable]) -> Columns:
         """One column for each key, and at least one: a forest needs a feature."""
@@ -41,10 +57,6 @@ class Columns:
     def knows(self, keys: Iterable[Hashable]) -> bool:
         """Whether each of these keys has a column."""
         return all(map(self._column_of.__contains__, keys))
-
-    def sorted_with(self, keys: Iterable[Hashable]) -> Columns:
-        """Columns for these keys too, in an order that follows from the set of all keys."""
-        return Columns.of((*self.keys, *keys))
 
     def sources_in(self, other: Columns) -> list[int]:
         """For each column the one that its key has in other columns, or -1."""
@@ -118,6 +130,78 @@ class Columns:
             )
 
 
+class MixedColumns(Columns):
+    """Columns that are not all of numbers: a row is a list of the values themselves.
+
+    Some keys are categorical. Others are undecided: they have had no value yet, and count as
+    numbers that are missing.
+    """
+
+    def __init__(
+        self,
+        keys: tuple[Hashable, ...],
+        categorical: frozenset[Hashable],
+        undecided: frozenset[Hashable],
+    ) -> None:
+        super().__init__(keys, max(len(keys), 1))
+        self.categorical = categorical
+        self.undecided = undecided
+
+    def plain(self) -> tuple[Any, ...]:
+        """The same as plain values, for pickles."""
+        return self.keys, self.categorical, self.undecided
+
+    def categorical_places(self) -> list[int]:
+        """The columns of categorical keys."""
+        return [place for place, key in enumerate(self.keys) if key in self.categorical]
+
+    def row(self, x: Mapping[Hashable, Any]) -> list[Any]:  # type: ignore[override]
+        """A sample as a row, None for a key that it lacks. Keys without a column are ignored."""
+        values = dict(x)  # does not invent missing keys
+        return [self._cell(key, values.get(key)) for key in self.keys] + list(self._spare)
+
+    def whole_row(self, x: Mapping[Hashable, Any]) -> list[Any] | None:  # type: ignore[override]
+        """The row of a sample without other keys, if it decides nothing."""
+        if not self.knows(x) or any(not is_missing(x.get(key)) for key in self.undecided):
+            return None
+        return self.row(x)
+
+    def _cell(self, key: Hashable, value: Any) -> Any:
+        if key in self.categorical:
+            return None if is_missing(value) else value
+        if key in self.undecided:
+            return math.nan
+        return value if type(value) is float else number_of(key, value)
+
+    def rows(  # type: ignore[override]
+        self, keys: Sequence[Hashable], values: Sequence[Sequence[Any]]
+    ) -> NDArray[np.object_]:
+        """Samples as rows, from the values of each key in `keys`."""
+        rows = np.full((len(values[0]) if len(values) else 0, self.width), None, dtype=object)
+        for key, of_key in zip(keys, values, strict=True):
+            if key in self._column_of:
+                rows[:, self._column_of[key]] = [self._cell(key, value) for value in of_key]
+        self.check_finite(rows)
+        return rows
+
+    def check_finite(self, rows: Any) -> None:
+        """Raise if a number in a row, or in one of several, is too large for float32."""
+        table = np.atleast_2d(np.array(rows, dtype=object))
+        for place, key in enumerate(self.keys):
+            if key not in self.categorical:
+                numbers = [[number_of(key, value)] for value in table[:, place]]
+                Columns((key,), 1).check_finite(np.array(numbers))
+
+
+def columns_of(
+    keys: Iterable[Hashable], categorical: frozenset[Hashable], undecided: frozenset[Hashable]
+) -> Columns:
+    """Columns for these keys, in an order that follows from their set."""
+    if not categorical and not undecided:
+        return Columns.of(keys)
+    return MixedColumns(sorted_keys(keys), categorical, undecided)
+
+
 def number_of(key: Hashable, value: Any) -> float:
     """A value as a number, NaN if it is missing; raises an error that names its key."""
     if is_missing(value):
@@ -129,8 +213,9 @@ def number_of(key: Hashable, value: Any) -> float:
         return math.inf if value > 0 else -math.inf
     except TypeError as error:
         raise TypeError(
-            f"Feature {key!r} must be a number. Got {value!r} instead. Encode categories, for "
-            "example with river.preprocessing.OneHotEncoder."
+            f"Feature {key!r} must be a number. Got {value!r} instead. OnlineForestClassifier and "
+            "OnlineForestRegressor learn text as categories, if the first value of a feature is "
+            "text; for other models encode it, for example with river.preprocessing.OneHotEncoder."
         ) from error
 
 

@@ -6,12 +6,12 @@ its parameters, its samples and the keys and labels that the model has learned.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Mapping
 from typing import Any
 
 from onlineforest._models.regrowing import with_columns
 from onlineforest.river.base import ForestModel
-from onlineforest.river.dict_columns import Columns
+from onlineforest.river.dict_columns import Columns, columns_of, is_missing
 
 
 class OnlineModel(ForestModel):
@@ -23,8 +23,24 @@ class OnlineModel(ForestModel):
             return None
         return self._columns
 
-    def _columns_with(self, columns: Columns, keys: Iterable[Hashable]) -> Columns:
-        return columns.sorted_with(keys)
+    def _columns_for(self, examples: Mapping[Hashable, Any]) -> Columns:
+        known = self._columns or Columns((), 1)
+        new = examples.keys() - set(known.keys)
+        decided = {key for key, value in examples.items() if not is_missing(value)}
+        # The first value of a key decides whether it is categorical.
+        texts = {key for key in decided & (new | known.undecided) if isinstance(examples[key], str)}
+        undecided = (known.undecided | new) - decided
+        if self._columns is not None and not new and undecided == known.undecided:
+            return self._columns
+        return columns_of((*known.keys, *new), known.categorical | texts, undecided)
+
+    def _use(self, columns: Columns) -> None:
+        if self._columns is None and columns.categorical:
+            self._estimator.categorical_features = columns.categorical_places()
+        super()._use(columns)
 
     def _resized(self, columns: Columns, new: Columns) -> Any:
-        return with_columns(self._estimator, new.sources_in(columns))
+        if new.keys == columns.keys and new.categorical == columns.categorical:
+            return self._estimator
+        places = new.categorical_places()
+        return with_columns(self._estimator, new.sources_in(columns), places)

@@ -42,15 +42,24 @@ const World kWorlds[] = {
     {1, 100, 70, 1, 3},  // a label for each sample
     {65, 2, 2, 2, 64},   // more features than columns are kept
     {200, 30, 4, 1, 64},
-    {3, 40, 3, 1, 64, 10},               // some cells are missing
-    {2, 2, 2, 2, 64, 60},                // most are, and rows are equal
-    {5, 9, 30, 9, 0, 50},                // with heavy weights
-    {70, 20, 3, 2, 64, 30},              // of more features than columns are kept
-    {90, 1, 2, 1, 64, 2},                // features vary only in that they are missing
-    {3, 40, 1, 4, 64, 20},               // one value
-    {3, 40, 3, 3, 64, 0, true},          // weights that are not whole
-    {2, 5, 4, 9, 3, 20, true},           // with cells that are missing
-    {4, 60, 2, 1'000'000, 64, 0, true},  // of very different size
+    {3, 40, 3, 1, 64, 10},                   // some cells are missing
+    {2, 2, 2, 2, 64, 60},                    // most are, and rows are equal
+    {5, 9, 30, 9, 0, 50},                    // with heavy weights
+    {70, 20, 3, 2, 64, 30},                  // of more features than columns are kept
+    {90, 1, 2, 1, 64, 2},                    // features vary only in that they are missing
+    {3, 40, 1, 4, 64, 20},                   // one value
+    {3, 40, 3, 3, 64, 0, true},              // weights that are not whole
+    {2, 5, 4, 9, 3, 20, true},               // with cells that are missing
+    {4, 60, 2, 1'000'000, 64, 0, true},      // of very different size
+    {4, 9, 3, 1, 64, 0, false, 2, 5},        // the last two features are categorical
+    {3, 1, 2, 3, 64, 0, false, 3, 2},        // all are, with two levels and weights
+    {2, 40, 3, 1, 64, 0, false, 1, 1000},    // a level for each sample
+    {5, 9, 4, 3, 0, 30, false, 2, 4},        // cells are missing beside levels, and all places are equal
+    {4, 40, 3, 2, 64, 60, true, 2, 3},       // most are, and weights are not whole
+    {60, 3, 2, 2, 64, 20, false, 30, 3},     // fewer features than columns are kept, but more cells
+    {90, 1, 3, 1, 64, 0, false, 2, 3},       // hardly a feature varies
+    {40, 2, 2, 1, 64, 1, false, 38, 4, 97},  // levels hardly vary
+    {6, 30, 40, 1, 64, 0, false, 3, 6},      // of many labels
 };
 
 TEST_CASE_TEMPLATE("a panel decides as the law says", Target, Labels, Numbers) {
@@ -73,9 +82,10 @@ TEST_CASE_TEMPLATE("a panel decides as the law says", Target, Labels, Numbers) {
         const Cut cut = best.cut;
         const auto [expected, surrogates] = plain.decide(seed);
         INFO("features " << world.n_features << ", samples " << std::popcount(block));
-        CHECK(cut.feature == expected.feature);
+        CHECK(cut.cell == expected.cell);
         CHECK(cut.threshold == expected.threshold);
         CHECK(cut.missing_left == expected.missing_left);
+        CHECK(cut.is_of_levels == expected.is_of_levels);
         CHECK(panel.surrogates() == surrogates);
         CHECK(panel.proposals().size() == typename PlainPanel<Target>::Judge(samples, those).n_proposals());
         for (const Proposal& proposal : panel.proposals()) {
@@ -112,7 +122,7 @@ TEST_CASE_TEMPLATE("missing values take part in cuts", Target, Labels, Numbers) 
   using Samples = SampleStore<typename Target::Values>;
   using Value = typename Target::Value;
   const auto decide = [](std::vector<std::vector<float>> rows, std::vector<int> values, Word seed) {
-    Samples samples(rows.front().size(), 3);
+    Samples samples({rows.front().size()}, 3);
     if constexpr (std::is_same_v<Target, Labels>) samples.values().set(label_hashes(2));
     for (std::size_t i = 0; i < rows.size(); ++i) samples.add(rows[i].data(), static_cast<Value>(values[i]), kOne);
     const RankOrder order(samples, kTreeSeed);
@@ -124,7 +134,7 @@ TEST_CASE_TEMPLATE("missing values take part in cuts", Target, Labels, Numbers) 
   for (Word seed = 0; seed < 60; ++seed) {
     // The first feature is missing in all: it does not vary. The second is constant where it is there.
     const Cut asks = decide({{kMissing, 1.0f}, {kMissing, kMissing}}, {0, 1}, seed);
-    CHECK(asks.feature == 1);
+    CHECK(asks.cell == 1);
     CHECK(asks.asks_if_missing());
     CHECK_FALSE(asks.missing_left);
     // The threshold is drawn from the values that are there, and what is missing goes to its like.
@@ -195,14 +205,21 @@ TEST_CASE("a panel that is loaded again remembers nothing") {
 
 TEST_CASE("a ballot follows exchanges as if all were decided afresh") {
   const World worlds[] = {
-      {3, 4000, 3, 1, 64},     // all weights are 1
-      {4, 4000, 30, 3, 64},    // many labels, with weights
-      {4, 4000, 2, 7, 64},     // weights that add up to too much at times
-      {3, 400, 4, 1, 2},       // many places are equal
-      {2, 40, 3, 1, 64},       // many values, and at times rows, are equal
-      {70, 2, 2, 1, 64},       // features that are constant among those who decide
-      {3, 4000, 64, 1, 64},    // often one sample of a label
-      {3, 4000, 3, 1, 64, 1},  // a few samples lack cells
+      {3, 4000, 3, 1, 64},                         // all weights are 1
+      {4, 4000, 30, 3, 64},                        // many labels, with weights
+      {4, 4000, 2, 7, 64},                         // weights that add up to too much at times
+      {3, 400, 4, 1, 2},                           // many places are equal
+      {2, 40, 3, 1, 64},                           // many values, and at times rows, are equal
+      {70, 2, 2, 1, 64},                           // features that are constant among those who decide
+      {3, 4000, 64, 1, 64},                        // often one sample of a label
+      {3, 4000, 3, 1, 64, 1},                      // a few samples lack cells
+      {3, 4000, 3, 1, 64, 0, false, 2, 3},         // the last two features are categorical
+      {1, 1, 3, 1, 64, 0, false, 1, 1000},         // the only one is
+      {3, 4000, 3, 1, 64, 0, false, 2, 9, 95},     // levels that are rare
+      {9, 4000, 2, 3, 64, 0, false, 8, 2, 98},     // and features that are constant at times
+      {60, 40000, 4, 1, 64, 0, false, 59, 2, 99},  // of which many are tried
+      {3, 400, 4, 1, 2, 0, false, 2, 4},           // many places are equal
+      {3, 4000, 3, 1, 64, 1, false, 2, 5},         // a few samples lack cells
   };
   std::mt19937 draw(8);
   for (const World& world : worlds) {
@@ -272,8 +289,8 @@ TEST_CASE("a ballot is closed to samples that lack cells") {
 TEST_CASE("a tree that several threads have used is that of its samples") {
   std::mt19937 draw(10);
   Options options;
-  options.n_features = 2;
-  LabelSamples samples(2, options.seed);
+  options.layout = {2};
+  LabelSamples samples({2}, options.seed);
   samples.values().set(label_hashes(2));
   const Call call(1);
   StopProbe stop = call.probe();
@@ -288,7 +305,7 @@ TEST_CASE("a tree that several threads have used is that of its samples") {
     Scratch<Labels>&first = step % 2 == 0 ? one : other, &second = step % 2 == 0 ? other : one;
     tree.regrow(samples, first, stop);
     std::uint64_t rest = 0, masses[2] = {0, 0};
-    tree.predict(samples, {samples.row(0), 2}, false, {masses, &rest, 2}, first, stop);
+    tree.predict(samples, {samples.row(0), 2}, true, {masses, &rest, 2}, first, stop);
     const Slot slot = add();
     const Change change{slot, 0, false};
     if (samples.weight(slot) == kOne) tree.apply(samples, {&change, 1}, second, stop);
@@ -298,7 +315,7 @@ TEST_CASE("a tree that several threads have used is that of its samples") {
     Tree<Labels> fresh(options, 0);
     fresh.regrow(samples, scratch, stop);
     const TreeTable<Labels> expected = fresh.table(samples, scratch, stop);
-    CHECK(found.feature == expected.feature);
+    CHECK(found.cell == expected.cell);
     CHECK(found.threshold == expected.threshold);
     CHECK(found.columns.count == expected.columns.count);
     if (samples.weight(slot) > kOne) tree.regrow(samples, first, stop);
@@ -337,7 +354,7 @@ TEST_CASE("cuts of neighbouring, denormal and extreme values separate them") {
                                            {-most, -least},
                                            {std::nextafter(most, 0.0f), most}};
   for (const auto& [low, high] : pairs) {
-    LabelSamples samples(1, 3);
+    LabelSamples samples({1}, 3);
     samples.values().set(label_hashes(2));
     samples.add(&low, 0, kOne);
     samples.add(&high, 1, kOne);
@@ -354,7 +371,7 @@ TEST_CASE("cuts of neighbouring, denormal and extreme values separate them") {
 
 TEST_CASE("the store keeps each sample once, with its weight") {
   for (const int key_bits : {64, 3, 0}) {  // with 0, all keys are equal
-    LabelSamples samples(2, 1, key_bits);
+    LabelSamples samples({2}, 1, key_bits);
     samples.values().set(label_hashes(3));
     std::mt19937 draw(4);
     struct Held {
@@ -393,7 +410,7 @@ TEST_CASE("the store keeps each sample once, with its weight") {
 
 TEST_CASE("content orders samples by row, then by the hash of the label") {
   for (const int key_bits : {64, 0}) {
-    LabelSamples samples(2, 1, key_bits);
+    LabelSamples samples({2}, 1, key_bits);
     samples.values().set(label_hashes(2));
     REQUIRE(samples.values().hash(0) != samples.values().hash(1));
     const Label low = samples.values().hash(0) < samples.values().hash(1) ? 0 : 1, high = 1 - low;
@@ -419,7 +436,7 @@ TEST_CASE("content orders samples by row, then by the hash of the label") {
 }
 
 TEST_CASE("a released sample is overwritten") {
-  LabelSamples samples(2, 1);
+  LabelSamples samples({2}, 1);
   samples.values().set(label_hashes(2));
   const float rows[] = {1.0f, 5.0f, 2.0f, -3.0f};
   const Slot slot = samples.add(rows, 1, kOne);
@@ -441,7 +458,7 @@ TEST_CASE("a missing cell is one value, which comes last") {
   CHECK(is_same(stored[0], kMissing));
   CHECK(is_same(stored[1], 0.0f));
   CHECK(is_same(stored[2], kMissing));
-  LabelSamples samples(2, 1);
+  LabelSamples samples({2}, 1);
   samples.values().set(label_hashes(2));
   CHECK_FALSE(samples.has_missing());
   const float last = std::numeric_limits<float>::max(), zero[] = {0.0f, 0.0f}, large[] = {last, 1.0f};
@@ -521,7 +538,7 @@ struct Choosing {
   std::mt19937 draw{14};
   int n_changes = 0;
 
-  explicit Choosing(int key_bits) : samples(1, 1, key_bits) {}
+  explicit Choosing(int key_bits) : samples({2}, 1, key_bits) {}
 
   void sort(std::vector<Slot>& slots) const {
     std::ranges::sort(slots, [&](Slot a, Slot b) {
@@ -530,8 +547,8 @@ struct Choosing {
   }
 
   void come(unsigned n_rows) {
-    const float x = static_cast<float>(draw() % n_rows);
-    const Slot slot = samples.add(&x, static_cast<double>(draw() % 5), kOne);
+    const float row[] = {static_cast<float>(draw() % n_rows), 0.0f};
+    const Slot slot = samples.add(row, static_cast<double>(draw() % 5), kOne);
     if (samples.weight(slot) > kOne) return;  // it is known
     calibrators.insert(slot);
     held.push_back(slot);

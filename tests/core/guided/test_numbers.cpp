@@ -252,10 +252,13 @@ TEST_CASE("a ledger takes numbers up to a bound, without a negative zero") {
 TEST_CASE("a judge of numbers gives the best proposal, of equal ones that of greatest gain, then the first") {
   std::mt19937 draw(5);
   const World worlds[] = {
-      {3, 40, 50, 1, 64},     {3, 40, 4, 5, 64, 20},  // with weights, and missing cells
-      {70, 6, 9, 200, 0, 40},                         // of more features than columns are kept, with heavy weights
-      {2, 3, 2, 1, 64},                               // many ties
-      {3, 40, 1, 3, 64, 10},                          // one number
+      {3, 40, 50, 1, 64},
+      {3, 40, 4, 5, 64, 20},               // with weights, and missing cells
+      {70, 6, 9, 200, 0, 40},              // of more features than columns are kept, with heavy weights
+      {2, 3, 2, 1, 64},                    // many ties
+      {3, 40, 1, 3, 64, 10},               // one number
+      {3, 9, 50, 3, 64, 20, false, 2, 6},  // categorical features beside one that lacks cells
+      {40, 9, 50, 1, 64, 0, true, 30, 3},  // of more cells than columns are kept
   };
   for (const World& world : worlds) {
     for (const std::size_t n : {4, 15, 16, 64}) {
@@ -276,16 +279,22 @@ TEST_CASE("a judge of numbers gives the best proposal, of equal ones that of gre
         const std::size_t n_proposals = PlainNumberJudge(samples, those).n_proposals();
         std::vector<Proposal> proposals;
         for (int tries = 0; tries < 200 && proposals.size() < n_proposals; ++tries) {
-          const auto feature = static_cast<std::int32_t>(draw() % world.n_features);
+          const std::size_t feature = draw() % world.n_features;
+          const std::int32_t cell = first_cell(samples.layout(), static_cast<std::int32_t>(feature));
           Proposal proposal;
-          proposal.cut = {feature, static_cast<float>(draw() % 40) * 0.25f, false};
+          proposal.cut = {cell, static_cast<float>(draw() % 40) * 0.25f, false};
           if (draw() % 5 == 0) proposal.cut.threshold = std::numeric_limits<float>::infinity();
+          const bool is_of_levels = feature + world.n_categorical >= world.n_features;
+          if (is_of_levels) proposal.cut = {cell, HashCell::of(draw() >> 2), false, true};
           std::size_t n_right = 0;
           for (std::size_t i = 0; i < slots.size(); ++i) {
             if ((block >> i & 1) == 0) continue;
-            const float x = samples.row(slots[i])[feature];
-            if (x <= proposal.cut.threshold) proposal.left |= Block{1} << i;
-            n_right += x > proposal.cut.threshold || (proposal.cut.asks_if_missing() && is_missing(x)) ? 1 : 0;
+            const float x = samples.row(slots[i])[cell];
+            const bool is_left =
+                is_of_levels ? goes_left(proposal.cut, samples.row(slots[i])) : x <= proposal.cut.threshold;
+            const bool is_unknown = is_missing(x) && !proposal.cut.asks_if_missing();
+            if (is_left) proposal.left |= Block{1} << i;
+            n_right += is_left || is_unknown ? 0 : 1;
           }
           if (proposal.left != 0 && n_right > 0) proposals.push_back(proposal);
         }
@@ -298,7 +307,7 @@ TEST_CASE("a judge of numbers gives the best proposal, of equal ones that of gre
           Cut cut = proposals[q].cut, with = cut;
           with.missing_left = true;
           const bool lacks =
-              std::ranges::any_of(those, [&](Slot slot) { return is_missing(samples.row(slot)[cut.feature]); });
+              std::ranges::any_of(those, [&](Slot slot) { return is_missing(samples.row(slot)[cut.cell]); });
           if (lacks && !cut.asks_if_missing() && plain.gain(with) >= plain.gain(cut)) cut = with;
           expected.push_back(cut);
           const auto worth = [&](const Cut& one) { return std::pair(plain.score(one), plain.gain(one)); };
@@ -310,7 +319,7 @@ TEST_CASE("a judge of numbers gives the best proposal, of equal ones that of gre
           CHECK(proposals[q].cut == expected[q]);
           for (std::size_t i = 0; i < slots.size(); ++i) {
             if ((block >> i & 1) == 0) continue;
-            CHECK((proposals[q].left >> i & 1) == sends_left(expected[q], {}, samples.row(slots[i])));
+            CHECK((proposals[q].left >> i & 1) == goes_left(expected[q], samples.row(slots[i])));
           }
         }
       }
