@@ -345,8 +345,8 @@ MUTANTS = [
     Mutant(
         "a range is not looked at again when its end leaves",
         "src/core/guided/ballot.cpp",
-        " || left <= proposal.low || left >= proposal.high) return true;",
-        ") return true;",
+        " || left <= proposal.low || left >= proposal.high;",
+        ";",
         ORDER_FREE,
         only="real and by",
         is_variant=True,
@@ -694,7 +694,7 @@ MUTANTS = [
     Mutant(
         "samples stay where they are when only the way of missing values changes",
         "src/core/guided/apply.hpp",
-        "if (!is_same_cut || (old != *fork && samples.has_missing(fork->cut.feature))) {",
+        "if (!is_same_cut || (old != *fork && samples.has_missing(fork->cut.cell))) {",
         "if (!is_same_cut) {",
         ORDER_FREE,
         only="half and by",
@@ -703,7 +703,7 @@ MUTANTS = [
     Mutant(
         "two samples are told apart by a feature that one of them lacks",
         "src/core/guided/proposal.hpp",
-        "return a[k] < b[k] || a[k] > b[k];",
+        "return must_have ? a[k] < b[k] || a[k] > b[k] : !is_same(a[k], b[k]);",
         "return !is_same(a[k], b[k]);",
         ORDER_FREE,
         only="half and once",

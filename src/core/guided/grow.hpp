@@ -39,6 +39,9 @@ void sort_ranked(std::vector<Ranked>& items, std::vector<Ranked>& spare, const O
   }
 }
 
+// The samples of a large block lie far apart in memory: they are loaded while others are looked at.
+inline constexpr std::size_t kAhead = 16;
+
 // The samples of least rank, at least as many as decide. Ranks are uniform, so a bound finds them in one pass.
 template <class Ranked, class Order>
 void find_low_ranks(std::span<const Slot> slots, const Order& order, std::vector<Ranked>& found) {
@@ -46,8 +49,9 @@ void find_low_ranks(std::span<const Slot> slots, const Order& order, std::vector
   const double share = kEnough / static_cast<double>(slots.size());
   const Word bound = share < 1.0 ? static_cast<Word>(std::ldexp(share, 64)) : ~Word{0};
   found.clear();
-  for (const Slot slot : slots) {
-    if (const Word rank = order.rank(slot); rank <= bound) found.push_back({rank, slot});
+  for (std::size_t i = 0; i < slots.size(); ++i) {
+    if (i + kAhead < slots.size()) order.prefetch(slots[i + kAhead]);
+    if (const Word rank = order.rank(slots[i]); rank <= bound) found.push_back({rank, slots[i]});
   }
   if (found.size() >= kMostDeciding) return;
   found.clear();
@@ -196,7 +200,10 @@ void Tree<Target>::split(NodeIndex at, std::int32_t junction_index, std::int32_t
   std::vector<Slot> kept(n);
   right.slots.resize(n);
   std::size_t n_left = 0, n_right = 0;
-  for (const Slot slot : left.slots) {
+  const auto cell = static_cast<std::size_t>(junction.fork.cut.cell);
+  for (std::size_t i = 0; i < n; ++i) {
+    const Slot slot = left.slots[i];
+    if (i + kAhead < n) samples.prefetch(left.slots[i + kAhead], cell);
     const bool goes_left = junction.fork.sends_left(samples.row(slot));
     kept[n_left] = slot;
     right.slots[n_right] = slot;

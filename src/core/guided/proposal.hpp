@@ -198,6 +198,11 @@ template <class IsFit, class ForEachFit>
 // The cut that a proposal draws between two rows: on a feature that both have, or, if they agree in all of these, on
 // one that only one of them has.
 [[nodiscard]] inline Cut draw_between(Word proposal, const float* a, const float* b, const Layout& layout) {
+  if (layout.n_categorical == 0) {  // the same, faster
+    const auto are_apart = [&](std::int32_t d) { return a[d] < b[d] || a[d] > b[d]; };
+    const std::int32_t d = first_fit(proposal, layout.n_features, are_apart);
+    if (d >= 0) return draw_cut(proposal, d, a[d], b[d]);
+  }
   const auto draw = [&](bool must_have) {
     const auto is_fit = [&](std::int32_t d) { return differ(layout, d, a, b, must_have); };
     return draw_feature(proposal, layout.n_features, is_fit, [&](auto use) {

@@ -162,6 +162,11 @@ class BaseForest(BaseEstimator, Generic[Core]):
         else:
             self._drop_stale_ids()
 
+    def _after_learning_one(self) -> None:
+        """The same after a sample without new names: others lose theirs if samples leave."""
+        if self.window is not None or self.reservoir is not None:
+            self._after_learning()
+
     def _lesson(self, target: NDArray[Any], *, starts: bool, **options: Any) -> Lesson[Core]:
         """The targets of a batch as a lesson; `starts` is true for the first batch of a forest.
 

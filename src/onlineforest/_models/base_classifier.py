@@ -270,7 +270,7 @@ class BaseClassifier(ClassifierMixin, BaseForest[OfLabels]):
                 self._teach_one(row, code, units)
             except TypeError:
                 self._teach_one(check_row(row), code, units)
-            self._after_learning()
+            self._after_learning_one()
         return self
 
     def _units_of_one(self, y: Any, sample_weight: Any) -> int:  # noqa: ARG002

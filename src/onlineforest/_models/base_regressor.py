@@ -249,7 +249,7 @@ class BaseRegressor(RegressorMixin, BaseForest[OfValues]):
                 self._forest.learn_one(row, value, units)
             except TypeError:
                 self._forest.learn_one(check_row(row), value, units)
-            self._after_learning()
+            self._after_learning_one()
         return self
 
     @overload
