@@ -9,11 +9,20 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 
-from experiments import calibration, merging, missing_values, order_free, regression, streams
+from experiments import (
+    calibration,
+    categories,
+    merging,
+    missing_values,
+    order_free,
+    regression,
+    streams,
+)
 from experiments.record import classifier_scores
 from experiments.regression import OURS, Prediction, score
 
@@ -84,6 +93,7 @@ def test_scores_of_merging_by_hand():
         ("order_free", "--data", "elec2"),
         ("calibration", "--data", "letter"),
         ("imbalance", "--data", "covtype"),
+        ("categories", "--flights"),
     ],
 )
 def test_the_error_names_a_missing_data_folder(command, tmp_path):
@@ -165,6 +175,114 @@ def test_imbalance_runs_without_a_data_folder():
     models = [line.split(" | ")[1] for line in done.stdout.splitlines()[2:]]
     assert len(models) == len(set(models)) == 11
     assert {"order-free", "random forest, balanced", "River ARF, stream"} <= set(models)
+
+
+def save_flights(folder, n_rows=300):
+    """Flights of two carriers, one of which is often late; one flight was cancelled."""
+    rng = np.random.default_rng(0)
+    carrier = rng.choice(["AA", "BB"], n_rows)
+    delay = rng.normal(np.where(carrier == "AA", 25.0, 5.0), 5.0)
+    delay[3] = np.nan
+    columns = {
+        "month": 1,
+        "carrier": carrier,
+        "tailnum": np.where(
+            rng.random(n_rows) < 0.1, None, rng.integers(9, size=n_rows).astype(str)
+        ),
+        "origin": rng.choice(["EWR", "JFK"], n_rows),
+        "dest": rng.choice(["IAH", "MIA", "ORD"], n_rows),
+        "dep_delay": delay,
+        "arr_delay": delay,
+    }
+    pd.DataFrame(columns).to_parquet(folder / "flights.parquet")
+
+
+def test_categories_runs_on_flights(tmp_path, monkeypatch, capsys):
+    save_flights(tmp_path)
+    monkeypatch.setenv("ONLINEFOREST_DATA", str(tmp_path))
+    for name, value in {"BATCH": 50, "EVERY": 100, "RIVER_ROWS": 200}.items():
+        monkeypatch.setattr(categories, name, value)
+    monkeypatch.setitem(sys.modules, "lightgbm", None)
+    monkeypatch.setitem(sys.modules, "river.forest", None)
+    assert categories.main(["--flights"]) == 0
+    header, _, *lines = capsys.readouterr().out.splitlines()
+    rows = [line.strip("| ").split(" | ") for line in lines]
+    assert [row[0] for row in rows] == [*categories.FLIGHTS, *categories.FIRST_FLIGHTS]
+    assert [row[1] for row in rows] == ["299"] * len(categories.FLIGHTS) + ["200"] * 2
+    missing = {"LightGBM, re-trained", "River ARF, 10 trees"}
+    for name, _, *cells in rows:
+        if name in missing:
+            assert cells == [categories.NOT_INSTALLED]
+        else:
+            assert len(cells) == header.count("|") - 3
+            assert float(cells[3]) > 0.8 and float(cells[4]) < 0.6  # after the first hundred rows
+
+
+def test_categories_runs_rivers_forest(tmp_path, monkeypatch, capsys):
+    pytest.importorskip("river")
+    save_flights(tmp_path)
+    monkeypatch.setenv("ONLINEFOREST_DATA", str(tmp_path))
+    monkeypatch.setattr(categories, "BATCH", 50)
+    assert categories.main(["--flights", "--models", "River ARF, 10 trees"]) == 0
+    (cells,) = rows_of(capsys.readouterr().out).values()
+    assert float(cells[1]) > 0.6 and cells[4:7] == ["-"] * 3
+
+
+def test_categories_re_trains_with_the_rows_so_far(monkeypatch):
+    monkeypatch.setattr(categories, "EVERY", 2)
+    monkeypatch.setattr(categories, "BATCH", 1)
+    learned = []
+
+    def fit(X, y, seed):
+        learned.append(len(y))
+        return lambda rows: np.tile([1 - len(y) / 10, len(y) / 10], (len(rows), 1))
+
+    X, y = pd.DataFrame({"a": range(6)}), np.array([1, 0, 0, 0, 0, 0])
+    found, _ = categories.stream(categories.Retrained(X, y, fit), 6, "")
+    assert learned == [2, 4]
+    assert found.tolist() == [0.5, 1.0, 0.2, 0.2, 0.4, 0.4]
+
+
+def test_categories_runs_on_generated_tables_and_those_of_a_folder(tmp_path, monkeypatch, capsys):
+    rng = np.random.default_rng(0)
+    colour = rng.choice(["red", "green", "blue"], 400)
+    table = pd.DataFrame({"colour": pd.Categorical(colour), "size": rng.random(400)})
+    table.assign(y=colour == "red").to_parquet(tmp_path / "fruit.parquet")
+    for package in ("lightgbm", "catboost"):
+        monkeypatch.setitem(sys.modules, package, None)
+    options = ["--rows", "400", "--splits", "1", "--folder", str(tmp_path)]
+    assert categories.main(["--tables", *options]) == 0
+    rows = [line.strip("| ").split(" | ") for line in capsys.readouterr().out.splitlines()[2:]]
+    names = [*categories.GENERATED, "fruit"]
+    there = [name for name in categories.MODELS if name not in ("LightGBM", "CatBoost")]
+    expected = [(name, model) for name in names for model in categories.MODELS]
+    assert [(row[0], row[2]) for row in rows] == expected + [("mean of 5", name) for name in there]
+    for row in rows:
+        if row[2] not in there:
+            assert row[3:] == [categories.NOT_INSTALLED]
+        elif row[0] == "fruit":
+            assert float(row[3]) > 0.95 and float(row[5]) > 0.95
+
+
+@pytest.mark.parametrize("name", categories.GENERATED)
+def test_the_generated_tables_of_categories_are_as_they_say(name):
+    X, y = categories.GENERATED[name](np.random.default_rng(0))
+    n_levels = {
+        "1,000 rates": [1000],
+        "interaction of three": [6] * 8,
+        "mixed, additive": [5, 40, 300, 100, 100, 100],
+        "four classes": [20] * 6,
+    }[name]
+    found = [len(X[column].cat.categories) for column in categories.categorical(X)]
+    assert found == n_levels
+    assert len(X) == len(y) and min(np.bincount(y)) > 0.1 * len(y)
+
+
+def test_the_area_of_categories_is_a_mean_over_classes():
+    p = np.array([[0.6, 0.3, 0.1], [0.5, 0.4, 0.1], [0.1, 0.2, 0.7], [0.2, 0.3, 0.5]])
+    assert categories.area(p, np.array([0, 1, 2, 2])) == pytest.approx(1.0)
+    assert categories.area(p, np.array([1, 0, 2, 2])) == pytest.approx((2 / 3 + 1 / 2 + 1) / 3)
+    assert categories.area(p[:, :2], np.array([0, 1, 0, 1])) == pytest.approx(7 / 8)
 
 
 def test_streams_runs_with_our_models(tmp_path):
