@@ -536,6 +536,26 @@ def test_long_names_are_shortened_in_the_middle():
     assert cut.count(r"\$") == cut.count("$") == 27  # none was parted from its backslash
 
 
+def test_characters_without_a_glyph_are_drawn_as_question_marks():
+    import matplotlib
+
+    printable = _plot_figures.printable
+    assert printable("Zürich ≤ \U0001f333\u4e0a\ud800$") == r"Zürich ≤ ?? \$"
+    X = pd.DataFrame({"\u4e0a\u6d77": [0.0, 1.0], "\U0002a6d6": [1.0, 0.0]})
+    forest = OnlineForestClassifier(1, min_samples_split=2, random_state=0)
+    forest.fit(X, ["\U0001f333", "b"])
+    rendered(plot.tree(forest))
+    rendered(plot.importances(forest))
+    assert legend_texts(rendered(plot.partition(forest, X, ["\U0001f333", "b"]))) == ["b", "?"]
+    # The fonts are those that matplotlib will use.
+    with matplotlib.rc_context({"font.family": ["no such font", "DejaVu Sans", "cmsy10"]}):
+        assert printable("ü\u4e0a") == "ü?"
+    with matplotlib.rc_context({"font.family": "cmsy10"}):
+        assert printable("éé") == "??"
+    with matplotlib.rc_context({"font.family": "no such font"}):
+        assert printable("ü\u4e0a") == "ü?"
+
+
 def test_numbers_are_written_with_few_digits():
     numbers = [0.00012345, 12.3456, -59690.4, 1234567.0, 3.21e20]
     short = ["0.0001234", "12.35", "-59,690", "1,234,567", "3.21e+20"]

@@ -120,8 +120,30 @@ def shortened(value: object, longest: int = 28) -> str:
 
 
 def printable(value: object, longest: int = 28) -> str:
-    """A short name in which matplotlib finds no formula."""
-    return shortened(value, longest).replace("$", r"\$")
+    """A short name in which matplotlib finds no formula, and no character that its fonts lack."""
+    return _in_glyphs(shortened(value, longest)).replace("$", r"\$")
+
+
+def _in_glyphs(text: str) -> str:
+    """The text with a question mark for each character that the fonts of matplotlib lack.
+
+    Matplotlib draws an empty box for these, and warns when the picture is saved.
+    """
+    if text.isascii():
+        return text
+    require("matplotlib", "plot")
+    from matplotlib.font_manager import FontProperties, findfont, get_font
+
+    fonts = []
+    for family in FontProperties().get_family():
+        try:
+            path = findfont(FontProperties(family=family), fallback_to_default=False)
+        except ValueError:  # it is not installed
+            continue
+        fonts.append(get_font(path))
+    if not fonts:
+        fonts.append(get_font(findfont(FontProperties())))
+    return "".join(c if any(font.get_char_index(ord(c)) for font in fonts) else "?" for c in text)
 
 
 def line_style(i: int) -> dict[str, Any]:
