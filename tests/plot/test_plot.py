@@ -811,6 +811,130 @@ def test_names_of_many_classes_are_written_amid_known_points():
     assert np.isfinite([text.get_position() for text in axes.texts]).all()
 
 
+# Categorical features
+
+
+CARRIERS = ["AA", "B6", "DL", "UA", "WN", None]
+AIRPORTS = [f"K{i:02}" for i in range(40)]
+
+
+def flights(n=400, seed=0):
+    """A table with two categorical and two numeric features, and numbers that depend on all."""
+    rng = np.random.default_rng(seed)
+    X = pd.DataFrame(
+        {
+            "carrier": np.array(CARRIERS, dtype=object)[rng.integers(6, size=n)],
+            "distance": rng.integers(100, 3000, size=n).astype(float),
+            "origin": np.array(AIRPORTS, dtype=object)[rng.integers(40, size=n)],
+            "hour": rng.integers(24, size=n).astype(float),
+        }
+    )
+    late = 10.0 * X.carrier.isin(["AA", "UA"]) + 9.0 * X.origin.isin(AIRPORTS[:15])
+    return X, late + (X.hour > 15) + X.distance / 3000
+
+
+@pytest.fixture(scope="module", params=[OnlineForestClassifier, OnlineForestRegressor])
+def delays(request):
+    """Each kind of forest that learns categorical features."""
+    X, late = flights()
+    y = late if request.param is OnlineForestRegressor else np.where(late > 8, "late", "on time")
+    return request.param(5, random_state=0).fit(X, y)
+
+
+def test_what_a_cut_says_of_levels_is_true_of_the_samples_that_go_left(delays):
+    X, _ = flights()
+    said = set()
+    for index, tree in enumerate(delays.trees_):
+        axes = rendered(plot.tree(delays, tree=index, max_depth=100))
+        layout = _plot_tree.TreeLayout.of(tree, 100)
+        texts = {text.get_position(): text.get_text() for text in axes.texts}
+        below = {j: np.zeros(len(X), bool) for j in range(tree.n_nodes)}
+        for row, node in enumerate(delays.apply(X)[:, index]):
+            while node >= 0:
+                below[node][row] = True
+                node = tree.parent[node]
+        for j in layout.cuts:
+            name, *words = texts[layout.x[j], layout.height[j]].split("\n")
+            at, goes_left = X[below[j]], below[tree.left[j]][below[j]]
+            if not name.endswith(":"):
+                assert name in ("distance", "hour") and words[0].startswith("≤")
+                continue
+            levels = ["missing" if pd.isna(level) else level for level in at[name[:-1]]]
+            condition = " ".join(words)
+            if condition.endswith("levels"):
+                n_left, n = map(int, condition.removesuffix(" levels").split(" of "))
+                assert n >= len(set(levels)) and min(n_left, n - n_left) > 3
+                assert n_left >= len({level for level, left in zip(levels, goes_left) if left})
+            else:
+                is_left = not condition.startswith("all but ")
+                named = condition.removeprefix("all but ").split(", ")
+                assert 1 <= len(named) <= 3 and len(words) <= 2
+                assert set(named) <= {*AIRPORTS, *CARRIERS[:5], "missing"}
+                assert [(level in named) == is_left for level in levels] == list(goes_left)
+            said.add((name, condition.split()[0] == "all", condition.endswith("levels")))
+    for name in ("carrier:", "origin:"):
+        assert {(name, False, False), (name, True, False)} <= said
+    assert ("origin:", False, True) in said
+
+
+def levels_at_root(levels, y=None):
+    """The text at the root of a tree that knows these levels."""
+    X = np.array(levels, dtype=object)[:, None]
+    forest = OnlineForestRegressor(1, categorical_features=[0], min_samples_split=2, random_state=0)
+    forest.fit(X, np.arange(float(len(levels))) if y is None else y)
+    axes = rendered(plot.tree(forest, max_depth=1))
+    name, *words = axes.texts[0].get_text().split("\n")
+    assert name == "feature 0:"
+    return words, forest.trees_[0].split_levels[0]
+
+
+def test_levels_at_a_cut_are_named_if_few_and_short():
+    lines = _plot_tree._level_lines
+    few, many = frozenset(["AA", "UA"]), frozenset("abcdefg")
+    assert lines(few, many) == ["AA, UA"]
+    assert lines(many, few) == ["all but AA, UA"]
+    assert lines(few, frozenset(["B6", None])) == ["AA, UA"]
+    assert lines(frozenset(["B6", None]), many) == ["B6, missing"]
+    assert lines(frozenset(["New York", "San Jose"]), many) == ["New York,", "San Jose"]
+    assert lines(many, frozenset(["New York", "San Jose"])) == ["7 of 9 levels"]
+    assert lines(many, frozenset(["x" * 99])) == ["all but", "xxxxxx…xxxxx"]
+    assert lines(frozenset("hijk"), many) == ["4 of 11 levels"]
+    thousands = frozenset(range(5000)), frozenset(range(-70000, 0))
+    assert lines(*thousands) == ["5,000 of 75,000", "levels"]
+    assert lines(frozenset(), many) == ["0 of 7 levels"]
+    words, left = levels_at_root([None, 7])
+    assert words == [{None: "missing", 7: "7"}[left[0]]]
+
+
+HOSTILE = {
+    "": '""',
+    " ": '" "',
+    "missing": '"missing"',
+    "7": '"7"',
+    "all but 7": '"all but 7"',
+    "a, b": '"a, b"',
+    "two\nlines": '"two lines"',
+    "$x^{$": r'"\$x^{\$"',
+    r"\$\frac": r'"\\$\frac"',
+    "$" * 50: f'"{chr(92)}$' + r"\$" * 4 + "…" + r"\$" * 4 + '"',
+    "\\": r'"\"',
+    "\U0001f333": '"?"',
+    "\u4e0a\u6d77": "??",
+    "\u202eabc": '" abc"',
+    "\ud800": '" "',
+    "Zürich": "Zürich",
+    "A" * 5000: "AAAAAA…AAAAA",
+    -(2**64) + 1: "-18446…51615",
+}
+
+
+@pytest.mark.parametrize("level", HOSTILE)
+def test_levels_with_any_name_are_drawn(level):
+    words, left = levels_at_root([level, "other"])
+    assert words == [HOSTILE[level] if left == (level,) else "other"]
+    assert _plot_figures.printable(_plot_tree._level_name(level)) == HOSTILE[level]
+
+
 # Scores
 
 

@@ -12,8 +12,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from onlineforest._models.base import BaseForest
 from onlineforest._models.base_classifier import BaseClassifier
+from onlineforest._models.categories import Categories
 from onlineforest._models.classifier import MondrianForestClassifier
 from onlineforest._models.mondrian import BaseMondrianForest
+from onlineforest._models.online import BaseOnlineForest
 from onlineforest._models.online_classifier import OnlineForestClassifier
 from onlineforest._models.online_regressor import OnlineForestRegressor
 from onlineforest._models.regressor import MondrianForestRegressor
@@ -87,6 +89,11 @@ def check_tree(forest: Forest, index: int) -> OnlineTree | ClassificationTree | 
         )
         raise ValueError(f"Tree {index} has no nodes: {reason}")
     return tree
+
+
+def categories_of(forest: Forest) -> Categories | None:
+    """The categorical features of a forest, and their levels; None if all are numeric."""
+    return forest._categories if isinstance(forest, BaseOnlineForest) else None
 
 
 def raw_feature_names(forest: Forest) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any, Self
@@ -11,6 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onlineforest._models.base_classifier import BaseClassifier
+from onlineforest._models.categories import Categories
+from onlineforest._models.levels import Level, in_order
 from onlineforest._models.trees import (
     ClassificationTree,
     MondrianTree,
@@ -23,6 +26,7 @@ from onlineforest._models.trees import (
 from onlineforest.plot.checks import (
     Forest,
     Regressor,
+    categories_of,
     check_count,
     check_forest,
     check_tree,
@@ -44,9 +48,12 @@ if TYPE_CHECKING:
 
 MAX_ENDS = 10  # if `max_depth` is None
 MAX_ROWS = 3  # classes listed below an end
+MAX_LEVELS, MAX_LEVEL_LINES = 3, 2  # listed at a cut; more are counted
+CUT_WIDTH, LEVEL_WIDTH = 14, 12  # characters
 ROW_HEIGHT = 10.0  # points
 
 Row = tuple[str, Any]  # a text below an end, and its colour
+Levels = frozenset[Level]
 
 
 def tree(
@@ -59,8 +66,15 @@ def tree(
     """Draw a tree: the height of a node is its split time or, of an order-free forest, its depth.
 
     Samples for which the text at a cut is true go left: those with a value at most the split
-    location, or all whose feature is not missing. Where else missing values go is not drawn. The
-    line of a leaf of a Mondrian forest ends at the lifetime, or continues dotted if that is
+    location, or all whose feature is not missing. Where else missing values go is not drawn.
+
+    A cut on a categorical feature names the levels that go left, as in "carrier: AA, UA", or, if
+    they are fewer, those that go right, as in "carrier: all but AA". If there are more than a few,
+    it says how many go left, as in "carrier: 7 of 16 levels". It speaks of the levels of stored
+    samples that the cuts above send to it; "missing" is the level of missing values. Text that
+    might be taken for something else is in quotation marks.
+
+    The line of a leaf of a Mondrian forest ends at the lifetime, or continues dotted if that is
     infinite. The line of a leaf of an order-free forest ends at the depth of the leaf; a dotted
     line leads to what is written below.
 
@@ -103,7 +117,7 @@ def tree(
     else:
         max_depth = check_count(max_depth, "max_depth", 0)
     layout = TreeLayout.of(nodes, max_depth)
-    labels = _cut_labels(layout, raw_feature_names(forest))
+    labels = _cut_labels(layout, raw_feature_names(forest), categories_of(forest))
     if isinstance(nodes, OnlineRegressionTree | RegressionTree):
         assert not isinstance(forest, BaseClassifier)
         rows = _means(layout, nodes, forest)
@@ -234,16 +248,83 @@ def _draw_lines(axes: Axes, layout: TreeLayout) -> None:
     axes.plot(x[hidden], height[hidden], "v", mfc="white", mec=DARK, ms=8, zorder=3)
 
 
-def _cut_labels(layout: TreeLayout, names: list[str]) -> list[str]:
-    """Feature and location of each cut, in lines short enough for a column."""
+def _cut_labels(layout: TreeLayout, names: list[str], categories: Categories | None) -> list[str]:
+    """What is true of samples that go left at each cut, in lines short enough for a column."""
     tree = layout.tree
+    sides = _levels_at_cuts(layout, categories)
     labels = []
     for j in layout.cuts:
-        name = wrap(shortened(names[tree.split_dimension[j]]), 14)
+        name = wrap(shortened(names[tree.split_dimension[j]]), CUT_WIDTH)
         location = float(tree.split_location[j])
-        condition = f"≤ {_short(location)}" if math.isfinite(location) else "not missing"
-        labels.append("\n".join([*map(printable, name), condition]))
+        if j in sides:
+            name[-1:] = [f"{name[-1]}:" if name else ":"]
+            condition = _level_lines(*sides[j])
+        else:
+            condition = [f"≤ {_short(location)}" if math.isfinite(location) else "not missing"]
+        labels.append("\n".join([*map(printable, name), *map(printable, condition)]))
     return labels
+
+
+def _levels_at_cuts(
+    layout: TreeLayout, categories: Categories | None
+) -> dict[int, tuple[Levels, Levels]]:
+    """For each cut on a categorical feature the levels that reach it and go left, and right."""
+    tree = layout.tree
+    if categories is None or not isinstance(tree, OnlineTree):
+        return {}
+    known = {
+        column: frozenset(levels.names())
+        for column, levels in zip(categories.columns, categories.levels, strict=True)
+    }
+    reaching = {tree.root: known}
+    sides = {}
+    for j in layout.cuts:  # parents come first
+        here, feature = reaching.pop(j), int(tree.split_dimension[j])
+        at_left = at_right = here
+        if feature in here:
+            left = here[feature].intersection(tree.split_levels[j])
+            right = here[feature] - left
+            sides[j] = left, right
+            at_left, at_right = here | {feature: left}, here | {feature: right}
+        reaching[int(tree.left[j])], reaching[int(tree.right[j])] = at_left, at_right
+    return sides
+
+
+def _level_lines(left: Levels, right: Levels) -> list[str]:
+    """The levels that go left, or all but those that go right, if these are few; else how many."""
+    is_left = len(left) <= len(right)
+    named = left if is_left else right
+    if 1 <= len(named) <= MAX_LEVELS:
+        words = [_level_name(level) for level in in_order(named)]
+        words[:-1] = [f"{word}," for word in words[:-1]]
+        lines = _lines_of(words if is_left else ["all but", *words])
+        if len(lines) <= MAX_LEVEL_LINES:
+            return lines
+    n_levels = len(left) + len(right)
+    return _lines_of([f"{len(left):,} of {n_levels:,}", "levels"])
+
+
+def _level_name(level: Level) -> str:
+    """A short name of a level: in quotation marks if it is a text that might mislead."""
+    if level is None:
+        return "missing"
+    if isinstance(level, int):
+        return shortened(level, LEVEL_WIDTH)
+    is_plain = re.fullmatch(r"\w(?:[\w .+&/-]*\w)?", level) and not level.isnumeric()
+    if is_plain and level != "missing" and not level.startswith("all but"):
+        return shortened(level, LEVEL_WIDTH)
+    return f'"{shortened(level, LEVEL_WIDTH - 2)}"'
+
+
+def _lines_of(words: list[str]) -> list[str]:
+    """Words in lines; unlike `wrap` it leaves a word with spaces as it is."""
+    lines = words[:1]
+    for word in words[1:]:
+        if len(lines[-1]) + 1 + len(word) <= CUT_WIDTH:
+            lines[-1] += f" {word}"
+        else:
+            lines.append(word)
+    return lines
 
 
 def _short(number: float) -> str:
