@@ -202,9 +202,8 @@ def intervals(
 ) -> Axes:
     """Draw predicted means and intervals beside the true values.
 
-    The horizontal axis is the rank by predicted mean or, for a forest of one feature that is never
-    missing in X, that feature.
-    Values outside their interval are marked.
+    The horizontal axis is the rank by predicted mean or, for a forest of one numeric feature that
+    is never missing in X, that feature. Values outside their interval are marked.
 
     Parameters
     ----------
@@ -239,8 +238,8 @@ def intervals(
     points = check_points(forest, X, y)
     assert points is not None
     assert points.values is not None
-    mean = without_name_warning(forest.predict, points.rows)
-    ends = without_name_warning(partial(forest.predict_interval, coverage=coverage), points.rows)
+    mean = without_name_warning(forest.predict, X)
+    ends = without_name_warning(partial(forest.predict_interval, coverage=coverage), X)
     one_feature = forest.n_features_in_ == 1 and not np.isnan(points.rows).any()
     order = np.argsort(points.rows[:, 0] if one_feature else mean, kind="stable")
     values, mean, (low, high) = points.values[order], mean[order], ends[order].T

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from numbers import Integral
 from typing import Any
 
-from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from onlineforest._models.base import BaseForest
@@ -20,7 +19,7 @@ from onlineforest._models.online_classifier import OnlineForestClassifier
 from onlineforest._models.online_regressor import OnlineForestRegressor
 from onlineforest._models.regressor import MondrianForestRegressor
 from onlineforest._models.trees import ClassificationTree, OnlineTree, RegressionTree
-from onlineforest.plot.figures import printable
+from onlineforest.plot.figures import printable, shortened
 
 Classifier = OnlineForestClassifier | MondrianForestClassifier
 Regressor = OnlineForestRegressor | MondrianForestRegressor
@@ -96,6 +95,24 @@ def categories_of(forest: Forest) -> Categories | None:
     return forest._categories if isinstance(forest, BaseOnlineForest) else None
 
 
+def numeric_features(forest: Forest) -> list[int]:
+    """The indices of the features that are not categorical: those that can be axes."""
+    categories = categories_of(forest)
+    return list(range(forest.n_features_in_)) if categories is None else categories.numeric
+
+
+def categorical_names(forest: Forest) -> str:
+    """The categorical features as an error names them."""
+    categories, names = categories_of(forest), raw_feature_names(forest)
+    columns = () if categories is None else categories.columns
+    return _listed([names[column] for column in columns])
+
+
+def _listed(names: list[str]) -> str:
+    shown = [repr(shortened(name)) for name in names[:10]]
+    return ", ".join([*shown, f"and {len(names) - 10} more"] if len(names) > 10 else shown)
+
+
 def raw_feature_names(forest: Forest) -> list[str]:
     """The names of the features; "feature 0" and so on if the forest has no names."""
     names = getattr(forest, "feature_names_in_", None)
@@ -104,7 +121,7 @@ def raw_feature_names(forest: Forest) -> list[str]:
     return [str(name) for name in names]
 
 
-def without_name_warning(predict: Callable[[Any], Any], rows: NDArray[Any]) -> Any:
+def without_name_warning(predict: Callable[[Any], Any], rows: Any) -> Any:
     """Call a method of a forest with rows without feature names, without the warning about it."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "X does not have valid feature names", UserWarning)

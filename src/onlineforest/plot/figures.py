@@ -5,6 +5,7 @@ Imports matplotlib only when something is drawn. Knows nothing of forests.
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -117,6 +118,18 @@ def shortened(value: object, longest: int = 28) -> str:
         return text
     n_tail = (longest - 1) // 2
     return f"{text[: longest - 1 - n_tail]}…{text[-n_tail:]}"
+
+
+def level_name(level: str | int | None, longest: int) -> str:
+    """A short name of a level: in quotation marks if it is a text that might mislead."""
+    if level is None:
+        return "missing"
+    if isinstance(level, int):
+        return shortened(level, longest)
+    is_plain = re.fullmatch(r"\w(?:[\w .+&/-]*\w)?", level) and not level.isnumeric()
+    if is_plain and level != "missing" and not level.startswith("all but"):
+        return shortened(level, longest)
+    return f'"{shortened(level, longest - 2)}"'
 
 
 def printable(value: object, longest: int = 28) -> str:

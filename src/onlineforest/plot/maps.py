@@ -11,18 +11,31 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from onlineforest._models.base_classifier import BaseClassifier
+from onlineforest._models.levels import Level
 from onlineforest.plot.checks import (
     Classifier,
     Forest,
     MondrianForest,
     Regressor,
+    categorical_names,
+    categories_of,
     check_count,
     check_forest,
     check_has_novelty,
     feature_names,
+    numeric_features,
+    raw_feature_names,
     without_name_warning,
 )
-from onlineforest.plot.figures import COLOUR_MAP, MIDDLE, axes_or_new, class_colours
+from onlineforest.plot.figures import (
+    COLOUR_MAP,
+    MIDDLE,
+    axes_or_new,
+    class_colours,
+    level_name,
+    printable,
+    shortened,
+)
 from onlineforest.plot.points import (
     Points,
     check_points,
@@ -31,12 +44,14 @@ from onlineforest.plot.points import (
     medians_of,
     name_classes,
     sample_box,
+    typical_levels,
     with_margin,
 )
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+MAX_LEVELS_IN_TITLE = 2
 MAX_RESOLUTION = 2000
 BATCH_ROWS = 8192  # bounds the memory of the probabilities of thousands of classes
 
@@ -67,8 +82,10 @@ def decision_surface(
     y : array-like of shape (n_samples,), default=None
         Their labels or values, which determine their colours.
     features : pair of int or str, default=None
-        The features of the plane, by index or name; required if there are more than two. The
-        others are held at their medians in X, which is then required, too.
+        The features of the plane, by index or name; required if more than two are numeric. They
+        must be numeric. If there are others, X is required, too: they are held at their medians
+        in X or, if categorical, at their most frequent levels in X. So the rows of X with one level
+        show the predictions for this level.
     resolution : int, default=200
         Number of grid points along each axis.
     ax : matplotlib.axes.Axes, default=None
@@ -90,7 +107,7 @@ def decision_surface(
     """
     check_forest(forest)
     points = check_points(forest, X, y)
-    plane = Plane.of(forest, points, features, resolution, margin=0.08)
+    plane = Plane.of(forest, X, points, features, resolution, margin=0.08)
     axes = axes_or_new(ax)
     if isinstance(forest, BaseClassifier):
         _draw_classes(axes, plane, forest)
@@ -144,7 +161,7 @@ def novelty_map(
     """
     check_has_novelty(forest)
     points = check_points(forest, X, None)
-    plane = Plane.of(forest, points, features, resolution, margin=0.3)
+    plane = Plane.of(forest, X, points, features, resolution, margin=0.3)
     axes = axes_or_new(ax)
     image = plane.show(axes, plane.evaluate(forest.novelty), cmap="Purples", vmin=0.0, vmax=1.0)
     axes.figure.colorbar(image, ax=axes, label="novelty")
@@ -161,50 +178,57 @@ class Plane:
     features: tuple[int, int]
     x: NDArray[np.float32]  # grid values of the first feature, ascending
     y: NDArray[np.float32]  # grid values of the second feature, ascending
-    others: NDArray[np.float32]  # values of all features; those of the two are unused
+    others: NDArray[Any]  # values of all features; those of the two are unused
+    levels: dict[int, Level]  # of the categorical features, which `others` has, too
     points: Points | None  # in this plane
 
     @classmethod
     def of(
         cls,
         forest: Forest,
+        X: ArrayLike | None,
         points: Points | None,
         features: Sequence[int | str] | None,
         resolution: int,
         margin: float,
     ) -> Plane:
-        """The plane that includes the points or, without points, the samples learned."""
-        pair = list(_check_features(forest, features))
+        """The plane that includes the points of X or, without points, the samples learned."""
+        pair = list(check_features(forest, features))
         resolution = check_count(resolution, "resolution", 2, MAX_RESOLUTION)
         if points is not None:
             low, high = limits_of(points.rows)
-            others = medians_of(points.rows)
+            others, categories = medians_of(points.rows), categories_of(forest)
+            levels = {} if categories is None else typical_levels(X, categories)
+            if levels:
+                others = others.astype(object)
+                others[list(levels)] = list(levels.values())
             points = points.in_plane(pair)
         elif forest.n_features_in_ == 2:
             low, high = sample_box(forest)
-            others = low
+            others, levels = low, {}
         else:
             raise ValueError(
                 f"X is required: this forest has {forest.n_features_in_} features, and those that "
-                "are not drawn are held at their medians in X."
+                "are not drawn are held at their medians in X, or their most frequent levels in X."
             )
         low, high = with_margin(low[pair], high[pair], margin)
         x, y = (np.linspace(low[i], high[i], resolution).astype(np.float32) for i in (0, 1))
-        return cls((pair[0], pair[1]), x, y, others, points)
+        return cls((pair[0], pair[1]), x, y, others, levels, points)
 
-    def rows(self) -> NDArray[np.float32]:
-        """The grid points as rows of features; the first feature varies fastest."""
-        rows = np.tile(self.others, (len(self.x) * len(self.y), 1))
-        rows[:, self.features[0]] = np.tile(self.x, len(self.y))
-        rows[:, self.features[1]] = np.repeat(self.y, len(self.x))
+    def rows(self, start: int, stop: int) -> NDArray[Any]:
+        """Some of the grid points as rows of features; the first feature varies fastest."""
+        at = np.arange(start, stop)
+        rows = np.tile(self.others, (len(at), 1))
+        rows[:, self.features[0]] = self.x[at % len(self.x)]
+        rows[:, self.features[1]] = self.y[at // len(self.x)]
         return rows
 
     def evaluate(self, predict: Callable[[Any], NDArray[Any]]) -> NDArray[Any]:
         """Results of a method at the grid points, shape (n_y, n_x, …)."""
-        rows = self.rows()
+        n = len(self.x) * len(self.y)
         batches = [
-            without_name_warning(predict, rows[start : start + BATCH_ROWS])
-            for start in range(0, len(rows), BATCH_ROWS)
+            without_name_warning(predict, self.rows(start, min(start + BATCH_ROWS, n)))
+            for start in range(0, n, BATCH_ROWS)
         ]
         result = np.concatenate(batches)
         return result.reshape(len(self.y), len(self.x), *result.shape[1:])
@@ -229,23 +253,43 @@ class Plane:
         """Label the axes, and note the features that are held."""
         names = feature_names(forest)
         axes.set(xlabel=names[self.features[0]], ylabel=names[self.features[1]])
-        n_others = forest.n_features_in_ - 2
-        if n_others:
-            features = "feature" if n_others == 1 else f"{n_others} features"
-            axes.set_title(f"the other {features} at the median", loc="left", fontsize=9)
+        held = self._held(names)
+        if held:
+            axes.set_title(held, loc="left", fontsize=9)
+
+    def _held(self, names: list[str]) -> str:
+        """At which values the other features are held."""
+        n_levels, n_numbers = len(self.levels), len(names) - 2 - len(self.levels)
+        lines = []
+        if n_numbers:
+            kind = "numeric " if n_levels else ""
+            features = f"{kind}feature" if n_numbers == 1 else f"{n_numbers} {kind}features"
+            lines.append(f"the other {features} at the median")
+        if n_levels > MAX_LEVELS_IN_TITLE:
+            lines.append(f"the {n_levels} categorical features at the most frequent level")
+        elif n_levels:
+            shown = {names[i]: level_name(level, 20) for i, level in self.levels.items()}
+            lines.append(", ".join(f"{name}: {printable(level)}" for name, level in shown.items()))
+        return "\n".join(lines)
 
 
-def _check_features(forest: Forest, features: Sequence[int | str] | None) -> tuple[int, int]:
-    """The indices of the two features to draw."""
-    n_features = forest.n_features_in_
-    if n_features < 2:
-        raise ValueError("A plane needs 2 features. This forest has 1.")
+def check_features(forest: Forest, features: Sequence[int | str] | None) -> tuple[int, int]:
+    """The indices of the two features to draw; raises if they cannot be axes."""
+    numeric = numeric_features(forest)
+    if len(numeric) < 2:
+        categorical = categorical_names(forest)
+        raise ValueError(
+            f"A plane needs 2 {'numeric ' if categorical else ''}features. This forest has "
+            f"{len(numeric)}" + (f": these are categorical: {categorical}." if categorical else ".")
+        )
     if features is None:
-        if n_features > 2:
+        if len(numeric) > 2:
+            kind = "" if len(numeric) == forest.n_features_in_ else "numeric "
             raise ValueError(
-                f"This forest has {n_features} features: name two to draw, such as features=(0, 1)."
+                f"This forest has {len(numeric)} {kind}features: name two to draw, such as "
+                f"features=({numeric[0]}, {numeric[1]})."
             )
-        return 0, 1
+        return numeric[0], numeric[1]
     if isinstance(features, str) or not isinstance(features, Sequence | np.ndarray):
         raise TypeError(f"features must be two indices or names. Got {features!r} instead.")
     if len(features) != 2:
@@ -253,6 +297,13 @@ def _check_features(forest: Forest, features: Sequence[int | str] | None) -> tup
     first, second = (_feature_index(forest, feature) for feature in features)
     if first == second:
         raise ValueError(f"features must be two different features. Got {features!r} instead.")
+    for feature in (first, second):
+        if feature not in numeric:
+            name = shortened(raw_feature_names(forest)[feature], 60)
+            raise ValueError(
+                f"Feature {name!r} is categorical and cannot be an axis: its levels have no order. "
+                f"Name two of the {len(numeric)} numeric features."
+            )
     return first, second
 
 

@@ -9,7 +9,14 @@ from numpy.typing import ArrayLike, NDArray
 
 from onlineforest._models.base_classifier import BaseClassifier
 from onlineforest._models.trees import MondrianTree, OnlineTree
-from onlineforest.plot.checks import Forest, check_forest, check_tree, feature_names
+from onlineforest.plot.checks import (
+    Forest,
+    categorical_names,
+    check_forest,
+    check_tree,
+    feature_names,
+    numeric_features,
+)
 from onlineforest.plot.figures import COLOUR_MAP, DARK, axes_or_new
 from onlineforest.plot.points import (
     Points,
@@ -36,7 +43,7 @@ def partition(
     tree: int = 0,
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw the partition of the plane by a tree of two features.
+    """Draw the partition of the plane by a tree of two numeric features.
 
     Of a Mondrian forest, as in figures 1 and 2 of the paper: a grey box around the samples of each
     node, and a line for each cut, which ends at the box. Of an order-free forest, whose nodes have
@@ -48,7 +55,7 @@ def partition(
     ----------
     forest : OnlineForestClassifier, OnlineForestRegressor, MondrianForestClassifier or \
             MondrianForestRegressor
-        A forest of two features.
+        A forest of two features, neither of which is categorical.
     X : array-like of shape (n_samples, 2), default=None
         Samples to draw as points, such as those the forest has learned. Those with a missing value
         are not drawn.
@@ -74,9 +81,12 @@ def partition(
     >>> ax.figure.savefig("partition.png")
     """
     check_forest(forest)
-    if forest.n_features_in_ != 2:
+    if forest.n_features_in_ != 2 or len(numeric_features(forest)) != 2:
+        categorical = categorical_names(forest)
         raise ValueError(
-            f"A partition can be drawn for 2 features. This forest has {forest.n_features_in_}."
+            f"A partition can be drawn for 2 {'numeric ' if categorical else ''}features. This "
+            f"forest has {forest.n_features_in_}"
+            + (f", of which these are categorical: {categorical}." if categorical else ".")
         )
     nodes = check_tree(forest, tree)
     points = check_points(forest, X, y)

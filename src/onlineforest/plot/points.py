@@ -1,10 +1,11 @@
-"""Samples as points in a plane: their checks, colours, class names and limits.
+"""Samples as points in a plane: their checks, colours, class names, limits and typical values.
 
 Knows no single picture.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -13,11 +14,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from onlineforest._models.base_classifier import BaseClassifier
+from onlineforest._models.categories import Categories, Table
 from onlineforest._models.digests import samples_of
+from onlineforest._models.levels import Level, in_order, plain_level
 from onlineforest._models.mondrian import BaseMondrianForest
 from onlineforest._models.trees import MondrianTree
 from onlineforest._models.validation import check_values
-from onlineforest.plot.checks import Forest, check_tree
+from onlineforest.plot.checks import Forest, categories_of, check_tree
 from onlineforest.plot.figures import COLOUR_MAP, DARK, class_colours, legend_beside, printable
 
 if TYPE_CHECKING:
@@ -31,7 +34,7 @@ MAX_CLASSES_IN_LEGEND = 8  # the names of more classes are written into the pict
 class Points:
     """Samples to draw, with their classes or values if given."""
 
-    rows: NDArray[np.float32]
+    rows: NDArray[np.float32]  # in the order of columns; NaN if a feature is categorical
     codes: NDArray[np.intp] | None = None  # of a classifier: class codes, -1 for unknown labels
     values: NDArray[np.float64] | None = None  # of a regressor
 
@@ -57,7 +60,7 @@ def check_points(forest: Forest, X: ArrayLike | None, y: ArrayLike | None) -> Po
         if y is not None:
             raise ValueError("y is given, but not X: give both, or X alone.")
         return None
-    rows = forest._check_queries(X)
+    rows = _in_columns(forest._check_queries(X), categories_of(forest))
     if y is None:
         return Points(rows)
     if not isinstance(forest, BaseClassifier):
@@ -69,6 +72,15 @@ def check_points(forest: Forest, X: ArrayLike | None, y: ArrayLike | None) -> Po
         raise ValueError(f"y must be a 1d array of labels. Got an array of shape {labels.shape}.")
     _check_lengths(rows, labels)
     return Points(rows, codes=class_codes(forest.classes_, labels))
+
+
+def _in_columns(rows: NDArray[np.float32], categories: Categories | None) -> NDArray[np.float32]:
+    """Rows of the core forest in the order of columns, with NaN for levels."""
+    if categories is None:
+        return rows
+    ordered = np.full((len(rows), categories.n_features), np.nan, dtype=np.float32)
+    ordered[:, categories.numeric] = rows[:, : len(categories.numeric)]
+    return ordered
 
 
 def _check_lengths(rows: NDArray[Any], y: NDArray[Any]) -> None:
@@ -220,3 +232,16 @@ def medians_of(rows: NDArray[np.float32]) -> NDArray[np.float32]:
     known = (column[~np.isnan(column)] for column in rows.T)
     medians = [np.median(values) if len(values) else np.nan for values in known]
     return np.array(medians, dtype=np.float32)
+
+
+def typical_levels(X: Any, categories: Categories) -> dict[int, Level]:
+    """The most frequent level of each categorical column; the first in order if several are."""
+    table = Table.of(X)
+    found = {}
+    for column in categories.columns:
+        counts: Counter[Level] = Counter()
+        for value, n in Counter(table.values(column)).items():
+            counts[plain_level(value)] += n
+        most = max(counts.values())
+        found[column] = in_order(level for level, n in counts.items() if n == most)[0]
+    return found

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from dataclasses import dataclass
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any, Self
@@ -38,6 +37,7 @@ from onlineforest.plot.figures import (
     MIDDLE,
     axes_or_new,
     class_colours,
+    level_name,
     printable,
     shortened,
 )
@@ -295,25 +295,13 @@ def _level_lines(left: Levels, right: Levels) -> list[str]:
     is_left = len(left) <= len(right)
     named = left if is_left else right
     if 1 <= len(named) <= MAX_LEVELS:
-        words = [_level_name(level) for level in in_order(named)]
+        words = [level_name(level, LEVEL_WIDTH) for level in in_order(named)]
         words[:-1] = [f"{word}," for word in words[:-1]]
         lines = _lines_of(words if is_left else ["all but", *words])
         if len(lines) <= MAX_LEVEL_LINES:
             return lines
     n_levels = len(left) + len(right)
     return _lines_of([f"{len(left):,} of {n_levels:,}", "levels"])
-
-
-def _level_name(level: Level) -> str:
-    """A short name of a level: in quotation marks if it is a text that might mislead."""
-    if level is None:
-        return "missing"
-    if isinstance(level, int):
-        return shortened(level, LEVEL_WIDTH)
-    is_plain = re.fullmatch(r"\w(?:[\w .+&/-]*\w)?", level) and not level.isnumeric()
-    if is_plain and level != "missing" and not level.startswith("all but"):
-        return shortened(level, LEVEL_WIDTH)
-    return f'"{shortened(level, LEVEL_WIDTH - 2)}"'
 
 
 def _lines_of(words: list[str]) -> list[str]:
