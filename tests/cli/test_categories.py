@@ -363,23 +363,55 @@ def test_true_false_and_something_else_are_text(folder):
 def test_every_plot_command_reads_categorical_columns(folder, monkeypatch):
     fine("train", "data.csv", *CLASSIFY, *SMALL, "-o", "m.st", "--curve", "c.csv")
     for arguments in (["tree", "m.st"], ["importances", "m.st"], ["curve", "c.csv"]):
-        assert fine("plot", *arguments, "-o", "p.png").output == "Saved p.png\n"
-    stream().assign(width=1.5).to_csv("wide.csv", index=False)
+        for name in ("p.png", "p.svg"):
+            assert fine("plot", *arguments, "-o", name).output == f"Saved {name}\n"
+    stream().assign(width=1.5, noise=np.arange(300.0)).to_csv("wide.csv", index=False)
     fine("train", "wide.csv", *CLASSIFY, *SMALL, "-o", "wide.st")
-    drawn = []
+    drawn, real = [], _cli_plot.pictures.decision_surface
 
-    def draw(forest, X, y, features, **_):
+    def draw(forest, X, y, features, **options):
         drawn.append(
             (forest.predict(X), X, y, [str(forest.feature_names_in_[i]) for i in features])
         )
+        return real(forest, X, y, features=features, **options)
 
     monkeypatch.setattr(_cli_plot.pictures, "decision_surface", draw)
     points = ["--data", "wide.csv", "--target", "kind", "--rows", "300"]
-    fine("plot", "surface", "wide.st", *points, "-o", "p.png")
-    fine("plot", "surface", "wide.st", *points[:2], *points[4:], "-o", "p.png")
+    for given in (points, [*points[:2], *points[4:]]):
+        result = fine("plot", "surface", "wide.st", *given, "-o", "p.png", "--resolution", 20)
+        assert result.output == "Saved p.png\n"
     (predicted, X, y, features), (_, plain, _, _) = drawn
     assert X.equals(plain) and X.column("city").to_pylist() == cities(stream())
-    assert (predicted == y).mean() > 0.9 and features == ["size", "width"]
+    assert (predicted == y).mean() > 0.9 and features == ["size", "noise"]
+
+
+def test_pictures_that_need_numbers_say_so(folder):
+    fine("train", "data.csv", *CLASSIFY, *SMALL, "-o", "m.st")
+    stream().assign(width=1.5).to_csv("wide.csv", index=False)
+    fine("train", "wide.csv", *CLASSIFY, *SMALL, "-o", "wide.st")
+    two_numbers = "A plane needs 2 numeric features. This forest has 1: these are categorical: "
+    for arguments, code, message in [
+        (["surface", "m.st"], 1, f"{two_numbers}'city', 'shop', 'is_new'."),
+        (["surface", "m.st", "--data", "data.csv"], 1, f"{two_numbers}'city', 'shop', 'is_new'."),
+        (
+            ["surface", "wide.st", "--features", "size", "city"],
+            1,
+            "Feature 'city' is categorical and cannot be an axis: its levels have no order. Name "
+            "two of the 2 numeric features.",
+        ),
+        (["surface", "wide.st"], 2, "categorical ones at their most frequent level."),
+        (
+            ["partition", "wide.st"],
+            1,
+            "A partition can be drawn for 2 numeric features. This forest has 5, of which these "
+            "are categorical: 'city', 'shop', 'is_new'.",
+        ),
+        (["novelty", "wide.st", "--data", "wide.csv"], 1, "boxes of a Mondrian forest"),
+    ]:
+        result = run("plot", *arguments, "-o", "p.png")
+        assert result.exit_code == code, result.output
+        assert message in " ".join(result.output.split())
+        assert not (folder / "p.png").exists()
 
 
 def test_a_model_without_feature_names_reads_its_columns_in_order(folder):

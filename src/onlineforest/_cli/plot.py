@@ -24,6 +24,8 @@ from onlineforest._cli.table_options import FILE
 from onlineforest._extras import require
 from onlineforest._models.loading import load
 from onlineforest._tables.tables import open_table, sample_rows
+from onlineforest.plot.checks import numeric_features
+from onlineforest.plot.maps import check_features
 
 _PICTURE = "The picture"
 _POINTS = "Points in the picture"
@@ -62,7 +64,7 @@ _features = option(
     metavar="X Y",
     section=_PICTURE,
     help="The two features, by name (or by index, from 0, if the model has no feature names). "
-    "Default: the two most important ones.",
+    "They must be numbers. Default: the two most important ones.",
 )
 _resolution = option(
     "--resolution",
@@ -119,7 +121,7 @@ def _command(name: str, short_help: str, *commands: str) -> Callable[[Any], clic
 @_output
 @_points
 def partition(model: Path, output: Path, tree: int, **points: Any) -> None:
-    """Draw the partition of the plane by one tree. For models of two features."""
+    """Draw the partition of the plane by one tree. For models of two features, both numbers."""
     forest = load(model)
     X, y = _read_points(forest, **points)
     with saved_picture(output) as axes:
@@ -236,27 +238,27 @@ def _draw_map(
     **points: Any,
 ) -> None:
     forest = load(model)
+    chosen = _named_features(forest, features) if features else _most_important(forest)
+    check_features(forest, chosen)
     if points["data"] is None and forest.n_features_in_ > 2:
         raise click.UsageError(
             f"{model} has {forest.n_features_in_} features: name data with --data. The features "
-            "that are not drawn are held at the medians of these data."
+            "that are not drawn are held at the medians of these data, categorical ones at their "
+            "most frequent level."
         )
     X, y = _read_points(forest, **points)
-    chosen = _named_features(forest, features) if features else _most_important(forest)
     arguments = (forest, X, y) if draw is pictures.decision_surface else (forest, X)
     with saved_picture(output) as axes:
         draw(*arguments, features=chosen, resolution=resolution, ax=axes)
 
 
 def _most_important(forest: Forest) -> list[int] | None:
-    """Indices of the two most important features, numeric if possible; None if there are two."""
-    if forest.n_features_in_ <= 2:
+    """Indices of the two most important numeric features; None if there are no more."""
+    numeric = np.array(numeric_features(forest), dtype=np.intp)
+    if len(numeric) <= 2:
         return None
-    names = getattr(forest, "feature_names_in_", range(forest.n_features_in_))
-    categorical = getattr(forest, "levels_", {})
-    are_numeric = np.array([name not in categorical for name in names])
-    chosen = np.lexsort((forest.feature_importances_, are_numeric))[-2:]
-    return sorted(int(i) for i in chosen)
+    chosen = np.argsort(forest.feature_importances_[numeric], kind="stable")[-2:]
+    return sorted(numeric[chosen].tolist())
 
 
 def _named_features(forest: Forest, features: tuple[str, str]) -> list[str] | list[int]:
