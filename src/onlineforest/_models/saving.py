@@ -344,7 +344,7 @@ def _blank_state(spec: CoreSpec[Any]) -> State:
     sizes = {
         "options.n_trees": spec.n_trees,
         "options.n_features": spec.n_features,
-        "options.n_categorical": spec.options["n_categorical"],
+        "options.n_categorical": spec.options.get("n_categorical", 0),
     }
     return blank | {name: np.array([size], dtype=np.uint64) for name, size in sizes.items()}
 
