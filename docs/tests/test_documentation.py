@@ -113,6 +113,34 @@ def test_the_examples_of_river_run(capsys):
     assert names["model"].estimator.n_samples_seen_ == 1000
 
 
+def test_the_examples_and_commands_of_categories_run(tmp_path, monkeypatch):
+    import pandas as pd
+    from click.testing import CliRunner
+
+    from onlineforest._cli.main import build_command
+
+    monkeypatch.chdir(tmp_path)
+    numbers = {
+        name: range(300)
+        for name in ("day", "sched_dep_time", "sched_arr_time", "distance", "flight", "dep_delay")
+    }
+    texts = {name: ["a", "b", None] * 100 for name in ("carrier", "tailnum", "origin", "dest")}
+    table = pd.DataFrame({"month": 1, **numbers, **texts, "arr_delay": [30.0, 5.0, None] * 100})
+    table.to_parquet("flights.parquet")
+    page = ROOT / "docs/categories.md"
+    names = run_examples(page.read_text(), page.name)
+    assert names["coded"].levels_ == {0: [7, 112]}
+    assert len(pd.read_parquet("arrivals.parquet")) == 200
+    (next_flight,) = re.findall(r"printf .*?(month\S+) \\\s+(\S+) > next.csv", page.read_text())
+    Path("next.csv").write_text("\n".join(next_flight))
+    commands = list(commands_of(page))
+    assert len(commands) == 6
+    for words in commands:
+        result = CliRunner().invoke(build_command(), words)
+        assert result.exit_code == 0, (words, result.output)
+    assert Path("curve.png").exists()
+
+
 @pytest.mark.xdist_group("ray")
 @pytest.mark.filterwarnings("ignore::DeprecationWarning:ray")  # Ray Data's, of itself
 def test_the_examples_of_ray_run(capsys, tmp_path, monkeypatch):
@@ -135,6 +163,7 @@ def test_the_examples_of_ray_run(capsys, tmp_path, monkeypatch):
 
 OWN_TESTS = {
     "README.md",
+    "categories.md",
     "model-files.md",
     "ray.md",
     "regression.md",
