@@ -23,7 +23,6 @@ void PanelRows::begin(std::size_t n, const Layout& layout) {
   light_.clear();
   has_columns_ = false;
   ranged_ = gathered_ = 0;
-  has_levels_ = 0;
 }
 
 void PanelRows::add(std::size_t i, const float* row, Word x_hash, Weight weight) {
@@ -139,24 +138,14 @@ Proposal PanelRows::propose_range(Block block, Word seed) {
   return result;
 }
 
-const Level* PanelRows::levels(std::int32_t cell) {
-  const std::size_t feature = (static_cast<std::size_t>(cell) - layout_.n_numeric()) / 2;
-  const std::size_t place = std::min(feature, kMostLevels);
-  Level* const found = levels_.data() + place * kMostDeciding;
-  const std::uint32_t bit = 1u << place;
-  if ((has_levels_ & bit) != 0 && (place < kMostLevels || levels_from_ == cell)) return found;
-  for (std::size_t i = 0; i < n_; ++i) found[i] = level_at(rows_[i] + cell);
-  has_levels_ |= bit;
-  if (place == kMostLevels) levels_from_ = cell;
-  return found;
-}
-
-Block PanelRows::like_level(Block block, std::int32_t cell, std::size_t i) {
-  const Level* const all = levels(cell);
-  const Level level = all[i];
+Block PanelRows::like_level(Block block, std::int32_t cell, std::size_t i) const {
+  const Level level = level_at(rows_[i] + cell);
   Block result = 0;
-  for (std::size_t k = 0; k < n_; ++k) result |= static_cast<Block>(all[k] == level) << k;
-  return result & block;
+  for (; block != 0; block &= block - 1) {
+    const std::size_t k = first_bit(block);
+    result |= static_cast<Block>(level_at(rows_[k] + cell) == level) << k;
+  }
+  return result;
 }
 
 const float* PanelRows::column(Block block, std::int32_t cell) {
@@ -200,17 +189,12 @@ void PanelRows::fill_columns() {
 Block PanelRows::left_of(Block block, Cut cut) {
   if (cut.is_of_levels) {
     const LevelSides sides(cut.threshold);
-    const Level* const all = levels(cut.cell);
     Block result = 0;
-    if (std::popcount(block) <= kFew) {
-      for (Block rest = block; rest != 0; rest &= rest - 1) {
-        const std::size_t i = first_bit(rest);
-        result |= static_cast<Block>(sides.sends_left(all[i])) << i;
-      }
-      return result;
+    for (Block rest = block; rest != 0; rest &= rest - 1) {
+      const std::size_t i = first_bit(rest);
+      result |= static_cast<Block>(sides.sends_left(level_at(rows_[i] + cut.cell))) << i;
     }
-    for (std::size_t i = 0; i < n_; ++i) result |= static_cast<Block>(sides.sends_left(all[i])) << i;
-    return result & block;
+    return result;
   }
   const float* const x = column(block, cut.cell);
   const simd::Float4 threshold = simd::all(cut.threshold);

@@ -69,9 +69,7 @@ class PanelRows {
   }
   [[nodiscard]] Proposal propose_range(Block block, Word seed);
   // The samples of a block that have the level of one of them; the cell is its first one.
-  [[nodiscard]] Block like_level(Block block, std::int32_t cell, std::size_t i);
-  // The levels of all samples, by bit; the cell is the first one.
-  [[nodiscard]] const Level* levels(std::int32_t cell);
+  [[nodiscard]] Block like_level(Block block, std::int32_t cell, std::size_t i) const;
   // The features in which a block is not constant.
   [[nodiscard]] const std::vector<std::int32_t>& varying(Block block);
   [[nodiscard]] Block left_of(Block block, Cut cut);
@@ -106,11 +104,6 @@ class PanelRows {
   std::int32_t gathered_from_ = -1;
   std::array<Range, kMostCached> ranges_{};
   alignas(16) std::array<float, kMostCached * kMostDeciding> columns_{};
-  // Levels by categorical feature, of the first ones; of the others the one of `levels_from_`.
-  static constexpr std::size_t kMostLevels = 16;
-  std::uint32_t has_levels_ = 0;
-  std::int32_t levels_from_ = -1;
-  std::array<Level, (kMostLevels + 1) * kMostDeciding> levels_{};
 
  private:
   void find_same_x();
