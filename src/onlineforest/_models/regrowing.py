@@ -23,9 +23,7 @@ from onlineforest._models.levels import LevelNames, cells_of
 Forest = TypeVar("Forest", bound=BaseForest[Any])
 
 
-def with_columns(
-    forest: Forest, sources: Sequence[int], categorical: Sequence[int] = ()
-) -> Forest:
+def with_columns(forest: Forest, sources: Sequence[int], categorical: Sequence[int] = ()) -> Forest:
     """A copy of a fitted forest whose feature i is the feature `sources[i]` of the forest.
 
     A feature with source -1 is missing in all stored samples. A feature that is categorical in the
