@@ -84,9 +84,8 @@ template <class Forest>
 nb::ndarray<nb::numpy, double> finish(const Forest& self, Quantity quantity, const InArray<float, 2>& rows,
                                       const InArray<double, 1>& sums, std::size_t n_grown) {
   require_width(self, rows);
-  auto result = run(1, [&](const Call& call) {
-    return self.finish(quantity, span_of(rows), {span_of(sums), n_grown}, call);
-  });
+  auto result =
+      run(1, [&](const Call& call) { return self.finish(quantity, span_of(rows), {span_of(sums), n_grown}, call); });
   if (quantity == Quantity::kNovelty) return nb::ndarray<nb::numpy, double>(to_array(std::move(result)));
   const std::size_t width = rows.shape(0) == 0 ? Forest::kWidthWithoutRows : result.size() / rows.shape(0);
   return nb::ndarray<nb::numpy, double>(to_array(std::move(result), {rows.shape(0), width}));
