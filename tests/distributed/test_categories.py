@@ -1,0 +1,81 @@
+"""Forests with categorical features whose trees live in shards."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from onlineforest import OnlineForestClassifier, OnlineForestRegressor
+from onlineforest._distributed.shard import ShardPlan
+from onlineforest._distributed.snapshots import Snapshots
+from onlineforest._distributed.splitting import split_trees
+from support.crews import LocalCrew, sharded
+
+
+class Shards:
+    """A source of core forests with three shards, which loses one of them now and then."""
+
+    def __init__(self, folder):
+        self.folder, self.n_calls, self.n_new = folder, 0, 0
+
+    def new(self, spec):
+        held = split_trees(spec.n_trees, 3)
+        plans = [ShardPlan(spec, i, 3, held[i], 1, "a run") for i in range(3)]
+        self.n_new += 1
+        folder = self.folder / str(self.n_new)
+        folder.mkdir()
+        return sharded(LocalCrew(self._loses), plans, Snapshots(folder, "a run"))
+
+    def _loses(self, number, method):
+        self.n_calls += 1
+        return "after" if self.n_calls % 17 == 0 and method == "carry_out" else False
+
+
+def table(n):
+    rng = np.random.default_rng(5)
+    frame = pd.DataFrame(
+        {
+            "city": rng.choice(["Rome", "Oslo", "", "nan", None], n),
+            "size": rng.normal(size=n),
+            "is_new": rng.random(n) < 0.5,
+        }
+    )
+    return frame, ((frame["city"] == "Rome") ^ (frame["size"] > 0)).to_numpy().astype(int)
+
+
+@pytest.mark.parametrize("kind", [OnlineForestClassifier, OnlineForestRegressor])
+def test_shards_give_the_digest_of_one_process(kind, tmp_path):
+    frame, y = table(240)
+    forest = kind(12, random_state=0)
+    forest._core_source = Shards(tmp_path)
+    for start in range(0, 240, 40):
+        forest.partial_fit(frame[start : start + 40], y[start : start + 40])
+        forest.predict(frame[:5])
+    whole = kind(12, random_state=0).fit(frame, y)
+    assert forest.digest_ == whole.digest_ and forest.levels_ == whole.levels_
+    person = frame[:1].assign(city="Ada Lovelace")
+    forest.partial_fit(person, y[:1], ids=["her"])
+    assert forest.digest_ != whole.digest_ and "Ada Lovelace" in forest.levels_["city"]
+    assert (forest.predict(person) == forest.predict(person)).all()
+    other = frame[:1].assign(city="Oslo", size=0.5, is_new=True)
+    forest.learn_one(["Oslo", 0.5, True], y[0].item()).forget(other, y[:1])
+    forest.forget(ids=["her"])
+    assert forest.digest_ == whole.digest_ and forest.levels_ == whole.levels_
+    assert b"Lovelace" not in pickle.dumps(forest) and forest.verify()
+
+
+def test_the_name_of_a_class_leaves_all_shards(tmp_path):
+    frame, y = table(120)
+    names = np.array(["no", "yes"])[y]
+    forest = OnlineForestClassifier(12, random_state=0)
+    forest._core_source = Shards(tmp_path)
+    forest.partial_fit(frame, names)
+    digest = forest.digest_
+    for visitor in ("Ada Lovelace", "Grace Hopper"):
+        forest.partial_fit(frame[:1], [visitor]).forget(frame[:1], [visitor])
+        assert forest.classes_.tolist() == ["no", "yes"] and forest.digest_ == digest
+    assert forest._forest.n_labels == 3
+    assert b"Hopper" not in pickle.dumps(forest) and forest.verify()
