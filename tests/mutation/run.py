@@ -709,9 +709,44 @@ MUTANTS = [
         only="half and once",
         is_variant=True,
     ),
+    Mutant(
+        "a kept proposal outlives the second of its levels",
+        "src/core/guided/ballot.cpp",
+        "if (level(second, cell) == of_first) return true;",
+        "",
+        ORDER_FREE,
+        only="come_and_leave",
+    ),
+    Mutant(
+        "a salt need not separate the levels",
+        "src/core/guided/proposal.hpp",
+        "t < kMostSalts &&",
+        "t < 1 &&",
+        ORDER_FREE,
+        only="categorical_features and once",
+        is_variant=True,
+    ),
+    Mutant(
+        "levels have no part in the key of a sample",
+        "src/core/guided/sample_store.hpp",
+        "kGolden * level_at(row + layout_.cell_of(d))",
+        "kGolden",
+        ORDER_FREE,
+        only="categorical_features and once",
+        is_variant=True,
+    ),
+    Mutant(
+        "levels are counted after their last sample has left",
+        "src/core/guided/sample_store.hpp",
+        "    drop_levels(row(slot), layout_.n_categorical);\n",
+        "",
+        "tests/distributed/test_categories.py",
+        only="shards_give",
+        is_variant=True,
+    ),
 ]
 
-# What the unbroken core must pass before any mutant is judged : a test file and a `- k` expression.
+# What the unbroken core must pass before any mutant is judged: a test file and a `-k` expression.
 SOUND = (REFERENCE, "recount")
 
 
