@@ -22,6 +22,7 @@ from onlineforest import (
 )
 from onlineforest._models import levels as levels_module
 from onlineforest._models.levels import LevelNames, cells_of, plain_level, word_of, words_in
+from onlineforest._models.locking import Guard
 
 KINDS = [OnlineForestClassifier, OnlineForestRegressor]
 HOSTILE = ["", " ", "nan", "NaN", "None", "missing", "1", "1.0", "\xe9", "e\u0301", "\0", "a\0"]
@@ -136,6 +137,29 @@ def test_threads_change_nothing(kind):
     y = targets(kind, frame, y)
     digests = {new(kind, n_jobs=n).fit(frame, y).digest_ for n in (1, 2, 5)}
     assert len(digests) == 1
+
+
+def test_levels_of_a_batch_that_an_interrupt_left_are_recorded_later(kind, monkeypatch):
+    frame, y = table(60)
+    y = targets(kind, frame, y)
+    other, z = table(40, 7, ("red", "Ada", "Grace", "Emmy"))
+    z = targets(kind, other, z)
+    forest = new(kind).fit(frame, y)
+    settle, calls = Guard.settle, []
+
+    def interrupted(guard, core, record):
+        calls.append(1)
+        if len(calls) == 2:  # the batch is stored, and shall be recorded
+            raise KeyboardInterrupt
+        settle(guard, core, record)
+
+    monkeypatch.setattr(Guard, "settle", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        forest.partial_fit(other, z)
+    monkeypatch.undo()
+    assert forest.predict(other[:3]).shape == (3,)
+    whole = new(kind).fit(pd.concat([frame, other]), np.concatenate([y, z]))
+    assert forest.digest_ == whole.digest_ and forest.levels_ == whole.levels_
 
 
 # Tables

@@ -66,7 +66,8 @@ class Lesson(ABC, Generic[Core]):
 class Batch(Generic[Core]):
     """A batch that a core forest learns: its targets, its ids, and the serial of its first row.
 
-    `start` are the attributes of a new forest if this is its first batch, else nothing.
+    `start` are attributes that it brings besides: those of a new forest if this is its first batch,
+    and what the cells of its rows are.
     """
 
     core: Core
@@ -349,7 +350,7 @@ class BaseForest(BaseEstimator, Generic[Core]):
             if names is not None and not starts:
                 self._ids.check_new(names, core.are_stored)
             lesson = self._lesson(target, starts=starts, **options, **weighing)
-            batch = Batch(core, lesson, names, core.n_seen, start)
+            batch = Batch(core, lesson, names, core.n_seen, start | self._layout())
             if len(rows):
                 self._learn_batch(batch, rows, keep_changes, one_by_one=one_by_one)
             else:  # nothing has a weight, but classes may be declared

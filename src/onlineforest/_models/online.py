@@ -248,9 +248,8 @@ class BaseOnlineForest(SaveableForest[OfGuided]):
     def _digest_of(self, core: OfGuided, state: State, spec: CoreSpec[OfGuided]) -> str:
         """The digest of a core forest with the values of this estimator."""
         core.complete(self._n_threads())
-        kept = {"window", "reservoir", "half_life"}
-        kept.add("n_categorical")
-        settings = {name: value for name, value in spec.options.items() if name not in kept}
+        others = {"window", "reservoir", "half_life", "n_categorical"}
+        settings = {name: value for name, value in spec.options.items() if name not in others}
         settings |= {"n_estimators": spec.n_trees, "n_features": spec.n_features}
         if self._categories is not None:
             settings["categorical"] = ",".join(map(str, self._categories.columns))
@@ -447,7 +446,7 @@ class BaseOnlineForest(SaveableForest[OfGuided]):
                 self._categories = self._categories.with_levels_of(
                     each.categories for each in others if each.categories is not None
                 )
-            batch = Batch(core, lesson, ids, first_serial, {})
+            batch = Batch(core, lesson, ids, first_serial, self._layout())
             self._learn_batch(batch, joined_rows(others), keep_changes)
             if not ids:  # nothing was stored, but classes may have been declared
                 self._record(batch)
