@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 from river.utils import dataframe
 
 from onlineforest._models.base import BaseForest
+from onlineforest._models.levels import is_missing
 from onlineforest._models.validation import unchanged_on_error
-from onlineforest.river.dict_columns import Columns, MixedColumns, is_missing, number_of
+from onlineforest.river.dict_columns import Columns, MixedColumns, number_of
 from river import base
 
 if TYPE_CHECKING:

@@ -13,9 +13,9 @@ from river.utils import dataframe
 
 from onlineforest._models import classifier as _classifier
 from onlineforest._models import online_classifier as _online_classifier
+from onlineforest._models.levels import is_missing
 from onlineforest._models.regrowing import relabelled
 from onlineforest.river.base import ForestModel, Sample, rows_of
-from onlineforest.river.dict_columns import is_missing
 from onlineforest.river.mondrian import MondrianModel
 from onlineforest.river.names import plain_labels, text_of
 from onlineforest.river.online import OnlineModel

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from onlineforest._models.levels import is_missing
 from onlineforest.river.names import sorted_keys
 
 _LARGEST = float(np.finfo(np.float32).max)
@@ -217,13 +218,3 @@ def number_of(key: Hashable, value: Any) -> float:
             "OnlineForestRegressor learn text as categories, if the first value of a feature is "
             "text; for other models encode it, for example with river.preprocessing.OneHotEncoder."
         ) from error
-
-
-def is_missing(value: Any) -> bool:
-    """Whether a value is None, NaN or the like."""
-    try:
-        return value is None or bool(value != value)
-    except TypeError:  # pandas.NA has no truth value
-        return True
-    except ValueError:  # nor has the comparison of an array
-        return False
