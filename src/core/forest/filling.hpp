@@ -70,11 +70,18 @@ void Forest<Target, Options>::fill(std::size_t first, DonorsOf donors_of, const 
 // unchanged.
 template <class Target, class Options>
 std::vector<float> Forest<Target, Options>::filled(const Samples<Value>& samples, const Call& call) {
-  const std::size_t n_before = points_.size(), n = samples.size();
-  points_.append(samples.rows, samples.values);
+  constexpr std::size_t piece_size = 256;
+  const std::size_t n_before = points_.size(), n = samples.size(), n_features = options_.n_features;
   std::exception_ptr failure;
   std::vector<float> result;
   try {
+    StopProbe stop = call.probe();
+    points_.reserve({}, n);
+    for (std::size_t i = 0; i < n; i += piece_size) {
+      const std::size_t size = std::min(piece_size, n - i);
+      points_.append(samples.rows.subspan(i * n_features, size * n_features), samples.values.subspan(i, size));
+      stop.tick(4 * size * n_features);
+    }
     // Learned one by one, a point takes values only from points before it. Points of a set share donors, which is much
     // faster.
     const auto donors_of = [&](std::size_t i) {
@@ -82,7 +89,7 @@ std::vector<float> Forest<Target, Options>::filled(const Samples<Value>& samples
       return Lending{i / detail::kSharedDonors * detail::kSharedDonors, n_before + n};
     };
     fill(n_before, donors_of, call);
-    const auto last = points_.rows().last(n * options_.n_features);
+    const auto last = points_.rows().last(n * n_features);
     result.assign(last.begin(), last.end());
   } catch (...) {
     failure = std::current_exception();

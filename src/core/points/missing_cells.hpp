@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <utility>
 #include <vector>
 
 namespace onlineforest {
@@ -94,10 +95,7 @@ class MissingCells {
 
   // Keeps only the first `n_points` points.
   void truncate(std::size_t n_points) {
-    for (Column& column : columns_) {
-      for (std::size_t i = n_points; i < n_points_; ++i) column.clear(i);
-      column.words.resize(n_words(n_points));
-    }
+    for (Column& column : columns_) column.truncate(n_points);
     n_points_ = n_points;
     if (n_points == 0) *this = MissingCells();
   }
@@ -173,6 +171,19 @@ class MissingCells {
     void clear(std::size_t i) {
       n_set -= bit(i);
       words[i / kBits] &= ~(Word{1} << i % kBits);
+    }
+    // Keeps only the first n bits. Overwrites the others in memory.
+    void truncate(std::size_t n) {
+      if (n % kBits != 0) {
+        Word& last = words[n / kBits];
+        const Word beyond = last & ~Word{0} << n % kBits;
+        n_set -= static_cast<std::size_t>(std::popcount(beyond));
+        last ^= beyond;
+      }
+      for (std::size_t i = n_words(n); i < words.size(); ++i) {
+        n_set -= static_cast<std::size_t>(std::popcount(std::exchange(words[i], 0)));
+      }
+      words.resize(n_words(n));
     }
     // The first clear bit at i or later within the word of bit i; kNone if there is none.
     std::size_t first_clear(std::size_t i) const {
