@@ -145,14 +145,18 @@ def weight(block: list[Sample]) -> float:
 
 def weigh(block: list[Sample]) -> dict[int, float]:
     """Weight of each label code of a block."""
-    codes = {sample.value for sample in block}
-    return {code: weight([s for s in block if s.value == code]) for code in codes}
+    weights: dict[int, float] = {}
+    for sample in block:
+        weights[sample.value] = weights.get(sample.value, 0) + sample.weight
+    return weights
 
 
 def split(block: list[Sample], cut: Cut) -> tuple[list[Sample], list[Sample]]:
     """The left and the right part of a block; both keep its order."""
-    left = [sample for sample in block if cut.sends_left(sample.x)]
-    return left, [sample for sample in block if not cut.sends_left(sample.x)]
+    parts: tuple[list[Sample], list[Sample]] = [], []
+    for sample in block:
+        parts[0 if cut.sends_left(sample.x) else 1].append(sample)
+    return parts
 
 
 def circle(samples: list[Sample]) -> list[Sample]:
@@ -199,9 +203,10 @@ def propose(deciding: list[Sample], word: int, pair: bool) -> Cut:
     varying = [d for d in range(n_features) if len(known[d]) > 1]
     if pair:  # a feature that both have, if there is one
         varying = [d for d in varying if None not in known[d]] or varying
-    draws = [(derive(word, 16 + t) >> 32) * n_features >> 32 for t in range(FEATURE_DRAWS)]
-    least = min(varying, key=lambda d: (derive(word, 64 + d), d))
-    feature = next((d for d in draws if d in varying), least)
+    draws = ((derive(word, 16 + t) >> 32) * n_features >> 32 for t in range(FEATURE_DRAWS))
+    feature = next((d for d in draws if d in varying), -1)
+    if feature < 0:
+        feature = min(varying, key=lambda d: (derive(word, 64 + d), d))
     if isinstance(pool[0].x[feature], int):
         level = first(pool, derive(word, 1)).x[feature]
         other = first([s for s in pool if s.x[feature] != level], derive(word, 2)).x[feature]
