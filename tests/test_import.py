@@ -35,6 +35,16 @@ def test_importing_the_package_imports_neither_numpy_nor_sklearn():
     assert not modules & {"numpy", "sklearn"}
 
 
+def test_the_help_of_the_command_imports_neither_numpy_nor_sklearn():
+    code = (
+        "from onlineforest._cli.main import build_command\n"
+        "build_command()(['--help'], standalone_mode=False)"
+    )
+    modules = modules_after(code)
+    assert "onlineforest._cli.base" in modules
+    assert not modules & {"numpy", "sklearn", "pyarrow", "onlineforest._cli.train"}
+
+
 def test_all_public_names_can_be_imported():
     code = "from onlineforest import *; MondrianForestClassifier, merge, load, plot.partition"
     assert "onlineforest._models.merging" in modules_after(code)

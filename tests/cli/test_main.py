@@ -11,6 +11,7 @@ from click.testing import CliRunner
 
 from onlineforest import MondrianForestClassifier, OnlineForestClassifier, __version__, _extras
 from onlineforest._cli import main as _cli
+from onlineforest._cli.commands import ENTRIES, load_command
 from onlineforest._cli.demo_stream import Demo
 from onlineforest._cli.forests import FORESTS
 from onlineforest._models.saving import write_model
@@ -65,6 +66,13 @@ def test_bad_arguments_exit_with_code_2(arguments, message):
     result = CliRunner().invoke(_cli.build_command(), arguments)
     assert result.exit_code == 2
     assert message in result.output
+
+
+@pytest.mark.parametrize("name", ENTRIES)
+def test_each_command_is_where_the_list_says(name):
+    command = load_command(name)
+    assert command.name == name
+    assert command.get_short_help_str(70) == ENTRIES[name].summary
 
 
 def test_version_and_help_are_printed():

@@ -7,16 +7,16 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, NoReturn, TypeVar
 
 import click
 
-from onlineforest._cli.features import FeatureError
-from onlineforest._cli.resuming import OptionError
+from onlineforest._cli.commands import ENTRIES, SECTIONS, load_command
+from onlineforest._cli.errors import OptionError
 from onlineforest._extras import MissingExtraError
-from onlineforest._files.container import ModelFileError
+from onlineforest._files.errors import ModelFileError
 
 INTERRUPTED = 130  # exit code
 _TRACEBACK = "ONLINEFOREST_TRACEBACK"
@@ -69,15 +69,32 @@ class Command(click.Command):
 class Group(click.Group):
     """A group that lists its commands in sections."""
 
-    sections: dict[str, tuple[click.Command, ...]]
+    sections: Mapping[str, Mapping[str, str]]  # what is said about each command
 
     def format_commands(self, _: click.Context, formatter: click.HelpFormatter) -> None:
         """Write one line per command."""
         for heading, commands in self.sections.items():
             with formatter.section(heading):
-                formatter.write_dl(
-                    [(each.name or "", each.get_short_help_str(70)) for each in commands]
-                )
+                formatter.write_dl(list(commands.items()))
+
+
+class AllCommands(Group):
+    """The group of all commands, each of which is imported when it is used."""
+
+    def __init__(self, *arguments: Any, **attributes: Any) -> None:
+        super().__init__(*arguments, **attributes)
+        self.sections = {
+            heading: {name: entry.summary for name, entry in entries.items()}
+            for heading, entries in SECTIONS.items()
+        }
+
+    def list_commands(self, _: click.Context) -> list[str]:
+        """The names of all commands."""
+        return list(ENTRIES)
+
+    def get_command(self, _: click.Context, name: str) -> click.Command | None:
+        """The command of a name, if there is one."""
+        return load_command(name) if name in ENTRIES else None
 
 
 @contextmanager
@@ -90,7 +107,7 @@ def readable_errors(show_traceback: object = None) -> Iterator[None]:
     except KeyboardInterrupt:
         click.echo("Interrupted.", err=True)
         sys.exit(INTERRUPTED)
-    except (OptionError, FeatureError) as error:
+    except OptionError as error:
         raise click.UsageError(str(error)) from error
     except (ModelFileError, OSError, MissingExtraError, ValueError, MemoryError) as error:
         if show_traceback:

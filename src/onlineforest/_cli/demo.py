@@ -14,6 +14,7 @@ from rich.table import Table
 
 from onlineforest import plot
 from onlineforest._cli.base import Command, examples, option
+from onlineforest._cli.commands import ENTRIES
 from onlineforest._cli.demo_stream import Demo, demo_partition, example_files
 from onlineforest._cli.forests import DEFAULT_KIND, NAMES
 from onlineforest._cli.table_options import kind_option
@@ -26,7 +27,7 @@ _SECTION = "The run"
 @click.command(
     "demo",
     cls=Command,
-    short_help="Learn a stream of handwritten digits and draw two pictures.",
+    short_help=ENTRIES["demo"].summary,
     epilog=examples("onlineforest demo", "onlineforest demo --trees 20 --output pictures"),
 )
 @option(
@@ -71,9 +72,7 @@ def demo(output: Path, trees: int, forest: str, seed: int) -> None:
         raise click.ClickException(f"cannot write to {output}: {error.strerror}") from error
 
 
-@click.command(
-    "example-data", cls=Command, short_help="Write small CSV files to try the other commands on."
-)
+@click.command("example-data", cls=Command, short_help=ENTRIES["example-data"].summary)
 @click.argument("folder", default=".", type=click.Path(file_okay=False, path_type=Path))
 def example_data(folder: Path) -> None:
     """Write flowers.csv, new-flowers.csv and patients.csv to FOLDER (default: here).

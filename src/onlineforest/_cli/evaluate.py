@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from onlineforest._cli.base import Command, examples, option
+from onlineforest._cli.commands import ENTRIES
 from onlineforest._cli.curves import LearningCurve
 from onlineforest._cli.paths import check_output_file
 from onlineforest._cli.progress import METRIC_LABELS
@@ -35,7 +36,7 @@ _EXAMPLES = examples(
 @click.command(
     "evaluate",
     cls=Command,
-    short_help="Measure how well a file is predicted while it is learned.",
+    short_help=ENTRIES["evaluate"].summary,
     epilog=_EXAMPLES,
 )
 @learning_options

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from onlineforest._cli.errors import OptionError
 from onlineforest._cli.forests import Forest, is_fitted, learns_categories
 from onlineforest._tables.columns import (
     CATEGORICAL,
@@ -29,7 +30,7 @@ _MAX_DISTINCT = 0.9
 _NUMBER = ColumnSpec(ColumnType.NUMBER)
 
 
-class FeatureError(ValueError):
+class FeatureError(OptionError):
     """What is said about features contradicts itself, or the forest."""
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 
 from onlineforest._cli.base import Command, examples, option, readable_errors
+from onlineforest._cli.commands import ENTRIES
 from onlineforest._models.inspection import describe, lines_about, verify_file
 
 _SECTION = "Report"
@@ -17,7 +18,7 @@ _SECTION = "Report"
 @click.command(
     "inspect",
     cls=Command,
-    short_help="Describe a model file.",
+    short_help=ENTRIES["inspect"].summary,
     epilog=examples("onlineforest inspect flowers.safetensors"),
 )
 @click.argument("file", type=click.Path(path_type=Path))
@@ -38,7 +39,7 @@ def inspect(file: Path, as_json: bool, arrays: bool) -> None:
 @click.command(
     "verify",
     cls=Command,
-    short_help="Check every byte and node of model files.",
+    short_help=ENTRIES["verify"].summary,
     epilog=examples("onlineforest verify flowers.safetensors"),
 )
 @click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path))

@@ -26,15 +26,9 @@ def build_command() -> click.Group:
     """The command with all subcommands."""
     import click
 
-    from onlineforest._cli.base import Group
-    from onlineforest._cli.demo import demo, example_data
-    from onlineforest._cli.evaluate import evaluate
-    from onlineforest._cli.files import inspect, verify
-    from onlineforest._cli.plot import plot
-    from onlineforest._cli.predict import predict
-    from onlineforest._cli.train import train
+    from onlineforest._cli.base import AllCommands
 
-    @click.group(cls=Group, context_settings={"help_option_names": ["-h", "--help"]})
+    @click.group(cls=AllCommands, context_settings={"help_option_names": ["-h", "--help"]})
     @click.version_option(package_name="onlineforest")
     def onlineforest() -> None:
         """Random forests that learn online, from files and streams.
@@ -44,12 +38,4 @@ def build_command() -> click.Group:
         interrupt.
         """
 
-    onlineforest.sections = {
-        "Learn and predict": (train, predict, evaluate),
-        "Inspect a model": (inspect, verify, plot),
-        "Try it": (demo, example_data),
-    }
-    for commands in onlineforest.sections.values():
-        for command in commands:
-            onlineforest.add_command(command)
     return onlineforest

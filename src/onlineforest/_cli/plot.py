@@ -13,6 +13,7 @@ import numpy as np
 from onlineforest import plot as pictures
 from onlineforest._cli.bad_rows import BadRows
 from onlineforest._cli.base import Command, Group, examples, option, options
+from onlineforest._cli.commands import ENTRIES
 from onlineforest._cli.curves import read_curve
 from onlineforest._cli.features import feature_specs
 from onlineforest._cli.forests import Forest
@@ -96,7 +97,7 @@ _points = options(
 _map_options = options(_model, _features, _resolution, _output, _points)
 
 
-@click.group(cls=Group, short_help="Draw a model or a learning curve.")
+@click.group(cls=Group, short_help=ENTRIES["plot"].summary)
 def plot() -> None:
     """Draw a model file, or the learning curve of `train` or `evaluate`.
 
@@ -224,8 +225,11 @@ def curve(curve_file: Path, output: Path, metric: str | None) -> None:
 for _each in (partition, draw_tree, surface, novelty, importances, curve):
     plot.add_command(_each)
 plot.sections = {
-    "Of a model": (partition, draw_tree, surface, novelty, importances),
-    "Of a curve": (curve,),
+    heading: {each.name or "": each.get_short_help_str(70) for each in commands}
+    for heading, commands in {
+        "Of a model": (partition, draw_tree, surface, novelty, importances),
+        "Of a curve": (curve,),
+    }.items()
 }
 
 

@@ -12,6 +12,7 @@ import click
 
 from onlineforest._cli.bad_rows import BadRows
 from onlineforest._cli.base import Command, examples, option
+from onlineforest._cli.commands import ENTRIES
 from onlineforest._cli.paths import check_output_file
 from onlineforest._cli.predictions import CsvWriter, ParquetWriter, PredictionRequest, predictions
 from onlineforest._cli.table_options import FILE, table_options
@@ -36,7 +37,7 @@ _EXAMPLES = examples(
 @click.command(
     "predict",
     cls=Command,
-    short_help="Predict the rows of a CSV or Parquet file.",
+    short_help=ENTRIES["predict"].summary,
     epilog=_EXAMPLES,
 )
 @click.argument("model", type=FILE)

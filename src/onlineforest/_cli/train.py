@@ -10,6 +10,7 @@ from typing import Any, NoReturn
 import click
 
 from onlineforest._cli.base import INTERRUPTED, Command, examples, option
+from onlineforest._cli.commands import ENTRIES
 from onlineforest._cli.paths import check_output_file, check_output_folder
 from onlineforest._cli.progress import format_metrics
 from onlineforest._cli.resuming import ModelStore, load_previous
@@ -43,7 +44,7 @@ _EXAMPLES = examples(
 @click.command(
     "train",
     cls=Command,
-    short_help="Learn a forest from a CSV or Parquet file.",
+    short_help=ENTRIES["train"].summary,
     epilog=_EXAMPLES,
 )
 @learning_options
