@@ -132,6 +132,17 @@ def test_any_number_of_threads(n_jobs):
     assert np.array_equal(forest.predict_proba(X), fitted().predict_proba(X))
 
 
+def test_rows_asked_alone_or_together_get_the_same_answers():
+    """For many rows a tree is cut whole, for one row only on its way."""
+    alone, together = small(), small(n_jobs=3)
+    for part in np.array_split(np.arange(len(DIGIT[:600])), 4):
+        for forest in alone, together:
+            forest.partial_fit(DIGITS[:600][part], DIGIT[:600][part])
+        expected = together.predict_proba(DIGITS[:600])
+        assert np.array_equal([alone.predict_proba(row[None])[0] for row in DIGITS[:600]], expected)
+    assert alone.digest_ == together.digest_
+
+
 def test_windows_and_reservoirs_hold_a_forest_of_what_they_hold():
     stream, labels = np.vstack([X + 1, X]), np.append(2 - Y, Y)
     windowed = small(window=len(Y))

@@ -150,6 +150,17 @@ def test_any_number_of_threads(n_jobs):
     assert np.array_equal(forest.predict_quantiles(X, LEVELS), expected)
 
 
+def test_rows_asked_alone_or_together_get_the_same_answers():
+    """For many rows a tree is cut whole, for one row only on its way."""
+    alone, together = small(), small(n_jobs=3)
+    for part in np.array_split(np.arange(len(Y)), 4):
+        for forest in alone, together:
+            forest.partial_fit(X[part], Y[part])
+        expected = together.predict(X)
+        assert np.array_equal([alone.predict(row[None])[0] for row in X], expected)
+    assert alone.digest_ == together.digest_
+
+
 def test_windows_and_reservoirs_hold_a_forest_of_what_they_hold():
     stream, numbers = np.vstack([X + 1, X]), np.append(-Y, Y)
     windowed = small(window=len(Y))

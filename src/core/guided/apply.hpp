@@ -26,8 +26,8 @@ void Tree<Target>::apply(const Samples& samples, std::span<const Change> changes
   }
   if (scratch.steps.empty()) return;
   flat_.clear();
-  // Growing a sample in a set costs about a tenth of learning it by itself.
-  constexpr std::size_t kCheaper = 10;
+  // To learn a sample by itself costs about as much as to grow so many in a set.
+  constexpr std::size_t kCheaper = 40;
   if (empty() || scratch.steps.size() * kCheaper > samples.n_distinct()) {
     regrow(samples, scratch, stop);
     return;

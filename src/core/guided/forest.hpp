@@ -18,6 +18,7 @@
 #include "guided/calibrators.hpp"
 #include "guided/forest_state.hpp"
 #include "guided/options.hpp"
+#include "guided/pieces.hpp"
 #include "guided/sample_store.hpp"
 #include "guided/tree.hpp"
 #include "points/slot_weights.hpp"
@@ -83,8 +84,6 @@ class Forest {
   using OneTree = Tree<Target>;
   using Scratch = guided::Scratch<Target>;
 
-  static constexpr std::size_t kPiece = 256;  // rows predicted together
-
   // A tree, and how far it is. A complete tree is not changed by predictions.
   struct Grown {
     explicit Grown(const Options& options, std::size_t index) : tree(options, index) {}
@@ -106,9 +105,13 @@ class Forest {
   [[nodiscard]] bool check_rows(std::span<const float> rows) const;
   // The samples of the arrivals [begin, end). Throws std::invalid_argument if there are fewer.
   [[nodiscard]] std::span<const Slot> arrivals(std::size_t begin, std::size_t end) const;
-  // Uses a tree that is up to date, alone or beside others that only read it.
+  // The pieces in which a call predicts rows, if a thread needs `n_bytes` for the answers of a row.
+  [[nodiscard]] Pieces pieces_of(std::size_t n_rows, std::size_t n_bytes, const Call& call) const {
+    return {n_rows, n_bytes, trees_.size(), call.n_threads()};
+  }
+  // Uses a tree that is up to date, alone or beside others that only read it. `n_rows` rows ask it in this call.
   template <class Use>
-  void with_tree(std::size_t index, Scratch& scratch, StopProbe& stop, Use use) const;
+  void with_tree(std::size_t index, std::size_t n_rows, Scratch& scratch, StopProbe& stop, Use use) const;
   // Whether a tree may have left out the sample of a slot.
   [[nodiscard]] bool may_be_left_out(Slot slot) const {
     return samples_.weight(slot) > 0 && (options_.max_samples < 1.0 || samples_.calibrates(slot));

@@ -381,7 +381,10 @@ void Forest<Target>::count_as_seen(std::size_t n_seen) {
 
 template <class Target>
 template <class Use>
-void Forest<Target>::with_tree(std::size_t index, Scratch& scratch, StopProbe& stop, Use use) const {
+void Forest<Target>::with_tree(std::size_t index, std::size_t n_rows, Scratch& scratch, StopProbe& stop,
+                               Use use) const {
+  // So many rows need most cuts of a tree. All of them at once are cheaper than row by row.
+  constexpr std::size_t kSamplesPerRow = 8;
   Grown& grown = *trees_[index];
   scratch.loaded = nullptr;
   {
@@ -392,8 +395,13 @@ void Forest<Target>::with_tree(std::size_t index, Scratch& scratch, StopProbe& s
     }
   }
   const std::unique_lock lock(grown.mutex);
-  catch_up_tree(grown, scratch, stop, false);
-  change_tree(grown, scratch, [&] { use(grown.tree); });
+  const bool needs_all = n_rows * kSamplesPerRow >= samples_.n_distinct();
+  catch_up_tree(grown, scratch, stop, needs_all);
+  change_tree(grown, scratch, [&] {
+    if (needs_all) grown.tree.complete(samples_, scratch, stop);
+    use(grown.tree);
+  });
+  if (needs_all) grown.is_complete = true;
 }
 
 template <class Target>

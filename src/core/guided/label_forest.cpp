@@ -27,16 +27,17 @@ void LabelForest::set_labels(std::span<const Word> hashes, std::span<const std::
 
 template <class Use>
 void LabelForest::for_each_sum(std::span<const float> rows, const Call& call, Use use) const {
-  const std::size_t n = n_rows(rows), width = options_.layout.width(), n_labels = n_codes();
+  const std::size_t width = options_.layout.width(), n_labels = n_codes();
   const bool are_plain = check_rows(rows);
-  call.parallel_for((n + kPiece - 1) / kPiece, [&] {
+  const Pieces pieces = pieces_of(n_rows(rows), n_labels * sizeof(std::uint64_t), call);
+  call.parallel_for(pieces.n(), [&] {
     return [&, loan = scratches_.lend(), masses = std::vector<std::uint64_t>(), rests = std::vector<std::uint64_t>()](
                std::size_t piece, StopProbe& stop) mutable {
-      const std::size_t begin = piece * kPiece, size = std::min(kPiece, n - begin);
+      const std::size_t begin = pieces.begin(piece), size = pieces.size(piece);
       masses.assign(size * n_labels, 0);
       rests.assign(size, 0);
-      for (std::size_t t = 0; t < trees_.size(); ++t) {
-        with_tree((piece + t) % trees_.size(), *loan, stop, [&](OneTree& tree) {
+      for (std::size_t k = 0; k < trees_.size(); ++k) {
+        with_tree(pieces.tree(piece, k), pieces.n_rows(), *loan, stop, [&](OneTree& tree) {
           tree.predict(samples_, rows.subspan(begin * width, size * width), are_plain,
                        {masses.data(), rests.data(), n_labels}, *loan, stop);
         });
@@ -92,17 +93,18 @@ std::vector<double> LabelForest::finish(std::span<const std::uint64_t> sums,
 
 template <class Use>
 void LabelForest::for_each_left_out(std::span<const Slot> slots, const Call& call, Use use) const {
-  const std::size_t n_labels = n_codes(), n = slots.size();
-  call.parallel_for((n + kPiece - 1) / kPiece, [&] {
+  const std::size_t n_labels = n_codes();
+  const Pieces pieces = pieces_of(slots.size(), n_labels * sizeof(std::uint64_t), call);
+  call.parallel_for(pieces.n(), [&] {
     return [&, loan = scratches_.lend()](std::size_t piece, StopProbe& stop) {
-      const std::size_t begin = piece * kPiece, size = std::min(kPiece, n - begin);
+      const std::size_t begin = pieces.begin(piece), size = pieces.size(piece);
       std::vector<std::uint64_t> masses(size * n_labels, 0), rests(size, 0);
       std::vector<std::int64_t> n_trees(size, 0);
       const Labels::Answers answers{masses.data(), rests.data(), n_labels};
-      for (std::size_t t = 0; t < trees_.size(); ++t) {
-        const std::size_t each = (piece + t) % trees_.size();
+      for (std::size_t k = 0; k < trees_.size(); ++k) {
+        const std::size_t each = pieces.tree(piece, k);
         if (!trees_[each]->tree.leaves_out()) continue;
-        with_tree(each, *loan, stop, [&](OneTree& tree) {
+        with_tree(each, pieces.n_rows(), *loan, stop, [&](OneTree& tree) {
           for (std::size_t i = 0; i < size; ++i) {
             const Slot slot = slots[begin + i];
             if (!may_be_left_out(slot) || tree.takes(samples_, slot)) continue;
@@ -136,18 +138,19 @@ LeftOutVotes LabelForest::left_out_votes(std::size_t begin_at, std::size_t end_a
   votes.all.resize(n * (n_labels + 1));
   votes.half.resize(n * (n_labels + 1));
   const bool are_plain = check_rows(rows);
-  call.parallel_for((n + kPiece - 1) / kPiece, [&] {
+  const Pieces pieces = pieces_of(n, 2 * n_labels * sizeof(std::uint64_t), call);
+  call.parallel_for(pieces.n(), [&] {
     return [&, loan = scratches_.lend()](std::size_t piece, StopProbe& stop) {
-      const std::size_t begin = piece * kPiece, size = std::min(kPiece, n - begin);
+      const std::size_t begin = pieces.begin(piece), size = pieces.size(piece);
       // Of trees that are among the half, and of the others.
       std::array<std::vector<std::uint64_t>, 2> masses, rests;
       for (auto& each : masses) each.resize(size * n_labels);
       for (auto& each : rests) each.resize(size);
-      for (std::size_t t = 0; t < trees_.size(); ++t) {
-        const std::size_t each = (piece + t) % trees_.size();
+      for (std::size_t k = 0; k < trees_.size(); ++k) {
+        const std::size_t each = pieces.tree(piece, k);
         if (!trees_[each]->tree.leaves_calibrators_out()) continue;
         const std::size_t part = is_half_voter(options_.first_tree + each) ? 0 : 1;
-        with_tree(each, *loan, stop, [&](OneTree& tree) {
+        with_tree(each, n, *loan, stop, [&](OneTree& tree) {
           tree.predict(samples_, std::span(rows).subspan(begin * width, size * width), are_plain,
                        {masses[part].data(), rests[part].data(), n_labels}, *loan, stop);
         });

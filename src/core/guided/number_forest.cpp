@@ -50,17 +50,18 @@ TreeMoments NumberForest::of_all_samples() const {
 
 template <class Use>
 void NumberForest::for_each_row(std::span<const float> rows, const Call& call, Use use) const {
-  const std::size_t n = n_rows(rows), width = options_.layout.width(), n_trees = trees_.size();
+  const std::size_t width = options_.layout.width(), n_trees = trees_.size();
   const bool are_plain = check_rows(rows);
-  call.parallel_for((n + kPiece - 1) / kPiece, [&] {
+  const Pieces pieces = pieces_of(n_rows(rows), n_trees * sizeof(NumberLeaf), call);
+  call.parallel_for(pieces.n(), [&] {
     return [&, loan = scratches_.lend(), of_tree = std::vector<NumberLeaf>(), of_row = std::vector<NumberLeaf>()](
                std::size_t piece, StopProbe& stop) mutable {
-      const std::size_t begin = piece * kPiece, size = std::min(kPiece, n - begin);
+      const std::size_t begin = pieces.begin(piece), size = pieces.size(piece);
       std::vector<std::uint8_t> is_empty(n_trees, 0);
       of_tree.resize(size * n_trees);
       for (std::size_t k = 0; k < n_trees; ++k) {
-        const std::size_t t = (piece + k) % n_trees;  // so that threads do not wait for the same tree
-        with_tree(t, *loan, stop, [&](OneTree& tree) {
+        const std::size_t t = pieces.tree(piece, k);
+        with_tree(t, pieces.n_rows(), *loan, stop, [&](OneTree& tree) {
           is_empty[t] = tree.empty();
           tree.predict(samples_, rows.subspan(begin * width, size * width), are_plain, {of_tree.data() + t * size},
                        *loan, stop);
@@ -99,17 +100,17 @@ std::vector<NumberLeaf> NumberForest::leaves(std::span<const float> rows, const 
 
 template <class Use>
 void NumberForest::for_each_left_out(std::span<const Slot> slots, const Call& call, Use use) const {
-  call.parallel_for((slots.size() + kPiece - 1) / kPiece, [&] {
-    return [&, loan = scratches_.lend(), of_row = std::vector<NumberLeaf>()](std::size_t piece,
-                                                                             StopProbe& stop) mutable {
-      const std::span<const Slot> own = slots.subspan(piece * kPiece, std::min(kPiece, slots.size() - piece * kPiece));
-      std::vector<NumberLeaf> answers(own.size() * trees_.size(), kNoLeaf), of_tree;
+  const Pieces pieces = pieces_of(slots.size(), trees_.size() * sizeof(NumberLeaf), call);
+  call.parallel_for(pieces.n(), [&] {
+    return [&, loan = scratches_.lend()](std::size_t piece, StopProbe& stop) {
+      const std::span<const Slot> own = slots.subspan(pieces.begin(piece), pieces.size(piece));
+      std::vector<NumberLeaf> answers(own.size() * trees_.size(), kNoLeaf), of_tree, of_row;
       std::vector<std::size_t> places;
       std::vector<float> rows;
       for (std::size_t k = 0; k < trees_.size(); ++k) {
-        const std::size_t t = (piece + k) % trees_.size();  // so that threads do not wait for the same tree
+        const std::size_t t = pieces.tree(piece, k);
         if (!trees_[t]->tree.leaves_out()) continue;
-        with_tree(t, *loan, stop, [&](OneTree& tree) {
+        with_tree(t, pieces.n_rows(), *loan, stop, [&](OneTree& tree) {
           if (tree.empty()) return;
           places.clear();
           rows.clear();
@@ -128,7 +129,7 @@ void NumberForest::for_each_left_out(std::span<const Slot> slots, const Call& ca
       for (std::size_t i = 0; i < own.size(); ++i) {
         const auto first = answers.begin() + static_cast<std::ptrdiff_t>(i * trees_.size());
         of_row.assign(first, first + static_cast<std::ptrdiff_t>(trees_.size()));
-        use(piece * kPiece + i, of_row);
+        use(pieces.begin(piece) + i, of_row);
       }
     };
   });
