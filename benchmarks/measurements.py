@@ -160,24 +160,86 @@ def stream(one_by_one: OneByOne) -> Measure:
     return measure
 
 
-def two_threads(task: Task) -> Measure:
-    """Speed-up of our forest by a second thread."""
+def threads(
+    n_threads: int,
+    task: Task,
+    ours: Callable[[int, int, int], Any],
+    n_in_batch: int | None = None,
+) -> Measure:
+    """Speed-up of our forest by several threads; batches have a size, or are as many as usual."""
 
     def measure(case: Case, settings: Settings) -> list[Row]:
-        if (os.cpu_count() or 1) < 2:
-            raise NotMeasuredError("needs two processors")
         data = settings.load(case.data)
+        if (os.cpu_count() or 1) < n_threads:
+            raise NotMeasuredError(f"needs {n_threads} processors")
+        n_batches = len(data.y) // n_in_batch if n_in_batch else settings.n_batches
 
         def with_threads(n_jobs: int) -> Callable[[int], Job]:
-            n_trees, n_batches = settings.n_trees, settings.n_batches
-            return lambda seed: task(mondrian(n_trees, seed, n_jobs), data, n_batches)
+            return lambda seed: task(ours(settings.n_trees, seed, n_jobs), data, max(n_batches, 2))
 
-        pairs = alternate(with_threads(2), with_threads(1), case.runs(settings))
-        two, one = pairs.medians()
-        sides = {"ours": f"two threads {duration(two)}", "peer": f"one thread {duration(one)}"}
+        pairs = alternate(with_threads(n_threads), with_threads(1), case.runs(settings))
+        many, one = pairs.medians()
+        sides = {
+            "ours": f"{n_threads} threads {duration(many)}",
+            "peer": f"one thread {duration(one)}",
+        }
         return [case.faster_row(settings, pairs, **sides)]
 
     return measure
+
+
+def one_row(ours: Callable[[int, int], Any], learn: float, predict: float) -> Measure:
+    """Microseconds of a call with one row, late in a stream, with their targets.
+
+    Rows are predicted first by a forest that stays as it is, then each one before it is learned.
+    """
+
+    def measure(case: Case, settings: Settings) -> list[Row]:
+        data = settings.load(case.data)
+        n_rows = min(settings.size(1_000, least=10), len(data.y) // 2)
+        rows, labels = list(data.X[-n_rows:]), data.y[-n_rows:].tolist()
+        medians: dict[str, list[float]] = {}
+        tails: dict[str, list[float]] = {}
+        for seed in range(case.runs(settings)):
+            forest = ours(settings.n_trees, seed).fit(data.X[:-n_rows], data.y[:-n_rows])
+            for row in rows:  # so that what is put off has been done
+                forest.predict_proba_one(row)
+            seconds = {
+                "predict, settled": [seconds_of_call(forest.predict_proba_one, row) for row in rows]
+            }
+            pairs = [
+                (
+                    seconds_of_call(forest.predict_proba_one, row),
+                    seconds_of_call(forest.learn_one, row, label),
+                )
+                for row, label in zip(rows, labels, strict=True)
+            ]
+            seconds["predict, after each learn"], seconds["learn"] = map(
+                list, zip(*pairs, strict=True)
+            )
+            for way, each in seconds.items():
+                medians.setdefault(way, []).append(1e6 * float(np.median(each)))
+                tails.setdefault(way, []).append(float(np.quantile(each, 0.99)))
+        return [
+            case.row(
+                settings,
+                case=f"{case.name}, {way}",
+                target=learn if way == "learn" else predict,
+                ours=f"99 % within {duration(float(np.median(tails[way])))}",
+                values=values,
+                unit="µs",
+            )
+            for way, values in medians.items()
+        ]
+
+    return measure
+
+
+def seconds_of_call(call: Callable[..., object], *arguments: object) -> float:
+    """Seconds of one call."""
+    start = time.perf_counter()
+    call(*arguments)
+    return time.perf_counter() - start
 
 
 def one_sample(

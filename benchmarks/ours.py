@@ -32,9 +32,9 @@ def mondrian(n_trees: int, seed: int, n_jobs: int = 1) -> MondrianForestClassifi
     return MondrianForestClassifier(n_trees, n_jobs=n_jobs, random_state=seed, **PLAIN)
 
 
-def order_free(n_trees: int, seed: int) -> OnlineForestClassifier:
+def order_free(n_trees: int, seed: int, n_jobs: int = 1) -> OnlineForestClassifier:
     """An order-free classifier with default parameters."""
-    return OnlineForestClassifier(n_trees, n_jobs=1, random_state=seed)
+    return OnlineForestClassifier(n_trees, n_jobs=n_jobs, random_state=seed)
 
 
 def uncalibrated(n_trees: int, seed: int) -> OnlineForestClassifier:

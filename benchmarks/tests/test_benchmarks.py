@@ -22,7 +22,8 @@ from benchmarks.data import (
     load_stream,
 )
 from benchmarks.formats import duration, number
-from benchmarks.measurements import calibration_of_stream, longest_call, memory
+from benchmarks.measurements import calibration_of_stream, longest_call, memory, one_row
+from benchmarks.ours import order_free
 from benchmarks.report import COLUMNS, Report, as_json, as_markdown, bar_ends, save_plot
 from benchmarks.results import NotMeasuredError, Row
 from benchmarks.settings import Case, Settings
@@ -269,6 +270,15 @@ def test_cases_of_the_order_free_forest_that_are_not_quick():
         assert [row.case for row in more] in ([], [f"{case.name}, peak / resident"])
 
 
+def test_one_row_is_timed_in_three_ways():
+    case = Case("one row", DIGITS, one_row(order_free, 600.0, 30.0), any_data=True)
+    rows = case.measure(case, Settings(repeats=2, quick=True, scale=0.02))
+    ways = ["predict, settled", "predict, after each learn", "learn"]
+    assert [row.case for row in rows] == [f"one row, {way}" for way in ways]
+    assert all(len(row.values) == 2 and min(row.values) > 0 for row in rows)
+    assert [row.target for row in rows] == [30.0, 30.0, 600.0]
+
+
 def test_the_order_free_forest_has_these_targets():
     targets = {
         (case.name.removeprefix("order-free, "), case.data): case.target
@@ -277,18 +287,25 @@ def test_the_order_free_forest_has_these_targets():
     }
     paper = ("letter", "satimages", "dna", "usps")
     wanted = {
-        "fit / ERT-k": (0.8, paper),
-        "stream / ERT-k": (10.0, paper),
-        "mini-batches, built at the end / re-trained ERT-k": (0.15, paper),
-        "mini-batches, each predicted / re-trained ERT-k": (0.15, paper),
-        "predict / ERT-k": (1.2, paper),
+        "fit / ERT-k": (0.5, paper),
+        "stream / ERT-k": (6.0, paper),
+        "mini-batches, built at the end / re-trained ERT-k": (0.08, paper),
+        "mini-batches, each predicted / re-trained ERT-k": (0.08, paper),
+        "predict / ERT-k": (0.9, paper),
         "forget / learn, one by one": (1.5, paper),
         "forget / learn, one by one, each predicted": (1.5, paper),
         "long stream": (2.5, (SYNTHETIC, NOISE)),
         "longest call": (None, (SYNTHETIC,)),
         "memory, fit": (100.0, ("letter", "usps")),
         "memory, mini-batches, built at the end": (100.0, ("letter", "usps")),
-        "one sample / River ARF": (10.0, ("elec2", "covtype")),
+        "one sample / River ARF": (20.0, ("elec2", "covtype")),
+        "2 threads, fit": (1.9, ("letter",)),
+        "2 threads, batches of 1,000": (1.9, ("letter",)),
+        "2 threads, predict": (1.9, ("letter",)),
+        "16 threads, fit": (13.0, ("letter",)),
+        "16 threads, batches of 1,000": (12.0, ("letter",)),
+        "16 threads, predict": (13.0, ("letter",)),
+        "one row": (None, ("letter",)),
         "numbers, fit / ERT": (0.8, REGRESSION),
         "numbers, predict / ERT": (1.3, REGRESSION),
         "calibration, fit": (1.1, ("letter", "satimages")),

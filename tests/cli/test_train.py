@@ -15,6 +15,7 @@ import sys
 import time
 from pathlib import Path
 
+import click
 import numpy as np
 import pandas as pd
 import pytest
@@ -680,7 +681,7 @@ def test_every_option_has_a_help_text():
     for names in [[name] for name in COMMANDS] + [["plot", name] for name in PLOTS]:
         command = _cli.build_command()
         for name in names:
-            command = command.commands[name]
+            command = command.get_command(click.Context(command), name)
         for parameter in command.params:
             assert parameter.param_type_name == "argument" or parameter.help, (
                 names,

@@ -31,7 +31,7 @@ class Pieces {
 
  private:
   static constexpr std::size_t kLeast = 16, kMost = 4096, kMostBytes = std::size_t{1} << 23;
-  static constexpr std::size_t kPerThread = 4;  // pieces, so that all threads end at about the same time
+  static constexpr std::size_t kPerThread = 2;  // pieces, so that all threads end at about the same time
 
   std::size_t n_rows_, n_trees_, size_, n_trees_apart_;
 };
