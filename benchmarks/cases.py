@@ -99,19 +99,14 @@ def thread_cases(data: str, *numbers: int) -> list[Case]:
     """Speed-up by some numbers of threads, of both kinds of forest."""
     targets = {2: (1.9, 1.9, 1.9), 16: (13.0, 12.0, 13.0)}
     return [
-        Case(
-            f"{kind}{n_threads} threads, {way}",
-            data,
-            threads(n_threads, task, forest, n_in_batch),
-            target,
-        )
+        Case(f"{kind}{n_threads} threads, {way}", data, threads(n_threads, task, forest), target)
         for kind, forest in (("", mondrian), ("order-free, ", order_free))
         for n_threads in numbers
-        for (way, task, n_in_batch), target in zip(
+        for (way, task), target in zip(
             (
-                ("fit", fitting, None),
-                ("batches of 1,000", predicted_mini_batches, 1_000),
-                ("predict", predicting, None),
+                ("fit", fitting),
+                ("batches of 1,000", predicted_mini_batches),
+                ("predict", predicting),
             ),
             targets[n_threads],
             strict=True,
