@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import pytest
 
 from mutation.run import MUTANTS, SOUND
-from mutation.workshop import LEAST, ROOT, Mutant, choose, main, problems_of
+from mutation.workshop import LEAST, ROOT, Mutant, Workshop, choose, main, problems_of
 
 ROOMS = {path.name for path in (ROOT / "src/core").iterdir() if path.is_dir()} | {"bindings"}
 
@@ -18,6 +18,12 @@ ROOMS = {path.name for path in (ROOT / "src/core").iterdir() if path.is_dir()} |
 def test_every_text_to_replace_occurs_exactly_once_in_its_file():
     assert problems_of(MUTANTS) == []
     assert (ROOT / SOUND[0]).is_file()
+
+
+def test_pytest_does_not_explain_a_failure_at_length(tmp_path, monkeypatch):
+    monkeypatch.setenv("CI", "true")
+    environment = Workshop(tmp_path)._environment()
+    assert "CI" not in environment and "PATH" in environment
 
 
 def test_every_mutant_belongs_to_a_room():
