@@ -143,6 +143,16 @@ def test_rows_asked_alone_or_together_get_the_same_answers():
     assert alone.digest_ == together.digest_
 
 
+def test_one_row_asks_trees_that_are_cut_whole_and_others():
+    forest, whole = (
+        small(n_estimators=37).partial_fit(DIGITS[:600], DIGIT[:600]) for _ in range(2)
+    )
+    expected = whole.predict_proba(DIGITS[:600][:50])
+    for tree in 3, 4, 20, 36:
+        assert forest.trees_[tree].n_nodes > 0  # which cuts the tree whole
+    assert np.array_equal([forest.predict_proba_one(row) for row in DIGITS[:600][:50]], expected)
+
+
 def test_windows_and_reservoirs_hold_a_forest_of_what_they_hold():
     stream, labels = np.vstack([X + 1, X]), np.append(2 - Y, Y)
     windowed = small(window=len(Y))

@@ -161,6 +161,14 @@ def test_rows_asked_alone_or_together_get_the_same_answers():
     assert alone.digest_ == together.digest_
 
 
+def test_one_row_asks_trees_that_are_cut_whole_and_others():
+    forest, whole = (small(n_estimators=37).partial_fit(X, Y) for _ in range(2))
+    expected = whole.predict(X[:50])
+    for tree in 3, 4, 20, 36:
+        assert forest.trees_[tree].n_nodes > 0  # which cuts the tree whole
+    assert np.array_equal([forest.predict_one(row) for row in X[:50]], expected)
+
+
 def test_windows_and_reservoirs_hold_a_forest_of_what_they_hold():
     stream, numbers = np.vstack([X + 1, X]), np.append(-Y, Y)
     windowed = small(window=len(Y))

@@ -70,11 +70,24 @@ class FlatTree {
 
   // Calls use(i, leaf) for each row. Plain rows hold numbers, and lack none.
   template <class Use>
-  void for_each_leaf(const float* rows, std::size_t width, std::size_t n, bool are_plain, Use use) const {
+  void for_each_row(const float* rows, std::size_t width, std::size_t n, bool are_plain, Use use) const {
+    const auto tree_of = [this](std::size_t) -> const FlatTree& { return *this; };
+    const auto row_of = [=](std::size_t i) { return rows + i * width; };
     if (are_plain) {
-      descend<true>(rows, width, n, use);
+      walk<true>(n, tree_of, row_of, use);
     } else {
-      descend<false>(rows, width, n, use);
+      walk<false>(n, tree_of, row_of, use);
+    }
+  }
+  // Calls use(i, leaf) for one row in each of several trees.
+  template <class Use>
+  static void for_each_tree(std::span<const FlatTree* const> trees, const float* row, bool is_plain, Use use) {
+    const auto tree_of = [trees](std::size_t i) -> const FlatTree& { return *trees[i]; };
+    const auto row_of = [row](std::size_t) { return row; };
+    if (is_plain) {
+      walk<true>(trees.size(), tree_of, row_of, use);
+    } else {
+      walk<false>(trees.size(), tree_of, row_of, use);
     }
   }
 
@@ -83,6 +96,8 @@ class FlatTree {
   }
 
  private:
+  // So many walks go down side by side, because each one waits for memory at every step.
+  static constexpr std::size_t kSideBySide = 8;
   static constexpr std::size_t kBytesOfSurrogates = 100;  // of a node that has some, about
 
   struct Node {
@@ -107,26 +122,28 @@ class FlatTree {
     return !sends_left(cut, found == surrogates_.end() ? std::span<const Surrogate>() : found->second, row);
   }
 
-  template <bool kArePlain, class Use>
-  void descend(const float* rows, std::size_t width, std::size_t n_rows, Use use) const {
-    // Several rows go down side by side, because each one waits for memory at every step.
-    constexpr std::size_t kSideBySide = 8;
+  // Walks down n times, and calls use(i, leaf) at the end of each walk.
+  template <bool kArePlain, class TreeOf, class RowOf, class Use>
+  static void walk(std::size_t n_walks, TreeOf tree_of, RowOf row_of, Use use) {
     std::array<const Node*, kSideBySide> at;
-    for (std::size_t first = 0; first < n_rows; first += kSideBySide) {
-      const std::size_t n = std::min(kSideBySide, n_rows - first);
-      const float* const x = rows + first * width;
-      at.fill(nodes_.data());
+    for (std::size_t first = 0; first < n_walks; first += kSideBySide) {
+      const std::size_t n = std::min(kSideBySide, n_walks - first);
+      for (std::size_t i = 0; i < n; ++i) at[i] = tree_of(first + i).nodes_.data();
       for (bool is_moving = true; is_moving;) {
         is_moving = false;
         for (std::size_t i = 0; i < n; ++i) {
           const Node& node = *at[i];
           if (node.next < 0) continue;
-          const bool goes_right = sends_right<kArePlain>(node, x + i * width);
-          at[i] = nodes_.data() + node.next + static_cast<NodeIndex>(goes_right);
+          const FlatTree& tree = tree_of(first + i);
+          const bool goes_right = tree.template sends_right<kArePlain>(node, row_of(first + i));
+          at[i] = tree.nodes_.data() + node.next + static_cast<NodeIndex>(goes_right);
           is_moving = true;
         }
       }
-      for (std::size_t i = 0; i < n; ++i) use(first + i, static_cast<std::size_t>(-1 - at[i]->next));
+      const auto leaf = [&](std::size_t i) { return static_cast<std::size_t>(-1 - at[i]->next); };
+      for (std::size_t i = 0; i < n; ++i) tree_of(first + i).leaves_.prefetch(leaf(i));
+      for (std::size_t i = 0; i < n; ++i) tree_of(first + i).leaves_.prefetch_contents(leaf(i));
+      for (std::size_t i = 0; i < n; ++i) use(first + i, leaf(i));
     }
   }
 

@@ -112,6 +112,11 @@ class Forest {
   // Uses a tree that is up to date, alone or beside others that only read it. `n_rows` rows ask it in this call.
   template <class Use>
   void with_tree(std::size_t index, std::size_t n_rows, Scratch& scratch, StopProbe& stop, Use use) const;
+  // Predicts one row with all trees. Flat ones are asked several at a time; `answer_of(t)` is where the answer of tree
+  // t goes. Calls use(t, tree) for each of the others.
+  template <class AnswerOf, class Use>
+  void predict_row(const float* row, bool is_plain, AnswerOf answer_of, Scratch& scratch, StopProbe& stop,
+                   Use use) const;
   // Whether a tree may have left out the sample of a slot.
   [[nodiscard]] bool may_be_left_out(Slot slot) const {
     return samples_.weight(slot) > 0 && (options_.max_samples < 1.0 || samples_.calibrates(slot));

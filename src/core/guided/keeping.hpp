@@ -2,10 +2,12 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <functional>
 #include <limits>
 #include <mutex>
+#include <shared_mutex>
 #include <stdexcept>
 #include <string>
 #include <unordered_map>
@@ -402,6 +404,38 @@ void Forest<Target>::with_tree(std::size_t index, std::size_t n_rows, Scratch& s
     use(grown.tree);
   });
   if (needs_all) grown.is_complete = true;
+}
+
+template <class Target>
+template <class AnswerOf, class Use>
+void Forest<Target>::predict_row(const float* row, bool is_plain, AnswerOf answer_of, Scratch& scratch, StopProbe& stop,
+                                 Use use) const {
+  constexpr std::size_t kTogether = OneTree::kTogether;
+  for (std::size_t first = 0; first < trees_.size(); first += kTogether) {
+    const std::size_t n = std::min(kTogether, trees_.size() - first);
+    std::array<const OneTree*, kTogether> flat;
+    std::array<std::size_t, kTogether> flat_at, others;
+    std::size_t n_flat = 0, n_others = 0;
+    {
+      std::array<std::shared_lock<std::shared_mutex>, kTogether> locks;
+      for (std::size_t t = first; t < first + n; ++t) {
+        const Grown& grown = *trees_[t];
+        std::shared_lock lock(trees_[t]->mutex);
+        if (grown.is_complete && grown.tree.is_flat()) {
+          flat[n_flat] = &grown.tree;
+          flat_at[n_flat] = t;
+          locks[n_flat++] = std::move(lock);
+        } else {
+          others[n_others++] = t;
+        }
+      }
+      OneTree::predict_together({flat.data(), n_flat}, row, is_plain,
+                                [&](std::size_t i) -> typename Target::Answer { return answer_of(flat_at[i]); });
+    }
+    for (std::size_t i = 0; i < n_others; ++i) {
+      with_tree(others[i], 1, scratch, stop, [&](OneTree& tree) { use(others[i], tree); });
+    }
+  }
 }
 
 template <class Target>

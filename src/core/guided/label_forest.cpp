@@ -36,12 +36,18 @@ void LabelForest::for_each_sum(std::span<const float> rows, const Call& call, Us
       const std::size_t begin = pieces.begin(piece), size = pieces.size(piece);
       masses.assign(size * n_labels, 0);
       rests.assign(size, 0);
-      for (std::size_t k = 0; k < trees_.size(); ++k) {
-        with_tree(pieces.tree(piece, k), pieces.n_rows(), *loan, stop, [&](OneTree& tree) {
-          tree.predict(samples_, rows.subspan(begin * width, size * width), are_plain,
-                       {masses.data(), rests.data(), n_labels}, *loan, stop);
-        });
-        stop.tick(64 * size);
+      const Labels::Answers answers{masses.data(), rests.data(), n_labels};
+      const auto predict = [&](std::size_t, OneTree& tree) {
+        tree.predict(samples_, rows.subspan(begin * width, size * width), are_plain, answers, *loan, stop);
+      };
+      if (pieces.n_rows() == 1) {
+        predict_row(rows.data(), are_plain, [&](std::size_t) { return answers.at(0); }, *loan, stop, predict);
+      } else {
+        for (std::size_t k = 0; k < trees_.size(); ++k) {
+          const std::size_t t = pieces.tree(piece, k);
+          with_tree(t, pieces.n_rows(), *loan, stop, [&](OneTree& tree) { predict(t, tree); });
+          stop.tick(64 * size);
+        }
       }
       for (std::size_t i = 0; i < size; ++i) {
         use(begin + i, std::span<const std::uint64_t>(masses).subspan(i * n_labels, n_labels), rests[i]);

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/memory.hpp"
 #include "guided/ballot.hpp"
 #include "guided/label_calibration.hpp"
 #include "guided/label_counts.hpp"
@@ -140,6 +141,10 @@ struct Labels {
       leaves_.push_back({static_cast<std::uint32_t>(shares_.size()), 0});
       leaves_.shrink_to_fit();
       shares_.shrink_to_fit();
+    }
+    [[gnu::always_inline]] void prefetch(std::size_t leaf) const { onlineforest::prefetch(&leaves_[leaf]); }
+    [[gnu::always_inline]] void prefetch_contents(std::size_t leaf) const {
+      onlineforest::prefetch(shares_.data() + leaves_[leaf].shares);
     }
     void predict(std::size_t leaf, Masses sums) const {
       for (std::uint32_t s = leaves_[leaf].shares; s < leaves_[leaf + 1].shares; ++s) {

@@ -59,14 +59,20 @@ void NumberForest::for_each_row(std::span<const float> rows, const Call& call, U
       const std::size_t begin = pieces.begin(piece), size = pieces.size(piece);
       std::vector<std::uint8_t> is_empty(n_trees, 0);
       of_tree.resize(size * n_trees);
-      for (std::size_t k = 0; k < n_trees; ++k) {
-        const std::size_t t = pieces.tree(piece, k);
-        with_tree(t, pieces.n_rows(), *loan, stop, [&](OneTree& tree) {
-          is_empty[t] = tree.empty();
-          tree.predict(samples_, rows.subspan(begin * width, size * width), are_plain, {of_tree.data() + t * size},
-                       *loan, stop);
-        });
-        stop.tick(64 * size);
+      const auto predict = [&](std::size_t t, OneTree& tree) {
+        is_empty[t] = tree.empty();
+        tree.predict(samples_, rows.subspan(begin * width, size * width), are_plain, {of_tree.data() + t * size}, *loan,
+                     stop);
+      };
+      if (pieces.n_rows() == 1) {
+        const auto answer_of = [&](std::size_t t) -> NumberLeaf& { return of_tree[t]; };
+        predict_row(rows.data(), are_plain, answer_of, *loan, stop, predict);
+      } else {
+        for (std::size_t k = 0; k < n_trees; ++k) {
+          const std::size_t t = pieces.tree(piece, k);
+          with_tree(t, pieces.n_rows(), *loan, stop, [&](OneTree& tree) { predict(t, tree); });
+          stop.tick(64 * size);
+        }
       }
       for (std::size_t i = 0; i < size; ++i) {
         of_row.clear();

@@ -30,8 +30,8 @@ void Tree<Target>::predict(const Samples& samples, std::span<const float> rows, 
                            Scratch& scratch, StopProbe& stop) {
   const std::size_t width = samples.layout().width(), n = rows.size() / width;
   if (!flat_.empty()) {
-    flat_.for_each_leaf(rows.data(), width, n, are_plain,
-                        [&](std::size_t i, std::size_t leaf) { flat_.leaves().predict(leaf, answers.at(i)); });
+    flat_.for_each_row(rows.data(), width, n, are_plain,
+                       [&](std::size_t i, std::size_t leaf) { flat_.leaves().predict(leaf, answers.at(i)); });
     return;
   }
   for (std::size_t i = 0; i < n; ++i) predict_one(samples, rows.data() + i * width, answers.at(i), scratch, stop);

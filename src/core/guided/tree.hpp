@@ -5,6 +5,7 @@
 // their own, larger ones into a junction with two lists. When it is cut cannot be seen from outside.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -95,6 +96,19 @@ class Tree {
   // complete.
   void predict(const Samples& samples, std::span<const float> rows, bool are_plain, const Answers& answers,
                Scratch& scratch, StopProbe& stop);
+
+  // Whether predictions neither change the tree nor look at its samples.
+  [[nodiscard]] bool is_flat() const { return !flat_.empty(); }
+  // Gives the predictions of flat trees at one row; `answer_of(i)` is where that of the i-th tree goes.
+  template <class AnswerOf>
+  static void predict_together(std::span<const Tree* const> trees, const float* row, bool is_plain,
+                               AnswerOf answer_of) {
+    std::array<const Flat*, kTogether> flat;
+    for (std::size_t i = 0; i < trees.size(); ++i) flat[i] = &trees[i]->flat_;
+    Flat::for_each_tree({flat.data(), trees.size()}, row, is_plain,
+                        [&](std::size_t i, std::size_t leaf) { flat[i]->leaves().predict(leaf, answer_of(i)); });
+  }
+  static constexpr std::size_t kTogether = 16;  // at most so many
 
   // Completes the tree and describes it.
   [[nodiscard]] Table table(const Samples& samples, Scratch& scratch, StopProbe& stop);
