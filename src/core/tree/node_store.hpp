@@ -110,34 +110,27 @@ class NodeStore {
   [[nodiscard]] std::size_t size() const { return nodes_.size(); }
 
   // Allocates memory for `n` nodes in advance.
-  void expect(std::size_t n) {
-    nodes_.reserve(n);
-    split_times_.reserve(n);
-  }
+  void expect(std::size_t n) { nodes_.reserve(n); }
 
   // Adds `n` leaves without points. Returns the first.
   NodeIndex add(std::size_t n) {
     const std::size_t first = nodes_.size();
-    resize_tightly(nodes_, first + n, Node());
-    resize_tightly(split_times_, first + n, 0.0);
+    resize_tightly(nodes_, first + n, Entry());
     return static_cast<NodeIndex>(first);
   }
 
   // Removes the last two nodes. Their contents must have been moved.
-  void remove_last_two() {
-    nodes_.resize(nodes_.size() - 2);
-    split_times_.resize(split_times_.size() - 2);
-  }
+  void remove_last_two() { nodes_.resize(nodes_.size() - 2); }
 
-  Node& operator[](NodeIndex j) { return nodes_[static_cast<std::size_t>(j)]; }
-  const Node& operator[](NodeIndex j) const { return nodes_[static_cast<std::size_t>(j)]; }
+  Node& operator[](NodeIndex j) { return nodes_[static_cast<std::size_t>(j)].node; }
+  const Node& operator[](NodeIndex j) const { return nodes_[static_cast<std::size_t>(j)].node; }
 
   // The time of the node's cut; the lifetime for a leaf.
-  double& split_time(NodeIndex j) { return split_times_[static_cast<std::size_t>(j)]; }
-  double split_time(NodeIndex j) const { return split_times_[static_cast<std::size_t>(j)]; }
+  double& split_time(NodeIndex j) { return nodes_[static_cast<std::size_t>(j)].split_time; }
+  double split_time(NodeIndex j) const { return nodes_[static_cast<std::size_t>(j)].split_time; }
 
   [[gnu::always_inline]] void prefetch_split_time(NodeIndex j) const {
-    prefetch(&split_times_[static_cast<std::size_t>(j)]);
+    prefetch(&nodes_[static_cast<std::size_t>(j)].split_time);
   }
 
   [[nodiscard]] bool has_box(NodeIndex j) const { return (*this)[j].box != kNoBox; }
@@ -163,14 +156,17 @@ class NodeStore {
   float* upper(NodeIndex j) { return boxes_.upper((*this)[j].box); }
   BoxView stored_box(NodeIndex j) const { return boxes_.view((*this)[j].box); }
 
-  std::size_t nbytes() const {
-    return nodes_.capacity() * sizeof(Node) + split_times_.capacity() * sizeof(double) + boxes_.nbytes();
-  }
+  std::size_t nbytes() const { return nodes_.capacity() * sizeof(Entry) + boxes_.nbytes(); }
 
  private:
   std::size_t n_features_;
-  std::vector<Node> nodes_;
-  std::vector<double> split_times_;
+  // Side by side: a path that is predicted from reads both, and a line of the cache then serves for both.
+  struct Entry {
+    Node node;
+    double split_time = 0.0;
+  };
+
+  std::vector<Entry> nodes_;
   BoxStore boxes_;
 };
 
