@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <cstdint>
 
 #if defined(__aarch64__) && defined(__ARM_NEON)
 #include <arm_neon.h>
@@ -19,6 +20,18 @@
 namespace onlineforest::simd {
 
 inline constexpr std::size_t kWidth = 4;
+
+// of[bits] masks the lanes whose bit is set.
+struct LaneMasks {
+  alignas(32) std::uint64_t of[16][4];
+};
+inline constexpr LaneMasks kLaneMasks = [] {
+  LaneMasks masks{};
+  for (unsigned bits = 0; bits < 16; ++bits) {
+    for (unsigned i = 0; i < 4; ++i) masks.of[bits][i] = bits >> i & 1u ? ~std::uint64_t{0} : 0;
+  }
+  return masks;
+}();
 
 #if defined(__aarch64__) && defined(__ARM_NEON)
 
@@ -59,6 +72,17 @@ inline Double4 scale(Double4 a, const double* by) {
   return {vmulq_f64(a.low, vld1q_f64(by)), vmulq_f64(a.high, vld1q_f64(by + 2))};
 }
 inline double total(Double4 a) { return vaddvq_f64(a.low) + vaddvq_f64(a.high); }
+inline Double4 load(const double* p) { return {vld1q_f64(p), vld1q_f64(p + 2)}; }
+inline void store(double* p, Double4 a) {
+  vst1q_f64(p, a.low);
+  vst1q_f64(p + 2, a.high);
+}
+inline Double4 only(std::uint64_t bits, double x) {
+  const std::uint64_t* const lanes = kLaneMasks.of[bits & 15u];
+  const uint64x2_t all_lanes = vreinterpretq_u64_f64(vdupq_n_f64(x));
+  return {vreinterpretq_f64_u64(vandq_u64(all_lanes, vld1q_u64(lanes))),
+          vreinterpretq_f64_u64(vandq_u64(all_lanes, vld1q_u64(lanes + 2)))};
+}
 
 #elif defined(__SSE2__) || defined(_M_X64)
 
@@ -98,6 +122,16 @@ inline double total(Double4 a) {
   _mm_storeu_pd(x, a.low);
   _mm_storeu_pd(x + 2, a.high);
   return (x[0] + x[1]) + (x[2] + x[3]);
+}
+inline Double4 load(const double* p) { return {_mm_loadu_pd(p), _mm_loadu_pd(p + 2)}; }
+inline void store(double* p, Double4 a) {
+  _mm_storeu_pd(p, a.low);
+  _mm_storeu_pd(p + 2, a.high);
+}
+inline Double4 only(std::uint64_t bits, double x) {
+  const __m128d* const lanes = reinterpret_cast<const __m128d*>(kLaneMasks.of[bits & 15u]);
+  const __m128d all_lanes = _mm_set1_pd(x);
+  return {_mm_and_pd(all_lanes, lanes[0]), _mm_and_pd(all_lanes, lanes[1])};
 }
 
 #else
@@ -155,6 +189,13 @@ inline Double4 scale(Double4 a, const double* by) {
   return a;
 }
 inline double total(Double4 a) { return (a.x[0] + a.x[1]) + (a.x[2] + a.x[3]); }
+inline Double4 load(const double* p) { return {{p[0], p[1], p[2], p[3]}}; }
+inline void store(double* p, Double4 a) { std::copy_n(a.x, 4, p); }
+inline Double4 only(std::uint64_t bits, double x) {
+  Double4 result;
+  for (unsigned i = 0; i < 4; ++i) result.x[i] = bits >> i & 1u ? x : 0.0;
+  return result;
+}
 
 #endif
 

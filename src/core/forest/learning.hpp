@@ -247,7 +247,7 @@ void Forest<Target, Options>::learn_last_point(const Call& call) {
       Workspace& work = *loan;
       const std::size_t begin = group * kSideBySide, n = std::min(kSideBySide, trees_.size() - begin);
       const std::span<TargetTree> trees = std::span(trees_).subspan(begin, n);
-      find_paths(trees, row, work.paths);
+      find_paths(trees, row, work.paths, [&](std::size_t i) { prefetch_end(trees[i].nodes(), work.paths[i]); });
       for (std::size_t i = 0; i < n; ++i) {
         prepare(trees[i].target());
         trees[i].set_measure(measure_, points_);

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "base/block_arena.hpp"
+#include "base/memory.hpp"
 #include "tree/node_store.hpp"
 
 namespace onlineforest {
@@ -170,6 +171,14 @@ class LabelSets {
       while (p != without.end() && *p < label) ++p;
       if (p == without.end() || *p != label) f(static_cast<Label>(label));
     }
+  }
+
+  // Whether each set is one word; then bit k of word(j) says whether the set of j holds label k.
+  bool are_words() const { return !wide_; }
+  std::uint64_t word(NodeIndex j) const { return set(j).mask; }
+
+  [[gnu::always_inline]] void prefetch(NodeIndex j) const {
+    onlineforest::prefetch(&sets_[static_cast<std::size_t>(j)]);
   }
 
   std::uint32_t size_common(NodeIndex a, NodeIndex b) const {

@@ -161,6 +161,8 @@ class LabelTarget : public PausingRule<LabelTarget> {
 
   const LabelSets& sets() const { return sets_; }
 
+  [[gnu::always_inline]] void prefetch_state(NodeIndex j) const { sets_.prefetch(j); }
+
   // Whether a node has no block of counts.
   bool is_plain(NodeIndex j) const { return counts(j) == kNoCounts; }
 

@@ -8,6 +8,8 @@
 #include <span>
 #include <vector>
 
+#include "base/memory.hpp"
+#include "base/simd.hpp"
 #include "labels/label_target.hpp"
 #include "tree/tree.hpp"
 #include "tree/walk.hpp"
@@ -50,11 +52,13 @@ class LabelWalk {
   void add_predictions(std::span<const Tree<LabelTarget>> trees, const PointStore<Label>& points, const Queries& rows,
                        std::int32_t n_classes, double* sums, OnRow on_row) {
     const std::size_t k = static_cast<std::size_t>(n_classes);
-    if (of_nodes_.size() < k) of_nodes_.resize(k, 0.0);
+    if (of_nodes_.size() < k + simd::kWidth) of_nodes_.resize(k + simd::kWidth, 0.0);  // add_shares reads groups
     walk_.walk_trees(trees, points, rows, [&](const Tree<LabelTarget>& tree) {
       levels_.clear();
       return [&](const RowPath& path) {
         double* const sum = sums + path.row * width(n_classes);
+        constexpr std::size_t per_line = 8;
+        for (std::size_t c = 0; c <= k; c += per_line) prefetch(sum + c);
         sum[k] += add(tree, path, std::span(sum, k));
         on_row(path.steps.size() * points.n_features() + k);
       };
@@ -77,72 +81,95 @@ class LabelWalk {
   // How the posterior mean of a step's node distributes a mass of 1.
   struct Level {
     bool is_known = false;
+    bool are_even;     // whether each label counts at least once
+    bool is_plain;     // whether the node has no block of counts
     double decay;      // exp(-gamma Delta_j)
     double discount;   // d_j: `decay`, for a leaf at least the leaf discount
     double tabs;       // sum over the labels of tab_jk = min(c_jk, 1): |S_j| if each counts at least once
-    bool are_even;     // whether it is
     double per_count;  // 1 / c_j
     double to_parent;  // d_j tabs / c_j
+    // Of a plain node: to each label, and in addition to each label that both children hold.
+    double to_label, to_common;
+    std::uint64_t labels, common;  // the sets if they are words: S_j, and the labels that both children hold
     // For the current row.
     Separated separated;
     double to_each_label = 0.0;
   };
 
+  // A mass for each label of a set that is one word.
+  struct Share {
+    std::uint64_t labels;
+    double to_each;
+  };
+
   Level& level(const Tree<LabelTarget>& tree, const RowPath& path, std::size_t k) {
     Level& level = levels_[k];
-    if (!level.is_known) {
-      const NodeIndex j = path.steps[k].node;
-      const Node& node = tree.nodes()[j];
-      const LabelSets& sets = tree.target().sets();
-      level.is_known = true;
-      level.decay = discount_of(tree.measure().discount_rate, path.steps[k].duration);
-      level.discount = node.is_leaf() ? std::max(level.decay, tree.measure().prior.leaf_discount) : level.decay;
-      const double n_labels = sets.size(j);
-      double count = 0.0;
-      level.tabs = n_labels;
-      if (!tree.target().is_plain(j)) {
-        level.tabs = 0.0;
-        tree.target().for_each_in_block(j, [&](Label, Weight weight) {
-          count += multiplicity(weight);
-          level.tabs += std::min(multiplicity(weight), 1.0);
-        });
-      } else if (node.is_leaf()) {
-        count = static_cast<double>(node.n_points);
-      } else {
-        count = n_labels + sets.size_common(node.left, node.right());
-      }
-      level.are_even = level.tabs == n_labels;
-      level.per_count = 1.0 / count;
-      level.to_parent = level.discount * level.tabs / count;
-    }
+    if (!level.is_known) set_level(level, tree, path.steps[k]);
     return level;
+  }
+
+  static void set_level(Level& level, const Tree<LabelTarget>& tree, const PathStep& step) {
+    const NodeIndex j = step.node;
+    const Node& node = tree.nodes()[j];
+    const LabelSets& sets = tree.target().sets();
+    level.is_known = true;
+    level.decay = discount_of(tree.measure().discount_rate, step.duration);
+    level.discount = node.is_leaf() ? std::max(level.decay, tree.measure().prior.leaf_discount) : level.decay;
+    level.is_plain = tree.target().is_plain(j);
+    level.labels = sets.are_words() ? sets.word(j) : 0;
+    level.common = sets.are_words() && !node.is_leaf() ? sets.word(node.left) & sets.word(node.right()) : 0;
+    const double n_labels = sets.size(j);
+    double count = 0.0, of_label = 1.0;
+    level.tabs = n_labels;
+    if (!level.is_plain) {
+      level.tabs = 0.0;
+      tree.target().for_each_in_block(j, [&](Label, Weight weight) {
+        count += multiplicity(weight);
+        level.tabs += std::min(multiplicity(weight), 1.0);
+      });
+    } else if (node.is_leaf()) {
+      count = of_label = static_cast<double>(node.n_points);
+    } else {
+      count = n_labels + sets.size_common(node.left, node.right());
+    }
+    level.are_even = level.tabs == n_labels;
+    level.per_count = 1.0 / count;
+    level.to_parent = level.discount * level.tabs / count;
+    level.to_label = level.per_count * (of_label - level.discount);
+    level.to_common = node.is_leaf() ? 0.0 : level.per_count;
   }
 
   // Returns the mass above the root, including masses below kNegligibleMass.
   double add(const Tree<LabelTarget>& tree, const RowPath& path, std::span<double> sums) {
     levels_.resize(std::min(levels_.size(), path.n_shared));
     levels_.resize(path.steps.size());
+    shares_.clear();
     double mass = separate(tree, path);
 
     std::size_t top = path.steps.size();
     while (top > 0 && (mass >= kNegligibleMass || top > path.first_outside)) {
       --top;
       Level& here = level(tree, path, top);
-      here.to_each_label = 0.0;
-      double to_parent = 0.0;
+      double to_each = 0.0, to_parent = 0.0;
       if (top >= path.first_outside) {
-        add_separated(tree, path.steps[top].node, here);
+        to_each = add_separated(tree, path.steps[top].node, here);
         to_parent = here.separated.to_parent;
       }
       if (mass >= kNegligibleMass) {
-        here.to_each_label += add_posterior_mean(tree, path.steps[top].node, here, mass);
+        to_each += add_posterior_mean(tree, path.steps[top].node, here, mass);
         to_parent += mass * here.to_parent;
       } else {
         to_parent += mass;
       }
+      here.to_each_label = to_each;
+      shares_.push_back({here.labels, to_each});
       mass = to_parent;
     }
-    add_to_labels(tree, path, top, sums);
+    if (tree.target().sets().are_words()) {
+      add_shares(sums);
+    } else {
+      add_to_lists(tree, path, top, sums);
+    }
     return mass;
   }
 
@@ -161,37 +188,58 @@ class LabelWalk {
     return arrived;
   }
 
-  // Spreads the mass that is separated here over the labels, in proportion to tab_jk.
-  void add_separated(const Tree<LabelTarget>& tree, NodeIndex j, Level& here) {
+  // Spreads the mass that is separated here over the labels, in proportion to tab_jk. Returns the mass on each label of
+  // the set.
+  double add_separated(const Tree<LabelTarget>& tree, NodeIndex j, const Level& here) {
     const double to_each = here.separated.here / here.tabs;
-    if (here.are_even) {
-      here.to_each_label = to_each;
-      return;
-    }
+    if (here.are_even) return to_each;
     tree.target().for_each_in_block(j, [&](Label label, Weight weight) {
       of_nodes_[static_cast<std::size_t>(label)] += to_each * std::min(multiplicity(weight), 1.0);
     });
+    return 0.0;
   }
 
   // Adds the mass on counts, or on labels that both children hold. Returns the mass on each label of the set.
   double add_posterior_mean(const Tree<LabelTarget>& tree, NodeIndex j, const Level& here, double mass) {
-    const Node& node = tree.nodes()[j];
-    const double per_count = mass * here.per_count;
-    if (node.is_leaf() || !tree.target().is_plain(j)) {
-      tree.target().for_each_count(j, node.n_points, [&](Label label, Weight weight) {
+    if (!here.is_plain) {
+      const double per_count = mass * here.per_count;
+      tree.target().for_each_in_block(j, [&](Label label, Weight weight) {
         const double count = multiplicity(weight);
         of_nodes_[static_cast<std::size_t>(label)] += per_count * (count - here.discount * std::min(count, 1.0));
       });
       return 0.0;
     }
-    tree.target().sets().for_each_common(node.left, node.right(),
-                                         [&](Label label) { of_nodes_[static_cast<std::size_t>(label)] += per_count; });
-    return per_count * (1.0 - here.discount);
+    const double to_common = mass * here.to_common;
+    if (here.common != 0) {
+      shares_.push_back({here.common, to_common});
+    } else if (!tree.target().sets().are_words() && !tree.nodes()[j].is_leaf()) {
+      const Node& node = tree.nodes()[j];
+      tree.target().sets().for_each_common(
+          node.left, node.right(), [&](Label label) { of_nodes_[static_cast<std::size_t>(label)] += to_common; });
+    }
+    return mass * here.to_label;
+  }
+
+  // Adds the shares and the masses of single labels, four labels at a time: so there are no branches that a processor
+  // could not predict.
+  void add_shares(std::span<double> sums) {
+    for (std::size_t first = 0; first < sums.size(); first += simd::kWidth) {
+      double* const alone = of_nodes_.data() + first;
+      simd::Double4 mass = simd::load(alone);
+      for (const Share& share : shares_) mass = simd::add(mass, simd::only(share.labels >> first, share.to_each));
+      if (first + simd::kWidth <= sums.size()) {
+        simd::store(sums.data() + first, simd::add(simd::load(sums.data() + first), mass));
+      } else {
+        simd::store(alone, mass);
+        for (std::size_t i = first; i < sums.size(); ++i) sums[i] += alone[i - first];
+      }
+      simd::store(alone, simd::zero());
+    }
   }
 
   // A label gets the mass per label of every set on the path that contains it, plus its own mass. Only labels in the
   // topmost set have any, because it contains all sets below.
-  void add_to_labels(const Tree<LabelTarget>& tree, const RowPath& path, std::size_t top, std::span<double> sums) {
+  void add_to_lists(const Tree<LabelTarget>& tree, const RowPath& path, std::size_t top, std::span<double> sums) {
     const LabelSets& sets = tree.target().sets();
     double sum = 0.0;
     const auto add_sum = [&](Label label) {
@@ -211,6 +259,7 @@ class LabelWalk {
 
   SetWalk walk_;
   std::vector<Level> levels_;
+  std::vector<Share> shares_;     // of the current row, if sets are words
   std::vector<double> of_nodes_;  // mass on single labels for the current row; 0 between rows
 };
 

@@ -87,9 +87,10 @@ void find_paths(std::span<const Search> searches, OnFound on_found) {
   }
 }
 
-// Finds the paths of one row down up to kSideBySide trees. The path in an empty tree is empty.
-template <class Tree>
-void find_paths(std::span<Tree> trees, const float* row, std::array<Path, kSideBySide>& paths) {
+// Finds the paths of one row down up to kSideBySide trees. The path in an empty tree is empty. Calls on_found(i) when
+// the path in tree i is complete.
+template <class Tree, class OnFound>
+void find_paths(std::span<Tree> trees, const float* row, std::array<Path, kSideBySide>& paths, OnFound on_found) {
   std::array<Search, kSideBySide> searches;
   std::size_t n = 0;
   for (std::size_t i = 0; i < trees.size(); ++i) {
@@ -97,7 +98,7 @@ void find_paths(std::span<Tree> trees, const float* row, std::array<Path, kSideB
     if (!trees[i].empty()) searches[n++] = {&trees[i].nodes(), row, &paths[i]};
   }
   find_paths(std::span<const Search>(searches).first(n),
-             [](const Search& search) { prefetch_end(*search.nodes, *search.path); });
+             [&](const Search& search) { on_found(static_cast<std::size_t>(search.path - paths.data())); });
 }
 
 }  // namespace onlineforest

@@ -66,7 +66,7 @@ class SetWalk {
     if (rows.n == 1) {
       for (std::size_t begin = 0; begin < trees.size(); begin += kSideBySide) {
         const auto some = trees.subspan(begin, std::min(kSideBySide, trees.size() - begin));
-        find_paths(some, rows.rows, paths_);
+        find_paths(some, rows.rows, paths_, [&](std::size_t i) { prefetch_along(paths_[i], some[i], points); });
         for (std::size_t i = 0; i < some.size(); ++i) {
           if (!some[i].empty()) walk_along(paths_[i], some[i], points, rows, on_tree(some[i]));
         }
@@ -98,6 +98,7 @@ class SetWalk {
       steps_.push_back({now.node, split_time - now.birth_time});
       const Node& node = nodes[now.node];
       nodes.prefetch_box(now.node, 2 * n_features);  // read after the rows have reached their leaves
+      tree.target().prefetch_state(now.node);
       const std::span<Slot> set = std::span(order_).subspan(now.begin, now.end - now.begin);
       if (!node.is_leaf()) {
         if (set.size() == 1) {
@@ -152,6 +153,18 @@ class SetWalk {
     std::size_t depth;
     double birth_time;
   };
+
+  // Prefetches what walk_along and predictions read first.
+  template <class Target>
+  [[gnu::always_inline]] static void prefetch_along(const Path& path, const Tree<Target>& tree,
+                                                    const PointStore<typename Target::Value>& points) {
+    constexpr std::size_t last = 8;
+    prefetch(points.row(tree.nodes()[path.back()].first_point));
+    prefetch_end(tree.nodes(), path);
+    for (std::size_t i = path.size() - std::min(path.size(), last); i < path.size(); ++i) {
+      tree.target().prefetch_state(path[i]);
+    }
+  }
 
   // Finds the separation rates of row i along steps_. Returns the first step whose box the row lies outside of.
   template <class Target>
