@@ -11,6 +11,7 @@
 
 #include "base/simd.hpp"
 #include "points/box.hpp"
+#include "process/grouped_rate.hpp"
 
 namespace onlineforest {
 
@@ -95,6 +96,7 @@ class NestedSeparation {
     weights_ = weights;
     row_ = row;
     n_features_ = n_features;
+    if (n_features < kFewFeatures) return;
     groups_.resize(n_features / simd::kWidth);
     std::iota(groups_.begin(), groups_.end(), std::uint32_t{0});
     n_groups_ = groups_.size();
@@ -103,24 +105,7 @@ class NestedSeparation {
   // The rate of the next box, which contains the one before.
   double next_rate(BoxView box) {
     if (n_features_ < kFewFeatures) return separation_rate(weights_, box, row_, n_features_);
-    // Local copies: a write to `groups` could alias the members as far as the compiler knows.
-    std::uint32_t* const groups = groups_.data();
-    const float* const row = row_;
-    const double* const weights = weights_;
-    const std::size_t n_groups = n_groups_;
-    simd::Double4 lanes = simd::zero();
-    std::size_t n_left = 0;
-    for (std::size_t i = 0; i < n_groups; ++i) {
-      const std::uint32_t group = groups[i];
-      const std::size_t d = group * simd::kWidth;
-      const simd::Float4 x = simd::load(row + d);
-      const simd::Float4 nearest = simd::clamp(x, simd::load(box.lower + d), simd::load(box.upper + d));
-      lanes = simd::add(lanes, simd::scale(simd::distance(x, nearest), weights + d));
-      groups[n_left] = group;
-      n_left += simd::differ(x, nearest);
-    }
-    n_groups_ = n_left;
-    double rate = simd::total(lanes);
+    double rate = grouped_rate_(weights_, box, row_, groups_.data(), n_groups_);
     for (std::size_t d = groups_.size() * simd::kWidth; d < n_features_; ++d) {
       rate += weights_[d] * distance_to(box.lower[d], box.upper[d], row_[d]);
     }
@@ -151,6 +136,7 @@ class NestedSeparation {
   std::size_t n_features_ = 0;
   std::vector<std::uint32_t> groups_;  // groups of simd::kWidth dimensions; the first n_groups_ are still needed
   std::size_t n_groups_ = 0;
+  GroupedRate grouped_rate_ = grouped_rates().back();
 };
 
 }  // namespace onlineforest
