@@ -16,9 +16,15 @@
 
 namespace onlineforest {
 
+// exp(-x) for x >= 0. Most leaves last forever: there it is 0 without a call.
+inline double exp_of_minus(double x) {
+  constexpr double underflow = 746.0;
+  return x < underflow ? std::exp(-x) : 0.0;
+}
+
 // d_j = exp(-gamma Delta_j): the weight of the parent's distribution in that of a node.
 inline double discount_of(double discount_rate, double duration) {
-  return discount_rate > 0.0 ? std::exp(-discount_rate * duration) : 1.0;
+  return discount_rate > 0.0 ? exp_of_minus(discount_rate * duration) : 1.0;
 }
 
 // The mass that is separated at a step, split into the share for the labels of the node and the share for the parent's
@@ -52,7 +58,7 @@ class LabelWalk {
   void add_predictions(std::span<const Tree<LabelTarget>> trees, const PointStore<Label>& points, const Queries& rows,
                        std::int32_t n_classes, double* sums, OnRow on_row) {
     const std::size_t k = static_cast<std::size_t>(n_classes);
-    if (of_nodes_.size() < k + simd::kWidth) of_nodes_.resize(k + simd::kWidth, 0.0);  // add_shares reads groups
+    if (of_nodes_.size() < k + kLabelsAtATime) of_nodes_.resize(k + kLabelsAtATime, 0.0);
     walk_.walk_trees(trees, points, rows, [&](const Tree<LabelTarget>& tree) {
       levels_.clear();
       return [&](const RowPath& path) {
@@ -78,6 +84,8 @@ class LabelWalk {
   }
 
  private:
+  static constexpr std::size_t kLabelsAtATime = 2 * simd::kWidth;  // in add_shares, which reads whole groups of labels
+
   // How the posterior mean of a step's node distributes a mass of 1.
   struct Level {
     bool is_known = false;
@@ -181,7 +189,7 @@ class LabelWalk {
       const double rate = path.separation_rates[k];
       Level& here = level(tree, path, k);
       hazard += rate * path.steps[k].duration;
-      const double left = std::exp(-hazard);
+      const double left = exp_of_minus(hazard);
       here.separated = Separated(rate, discount_rate, arrived, left, here.decay);
       arrived = left;
     }
@@ -220,20 +228,29 @@ class LabelWalk {
     return mass * here.to_label;
   }
 
-  // Adds the shares and the masses of single labels, four labels at a time: so there are no branches that a processor
+  // Adds the shares and the masses of single labels, eight labels at a time: so there are no branches that a processor
   // could not predict.
   void add_shares(std::span<double> sums) {
-    for (std::size_t first = 0; first < sums.size(); first += simd::kWidth) {
+    constexpr std::size_t width = simd::kWidth;
+    for (std::size_t first = 0; first < sums.size(); first += kLabelsAtATime) {
       double* const alone = of_nodes_.data() + first;
-      simd::Double4 mass = simd::load(alone);
-      for (const Share& share : shares_) mass = simd::add(mass, simd::only(share.labels >> first, share.to_each));
-      if (first + simd::kWidth <= sums.size()) {
-        simd::store(sums.data() + first, simd::add(simd::load(sums.data() + first), mass));
+      simd::Double4 low = simd::load(alone), high = simd::load(alone + width);
+      for (const Share& share : shares_) {
+        const std::uint64_t labels = share.labels >> first;
+        low = simd::add(low, simd::only(labels, share.to_each));
+        high = simd::add(high, simd::only(labels >> width, share.to_each));
+      }
+      double* const sum = sums.data() + first;
+      if (first + kLabelsAtATime <= sums.size()) {
+        simd::store(sum, simd::add(simd::load(sum), low));
+        simd::store(sum + width, simd::add(simd::load(sum + width), high));
       } else {
-        simd::store(alone, mass);
-        for (std::size_t i = first; i < sums.size(); ++i) sums[i] += alone[i - first];
+        simd::store(alone, low);
+        simd::store(alone + width, high);
+        for (std::size_t i = 0; first + i < sums.size(); ++i) sum[i] += alone[i];
       }
       simd::store(alone, simd::zero());
+      simd::store(alone + width, simd::zero());
     }
   }
 
