@@ -20,9 +20,14 @@ def memory_of_learning(**task: Any) -> dict[str, Any]:
     `task` has data, folder, scale, forest (a name in `benchmarks.ours`), way (a name in
     `benchmarks._memory_child`), n_trees and n_batches.
     """
+    check_memory_is_reported()
+    return answer_of("benchmarks._memory_child", task)
+
+
+def check_memory_is_reported() -> None:
+    """Raise an error if the system does not report the memory of a process."""
     if not Path("/proc/self/status").exists() and find_spec("resource") is None:
         raise NotMeasuredError("this system does not report the memory of a process")
-    return answer_of("benchmarks._memory_child", task)
 
 
 def answer_of(module: str, task: dict[str, Any]) -> dict[str, Any]:
