@@ -12,6 +12,7 @@ from click.testing import CliRunner
 from onlineforest import MondrianForestClassifier, OnlineForestClassifier, __version__, _extras
 from onlineforest._cli import main as _cli
 from onlineforest._cli.commands import ENTRIES, load_command
+from onlineforest._cli.defaults import DEFAULT_KIND, NAMES
 from onlineforest._cli.demo_stream import Demo
 from onlineforest._cli.forests import FORESTS
 from onlineforest._models.saving import write_model
@@ -86,6 +87,24 @@ def test_the_module_runs_as_a_command():
     )
     assert result.returncode == 0
     assert __version__ in result.stdout
+
+
+def test_each_kind_of_forest_has_a_name():
+    assert list(NAMES) == list(FORESTS)
+    assert DEFAULT_KIND in FORESTS
+
+
+def test_the_help_of_a_command_does_not_wait_for_scikit_learn():
+    code = """if True:
+        import sys
+        from onlineforest._cli.commands import load_command
+        for name in ("train", "predict", "evaluate", "inspect", "verify"):
+            load_command(name)
+            loaded = {"sklearn", "numpy", "pyarrow"} & set(sys.modules)
+            assert not loaded, f"{name} imports {loaded}"
+    """
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert result.returncode == 0, result.stderr
 
 
 def test_a_missing_extra_is_named(monkeypatch, capsys):

@@ -15,8 +15,8 @@ from rich.table import Table
 from onlineforest import plot
 from onlineforest._cli.base import Command, examples, option
 from onlineforest._cli.commands import ENTRIES
+from onlineforest._cli.defaults import DEFAULT_KIND, NAMES
 from onlineforest._cli.demo_stream import Demo, demo_partition, example_files
-from onlineforest._cli.forests import DEFAULT_KIND, NAMES
 from onlineforest._cli.table_options import kind_option
 from onlineforest._extras import require
 from onlineforest.plot.figures import new_figure

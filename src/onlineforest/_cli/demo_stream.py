@@ -17,7 +17,8 @@ from sklearn.datasets import load_diabetes, load_digits, load_iris
 from sklearn.decomposition import PCA
 from sklearn.ensemble import ExtraTreesClassifier
 
-from onlineforest._cli.forests import DEFAULT_KIND, FORESTS, NAMES, Forest
+from onlineforest._cli.defaults import DEFAULT_KIND, NAMES
+from onlineforest._cli.forests import FORESTS, Forest
 from onlineforest._cli.metrics import class_metrics
 
 

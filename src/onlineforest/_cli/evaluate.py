@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from onlineforest._cli.base import Command, examples, option
 from onlineforest._cli.commands import ENTRIES
-from onlineforest._cli.curves import LearningCurve
 from onlineforest._cli.paths import check_output_file
 from onlineforest._cli.progress import METRIC_LABELS
-from onlineforest._cli.resuming import load_previous
-from onlineforest._cli.run import open_run
 from onlineforest._cli.table_options import (
     FILE,
     REPORT,
@@ -22,8 +19,10 @@ from onlineforest._cli.table_options import (
     learning_options,
     learning_table_options,
 )
-from onlineforest._cli.training import Training
 from onlineforest._extras import require
+
+if TYPE_CHECKING:
+    from onlineforest._cli.training import Training
 
 _EXAMPLES = examples(
     "onlineforest evaluate flowers.csv --target species --task classify",
@@ -86,6 +85,11 @@ def evaluate(**given: Any) -> None:
         require("matplotlib", "plot")
     if given["no_learn"] and given["from_"] is None:
         raise click.UsageError("--no-learn needs a model: name one with --from.")
+    from onlineforest._cli.curves import LearningCurve
+    from onlineforest._cli.resuming import load_previous
+    from onlineforest._cli.run import open_run
+    from onlineforest._cli.training import Training
+
     with open_run({**given, "id_": None}) as run:
         start = run.start(load_previous(None, False, given["from_"]))
         learn = not given["no_learn"]

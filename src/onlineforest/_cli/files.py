@@ -10,7 +10,6 @@ import click
 
 from onlineforest._cli.base import Command, examples, option, readable_errors
 from onlineforest._cli.commands import ENTRIES
-from onlineforest._models.inspection import describe, lines_about, verify_file
 
 _SECTION = "Report"
 
@@ -30,6 +29,8 @@ def inspect(file: Path, as_json: bool, arrays: bool) -> None:
     Reads only the header of the file, which is fast, and checks neither the digest nor the trees:
     `verify` does.
     """
+    from onlineforest._models.inspection import describe, lines_about
+
     if as_json:
         click.echo(json.dumps(describe(file), indent=2))
     else:
@@ -54,6 +55,8 @@ def verify(files: tuple[Path, ...], max_bytes: int | None) -> None:
 
     Exits with code 1 if a file is not valid. Needs the memory of the largest forest.
     """
+    from onlineforest._models.inspection import verify_file
+
     n_bad = 0
     for file in files:
         try:

@@ -14,9 +14,7 @@ from onlineforest._models.online_regressor import OnlineForestRegressor
 from onlineforest._models.regressor import MondrianForestRegressor
 
 __all__ = [
-    "DEFAULT_KIND",
     "FORESTS",
-    "NAMES",
     "Forest",
     "is_fitted",
     "is_of",
@@ -28,8 +26,6 @@ FORESTS: Mapping[str, Mapping[str, type[Forest]]] = {
     "order-free": {"classify": OnlineForestClassifier, "regress": OnlineForestRegressor},
     "mondrian": {"classify": MondrianForestClassifier, "regress": MondrianForestRegressor},
 }
-DEFAULT_KIND = "order-free"
-NAMES = {"order-free": "order-free", "mondrian": "Mondrian"}  # of the kinds, in sentences
 
 
 def kind_of(forest: Forest) -> str:

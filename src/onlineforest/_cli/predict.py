@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import click
 
@@ -14,11 +14,11 @@ from onlineforest._cli.bad_rows import BadRows
 from onlineforest._cli.base import Command, examples, option
 from onlineforest._cli.commands import ENTRIES
 from onlineforest._cli.paths import check_output_file
-from onlineforest._cli.predictions import CsvWriter, ParquetWriter, PredictionRequest, predictions
 from onlineforest._cli.table_options import FILE, table_options
 from onlineforest._files.atomic import replacing
-from onlineforest._models.loading import load
-from onlineforest._tables.tables import open_table
+
+if TYPE_CHECKING:
+    from onlineforest._cli.predictions import CsvWriter, ParquetWriter
 
 _PREDICTIONS = "What to predict"
 _OUTPUT = "Output"
@@ -104,6 +104,10 @@ def predict(model: Path, data: str, **given: Any) -> None:
     model finds its columns by name, in any order; other columns are ignored. Predictions keep the
     order of the rows and are written batch by batch, so DATA may be larger than memory.
     """
+    from onlineforest._cli.predictions import PredictionRequest, predictions
+    from onlineforest._models.loading import load
+    from onlineforest._tables.tables import open_table
+
     request = PredictionRequest(
         given["probabilities"], given["coverage"], given["std"], given["novelty"], given["keep"]
     )
@@ -125,6 +129,8 @@ def predict(model: Path, data: str, **given: Any) -> None:
 
 @contextmanager
 def _writer(path: Path | None) -> Iterator[CsvWriter | ParquetWriter]:
+    from onlineforest._cli.predictions import CsvWriter, ParquetWriter
+
     if path is None:
         yield CsvWriter(sys.stdout.buffer)
         return

@@ -11,10 +11,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from onlineforest._cli.defaults import DEFAULT_BATCH_SIZE, DEFAULT_KIND
 from onlineforest._cli.errors import OptionError
-from onlineforest._cli.forests import DEFAULT_KIND, FORESTS, Forest, is_of, kind_of
+from onlineforest._cli.forests import FORESTS, Forest, is_of, kind_of
 from onlineforest._cli.schema import TrainingError
-from onlineforest._cli.training import DEFAULT_BATCH_SIZE, Position, finish_last_batch
+from onlineforest._cli.training import Position, finish_last_batch
 from onlineforest._files.container import parse_json, read_header
 from onlineforest._models.checkpoints import Checkpointer
 from onlineforest._models.loading import load, load_with_position

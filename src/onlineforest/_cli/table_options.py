@@ -9,9 +9,8 @@ from typing import Any
 import click
 
 from onlineforest._cli.base import option, options
-from onlineforest._cli.forests import DEFAULT_KIND, FORESTS
+from onlineforest._cli.defaults import DEFAULT_BATCH_SIZE, DEFAULT_KIND, NAMES
 from onlineforest._cli.paths import check_output_file
-from onlineforest._cli.training import DEFAULT_BATCH_SIZE
 
 DATA = "Data to learn"
 REPORT = "Report"
@@ -110,7 +109,7 @@ def _forest_option(name: str, type: Any, help: str) -> Callable[[Any], Any]:
 
 def kind_option(help: str, section: str = _FOREST, **attributes: Any) -> Callable[[Any], Any]:
     """The option `--forest`."""
-    kinds = click.Choice(list(FORESTS))
+    kinds = click.Choice(list(NAMES))
     return option("--forest", type=kinds, section=section, help=help, **attributes)
 
 

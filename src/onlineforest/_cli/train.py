@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
@@ -13,8 +13,6 @@ from onlineforest._cli.base import INTERRUPTED, Command, examples, option
 from onlineforest._cli.commands import ENTRIES
 from onlineforest._cli.paths import check_output_file, check_output_folder
 from onlineforest._cli.progress import format_metrics
-from onlineforest._cli.resuming import ModelStore, load_previous
-from onlineforest._cli.run import Run, open_run
 from onlineforest._cli.table_options import (
     DATA,
     FILE,
@@ -24,9 +22,12 @@ from onlineforest._cli.table_options import (
     learning_options,
     learning_table_options,
 )
-from onlineforest._cli.training import Training
-from onlineforest._models.checkpoints import Checkpointer
-from onlineforest._models.saving import write_model
+
+if TYPE_CHECKING:
+    from onlineforest._cli.resuming import ModelStore
+    from onlineforest._cli.run import Run
+    from onlineforest._cli.training import Training
+    from onlineforest._models.checkpoints import Checkpointer
 
 _CHECKPOINTS = "Checkpoints"
 _DEFAULT_SECONDS = 60.0
@@ -128,6 +129,10 @@ def train(**given: Any) -> None:
     continues.
     """
     checkpointer = _checkpointer(given)
+    from onlineforest._cli.resuming import ModelStore, load_previous
+    from onlineforest._cli.run import open_run
+    from onlineforest._cli.training import Training
+
     with open_run(given) as run:
         store = ModelStore(given["model"], checkpointer)
         if not given["resume"]:
@@ -160,10 +165,14 @@ def _checkpointer(given: dict[str, Any]) -> Checkpointer | None:
         return None
     if seconds is None and samples is None:
         seconds = _DEFAULT_SECONDS
+    from onlineforest._models.checkpoints import Checkpointer
+
     return Checkpointer(folder, every_seconds=seconds, every_samples=samples)
 
 
 def _save(training: Training, store: ModelStore, is_finished: bool = True) -> None:
+    from onlineforest._models.saving import write_model
+
     position = replace(training.position(), is_finished=is_finished).as_json()
     if store.checkpointer is not None:
         store.checkpointer.save(training.forest, position)
@@ -193,7 +202,7 @@ def _save_finished(run: Run, training: Training, store: ModelStore) -> None:
         raise ValueError(f"{run.table.name} has no rows to learn.{skipped}")
     seconds = run.reporter.seconds
     if run.n_learned == 0:
-        write_model(training.forest, store.model, training.position().as_json())
+        _save(training, replace(store, checkpointer=None))
         run.reporter.say(f"Nothing more to learn. Saved {store.model}.{skipped}")
         return
     _save(training, store)

@@ -23,8 +23,6 @@ from onlineforest._models.base_classifier import BaseClassifier
 from onlineforest._tables.columns import ColumnSpec, OnBadRow, Table
 from onlineforest._tables.tables import rebatch, skip_rows
 
-DEFAULT_BATCH_SIZE = 100
-
 
 @dataclass(frozen=True)
 class Position:
