@@ -26,12 +26,6 @@ void Tree<Target>::apply(const Samples& samples, std::span<const Change> changes
   }
   if (scratch.steps.empty()) return;
   flat_.clear();
-  // To learn a sample by itself costs about as much as to grow so many in a set.
-  constexpr std::size_t kCheaper = 40;
-  if (empty() || scratch.steps.size() * kCheaper > samples.n_distinct()) {
-    regrow(samples, scratch, stop);
-    return;
-  }
   std::vector<Task> tasks{{kRoot, scratch.steps}};
   while (!tasks.empty()) {
     const Task task = tasks.back();

@@ -13,6 +13,7 @@ void Ballot::keep(const Panel<Labels>& panel) {
   clear();
   if (!panel.is_light() || !panel.has_distinct_x() || panel.has_missing() || panel.size() < kMostDeciding) return;
   total_ = panel.light().of(panel.all());
+  entries_.reserve(panel.proposals().size());
   for (std::size_t q = 0; q < panel.proposals().size(); ++q) {
     entries_.push_back({panel.proposals()[q], panel.judge().splits()[q]});
   }

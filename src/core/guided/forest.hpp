@@ -90,7 +90,7 @@ class Forest {
 
     OneTree tree;
     bool is_behind = false;    // it lacks changes of the samples
-    bool must_regrow = false;  // a change was not finished, or there was nothing to change but a list
+    bool must_regrow = false;  // a change was not finished, or to follow it would cost more
     bool is_complete = false;
     std::shared_mutex mutex;
   };
@@ -148,8 +148,8 @@ class Forest {
   };
   void change(Exchange exchange, const Call& call);
   void catch_up(const Call& call);
-  // All cuts of the tree may be needed next, or few.
-  void catch_up_tree(Grown& grown, Scratch& scratch, StopProbe& stop, bool needs_all) const;
+  // Many cuts of the tree may be needed next, or few.
+  void catch_up_tree(Grown& grown, Scratch& scratch, StopProbe& stop, bool needs_many) const;
   template <class Work>
   static void change_tree(Grown& grown, Scratch& scratch, Work work);
   [[nodiscard]] Table table_of(std::size_t index, Scratch& scratch, StopProbe& stop) const;

@@ -197,25 +197,23 @@ void Tree<Target>::split(NodeIndex at, std::int32_t junction_index, std::int32_t
   // A stable partition, which keeps the order of ranks.
   typename Target::Division division(samples, scratch.of_target);
   const std::size_t n = left.slots.size();
-  std::vector<Slot> kept(n);
-  right.slots.resize(n);
+  std::vector<Slot>&to_left = scratch.to_left, &to_right = scratch.to_right;
+  to_left.resize(n);
+  to_right.resize(n);
   std::size_t n_left = 0, n_right = 0;
   const auto cell = static_cast<std::size_t>(junction.fork.cut.cell);
   for (std::size_t i = 0; i < n; ++i) {
     const Slot slot = left.slots[i];
     if (i + kAhead < n) samples.prefetch(left.slots[i + kAhead], cell);
     const bool goes_left = junction.fork.sends_left(samples.row(slot));
-    kept[n_left] = slot;
-    right.slots[n_right] = slot;
+    to_left[n_left] = slot;
+    to_right[n_right] = slot;
     n_left += goes_left;
     n_right += !goes_left;
     division.add(samples.value(slot), samples.weight(slot), goes_left);
   }
-  kept.resize(n_left);
-  right.slots.resize(n_right);
-  left.slots = std::move(kept);
-  left.slots.shrink_to_fit();
-  right.slots.shrink_to_fit();
+  left.slots = std::vector(to_left.begin(), to_left.begin() + static_cast<std::ptrdiff_t>(n_left));
+  right.slots = std::vector(to_right.begin(), to_right.begin() + static_cast<std::ptrdiff_t>(n_right));
   left.summary = {};
   division.finish(junction.summary, left.is_small() ? nullptr : &left.summary,
                   right.is_small() ? nullptr : &right.summary);

@@ -238,13 +238,13 @@ void Forest<Target>::change(Exchange exchange, const Call& call) {
 }
 
 template <class Target>
-void Forest<Target>::catch_up_tree(Grown& grown, Scratch& scratch, StopProbe& stop, bool needs_all) const {
+void Forest<Target>::catch_up_tree(Grown& grown, Scratch& scratch, StopProbe& stop, bool needs_many) const {
   if (!grown.is_behind) return;
   const bool must_regrow = std::exchange(grown.must_regrow, true);  // until all changes are applied
   grown.is_complete = false;
   try {
     if (must_regrow) {
-      grown.tree.regrow(samples_, scratch, stop, needs_all);
+      grown.tree.regrow(samples_, scratch, stop, needs_many);
     } else {
       grown.tree.apply(samples_, changes_, scratch, stop);
     }
@@ -258,16 +258,28 @@ void Forest<Target>::catch_up_tree(Grown& grown, Scratch& scratch, StopProbe& st
 template <class Target>
 void Forest<Target>::catch_up(const Call& call) {
   if (!is_behind_) return;
-  call.parallel_for(trees_.size(), [&] {
-    return [&, loan = scratches_.lend()](std::size_t i, StopProbe& stop) {
-      Grown& grown = *trees_[i];
-      if (!grown.must_regrow && grown.tree.is_uncut()) {
-        grown.tree.clear();
-        grown.must_regrow = true;
-      }
-      if (!grown.must_regrow) catch_up_tree(grown, *loan, stop, false);  // others wait until they are used
-    };
-  });
+  // To learn a sample by itself costs about as much as to grow so many in a set.
+  constexpr std::size_t kCheaper = 40;
+  const bool are_many = changes_.size() * kCheaper > samples_.n_distinct();
+  const bool are_lost =
+      std::ranges::any_of(changes_, [this](const Change& change) { return samples_.weight(change.slot) == 0; });
+  bool must_all_regrow = true;
+  for (const auto& grown : trees_) {
+    if (are_many || grown->tree.empty() || grown->tree.is_uncut()) grown->must_regrow = true;
+    must_all_regrow = must_all_regrow && grown->must_regrow;
+  }
+  if (are_lost || !must_all_regrow) {  // otherwise trees wait until they are used
+    call.parallel_for(trees_.size(), [&] {
+      return [&, loan = scratches_.lend()](std::size_t i, StopProbe& stop) {
+        Grown& grown = *trees_[i];
+        if (!grown.must_regrow) {
+          catch_up_tree(grown, *loan, stop, false);
+        } else if (are_lost) {
+          grown.tree.clear();  // nothing of a lost sample stays in memory
+        }
+      };
+    });
+  }
   for (const Change& change : changes_) {
     if (samples_.weight(change.slot) == 0) samples_.release(change.slot);
   }
@@ -387,6 +399,7 @@ void Forest<Target>::with_tree(std::size_t index, std::size_t n_rows, Scratch& s
                                Use use) const {
   // So many rows need most cuts of a tree. All of them at once are cheaper than row by row.
   constexpr std::size_t kSamplesPerRow = 8;
+  constexpr std::size_t kManyRows = 16;  // whose cuts are worth the ranks of all samples
   Grown& grown = *trees_[index];
   scratch.loaded = nullptr;
   {
@@ -398,7 +411,7 @@ void Forest<Target>::with_tree(std::size_t index, std::size_t n_rows, Scratch& s
   }
   const std::unique_lock lock(grown.mutex);
   const bool needs_all = n_rows * kSamplesPerRow >= samples_.n_distinct();
-  catch_up_tree(grown, scratch, stop, needs_all);
+  catch_up_tree(grown, scratch, stop, n_rows >= kManyRows);
   change_tree(grown, scratch, [&] {
     if (needs_all) grown.tree.complete(samples_, scratch, stop);
     use(grown.tree);

@@ -89,6 +89,7 @@ void Tree<Target>::complete(const Samples& samples, Scratch& scratch, StopProbe&
   };
   scratch.of_target.prepare(samples);
   Flat flat;
+  List spare;  // whose memory for twigs serves all lists
   std::vector<Visit> visits{{kRoot, flat.add_root()}};
   while (!visits.empty()) {
     const Visit visit = visits.back();
@@ -106,8 +107,11 @@ void Tree<Target>::complete(const Samples& samples, Scratch& scratch, StopProbe&
       visits.push_back({here.left, left});
     } else if (here.kind == Kind::kList && lists_[here.contents].is_small()) {
       List& list = lists_[here.contents];
+      if (list.twigs.empty()) list.swap_twigs(spare);
       grow_twigs(list, samples, scratch);
       flatten_twigs(list, visit.flat, flat, scratch);
+      list.swap_twigs(spare);
+      spare.uncut();
       list.free_twigs();
       stop.tick(4096);
     } else {
@@ -120,15 +124,18 @@ void Tree<Target>::complete(const Samples& samples, Scratch& scratch, StopProbe&
 
 template <class Target>
 void Tree<Target>::flatten_twigs(const List& list, NodeIndex root, Flat& flat, Scratch& scratch) const {
-  std::vector<std::pair<std::uint32_t, NodeIndex>> visits{{0, root}};
-  while (!visits.empty()) {
-    const auto [index, at] = visits.back();
-    visits.pop_back();
+  struct Visit {
+    std::uint32_t twig;
+    NodeIndex at;
+  };
+  std::array<Visit, kMostDeciding> visits{{{0, root}}};  // large enough: each twig that waits holds a sample
+  for (std::size_t n = 1; n > 0;) {
+    const auto [index, at] = visits[--n];
     const Twig& twig = list.twigs[index];
     if (twig.cut.cell >= 0) {
       const NodeIndex left = flat.cut(at, twig.cut, list.surrogates_of(index));
-      visits.emplace_back(twig.next + 1, left + 1);
-      visits.emplace_back(twig.next, left);
+      visits[n++] = {twig.next + 1, left + 1};
+      visits[n++] = {twig.next, left};
     } else {
       flatten_twig_leaf(list, twig.next, at, flat, scratch);
     }

@@ -51,6 +51,7 @@ struct Scratch {
   std::vector<Slot> coming;
   std::vector<Ranked> ranked, ranked_too;
   std::vector<NodeIndex> stack;
+  std::vector<Slot> to_left, to_right;
   typename Target::Scratch of_target;
 
   // After an exception in the middle of a use.
@@ -197,6 +198,11 @@ class Tree {
       const Cut& cut = twigs[twig].cut;
       if (surrogates.empty() || !is_missing(row[cut.cell])) return guided::sends_left(cut, {}, row);
       return guided::sends_left(cut, surrogates_of(twig), row);
+    }
+    void swap_twigs(List& other) {
+      twigs.swap(other.twigs);
+      surrogates.swap(other.surrogates);
+      std::swap(leaves, other.leaves);
     }
     void free_twigs() {  // an assignment of {} would keep the memory
       twigs = std::vector<Twig>();
