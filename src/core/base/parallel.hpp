@@ -8,25 +8,29 @@
 #include <cstddef>
 #include <exception>
 #include <map>
+#include <memory>
 #include <mutex>
-#include <thread>
 #include <utility>
-#include <vector>
 
+#include "base/helpers.hpp"
 #include "base/stop.hpp"
 
 namespace onlineforest {
 
 // Calls make_worker() once per thread, then worker(i, probe) once for each i in [0, n), on any of the threads. The
 // calling thread works too; it is the only one that polls the signal. The first exception of a worker stops the other
-// workers; it is rethrown here after all threads have ended.
+// workers; it is rethrown here after all of them have ended.
 template <class MakeWorker>
 void parallel_for(std::size_t n, std::size_t n_threads, StopSignal& signal, MakeWorker make_worker) {
+  // Shared, because the last helper may still unlock the mutex when the caller returns.
+  struct Ending {
+    std::mutex mutex;
+    std::condition_variable some_ended;
+    std::size_t n_ended = 0;
+    std::exception_ptr failure;
+  };
+  const auto ending = std::make_shared<Ending>();
   std::atomic<std::size_t> next{0};
-  std::exception_ptr failure;
-  std::size_t n_ended = 0;
-  std::mutex mutex;
-  std::condition_variable ended;
 
   const auto work = [&](bool is_caller) {
     try {
@@ -37,40 +41,37 @@ void parallel_for(std::size_t n, std::size_t n_threads, StopSignal& signal, Make
         probe.heed();
       }
     } catch (...) {
-      const std::lock_guard lock(mutex);
-      if (!failure) failure = std::current_exception();
+      const std::lock_guard lock(ending->mutex);
+      if (!ending->failure) ending->failure = std::current_exception();
       signal.stop();
     }
   };
 
-  std::vector<std::thread> threads;
-  const std::size_t n_helpers = std::min(std::max<std::size_t>(n_threads, 1), std::max<std::size_t>(n, 1)) - 1;
-  threads.reserve(n_helpers);
-  for (std::size_t i = 0; i < n_helpers; ++i) {
-    try {
-      threads.emplace_back([&] {
+  const std::size_t n_wanted = std::min(std::max<std::size_t>(n_threads, 1), std::max<std::size_t>(n, 1)) - 1;
+  std::size_t n_helpers = 0;
+  try {
+    for (; n_helpers < n_wanted; ++n_helpers) {
+      Helpers::shared().start([&work, ending] {
         work(false);
-        const std::lock_guard lock(mutex);
-        ++n_ended;
-        ended.notify_one();
+        const std::lock_guard lock(ending->mutex);
+        ++ending->n_ended;
+        ending->some_ended.notify_one();
       });
-    } catch (const std::exception&) {  // the system starts no more threads: the others do all the work
-      break;
     }
+  } catch (const std::exception&) {  // the system starts no more threads: the others do all the work
   }
 
   work(true);
   {
-    std::unique_lock lock(mutex);
-    while (n_ended < threads.size()) {
-      ended.wait_for(lock, std::chrono::milliseconds(20));
+    std::unique_lock lock(ending->mutex);
+    while (ending->n_ended < n_helpers) {
+      ending->some_ended.wait_for(lock, std::chrono::milliseconds(20));
       lock.unlock();
       signal.poll();
       lock.lock();
     }
   }
-  for (std::thread& thread : threads) thread.join();
-  if (failure) std::rethrow_exception(failure);
+  if (ending->failure) std::rethrow_exception(ending->failure);
   if (signal.stopped()) throw Interrupted();
 }
 

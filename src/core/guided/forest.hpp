@@ -84,6 +84,8 @@ class Forest {
   using OneTree = Tree<Target>;
   using Scratch = guided::Scratch<Target>;
 
+  static constexpr std::size_t kSamplesPerRow = 16;
+
   // A tree, and how far it is. A complete tree is not changed by predictions.
   struct Grown {
     explicit Grown(const Options& options, std::size_t index) : tree(options, index) {}
@@ -109,6 +111,10 @@ class Forest {
   [[nodiscard]] Pieces pieces_of(std::size_t n_rows, std::size_t n_bytes, const Call& call) const {
     return {n_rows, n_bytes, trees_.size(), call.n_threads()};
   }
+  // Whether so many rows need most cuts of a tree. All of them at once are cheaper than row by row.
+  [[nodiscard]] bool need_all(std::size_t n_rows) const { return n_rows * kSamplesPerRow >= samples_.n_distinct(); }
+  // Completes the trees, each on one thread, if so many rows need it. Otherwise threads would wait for each other.
+  void prepare_for(std::size_t n_rows, const Call& call) const;
   // Uses a tree that is up to date, alone or beside others that only read it. `n_rows` rows ask it in this call.
   template <class Use>
   void with_tree(std::size_t index, std::size_t n_rows, Scratch& scratch, StopProbe& stop, Use use) const;

@@ -394,11 +394,25 @@ void Forest<Target>::count_as_seen(std::size_t n_seen) {
 }
 
 template <class Target>
+void Forest<Target>::prepare_for(std::size_t n_rows, const Call& call) const {
+  if (call.n_threads() == 1 || !need_all(n_rows)) return;
+  std::vector<std::size_t> incomplete;
+  for (std::size_t t = 0; t < trees_.size(); ++t) {
+    const std::shared_lock lock(trees_[t]->mutex);
+    if (!trees_[t]->is_complete) incomplete.push_back(t);
+  }
+  if (incomplete.empty()) return;
+  call.parallel_for(incomplete.size(), [&] {
+    return [&, loan = scratches_.lend()](std::size_t i, StopProbe& stop) {
+      with_tree(incomplete[i], n_rows, *loan, stop, [](OneTree&) {});
+    };
+  });
+}
+
+template <class Target>
 template <class Use>
 void Forest<Target>::with_tree(std::size_t index, std::size_t n_rows, Scratch& scratch, StopProbe& stop,
                                Use use) const {
-  // So many rows need most cuts of a tree. All of them at once are cheaper than row by row.
-  constexpr std::size_t kSamplesPerRow = 8;
   constexpr std::size_t kManyRows = 16;  // whose cuts are worth the ranks of all samples
   Grown& grown = *trees_[index];
   scratch.loaded = nullptr;
@@ -410,7 +424,7 @@ void Forest<Target>::with_tree(std::size_t index, std::size_t n_rows, Scratch& s
     }
   }
   const std::unique_lock lock(grown.mutex);
-  const bool needs_all = n_rows * kSamplesPerRow >= samples_.n_distinct();
+  const bool needs_all = need_all(n_rows);
   catch_up_tree(grown, scratch, stop, n_rows >= kManyRows);
   change_tree(grown, scratch, [&] {
     if (needs_all) grown.tree.complete(samples_, scratch, stop);

@@ -30,6 +30,7 @@ void LabelForest::for_each_sum(std::span<const float> rows, const Call& call, Us
   const std::size_t width = options_.layout.width(), n_labels = n_codes();
   const bool are_plain = check_rows(rows);
   const Pieces pieces = pieces_of(n_rows(rows), n_labels * sizeof(std::uint64_t), call);
+  prepare_for(pieces.n_rows(), call);
   call.parallel_for(pieces.n(), [&] {
     return [&, loan = scratches_.lend(), masses = std::vector<std::uint64_t>(), rests = std::vector<std::uint64_t>()](
                std::size_t piece, StopProbe& stop) mutable {
@@ -101,6 +102,7 @@ template <class Use>
 void LabelForest::for_each_left_out(std::span<const Slot> slots, const Call& call, Use use) const {
   const std::size_t n_labels = n_codes();
   const Pieces pieces = pieces_of(slots.size(), n_labels * sizeof(std::uint64_t), call);
+  prepare_for(pieces.n_rows(), call);
   call.parallel_for(pieces.n(), [&] {
     return [&, loan = scratches_.lend()](std::size_t piece, StopProbe& stop) {
       const std::size_t begin = pieces.begin(piece), size = pieces.size(piece);
@@ -145,6 +147,7 @@ LeftOutVotes LabelForest::left_out_votes(std::size_t begin_at, std::size_t end_a
   votes.half.resize(n * (n_labels + 1));
   const bool are_plain = check_rows(rows);
   const Pieces pieces = pieces_of(n, 2 * n_labels * sizeof(std::uint64_t), call);
+  prepare_for(pieces.n_rows(), call);
   call.parallel_for(pieces.n(), [&] {
     return [&, loan = scratches_.lend()](std::size_t piece, StopProbe& stop) {
       const std::size_t begin = pieces.begin(piece), size = pieces.size(piece);

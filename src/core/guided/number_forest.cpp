@@ -53,6 +53,7 @@ void NumberForest::for_each_row(std::span<const float> rows, const Call& call, U
   const std::size_t width = options_.layout.width(), n_trees = trees_.size();
   const bool are_plain = check_rows(rows);
   const Pieces pieces = pieces_of(n_rows(rows), n_trees * sizeof(NumberLeaf), call);
+  prepare_for(pieces.n_rows(), call);
   call.parallel_for(pieces.n(), [&] {
     return [&, loan = scratches_.lend(), of_tree = std::vector<NumberLeaf>(), of_row = std::vector<NumberLeaf>()](
                std::size_t piece, StopProbe& stop) mutable {
@@ -107,6 +108,7 @@ std::vector<NumberLeaf> NumberForest::leaves(std::span<const float> rows, const 
 template <class Use>
 void NumberForest::for_each_left_out(std::span<const Slot> slots, const Call& call, Use use) const {
   const Pieces pieces = pieces_of(slots.size(), trees_.size() * sizeof(NumberLeaf), call);
+  prepare_for(pieces.n_rows(), call);
   call.parallel_for(pieces.n(), [&] {
     return [&, loan = scratches_.lend()](std::size_t piece, StopProbe& stop) {
       const std::span<const Slot> own = slots.subspan(pieces.begin(piece), pieces.size(piece));
