@@ -11,6 +11,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/huge_pages.hpp"
 #include "base/types.hpp"
 #include "guided/proposal.hpp"
 
@@ -147,7 +148,7 @@ class FlatTree {
     }
   }
 
-  std::vector<Node> nodes_;
+  LargeVector<Node> nodes_;
   std::unordered_map<NodeIndex, Surrogates> surrogates_;  // of nodes that have some
   Leaves leaves_;
 };

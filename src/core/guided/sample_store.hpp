@@ -16,6 +16,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/huge_pages.hpp"
 #include "base/memory.hpp"
 #include "base/types.hpp"
 #include "guided/law.hpp"
@@ -223,8 +224,8 @@ class SampleStore {
   Word seed_, key_mask_;
   std::vector<Word> feature_seeds_;
   Values values_;
-  std::vector<float> rows_;
-  std::vector<Head> heads_;
+  LargeVector<float> rows_;
+  LargeVector<Head> heads_;
   std::vector<Slot> free_;
   std::unordered_multimap<Word, Slot> slots_;                    // by key
   std::int64_t n_missing_ = 0;                                   // cells, of samples that are stored
