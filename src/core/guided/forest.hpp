@@ -109,7 +109,12 @@ class Forest {
   [[nodiscard]] std::span<const Slot> arrivals(std::size_t begin, std::size_t end) const;
   // The pieces in which a call predicts rows, if a thread needs `n_bytes` for the answers of a row.
   [[nodiscard]] Pieces pieces_of(std::size_t n_rows, std::size_t n_bytes, const Call& call) const {
-    return {n_rows, n_bytes, trees_.size(), call.n_threads()};
+    return {n_rows, n_bytes, trees_.size(), call.n_threads(), trees_.size()};
+  }
+  // The same, but several tasks may share a piece, and ask at least so many trees.
+  [[nodiscard]] Pieces shared_pieces_of(std::size_t n_rows, std::size_t n_bytes, const Call& call,
+                                        std::size_t least_trees) const {
+    return {n_rows, n_bytes, trees_.size(), call.n_threads(), least_trees};
   }
   // Whether so many rows need most cuts of a tree. All of them at once are cheaper than row by row.
   [[nodiscard]] bool need_all(std::size_t n_rows) const { return n_rows * kSamplesPerRow >= samples_.n_distinct(); }

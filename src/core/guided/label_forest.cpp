@@ -4,6 +4,7 @@
 #include <array>
 #include <cstddef>
 #include <limits>
+#include <mutex>
 #include <numeric>
 #include <string>
 
@@ -13,6 +14,39 @@
 namespace onlineforest::guided {
 
 template class Forest<Labels>;
+
+namespace {
+
+// The sums of rows over trees that several threads ask. Integers, so that their order changes nothing.
+class MassSums {
+ public:
+  MassSums(std::size_t n_rows, std::size_t n_labels, std::size_t n_pieces)
+      : n_labels_(n_labels), masses_(n_rows * n_labels), rests_(n_rows), mutexes_(n_pieces) {}
+
+  // Adds sums of the rows of a piece, the first of which is `begin`.
+  void add(std::size_t piece, std::size_t begin, std::span<const std::uint64_t> masses,
+           std::span<const std::uint64_t> rests) {
+    const std::lock_guard lock(mutexes_[piece]);
+    add(masses, masses_.data() + begin * n_labels_);
+    add(rests, rests_.data() + begin);
+  }
+
+  [[nodiscard]] std::span<const std::uint64_t> masses(std::size_t row) const {
+    return std::span(masses_).subspan(row * n_labels_, n_labels_);
+  }
+  [[nodiscard]] std::uint64_t rest(std::size_t row) const { return rests_[row]; }
+
+ private:
+  static void add(std::span<const std::uint64_t> from, std::uint64_t* to) {
+    for (std::size_t i = 0; i < from.size(); ++i) to[i] += from[i];
+  }
+
+  std::size_t n_labels_;
+  std::vector<std::uint64_t> masses_, rests_;
+  std::vector<std::mutex> mutexes_;  // one per piece
+};
+
+}  // namespace
 
 std::unique_ptr<LabelForest> LabelForest::restore(const State& state, std::size_t max_bytes) {
   auto forest = std::make_unique<LabelForest>(options_within(state, max_bytes));
@@ -29,12 +63,15 @@ template <class Use>
 void LabelForest::for_each_sum(std::span<const float> rows, const Call& call, Use use) const {
   const std::size_t width = options_.layout.width(), n_labels = n_codes();
   const bool are_plain = check_rows(rows);
-  const Pieces pieces = pieces_of(n_rows(rows), n_labels * sizeof(std::uint64_t), call);
-  prepare_for(pieces.n_rows(), call);
-  call.parallel_for(pieces.n(), [&] {
+  // To add sums takes less than a tenth of the time that so many trees take.
+  const std::size_t least_trees = 1 + n_labels / 8;
+  const Pieces pieces = shared_pieces_of(n_rows(rows), n_labels * sizeof(std::uint64_t), call, least_trees);
+  if (pieces.n() > 1) prepare_for(pieces.n_rows(), call);
+  MassSums sums(pieces.are_whole() ? 0 : pieces.n_rows(), n_labels, pieces.n());
+  call.parallel_for(pieces.n_tasks(), [&] {
     return [&, loan = scratches_.lend(), masses = std::vector<std::uint64_t>(), rests = std::vector<std::uint64_t>()](
-               std::size_t piece, StopProbe& stop) mutable {
-      const std::size_t begin = pieces.begin(piece), size = pieces.size(piece);
+               std::size_t task, StopProbe& stop) mutable {
+      const std::size_t begin = pieces.begin(task), size = pieces.size(task);
       masses.assign(size * n_labels, 0);
       rests.assign(size, 0);
       const Labels::Answers answers{masses.data(), rests.data(), n_labels};
@@ -44,14 +81,27 @@ void LabelForest::for_each_sum(std::span<const float> rows, const Call& call, Us
       if (pieces.n_rows() == 1) {
         predict_row(rows.data(), are_plain, [&](std::size_t) { return answers.at(0); }, *loan, stop, predict);
       } else {
-        for (std::size_t k = 0; k < trees_.size(); ++k) {
-          const std::size_t t = pieces.tree(piece, k);
+        for (std::size_t k = 0; k < pieces.n_trees(task); ++k) {
+          const std::size_t t = pieces.tree(task, k);
           with_tree(t, pieces.n_rows(), *loan, stop, [&](OneTree& tree) { predict(t, tree); });
           stop.tick(64 * size);
         }
       }
+      if (!pieces.are_whole()) {
+        sums.add(pieces.piece(task), begin, masses, rests);
+        return;
+      }
       for (std::size_t i = 0; i < size; ++i) {
         use(begin + i, std::span<const std::uint64_t>(masses).subspan(i * n_labels, n_labels), rests[i]);
+      }
+    };
+  });
+  if (pieces.are_whole()) return;
+  const Pieces parts(pieces.n_rows(), 0, 1, call.n_threads(), 1);
+  call.parallel_for(parts.n(), [&] {
+    return [&](std::size_t part, StopProbe&) {
+      for (std::size_t i = parts.begin(part), end = i + parts.size(part); i < end; ++i) {
+        use(i, sums.masses(i), sums.rest(i));
       }
     };
   });

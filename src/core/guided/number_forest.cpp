@@ -52,35 +52,50 @@ template <class Use>
 void NumberForest::for_each_row(std::span<const float> rows, const Call& call, Use use) const {
   const std::size_t width = options_.layout.width(), n_trees = trees_.size();
   const bool are_plain = check_rows(rows);
-  const Pieces pieces = pieces_of(n_rows(rows), n_trees * sizeof(NumberLeaf), call);
-  prepare_for(pieces.n_rows(), call);
-  call.parallel_for(pieces.n(), [&] {
-    return [&, loan = scratches_.lend(), of_tree = std::vector<NumberLeaf>(), of_row = std::vector<NumberLeaf>()](
-               std::size_t piece, StopProbe& stop) mutable {
-      const std::size_t begin = pieces.begin(piece), size = pieces.size(piece);
-      std::vector<std::uint8_t> is_empty(n_trees, 0);
-      of_tree.resize(size * n_trees);
+  const Pieces pieces = shared_pieces_of(n_rows(rows), n_trees * sizeof(NumberLeaf), call, 1);
+  if (pieces.n() > 1) prepare_for(pieces.n_rows(), call);
+  // Answers are tree by tree: those of all rows if several threads share a piece, otherwise those of a piece.
+  std::vector<NumberLeaf> of_all(pieces.are_whole() ? 0 : pieces.n_rows() * n_trees);
+  const auto use_row = [&](std::size_t i, const NumberLeaf* first, std::size_t stride,
+                           std::vector<NumberLeaf>& leaves) {
+    leaves.clear();
+    for (std::size_t t = 0; t < n_trees; ++t) leaves.push_back(first[t * stride]);
+    use(i, leaves);
+  };
+  call.parallel_for(pieces.n_tasks(), [&] {
+    return [&, loan = scratches_.lend(), of_piece = std::vector<NumberLeaf>(), of_row = std::vector<NumberLeaf>()](
+               std::size_t task, StopProbe& stop) mutable {
+      const std::size_t begin = pieces.begin(task), size = pieces.size(task);
+      if (pieces.are_whole()) of_piece.resize(size * n_trees);
+      const std::size_t stride = pieces.are_whole() ? size : pieces.n_rows();
+      NumberLeaf* const first = pieces.are_whole() ? of_piece.data() : of_all.data() + begin;
       const auto predict = [&](std::size_t t, OneTree& tree) {
-        is_empty[t] = tree.empty();
-        tree.predict(samples_, rows.subspan(begin * width, size * width), are_plain, {of_tree.data() + t * size}, *loan,
-                     stop);
+        if (tree.empty()) {
+          std::fill_n(first + t * stride, size, kNoLeaf);
+          return;
+        }
+        tree.predict(samples_, rows.subspan(begin * width, size * width), are_plain, {first + t * stride}, *loan, stop);
       };
       if (pieces.n_rows() == 1) {
-        const auto answer_of = [&](std::size_t t) -> NumberLeaf& { return of_tree[t]; };
+        const auto answer_of = [&](std::size_t t) -> NumberLeaf& { return first[t]; };
         predict_row(rows.data(), are_plain, answer_of, *loan, stop, predict);
       } else {
-        for (std::size_t k = 0; k < n_trees; ++k) {
-          const std::size_t t = pieces.tree(piece, k);
+        for (std::size_t k = 0; k < pieces.n_trees(task); ++k) {
+          const std::size_t t = pieces.tree(task, k);
           with_tree(t, pieces.n_rows(), *loan, stop, [&](OneTree& tree) { predict(t, tree); });
           stop.tick(64 * size);
         }
       }
-      for (std::size_t i = 0; i < size; ++i) {
-        of_row.clear();
-        for (std::size_t t = 0; t < n_trees; ++t) {
-          of_row.push_back(is_empty[t] == 0 ? of_tree[t * size + i] : kNoLeaf);
-        }
-        use(begin + i, of_row);
+      if (!pieces.are_whole()) return;
+      for (std::size_t i = 0; i < size; ++i) use_row(begin + i, first + i, stride, of_row);
+    };
+  });
+  if (pieces.are_whole()) return;
+  const Pieces parts(pieces.n_rows(), 0, 1, call.n_threads(), 1);
+  call.parallel_for(parts.n(), [&] {
+    return [&, of_row = std::vector<NumberLeaf>()](std::size_t part, StopProbe&) mutable {
+      for (std::size_t i = parts.begin(part), end = i + parts.size(part); i < end; ++i) {
+        use_row(i, of_all.data() + i, pieces.n_rows(), of_row);
       }
     };
   });
