@@ -50,7 +50,7 @@ from benchmarks.ours import (
     river_classifier,
     river_regressor,
 )
-from benchmarks.peers import AMF, AMF_REGRESSOR, ARF, ERT, ERT_1, ERT_K, RF
+from benchmarks.peers import AMF, AMF_REGRESSOR, ARF, ERT, ERT_1, ERT_K, MOA_ARF, RF
 from benchmarks.settings import Case, Measure
 from benchmarks.shards import measure as on_ray
 from benchmarks.tasks import (
@@ -64,6 +64,7 @@ from benchmarks.tasks import (
     predicting,
     predicting_numbers,
     retraining,
+    row_by_row_moa,
 )
 
 
@@ -213,6 +214,7 @@ def order_free_cases(
     forgetting = forget_by_learn(True, grown_order_free)
     with_predictions = forget_by_learn(True, grown_order_free, predicts=True)
     beside_river = one_sample(ARF, order_free, n_rows=10_000)
+    beside_moa = one_sample(MOA_ARF, order_free, n_rows=10_000, peer_task=row_by_row_moa)
 
     def of_numbers(task: Task) -> Measure:
         return side_by_side(task, ERT, ours=order_free_regressor)
@@ -230,6 +232,7 @@ def order_free_cases(
         *memory_after("fit"),
         *memory_after("mini-batches, built at the end"),
         *each("one sample / River ARF", beside_river, 20.0, streams, most_runs=3),
+        *each("one sample / MOA ARF", beside_moa, 4.0, streams, most_runs=3),
         *each("numbers, fit / ERT", of_numbers(fitting), 0.8, numbers),
         *each("numbers, predict / ERT", of_numbers(predicting_numbers), 1.3, numbers),
     ]

@@ -242,16 +242,17 @@ def one_sample(
     ours: Callable[[int, int], Any] = mondrian,
     task: Callable[[Any, Data], Job] = row_by_row_ours,
     n_rows: int = 2_000,
+    peer_task: Callable[[Any, Data], Job] = row_by_row_river,
 ) -> Measure:
-    """Predict and learn row by row from Python: speed relative to River."""
+    """Predict and learn row by row from Python: speed relative to River or MOA."""
 
     def measure(case: Case, settings: Settings) -> list[Row]:
         data = settings.load(case.data).head(settings.size(n_rows, quick=300, least=20))
         n_trees = settings.size(N_TREES_STREAM)
-        peer.new(n_trees, 0)  # raises before anything is timed if River is missing
+        peer.new(n_trees, 0)  # raises before anything is timed if it is missing
         pairs = alternate(
             lambda seed: task(ours(n_trees, seed), data),
-            lambda seed: row_by_row_river(peer.new(n_trees, seed), data),
+            lambda seed: peer_task(peer.new(n_trees, seed), data),
             case.runs(settings),
         )
         own, other = (seconds / (len(data.y) - 1) for seconds in pairs.medians())

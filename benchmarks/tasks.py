@@ -122,6 +122,16 @@ def row_by_row_river(model: Any, data: Data) -> Job:
     return job
 
 
+def row_by_row_moa(new: Callable[[Any], Any], data: Data) -> Job:
+    """Predict and learn each row with a model of MOA, in its own loop."""
+    from capymoa.evaluation import prequential_evaluation
+    from capymoa.stream import NumpyStream
+
+    stream = NumpyStream(data.X, data.y, target_type="categorical")
+    model = new(stream.get_schema())
+    return lambda: prequential_evaluation(stream, model, optimise=True)
+
+
 def river_rows(X: NDArray[np.float32]) -> list[dict[int, float]]:
     """Rows as River takes them."""
     return [dict(enumerate(row)) for row in X.tolist()]

@@ -4,6 +4,7 @@ import json
 import sys
 from importlib.util import find_spec
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -24,6 +25,7 @@ from benchmarks.data import (
 from benchmarks.formats import duration, number
 from benchmarks.measurements import calibration_of_stream, longest_call, memory, one_row
 from benchmarks.ours import order_free
+from benchmarks.peers import MOA_ARF
 from benchmarks.report import COLUMNS, Report, as_json, as_markdown, bar_ends, save_plot
 from benchmarks.results import NotMeasuredError, Row
 from benchmarks.settings import Case, Settings
@@ -32,6 +34,7 @@ from benchmarks.tasks import (
     learn_alone,
     mini_batches,
     predicted_mini_batches,
+    row_by_row_moa,
 )
 from benchmarks.timing import Pairs, alternate
 
@@ -262,7 +265,11 @@ def test_memory_beside_rows_leaves_out_four_bytes_per_feature(monkeypatch):
 
 def test_cases_of_the_order_free_forest_that_are_not_quick():
     has_river = find_spec("river") is not None
-    cases = order_free_cases([], [], [DIGITS], [DIGITS], [DIGITS] if has_river else [])
+    cases = [
+        case
+        for case in order_free_cases([], [], [DIGITS], [DIGITS], [DIGITS] if has_river else [])
+        if not case.name.endswith("MOA ARF")
+    ]
     assert len(cases) == 5 + has_river
     for case in cases:
         first, *more = case.measure(case, Settings(repeats=1, quick=True, scale=0.02))
@@ -299,6 +306,7 @@ def test_the_order_free_forest_has_these_targets():
         "memory, fit": (100.0, ("letter", "usps")),
         "memory, mini-batches, built at the end": (100.0, ("letter", "usps")),
         "one sample / River ARF": (20.0, ("elec2", "covtype")),
+        "one sample / MOA ARF": (4.0, ("elec2", "covtype")),
         "2 threads, fit": (1.9, ("letter",)),
         "2 threads, batches of 1,000": (1.9, ("letter",)),
         "2 threads, predict": (1.9, ("letter",)),
@@ -316,6 +324,40 @@ def test_the_order_free_forest_has_these_targets():
     assert targets == {
         (name, data): target for name, (target, names) in wanted.items() for data in names
     }
+
+
+def test_moa_runs_in_its_own_loop_on_a_model_of_the_streams_schema(monkeypatch):
+    class Stream:
+        def __init__(self, X, y, target_type):
+            self.rows, self.target_type = len(X), target_type
+            assert len(y) == len(X)
+
+        def get_schema(self):
+            return f"schema of {self.rows} rows, {self.target_type}"
+
+    def forest(schema, ensemble_size, random_seed):
+        return (schema, ensemble_size, random_seed)
+
+    def evaluation(stream, model, optimise):
+        return (stream.rows, model, optimise)
+
+    modules = {
+        "capymoa": {},
+        "capymoa.classifier": {"AdaptiveRandomForestClassifier": forest},
+        "capymoa.evaluation": {"prequential_evaluation": evaluation},
+        "capymoa.stream": {"NumpyStream": Stream},
+    }
+    for name, contents in modules.items():
+        monkeypatch.setitem(sys.modules, name, SimpleNamespace(**contents))
+    data = load(DIGITS, None).head(30)
+    job = row_by_row_moa(MOA_ARF.new(10, 3), data)
+    assert job() == (30, ("schema of 30 rows, categorical", 10, 3), True)
+
+
+def test_moa_is_not_measured_without_capymoa(monkeypatch):
+    monkeypatch.setitem(sys.modules, "capymoa.classifier", None)
+    with pytest.raises(NotMeasuredError, match="needs capymoa"):
+        MOA_ARF.new(10, 0)
 
 
 def test_forests_with_and_without_calibration_take_turns(monkeypatch):
