@@ -446,7 +446,7 @@ MUTANTS = [
         "    list.slots.push_back(step.slot);\n    list.is_ranked = false;\n",
         "    list.slots.push_back(step.slot);\n",
         ORDER_FREE,
-        only="batches",
+        only="order_of_ranks",
         is_variant=True,
     ),
     Mutant(
