@@ -608,7 +608,7 @@ MUTANTS = [
         "      samples_.set_calibrates(slot, calibrates);\n",
         "      samples_.set_calibrates(slot, calibrates);\n",
         ORDER_FREE,
-        only="left_out_numbers and real",
+        only="order_of_ranks",
         is_variant=True,
     ),
     Mutant(

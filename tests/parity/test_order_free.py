@@ -403,19 +403,21 @@ def test_the_core_equals_its_definition(world, way, kind):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_lists_in_the_order_of_ranks_learn_samples(kind):
-    """Many rows at one place leave large lists that are not cut, and ordered by rank."""
+@pytest.mark.parametrize("calibrates", [False, True])
+@pytest.mark.parametrize("n_asked", [20, 680])
+def test_lists_in_the_order_of_ranks_learn_samples(n_asked, calibrates, kind):
+    """Few rows at one place leave large lists that are not cut, and ordered by rank."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(700, 3)).astype(np.float32)
     is_high = X[:, 0] + rng.normal(size=700) > 0
     y = is_high.astype(np.int32) if kind == "labels" else is_high.astype(float)
     hashes, declared = np.array([1, 2], dtype=np.uint64), np.ones(2, dtype=np.uint8)
     of_labels = (hashes, declared) if kind == "labels" else (None, None)
-    options = {"n_trees": 10, "seed": 0}
+    options = {"n_trees": 10, "seed": 0, "calibrates": calibrates}
     case = Case(X, y, *of_labels, options, X, rng)
     forest, expected = empty_core(case), empty_core(case)
     forest.learn(X[:680], y[:680])
-    forest.predict(np.repeat(X[:1], 20, axis=0))
+    forest.predict(np.repeat(X[:1], n_asked, axis=0))
     for i in range(680, 700):
         forest.learn_one(X[i], y[i].item())
     learn_at_once(expected, case)
