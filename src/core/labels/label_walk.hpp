@@ -174,7 +174,8 @@ class LabelWalk {
       mass = to_parent;
     }
     if (tree.target().sets().are_words()) {
-      add_shares(sums);
+      constexpr std::size_t most = 64;  // labels of a word; there may be more classes, none of which the tree has met
+      add_shares(sums.first(std::min(sums.size(), most)));
     } else {
       add_to_lists(tree, path, top, sums);
     }
