@@ -132,3 +132,16 @@ def test_more_than_64_classes_equal_fewer_with_the_same_data():
     assert np.array_equal(many.predict_proba(X), switched.predict_proba(X))
     for forest in (few, many, switched):
         forest._forest.check_invariants()
+
+
+def test_more_than_64_classes_of_which_no_tree_has_met_one():
+    """A reservoir turns away the sample that declares them, so label sets stay words."""
+    rng = np.random.default_rng(0)
+    X = rng.random((400, 3))
+    y = (X[:, 0] > 0.5).astype(int)
+    forest = MondrianForestClassifier(n_estimators=5, reservoir=20, random_state=0)
+    forest.partial_fit(X, y).partial_fit(X[:1], y[:1], classes=range(100))
+    probabilities = forest.predict_proba(X)
+    assert np.abs(probabilities.sum(axis=1) - 1.0).max() < 1e-12
+    assert (probabilities[:, 2:] == probabilities[:, 2:3]).all()
+    assert forest.score(X, y) > 0.8
