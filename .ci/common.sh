@@ -97,11 +97,11 @@ use_environment() {
   export PATH="$folder/bin:$PATH"
 }
 
-# build_sanitized BUILD_FOLDER [OPTION...]: builds the extension with the address and undefined-behaviour sanitizers.
+# build_sanitized BUILD_FOLDER SANITIZERS [OPTION...]: builds the extension with sanitizers.
 build_sanitized() {
-  local folder="$1"
-  shift
-  cmake -S . -B "$folder" -G Ninja -DCMAKE_UNITY_BUILD=ON -DONLINEFOREST_SANITIZE=ON \
+  local folder="$1" sanitizers="$2"
+  shift 2
+  cmake -S . -B "$folder" -G Ninja -DCMAKE_UNITY_BUILD=ON -DONLINEFOREST_SANITIZE="$sanitizers" \
     -DPython_EXECUTABLE="$(command -v python)" "$@" &&
     cmake --build "$folder"
 }
@@ -137,7 +137,9 @@ lint() {
     python .ci/check_rooms.py &&
     mypy &&
     PYTHONPATH=src lint-imports &&
-    python tests/mutation/run.py --check
+    python tests/mutation/run.py --check &&
+    zizmor --offline --quiet .github &&
+    repo-review .
 }
 
 # has_header HEADER: whether the C++ compiler finds a header.

@@ -1,0 +1,88 @@
+"""Order-free forests are the same, to the bit, on every system, processor and version of Python.
+
+They call nothing whose last bit depends on the platform. (Mondrian forests call log and exp of the
+C library: see test_golden_digests.py.) The tests of each wheel run this file. After a change that
+is meant to change forests, `python tests/parity/test_every_platform.py` prints the new digests.
+"""
+
+from __future__ import annotations
+
+import hashlib
+
+import numpy as np
+import pytest
+
+from onlineforest import OnlineForestClassifier, OnlineForestRegressor
+
+N_SAMPLES, N_QUERIES = 600, 100
+EXPECTED = {
+    "classifier": ("dde4b583df47a0b1", "01dd91059e0aba81"),
+    "classifier with missing values, threads": ("a133782e1035b82d", "48bd28f96f5e092c"),
+    "classifier with categories": ("0ef72440597ca086", "70630048b4e7daa0"),
+    "regressor": ("ab14671fdc37e4c1", "7904abeadf890fb3"),
+    "regressor with missing values, threads": ("767defd2cec891c9", "7ffd41254aa92450"),
+    "regressor, batches, forgotten": ("12585a559b8b63ee", "6a7454878ecd01c8"),
+}
+
+
+def rows_of(rng, n_rows):
+    """Rows by exact arithmetic: no function of the C library, no sums whose order may differ."""
+    rows = rng.random((n_rows, 5)).astype(np.float32)
+    rows[:, 3] = rng.integers(0, 4, n_rows)
+    rows[:, 4] = 1000 * rows[:, 4] - 300
+    return rows
+
+
+RNG = np.random.default_rng(27)
+X, QUERIES = rows_of(RNG, N_SAMPLES), rows_of(RNG, N_QUERIES)
+LABELS = (4 * X[:, 0] * X[:, 1]).astype(int) + (X[:, 3] > 2)
+NUMBERS = 3.0 * X[:, 0] - X[:, 1].astype(float) * X[:, 2] + 0.25 * RNG.integers(0, 8, N_SAMPLES)
+HOLES = np.where(RNG.random(X.shape) < 0.1, np.float32(np.nan), X)
+
+
+def classifier(**parameters):
+    return OnlineForestClassifier(n_estimators=20, random_state=3, **parameters)
+
+
+def regressor(**parameters):
+    return OnlineForestRegressor(n_estimators=20, random_state=3, **parameters)
+
+
+CASES = {
+    "classifier": lambda: classifier().fit(X, LABELS),
+    "classifier with missing values, threads": lambda: classifier(n_jobs=2).fit(HOLES, LABELS),
+    "classifier with categories": lambda: classifier(categorical_features=[3]).fit(X, LABELS),
+    "regressor": lambda: regressor().fit(X, NUMBERS),
+    "regressor with missing values, threads": lambda: regressor(n_jobs=2).fit(HOLES, NUMBERS),
+    "regressor, batches, forgotten": lambda: (
+        regressor()
+        .partial_fit(X[:50], NUMBERS[:50])
+        .partial_fit(X[50:], NUMBERS[50:])
+        .forget(X[:9], NUMBERS[:9])
+    ),
+}
+
+
+def bits_of(array):
+    """16 digits of SHA-256 over the numbers of an array."""
+    return hashlib.sha256(np.ascontiguousarray(array, dtype="<f8").tobytes()).hexdigest()[:16]
+
+
+def digests_of(name):
+    """The digests of a forest and of its answers."""
+    forest = CASES[name]()
+    if isinstance(forest, OnlineForestClassifier):
+        answers = forest.predict_proba(QUERIES)
+    else:
+        answers = np.column_stack(forest.predict(QUERIES, return_std=True))
+    return forest.digest_[:16], bits_of(answers)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_digests_are_those_of_other_platforms(name):
+    assert digests_of(name) == EXPECTED[name]
+
+
+if __name__ == "__main__":
+    for case in CASES:
+        print(f'    "{case}": {digests_of(case)},'.replace("'", '"'))
