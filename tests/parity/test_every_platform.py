@@ -1,8 +1,8 @@
 """Order-free forests are the same, to the bit, on every system, processor and version of Python.
 
-They call nothing whose last bit depends on the platform. (Mondrian forests call log and exp of the
-C library: see test_golden_digests.py.) The tests of each wheel run this file. After a change that
-is meant to change forests, `python tests/parity/test_every_platform.py` prints the new digests.
+They call nothing whose last bit depends on the platform. (For Mondrian forests, see
+test_golden_digests.py.) The tests of each wheel run this file. After a change that is meant to
+change forests, `python tests/parity/test_every_platform.py` prints the new digests.
 """
 
 from __future__ import annotations

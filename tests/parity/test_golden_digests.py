@@ -10,11 +10,8 @@ and say so in the message of that commit:
 
     python tests/parity/test_golden_digests.py --write [--commit REVISION]
 
-The core calls log, exp and pow, whose last bit depends on the C library, the compiler and the
-machine; the file names those it was made with. Where the digests of an unchanged commit differ on
-another platform, this is no defect. Then compare on that platform: build the commit named in the
-file, write the digests with it (`--write --out FILE`), and run the tests of the new commit with
-ONLINEFOREST_GOLDEN_DIGESTS=FILE.
+The digests are the same on every system and processor: the core has logarithms and exponentials of
+its own. The file names the platform it was made with, all the same.
 """
 
 from __future__ import annotations

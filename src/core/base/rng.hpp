@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "base/elementary.hpp"
 #include "base/hash.hpp"
 #include "base/types.hpp"
 
@@ -56,8 +57,8 @@ class Rng {
   // Uniform on [0, 1), a multiple of 2^-53.
   double uniform() { return static_cast<double>(next() >> 11) * 0x1.0p-53; }
 
-  // Exponential of rate 1. 1 - u is exact, so log(1 - u) equals log1p(-u), and log is faster.
-  double exponential() { return -std::log(1.0 - uniform()); }
+  // Exponential of rate 1. 1 - u is exact, so log(1 - u) equals log1p(-u).
+  double exponential() { return -natural_log(1.0 - uniform()); }
 
   // Exponential of the given rate; infinite for rate 0. Always uses one draw.
   double exponential(double rate) {

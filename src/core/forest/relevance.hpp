@@ -36,7 +36,8 @@ void scout(Impurity& impurity, RelativeWeights weights, Coordinates at, std::spa
   constexpr double tie = 1e-10;             // so that rounding, and with it the unit of y, decides nothing
   constexpr std::size_t fewest_points = 3;  // any cut separates two different points: no evidence
   const std::size_t n_features = relevance.size();
-  const auto n_tried = static_cast<std::size_t>(std::ceil(std::cbrt(static_cast<double>(n_features * n_features))));
+  std::size_t n_tried = 1;  // the cube root of the square of the number of features, rounded up
+  while (n_tried * n_tried * n_tried < n_features * n_features) ++n_tried;
   const double share = static_cast<double>(n_features) / static_cast<double>(n_tried * order.size());
   std::vector<Slot> spare;
   std::vector<Block> blocks{{0, order.size(), 0}};

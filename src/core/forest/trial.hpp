@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/call.hpp"
+#include "base/elementary.hpp"
 #include "forest/forest.hpp"
 #include "forest/relevance.hpp"
 #include "points/columns.hpp"
@@ -38,7 +39,7 @@ inline std::vector<double> shares_of(std::span<const double> relevance, double p
   const double largest = std::ranges::max(relevance);
   std::vector<double> shares(relevance.size(), 1.0);
   if (power == 0.0 || !(largest > 0.0)) return shares;
-  for (std::size_t d = 0; d < shares.size(); ++d) shares[d] = std::pow(std::max(relevance[d], 0.0) / largest, power);
+  for (std::size_t d = 0; d < shares.size(); ++d) shares[d] = power_of(std::max(relevance[d], 0.0) / largest, power);
   const double mean = std::accumulate(shares.begin(), shares.end(), 0.0) / static_cast<double>(shares.size());
   for (double& share : shares) share = (1.0 - kFloor) * share / mean + kFloor;
   return shares;

@@ -2,13 +2,13 @@
 #pragma once
 
 #include <algorithm>
-#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <span>
 #include <vector>
 
 #include "base/call.hpp"
+#include "base/elementary.hpp"
 #include "forest/relevance.hpp"
 #include "forest/trial.hpp"
 #include "labels/label_forest.hpp"
@@ -61,7 +61,7 @@ class LabelSubject {
     for (std::size_t i = 0; i < tested.size(); ++i) {
       const auto label = static_cast<std::size_t>(tested.value(static_cast<Slot>(i)));
       const double p = predicted[i * static_cast<std::size_t>(n_classes_) + label];
-      losses.add(-std::log(std::max(p, least_probability)), tested.multiplicity(static_cast<Slot>(i)));
+      losses.add(-natural_log(std::max(p, least_probability)), tested.multiplicity(static_cast<Slot>(i)));
     }
     return losses;
   }

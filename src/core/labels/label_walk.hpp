@@ -3,11 +3,11 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <cstdint>
 #include <span>
 #include <vector>
 
+#include "base/elementary.hpp"
 #include "base/memory.hpp"
 #include "base/simd.hpp"
 #include "labels/label_target.hpp"
@@ -16,15 +16,9 @@
 
 namespace onlineforest {
 
-// exp(-x) for x >= 0. Most leaves last forever: there it is 0 without a call.
-inline double exp_of_minus(double x) {
-  constexpr double underflow = 746.0;
-  return x < underflow ? std::exp(-x) : 0.0;
-}
-
 // d_j = exp(-gamma Delta_j): the weight of the parent's distribution in that of a node.
 inline double discount_of(double discount_rate, double duration) {
-  return discount_rate > 0.0 ? exp_of_minus(discount_rate * duration) : 1.0;
+  return discount_rate > 0.0 ? natural_exp(-discount_rate * duration) : 1.0;
 }
 
 // The mass that is separated at a step, split into the share for the labels of the node and the share for the parent's
@@ -190,7 +184,7 @@ class LabelWalk {
       const double rate = path.separation_rates[k];
       Level& here = level(tree, path, k);
       hazard += rate * path.steps[k].duration;
-      const double left = exp_of_minus(hazard);
+      const double left = natural_exp(-hazard);
       here.separated = Separated(rate, discount_rate, arrived, left, here.decay);
       arrived = left;
     }

@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <numeric>
 
+#include "base/elementary.hpp"
+
 namespace onlineforest {
 
 namespace {
@@ -57,11 +59,11 @@ Calibration most_likely(std::span<const double> errors, std::span<const double> 
     double squares = 0.0, logarithms = 0.0;
     for (std::size_t i = 0; i < errors.size(); ++i) {
       squares += weight(i) * (errors[i] * errors[i] / (variances[i] + noise));
-      logarithms += weight(i) * std::log(variances[i] + noise);
+      logarithms += weight(i) * natural_log(variances[i] + noise);
     }
     squares = std::max(squares, n * kLeastScale * kLeastScale);
     candidates.push_back({std::sqrt(squares / n), noise, {}});
-    losses.push_back(logarithms + n * std::log(squares / n));
+    losses.push_back(logarithms + n * natural_log(squares / n));
   }
   // If all variances are similar, noise fits as well as scale; the least noise keeps differences between variances.
   const double enough = std::ranges::min(losses) + 4.0;  // in units of twice the log likelihood

@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "base/elementary.hpp"
 #include "forest/relevance.hpp"
 #include "forest/trial.hpp"
 #include "numbers/gaussian_forest.hpp"
@@ -155,7 +156,7 @@ Calibration calibration_from(const LeftOut& left_out, const Call& call) {
       errors[i] = left_out.residuals[i] - moments.mean;
       variances[i] = moments.variance;
       require_finite(errors[i] * errors[i], "the squared error", i);
-      require_finite(std::log(variances[i]), "the log variance", i);
+      require_finite(natural_log(variances[i]), "the log variance", i);
       stop.tick(mixture.components.size());
     };
   });

@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "base/elementary.hpp"
 #include "numbers/gaussian_forest.hpp"
 #include "numbers/mixture.hpp"
 
@@ -260,7 +261,7 @@ std::vector<double> GaussianForest::log_density(std::span<const float> rows, std
                      }
                      const double mean = mixture.moments().mean;
                      const double x = mean + ((values[i] - trend) / prior.scale - mean) / calibration_.scale;
-                     result[i] = mixture.log_density(x) - std::log(prior.scale) - std::log(calibration_.scale);
+                     result[i] = mixture.log_density(x) - natural_log(prior.scale) - natural_log(calibration_.scale);
                    });
   return result;
 }

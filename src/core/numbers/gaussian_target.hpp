@@ -11,11 +11,11 @@
 // of the edge above is added when the belief is read, because that edge changes when a node is inserted above.
 #pragma once
 
-#include <cmath>
 #include <cstdint>
 #include <span>
 #include <vector>
 
+#include "base/elementary.hpp"
 #include "numbers/trend.hpp"
 #include "points/point_store.hpp"
 #include "points/weight.hpp"
@@ -160,7 +160,7 @@ class GaussianTarget : public PausingRule<GaussianTarget> {
   std::size_t nbytes() const { return states_.capacity() * sizeof(State); }
 
   // exp(-gamma t): the fraction of the prior variance that accrues after time t.
-  double fade_at(double time) const { return discount_rate_ > 0.0 ? std::exp(-discount_rate_ * time) : 1.0; }
+  double fade_at(double time) const { return discount_rate_ > 0.0 ? natural_exp(-discount_rate_ * time) : 1.0; }
 
   [[gnu::always_inline]] void prefetch_state(NodeIndex j) const { prefetch(&state(j)); }
 

@@ -4,11 +4,11 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <cstddef>
 #include <span>
 #include <vector>
 
+#include "base/elementary.hpp"
 #include "numbers/gaussian_target.hpp"
 #include "numbers/mixture.hpp"
 #include "process/rates.hpp"
@@ -111,7 +111,7 @@ class GaussianWalk {
       const Level& level = levels_[k];
       const double rate = path.separation_rates[k];
       hazard += rate * path.steps[k].duration;
-      const double left = std::exp(-hazard), mass = arrived - left;
+      const double left = natural_exp(-hazard), mass = arrived - left;
       if (mass > 0.0) {
         // E[f] and E[f^2] of the fade f = exp(-gamma t) at the time t of separation.
         const double from = level.fade, to = level.fade_at_node;

@@ -7,6 +7,7 @@
 #include <numbers>
 #include <span>
 
+#include "base/elementary.hpp"
 #include "base/rng.hpp"
 #include "base/types.hpp"
 
@@ -43,7 +44,7 @@ class Mixture {
   double distribution(double x) const {
     double sum = 0.0;
     for (const Component& c : components_) {
-      sum += c.mass * std::erfc((c.mean - x) / std::sqrt(2.0 * c.variance));
+      sum += c.mass * complementary_error((c.mean - x) / std::sqrt(2.0 * c.variance));
     }
     return 0.5 * sum / mass_;
   }
@@ -55,7 +56,7 @@ class Mixture {
     double nearest = kInfinity;
     for (const Component& c : components_) nearest = std::min(nearest, exponent(c, x));
     if (nearest == kInfinity) return -kInfinity;
-    return std::log(sum_of_densities(x, nearest) / mass_) - nearest;
+    return natural_log(sum_of_densities(x, nearest) / mass_) - nearest;
   }
 
   // The quantile at `level`, in (0, 1).
@@ -89,7 +90,7 @@ class Mixture {
 
   double sum_of_densities(double x, double less) const {
     double sum = 0.0;
-    for (const Component& c : components_) sum += c.mass / std::sqrt(c.variance) * std::exp(less - exponent(c, x));
+    for (const Component& c : components_) sum += c.mass / std::sqrt(c.variance) * natural_exp(less - exponent(c, x));
     return sum / std::sqrt(2.0 * std::numbers::pi);
   }
 

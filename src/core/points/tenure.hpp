@@ -2,7 +2,6 @@
 #pragma once
 
 #include <algorithm>
-#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <numeric>
@@ -12,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/elementary.hpp"
 #include "base/require.hpp"
 #include "base/rng.hpp"
 #include "base/types.hpp"
@@ -217,7 +217,7 @@ class Tenure {
 
   double key_of(double time, double chance) const {
     constexpr double log_2 = 0.693147180559945309;
-    return time * (log_2 / options_.half_life) - std::log(std::max(chance, kLeastChance));
+    return time * (log_2 / options_.half_life) - natural_log(std::max(chance, kLeastChance));
   }
 
   double largest_key(std::uint64_t n_seen) const {

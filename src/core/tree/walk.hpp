@@ -11,6 +11,7 @@
 #include <span>
 #include <vector>
 
+#include "base/elementary.hpp"
 #include "points/box.hpp"
 #include "points/columns.hpp"
 #include "points/point_store.hpp"
@@ -51,7 +52,7 @@ struct RowPath {
   for (std::size_t k = path.first_outside; k + 1 < path.steps.size(); ++k) {
     hazard += path.separation_rates[k] * path.steps[k].duration;
   }
-  return -std::expm1(-hazard);
+  return one_less_exp_of_minus(hazard);
 }
 
 // Sends rows down a tree as sets, so that each node is read once for all rows that pass it. Holds the scratch memory of

@@ -1,0 +1,116 @@
+// Elementary functions with the same bits on every processor and with every C library: the standard promises that for
+// none of them, and C libraries do differ. Each is within a few units in the last place. Must not know what the numbers
+// mean. (powers.hpp has a logarithm and a power that are quicker and less exact.)
+#pragma once
+
+#include <array>
+#include <bit>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+
+#include "base/powers.hpp"
+
+namespace onlineforest {
+
+namespace elementary {
+
+// log(2) in two parts. The product of the first and a whole number below 2^20 is exact.
+inline constexpr double kLog2High = 0x1.62e42feep-1, kLog2Low = 1.9082149292705877e-10;
+
+// 2 to the power k, in [-1022, 1023].
+[[nodiscard]] constexpr double power_of_two(std::int64_t k) {
+  return std::bit_cast<double>(static_cast<std::uint64_t>(k + 1023) << 52);
+}
+
+// exp(x) - 1 for |x| < 0.35.
+[[nodiscard]] inline double exp_less_one(double x) {
+  // One over the factorials, from that of 2 on.
+  constexpr std::array terms{1.0 / 2,       1.0 / 6,        1.0 / 24,        1.0 / 120,
+                             1.0 / 720,     1.0 / 5040,     1.0 / 40320,     1.0 / 362880,
+                             1.0 / 3628800, 1.0 / 39916800, 1.0 / 479001600, 1.0 / 6227020800};
+  const double x2 = x * x, x4 = x2 * x2;
+  const double sum =
+      cubic(terms.data(), x, x2) + (cubic(terms.data() + 4, x, x2) * x4 + cubic(terms.data() + 8, x, x2) * (x4 * x4));
+  return x + x2 * sum;
+}
+
+}  // namespace elementary
+
+// The natural logarithm; -inf of 0, NaN of negative numbers.
+[[nodiscard]] inline double natural_log(double x) {
+  constexpr std::uint64_t mantissa = (std::uint64_t{1} << 52) - 1;
+  if (!(x <= std::numeric_limits<double>::max())) return x;
+  std::int64_t k = -1023;
+  if (x < std::numeric_limits<double>::min()) {
+    if (!(x > 0.0))
+      return x < 0.0 ? std::numeric_limits<double>::quiet_NaN() : -std::numeric_limits<double>::infinity();
+    x *= 0x1.0p54;  // subnormal
+    k -= 54;
+  }
+  const auto bits = std::bit_cast<std::uint64_t>(x);
+  k += static_cast<std::int64_t>(bits >> 52);
+  double m = std::bit_cast<double>((bits & mantissa) | (std::uint64_t{1023} << 52));  // in [1, 2)
+  if (m > 1.4142135623730951) {
+    m *= 0.5;
+    ++k;
+  }
+  // log(1 + f) = 2 artanh(s) = 2 s + s (2/3 s² + 2/5 s⁴ + …), where |s| < 0.172; f = 2 s + s f is the largest part of
+  // it.
+  constexpr std::array terms{2.0 / 3,  2.0 / 5,  2.0 / 7,  2.0 / 9,  2.0 / 11, 2.0 / 13,
+                             2.0 / 15, 2.0 / 17, 2.0 / 19, 2.0 / 21, 2.0 / 23, 2.0 / 25};
+  const double f = m - 1.0, s = f / (2.0 + f), z = s * s, z2 = z * z, z4 = z2 * z2;
+  const double sum = z * (cubic(terms.data(), z, z2) +
+                          (cubic(terms.data() + 4, z, z2) * z4 + cubic(terms.data() + 8, z, z2) * (z4 * z4)));
+  const double half = 0.5 * f * f, exponent = static_cast<double>(k);
+  return exponent * elementary::kLog2High - ((half - (s * (half + sum) + exponent * elementary::kLog2Low)) - f);
+}
+
+// e to the power x.
+[[nodiscard]] inline double natural_exp(double x) {
+  constexpr double underflow = -746.0, overflow = 709.782712893384;
+  if (!(x > underflow)) return std::isnan(x) ? x : 0.0;
+  if (x > overflow) return std::numeric_limits<double>::infinity();
+  const double whole = std::floor(x * 1.4426950408889634 + 0.5);
+  const double rest = (x - whole * elementary::kLog2High) - whole * elementary::kLog2Low;
+  // In two steps, because the power of 2 may be none of the normal numbers.
+  const auto k = static_cast<std::int64_t>(whole), half = k / 2;
+  return (1.0 + elementary::exp_less_one(rest)) * elementary::power_of_two(half) * elementary::power_of_two(k - half);
+}
+
+// 1 - exp(-x) for x >= 0, exact where x is small.
+[[nodiscard]] inline double one_less_exp_of_minus(double x) {
+  return x < 0.3 ? -elementary::exp_less_one(-x) : 1.0 - natural_exp(-x);
+}
+
+// x to the power p; x and p are not negative.
+[[nodiscard]] inline double power_of(double x, double p) {
+  if (p == 0.0) return 1.0;
+  return p == 1.0 ? x : natural_exp(p * natural_log(x));
+}
+
+// The complementary error function, 2 / sqrt(pi) times the integral of exp(-t²) from x to infinity.
+[[nodiscard]] inline double complementary_error(double x) {
+  constexpr double underflow = 27.3;
+  const double a = std::abs(x);
+  if (!(a < underflow)) return std::isnan(x) ? x : (x < 0.0 ? 2.0 : 0.0);
+  // exp(a²) erfc(a) (1 + 2 a) is a smooth function of t = (a - c) / (a + c), which maps [0, inf) to [-1, 1). These are
+  // the powers of t in its Chebyshev series: with the 24 of them it is exact to 6e-16.
+  constexpr double c = 3.75;
+  constexpr std::array terms{
+      1.2375126308378275,     -0.14024059858554697,    0.0035854154854790257,   0.0822767384901452,
+      -0.10880393014244462,   0.09230432116037748,     -0.05869339857664934,    0.028362277418956406,
+      -0.009746579683265262,  0.0017556258528952954,   0.000293714378044958,    -0.0002901540805408417,
+      5.164652974177416e-05,  2.238423915508223e-05,   -1.1438048033346894e-05, -9.73559896736775e-07,
+      1.7419821586224816e-06, -5.7218230603224086e-08, -2.4857126248016745e-07, 2.3263508708859124e-08,
+      3.197926671666804e-08,  -3.744210080962018e-09,  -2.623107347133476e-09,  3.1114333809799254e-10};
+  const double t = (a - c) / (a + c), t2 = t * t, t4 = t2 * t2, t8 = t4 * t4;
+  const auto part = [&](std::size_t i) { return cubic(terms.data() + 4 * i, t, t2); };
+  const double sum = (part(0) + part(1) * t4) + (part(2) + part(3) * t4) * t8 + (part(4) + part(5) * t4) * (t8 * t8);
+  // The square of `high` is exact, so that nothing is lost where a² is large.
+  const double high = static_cast<double>(static_cast<float>(a));
+  const double tail = natural_exp(-high * high) * natural_exp((high - a) * (high + a)) * (sum / (1.0 + 2.0 * a));
+  return x < 0.0 ? 2.0 - tail : tail;
+}
+
+}  // namespace onlineforest
