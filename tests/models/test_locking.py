@@ -6,10 +6,15 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
+import numpy as np
 import pytest
 from sklearn.exceptions import NotFittedError
 
-from onlineforest import MondrianForestClassifier, OnlineForestClassifier
+from onlineforest import (
+    MondrianForestClassifier,
+    OnlineForestClassifier,
+    OnlineForestRegressor,
+)
 from onlineforest._models.base import Lesson
 from onlineforest._models.locking import guard_of, without_guard
 from onlineforest._models.online_classifier import GuidedLesson
@@ -167,3 +172,22 @@ def test_a_prediction_does_not_mix_the_forests_before_and_after_a_fit(classifier
 
     monkeypatch.setattr(classifier, "_class_codes", fit_first)
     assert forest.predict(X).tolist() == ["d", "c"]
+
+
+def test_the_memory_can_be_asked_while_predictions_cut_trees():
+    """Without a lock on each tree, about half of the runs crash."""
+    rows = np.random.default_rng(1).normal(size=(20_000, 10)).astype(np.float32)
+    y = (rows[:, 0] * rows[:, 1] > 0).astype(int)
+    forest = OnlineForestRegressor(n_estimators=4, random_state=0).fit(rows, y)
+
+    def predict():
+        for _ in range(3):
+            forest.keep_latest(2000).partial_fit(rows[:-2000], y[:-2000])
+            for row in rows[:1000]:
+                forest.predict_one(row)
+
+    with ThreadPoolExecutor(1) as pool:
+        future = pool.submit(predict)
+        while not future.done():
+            assert forest.nbytes_ > 0
+        future.result()

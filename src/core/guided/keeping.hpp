@@ -692,7 +692,10 @@ std::size_t Forest<Target>::nbytes() const {
   const auto pass = gate_.reading();
   std::size_t n = samples_.nbytes() + tenure_.nbytes() + calibrators_.nbytes() + weight_of_.nbytes();
   n += sample_of_.capacity() * sizeof(Slot);
-  for (const auto& grown : trees_) n += sizeof(Grown) + grown->tree.nbytes();
+  for (const auto& grown : trees_) {
+    const std::shared_lock lock(grown->mutex);  // a prediction in another thread may cut this tree
+    n += sizeof(Grown) + grown->tree.nbytes();
+  }
   return n;
 }
 
