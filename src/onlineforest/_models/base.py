@@ -18,12 +18,12 @@ from typing import Any, ClassVar, Generic, Self, TypeVar
 import numpy as np
 from joblib import effective_n_jobs
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
 from onlineforest._models.core import LOCAL, Core, CoreKind, CoreSource, CoreSpec, Rows, State
+from onlineforest._models.display import ShownInNotebooks, size_of
 from onlineforest._models.ids import Id, Ids, check_ids
 from onlineforest._models.locking import Guard, guard_of, without_guard
 from onlineforest._models.validation import (
@@ -77,7 +77,7 @@ class Batch(Generic[Core]):
     start: Mapping[str, Any]
 
 
-class BaseForest(BaseEstimator, Generic[Core]):
+class BaseForest(ShownInNotebooks, Generic[Core]):
     """Base of the estimators, which document the parameters.
 
     A subclass defines its kind of core forest (`_core_kind`) with its own options (`_own_options`),
@@ -215,6 +215,28 @@ class BaseForest(BaseEstimator, Generic[Core]):
     def nbytes_(self) -> int:
         """Memory of the forest in bytes, its stored samples included."""
         return self._core.nbytes
+
+    def _facts(self) -> dict[str, str]:
+        if not self.__sklearn_is_fitted__():
+            return {}
+        guard: Guard[Batch[Core]] = guard_of(self)
+        if not guard.lock.acquire(blocking=False):  # a display must not wait for a long batch
+            return {"now": "learning in another thread"}
+        try:
+            self._settle()
+            return self._facts_of_samples()
+        finally:
+            guard.lock.release()
+
+    def _facts_of_samples(self) -> dict[str, str]:
+        """What notebooks show of a fitted forest. The lock is held."""
+        core = self._forest
+        return {
+            "samples": f"{core.n_points:,} held, {core.n_seen:,} seen",
+            "features": f"{self.n_features_in_:,}",
+            "trees": f"{core.n_trees:,}",
+            "memory": size_of(core.nbytes),
+        }
 
     def _forget(self, X: ArrayLike | None, y: ArrayLike | None, ids: Iterable[Id] | None) -> None:
         """Implement `forget`."""

@@ -23,6 +23,7 @@ from onlineforest._models.class_codes import (
     plain_labels,
 )
 from onlineforest._models.core import Floats, OfLabels, Rows
+from onlineforest._models.display import some_of
 from onlineforest._models.ids import Id
 from onlineforest._models.locking import Guard, guard_of
 from onlineforest._models.validation import check_row, plain_rows, units_of_one
@@ -95,6 +96,11 @@ class BaseClassifier(ClassifierMixin, BaseForest[OfLabels]):
         if guard.pending is not None:
             self._wait_for_others()
         return self._class_codes().classes
+
+    def _facts_of_samples(self) -> dict[str, str]:
+        classes = self._class_codes().classes
+        names = f": {some_of(classes)}" if len(classes) else ""
+        return super()._facts_of_samples() | {"classes": f"{len(classes):,}{names}"}
 
     def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:
         """Probability of each class.

@@ -178,6 +178,12 @@ class BaseOnlineForest(SaveableForest[OfGuided]):
             for column, levels in zip(categories.columns, categories.levels, strict=True)
         }
 
+    def _facts_of_samples(self) -> dict[str, str]:
+        facts = super()._facts_of_samples()
+        if self._categories is not None:
+            facts["features"] += f", {len(self._categories.columns):,} of them categorical"
+        return facts
+
     def _own_metadata(self) -> dict[str, Any]:
         if self._categories is None:
             return super()._own_metadata()
