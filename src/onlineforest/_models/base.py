@@ -7,6 +7,7 @@ learns.
 from __future__ import annotations
 
 import math
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -279,7 +280,7 @@ class BaseForest(ShownInNotebooks, Generic[Core]):
         if not isinstance(n_samples, Integral) or isinstance(n_samples, bool) or n_samples < 0:
             raise ValueError(f"n_samples must be a whole number, at least 0. Got {n_samples!r}.")
         with self._locked(), self._forgetting():
-            self._forest.keep_latest(min(int(n_samples), 2**62), self._n_threads())
+            self._forest.keep_latest(min(int(n_samples), sys.maxsize // 2), self._n_threads())
             self._drop_stale_names()
         return self
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from numbers import Integral
 from typing import Any, BinaryIO, get_args
 
@@ -78,8 +79,8 @@ def load_with_position(
     """Read a forest and the position saved with it, None if there is none."""
     if max_bytes is not None and (not isinstance(max_bytes, Integral) or max_bytes < 0):
         raise ValueError(f"max_bytes must be an integer, at least 0, or None. Got {max_bytes}.")
-    limit = _memory_of_machine() if max_bytes is None else min(int(max_bytes), 2**62)
-    return read_model(file, ESTIMATORS, limit)
+    limit = _memory_of_machine() if max_bytes is None else int(max_bytes)
+    return read_model(file, ESTIMATORS, min(limit, sys.maxsize // 2))
 
 
 def _memory_of_machine() -> int:

@@ -177,7 +177,7 @@ class DamagedStates {
         damage([&](State& s) { damage_value(s.values[i], value); });
       }
     }
-    for (const std::uint64_t value : {0, 1, 29, 31}) {
+    for (const std::size_t value : {0, 1, 29, 31}) {
       damage([&](State& s) { s.schedule.computed_from = value; });
       damage([&](State& s) { s.schedule.n_since = value; });
       damage([&](State& s) { s.n_seen = value; });
