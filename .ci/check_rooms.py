@@ -2,8 +2,9 @@
 
     python .ci/check_rooms.py [--graph]
 
-An include of our own file names its room ("points/box.hpp"). The bindings include files of their
-own folder without one. `--graph` prints the number of includes from room to room.
+An include of our own file names its room ("points/box.hpp"). The bindings and the C library, which
+stand above the core, include files of their own folder without one. `--graph` prints the number of
+includes from room to room.
 """
 
 from __future__ import annotations
@@ -26,24 +27,30 @@ ROOMS = {
     "guided": ("base", "points"),
     "state": ("base", "points", "process", "tree", "forest", "labels", "numbers"),
 }
+# The folders beside the core, and the rooms of the core that each may include.
+TOPS = {
+    "bindings": tuple(ROOMS),
+    "c": ("base", "points", "guided"),
+}
+PUBLIC_HEADER = "onlineforest.h"
 INCLUDE = re.compile(r'^\s*#\s*include\s+(?:"([^"]+)"|<([^>]+)>)', re.MULTILINE)
 
 
 class Sources:
-    """The C++ files of a checkout: `src/core` with its rooms, and `src/bindings`."""
+    """The C++ files of a checkout: `src/core` with its rooms, and the folders above it."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
         self.core = root / "src" / "core"
-        self.bindings = root / "src" / "bindings"
         self.arrows: Counter[tuple[str, str]] = Counter()  # includes from room to room
         self.core_files = files_in(self.core)
-        self.binding_files = files_in(self.bindings)
+        self.top_files = {top: files_in(root / "src" / top) for top in TOPS}
 
     def problems(self) -> list[str]:
         """Return all forbidden includes and all circles."""
         problems = [each for path in self.core_files for each in self.problems_of_core(path)]
-        problems += [each for path in self.binding_files for each in self.problems_of_binding(path)]
+        for top, paths in self.top_files.items():
+            problems += [each for path in paths for each in self.problems_of_top(top, path)]
         return problems + self.circles()
 
     def problems_of_core(self, path: Path) -> list[str]:
@@ -55,7 +62,7 @@ class Sources:
         problems = []
         for own, system in INCLUDE.findall(path.read_text()):
             if system:
-                if system.startswith("nanobind") or system.lower() == "python.h":
+                if is_python(system):
                     problems.append(f"{name}: the core includes <{system}>")
                 continue
             target = own.split("/")[0]
@@ -67,15 +74,20 @@ class Sources:
                 self.arrows[room, target] += 1
         return problems
 
-    def problems_of_binding(self, path: Path) -> list[str]:
-        """Return the includes of one file of the bindings that name no file; count the others."""
+    def problems_of_top(self, top: str, path: Path) -> list[str]:
+        """Return the forbidden includes of one file above the core; count the others."""
         problems = []
-        for own, _ in INCLUDE.findall(path.read_text()):
-            if own and "/" in own and (self.core / own).is_file():
-                self.arrows["bindings", own.split("/")[0]] += 1
-            elif own and not (path.parent / own).is_file():
-                name = path.relative_to(self.root)
-                problems.append(f'{name}: "{own}" is neither of a room nor of the bindings')
+        name = path.relative_to(self.root)
+        for own, system in INCLUDE.findall(path.read_text()):
+            room = own.split("/")[0]
+            if top == "c" and is_python(system):
+                problems.append(f"{name}: the C library includes <{system}>")
+            elif own and "/" in own and (self.core / own).is_file():
+                self.arrows[top, room] += 1
+                if room not in TOPS[top]:
+                    problems.append(f'{name}: {top!r} must not include "{own}"')
+            elif own and own != PUBLIC_HEADER and not (path.parent / own).is_file():
+                problems.append(f'{name}: "{own}" is neither of a room nor of {top!r}')
         return problems
 
     def circles(self) -> list[str]:
@@ -102,6 +114,11 @@ class Sources:
         return problems
 
 
+def is_python(header: str) -> bool:
+    """Return whether a header is one of Python or nanobind."""
+    return header.startswith("nanobind") or header.lower() == "python.h"
+
+
 def files_in(folder: Path) -> list[Path]:
     """Return the C++ files in a folder and its folders."""
     return sorted(path for path in folder.rglob("*") if path.suffix in {".hpp", ".cpp"})
@@ -116,8 +133,9 @@ def main() -> int:
         for (room, target), count in sorted(sources.arrows.items()):
             if room != target:
                 print(f"{room} -> {target}: {count} includes")
-    n_files = len(sources.core_files) + len(sources.binding_files)
-    print(f"{n_files} files in {len(ROOMS)} rooms and the bindings, {len(problems)} problems")
+    n_files = len(sources.core_files) + sum(map(len, sources.top_files.values()))
+    above = " and ".join(TOPS)
+    print(f"{n_files} files in {len(ROOMS)} rooms and in {above}, {len(problems)} problems")
     return 1 if problems else 0
 
 

@@ -22,7 +22,7 @@ def problems(check_rooms, folder, **texts):
     """The problems of small sources, named like `tree__tree` for src/core/tree/tree.hpp."""
     for name, text in texts.items():
         room, stem = name.split("__")
-        place = folder / "src" / ("bindings" if room == "bindings" else f"core/{room}")
+        place = folder / "src" / (room if room in check_rooms.TOPS else f"core/{room}")
         place.mkdir(parents=True, exist_ok=True)
         (place / f"{stem}.hpp").write_text(text)
     return check_rooms.Sources(folder).problems()
@@ -31,8 +31,9 @@ def problems(check_rooms, folder, **texts):
 def test_the_sources_keep_to_their_rooms(check_rooms):
     sources = check_rooms.Sources(ROOT)
     assert sources.problems() == []
-    assert len(sources.core_files) > 50 and len(sources.binding_files) > 5
-    assert {room for room, _ in sources.arrows} == {*check_rooms.ROOMS, "bindings"}
+    assert len(sources.core_files) > 50
+    assert all(len(files) > 5 for files in sources.top_files.values())
+    assert {room for room, _ in sources.arrows} == {*check_rooms.ROOMS, *check_rooms.TOPS}
 
 
 def test_includes_of_lower_rooms_are_allowed(check_rooms, tmp_path):
@@ -44,6 +45,8 @@ def test_includes_of_lower_rooms_are_allowed(check_rooms, tmp_path):
         tree__walk='#include "tree/tree.hpp"\n',
         bindings__calls='#include "tree/tree.hpp"\n#include <nanobind/nanobind.h>\n',
         bindings__module='#include "calls.hpp"\n',
+        c__api='#include "base/rng.hpp"\n#include "failure.hpp"\n#include "onlineforest.h"\n',
+        c__failure="",
     )
 
 
@@ -58,7 +61,10 @@ def test_includes_of_lower_rooms_are_allowed(check_rooms, tmp_path):
         ({"base__rng": "#include <Python.h>\n"}, "the core includes <Python.h>"),
         ({"attic__box": ""}, "'attic' is not one of the rooms"),
         ({"base__a": '#include "base/b.hpp"\n', "base__b": '#include "base/a.hpp"\n'}, "circle"),
-        ({"bindings__calls": '#include "none.hpp"\n'}, "neither of a room nor of the bindings"),
+        ({"bindings__calls": '#include "none.hpp"\n'}, "neither of a room nor of 'bindings'"),
+        ({"c__api": '#include "none.hpp"\n'}, "neither of a room nor of 'c'"),
+        ({"c__api": '#include "tree/tree.hpp"\n', "tree__tree": ""}, "'c' must not include"),
+        ({"c__api": "#include <nanobind/nanobind.h>\n"}, "the C library includes <nanobind"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
