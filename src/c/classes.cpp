@@ -1,6 +1,7 @@
 #include "classes.hpp"
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <cstdio>
 #include <optional>
@@ -12,39 +13,68 @@ namespace onlineforest::capi {
 
 namespace {
 
-// What labels of a type are made of; nothing if the type is unknown.
-enum class LabelKind { kText, kWhole, kReal, kBool };
+constexpr std::size_t kWideEnough = 4096;                      // characters of a type of text that are always accepted
+constexpr std::size_t kMostLabelBytes = std::size_t{1} << 28;  // of an array of all labels
 
-[[nodiscard]] std::optional<LabelKind> label_kind(std::string_view type) {
-  if (type == "object") return LabelKind::kText;
-  if (type.size() < 3) return {};
-  switch (type[1]) {
-    case 'U':
-      return LabelKind::kText;
-    case 'i':
-    case 'u':
-      return LabelKind::kWhole;
-    case 'f':
-      return LabelKind::kReal;
+// The type of labels as NumPy writes it, such as <U7 or <i8: what they are made of, and how large they are.
+struct LabelType {
+  char kind;         // U, i, u, f or b; O for objects, which are text
+  std::size_t size;  // characters of a text, bytes of the others
+};
+
+[[nodiscard]] std::optional<LabelType> label_type(std::string_view name) {
+  if (name == "object") return LabelType{'O', sizeof(void*)};
+  std::size_t size = 0;
+  const bool has_order = name.size() >= 3 && name.size() <= 10 && std::string_view("<>|").find(name[0]) != name.npos;
+  if (!has_order ||
+      std::from_chars(name.data() + 2, name.data() + name.size(), size).ptr != name.data() + name.size()) {
+    return {};
+  }
+  const bool is_power = size == 1 || size == 2 || size == 4 || size == 8 || size == 16;
+  const bool is_known = name[2] != '0' && ((name[1] == 'U' && size > 0) || (name[1] == 'b' && size == 1) ||
+                                           ((name[1] == 'i' || name[1] == 'u') && is_power && size < 16) ||
+                                           (name[1] == 'f' && is_power && size > 1));
+  return is_known ? std::optional(LabelType{name[1], size}) : std::nullopt;
+}
+
+[[nodiscard]] bool fits_whole(const Json& label, const LabelType& type) {
+  const unsigned n_bits = 8 * static_cast<unsigned>(type.size);
+  if (type.kind == 'u') return label.word() && (n_bits == 64 || *label.word() >> n_bits == 0);
+  const std::int64_t most = INT64_MAX >> (64 - n_bits);
+  return label.whole_in(-most - 1, most).has_value();
+}
+
+// Whether a whole number has no more digits than a type of real numbers holds.
+[[nodiscard]] bool fits_real(double number, const LabelType& type) {
+  if (std::floor(number) != number) return false;
+  if (type.size >= 8) return true;
+  const int n_digits = type.size == 4 ? 24 : 11, most_exponent = type.size == 4 ? 128 : 16;
+  int exponent = 0;
+  const double scaled = std::ldexp(std::frexp(number, &exponent), n_digits);
+  return exponent <= most_exponent && std::floor(scaled) == scaled;
+}
+
+[[nodiscard]] bool is_of_type(const Json& label, const LabelType& type) {
+  switch (type.kind) {
+    case 'O':
+      return label.is(Json::Kind::kText);
+    case 'U':  // zeros at the end would be cut off
+      return label.is(Json::Kind::kText) && !label.text.ends_with('\0') && n_characters(label.text) <= type.size;
     case 'b':
-      return LabelKind::kBool;
+      return label.is(Json::Kind::kBool);
+    case 'f':
+      return label.is_real() && fits_real(label.number(), type);
     default:
-      return {};
+      return label.is_whole() && fits_whole(label, type);
   }
 }
 
-[[nodiscard]] bool is_of_kind(const Json& label, LabelKind kind) {
-  switch (kind) {
-    case LabelKind::kText:
-      return label.is(Json::Kind::kText);
-    case LabelKind::kWhole:
-      return label.is_whole();
-    case LabelKind::kReal:
-      return label.is_real() && std::floor(label.number()) == label.number();
-    case LabelKind::kBool:
-      return label.is(Json::Kind::kBool);
-  }
-  return false;
+// Whether an array of the labels would take far more memory than the labels.
+[[nodiscard]] bool is_too_wide(const std::vector<Json>& labels, const LabelType& type) {
+  std::size_t longest = kWideEnough;
+  for (const Json& label : labels) longest = std::max(longest, n_characters(label.text));
+  const std::size_t n_bytes = type.kind == 'U' ? 4 * type.size : type.size;
+  return (type.kind == 'U' && type.size > longest) || n_bytes * labels.size() > kMostLabelBytes;
 }
 
 // Bytes that are equal for equal labels: 1, true and 1.0 are the same label, "1" is another one. Nothing if a value
@@ -81,17 +111,20 @@ Classes::Classes(const Metadata& metadata, std::span<const std::uint64_t> hashes
   check(classes.keys.size() == 2 && type != nullptr && values != nullptr && values->is(Json::Kind::kList),
         "its classes cannot be read");
   type_ = type->text;
-  const std::optional<LabelKind> kind = label_kind(type_);
-  if (!kind) {
+  const std::optional<LabelType> label = label_type(type_);
+  if (!label) {
     throw Failure(OF_UNSUPPORTED, "its classes have the type " + quoted(type_) +
                                       ", but the C API supports only strings, whole numbers and bools");
   }
   labels_ = values->items;
+  check(!is_too_wide(labels_, *label), "its classes have a type that is too wide for them");
   check(codes.is(Json::Kind::kList) && codes.items.size() == labels_.size(), "its classes do not have a code each");
+  for (std::size_t i = 0; i < labels_.size(); ++i) {
+    if (!is_of_type(labels_[i], *label)) refuse("its classes are not all of the type " + quoted(type_));
+    check(i == 0 || is_less(labels_[i - 1], labels_[i]), "its classes are not sorted, or not distinct");
+  }
   std::vector<bool> is_taken(n_codes_);
   for (std::size_t i = 0; i < labels_.size(); ++i) {
-    if (!is_of_kind(labels_[i], *kind)) refuse("its classes are not all of the type " + quoted(type_));
-    check(i == 0 || is_less(labels_[i - 1], labels_[i]), "its classes are not sorted, or not distinct");
     const auto code = codes.items[i].whole_in(0, INT32_MAX);
     check(code && static_cast<std::size_t>(*code) < n_codes_ && !is_taken[static_cast<std::size_t>(*code)],
           "its classes do not have a code each");
@@ -120,8 +153,8 @@ std::vector<double> Classes::weights_in(const Json& class_weight) const {
   for (const Json& label : labels_) names.push_back(canonical_bytes(label));
   std::vector<double> weights(size(), 1.0);
   for (const Json& item : items->items) {
-    check(item.is(Json::Kind::kList) && item.items.size() == 2 && item.items[1].is(Json::Kind::kNumber) &&
-              item.items[1].number() >= 0.0,
+    check(item.is(Json::Kind::kList) && item.items.size() == 2 && item.items[0].is_plain() &&
+              item.items[1].is(Json::Kind::kNumber) && item.items[1].number() >= 0.0,
           "its parameter 'class_weight' cannot be read");
     const std::optional<std::string> name = canonical_bytes(item.items[0]);
     const auto found = std::ranges::find(names, name);

@@ -24,6 +24,8 @@ class Json {
   std::vector<std::string> keys;  // of an object, in the order of the file
 
   [[nodiscard]] bool is(Kind other) const { return kind == other; }
+  // Whether it is a bool, a number or a text.
+  [[nodiscard]] bool is_plain() const { return kind >= Kind::kBool && kind <= Kind::kText; }
   [[nodiscard]] bool is_true() const { return kind == Kind::kBool && text == "true"; }
   // Whether it is a number without a point or an exponent, as Python's int.
   [[nodiscard]] bool is_whole() const;

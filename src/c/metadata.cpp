@@ -2,9 +2,12 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <cmath>
 #include <limits>
 #include <span>
+#include <system_error>
+#include <utility>
 #include <vector>
 
 #include "guided/label_calibration.hpp"
@@ -28,7 +31,25 @@ constexpr std::array<std::string_view, 2> kLabelParameters{"smoothing", "class_w
   return std::ranges::find(names, name) != names.end();
 }
 
-// The parameters of an estimator: exactly those it has. Values that are only carried through are not looked at.
+// Whether this is a state of NumPy's RandomState, as Python writes it.
+[[nodiscard]] bool is_random_state(const Json& state) {
+  constexpr std::size_t kWords = 624;
+  const Json *key = state.find("key"), *place = state.find("pos"), *gauss = state.find("gauss");
+  if (state.keys.size() != 3 || key == nullptr || place == nullptr || gauss == nullptr) return false;
+  const auto is_word = [](const Json& word) { return word.whole_in(0, UINT32_MAX).has_value(); };
+  if (key->items.size() != kWords || !std::ranges::all_of(key->items, is_word)) return false;
+  if (!place->whole_in(0, kWords)) return false;
+  if (gauss->is(Json::Kind::kNull)) return true;
+  std::string_view digits = gauss->text;
+  if (digits.starts_with('-')) digits.remove_prefix(1);
+  if (!gauss->is(Json::Kind::kText) || !digits.starts_with("0x") || digits.size() >= 64) return false;
+  double number = 0.0;
+  const char* end = digits.data() + digits.size();
+  const auto [read, error] = std::from_chars(digits.data() + 2, end, number, std::chars_format::hex);
+  return read == end && error == std::errc() && std::isfinite(number);
+}
+
+// The parameters of an estimator: exactly those it has.
 class Parameters {
  public:
   Parameters(Json json, of_kind kind) : json_(std::move(json)) {
@@ -43,6 +64,7 @@ class Parameters {
     for (const std::string_view name : kLabelParameters) {
       if (is_classifier) (void)at(name);
     }
+    check_carried();
   }
 
   [[nodiscard]] const Json& at(std::string_view name) const {
@@ -74,6 +96,21 @@ class Parameters {
   }
 
  private:
+  // Throws unless Python could read the parameters that have no meaning here.
+  void check_carried() const {
+    const Json &jobs = at("n_jobs"), &seed = at("random_state"), &categories = at("categorical_features");
+    const auto number = jobs.whole_in(INT64_MIN, INT64_MAX);
+    check(jobs.is(Json::Kind::kNull) || (number && *number != 0), "its parameter 'n_jobs' cannot be read");
+    const Json* state = seed.keys.size() == 1 ? seed.find("RandomState") : nullptr;
+    check(seed.is(Json::Kind::kNull) || seed.whole_in(0, UINT32_MAX) || (state != nullptr && is_random_state(*state)),
+          "its parameter 'random_state' cannot be read");
+    const Json* columns = categories.keys.size() == 1 ? categories.find("list") : nullptr;
+    const auto is_column = [](const Json& column) { return column.is_plain() && !column.is_real(); };
+    check(categories.is(Json::Kind::kNull) || categories.is(Json::Kind::kText) ||
+              (columns != nullptr && columns->is(Json::Kind::kList) && std::ranges::all_of(columns->items, is_column)),
+          "its parameter 'categorical_features' cannot be read");
+  }
+
   Json json_;
 };
 

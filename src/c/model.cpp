@@ -214,6 +214,7 @@ std::unique_ptr<Model> load_model(const std::string& path, std::uint64_t max_byt
   // First, because it names what is not supported: categorical features bring metadata of their own.
   const Settings settings = settings_in(contents.metadata, kind, memory);
   check_keys(contents.metadata, kind);
+  if (has_key(contents.metadata, "position")) (void)json_at(contents.metadata, "position", memory);
   if (kind == OF_CLASSIFIER) return std::make_unique<Classifier>(contents, settings, limit, memory);
   return std::make_unique<Regressor>(contents, settings, limit, memory);
 }

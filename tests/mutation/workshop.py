@@ -77,7 +77,8 @@ class Workshop:
         self.source, self.build_dir = folder / "source", folder / "build"
         self.package = folder / "python" / "onlineforest"
         self.source.mkdir(parents=True)
-        shutil.copytree(ROOT / "src", self.source / "src")
+        for name in ("bindings", "core"):
+            shutil.copytree(ROOT / "src" / name, self.source / "src" / name)
         # Few translation units, lightly optimised: compiling takes longer than testing.
         units: dict[str, list[str]] = {}
         for path in sorted((self.source / "src").rglob("*.cpp")):
