@@ -24,6 +24,7 @@ NUMBERS = X[:, 0].astype(float)
 CODES = (X[:, 0] > 0.5).astype(np.int32)  # indices of these labels
 HEADER = (ROOT / "include/onlineforest.h").read_text()
 EXAMPLE = ROOT / "examples/c/stream.c"
+GUIDE = (ROOT / "docs/c-api.md").read_text()
 
 
 @pytest.fixture
@@ -250,3 +251,18 @@ def test_the_installed_library_is_found_by_compilers_of_c_and_cpp(library, tmp_p
     assert done.returncode == 1 and "none: cannot read it: No such file" in done.stderr
     (tmp_path / "include.cpp").write_text("#include <onlineforest.h>\nint main() {}\n")
     run(compiler, "-x", "c++", *warnings, "-fsyntax-only", tmp_path / "include.cpp")
+
+
+def test_the_programs_of_the_guide_run(library, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (python,) = re.findall(r"```python\n(.*?)```", GUIDE, re.DOTALL)
+    (program,) = re.findall(r"```c\n(.*?)```", GUIDE, re.DOTALL)
+    exec(compile(python, "c-api.md", "exec"), {})
+    (tmp_path / "flower.c").write_text(program)
+    folder = library.path.parent
+    links = (f"-L{folder}", "-lonlineforest", f"-Wl,-rpath,{folder}", f"-I{ROOT / 'include'}")
+    run("cc", "-std=c99", "-Wall", "-Wextra", "-pedantic", "-Werror", "flower.c", *links)
+    assert run("./a.out") == "virginica\n"
+    assert load("flowers.safetensors").n_samples_seen_ == 151
+    functions = set(re.findall(r"`(of_\w+)`", GUIDE))
+    assert functions == set(re.findall(r"\b(of_\w+)\(", HEADER))

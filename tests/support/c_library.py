@@ -79,7 +79,7 @@ class Library:
     """The functions of the shared library in a folder of CMake."""
 
     def __init__(self, folder):
-        self.folder = Path(folder)
+        self.folder = Path(folder).resolve()
         self.path = self.folder / "src/c/libonlineforest.so"
         self.example = self.folder / "src/c/stream"
         self.c = c = ctypes.CDLL(str(self.path))
