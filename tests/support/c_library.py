@@ -57,11 +57,16 @@ def tool(name):
 
 
 def build(folder):
-    """Build the library and the example; warnings are errors."""
+    """Build the library and the example; warnings are errors.
+
+    Lightly optimised, which changes no bit: compiling takes longer than testing. In units of about
+    equal size, for two processors.
+    """
     run(
         tool("cmake"), "-S", ROOT, "-B", folder, "-G", "Ninja",
         f"-DCMAKE_MAKE_PROGRAM={tool('ninja')}",
-        "-DCMAKE_BUILD_TYPE=Release", "-DCMAKE_UNITY_BUILD=ON", "-DONLINEFOREST_PYTHON=OFF",
+        "-DCMAKE_BUILD_TYPE=Release", "-DCMAKE_CXX_FLAGS_RELEASE=-O1 -DNDEBUG",
+        "-DCMAKE_UNITY_BUILD=ON", "-DCMAKE_UNITY_BUILD_BATCH_SIZE=5", "-DONLINEFOREST_PYTHON=OFF",
         "-DONLINEFOREST_C=ON", "-DONLINEFOREST_WERROR=ON",
     )  # fmt: skip
     run(tool("cmake"), "--build", folder, "--parallel", "2")
