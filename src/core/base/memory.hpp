@@ -5,13 +5,23 @@
 #include <cstddef>
 #include <vector>
 
+#include "base/compiler.hpp"
+
+#if defined(_MSC_VER)
+#include <intrin.h>
+#endif
+
 namespace onlineforest {
 
 // Prefetches a place in memory that will be read soon. Forced inline, like all functions that only prefetch: GCC
 // deletes calls without a visible effect.
-[[gnu::always_inline]] inline void prefetch(const void* place) {
-#if defined(__GNUC__)
+ONLINEFOREST_ALWAYS_INLINE void prefetch(const void* place) {
+#if defined(__GNUC__) || defined(__clang__)
   __builtin_prefetch(place);
+#elif defined(_M_X64)
+  _mm_prefetch(static_cast<const char*>(place), _MM_HINT_T0);
+#elif defined(_M_ARM64)
+  __prefetch(place);
 #else
   static_cast<void>(place);
 #endif

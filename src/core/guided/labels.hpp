@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/compiler.hpp"
 #include "base/memory.hpp"
 #include "guided/ballot.hpp"
 #include "guided/label_calibration.hpp"
@@ -142,8 +143,8 @@ struct Labels {
       leaves_.shrink_to_fit();
       shares_.shrink_to_fit();
     }
-    [[gnu::always_inline]] void prefetch(std::size_t leaf) const { onlineforest::prefetch(&leaves_[leaf]); }
-    [[gnu::always_inline]] void prefetch_contents(std::size_t leaf) const {
+    ONLINEFOREST_ALWAYS_INLINE void prefetch(std::size_t leaf) const { onlineforest::prefetch(&leaves_[leaf]); }
+    ONLINEFOREST_ALWAYS_INLINE void prefetch_contents(std::size_t leaf) const {
       onlineforest::prefetch(shares_.data() + leaves_[leaf].shares);
     }
     void predict(std::size_t leaf, Masses sums) const {

@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "base/compiler.hpp"
 #include "base/memory.hpp"
 #include "guided/number_judge.hpp"
 #include "guided/number_ledger.hpp"
@@ -103,7 +104,7 @@ struct Numbers {
     [[nodiscard]] std::size_t size() const { return leaves_.size(); }
     void add(const NumberLeaf& leaf) { leaves_.push_back(leaf); }
     void finish() { leaves_.shrink_to_fit(); }
-    [[gnu::always_inline]] void prefetch(std::size_t leaf) const { onlineforest::prefetch(&leaves_[leaf]); }
+    ONLINEFOREST_ALWAYS_INLINE void prefetch(std::size_t leaf) const { onlineforest::prefetch(&leaves_[leaf]); }
     static void prefetch_contents(std::size_t) {}  // a leaf has none
     void predict(std::size_t leaf, NumberLeaf& answer) const { answer = leaves_[leaf]; }
     [[nodiscard]] std::size_t nbytes() const { return leaves_.capacity() * sizeof(NumberLeaf); }

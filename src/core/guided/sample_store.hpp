@@ -16,6 +16,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/compiler.hpp"
 #include "base/huge_pages.hpp"
 #include "base/memory.hpp"
 #include "base/types.hpp"
@@ -65,11 +66,11 @@ class SampleStore {
   [[nodiscard]] Word x_hash(Slot slot) const { return heads_[index(slot)].x_hash; }
 
   // Begins to load what a cut on a cell asks of a sample.
-  [[gnu::always_inline]] void prefetch(Slot slot, std::size_t cell) const {
+  ONLINEFOREST_ALWAYS_INLINE void prefetch(Slot slot, std::size_t cell) const {
     onlineforest::prefetch(row(slot) + cell);
     prefetch_head(slot);
   }
-  [[gnu::always_inline]] void prefetch_head(Slot slot) const { onlineforest::prefetch(&heads_[index(slot)]); }
+  ONLINEFOREST_ALWAYS_INLINE void prefetch_head(Slot slot) const { onlineforest::prefetch(&heads_[index(slot)]); }
 
   [[nodiscard]] bool same_x(Slot a, Slot b) const { return x_hash(a) == x_hash(b) && are_equal(row(a), row(b)); }
 
@@ -240,7 +241,7 @@ class RankOrder {
   RankOrder(const SampleStore<Values>& samples, Word seed) : samples_(samples), seed_(seed) {}
 
   [[nodiscard]] Word rank(Slot slot) const { return scramble(samples_.key(slot) ^ seed_); }
-  [[gnu::always_inline]] void prefetch(Slot slot) const { samples_.prefetch_head(slot); }
+  ONLINEFOREST_ALWAYS_INLINE void prefetch(Slot slot) const { samples_.prefetch_head(slot); }
   [[nodiscard]] Word place(Slot slot) const { return place_of(rank(slot)); }
 
   [[nodiscard]] bool operator()(Slot a, Slot b) const { return less(rank(a), a, rank(b), b); }

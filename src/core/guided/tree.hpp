@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/compiler.hpp"
 #include "base/recycler.hpp"
 #include "base/stop.hpp"
 #include "base/types.hpp"
@@ -152,7 +153,7 @@ class Tree {
     std::size_t n = 0;  // distinct samples
     Summary summary;
     std::vector<Slot> deciding;  // the samples that decide the cut, in the order of the bits of `ballot`
-    [[no_unique_address]] typename Target::Ballot ballot;
+    ONLINEFOREST_NO_UNIQUE_ADDRESS typename Target::Ballot ballot;
     std::size_t last = 0;  // which of them has the greatest rank
     Word last_rank = 0;
     bool is_stretched = false;  // the last one was chosen for its row, not its rank
@@ -175,7 +176,7 @@ class Tree {
     bool is_ranked = false;  // whether slots are in the order of ranks
     bool has_one_x = false;  // only of a large list: whether all rows are known to be equal
     Summary summary;         // only of a large list
-    [[no_unique_address]] typename Target::LargeLeaf large_leaf;
+    ONLINEFOREST_NO_UNIQUE_ADDRESS typename Target::LargeLeaf large_leaf;
     std::vector<Twig> twigs;                                       // only of a small list, as are its leaves
     std::vector<std::pair<std::uint32_t, Surrogates>> surrogates;  // of twigs that have some
     typename Target::TwigLeaves leaves;

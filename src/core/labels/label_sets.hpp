@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "base/block_arena.hpp"
+#include "base/compiler.hpp"
 #include "base/memory.hpp"
 #include "tree/node_store.hpp"
 
@@ -177,7 +178,7 @@ class LabelSets {
   bool are_words() const { return !wide_; }
   std::uint64_t word(NodeIndex j) const { return set(j).mask; }
 
-  [[gnu::always_inline]] void prefetch(NodeIndex j) const {
+  ONLINEFOREST_ALWAYS_INLINE void prefetch(NodeIndex j) const {
     onlineforest::prefetch(&sets_[static_cast<std::size_t>(j)]);
   }
 

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/block_arena.hpp"
+#include "base/compiler.hpp"
 #include "labels/label_sets.hpp"
 #include "points/point_store.hpp"
 #include "points/weight.hpp"
@@ -161,7 +162,7 @@ class LabelTarget : public PausingRule<LabelTarget> {
 
   const LabelSets& sets() const { return sets_; }
 
-  [[gnu::always_inline]] void prefetch_state(NodeIndex j) const { sets_.prefetch(j); }
+  ONLINEFOREST_ALWAYS_INLINE void prefetch_state(NodeIndex j) const { sets_.prefetch(j); }
 
   // Whether a node has no block of counts.
   bool is_plain(NodeIndex j) const { return counts(j) == kNoCounts; }

@@ -15,6 +15,7 @@
 #include <span>
 #include <vector>
 
+#include "base/compiler.hpp"
 #include "base/elementary.hpp"
 #include "numbers/trend.hpp"
 #include "points/point_store.hpp"
@@ -162,7 +163,7 @@ class GaussianTarget : public PausingRule<GaussianTarget> {
   // exp(-gamma t): the fraction of the prior variance that accrues after time t.
   double fade_at(double time) const { return discount_rate_ > 0.0 ? natural_exp(-discount_rate_ * time) : 1.0; }
 
-  [[gnu::always_inline]] void prefetch_state(NodeIndex j) const { prefetch(&state(j)); }
+  ONLINEFOREST_ALWAYS_INLINE void prefetch_state(NodeIndex j) const { prefetch(&state(j)); }
 
   double fade(NodeIndex j) const { return state(j).fade; }  // at the split time
   const Belief& belief(NodeIndex j) const { return state(j).belief; }

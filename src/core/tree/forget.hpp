@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/compiler.hpp"
 #include "base/memory.hpp"
 #include "tree/boxes.hpp"
 #include "tree/paths.hpp"
@@ -41,7 +42,7 @@ void Tree<Target>::forget(std::span<const Slot> slots, std::span<const Move> mov
 }
 
 template <TreeTarget Target>
-[[gnu::always_inline]] inline void Tree<Target>::prefetch_to_forget(Slot slot, int step, const Points& points) const {
+ONLINEFOREST_ALWAYS_INLINE void Tree<Target>::prefetch_to_forget(Slot slot, int step, const Points& points) const {
   if (!links_.are_there()) return;
   if (step == 0) {
     links_.prefetch(slot);

@@ -5,6 +5,7 @@
 #include <span>
 #include <vector>
 
+#include "base/compiler.hpp"
 #include "points/point_store.hpp"
 #include "tree/node_store.hpp"
 
@@ -37,11 +38,11 @@ class TreeLinks {
   // The point before this one in the list of its leaf; ~leaf for the first point.
   [[nodiscard]] Slot before(Slot slot) const { return before_[static_cast<std::size_t>(slot)]; }
 
-  [[gnu::always_inline]] void prefetch(Slot slot) const {
+  ONLINEFOREST_ALWAYS_INLINE void prefetch(Slot slot) const {
     onlineforest::prefetch(&before_[static_cast<std::size_t>(slot)]);
   }
 
-  [[gnu::always_inline]] void prefetch_parent(NodeIndex j) const {
+  ONLINEFOREST_ALWAYS_INLINE void prefetch_parent(NodeIndex j) const {
     if (j != kRoot) onlineforest::prefetch(&parents_[pair_of(j)]);
   }
 

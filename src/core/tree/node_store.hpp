@@ -8,6 +8,7 @@
 #include <memory>
 #include <vector>
 
+#include "base/compiler.hpp"
 #include "base/memory.hpp"
 #include "base/types.hpp"
 #include "points/box.hpp"
@@ -129,7 +130,7 @@ class NodeStore {
   double& split_time(NodeIndex j) { return nodes_[static_cast<std::size_t>(j)].split_time; }
   double split_time(NodeIndex j) const { return nodes_[static_cast<std::size_t>(j)].split_time; }
 
-  [[gnu::always_inline]] void prefetch_split_time(NodeIndex j) const {
+  ONLINEFOREST_ALWAYS_INLINE void prefetch_split_time(NodeIndex j) const {
     prefetch(&nodes_[static_cast<std::size_t>(j)].split_time);
   }
 
@@ -144,7 +145,7 @@ class NodeStore {
     (*this)[j].box = kNoBox;
   }
   // Prefetches the first `most` values of the stored box of a node, if there is one.
-  [[gnu::always_inline]] void prefetch_box(NodeIndex j, std::size_t most) const {
+  ONLINEFOREST_ALWAYS_INLINE void prefetch_box(NodeIndex j, std::size_t most) const {
     constexpr std::size_t per_line = 16;
     if (!has_box(j)) return;
     const float* box = stored_box(j).lower;

@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "base/compiler.hpp"
 #include "tree/node_store.hpp"
 
 namespace onlineforest {
@@ -79,7 +80,7 @@ void find_paths(std::span<const Search> searches, OnFound on_found) {
 }
 
 // Prefetches split times and boxes of the last nodes of a path, which extending and predicting read first.
-[[gnu::always_inline]] inline void prefetch_end(const NodeStore& nodes, const Path& path) {
+ONLINEFOREST_ALWAYS_INLINE void prefetch_end(const NodeStore& nodes, const Path& path) {
   constexpr std::size_t last = 8, most = 64;
   for (std::size_t i = path.size() - std::min(path.size(), last); i < path.size(); ++i) {
     nodes.prefetch_split_time(path[i]);

@@ -20,6 +20,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/compiler.hpp"
 #include "base/memory.hpp"
 #include "base/rng.hpp"
 #include "base/stop.hpp"
@@ -114,7 +115,7 @@ class Tree {
   // Prefetches what forgetting a point will read, in steps 0 to kForgetSteps - 1. A step reads what the step before
   // prefetched; other work in between hides the latency of memory.
   static constexpr int kForgetSteps = 4;
-  [[gnu::always_inline]] void prefetch_to_forget(Slot slot, int step, const Points& points) const;
+  ONLINEFOREST_ALWAYS_INLINE void prefetch_to_forget(Slot slot, int step, const Points& points) const;
 
   // Empties the tree, which must then be grown.
   void clear() {

@@ -11,6 +11,7 @@
 #include <span>
 #include <vector>
 
+#include "base/compiler.hpp"
 #include "base/elementary.hpp"
 #include "points/box.hpp"
 #include "points/columns.hpp"
@@ -157,8 +158,8 @@ class SetWalk {
 
   // Prefetches what walk_along and predictions read first.
   template <class Target>
-  [[gnu::always_inline]] static void prefetch_along(const Path& path, const Tree<Target>& tree,
-                                                    const PointStore<typename Target::Value>& points) {
+  ONLINEFOREST_ALWAYS_INLINE static void prefetch_along(const Path& path, const Tree<Target>& tree,
+                                                        const PointStore<typename Target::Value>& points) {
     constexpr std::size_t last = 8;
     prefetch(points.row(tree.nodes()[path.back()].first_point));
     prefetch_end(tree.nodes(), path);
