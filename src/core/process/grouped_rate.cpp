@@ -6,6 +6,7 @@
 
 #if defined(__GNUC__) && defined(__x86_64__) && defined(__SSE2__)
 #define ONLINEFOREST_HAS_AVX2 1
+#include <cpuid.h>
 #include <immintrin.h>
 #else
 #define ONLINEFOREST_HAS_AVX2 0
@@ -61,6 +62,16 @@ inline double total(Double4 a) {
 #pragma GCC pop_options
 #endif
 
+// Asks the processor itself: not every runtime library that compilers link has __builtin_cpu_supports.
+bool has_avx2() {
+  constexpr unsigned kSavesAndHasAvx = 3u << 27, kSavesWideRegisters = 6u, kHasAvx2 = 1u << 5;
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  if (__get_cpuid(1, &a, &b, &c, &d) == 0 || (c & kSavesAndHasAvx) != kSavesAndHasAvx) return false;
+  __asm__("xgetbv" : "=a"(a), "=d"(d) : "c"(0));
+  if ((a & kSavesWideRegisters) != kSavesWideRegisters) return false;
+  return __get_cpuid_count(7, 0, &a, &b, &c, &d) != 0 && (b & kHasAvx2) != 0;
+}
+
 #endif
 
 }  // namespace
@@ -69,7 +80,7 @@ std::span<const GroupedRate> grouped_rates() {
   static const std::vector<GroupedRate> available = [] {
     std::vector<GroupedRate> rates{common::grouped_rate};
 #if ONLINEFOREST_HAS_AVX2
-    if (__builtin_cpu_supports("avx2")) rates.push_back(avx2::grouped_rate);
+    if (has_avx2()) rates.push_back(avx2::grouped_rate);
 #endif
     return rates;
   }();
