@@ -1,0 +1,64 @@
+// Mondrian forests have the same bits wherever log, exp, pow and the like have. A test that must pass everywhere cannot
+// ask for that; where a digest differs from that of glibc on x86-64, this one says so.
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "base/rng.hpp"
+#include "data.hpp"
+#include "digest.hpp"
+#include "state/archive.hpp"
+#include "testing.hpp"
+
+using namespace onlineforest;
+
+namespace {
+
+using testing::Data;
+using testing::Digest;
+
+constexpr std::size_t kFeatures = 4;
+constexpr std::int32_t kClasses = 4;
+
+// Numbers that depend on the rows, by exact or correctly rounded operations; labels are whole numbers.
+template <class Value>
+Data<Value> draw_data(std::size_t n, std::uint64_t stream) {
+  Rng rng(7, stream);
+  Data<Value> data;
+  for (std::size_t i = 0; i < n; ++i) {
+    double x[kFeatures];
+    for (double& value : x) value = rng.uniform();
+    x[3] = static_cast<double>(static_cast<int>(4.0 * x[3]));
+    for (const double value : x) data.rows.push_back(static_cast<float>(value));
+    data.values.push_back(static_cast<Value>(kClasses * x[0] * x[1] + 0.1 * rng.uniform()));
+  }
+  return data;
+}
+
+template <class Forest>
+std::uint64_t digest_of(WeightRule rule) {
+  typename Forest::Options options;
+  options.n_trees = 10;
+  options.n_features = kFeatures;
+  options.weight_rule = rule;
+  options.seed = 11;
+  Forest forest(options);
+  const auto data = draw_data<typename Forest::Value>(300, 1), more = draw_data<typename Forest::Value>(40, 2);
+  testing::learn(forest, data, kClasses);
+  testing::learn(forest, more, kClasses, 2);
+  forest.keep_latest(250);
+  Digest digest;
+  digest.add(forest.predict(draw_data<double>(50, 3).rows));
+  digest.add(forest.novelty(draw_data<double>(50, 3).rows));
+  digest.add(forest.apply(draw_data<double>(50, 3).rows));
+  return digest.word();
+}
+
+TEST_CASE("Mondrian forests have the bits of glibc on x86-64, or a warning says that they have not") {
+  WARN(digest_of<LabelForest>(WeightRule::kRange) == 0xbe31912470142d0bu);
+  WARN(digest_of<LabelForest>(WeightRule::kLearned) == 0xf6664f7d934d1c3bu);
+  WARN(digest_of<GaussianForest>(WeightRule::kRange) == 0xec5c71a0220b8856u);
+  WARN(digest_of<GaussianForest>(WeightRule::kLearned) == 0x0f754ad949117203u);
+}
+
+}  // namespace
