@@ -168,6 +168,15 @@ def test_replaced_files_keep_their_permissions(path, umask, old_mode):
     assert mode(path) == old_mode
 
 
+def test_systems_without_permissions_need_nothing(path, umask, monkeypatch):
+    path.chmod(0o666)
+    umask(0o077)
+    monkeypatch.delattr(os, "fchmod")
+    with replacing(path) as file:
+        file.write(b"new")
+    assert path.read_bytes() == b"new"
+
+
 def test_a_private_file_is_private_from_the_beginning(path, umask, monkeypatch):
     umask(0o000)
     path.chmod(0o600)

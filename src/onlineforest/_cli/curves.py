@@ -40,9 +40,9 @@ class CurveFile:
         """Start a file, or continue one after its lines of fewer than `n_learned` samples."""
         kept: list[list[str]] = []
         if n_learned:
-            with suppress(FileNotFoundError), open(path, newline="") as file:
+            with suppress(FileNotFoundError), open(path, newline="", encoding="utf-8") as file:
                 kept = list(_rows_before(csv.reader(file), n_learned))
-        self._file: TextIO = open(path, "w", newline="")  # noqa: SIM115
+        self._file: TextIO = open(path, "w", newline="", encoding="utf-8")  # noqa: SIM115
         self._writer = csv.writer(self._file, lineterminator="\n")
         self._writer.writerows(kept)
         self._file.flush()

@@ -83,7 +83,7 @@ def example_data(folder: Path) -> None:
     """
     folder.mkdir(parents=True, exist_ok=True)
     for name, lines in example_files().items():
-        with open(folder / name, "x") as file:
+        with open(folder / name, "x", encoding="utf-8", newline="\n") as file:
             file.writelines(lines)
         click.echo(f"Wrote {folder / name}", err=True)
 

@@ -110,7 +110,9 @@ def _create(path: str, mode: int | None) -> BinaryIO:
 
 
 def _set_mode(file: BinaryIO, mode: int | None) -> None:
-    """Restore permissions that the umask removed; systems without umask need nothing."""
+    """Restore permissions that the umask removed, if the system has such permissions."""
+    if not hasattr(os, "fchmod"):  # Windows, before Python 3.13
+        return
     descriptor = file.fileno()
     if mode is not None and stat.S_IMODE(os.fstat(descriptor).st_mode) != mode:
         os.fchmod(descriptor, mode)
