@@ -20,13 +20,19 @@ import numpy as np
 from joblib import effective_n_jobs
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
 from onlineforest._models.core import LOCAL, Core, CoreKind, CoreSource, CoreSpec, Rows, State
 from onlineforest._models.display import ShownInNotebooks, size_of
 from onlineforest._models.ids import Id, Ids, check_ids
 from onlineforest._models.locking import Guard, guard_of, without_guard
+from onlineforest._models.parameters import (
+    RANDOM_STATE,
+    Constraints,
+    check_parameters,
+    instance_of,
+    interval,
+)
 from onlineforest._models.validation import (
     blocks_of,
     check_row,
@@ -85,14 +91,14 @@ class BaseForest(ShownInNotebooks, Generic[Core]):
     and how X and y become what the core forest learns (`_check_batch`, `_lesson`).
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "n_estimators": [Interval(Integral, 1, 2**31 - 1, closed="both")],
-        "min_samples_split": [Interval(Integral, 2, 2**31 - 1, closed="both")],
-        "window": [Interval(Integral, 1, 2**31 - 1, closed="both"), None],
-        "reservoir": [Interval(Integral, 1, 2**31 - 1, closed="both"), None],
-        "half_life": [Interval(Real, 1, None, closed="left"), None],
-        "n_jobs": [Integral, None],
-        "random_state": ["random_state"],
+    _constraints: ClassVar[Constraints] = {
+        "n_estimators": [interval(Integral, 1, 2**31 - 1)],
+        "min_samples_split": [interval(Integral, 2, 2**31 - 1)],
+        "window": [interval(Integral, 1, 2**31 - 1), None],
+        "reservoir": [interval(Integral, 1, 2**31 - 1), None],
+        "half_life": [interval(Real, 1, math.inf, "[)"), None],
+        "n_jobs": [instance_of(Integral, "an int"), None],
+        "random_state": RANDOM_STATE,
     }
     # A change of any other parameter requires a new forest.
     _free_parameters = ("n_jobs", "random_state")
@@ -344,6 +350,7 @@ class BaseForest(ShownInNotebooks, Generic[Core]):
         sample_weight: ArrayLike | None = None,
     ) -> None:
         """Implement `fit`."""
+        self._check_parameters()
         with self._locked(), unchanged_on_error(self):
             rows, target, names, weighing = self._samples_in(X, y, ids, sample_weight, reset=True)
             lesson = self._lesson(target, starts=True, is_whole=True, **weighing)
@@ -365,7 +372,9 @@ class BaseForest(ShownInNotebooks, Generic[Core]):
         """Implement `partial_fit`; one by one, as if each row came in its own call."""
         with self._locked(), unchanged_on_error(self) as keep_changes:
             starts = not hasattr(self, "_forest")
-            if not starts:
+            if starts:
+                self._check_parameters()
+            else:
                 self._check_parameters_unchanged()
             rows, target, names, weighing = self._samples_in(X, y, ids, sample_weight, reset=starts)
             start = self._start(self.n_features_in_) if starts else {}
@@ -544,6 +553,9 @@ class BaseForest(ShownInNotebooks, Generic[Core]):
             for name, value in self.get_params(deep=False).items()
             if name not in self._free_parameters
         }
+
+    def _check_parameters(self) -> None:
+        check_parameters(type(self).__name__, self.get_params(deep=False), self._constraints)
 
     def _check_parameters_unchanged(self) -> None:
         now = self.__dict__

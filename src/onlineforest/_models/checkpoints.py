@@ -5,6 +5,7 @@ Must not know what is in a model file, nor how one is replaced safely.
 
 from __future__ import annotations
 
+import math
 import os
 import re
 import threading
@@ -18,21 +19,20 @@ from numbers import Integral, Real
 from pathlib import Path
 from typing import Any
 
-from sklearn.utils._param_validation import Interval, validate_parameter_constraints
-
 from onlineforest._files.atomic import leftovers, sync_folder
 from onlineforest._files.errors import ModelFileError, ModelTooLargeError
 from onlineforest._models.base import BaseForest
 from onlineforest._models.loading import load_with_position
+from onlineforest._models.parameters import Constraints, check_parameters, instance_of, interval
 from onlineforest._models.saving import write_model
 
 _PREFIX = "checkpoint-"
 _NAME = re.compile(rf"{_PREFIX}([0-9]{{12}}|[1-9][0-9]{{12,}})\.safetensors")
-_CONSTRAINTS = {
-    "folder": [str, os.PathLike],
-    "every_samples": [Interval(Integral, 1, None, closed="left"), None],
-    "every_seconds": [Interval(Real, 0, None, closed="neither"), None],
-    "keep": [Interval(Integral, 1, None, closed="left")],
+_CONSTRAINTS: Constraints = {
+    "folder": [instance_of(str, "a string"), instance_of(os.PathLike, "a path")],
+    "every_samples": [interval(Integral, 1, math.inf, "[)"), None],
+    "every_seconds": [interval(Real, 0, math.inf, "()"), None],
+    "keep": [interval(Integral, 1, math.inf, "[)")],
 }
 
 
@@ -140,7 +140,7 @@ class Checkpointer:
             "every_seconds": every_seconds,
             "keep": keep,
         }
-        validate_parameter_constraints(_CONSTRAINTS, parameters, caller_name="Checkpointer")
+        check_parameters("Checkpointer", parameters, _CONSTRAINTS)
         self.folder = Path(folder).absolute()  # independent of later changes of directory
         self.every_samples, self.every_seconds, self.keep = every_samples, every_seconds, keep
         self._lock, self._is_at_work = threading.RLock(), False

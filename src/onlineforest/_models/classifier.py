@@ -9,8 +9,6 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import _fit_context
-from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from onlineforest._models.base import Lesson
@@ -24,6 +22,7 @@ from onlineforest._models.class_codes import (
 from onlineforest._models.core import LABELS, LabelCore, Rows, Units
 from onlineforest._models.ids import Id
 from onlineforest._models.mondrian import BaseMondrianForest
+from onlineforest._models.parameters import Constraints, interval
 from onlineforest._models.saveable import SaveableForest
 from onlineforest._models.trees import ClassificationTree, TreeSequence
 
@@ -167,10 +166,10 @@ class MondrianForestClassifier(
 
     __module__ = "onlineforest"
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **BaseMondrianForest._parameter_constraints,
-        "discount": [Interval(Real, 0, None, closed="left")],
-        "leaf_discount": [Interval(Real, 0, 1, closed="both"), StrOptions({"learned"})],
+    _constraints: ClassVar[Constraints] = {
+        **BaseMondrianForest._constraints,
+        "discount": [interval(Real, 0, math.inf, "[)")],
+        "leaf_discount": [interval(Real, 0, 1), "learned"],
     }
     _core_kind = LABELS
     _saved_as = "MondrianForestClassifier"
@@ -230,7 +229,6 @@ class MondrianForestClassifier(
 
         return TreeSequence(lambda: self._forest.n_trees, tree)
 
-    @_fit_context(prefer_skip_nested_validation=True)
     def fit(
         self,
         X: ArrayLike,
@@ -268,7 +266,6 @@ class MondrianForestClassifier(
         self._learn_from_scratch(X, y, ids, sample_weight)
         return self
 
-    @_fit_context(prefer_skip_nested_validation=True)
     def partial_fit(
         self,
         X: ArrayLike,

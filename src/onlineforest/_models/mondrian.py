@@ -5,17 +5,18 @@ Must not know what y is, nor files.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from numbers import Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils._param_validation import Interval, StrOptions
 
 from onlineforest._models.base import BaseForest, shares_of
 from onlineforest._models.core import OfMondrian
 from onlineforest._models.ids import Id
+from onlineforest._models.parameters import ARRAY_LIKE, Constraints, interval
 from onlineforest._models.validation import check_feature_weights
 
 
@@ -27,10 +28,10 @@ class BaseMondrianForest(BaseForest[OfMondrian]):
         "OnlineForestRegressor, which learn categories as they are, or turn categories into "
         "numbers with an encoder of scikit-learn."
     )
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **BaseForest._parameter_constraints,
-        "lifetime": [Interval(Real, 0, None, closed="both")],
-        "feature_weights": [StrOptions({"range", "learned"}), "array-like", None],
+    _constraints: ClassVar[Constraints] = {
+        **BaseForest._constraints,
+        "lifetime": [interval(Real, 0, math.inf)],
+        "feature_weights": ["learned", "range", ARRAY_LIKE, None],
     }
 
     lifetime: float

@@ -14,7 +14,6 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from narwhals.stable.v2.dependencies import is_into_dataframe
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
 from onlineforest._core import UNITS_PER_SAMPLE
@@ -37,6 +36,7 @@ from onlineforest._models.digests import (
 )
 from onlineforest._models.ids import Id
 from onlineforest._models.levels import Level, in_order
+from onlineforest._models.parameters import ARRAY_LIKE, Constraints, instance_of, interval
 from onlineforest._models.saveable import SaveableForest
 from onlineforest._models.uniting import (
     Holdings,
@@ -77,10 +77,10 @@ class BaseOnlineForest(SaveableForest[OfGuided]):
     core forests for them (`_prepare`).
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **SaveableForest._parameter_constraints,
-        "max_samples": [Interval(Real, 0, 1, closed="right")],
-        "categorical_features": ["array-like", str, None],
+    _constraints: ClassVar[Constraints] = {
+        **SaveableForest._constraints,
+        "max_samples": [interval(Real, 0, 1, "(]")],
+        "categorical_features": [ARRAY_LIKE, instance_of(str, "a string"), None],
     }
     _not_numbers = (
         "Columns that were numbers when the forest was started must stay numbers. Columns of text "

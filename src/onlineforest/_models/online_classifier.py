@@ -11,8 +11,6 @@ from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import _fit_context
-from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from onlineforest._files.encoding import from_json
@@ -33,6 +31,7 @@ from onlineforest._models.label_calibration import (
 from onlineforest._models.label_hashes import LabelTable, are_declared
 from onlineforest._models.locking import Guard, guard_of
 from onlineforest._models.online import BaseOnlineForest, tree_arrays
+from onlineforest._models.parameters import BOOLEAN, Constraints, instance_of, interval
 from onlineforest._models.trees import OnlineClassificationTree, TreeSequence
 from onlineforest._models.uniting import Holdings, joined_units
 from onlineforest._models.validation import (
@@ -248,11 +247,11 @@ class OnlineForestClassifier(BaseClassifier[GuidedLabelCore], BaseOnlineForest[G
 
     __module__ = "onlineforest"
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **BaseOnlineForest._parameter_constraints,
-        "smoothing": [Interval(Real, 0, 1, closed="both")],
-        "calibrate": ["boolean"],
-        "class_weight": [dict, StrOptions({"balanced"}), None],
+    _constraints: ClassVar[Constraints] = {
+        **BaseOnlineForest._constraints,
+        "smoothing": [interval(Real, 0, 1)],
+        "calibrate": [BOOLEAN],
+        "class_weight": [instance_of(dict, "a dict"), "balanced", None],
     }
     _core_kind = GUIDED_LABELS
     _saved_as = "OnlineForestClassifier"
@@ -363,7 +362,6 @@ class OnlineForestClassifier(BaseClassifier[GuidedLabelCore], BaseOnlineForest[G
         hashes = LabelTable(self._labels.codes).hashes  # from the labels themselves
         core.set_labels(hashes, are_declared(self._declared, len(hashes)))
 
-    @_fit_context(prefer_skip_nested_validation=True)
     def fit(
         self,
         X: ArrayLike,
@@ -401,7 +399,6 @@ class OnlineForestClassifier(BaseClassifier[GuidedLabelCore], BaseOnlineForest[G
         self._learn_from_scratch(X, y, ids, sample_weight)
         return self
 
-    @_fit_context(prefer_skip_nested_validation=True)
     def partial_fit(
         self,
         X: ArrayLike,

@@ -8,7 +8,6 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import _fit_context
 from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_is_fitted
 
@@ -19,6 +18,7 @@ from onlineforest._models.core import GUIDED_NUMBERS, Floats, GuidedNumberCore, 
 from onlineforest._models.digests import NumberDigest
 from onlineforest._models.ids import Id
 from onlineforest._models.online import BaseOnlineForest, tree_arrays
+from onlineforest._models.parameters import BOOLEAN, Constraints
 from onlineforest._models.trees import OnlineRegressionTree, TreeSequence
 from onlineforest._models.uniting import Holdings, joined_units
 
@@ -153,9 +153,9 @@ class OnlineForestRegressor(BaseRegressor[GuidedNumberCore], BaseOnlineForest[Gu
 
     __module__ = "onlineforest"
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **BaseOnlineForest._parameter_constraints,
-        "calibrate": ["boolean"],
+    _constraints: ClassVar[Constraints] = {
+        **BaseOnlineForest._constraints,
+        "calibrate": [BOOLEAN],
     }
     _core_kind = GUIDED_NUMBERS
     _saved_as = "OnlineForestRegressor"
@@ -236,7 +236,6 @@ class OnlineForestRegressor(BaseRegressor[GuidedNumberCore], BaseOnlineForest[Gu
     def _value_digest(self) -> NumberDigest:
         return NumberDigest()
 
-    @_fit_context(prefer_skip_nested_validation=True)
     def fit(
         self,
         X: ArrayLike,
@@ -274,7 +273,6 @@ class OnlineForestRegressor(BaseRegressor[GuidedNumberCore], BaseOnlineForest[Gu
         self._learn_from_scratch(X, y, ids, sample_weight)
         return self
 
-    @_fit_context(prefer_skip_nested_validation=True)
     def partial_fit(
         self,
         X: ArrayLike,

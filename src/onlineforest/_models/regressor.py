@@ -9,8 +9,6 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import _fit_context
-from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from onlineforest._models.base import Lesson
@@ -18,6 +16,7 @@ from onlineforest._models.base_regressor import BaseRegressor
 from onlineforest._models.core import NUMBERS, Floats, NumberCore, Rows, Units
 from onlineforest._models.ids import Id
 from onlineforest._models.mondrian import BaseMondrianForest
+from onlineforest._models.parameters import BOOLEAN, Constraints, interval
 from onlineforest._models.saveable import SaveableForest
 from onlineforest._models.trees import RegressionTree, TreeSequence
 
@@ -171,12 +170,12 @@ class MondrianForestRegressor(
 
     __module__ = "onlineforest"
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **BaseMondrianForest._parameter_constraints,
-        "discount": [Interval(Real, 0, None, closed="neither"), StrOptions({"learned"})],
-        "noise": [Interval(Real, 1e-9, 1, closed="both"), StrOptions({"learned"})],
-        "trend": [StrOptions({"additive"}), None],
-        "calibrate": ["boolean"],
+    _constraints: ClassVar[Constraints] = {
+        **BaseMondrianForest._constraints,
+        "discount": [interval(Real, 0, math.inf, "()"), "learned"],
+        "noise": [interval(Real, 1e-9, 1), "learned"],
+        "trend": ["additive", None],
+        "calibrate": [BOOLEAN],
     }
     _core_kind = NUMBERS
     _saved_as = "MondrianForestRegressor"
@@ -233,7 +232,6 @@ class MondrianForestRegressor(
             lambda: self._forest.n_trees, lambda index: RegressionTree(**self._forest.tree(index))
         )
 
-    @_fit_context(prefer_skip_nested_validation=True)
     def fit(
         self,
         X: ArrayLike,
@@ -271,7 +269,6 @@ class MondrianForestRegressor(
         self._learn_from_scratch(X, y, ids, sample_weight)
         return self
 
-    @_fit_context(prefer_skip_nested_validation=True)
     def partial_fit(
         self,
         X: ArrayLike,

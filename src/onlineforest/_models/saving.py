@@ -225,7 +225,7 @@ def _blank_estimator(kind: type[BaseForest], metadata: Mapping[str, str]) -> Bas
     """An estimator of the parameters in a file, after their check."""
     encoded = from_json(metadata, "parameters", dict)
     forest = kind(**decode_parameters(encoded, kind._get_param_names()))
-    forest._validate_params()
+    forest._check_parameters()
     return forest
 
 

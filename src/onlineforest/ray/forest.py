@@ -5,6 +5,7 @@ Thin: an estimator does the work, and its core forest is a sharded one that `sta
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -13,7 +14,6 @@ from typing import Any, BinaryIO, ClassVar, Self
 
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
-from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
 from onlineforest._distributed.errors import ShardUnreadableError
@@ -25,6 +25,7 @@ from onlineforest._models.core import LOCAL
 from onlineforest._models.ids import Id
 from onlineforest._models.loading import ESTIMATORS, AnyForest
 from onlineforest._models.locking import guard_of, without_guard
+from onlineforest._models.parameters import Constraints, check_parameters, instance_of, interval
 from onlineforest._models.saving import check_can_be_saved, estimator_from
 from onlineforest.ray.schedule import Moment, SnapshotSchedule
 from onlineforest.ray.starting import RayCores, StartParameters
@@ -102,14 +103,14 @@ class RayForest(MetaEstimatorMixin, BaseEstimator):
 
     __module__ = "onlineforest.ray"
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "estimator": [BaseForest],
-        "n_shards": [Interval(Integral, 1, None, closed="left"), None],
-        "actor_options": [Mapping, None],
-        "folder": [str, os.PathLike, None],
-        "snapshot_every": [Interval(Integral, 1, None, closed="left")],
-        "max_in_flight": [Interval(Integral, 1, None, closed="left")],
-        "recovery_timeout": [Interval(Real, 0, None, closed="neither")],
+    _constraints: ClassVar[Constraints] = {
+        "estimator": [instance_of(BaseForest, "a forest of onlineforest")],
+        "n_shards": [interval(Integral, 1, math.inf, "[)"), None],
+        "actor_options": [instance_of(Mapping, "a mapping"), None],
+        "folder": [instance_of(str, "a string"), instance_of(os.PathLike, "a path"), None],
+        "snapshot_every": [interval(Integral, 1, math.inf, "[)")],
+        "max_in_flight": [interval(Integral, 1, math.inf, "[)")],
+        "recovery_timeout": [interval(Real, 0, math.inf, "()")],
     }
     _estimator: BaseForest[Any]  # its core forest is a sharded one
     _n_batches = 0
@@ -164,7 +165,7 @@ class RayForest(MetaEstimatorMixin, BaseEstimator):
         ...     float(forest.fit([[0.0], [1.0]], [10.0, 20.0]).predict([[1.0]])[0].round())
         20.0
         """
-        self._validate_params()
+        self._check_parameters()
         with guard_of(self):
             estimator = self._new_estimator()
             try:
@@ -499,7 +500,7 @@ class RayForest(MetaEstimatorMixin, BaseEstimator):
             )
         check_is_fitted(estimator)
         forest = cls(clone(estimator), **parameters)
-        forest._validate_params()
+        forest._check_parameters()
         forest._check_can_be_saved()
         forest._estimator = estimator._copy_with_core(forest._configured_cores().restore)
         forest._schedule.take_if_due(forest._moment())
@@ -618,7 +619,7 @@ class RayForest(MetaEstimatorMixin, BaseEstimator):
             raise ModelFileError("The snapshot holds an unknown kind of estimator.")
         options = {"snapshot_every": summary.snapshot_every, **parameters}
         forest = cls(kind(), folder=folder, n_shards=summary.n_shards, **options)
-        forest._validate_params()
+        forest._check_parameters()
         cores = forest._configured_cores()
         try:
             estimator = estimator_from(
@@ -738,7 +739,7 @@ class RayForest(MetaEstimatorMixin, BaseEstimator):
         with guard_of(self):
             estimator = self.__dict__.get("_estimator")
             if estimator is None:
-                self._validate_params()
+                self._check_parameters()
                 estimator = self._new_estimator()
             else:
                 self._check_parameters_unchanged()
@@ -773,6 +774,9 @@ class RayForest(MetaEstimatorMixin, BaseEstimator):
         now = clone(self.estimator)
         now._built_with = self._estimator._built_with
         now._check_parameters_unchanged()
+
+    def _check_parameters(self) -> None:
+        check_parameters(type(self).__name__, self.get_params(deep=False), self._constraints)
 
     def _check_can_be_saved(self) -> None:
         if self.folder is not None:

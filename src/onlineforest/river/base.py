@@ -56,7 +56,7 @@ class ForestModel(base.Estimator):
         """An estimator of these parameters, or an error that names the wrong one."""
         parameters = self._get_params()
         estimator = self._estimator_class(random_state=parameters.pop("seed"), **parameters)
-        estimator._validate_params()
+        estimator._check_parameters()
         estimator._core_options(n_features=1)
         return estimator
 
