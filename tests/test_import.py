@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -45,11 +47,25 @@ def test_the_help_of_the_command_imports_neither_numpy_nor_sklearn():
     assert not modules & {"numpy", "sklearn", "pyarrow", "onlineforest._cli.train"}
 
 
+def test_the_stub_names_the_same_modules():
+    """`__init__.pyi` is what type checkers read, `_NAMES` is what is imported."""
+    stub = ast.parse(Path(onlineforest.__file__).with_suffix(".pyi").read_text())
+    imports = {
+        node.module: tuple(alias.name for alias in node.names)
+        for node in stub.body
+        if isinstance(node, ast.ImportFrom)
+    }
+    assert imports.pop(None) == ("plot",)
+    assert imports == onlineforest._NAMES
+    (names,) = (node.value for node in stub.body if isinstance(node, ast.Assign))
+    assert ast.literal_eval(names) == onlineforest.__all__
+
+
 def test_all_public_names_can_be_imported():
     code = "from onlineforest import *; MondrianForestClassifier, merge, load, plot.partition"
     assert "onlineforest._models.merging" in modules_after(code)
     assert set(onlineforest.__all__) <= set(dir(onlineforest))
     for name in onlineforest.__all__:
         assert getattr(onlineforest, name) is not None
-    with pytest.raises(AttributeError, match="No onlineforest attribute nonsense"):
+    with pytest.raises(AttributeError, match="module 'onlineforest' has no attribute 'nonsense'"):
         onlineforest.nonsense  # noqa: B018

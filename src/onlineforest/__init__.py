@@ -1,19 +1,47 @@
 """Random forests that learn online.
 
 Public names are imported on first use: importing scikit-learn takes longer than a process that only
-learns, such as a shard, needs to start. `__init__.pyi` lists them, for type checkers and for
-`lazy_loader`.
+learns, such as a shard, needs to start. Type checkers read them in `__init__.pyi`.
 """
 
-from importlib.metadata import version
+from importlib import import_module
 
-import lazy_loader
+# The public names of each module.
+_NAMES = {
+    "_files.errors": ("ModelFileError", "ModelTooLargeError"),
+    "_models.checkpoints": ("Checkpoint", "Checkpointer"),
+    "_models.classifier": ("MondrianForestClassifier",),
+    "_models.loading": ("load",),
+    "_models.merging": ("MergedForestClassifier", "MergedForestRegressor", "merge"),
+    "_models.online_classifier": ("OnlineForestClassifier",),
+    "_models.online_regressor": ("OnlineForestRegressor",),
+    "_models.regressor": ("MondrianForestRegressor",),
+    "_models.trees": (
+        "ClassificationTree",
+        "MondrianTree",
+        "OnlineClassificationTree",
+        "OnlineRegressionTree",
+        "OnlineTree",
+        "RegressionTree",
+    ),
+}
+_MODULE_OF = {name: module for module, names in _NAMES.items() for name in names}
 
-__version__ = version("onlineforest")
+__all__ = sorted([*_MODULE_OF, "__version__", "plot"])
 
-__getattr__, _list_names, __all__ = lazy_loader.attach_stub(__name__, __file__)
-__all__ += ["__version__"]
+
+def __getattr__(name: str) -> object:
+    if name in _MODULE_OF:
+        value = getattr(import_module(f"{__name__}.{_MODULE_OF[name]}"), name)
+    elif name == "plot":
+        value = import_module(f"{__name__}.plot")
+    elif name == "__version__":
+        value = import_module("importlib.metadata").version(__name__)
+    else:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    globals()[name] = value  # found there from now on
+    return value
 
 
 def __dir__() -> list[str]:
-    return [*_list_names(), "__version__"]
+    return __all__
