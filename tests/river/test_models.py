@@ -74,7 +74,10 @@ def test_no_check_is_skipped(kind):
     assert kind()._unit_test_skips() == set()
     run = [*river_checks(lacking_keys=False), *river_checks(lacking_keys=True)]
     names = {check.values[1].__name__ for check in run if check.values[0].__class__ is kind}
-    assert len(names) > 25 and names >= LACKING_KEYS
+    # The first versions of River have 16 checks, later ones more than 25.
+    has_new = "check_learn_many_matches_learn_one" in names
+    assert len(names) > (25 if has_new else 15)
+    assert names >= (LACKING_KEYS if has_new else {"check_emerging_features"})
 
 
 def test_without_river_the_error_names_the_extra(monkeypatch):
@@ -283,8 +286,10 @@ def test_invalid_batches_are_errors(kind):
     X = pd.DataFrame([x for x, _ in STREAM_OF[kind][:5]])
     with pytest.raises(ValueError, match="X has 5 samples, but y has 2"):
         model.learn_many(X, pd.Series([True, False]))
-    with pytest.raises(TypeError, match="Unsupported dataframe type"):
+    with pytest.raises(TypeError, match=r"X must be a data frame of pandas, .* Got .*ndarray"):
         model.learn_many(X.to_numpy(), pd.Series([True] * 5))
+    with pytest.raises(TypeError, match=r"y must be a series of pandas, .* Got .*list"):
+        model.learn_many(X, [True] * 5)
     model.learn_many(X[:0], pd.Series([], dtype=float))
     assert state_of(model) == before
     assert len(model.predict_many(X[:0])) == 0
@@ -503,7 +508,7 @@ def test_memory_usage_counts_the_core_within_pipelines_too(kind):
     assert held < model._raw_memory_usage < held + 100_000
     pipeline = preprocessing.StandardScaler() | model
     assert pipeline._raw_memory_usage > held
-    assert "KiB" in model._memory_usage or "MiB" in model._memory_usage
+    assert model._memory_usage.split()[1][0] in "KM"  # KB or KiB, depending on River
 
 
 @pytest.mark.parametrize("kind", MODELS)

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, Concatenate, ParamSpec, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from river.utils import dataframe
 
 from onlineforest._models.base import BaseForest
 from onlineforest._models.levels import is_missing
 from onlineforest._models.validation import unchanged_on_error
 from onlineforest.river.dict_columns import Columns, MixedColumns, number_of
+from onlineforest.river.frames import frame_of, holds_numbers, numbers_in
 from river import base
 
 if TYPE_CHECKING:
@@ -133,7 +133,7 @@ class ForestModel(base.Estimator):
 
     def _learn_many(self, X: IntoDataFrame, targets: NDArray[Any], starts: list[int]) -> None:
         """Learn a batch, in pieces that start at the positions in `starts`."""
-        frame = dataframe.into_frame(X)
+        frame = frame_of(X)
         if len(frame) != len(targets):
             raise ValueError(f"X has {len(frame)} samples, but y has {len(targets)}.")
         if len(frame) == 0:
@@ -208,8 +208,8 @@ def examples_in(frame: nw.DataFrame[Any]) -> dict[Hashable, Any]:
 
 def _values_of(frame: nw.DataFrame[Any]) -> NDArray[np.float64]:
     """The cells of a frame as numbers, NaN for a missing one."""
-    if all(dtype.is_numeric() or dtype.is_boolean() for dtype in frame.schema.values()):
-        return dataframe.to_numpy(frame)
+    if holds_numbers(frame):
+        return numbers_in(frame)
     columns = [
         [number_of(column.name, value) for value in column.to_list()]
         for column in frame.iter_columns()

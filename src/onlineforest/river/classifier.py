@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from river.utils import dataframe
 
 from onlineforest._models import classifier as _classifier
 from onlineforest._models import online_classifier as _online_classifier
 from onlineforest._models.levels import is_missing
 from onlineforest._models.regrowing import relabelled
 from onlineforest.river.base import ForestModel, Sample, rows_of
+from onlineforest.river.frames import frame_of, native_frame, native_series, series_of
 from onlineforest.river.mondrian import MondrianModel
 from onlineforest.river.names import plain_labels, text_of
 from onlineforest.river.online import OnlineModel
@@ -165,7 +165,7 @@ class ClassifierModel(ForestModel, base.MiniBatchClassifier):
         >>> model.predict_many(X).tolist()
         ['apple', 'melon']
         """
-        targets = dataframe.into_series(y).to_list()
+        targets = series_of(y).to_list()
         new: dict[Hashable, int] = {}  # the place of the first sample of each new label
         for place, label in enumerate(targets):
             if self._code_of(label) is None:
@@ -202,9 +202,9 @@ class ClassifierModel(ForestModel, base.MiniBatchClassifier):
         0    0.8    0.2
         1    0.2    0.8
         """
-        frame = dataframe.into_frame(X)
+        frame = frame_of(X)
         found = self._probabilities(frame, calibrated=True)
-        return dataframe.to_native_frame(dict(found), like=frame)
+        return native_frame(dict(found), like=frame)
 
     def predict_many(self, X: IntoDataFrame) -> Any:
         """Predict the label of each row.
@@ -229,12 +229,12 @@ class ClassifierModel(ForestModel, base.MiniBatchClassifier):
         >>> model.predict_many(X).to_list()
         ['apple', 'melon']
         """
-        frame = dataframe.into_frame(X)
+        frame = frame_of(X)
         best: list[Any] = [None] * len(frame)
         if found := self._probabilities(frame, calibrated=False):
             labels = [label for label, _ in found]
             best = [labels[code] for code in np.argmax([p for _, p in found], axis=0)]
-        return dataframe.to_native_series(best, name=None, like=frame)
+        return native_series(best, like=frame)
 
     def _probabilities(
         self, frame: nw.DataFrame[Any], *, calibrated: bool

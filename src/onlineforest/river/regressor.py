@@ -6,12 +6,12 @@ import math
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy as np
-from river.utils import dataframe
 
 from onlineforest._models import online_regressor as _online_regressor
 from onlineforest._models import regressor as _regressor
 from onlineforest._models.validation import check_values
 from onlineforest.river.base import ForestModel, Sample, row_of, rows_of
+from onlineforest.river.frames import frame_of, native_series, series_of
 from onlineforest.river.mondrian import MondrianModel
 from onlineforest.river.online import OnlineModel
 from river import base, conf
@@ -137,7 +137,7 @@ class RegressorModel(ForestModel, base.MiniBatchRegressor):
         >>> model.predict_many(X).round().tolist()
         [3.0, 6.0]
         """
-        self._learn_many(X, check_values(dataframe.into_series(y).to_numpy()), [0])
+        self._learn_many(X, check_values(series_of(y).to_numpy()), [0])
 
     def predict_many(self, X: IntoDataFrame) -> Any:
         """Predict the value of each row.
@@ -160,11 +160,11 @@ class RegressorModel(ForestModel, base.MiniBatchRegressor):
         >>> model.predict_many(pl.DataFrame({"height": [1.0, 2.0]})).to_list()
         [0.0, 0.0]
         """
-        frame = dataframe.into_frame(X)
+        frame = frame_of(X)
         values, columns = np.zeros(len(frame)), self._query_columns
         if columns is not None and len(frame) > 0:
             values = self._estimator.predict(rows_of(columns, frame))
-        return dataframe.to_native_series(values, name=None, like=frame)
+        return native_series(values, like=frame)
 
 
 class MondrianForestRegressor(RegressorModel, MondrianModel):
