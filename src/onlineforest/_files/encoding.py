@@ -227,12 +227,12 @@ def _decode_labels(dtype: str, values: list[Any]) -> NDArray[Any]:
         are_right = all(type(value) is kind for value in values)
         if kind is float:
             are_right = are_right and all(value.is_integer() for value in values)
+        elif kind is int:  # NumPy 1 would cut a number that is too large
+            limits = np.iinfo(dtype)
+            are_right = are_right and all(limits.min <= value <= limits.max for value in values)
         if are_right and not _is_too_wide(np.dtype(dtype), values):
-            try:
-                with np.errstate(over="ignore"):
-                    labels = np.array(values, dtype=dtype)
-            except OverflowError:  # a number too large for its type
-                _refuse(f"its classes are not all of type {dtype}")
+            with np.errstate(over="ignore"):
+                labels = np.array(values, dtype=dtype)
             if labels.tolist() == values:  # nothing was cut off
                 return labels
     _refuse(f"its classes are not all of type {dtype[:20]!r}")
