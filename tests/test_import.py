@@ -47,6 +47,29 @@ def test_the_help_of_the_command_imports_neither_numpy_nor_sklearn():
     assert not modules & {"numpy", "sklearn", "pyarrow", "onlineforest._cli.train"}
 
 
+def test_no_private_name_of_another_package_is_imported():
+    """Private names may change with each release, and would tie this package to one."""
+    own = {"onlineforest", *sys.stdlib_module_names}
+    imported = [
+        name
+        for path in Path(onlineforest.__file__).parent.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        for name in imported_by(node)
+    ]
+    others = {name for name in imported if name.split(".")[0] not in own}
+    assert {"sklearn.base.BaseEstimator", "numpy", "river.base"} <= others
+    assert [name for name in sorted(others) if "._" in name or name.startswith("_")] == []
+
+
+def imported_by(node):
+    """The full names that a statement imports."""
+    if isinstance(node, ast.Import):
+        return [alias.name for alias in node.names]
+    if isinstance(node, ast.ImportFrom) and node.level == 0:
+        return [f"{node.module}.{alias.name}" for alias in node.names]
+    return []
+
+
 def test_the_stub_names_the_same_modules():
     """`__init__.pyi` is what type checkers read, `_NAMES` is what is imported."""
     stub = ast.parse(Path(onlineforest.__file__).with_suffix(".pyi").read_text())

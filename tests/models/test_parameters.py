@@ -44,7 +44,6 @@ HUGE = 10**400  # greater than any float but inf
         ("learned", ["learned", np.str_("learned")], ["Learned", None, np.array(["learned"])]),
         (None, [None], [0, "", "None", np.array(None)]),
     ],
-    ids=str,
 )
 def test_a_constraint_takes_what_it_says(constraint, taken, refused):
     for value in taken:

@@ -224,7 +224,7 @@ def _check_loadable(kind: type[BaseForest], metadata: dict[str, str], n_features
 def _blank_estimator(kind: type[BaseForest], metadata: Mapping[str, str]) -> BaseForest:
     """An estimator of the parameters in a file, after their check."""
     encoded = from_json(metadata, "parameters", dict)
-    forest = kind(**decode_parameters(encoded, kind._get_param_names()))
+    forest = kind(**decode_parameters(encoded, kind().get_params(deep=False)))
     forest._check_parameters()
     return forest
 
