@@ -457,7 +457,7 @@ def test_a_signal_raises_after_the_grace_period():
 def test_predict_writes_classes_and_probabilities(models, kind):
     novelty = ["--novelty"] if kind == "mondrian" else []
     result = fine("predict", "kinds.st", "data.csv", "--probabilities", *novelty, "--keep", "id")
-    rows = pd.read_csv(io.StringIO(result.output))
+    rows = pd.read_csv(io.StringIO(result.output), float_precision="round_trip")
     forest, frame = onlineforest.load("kinds.st"), stream(500)
     X = frame[["a", "b", "c"]]
     assert list(rows.id) == list(frame.id)

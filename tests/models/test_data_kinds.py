@@ -122,7 +122,7 @@ def test_a_large_sparse_matrix_is_predicted_by_blocks(monkeypatch):
     dense = _validation._dense
     monkeypatch.setattr(_validation.blocks_of, "__defaults__", (2**14,))
     monkeypatch.setattr(_validation, "_dense", lambda X: sizes.append(X.shape) or dense(X))
-    rows = scipy.sparse.random_array((40, 2**10), density=1e-3, random_state=0, format="csr")
+    rows = scipy.sparse.random(40, 2**10, density=1e-3, random_state=0, format="csr")
     forest = MondrianForestClassifier(n_estimators=1, feature_weights="range", leaf_discount=0.0)
     forest.fit(rows[:5], [0, 1, 0, 1, 0])
     assert forest.predict(rows).shape == (40,)
@@ -153,7 +153,8 @@ def test_columns_that_are_not_numbers_are_named(kind):
 def test_a_column_may_be_missing_in_a_whole_batch():
     forest = MondrianForestClassifier(n_estimators=5, random_state=0)
     forest.partial_fit(pd.DataFrame({"a": [1.0, 2.0], "b": [3.0, 4.0]}), [0, 1])
-    for nothing in ([None, None], [pd.NA, pd.NA], [np.nan, np.nan], pd.array([None, None], "str")):
+    no_text = pd.Series(["text", None, None])[1:].array
+    for nothing in ([None, None], [pd.NA, pd.NA], [np.nan, np.nan], no_text):
         forest.partial_fit(pd.DataFrame({"a": [3.0, 4.0], "b": nothing}), [0, 1])
     forest.partial_fit(pd.DataFrame({"a": [1, pd.NA], "b": [None, 5.0]}, dtype=object), [0, 1])
     forest.partial_fit(pl.DataFrame({"a": [3.0, 4.0], "b": [None, None]}), [0, 1])

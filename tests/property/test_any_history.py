@@ -37,7 +37,7 @@ TRICKY = [
 LARGEST = float(np.finfo(np.float32).max)
 EXTREME = [3.4e38, -3.4e38, 1e-45, 1.0000001, 16777216.0, 16777218.0]
 values = st.one_of(
-    st.sampled_from(TRICKY + EXTREME),
+    st.sampled_from(TRICKY + EXTREME).map(lambda value: float(np.float32(value))),
     st.integers(-3, 3).map(float),
     st.floats(-LARGEST, LARGEST, width=32),
 )
