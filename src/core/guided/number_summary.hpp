@@ -74,7 +74,7 @@ class NumberSums {
   static void add_product(ExactSum& sum, double a, double b, Weight weight) {
     const double product = a * b;
     sum.add(product, weight);
-    sum.add(std::fma(a, b, -product), weight);
+    sum.add(error_of_product(a, b, product), weight);
   }
   [[nodiscard]] static double rounded(const ExactSum& sum) {
     const auto [high, low] = sum.rounded(-kWeightBits);
