@@ -278,7 +278,7 @@ def test_all_hostile_names_are_different_levels():
     assert len(set(words)) == len(words) and max(words) < 2**60
     same = [1, True, 1.0, np.int8(1), np.float32(1), np.bool_(True)]
     assert {word_of(plain_level(value)) for value in same} == {word_of(1)}
-    missing = [None, np.nan, pd.NA, pd.NaT, np.float32("nan"), np.datetime64("NaT")]
+    missing = [None, np.nan, pd.NA, pd.NaT, np.float32("nan"), np.datetime64("NaT", "s")]
     assert {word_of(plain_level(value)) for value in missing} == {word_of(None)}
     array = np.array(words, dtype=np.uint64)
     cells = cells_of(array)
