@@ -113,14 +113,14 @@ Classes::Classes(const Metadata& metadata, std::span<const std::uint64_t> hashes
   type_ = type->text;
   const std::optional<LabelType> label = label_type(type_);
   if (!label) {
-    throw Failure(OF_UNSUPPORTED, "its classes have the type " + quoted(type_) +
+    throw Failure(OF_UNSUPPORTED, "its classes have the type " + in_quotes(type_) +
                                       ", but the C API supports only strings, whole numbers and bools");
   }
   labels_ = values->items;
   check(!is_too_wide(labels_, *label), "its classes have a type that is too wide for them");
   check(codes.is(Json::Kind::kList) && codes.items.size() == labels_.size(), "its classes do not have a code each");
   for (std::size_t i = 0; i < labels_.size(); ++i) {
-    if (!is_of_type(labels_[i], *label)) refuse("its classes are not all of the type " + quoted(type_));
+    if (!is_of_type(labels_[i], *label)) refuse("its classes are not all of the type " + in_quotes(type_));
     check(i == 0 || is_less(labels_[i - 1], labels_[i]), "its classes are not sorted, or not distinct");
   }
   std::vector<bool> is_taken(n_codes_);
@@ -131,7 +131,7 @@ Classes::Classes(const Metadata& metadata, std::span<const std::uint64_t> hashes
     is_taken[static_cast<std::size_t>(*code)] = true;
     codes_.push_back(static_cast<std::int32_t>(*code));
     if (hashes[static_cast<std::size_t>(*code)] != hash_of(*canonical_bytes(labels_[i]))) {
-      refuse("the hash of its class " + quoted(labels_[i].text) + " is wrong");
+      refuse("the hash of its class " + in_quotes(labels_[i].text) + " is wrong");
     }
   }
   for (std::size_t code = 0; code < n_codes_; ++code) {

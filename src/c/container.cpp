@@ -55,7 +55,7 @@ void check_digest(Bytes file) {
   sha256.update(std::string(kDigestSize, '0'));
   sha256.update(file.subspan(kDigestAt + kDigestSize));
   const std::string actual = hexadecimal(sha256.finish());
-  if (actual != said) refuse("it is damaged: its SHA-256 is " + actual + ", but it says " + quoted(said));
+  if (actual != said) refuse("it is damaged: its SHA-256 is " + actual + ", but it says " + in_quotes(said));
 }
 
 void check_version(std::string_view version) {
@@ -93,7 +93,7 @@ void check_version(std::string_view version) {
 }
 
 [[nodiscard]] Array array_in(const std::string& name, const Json& entry, Bytes data) {
-  const std::string whose = "its array " + quoted(name);
+  const std::string whose = "its array " + in_quotes(name);
   const Json* type = entry.find("dtype");
   const auto shape = counts_in(entry.find("shape"), kMostDimensions);
   const auto offsets = counts_in(entry.find("data_offsets"), 2);
@@ -101,7 +101,7 @@ void check_version(std::string_view version) {
     refuse(whose + " must have a dtype, a shape of at most 8 counts, data_offsets, and nothing else");
   }
   const auto known = std::ranges::find(kItemTypes, type->text, &ItemType::name);
-  if (known == kItemTypes.end()) refuse(whose + " has dtype " + quoted(type->text) + ", which is unknown");
+  if (known == kItemTypes.end()) refuse(whose + " has dtype " + in_quotes(type->text) + ", which is unknown");
   if (offsets->size() != 2 || (*offsets)[0] > (*offsets)[1] || (*offsets)[1] > data.size()) {
     refuse(whose + " lies outside the " + std::to_string(data.size()) + " bytes of the data");
   }

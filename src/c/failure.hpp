@@ -27,7 +27,7 @@ inline void check(bool ok, const char* why) {
 }
 
 // Text of an untrusted file in quotes, for a message: short, and without what a terminal would obey.
-[[nodiscard]] inline std::string quoted(std::string_view text) {
+[[nodiscard]] inline std::string in_quotes(std::string_view text) {
   constexpr std::size_t kMost = 64;
   std::string result = "'";
   for (const char c : text.substr(0, kMost)) result += c >= ' ' && c <= '~' ? c : '?';

@@ -42,7 +42,8 @@ class ArraySource {
   // Throws Failure if there are others: they would be lost.
   void check_only(const std::vector<std::string>& expected) const {
     for (const Array& array : arrays_) {
-      if (std::ranges::find(expected, array.name) == expected.end()) refuse("unexpected array " + quoted(array.name));
+      if (std::ranges::find(expected, array.name) == expected.end())
+        refuse("unexpected array " + in_quotes(array.name));
     }
   }
 

@@ -230,7 +230,7 @@ class JsonReader {
     std::vector<std::string_view> sorted(object.keys.begin(), object.keys.end());
     std::ranges::sort(sorted);
     const auto twice = std::ranges::adjacent_find(sorted);
-    if (twice != sorted.end()) fail("has the key " + quoted(*twice) + " twice");
+    if (twice != sorted.end()) fail("has the key " + in_quotes(*twice) + " twice");
     return object;
   }
 

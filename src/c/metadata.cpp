@@ -57,7 +57,7 @@ class Parameters {
     const bool is_classifier = kind == OF_CLASSIFIER;
     for (const std::string& key : json_.keys) {
       if (!is_among(key, kCommonParameters) && !(is_classifier && is_among(key, kLabelParameters))) {
-        refuse("its parameter " + quoted(key) + " is unknown");
+        refuse("its parameter " + in_quotes(key) + " is unknown");
       }
     }
     for (const std::string_view name : kCommonParameters) (void)at(name);
@@ -69,14 +69,14 @@ class Parameters {
 
   [[nodiscard]] const Json& at(std::string_view name) const {
     const Json* value = json_.find(name);
-    if (value == nullptr) refuse("its parameter " + quoted(name) + " is missing");
+    if (value == nullptr) refuse("its parameter " + in_quotes(name) + " is missing");
     return *value;
   }
 
   [[nodiscard]] std::int64_t whole(std::string_view name, std::int64_t least) const {
     const std::optional<std::int64_t> value = at(name).whole_in(least, kMostCount);
     if (!value) {
-      refuse("its parameter " + quoted(name) + " is " + quoted(at(name).text) + ", not a whole number in [" +
+      refuse("its parameter " + in_quotes(name) + " is " + in_quotes(at(name).text) + ", not a whole number in [" +
              std::to_string(least) + ", " + std::to_string(kMostCount) + "]");
     }
     return *value;
@@ -84,14 +84,14 @@ class Parameters {
 
   [[nodiscard]] double real(std::string_view name) const {
     const Json& value = at(name);
-    if (!value.is(Json::Kind::kNumber)) refuse("its parameter " + quoted(name) + " is not a number");
+    if (!value.is(Json::Kind::kNumber)) refuse("its parameter " + in_quotes(name) + " is not a number");
     return value.number();
   }
 
   [[nodiscard]] bool is_null(std::string_view name) const { return at(name).is(Json::Kind::kNull); }
 
   [[nodiscard]] bool flag(std::string_view name) const {
-    if (!at(name).is(Json::Kind::kBool)) refuse("its parameter " + quoted(name) + " is not true or false");
+    if (!at(name).is(Json::Kind::kBool)) refuse("its parameter " + in_quotes(name) + " is not true or false");
     return at(name).is_true();
   }
 
@@ -173,7 +173,7 @@ of_kind kind_in(const Metadata& metadata) {
   const std::string& name = text_at(metadata, "estimator");
   if (name == "OnlineForestClassifier") return OF_CLASSIFIER;
   if (name == "OnlineForestRegressor") return OF_REGRESSOR;
-  throw Failure(OF_UNSUPPORTED, "it holds a " + quoted(name) +
+  throw Failure(OF_UNSUPPORTED, "it holds a " + in_quotes(name) +
                                     ", but the C API supports only OnlineForestClassifier and OnlineForestRegressor");
 }
 
@@ -181,7 +181,7 @@ void check_keys(const Metadata& metadata, of_kind kind) {
   for (const auto& [key, value] : metadata) {
     const bool is_known =
         is_among(key, kCommonKeys) || (kind == OF_CLASSIFIER && is_among(key, kLabelKeys)) || key == "position";
-    if (!is_known) throw Failure(OF_UNSUPPORTED, "it has the metadata " + quoted(key) + ", which are unknown");
+    if (!is_known) throw Failure(OF_UNSUPPORTED, "it has the metadata " + in_quotes(key) + ", which are unknown");
   }
   for (const std::string_view key : kCommonKeys) (void)text_at(metadata, key);
   for (const std::string_view key : kLabelKeys) {
