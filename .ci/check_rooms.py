@@ -2,9 +2,9 @@
 
     python .ci/check_rooms.py [--graph]
 
-An include of our own file names its room ("points/box.hpp"). The bindings and the C library, which
-stand above the core, include files of their own folder without one. `--graph` prints the number of
-includes from room to room.
+An include of our own file names its room ("points/box.hpp"). The bindings, which stand above the
+core, include files of their own folder without one. `--graph` prints the number of includes from
+room to room.
 """
 
 from __future__ import annotations
@@ -28,11 +28,7 @@ ROOMS = {
     "state": ("base", "points", "process", "tree", "forest", "labels", "numbers"),
 }
 # The folders beside the core, and the rooms of the core that each may include.
-TOPS = {
-    "bindings": tuple(ROOMS),
-    "c": ("base", "points", "guided"),
-}
-PUBLIC_HEADER = "onlineforest.h"
+TOPS = {"bindings": tuple(ROOMS)}
 INCLUDE = re.compile(r'^\s*#\s*include\s+(?:"([^"]+)"|<([^>]+)>)', re.MULTILINE)
 
 
@@ -78,15 +74,13 @@ class Sources:
         """Return the forbidden includes of one file above the core; count the others."""
         problems = []
         name = path.relative_to(self.root)
-        for own, system in INCLUDE.findall(path.read_text()):
+        for own, _ in INCLUDE.findall(path.read_text()):
             room = own.split("/")[0]
-            if top == "c" and is_python(system):
-                problems.append(f"{name}: the C library includes <{system}>")
-            elif own and "/" in own and (self.core / own).is_file():
+            if own and "/" in own and (self.core / own).is_file():
                 self.arrows[top, room] += 1
                 if room not in TOPS[top]:
                     problems.append(f'{name}: {top!r} must not include "{own}"')
-            elif own and own != PUBLIC_HEADER and not (path.parent / own).is_file():
+            elif own and not (path.parent / own).is_file():
                 problems.append(f'{name}: "{own}" is neither of a room nor of {top!r}')
         return problems
 

@@ -45,8 +45,6 @@ def test_includes_of_lower_rooms_are_allowed(check_rooms, tmp_path):
         tree__walk='#include "tree/tree.hpp"\n',
         bindings__calls='#include "tree/tree.hpp"\n#include <nanobind/nanobind.h>\n',
         bindings__module='#include "calls.hpp"\n',
-        c__api='#include "base/rng.hpp"\n#include "failure.hpp"\n#include "onlineforest.h"\n',
-        c__failure="",
     )
 
 
@@ -62,9 +60,6 @@ def test_includes_of_lower_rooms_are_allowed(check_rooms, tmp_path):
         ({"attic__box": ""}, "'attic' is not one of the rooms"),
         ({"base__a": '#include "base/b.hpp"\n', "base__b": '#include "base/a.hpp"\n'}, "circle"),
         ({"bindings__calls": '#include "none.hpp"\n'}, "neither of a room nor of 'bindings'"),
-        ({"c__api": '#include "none.hpp"\n'}, "neither of a room nor of 'c'"),
-        ({"c__api": '#include "tree/tree.hpp"\n', "tree__tree": ""}, "'c' must not include"),
-        ({"c__api": "#include <nanobind/nanobind.h>\n"}, "the C library includes <nanobind"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
