@@ -194,46 +194,69 @@ OutArray<std::uint64_t, 2> array_of_masses(const LabelForest& self, std::vector<
   return to_array(std::move(sums), {n, width});
 }
 
-// What the trees that leave out the samples that calibrate say about them: the true labels, the weight of each sample,
-// and for each sample the masses of all labels and the rest, summed over these trees and over half of them.
-using Votes = nb::typed<nb::tuple, OutArray<Label, 1>, OutArray<Weight, 1>, OutArray<std::uint64_t, 2>,
-                        OutArray<std::uint64_t, 2>>;
+// What the trees that leave out the samples that calibrate say about them: the labels that are held, the true labels,
+// the weight of each sample, and for each sample the masses of all labels and the rest, summed over these trees and
+// over half of them.
+using Votes = nb::typed<nb::tuple, OutArray<Label, 1>, OutArray<Label, 1>, OutArray<Weight, 1>,
+                        OutArray<std::uint64_t, 2>, OutArray<std::uint64_t, 2>>;
 
-Votes votes(const LabelForest& self, std::size_t n_threads, std::size_t begin, std::size_t end) {
-  guided::LeftOutVotes result = run(n_threads, [&](const Call& call) { return self.left_out_votes(begin, end, call); });
-  const std::size_t n = result.labels.size();
-  return nb::make_tuple(to_array(std::move(result.labels)), to_array(std::move(result.weights)),
-                        array_of_masses(self, std::move(result.all), n),
-                        array_of_masses(self, std::move(result.half), n));
+Votes tuple_of(guided::LeftOutVotes votes) {
+  const std::size_t n = votes.labels.size(), width = votes.n_labels + 1;
+  return nb::make_tuple(to_array(std::move(votes.held)), to_array(std::move(votes.labels)),
+                        to_array(std::move(votes.weights)), to_array(std::move(votes.all), {n, width}),
+                        to_array(std::move(votes.half), {n, width}));
 }
 
-// A power, and the share that is spread evenly.
-using Calibration = nb::typed<nb::tuple, double, double>;
+Votes votes(const LabelForest& self, std::size_t n_threads, std::size_t begin, std::size_t end) {
+  return tuple_of(run(n_threads, [&](const Call& call) { return self.left_out_votes(begin, end, call); }));
+}
 
-// Such votes of all trees of a forest of n_trees.
-guided::LeftOutVotes votes_of(const InArray<Label, 1>& labels, const InArray<Weight, 1>& weights,
-                              const InArray<std::uint64_t, 2>& all, const InArray<std::uint64_t, 2>& half) {
+Votes votes_at(const LabelForest& self, std::size_t n_seen, std::size_t n_threads) {
+  return tuple_of(run(n_threads, [&](const Call& call) { return self.left_out_votes_at(n_seen, call); }));
+}
+
+Votes votes_after(const LabelForest& self, const InArray<float, 2>& rows, const InArray<Label, 1>& labels,
+                  std::size_t n_threads, const std::optional<InArray<Weight, 1>>& weights) {
+  require_width(self, rows);
+  const std::span<const Weight> of_rows = weights ? span_of(*weights) : std::span<const Weight>();
+  return tuple_of(run(n_threads, [&](const Call& call) {
+    return self.left_out_votes_after(span_of(rows), span_of(labels), of_rows, call);
+  }));
+}
+
+// Such votes of all trees of a forest.
+guided::LeftOutVotes votes_of(const InArray<Label, 1>& held, const InArray<Label, 1>& labels,
+                              const InArray<Weight, 1>& weights, const InArray<std::uint64_t, 2>& all,
+                              const InArray<std::uint64_t, 2>& half) {
   const auto copied = []<class T>(std::span<const T> numbers) {
     return std::vector<T>(numbers.begin(), numbers.end());
   };
-  return {copied(span_of(labels)), copied(span_of(weights)), copied(span_of(all)), copied(span_of(half))};
+  require(all.shape(1) > 0, "the votes have no column for the rest");
+  guided::LeftOutVotes votes{all.shape(1) - 1,         copied(span_of(held)), copied(span_of(labels)),
+                             copied(span_of(weights)), copied(span_of(all)),  copied(span_of(half))};
+  check_votes(votes);
+  return votes;
 }
 
-// The calibration that they give.
-Calibration calibration_by(const LabelForest& self, const InArray<Label, 1>& labels, const InArray<Weight, 1>& weights,
-                           const InArray<std::uint64_t, 2>& all, const InArray<std::uint64_t, 2>& half,
-                           std::size_t n_trees) {
-  const guided::LeftOutVotes votes = votes_of(labels, weights, all, half);
-  const auto [power, spread] = run([&] { return self.find_calibration(votes, n_trees); });
-  return nb::make_tuple(power, spread);
+// The powers for all trees of a forest and for those that vote, and the share that is spread evenly.
+using Calibration = nb::typed<nb::tuple, double, double, double>;
+
+// The calibration that votes give in a forest of n_trees.
+Calibration calibration_by(const InArray<Label, 1>& held, const InArray<Label, 1>& labels,
+                           const InArray<Weight, 1>& weights, const InArray<std::uint64_t, 2>& all,
+                           const InArray<std::uint64_t, 2>& half, std::size_t n_trees) {
+  const guided::LeftOutVotes votes = votes_of(held, labels, weights, all, half);
+  const auto found = run([&] { return guided::find_calibration(votes, n_trees); });
+  return nb::make_tuple(found.of_all.power, found.of_voters.power, found.of_all.spread);
 }
 
-// The probabilities that they give the samples that calibrate.
-OutArray<double, 2> probabilities_by(const LabelForest& self, const InArray<Label, 1>& labels,
+// The probabilities that votes give the samples that calibrate.
+OutArray<double, 2> probabilities_by(const InArray<Label, 1>& held, const InArray<Label, 1>& labels,
                                      const InArray<Weight, 1>& weights, const InArray<std::uint64_t, 2>& all,
-                                     const InArray<std::uint64_t, 2>& half, std::size_t n_trees) {
-  const guided::LeftOutVotes votes = votes_of(labels, weights, all, half);
-  auto result = run([&] { return self.probabilities_by(votes, n_trees); });
+                                     const InArray<std::uint64_t, 2>& half, double power, double spread) {
+  const guided::LeftOutVotes votes = votes_of(held, labels, weights, all, half);
+  guided::check_calibration({power, spread});
+  auto result = run([&] { return guided::probabilities_by(votes, {power, spread}); });
   return to_array(std::move(result), {labels.shape(0), all.shape(1) - 1});
 }
 
@@ -378,10 +401,9 @@ void bind_guided(nb::module_& module) {
            "spread"_a = 0.0)
       .def("votes", &of_guided::votes, "n_threads"_a = 1, "begin"_a = 0,
            "end"_a = std::numeric_limits<std::int64_t>::max())
-      .def("calibration_by", &of_guided::calibration_by, "labels"_a.noconvert(), "weights"_a.noconvert(),
-           "votes"_a.noconvert(), "half"_a.noconvert(), "n_trees"_a)
-      .def("probabilities_by", &of_guided::probabilities_by, "labels"_a.noconvert(), "weights"_a.noconvert(),
-           "votes"_a.noconvert(), "half"_a.noconvert(), "n_trees"_a)
+      .def("votes_at", &of_guided::votes_at, "n_seen"_a, "n_threads"_a = 1)
+      .def("votes_after", &of_guided::votes_after, "rows"_a.noconvert(), "labels"_a.noconvert(), "n_threads"_a = 1,
+           "weights"_a.noconvert() = nb::none())
       .def("tree", &of_guided::label_tree, "index"_a)
       .def("left_out", &of_guided::left_out_labels, "n_threads"_a = 1)
       .def("masses", &of_guided::masses, "rows"_a.noconvert(), "n_threads"_a = 1)
@@ -393,6 +415,10 @@ void bind_guided(nb::module_& module) {
           "label_weights",
           [](const LabelForest& self) { return of_guided::multiplicities(run([&] { return self.label_weights(); })); },
           nb::rv_policy::move);
+  module.def("calibration_by", &of_guided::calibration_by, "held"_a.noconvert(), "labels"_a.noconvert(),
+             "weights"_a.noconvert(), "votes"_a.noconvert(), "half"_a.noconvert(), "n_trees"_a);
+  module.def("probabilities_by", &of_guided::probabilities_by, "held"_a.noconvert(), "labels"_a.noconvert(),
+             "weights"_a.noconvert(), "votes"_a.noconvert(), "half"_a.noconvert(), "power"_a, "spread"_a);
   nb::class_<NumberForest> numbers(module, "GuidedNumberForest",
                                    "An order-free forest over numbers. Rows are float32.");
   of_guided::bind_common<NumberForest, guided::Numbers>(numbers);

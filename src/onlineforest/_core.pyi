@@ -106,23 +106,35 @@ class GuidedLabelForest:
     ) -> bool: ...
     def votes(
         self, n_threads: int = 1, begin: int = 0, end: int = 9223372036854775807
-    ) -> tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.uint64], NDArray[np.uint64]]: ...
-    def calibration_by(
+    ) -> tuple[
+        NDArray[np.int32],
+        NDArray[np.int32],
+        NDArray[np.int64],
+        NDArray[np.uint64],
+        NDArray[np.uint64],
+    ]: ...
+    def votes_at(
+        self, n_seen: int, n_threads: int = 1
+    ) -> tuple[
+        NDArray[np.int32],
+        NDArray[np.int32],
+        NDArray[np.int64],
+        NDArray[np.uint64],
+        NDArray[np.uint64],
+    ]: ...
+    def votes_after(
         self,
+        rows: NDArray[np.float32],
         labels: NDArray[np.int32],
-        weights: NDArray[np.int64],
-        votes: NDArray[np.uint64],
-        half: NDArray[np.uint64],
-        n_trees: int,
-    ) -> tuple[float, float]: ...
-    def probabilities_by(
-        self,
-        labels: NDArray[np.int32],
-        weights: NDArray[np.int64],
-        votes: NDArray[np.uint64],
-        half: NDArray[np.uint64],
-        n_trees: int,
-    ) -> NDArray[np.float64]: ...
+        n_threads: int = 1,
+        weights: NDArray[np.int64] | None = None,
+    ) -> tuple[
+        NDArray[np.int32],
+        NDArray[np.int32],
+        NDArray[np.int64],
+        NDArray[np.uint64],
+        NDArray[np.uint64],
+    ]: ...
     def tree(self, index: int) -> dict[str, NDArray[Any]]: ...
     def left_out(self, n_threads: int = 1) -> tuple[NDArray[np.float64], NDArray[np.int64]]: ...
     def masses(self, rows: NDArray[np.float32], n_threads: int = 1) -> NDArray[np.uint64]: ...
@@ -138,6 +150,24 @@ class GuidedLabelForest:
     def labels_version(self) -> int: ...
     @property
     def label_weights(self) -> NDArray[np.float64]: ...
+
+def calibration_by(
+    held: NDArray[np.int32],
+    labels: NDArray[np.int32],
+    weights: NDArray[np.int64],
+    votes: NDArray[np.uint64],
+    half: NDArray[np.uint64],
+    n_trees: int,
+) -> tuple[float, float, float]: ...
+def probabilities_by(
+    held: NDArray[np.int32],
+    labels: NDArray[np.int32],
+    weights: NDArray[np.int64],
+    votes: NDArray[np.uint64],
+    half: NDArray[np.uint64],
+    power: float,
+    spread: float,
+) -> NDArray[np.float64]: ...
 
 class GuidedNumberForest:
     """An order-free forest over numbers. Rows are float32."""

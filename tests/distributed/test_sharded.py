@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from onlineforest import _core
+from onlineforest._core import calibration_by
 from onlineforest._distributed import messages
 from onlineforest._distributed.errors import MemberLostError, ShardLostError
 from onlineforest._distributed.shard import Shard
@@ -96,12 +97,17 @@ def assert_same_guided_answers(forest, local):
         assert np.array_equal(local.label_weights, forest.label_weights)
         assert forest.n_labels == local.n_labels
         votes = local.votes()
-        for own, theirs in zip(votes, forest.votes(), strict=True):
-            assert np.array_equal(own, theirs)
-        found = local.calibration_by(*votes, local.n_trees)
-        assert forest.calibration_by(*votes, local.n_trees) == found
-        probabilities = local.probabilities_by(*votes, local.n_trees)
-        assert np.array_equal(forest.probabilities_by(*votes, local.n_trees), probabilities)
+        n_past = local.n_seen - min(local.n_seen, 50)
+        more = np.ascontiguousarray(QUERIES[:20]), np.ascontiguousarray(LABELS[:20]), 1, UNITS[:20]
+        for own_votes, their_votes in (
+            (votes, forest.votes()),
+            (local.votes_at(n_past), forest.votes_at(n_past)),
+            (local.votes_after(*more), forest.votes_after(*more)),
+        ):
+            for own, theirs in zip(own_votes, their_votes, strict=True):
+                assert np.array_equal(own, theirs)
+        power, _, spread = calibration_by(*votes, local.n_trees)
+        found = power, spread
         assert np.array_equal(forest.predict(QUERIES, 1, *found), local.predict(QUERIES, 1, *found))
         out, own = np.empty(local.n_labels), np.empty(local.n_labels)
         assert forest.predict_one(QUERIES[0], out) and local.predict_one(QUERIES[0], own)

@@ -164,7 +164,8 @@ void check_predictions(const guided::LabelForest& forest) {
   const bool knows_a_label =
       !state.serials.empty() || std::ranges::count(state.ledger.are_declared, 0) < forest.n_labels();
   const auto n_labels = static_cast<std::size_t>(forest.n_labels());
-  const auto found = forest.find_calibration(forest.left_out_votes(0, 1000, Call(1)), forest.options().n_trees);
+  const guided::LeftOutVotes votes = forest.left_out_votes(0, 1000, Call(1));
+  const auto found = guided::find_calibration(votes, forest.options().n_trees).of_all;
   for (const guided::LabelCalibration& calibration : {guided::LabelCalibration{}, found, {2.5, 0.01}}) {
     const std::vector<double> predicted = forest.predict(some_rows(forest), calibration, Call(1));
     for (std::size_t i = 0; i < predicted.size(); i += n_labels) {

@@ -1,6 +1,5 @@
 """Calibrated probabilities of the order-free classifier."""
 
-import io
 import json
 import pickle
 
@@ -10,7 +9,7 @@ from sklearn.datasets import load_digits
 from sklearn.metrics import log_loss
 
 from onlineforest import OnlineForestClassifier, load
-from onlineforest._core import UNITS_PER_SAMPLE
+from onlineforest._core import UNITS_PER_SAMPLE, calibration_by
 from onlineforest._models.label_hashes import LabelTable
 from onlineforest._models.regrowing import relabelled, with_columns
 from reference.order_free_forest import (
@@ -19,7 +18,6 @@ from reference.order_free_forest import (
     calibrated,
     is_left_out_voter,
 )
-from support.model_files import saved
 
 RNG = np.random.default_rng(3)
 X = RNG.normal(size=(900, 4)).round(2).astype(np.float32)
@@ -58,7 +56,8 @@ def test_the_calibration_is_that_of_the_definition():
     voters = [i for i in range(n_trees) if is_left_out_voter(i)]
     assert voters == [0, 2, 4, 6, 8]
     assert len(plain.left_out[0]) == len({(*x, y) for x, y in zip(rows.tolist(), labels)}) // 8
-    true, units, votes, half = core.votes()
+    held_codes, true, units, votes, half = core.votes()
+    assert sorted(held_codes) == [0, 1, 2]
     weights = units / UNITS_PER_SAMPLE
     held = {(point, word): code for point, word, code in map(as_key, samples)}
     for got, asked in ((votes, voters), (half, [0, 4, 8])):
@@ -78,7 +77,9 @@ def test_the_calibration_is_that_of_the_definition():
     ]
     ratio = (1 / 5 - 1 / n_trees) / (1 / 3 - 1 / 5)
     power = powers[0] * (powers[0] / powers[1]) ** ratio
-    found = core.calibration_by(*core.votes(), core.n_trees)
+    of_all, of_voters, found_spread = calibration_by(*core.votes(), core.n_trees)
+    assert of_voters == pytest.approx(powers[0], rel=0.02)
+    found = of_all, found_spread
     assert found[0] == pytest.approx(power, rel=0.04)  # the search among many has steps of 1 %
     assert found[1] == spread
     raw = core.predict(QUERIES)
@@ -130,7 +131,7 @@ def test_without_calibration_probabilities_are_the_mean_of_trees():
 @pytest.mark.parametrize("n_samples", [1, 7, 159])
 def test_few_samples_calibrate_nothing(n_samples):
     forest = forest_of().fit(X[:n_samples], Y[:n_samples])
-    assert forest._calibration() == (1.0, 0.0)
+    assert forest._power_and_spread() == (1.0, 0.0)
 
 
 def test_few_trees_calibrate_nothing():
@@ -154,30 +155,44 @@ def test_it_does_not_depend_on_order_threads_or_codes(fitted):
         for start in range(0, 900, size):
             chosen = order[start : start + size]
             forest.partial_fit(X[chosen], Y[chosen])
-        assert same(forest, fitted)
+        assert same(forest.recalibrate(), fitted)
     assert forest._labels.codes.code_of("yes") == 0 != fitted._labels.codes.code_of("yes")
 
 
-def test_it_lags_in_a_stream_until_it_is_asked_not_to():
-    forest = forest_of().fit(X[:800], Y[:800])
-    before = forest._calibration()
+def test_it_lags_in_a_stream_until_an_eighth_of_the_samples_are_new():
+    forest = forest_of().fit(X[:700], Y[:700])
+    before = forest._power_and_spread()
+    forest.partial_fit(X[700:799], Y[700:799])
+    assert forest._power_and_spread() == before  # 99 are less than an eighth of 799
+    assert not same(forest, forest_of().fit(X[:799], Y[:799]))
+    assert same(forest.learn_one(X[799], Y[799]), forest_of().fit(X[:800], Y[:800]))
     forest.partial_fit(X[800:850], Y[800:850])
-    assert forest._calibration() == before  # 50 are less than 1/8 of 850
     assert not same(forest, forest_of().fit(X[:850], Y[:850]))
     assert same(forest.recalibrate(), forest_of().fit(X[:850], Y[:850]))
-    for x, y in zip(X[850:], Y[850:]):
-        forest.learn_one(x, y)
-    forest.predict_proba(QUERIES)
-    assert forest._calibrated.n_seen == 850  # as before
-    forest.partial_fit(X[:80], Y[:80])  # 130 are more than 1/8 of 980
-    assert same(forest, forest_of().fit(np.r_[X, X[:80]], np.r_[Y, Y[:80]]))
+
+
+def test_a_batch_counts_as_cut_where_the_calibration_is_due():
+    forest = forest_of().fit(X[:700], Y[:700])
+    forest.partial_fit(X[700:], Y[700:])
+    due = forest_of().fit(X[:800], Y[:800]).partial_fit(X[800:], Y[800:])
+    assert forest._power_and_spread() == due._power_and_spread()
+    assert same(forest, due)
 
 
 def test_predicting_classes_calibrates_nothing():
     forest = forest_of().partial_fit(X, Y)
     forest.predict(QUERIES)
     forest.predict_one(QUERIES[0])
-    assert forest._calibrated is None
+    assert forest._fitted.found is None
+
+
+def test_declared_classes_do_not_change_what_was_fitted(fitted):
+    forest = forest_of().fit(X, Y)
+    forest.partial_fit(X[:1], Y[:1], classes=["other", *Y], sample_weight=[0.0])
+    assert forest._power_and_spread() == fitted._power_and_spread()
+    assert same(pickle.loads(pickle.dumps(forest)), forest)
+    assert forest.recalibrate()._power_and_spread() == fitted._power_and_spread()
+    assert forest.predict_proba(QUERIES).shape == (200, 4)
 
 
 def test_a_window_is_calibrated_by_what_it_holds():
@@ -203,7 +218,7 @@ def test_what_is_forgotten_leaves_the_calibration_at_once(how):
 
 def test_a_refused_call_leaves_the_calibration():
     forest = forest_of().fit(X[:800], Y[:800]).partial_fit(X[800:820], Y[800:820])
-    before = forest._calibrated
+    before = forest._fitted
     for refused in (
         lambda: forest.forget([[9.0, 9.0, 9.0, 9.0]], ["yes"]),
         lambda: forest.forget(ids=["nobody"]),
@@ -213,7 +228,7 @@ def test_a_refused_call_leaves_the_calibration():
     ):
         with pytest.raises((TypeError, ValueError)):
             refused()
-        assert forest._calibrated == before is not None
+        assert forest._fitted is before is not None
 
 
 def test_uniting_forests_calibrates_by_all_samples(fitted):
@@ -231,33 +246,65 @@ def test_a_copy_with_other_columns_or_labels_is_calibrated_anew(fitted):
 
 def test_files_and_pickles_keep_a_calibration_that_lags(tmp_path):
     forest = forest_of().fit(X[:800], Y[:800]).partial_fit(X[800:820], Y[800:820])
-    assert forest._calibrated.n_seen == 800
+    assert forest._fitted.arrival == 800
     forest.save(tmp_path / "forest")
     for copy in (load(tmp_path / "forest"), pickle.loads(pickle.dumps(forest))):
-        assert copy._calibrated == forest._calibrated
+        assert copy._fitted.found.plain() == forest._fitted.found.plain()
+        sets = [each.predict_set(QUERIES, 0.8, per_class=True) for each in (copy, forest)]
+        assert np.array_equal(*sets)
         assert same(copy, forest)
         forest_too = pickle.loads(pickle.dumps(forest))
         assert same(copy.partial_fit(X[820:], Y[820:]), forest_too.partial_fit(X[820:], Y[820:]))
 
 
 def test_equal_forests_have_equal_files(tmp_path, fitted):
-    other = forest_of().partial_fit(X[:300], Y[:300]).partial_fit(X[300:], Y[300:])
+    other = forest_of().partial_fit(X[:300], Y[:300]).partial_fit(X[300:], Y[300:]).recalibrate()
     fitted.save(tmp_path / "one")
     other.save(tmp_path / "other")
     assert (tmp_path / "one").read_bytes() == (tmp_path / "other").read_bytes()
 
 
+LAGGING = {"arrival": 850, "held": 850, "power": 2.0, "spread": 0.1} | {
+    "labels": [7, 2**64 - 1], "scores": [0.0, 0.5], "units": [65536, 1]
+}  # fmt: skip
+
+
 @pytest.mark.parametrize(
-    "calibration",
-    [[], [1, 2.0], [900, 2.0, 0.1], [-1, 2.0, 0.1], [5, 0.0, 0.1], [5, 1e9, 0.1], [5, 2.0, 1.5],
-     [True, 2.0, 0.1], ["5", 2.0, 0.1], {"power": 2.0}, 7],
+    "change",
+    [{"arrival": 901}, {"arrival": -1, "held": 0}, {"arrival": 700}, {"arrival": True},
+     {"arrival": 850.0}, {"held": 851}, {"held": -1}, {"held": "850"}, {"power": 0.0},
+     {"power": 1e9}, {"power": 2}, {"spread": 1.5}, {"spread": float("nan")}, {"labels": [7]},
+     {"labels": [7, 2**64]}, {"labels": [7, -1]}, {"labels": [7.0, 8]}, {"labels": "ab"},
+     {"scores": [0.5, 0.0]}, {"scores": [0.0, float("nan")]}, {"scores": [0, 0.5]},
+     {"scores": [0.0, 7.0]}, {"units": [0, 1]}, {"units": [1, True]}, {"units": [1, 2**60]},
+     {"other": 1}, {"labels": 2049 * [1], "scores": 2049 * [0.0], "units": 2049 * [1]}],
+    ids=str,
 )  # fmt: skip
-def test_an_impossible_calibration_in_a_file_is_refused(calibration, fitted):
-    metadata = fitted._own_metadata() | {"calibration": calibration}
-    texts = {key: json.dumps(value) for key, value in metadata.items()}
+def test_an_impossible_calibration_in_a_file_is_refused(change, fitted):
     copy = pickle.loads(pickle.dumps(fitted))
-    with pytest.raises(ValueError, match="its calibration is"):
-        copy._take_own_metadata(texts)
+
+    def take(calibration):
+        metadata = fitted._own_metadata() | {"calibration": calibration}
+        copy._take_own_metadata({key: json.dumps(value) for key, value in metadata.items()})
+
+    take(LAGGING)
+    assert copy._fitted.found.plain() == {
+        name: LAGGING[name] for name in ("power", "spread", "labels", "scores", "units")
+    }
+    with pytest.raises(ValueError, match=r"calibration|fitted"):
+        take(LAGGING | change)
+    for other in ([900, 2.0, 0.1], [], 7, "x", {}, {"power": 2.0}):
+        with pytest.raises(ValueError, match="its calibration cannot be read"):
+            take(other)
+
+
+def test_a_forest_that_calibrates_nothing_has_no_calibration_in_its_file():
+    plain = forest_of(9).fit(X, Y)
+    metadata = plain._own_metadata()
+    assert metadata["calibration"] is None
+    texts = {key: json.dumps(value) for key, value in metadata.items()}
+    with pytest.raises(ValueError, match="although its parameters allow none"):
+        plain._take_own_metadata(texts | {"calibration": json.dumps(LAGGING)})
 
 
 def test_left_out_samples_give_a_score(fitted):
@@ -267,45 +314,3 @@ def test_left_out_samples_give_a_score(fitted):
     best = fitted.classes_[probabilities[are_left_out].argmax(axis=1)]
     assert fitted.oob_score_ == np.mean(best == Y[are_left_out])
     assert 0.5 < fitted.oob_score_ < 0.95
-
-
-def test_single_predictions_refresh_a_calibration_in_pieces():
-    """No prediction of one row asks trees about more than 32 samples."""
-    forest = forest_of().fit(X[:700], Y[:700])
-    before = forest._calibrated
-    for x, y in zip(X[700:], Y[700:], strict=True):
-        forest.learn_one(x, y)
-    first = forest.predict_proba_one(QUERIES[0])
-    stale = forest._forest.predict(QUERIES[:1], 1, before.power, before.spread)[0]
-    assert (first == forest._class_codes().in_class_order(stale)).all()
-    assert forest._calibrated == before
-    copies = pickle.loads(pickle.dumps(forest)), load(io.BytesIO(saved(forest)))
-    n_pieces = len(forest._forest.votes()[0]) // 32 + 1
-    assert n_pieces > 3
-    for each in (forest, *copies):
-        for _ in range(n_pieces):
-            assert each._calibrated == before
-            answer = each.predict_proba_one(QUERIES[0])
-        assert each._calibrated.n_seen == 900
-        assert (answer == forest_of().fit(X, Y).predict_proba(QUERIES[:1])[0]).all()
-
-
-def test_a_new_label_starts_a_refresh_again():
-    forest = forest_of().fit(X[:700], Y[:700])
-    forest.partial_fit(X[700:800], Y[700:800]).partial_fit(X[800:850], Y[800:850])
-    forest.predict_proba_one(QUERIES[0])
-    forest.learn_one(QUERIES[0], "new")
-    n_calls = 0
-    while forest._calibrated.n_seen < 851:
-        assert len(forest.predict_proba_one(QUERIES[0])) == 4
-        n_calls += 1
-    assert n_calls == len(forest._forest.votes()[0]) // 32 + 2
-    assert forest._calibrated == forest.recalibrate()._calibrated
-
-
-def test_forgetting_drops_a_refresh():
-    forest = forest_of().fit(X[:700], Y[:700])
-    forest.partial_fit(X[700:], Y[700:]).predict_proba_one(QUERIES[0])
-    forest.forget(X[:50], Y[:50])
-    expected = forest_of().fit(X[50:], Y[50:]).predict_proba(QUERIES[:1])[0]
-    assert (forest.predict_proba_one(QUERIES[0]) == expected).all()

@@ -11,6 +11,7 @@ import pytest
 from sklearn.datasets import load_digits
 
 from onlineforest import ModelFileError, OnlineForestClassifier, load
+from onlineforest._core import UNITS_PER_SAMPLE
 from onlineforest._files.container import read
 from onlineforest._models.label_calibration import SetScores, balanced, masses_above
 from support.model_files import changed, saved
@@ -47,13 +48,14 @@ def test_masses_above_are_those_of_more_probable_classes():
 
 
 def test_a_threshold_is_the_conformal_quantile():
-    scores = SetScores(np.zeros(9, np.int32), np.arange(9) / 10, np.ones(9))
+    labels, once = np.zeros(9, np.uint64), np.full(9, UNITS_PER_SAMPLE)
+    scores = SetScores(labels, np.arange(9) / 10, once)
     assert scores.threshold(0.5) == 0.4  # the fifth of nine and one more
     assert scores.threshold(0.9) == 0.8
     assert scores.threshold(0.91) == np.inf
     assert scores.threshold(0.1) == 0.0
-    assert scores.threshold(0.9, code=1) == np.inf  # no sample of this class
-    doubled = SetScores(scores.codes, scores.scores, np.full(9, 2.0))
+    assert scores.threshold(0.9, label=1) == np.inf  # no sample of this class
+    doubled = SetScores(labels, scores.scores, 2 * once)
     assert doubled.threshold(0.5) == 0.4 and doubled.threshold(0.94) == 0.8
 
 

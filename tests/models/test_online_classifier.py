@@ -916,8 +916,12 @@ def test_an_interrupted_partial_fit_is_finished_when_it_is_needed(n_jobs):
     assert forest.n_samples_stored_ == N_BIG
     assert forest.ids_ == frozenset(range(half, N_BIG))
     assert copy.deepcopy(forest).digest_ == whole.digest_
-    assert np.array_equal(forest.predict_proba(rows[:50]), whole.predict_proba(rows[:50]))
+    uninterrupted = small(n_estimators=20, n_jobs=2).fit(rows[:half], labels[:half])
+    uninterrupted.partial_fit(rows[half:], labels[half:])
+    assert np.array_equal(forest.predict_proba(rows[:50]), uninterrupted.predict_proba(rows[:50]))
     assert forest.digest_ == whole.digest_
+    forest.recalibrate()
+    assert np.array_equal(forest.predict_proba(rows[:50]), whole.predict_proba(rows[:50]))
 
 
 @pytest.mark.slow

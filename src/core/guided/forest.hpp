@@ -120,6 +120,11 @@ class Forest {
   [[nodiscard]] bool need_all(std::size_t n_rows) const { return n_rows * kSamplesPerRow >= samples_.n_distinct(); }
   // Completes the trees, each on one thread, if so many rows need it. Otherwise threads would wait for each other.
   void prepare_for(std::size_t n_rows, const Call& call) const;
+  // Whether a tree follows the changes of the samples. Otherwise it is grown afresh when it is next used.
+  [[nodiscard]] bool is_followed(std::size_t index) const {
+    const std::shared_lock lock(trees_[index]->mutex);
+    return !trees_[index]->must_regrow;
+  }
   // Uses a tree that is up to date, alone or beside others that only read it. `n_rows` rows ask it in this call.
   template <class Use>
   void with_tree(std::size_t index, std::size_t n_rows, Scratch& scratch, StopProbe& stop, Use use) const;

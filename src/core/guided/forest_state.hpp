@@ -30,6 +30,32 @@ struct ForestState {
   double turned_away = -kInfinity;
 };
 
+// The state of a forest that keeps all samples, when it had seen n_seen of them.
+template <class Target>
+[[nodiscard]] ForestState<Target> state_at(const ForestState<Target>& state, std::uint64_t n_seen) {
+  ForestState<Target> past;
+  past.options = state.options;
+  past.options.keep = {};
+  past.ledger = state.ledger;
+  past.n_seen = n_seen;
+  const std::size_t width = state.options.layout.width();
+  std::vector<Slot> number(state.values.size(), kNoSlot);
+  for (std::size_t arrival = 0; arrival < state.serials.size(); ++arrival) {
+    if (static_cast<std::uint64_t>(state.serials[arrival]) >= n_seen) continue;
+    const auto sample = static_cast<std::size_t>(state.sample_of[arrival]);
+    if (number[sample] == kNoSlot) {
+      number[sample] = static_cast<Slot>(past.values.size());
+      const auto row = state.rows.begin() + static_cast<std::ptrdiff_t>(sample * width);
+      past.rows.insert(past.rows.end(), row, row + static_cast<std::ptrdiff_t>(width));
+      past.values.push_back(state.values[sample]);
+    }
+    past.sample_of.push_back(number[sample]);
+    past.serials.push_back(state.serials[arrival]);
+    if (!state.weights.empty()) past.weights.push_back(state.weights[arrival]);
+  }
+  return past;
+}
+
 // Calls visit(name, field) for each field. Its order is that of the arrays in a file.
 template <class State, class Visit>
 void for_each_field(State& state, Visit visit) {

@@ -7,6 +7,7 @@
 #include <functional>
 #include <limits>
 #include <mutex>
+#include <numeric>
 #include <shared_mutex>
 #include <stdexcept>
 #include <string>
@@ -528,9 +529,15 @@ ForestState<Target> Forest<Target>::save() const {
   State state;
   state.options = options_;
   state.ledger = ledger_.save(samples_.values());
-  // In the order of arrivals, as take_in() stores them: equal forests have equal states, whatever slots are free.
+  // In the order of serials: forests of equal arrivals have equal states, whatever left in between and how.
+  const std::span<const Serial> serials = tenure_.serials();
+  std::vector<std::size_t> order(serials.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::ranges::sort(order, {}, [&](std::size_t i) { return serials[i]; });
+  bool all_count_once = true;
   std::vector<Slot> number(samples_.n_slots(), kNoSlot);
-  for (const Slot slot : sample_of_) {
+  for (const std::size_t arrival : order) {
+    const Slot slot = sample_of_[arrival];
     Slot& sample = number[static_cast<std::size_t>(slot)];
     if (sample == kNoSlot) {
       sample = static_cast<Slot>(state.values.size());
@@ -538,9 +545,11 @@ ForestState<Target> Forest<Target>::save() const {
       state.values.push_back(samples_.value(slot));
     }
     state.sample_of.push_back(sample);
+    state.serials.push_back(serials[arrival]);
+    state.weights.push_back(weight_of_[static_cast<Slot>(arrival)]);
+    all_count_once = all_count_once && state.weights.back() == kOne;
   }
-  state.weights = weight_of_.save();
-  state.serials.assign(tenure_.serials().begin(), tenure_.serials().end());
+  if (all_count_once) state.weights.clear();
   state.n_seen = tenure_.n_seen();
   state.turned_away = tenure_.turned_away();
   return state;

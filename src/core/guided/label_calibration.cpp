@@ -1,7 +1,9 @@
 #include "guided/label_calibration.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <limits>
 #include <string>
 #include <utility>
 
@@ -19,6 +21,8 @@ constexpr double kParts = 0x1p40;    // powers are rounded to multiples of 1 / k
 
 // Logarithms of powers that are tried. Most forests need a power between 1 and 4.
 constexpr double kLeastPower = -3.0, kMostPower = 5.0;
+constexpr std::array kWholeLogs{0.0, 1.0, -1.0, 2.0, -2.0, 3.0, -3.0, 4.0, 5.0};  // likely ones first
+constexpr std::size_t kNone = std::numeric_limits<std::size_t>::max();
 // How much the power is drawn towards 1: like so many samples, about.
 constexpr double kPrior = 4.0;
 constexpr double kMostStep = 1.4426950408889634;  // of an extrapolation: a factor of e
@@ -36,47 +40,58 @@ constexpr double kMostStep = 1.4426950408889634;  // of an extrapolation: a fact
 // A row whose labels without mass are one group: they have the same probability.
 struct Row {
   std::size_t begin, end;  // of the logarithms of labels with mass
+  std::size_t true_at;     // the logarithm of the true label; `end` if it has no mass
   double log_of_others;
   double n_others;
-  double true_log;
   double weight;
 };
 
 // Rows to which a power is fitted.
 class Rows {
  public:
-  Rows(const LeftOutVotes& votes, std::span<const std::uint64_t> sums, std::span<const Label> known,
-       std::size_t n_labels)
-      : n_known_(known.size()) {
+  Rows(const LeftOutVotes& votes, std::span<const std::uint64_t> sums) : n_known_(votes.held.size()) {
+    const std::size_t n_labels = votes.n_labels;
     for (std::size_t i = 0; i < votes.labels.size(); ++i) {
       const std::span<const std::uint64_t> masses = sums.subspan(i * (n_labels + 1), n_labels);
       const double others = static_cast<double>(sums[(i + 1) * (n_labels + 1) - 1]) / static_cast<double>(n_known_);
       const double largest = static_cast<double>(std::ranges::max(masses)) + others;
-      Row row{logs_.size(), 0, log_of(others, largest), 0.0, 0.0, multiplicity(votes.weights[i])};
-      for (const Label label : known) {
+      Row row{logs_.size(), 0, kNone, log_of(others, largest), 0.0, multiplicity(votes.weights[i])};
+      for (const Label label : votes.held) {
         const std::uint64_t mass = masses[static_cast<std::size_t>(label)];
         if (mass > 0) {
+          if (label == votes.labels[i]) row.true_at = logs_.size();
           logs_.push_back(log_of(static_cast<double>(mass) + others, largest));
         } else {
           row.n_others += 1.0;
         }
       }
       row.end = logs_.size();
-      row.true_log = log_of(static_cast<double>(masses[static_cast<std::size_t>(votes.labels[i])]) + others, largest);
+      row.true_at = std::min(row.true_at, row.end);
       rows_.push_back(row);
     }
   }
 
-  // The sum of log losses, and what speaks against powers far from 1, if this is the logarithm of the power.
-  [[nodiscard]] double loss(double log_of_power, double spread) const {
+  // The sum of log losses, and what speaks against powers far from 1, if this is the logarithm of the power. Infinity
+  // if it is more than `most`.
+  [[nodiscard]] double loss(double log_of_power, double spread, double most = kInfinity) const {
     const double power = binary_power(log_of_power), even = spread / static_cast<double>(n_known_);
     double sum = 0.0;
     for (const Row& row : rows_) {
       std::uint64_t parts = 0;
-      for (std::size_t i = row.begin; i < row.end; ++i) parts += parts_of(binary_power(power * logs_[i]));
-      const double total = static_cast<double>(parts) / kParts + row.n_others * binary_power(power * row.log_of_others);
-      const double probability = (1.0 - spread) * (binary_power(power * row.true_log) / total) + even;
+      double of_true = 0.0, of_others = 0.0;
+      for (std::size_t i = row.begin; i < row.end; ++i) {
+        const double raised = binary_power(power * logs_[i]);
+        if (i == row.true_at) of_true = raised;
+        parts += parts_of(raised);
+      }
+      if (row.n_others > 0.0) {
+        of_others = binary_power(power * row.log_of_others);
+        if (row.true_at == row.end) of_true = of_others;
+      }
+      const double total = static_cast<double>(parts) / kParts + row.n_others * of_others;
+      const double probability = (1.0 - spread) * (of_true / total) + even;
       sum -= row.weight * binary_log(probability);
+      if (sum * kLog2 > most) return kInfinity;  // the rest is not negative
     }
     const double log = log_of_power * kLog2;
     return sum * kLog2 + kPrior * log * log / 2.0;
@@ -90,10 +105,10 @@ class Rows {
 
 // The logarithm of the power of least loss: the best of whole numbers, then golden sections around it.
 [[nodiscard]] double best_log(const Rows& rows, double spread) {
-  double best = kLeastPower, least = rows.loss(kLeastPower, spread);
-  for (double log = kLeastPower + 1.0; log <= kMostPower; log += 1.0) {
-    const double loss = rows.loss(log, spread);
-    if (loss < least) {
+  double best = 0.0, least = kInfinity;
+  for (const double log : kWholeLogs) {
+    const double loss = rows.loss(log, spread, least);
+    if (loss < least || (loss == least && log < best)) {
       least = loss;
       best = log;
     }
@@ -170,20 +185,46 @@ std::size_t n_left_out_voters(std::size_t n_trees) {
   return n;
 }
 
-LabelCalibration find_calibration(const LeftOutVotes& votes, std::span<const Label> known, std::size_t n_labels,
-                                  std::size_t n_trees, std::size_t n_asked) {
+void check_votes(const LeftOutVotes& votes) {
+  const std::size_t n = votes.labels.size(), n_sums = n * (votes.n_labels + 1);
+  require(votes.weights.size() == n && votes.all.size() == n_sums && votes.half.size() == n_sums, [&] {
+    return "the votes about " + std::to_string(n) + " samples and " + std::to_string(votes.n_labels) +
+           " labels are incomplete";
+  });
+  require(n == 0 || !votes.held.empty(), "there are votes, but no label is held");
+  for (const auto labels : {std::span(votes.held), std::span(votes.labels)}) {
+    for (const Label label : labels) {
+      require(label >= 0 && static_cast<std::size_t>(label) < votes.n_labels, [&] {
+        return "label " + std::to_string(label) + " is outside [0, " + std::to_string(votes.n_labels) + ")";
+      });
+    }
+  }
+}
+
+FoundCalibration find_calibration(const LeftOutVotes& votes, std::size_t n_trees) {
   const std::size_t n = votes.labels.size();
-  if (n < kFewestCalibrators || known.size() < 2 || n_trees < kFewestTreesToCalibrate) return {};
+  if (n < kFewestCalibrators || votes.held.size() < 2 || n_trees < kFewestTreesToCalibrate) return {};
   const double spread = 1.0 / (static_cast<double>(n) + 2.0);
-  const double of_all = best_log(Rows(votes, votes.all, known, n_labels), spread);
-  const double of_half = best_log(Rows(votes, votes.half, known, n_labels), spread);
+  const double of_all = best_log(Rows(votes, votes.all), spread);
+  const double of_half = best_log(Rows(votes, votes.half), spread);
   // More trees are more cautious. The logarithm of the power grows about like minus one over their number.
   const auto n_all = static_cast<double>(n_left_out_voters(n_trees));
   double n_half = 0.0;
   for (std::size_t tree = 0; tree < n_trees; ++tree) n_half += is_half_voter(tree) ? 1.0 : 0.0;
-  const double ratio = (1.0 / n_all - 1.0 / static_cast<double>(n_asked)) / (1.0 / n_half - 1.0 / n_all);
+  const double ratio = (1.0 / n_all - 1.0 / static_cast<double>(n_trees)) / (1.0 / n_half - 1.0 / n_all);
   const double step = std::clamp((of_all - of_half) * ratio, -kMostStep, kMostStep);
-  return {binary_power(of_all + step), spread};
+  return {{binary_power(of_all + step), spread}, {binary_power(of_all), spread}};
+}
+
+std::vector<double> probabilities_by(const LeftOutVotes& votes, const LabelCalibration& calibration) {
+  const std::size_t n_labels = votes.n_labels;
+  std::vector<double> result(votes.labels.size() * n_labels);
+  for (std::size_t i = 0; i < votes.labels.size(); ++i) {
+    const auto of_sample = std::span(votes.all).subspan(i * (n_labels + 1), n_labels + 1);
+    find_probabilities(of_sample.first(n_labels), of_sample.back(), votes.held, calibration,
+                       std::span(result).subspan(i * n_labels, n_labels));
+  }
+  return result;
 }
 
 }  // namespace onlineforest::guided

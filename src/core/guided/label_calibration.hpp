@@ -30,8 +30,11 @@ inline constexpr std::size_t kFewestTreesToCalibrate = 10;
 // Throws std::invalid_argument if a number is out of range.
 void check_calibration(const LabelCalibration& calibration);
 
-// What trees say about samples that they have left out: the mass of each label, then the rest, for each sample.
+// What trees say about samples that they have left out: the mass of each of `n_labels` labels, then the rest, for each
+// sample. Votes of the shards of a forest can be added up.
 struct LeftOutVotes {
+  std::size_t n_labels = 0;
+  std::vector<Label> held;    // the labels of all samples that the forest holds
   std::vector<Label> labels;  // the true ones
   std::vector<Weight> weights;
   std::vector<std::uint64_t> all;   // sums over all trees that leave these samples out
@@ -46,9 +49,19 @@ void find_probabilities(std::span<const std::uint64_t> masses, std::uint64_t res
 // How many of so many trees leave out the samples that calibrate.
 [[nodiscard]] std::size_t n_left_out_voters(std::size_t n_trees);
 
-// The calibration of what n_asked trees say together, in a forest of n_trees, by votes about samples in an order that
-// does not depend on that of their arrival. None if they are too few.
-[[nodiscard]] LabelCalibration find_calibration(const LeftOutVotes& votes, std::span<const Label> known,
-                                                std::size_t n_labels, std::size_t n_trees, std::size_t n_asked);
+// Throws std::invalid_argument if sizes do not fit, or a label is out of range.
+void check_votes(const LeftOutVotes& votes);
+
+// Calibrations of what all trees of a forest say together, and of what those say that vote.
+struct FoundCalibration {
+  LabelCalibration of_all, of_voters;
+};
+
+// The calibration of a forest of n_trees, by votes about samples in an order that does not depend on that of their
+// arrival. None if they are too few. Declared labels without samples do not count.
+[[nodiscard]] FoundCalibration find_calibration(const LeftOutVotes& votes, std::size_t n_trees);
+
+// The probabilities that votes give their samples: n_labels for each.
+[[nodiscard]] std::vector<double> probabilities_by(const LeftOutVotes& votes, const LabelCalibration& calibration);
 
 }  // namespace onlineforest::guided

@@ -46,6 +46,8 @@ class MassSums {
   std::vector<std::mutex> mutexes_;  // one per piece
 };
 
+constexpr std::size_t kAll = std::numeric_limits<std::size_t>::max();
+
 }  // namespace
 
 std::unique_ptr<LabelForest> LabelForest::restore(const State& state, std::size_t max_bytes) {
@@ -187,6 +189,8 @@ LeftOutVotes LabelForest::left_out_votes(std::size_t begin_at, std::size_t end_a
   slots.erase(slots.begin(), slots.begin() + static_cast<std::ptrdiff_t>(std::min(slots.size(), begin_at)));
   const std::size_t n = slots.size();
   LeftOutVotes votes;
+  votes.n_labels = n_labels;
+  for (const auto& [label, weight] : ledger_.totals().entries()) votes.held.push_back(label);
   std::vector<float> rows;
   for (const Slot slot : slots) {
     votes.labels.push_back(samples_.value(slot));
@@ -209,7 +213,8 @@ LeftOutVotes LabelForest::left_out_votes(std::size_t begin_at, std::size_t end_a
         const std::size_t each = pieces.tree(piece, k);
         if (!trees_[each]->tree.leaves_calibrators_out()) continue;
         const std::size_t part = is_half_voter(options_.first_tree + each) ? 0 : 1;
-        with_tree(each, n, *loan, stop, [&](OneTree& tree) {
+        // A tree that follows the samples lacks few of the cuts, though many rows ask it.
+        with_tree(each, is_followed(each) ? 1 : n, *loan, stop, [&](OneTree& tree) {
           tree.predict(samples_, std::span(rows).subspan(begin * width, size * width), are_plain,
                        {masses[part].data(), rests[part].data(), n_labels}, *loan, stop);
         });
@@ -230,35 +235,15 @@ LeftOutVotes LabelForest::left_out_votes(std::size_t begin_at, std::size_t end_a
   return votes;
 }
 
-void LabelForest::check_votes(const LeftOutVotes& votes) const {
-  const std::size_t n = votes.labels.size(), n_labels = n_codes();
-  require(votes.weights.size() == n && votes.all.size() == n * (n_labels + 1) && votes.half.size() == votes.all.size(),
-          [&] {
-            return "the votes of " + std::to_string(n) + " samples on " + std::to_string(n_labels) +
-                   " labels are incomplete";
-          });
-  ledger_.check(votes.labels, samples_.values());
+LeftOutVotes LabelForest::left_out_votes_at(std::size_t n_seen, const Call& call) const {
+  return restore(state_at(save(), n_seen))->left_out_votes(0, kAll, call);
 }
 
-LabelCalibration LabelForest::find_calibration(const LeftOutVotes& votes, std::size_t n_trees) const {
-  const auto pass = gate_.reading();
-  check_votes(votes);
-  return guided::find_calibration(votes, ledger_.known(), n_codes(), n_trees, n_trees);
-}
-
-std::vector<double> LabelForest::probabilities_by(const LeftOutVotes& votes, std::size_t n_trees) const {
-  const auto pass = gate_.reading();
-  check_votes(votes);
-  const std::size_t n_labels = n_codes();
-  const LabelCalibration calibration =
-      guided::find_calibration(votes, ledger_.known(), n_labels, n_trees, n_left_out_voters(n_trees));
-  std::vector<double> result(votes.labels.size() * n_labels);
-  for (std::size_t i = 0; i < votes.labels.size(); ++i) {
-    const auto of_sample = std::span(votes.all).subspan(i * (n_labels + 1), n_labels + 1);
-    find_probabilities(of_sample.first(n_labels), of_sample.back(), ledger_.known(), calibration,
-                       std::span(result).subspan(i * n_labels, n_labels));
-  }
-  return result;
+LeftOutVotes LabelForest::left_out_votes_after(std::span<const float> rows, std::span<const Label> labels,
+                                               std::span<const Weight> weights, const Call& call) const {
+  const std::unique_ptr<LabelForest> next = restore(save());
+  next->learn(rows, labels, weights, call);
+  return next->left_out_votes(0, kAll, call);
 }
 
 LabelForest::LeftOut LabelForest::predict_left_out(const Call& call) const {

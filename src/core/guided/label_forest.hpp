@@ -32,12 +32,14 @@ class LabelForest : public Forest<Labels> {
                                             const Call& call) const;
 
   // What the trees that leave out the samples that calibrate say about them, those [begin, end) or as many as there
-  // are, in the order of their keys. Votes of shards can be added up.
+  // are, in the order of their keys. To ask for some of them cuts the blocks that they need.
   [[nodiscard]] LeftOutVotes left_out_votes(std::size_t begin, std::size_t end, const Call& call) const;
-  // The calibration by such votes of all trees of a forest of n_trees.
-  [[nodiscard]] LabelCalibration find_calibration(const LeftOutVotes& votes, std::size_t n_trees) const;
-  // The probabilities that such votes give these samples, calibrated for the number of these trees: n_labels() each.
-  [[nodiscard]] std::vector<double> probabilities_by(const LeftOutVotes& votes, std::size_t n_trees) const;
+  // Those of this forest when it had seen n_seen samples. None may have been forgotten since. Grows the trees that vote
+  // a second time.
+  [[nodiscard]] LeftOutVotes left_out_votes_at(std::size_t n_seen, const Call& call) const;
+  // Those of this forest if it learned these samples next; it does not. Grows the trees that vote a second time.
+  [[nodiscard]] LeftOutVotes left_out_votes_after(std::span<const float> rows, std::span<const Label> labels,
+                                                  std::span<const Weight> weights, const Call& call) const;
 
   // Probabilities of each sample held, in the order of serials(), from the trees that have not learned it; and the
   // number of these trees. NaN where there are none.
@@ -66,7 +68,6 @@ class LabelForest : public Forest<Labels> {
   [[nodiscard]] std::uint64_t labels_version() const;       // another number when other labels are known or have codes
 
  private:
-  void check_votes(const LeftOutVotes& votes) const;
   [[nodiscard]] std::size_t n_codes() const { return static_cast<std::size_t>(samples_.values().n_labels()); }
   // Calls use(i, masses, rest) for each row i.
   template <class Use>

@@ -176,6 +176,8 @@ def _save(training: Training, store: ModelStore, is_finished: bool = True) -> No
     position = replace(training.position(), is_finished=is_finished).as_json()
     if store.checkpointer is not None:
         store.checkpointer.save(training.forest, position)
+    if is_finished:
+        training.finish()
     write_model(training.forest, store.model, position)
 
 

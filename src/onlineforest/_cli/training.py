@@ -16,10 +16,11 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from sklearn.exceptions import NotFittedError
 
-from onlineforest._cli.forests import Forest, is_fitted
+from onlineforest._cli.forests import Forest, is_fitted, kind_of
 from onlineforest._cli.metrics import Metrics, class_metrics, interval_metrics, value_metrics
 from onlineforest._cli.schema import Schema, TrainingError, targets
 from onlineforest._models.base_classifier import BaseClassifier
+from onlineforest._models.online_classifier import OnlineForestClassifier
 from onlineforest._tables.columns import ColumnSpec, OnBadRow, Table
 from onlineforest._tables.tables import rebatch, skip_rows
 
@@ -115,6 +116,11 @@ class Training:
         """Number of rows of the table processed so far; exact even after an interrupt."""
         return _n_seen(self.forest) - self._n_seen_before if self._learn else self._n_predicted
 
+    def finish(self) -> None:
+        """Calibrate by all samples: the forest of a finished run does not depend on batches."""
+        if isinstance(self.forest, OnlineForestClassifier):
+            self.forest.recalibrate()
+
     def position(self) -> Position:
         """Position after the last stored batch, even if its call was interrupted."""
         self._settle()
@@ -203,8 +209,12 @@ class Training:
 
 
 def finish_last_batch(forest: Forest) -> None:
-    """Finish the batch that was interrupted when the forest was saved; learns nothing else."""
-    forest.keep_latest(forest.n_samples_stored_)
+    """Finish the batch that was interrupted when the forest was saved; learns nothing else.
+
+    An order-free forest does so by itself, and would calibrate here.
+    """
+    if kind_of(forest) == "mondrian":
+        forest.keep_latest(forest.n_samples_stored_)
 
 
 def _n_seen(forest: Forest) -> int:

@@ -166,25 +166,25 @@ class LeftOutVotes(Question[GuidedLabelForest, Votes]):
 
 
 @dataclass(frozen=True, eq=False)
-class CalibrationBy(Question[GuidedLabelForest, tuple[float, float]]):
-    """The calibration, given the votes of all trees of all shards."""
+class LeftOutVotesAt(Question[GuidedLabelForest, Votes]):
+    """Such votes of the shard when it had seen so many samples."""
 
-    votes: Votes
-    n_trees: int
+    n_seen: int
 
-    def answer(self, forest: GuidedLabelForest, _n_threads: int, /) -> tuple[float, float]:
-        return forest.calibration_by(*self.votes, self.n_trees)
+    def answer(self, forest: GuidedLabelForest, n_threads: int, /) -> Votes:
+        return forest.votes_at(self.n_seen, n_threads)
 
 
 @dataclass(frozen=True, eq=False)
-class ProbabilitiesBy(Question[GuidedLabelForest, Floats]):
-    """The probabilities that these votes give the samples that calibrate."""
+class LeftOutVotesAfter(Question[GuidedLabelForest, Votes]):
+    """Such votes of the shard if it learned these samples next."""
 
-    votes: Votes
-    n_trees: int
+    rows: Rows
+    labels: NDArray[np.int32]
+    weights: Units
 
-    def answer(self, forest: GuidedLabelForest, _n_threads: int, /) -> Floats:
-        return forest.probabilities_by(*self.votes, self.n_trees)
+    def answer(self, forest: GuidedLabelForest, n_threads: int, /) -> Votes:
+        return forest.votes_after(self.rows, self.labels, n_threads, self.weights)
 
 
 @dataclass(frozen=True, eq=False)

@@ -138,21 +138,30 @@ class ShardedGuidedLabelForest(ShardedGuidedForest):
 
     def votes(self, _n_threads: int = 1, begin: int = 0, end: int = 2**62, /) -> Votes:
         """What the trees that leave out the samples that calibrate say about them."""
-        shards = self.keeper.ask_all(messages.LeftOutVotes(begin, end))
-        labels, weights = shards[0][:2]
-        votes = np.sum([each[2] for each in shards], axis=0)
-        half = np.sum([each[3] for each in shards], axis=0)
-        return labels, weights, votes, half
+        return self._summed(messages.LeftOutVotes(begin, end))
 
-    def calibration_by(self, *votes_and_number: Any) -> tuple[float, float]:
-        """The power that makes probabilities sharper, and the share that is spread evenly."""
-        *votes, n_trees = votes_and_number
-        return self.keeper.ask_first(messages.CalibrationBy(tuple(votes), n_trees))
+    def votes_at(self, n_seen: int, _n_threads: int = 1, /) -> Votes:
+        """Those of this forest when it had seen `n_seen` samples, all of which it still holds."""
+        return self._summed(messages.LeftOutVotesAt(n_seen))
 
-    def probabilities_by(self, *votes_and_number: Any) -> Floats:
-        """The probabilities that votes give the samples that calibrate."""
-        *votes, n_trees = votes_and_number
-        return self.keeper.ask_first(messages.ProbabilitiesBy(tuple(votes), n_trees))
+    def votes_after(
+        self,
+        rows: Rows,
+        labels: NDArray[np.int32],
+        _n_threads: int = 1,
+        weights: NDArray[np.int64] | None = None,
+        /,
+    ) -> Votes:
+        """Those of this forest if it learned these samples next; it does not."""
+        return self._summed(messages.LeftOutVotesAfter(rows, labels, weights))
+
+    def _summed(self, question: Any) -> Votes:
+        """The votes of all shards."""
+        shards: list[Votes] = self.keeper.ask_all(question)
+        held, labels, weights = shards[0][:3]
+        votes = np.sum([each[3] for each in shards], axis=0)
+        half = np.sum([each[4] for each in shards], axis=0)
+        return held, labels, weights, votes, half
 
     def predict_one(
         self, row: Any, out: Floats, power: float = 1.0, spread: float = 0.0, /

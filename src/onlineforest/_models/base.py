@@ -191,6 +191,13 @@ class BaseForest(ShownInNotebooks, Generic[Core]):
         """Metadata of a model file that are specific to this kind of estimator."""
         return {}
 
+    def _in_file_order(self, state: State) -> tuple[State, dict[str, Any]]:
+        """The state of the core forest as it is saved, and the metadata that change with it.
+
+        Equal forests must have equal files, in whatever order their names got codes.
+        """
+        return state, {}
+
     def _take_own_metadata(self, metadata: Mapping[str, str]) -> None:
         """Restore what `_own_metadata` gave, or raise. `_forest` is already set."""
 

@@ -27,7 +27,7 @@ Rows = NDArray[np.float32]
 Floats = NDArray[np.float64]
 Serials = NDArray[np.int64]
 Masses = NDArray[np.uint64]
-Votes = tuple[NDArray[np.int32], NDArray[np.int64], Masses, Masses]
+Votes = tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int64], Masses, Masses]
 """Samples that calibrate: their labels, their weights in units, and what trees say about them.
 
 That is the mass of each label and the rest: the sums over all trees that leave these samples out,
@@ -338,32 +338,20 @@ class GuidedLabelCore(ClassCore, GuidedCore, Protocol):
     def votes(self, n_threads: int = 1, begin: int = 0, end: int = 2**62, /) -> Votes:
         """What the trees that leave out the samples that calibrate say about them.
 
-        Of those [begin, end), or of as many as there are.
+        Of those [begin, end), or of as many as there are. The labels that are held, the true
+        labels, the weights, and for each of these samples the masses of all labels and the rest,
+        summed over these trees and over half of them.
         """
         ...
 
-    def calibration_by(
-        self,
-        labels: NDArray[np.int32],
-        weights: NDArray[np.int64],
-        votes: Masses,
-        half: Masses,
-        n_trees: int,
-        /,
-    ) -> tuple[float, float]:
-        """The power that makes probabilities sharper, and the share that is spread evenly."""
+    def votes_at(self, n_seen: int, n_threads: int = 1, /) -> Votes:
+        """Those of this forest when it had seen `n_seen` samples, all of which it still holds."""
         ...
 
-    def probabilities_by(
-        self,
-        labels: NDArray[np.int32],
-        weights: NDArray[np.int64],
-        votes: Masses,
-        half: Masses,
-        n_trees: int,
-        /,
-    ) -> Floats:
-        """The probabilities that votes give the samples that calibrate, calibrated for them."""
+    def votes_after(
+        self, rows: Rows, labels: NDArray[np.int32], n_threads: int = 1, weights: Units = None, /
+    ) -> Votes:
+        """Those of this forest if it learned these samples next; it does not."""
         ...
 
     def set_labels(self, hashes: NDArray[np.uint64], are_declared: NDArray[np.uint8], /) -> None:

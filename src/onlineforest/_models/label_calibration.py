@@ -11,14 +11,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from onlineforest._core import UNITS_PER_SAMPLE
-from onlineforest._models.class_codes import ClassCodes
-from onlineforest._models.core import Floats, GuidedLabelCore, Votes
+from onlineforest._core import UNITS_PER_SAMPLE, calibration_by, probabilities_by
+from onlineforest._models.core import Floats, Votes
+from onlineforest._models.label_hashes import Hashes, LabelTable
 
 LEAST_TREES = 10  # fewer cannot spare some that leave out the samples that calibrate
-_LAG = 8  # a calibration is out of date when this share of the samples is new
 _POWERS = (0.03125, 128.0)  # that a core forest can find
-_PIECE = 32  # samples that calibrate, of which trees are asked in one prediction of a stream
+_MOST = 2048  # samples that calibrate
+PIECE = 128  # of these, of which trees are asked at a time
+N_PIECES = _MOST // PIECE
 
 
 @dataclass(frozen=True)
@@ -30,35 +31,39 @@ class SetScores:
 
     Attributes
     ----------
-    codes : ndarray of shape (n_samples,)
-        The codes of the true classes.
+    labels : ndarray of shape (n_samples,)
+        The hashes of the true classes. Codes may belong to other classes later.
     scores : ndarray of shape (n_samples,)
         Their scores, in increasing order.
-    weights : ndarray of shape (n_samples,)
-        How often each sample counts.
+    units : ndarray of shape (n_samples,)
+        How often each sample counts, in units.
     """
 
-    codes: NDArray[np.int32]
+    labels: Hashes
     scores: Floats
-    weights: Floats
+    units: NDArray[np.int64]
 
     @classmethod
-    def of(
-        cls, probabilities: Floats, labels: NDArray[np.int32], units: Any, codes: ClassCodes
-    ) -> SetScores:
-        """The scores of samples with these probabilities and labels, in the order of codes."""
+    def by(cls, votes: Votes, power: float, spread: float, table: LabelTable) -> SetScores:
+        """The scores of the samples that votes are about, which are calibrated like this."""
+        held, labels, units, masses, _ = votes
+        are_held = np.zeros(masses.shape[1] - 1, dtype=np.bool_)
+        are_held[held] = True
+        codes = table.codes.only(are_held)
+        probabilities = probabilities_by(*votes, power, spread)
         of_classes = masses_above(codes.in_class_order(probabilities))
         scores = of_classes[np.arange(len(labels)), codes.places()[labels]]
         order = np.argsort(scores, kind="stable")
-        return cls(labels[order], scores[order], units[order] / UNITS_PER_SAMPLE)
+        return cls(table.hashes[labels[order]], scores[order], units[order])
 
-    def threshold(self, coverage: float, code: int | None = None) -> float:
+    def threshold(self, coverage: float, label: Any = None) -> float:
         """The least threshold that holds the true classes of enough samples, of a class or all.
 
-        Enough: such a share of these samples and one more, which the new sample may be.
+        Enough: such a share of these samples and one more, which the new sample may be. `label` is
+        the hash of a class.
         """
-        which = slice(None) if code is None else self.codes == code
-        scores, ends = self.scores[which], np.cumsum(self.weights[which])
+        which = slice(None) if label is None else self.labels == label
+        scores, ends = self.scores[which], np.cumsum(self.units[which] / UNITS_PER_SAMPLE)
         wanted = coverage * ((ends[-1] if len(ends) else 0.0) + 1.0) - 1e-9
         place = int(np.searchsorted(ends, wanted))
         return float(scores[place]) if place < len(scores) else np.inf
@@ -80,85 +85,70 @@ def masses_above(probabilities: Floats) -> Floats:
 
 @dataclass(frozen=True)
 class LabelCalibration:
-    """A calibration, and when it was found.
+    """What is found by the votes of trees about samples that they have left out.
 
     Attributes
     ----------
-    n_seen : int
-        Number of samples that the core forest had seen.
     power, spread : float
         Probabilities are raised to this power; this share is spread evenly over the classes.
-    scores : SetScores or None
-        For sets of classes; None if nobody has asked for one.
+    scores : SetScores
+        For sets of classes.
     """
 
-    n_seen: int
     power: float
     spread: float
-    scores: SetScores | None = None
+    scores: SetScores
 
     @classmethod
-    def of(
-        cls, core: GuidedLabelCore, n_threads: int, codes: ClassCodes | None = None
-    ) -> LabelCalibration:
-        """The calibration of the samples stored now; with scores if codes are given."""
-        votes = core.votes(n_threads)
-        found = core.calibration_by(*votes, core.n_trees)
-        scores = None
-        if codes is not None:
-            probabilities = core.probabilities_by(*votes, core.n_trees)
-            scores = SetScores.of(probabilities, *votes[:2], codes)
-        return cls(core.n_seen, *found, scores)
+    def by(cls, votes: Votes, n_trees: int, table: LabelTable) -> LabelCalibration:
+        """The calibration by the votes of all trees of a forest of `n_trees`."""
+        power, power_of_voters, spread = calibration_by(*votes, n_trees)
+        return cls(power, spread, SetScores.by(votes, power_of_voters, spread, table))
+
+    def plain(self) -> dict[str, Any]:
+        """The same as values of JSON."""
+        return {
+            "power": self.power,
+            "spread": self.spread,
+            "labels": self.scores.labels.tolist(),
+            "scores": self.scores.scores.tolist(),
+            "units": self.scores.units.tolist(),
+        }
 
     @classmethod
-    def in_file(cls, numbers: Any, n_seen: int) -> LabelCalibration | None:
-        """That of a model file, whose forest has seen `n_seen`; `ValueError` if it is none."""
-        match numbers:
-            case None:
-                return None
-            case [int(seen), float(power), float(spread)] if (
-                not isinstance(seen, bool)
-                and 0 <= seen < n_seen
-                and _POWERS[0] <= power <= _POWERS[1]
-                and 0 <= spread <= 1
-            ):
-                return cls(seen, power, spread)
-        raise ValueError(f"its calibration is {numbers!r}.")
+    def from_plain(cls, plain: Any) -> LabelCalibration:
+        """What `plain` gave; `ValueError` if it is none."""
+        match plain:
+            case {
+                "power": float(power),
+                "spread": float(spread),
+                "labels": list(labels),
+                "scores": list(scores),
+                "units": list(units),
+                **others,
+            } if not others:
+                if not _POWERS[0] <= power <= _POWERS[1]:
+                    raise ValueError(f"the power of its calibration is {power}, not in {_POWERS}.")
+                if not 0 <= spread <= 1:
+                    raise ValueError(f"the spread of its calibration is {spread}, not in [0, 1].")
+                if not len(labels) == len(scores) == len(units) <= _MOST:
+                    raise ValueError(f"its calibration has {len(scores)} scores, at most {_MOST}.")
+                _check_numbers("labels", labels, int, 0, 2**64 - 1)
+                _check_numbers("scores", scores, float, 0.0, 2.0)
+                _check_numbers("units", units, int, 1, 2**52)
+                if scores != sorted(scores):
+                    raise ValueError("the scores of its calibration do not increase.")
+                arrays = np.array(labels, np.uint64), np.array(scores, float), np.array(units, int)
+                return cls(power, spread, SetScores(*arrays))
+        raise ValueError("its calibration cannot be read.")
 
-    def numbers(self) -> list[Any]:
-        """What `in_file` reads."""
-        return [self.n_seen, self.power, self.spread]
 
-    def is_current(self, core: GuidedLabelCore) -> bool:
-        """Whether few of the samples have come since."""
-        return core.n_seen - self.n_seen <= core.n_points // _LAG
-
-
-class Refresh:
-    """A calibration that is found in pieces, so that no prediction of a stream takes long.
-
-    Samples may come between two pieces. They must not be forgotten.
-    """
-
-    def __init__(self) -> None:
-        self._pieces: list[Votes] = []
-        self._n = 0
-
-    def advance(self, core: GuidedLabelCore) -> LabelCalibration | None:
-        """Ask the trees about some more samples; the calibration if these were the last."""
-        piece = core.votes(1, self._n, self._n + _PIECE)
-        if self._pieces and piece[2].shape != (len(piece[0]), self._pieces[0][2].shape[1]):
-            self._pieces, self._n = [], 0  # a label is new: begin again
-            return None
-        self._pieces.append(piece)
-        self._n += _PIECE
-        if len(piece[0]) == _PIECE:
-            return None
-        labels, units, votes, half = (
-            np.concatenate(parts) for parts in zip(*self._pieces, strict=True)
-        )
-        found = core.calibration_by(labels, units, votes, half, core.n_trees)
-        return LabelCalibration(core.n_seen, *found)
+def _check_numbers(name: str, numbers: list[Any], kind: type, least: Any, most: Any) -> None:
+    for number in numbers:
+        if type(number) is not kind or not least <= number <= most:
+            raise ValueError(
+                f"the {name} of its calibration hold {number!r}, which is not in [{least}, {most}]."
+            )
 
 
 def balanced(probabilities: Floats, weights: Floats) -> Floats:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from numbers import Real
 from typing import Any, ClassVar, Literal, Self
 
@@ -17,18 +16,27 @@ from onlineforest._files.encoding import from_json
 from onlineforest._models.base import Lesson
 from onlineforest._models.base_classifier import BaseClassifier, codes_in
 from onlineforest._models.class_codes import ClassCodes, check_classes, check_declared
-from onlineforest._models.core import GUIDED_LABELS, Floats, GuidedLabelCore, Rows, Units
+from onlineforest._models.core import (
+    GUIDED_LABELS,
+    Floats,
+    GuidedLabelCore,
+    Rows,
+    State,
+    Units,
+    Votes,
+)
 from onlineforest._models.digests import LabelDigest
+from onlineforest._models.fitted import Fitted, check_fitted
 from onlineforest._models.ids import Id
 from onlineforest._models.label_calibration import (
     LEAST_TREES,
+    N_PIECES,
+    PIECE,
     LabelCalibration,
-    Refresh,
-    SetScores,
     balanced,
     masses_above,
 )
-from onlineforest._models.label_hashes import LabelTable, are_declared
+from onlineforest._models.label_hashes import LabelTable, are_declared, hashes_of
 from onlineforest._models.locking import Guard, guard_of
 from onlineforest._models.online import BaseOnlineForest, tree_arrays
 from onlineforest._models.parameters import BOOLEAN, Constraints, instance_of, interval
@@ -43,11 +51,23 @@ from onlineforest._models.validation import (
 )
 
 
+def calibration_at(
+    fitted: Fitted[LabelCalibration], core: GuidedLabelCore, table: LabelTable, n_threads: int
+) -> LabelCalibration:
+    """The calibration by the samples that a core forest held at an arrival, and still holds."""
+    is_now = fitted.arrival == core.n_seen
+    votes = core.votes(n_threads) if is_now else core.votes_at(fitted.arrival, n_threads)
+    return LabelCalibration.by(votes, core.n_trees, table)
+
+
 class GuidedLesson(Lesson[GuidedLabelCore]):
     """The class codes of a batch, and the labels that are declared with it.
 
     The core forest gets the hashes of new labels first: a label without samples changes nothing.
     Declared labels change predictions, so they are declared after the batch is stored.
+
+    `fitted` is the fitted part before the batch, None if there is none. If `is_wanted`, somebody
+    has asked for it.
     """
 
     def __init__(
@@ -58,13 +78,14 @@ class GuidedLesson(Lesson[GuidedLabelCore]):
         new: frozenset[int],
         *,
         completes: bool,
-        calibrates: bool = False,
+        fitted: Fitted[LabelCalibration] | None = None,
+        is_wanted: bool = False,
         units: Units = None,
     ) -> None:
         self._labels, self._units, self._table = labels, units, table
         self._hashes = table.hashes
         self._before, self._after = declared, declared | new
-        self._completes, self._calibrates = completes, calibrates
+        self._completes, self._fitted, self._is_wanted = completes, fitted, is_wanted
         self.changes: dict[str, Any] = {"_labels": table, "_declared": self._after}
 
     def teach(
@@ -74,15 +95,50 @@ class GuidedLesson(Lesson[GuidedLabelCore]):
         if core.n_labels < len(self._hashes) or self._table.has_reused:
             core.set_labels(self._hashes, are_declared(self._before, len(self._hashes)))
             self._table.has_reused = False
+        if self._fitted is not None:
+            self.changes["_fitted"] = self._fitted_after(self._fitted, core, rows, n_threads)
         core.learn(rows, self._labels, n_threads, self._units)
         if self._completes:
             core.complete(n_threads)
-        if self._calibrates:
-            self.changes["_calibrated"] = LabelCalibration.of(core, n_threads)
+
+    def _fitted_after(
+        self, fitted: Fitted[LabelCalibration], core: GuidedLabelCore, rows: Rows, n_threads: int
+    ) -> Fitted[LabelCalibration]:
+        """The fitted part after the batch, computed if the samples that it needs may leave."""
+        n_seen = core.n_seen
+        loses = fitted.loses(core.n_points, len(rows))
+        later = fitted.after(n_seen + len(rows))
+        if later is not fitted:
+            n_first = later.arrival - n_seen
+            if not loses or n_first == len(rows):
+                return later
+            units = None if self._units is None else self._units[:n_first]
+            votes = core.votes_after(rows[:n_first], self._labels[:n_first], n_threads, units)
+            return later.with_found(LabelCalibration.by(votes, core.n_trees, self._table))
+        # The trees of now are those of the arrival, so this is the cheapest moment.
+        is_cheap = self._is_wanted and fitted.arrival == n_seen
+        if fitted.found is None and (loses or is_cheap):
+            return fitted.with_found(calibration_at(fitted, core, self._table, n_threads))
+        return fitted
 
     def finish(self, core: GuidedLabelCore) -> None:
         if self._after != self._before:
             core.set_labels(self._hashes, are_declared(self._after, len(self._hashes)))
+
+
+class WholeLesson(GuidedLesson):
+    """All samples of a new forest, which is calibrated by them."""
+
+    def teach(
+        self, core: GuidedLabelCore, rows: Rows, n_threads: int, one_by_one: bool = False
+    ) -> None:
+        super().teach(core, rows, n_threads, one_by_one)
+        if self._fitted is not None:
+            capacity = self._fitted.capacity
+            now: Fitted[LabelCalibration] = Fitted(core.n_seen, core.n_points, capacity)
+            self.changes["_fitted"] = now.with_found(
+                calibration_at(now, core, self._table, n_threads)
+            )
 
 
 class OnlineForestClassifier(BaseClassifier[GuidedLabelCore], BaseOnlineForest[GuidedLabelCore]):
@@ -187,13 +243,14 @@ class OnlineForestClassifier(BaseClassifier[GuidedLabelCore], BaseOnlineForest[G
     stays the same. With fewer than 20 such samples, about 160 in all, or fewer than ten trees,
     nothing is calibrated.
 
-    After `fit`, `forget`, `keep_latest` and `recalibrate` the calibration is a function of the
-    stored samples, like all else. Between them it is computed again at the first prediction of
-    probabilities after 1/8 as many samples have come as are stored, so in a stream it may lag by
-    that much, and by up to 65 calls of `predict_proba_one`, which share the work: forests that hold
-    the same samples then agree in `digest_` and in classes, and in probabilities after
-    `recalibrate`. It supposes that new samples are like the stored ones: after a change in the data
-    probabilities are too sure, until a window or `keep_latest` has dropped what is old.
+    The calibration is a function of the samples that were held at one arrival. After `fit`,
+    `forget`, `keep_latest`, `learn_from` and `recalibrate` these are the stored samples. In a
+    stream it is found again exactly at the arrival that makes an eighth of the samples new, also
+    if this arrival is within a batch. So it lags by less than that: forests that hold the same
+    samples always agree in `digest_` and in classes, and in probabilities after `recalibrate`.
+    Predictions, files, copies, the size of batches and declared classes have no influence on it.
+    It supposes that new samples are like the stored ones: after a change in the data probabilities
+    are too sure, until a window or `keep_latest` has dropped what is old.
 
     A window or a reservoir chooses which samples are held, and this choice depends on the order.
     The forest of the samples that are held does not. Labels are compared by value: 1, True, 1.0
@@ -258,8 +315,11 @@ class OnlineForestClassifier(BaseClassifier[GuidedLabelCore], BaseOnlineForest[G
 
     _labels: LabelTable
     _declared: frozenset[int]  # codes
-    _calibrated: LabelCalibration | None = None
-    _refresh: Refresh | None = None  # of a calibration that is out of date
+    # The calibration, if there is one. None: of the samples that are stored now, which is noted
+    # before others come.
+    _fitted: Fitted[LabelCalibration] | None = None
+    _is_wanted = False  # whether somebody has asked for this calibration or the one before
+    _votes: tuple[Fitted[LabelCalibration], Votes] | None = None  # of one that is not found yet
 
     def __init__(
         self,
@@ -476,7 +536,35 @@ class OnlineForestClassifier(BaseClassifier[GuidedLabelCore], BaseOnlineForest[G
         return None if code is None or code >= self._forest.n_labels else code
 
     def _teach_one(self, x: ArrayLike, code: int, units: int) -> None:
-        self._forest.learn_one(x, code, units)
+        core, fitted = self._forest, self._fitted
+        if fitted is None:
+            is_near = self._calibrates()
+        else:
+            is_near = fitted.found is None or fitted.due - core.n_seen <= N_PIECES
+        if is_near:
+            self._prepare_for_one()
+        core.learn_one(x, code, units)
+        if is_near:
+            self._vote_if_due()
+
+    # No call of a stream shall take long. So a calibration that somebody will ask for is found by
+    # several calls: the last ones before it is due make the cuts that its samples need, the one at
+    # which it is due asks the trees, and the next one finds the calibration by their votes.
+
+    def _prepare_for_one(self) -> None:
+        """Do what must be done, or is cheapest, before the next sample comes."""
+        core, fitted = self._forest, self._noted()
+        is_cheap = self._is_wanted and fitted.arrival == core.n_seen
+        if fitted.found is None and (is_cheap or fitted.loses(core.n_points, 1)):
+            self._calibrated()
+        n_left = fitted.due - core.n_seen
+        if self._is_wanted and n_left <= N_PIECES:
+            core.votes(1, (n_left - 1) * PIECE, n_left * PIECE)
+
+    def _vote_if_due(self) -> None:
+        fitted = self._noted()
+        if self._is_wanted and fitted.found is None and fitted.arrival == self._forest.n_seen:
+            self._votes = fitted, self._forest.votes(self._n_threads())
 
     def _units_of(self, target: NDArray[Any], sample_weight: Any) -> NDArray[np.int64] | None:
         if not isinstance(self.class_weight, dict):
@@ -527,49 +615,57 @@ class OnlineForestClassifier(BaseClassifier[GuidedLabelCore], BaseOnlineForest[G
         np.True_
         """
         check_is_fitted(self)
-        self._find_calibration()
+        with self._locked():
+            if self._calibrates():
+                self._fitted = self._fitted_now()
+                self._calibrated()
         return self
 
     def _calibrates(self) -> bool:
         built = self._built_with
         return bool(built["calibrate"] and built["n_estimators"] >= LEAST_TREES)
 
-    def _calibration(self) -> tuple[float, float]:
-        """The power and the share spread evenly of the calibration that is in force."""
+    def _fitted_now(self) -> Fitted[LabelCalibration]:
+        """A calibration by the samples that are stored now, which is not computed yet."""
+        core, built = self._forest, self._built_with
+        return Fitted(core.n_seen, core.n_points, built["window"] or built["reservoir"])
+
+    def _noted(self) -> Fitted[LabelCalibration]:
+        """The calibration in force, computed or not. The lock is held."""
+        # An interrupted call may not have noted that another one was due.
+        fitted = self._fitted_now() if self._fitted is None else self._fitted
+        self._fitted = fitted.after(self._forest.n_seen)
+        return self._fitted
+
+    def _calibrated(self) -> Fitted[LabelCalibration]:
+        """The calibration in force, computed. The lock is held."""
+        fitted = self._noted()
+        if fitted.found is None:
+            core, known = self._forest, self._votes
+            if known is not None and known[0] is fitted:
+                found = LabelCalibration.by(known[1], core.n_trees, self._labels)
+            else:
+                found = calibration_at(fitted, core, self._labels, self._n_threads())
+            self._fitted = fitted = fitted.with_found(found)
+            self._votes, self._is_wanted = None, False
+        return fitted
+
+    def _calibration(self) -> LabelCalibration:
+        """The calibration in force, for somebody who asks for it. Only if there is one."""
+        fitted, self._is_wanted = self._fitted, True
+        if fitted is None or fitted.found is None or fitted.due <= self._core.n_seen:
+            with self._locked():
+                fitted = self._calibrated()
+                self._is_wanted = True
+        assert fitted.found is not None
+        return fitted.found
+
+    def _power_and_spread(self) -> tuple[float, float]:
+        """What makes probabilities of the mean of the trees."""
         if not self._calibrates():
             return 1.0, 0.0
-        known = self._calibrated
-        if known is None or not known.is_current(self._core):
-            known = self._find_calibration()
-        return known.power, known.spread
-
-    def _calibration_of_one(self) -> tuple[float, float]:
-        """The same for one row. One that is out of date stays in force until another is found."""
-        known = self._calibrated
-        if known is None or not self._calibrates() or known.is_current(self._core):
-            return self._calibration()
-        with self._locked():
-            self._refresh = refresh = self._refresh or Refresh()
-            found = refresh.advance(self._forest)
-            if found is not None:
-                self._calibrated, self._refresh = found, None
-                known = found
-        return known.power, known.spread
-
-    def _set_scores(self) -> SetScores:
-        """The scores of the calibration that is in force."""
-        known = self._calibrated
-        if known is None or known.scores is None or not known.is_current(self._core):
-            known = self._find_calibration(with_scores=True)
-        assert known.scores is not None
-        return known.scores
-
-    def _find_calibration(self, *, with_scores: bool = False) -> LabelCalibration:
-        with self._locked():  # samples must not change between questions to the core forest
-            codes = self._class_codes() if with_scores else None
-            found = LabelCalibration.of(self._forest, self._n_threads(), codes)
-            self._calibrated, self._refresh = found, None
-        return found
+        found = self._calibration()
+        return found.power, found.spread
 
     def predict_set(
         self, X: ArrayLike, coverage: float = 0.9, *, per_class: bool = False
@@ -606,8 +702,8 @@ class OnlineForestClassifier(BaseClassifier[GuidedLabelCore], BaseOnlineForest[G
         trees have left out (see Notes of the class). So the coverage holds for a new sample that is
         like the stored ones, as independent draws from one source are: on average over samples
         and over what was learned, not for each region by itself, nor after a change in the data.
-        In a stream the width may lag by 1/8 of the samples. A saved forest does not hold it: it is
-        found again when it is next needed. `class_weight="balanced"` has no influence.
+        In a stream the width lags as the calibration does. `class_weight="balanced"` has no
+        influence.
 
         Examples
         --------
@@ -629,37 +725,38 @@ class OnlineForestClassifier(BaseClassifier[GuidedLabelCore], BaseOnlineForest[G
                 f"at least {LEAST_TREES} trees. There are {self._built_with['n_estimators']}, and "
                 f"calibrate is {self._built_with['calibrate']}."
             )
-        scores = self._set_scores()
+        scores = self._calibration().scores
         probabilities, classes = self._predict_plainly(X, calibrated=True)
         if not per_class:
             return masses_above(probabilities) <= scores.threshold(level)
-        codes = self._labels.codes.encode(classes).tolist()
-        thresholds = [scores.threshold(level, code) for code in codes]
+        thresholds = [scores.threshold(level, label) for label in hashes_of(classes)]
         return masses_above(probabilities) <= np.array(thresholds)
 
     @contextmanager
     def _forgetting(self) -> Iterator[None]:
-        before, self._calibrated = self._calibrated, None  # though the call may be interrupted
-        self._refresh = None
+        before, self._fitted = self._fitted, None  # though the call may be interrupted
         try:
             yield
         except (TypeError, ValueError):  # nothing was forgotten
-            self._calibrated = before
+            self._fitted = before
             raise
+        finally:
+            if self._calibrates():
+                self._noted()
 
     def _probabilities(
         self, core: GuidedLabelCore, calibrated: bool, rows: Rows, n_threads: int
     ) -> Floats:
         if not calibrated:
             return core.predict(rows, n_threads)
-        return core.predict(rows, n_threads, *self._calibration())
+        return core.predict(rows, n_threads, *self._power_and_spread())
 
     def _put_probabilities(
         self, core: GuidedLabelCore, x: ArrayLike, out: Floats, calibrated: bool
     ) -> bool:
         if not calibrated:
             return core.predict_one(x, out)
-        return core.predict_one(x, out, *self._calibration_of_one())
+        return core.predict_one(x, out, *self._power_and_spread())
 
     def _predict(self, X: ArrayLike, *, calibrated: bool = False) -> tuple[Floats, NDArray[Any]]:
         return self._balanced(*self._predict_plainly(X, calibrated=calibrated))
@@ -715,18 +812,24 @@ class OnlineForestClassifier(BaseClassifier[GuidedLabelCore], BaseOnlineForest[G
             check_declared(target, known)
         table.extend(target, declared)
         new = () if declared is None else table.codes.encode(np.unique(declared)).tolist()
-        lesson = GuidedLesson(
+        kind = WholeLesson if options.get("is_whole") else GuidedLesson
+        return kind(
             table.codes.encode(target),
             table,
             frozenset() if starts else self._declared,
             frozenset(new),
             completes=starts,
-            calibrates=options.get("is_whole", False) and self.calibrate,
+            fitted=self._fitted_before(starts=starts),
+            is_wanted=self._is_wanted,
             units=options.get("units"),
         )
-        if starts:
-            lesson.changes |= {"_calibrated": None, "_refresh": None}
-        return lesson
+
+    def _fitted_before(self, *, starts: bool) -> Fitted[LabelCalibration] | None:
+        """The calibration before a batch, which may start a forest; None if there is none."""
+        if not starts:
+            return self._noted() if self._calibrates() else None
+        calibrates = self.calibrate and self.n_estimators >= LEAST_TREES
+        return Fitted(0, 0, self.window or self.reservoir) if calibrates else None
 
     def _lesson_of(self, others: Sequence[Holdings]) -> GuidedLesson:
         table = self._labels
@@ -751,8 +854,7 @@ class OnlineForestClassifier(BaseClassifier[GuidedLabelCore], BaseOnlineForest[G
             completes=False,
             units=joined_units(others),
         )
-        # The result is a function of all samples.
-        lesson.changes |= {"_calibrated": None, "_refresh": None}
+        lesson.changes |= {"_fitted": None}  # a function of all samples
         return lesson
 
     def _targets_of(self, values: NDArray[Any]) -> NDArray[Any]:
@@ -767,20 +869,49 @@ class OnlineForestClassifier(BaseClassifier[GuidedLabelCore], BaseOnlineForest[G
         return self._labels.codes
 
     def _own_metadata(self) -> dict[str, Any]:
-        known = self._calibration_to_copy()
-        # One that does not lag is computed again: equal forests have equal files.
-        lags = known is not None and known.n_seen != self._forest.n_seen
         return {
             **super()._own_metadata(),
             "declared_codes": sorted(self._declared),
-            "calibration": known.numbers() if known is not None and lags else None,
+            "calibration": self._plain_fitted(),
         }
 
-    def _calibration_to_copy(self) -> LabelCalibration | None:
-        """The calibration without what the forest and its copy find again, equally."""
-        if self._calibrated is not None:
-            self._calibrated, self._refresh = replace(self._calibrated, scores=None), None
-        return self._calibrated
+    def _in_file_order(self, state: State) -> tuple[State, dict[str, Any]]:
+        codes = self._labels.codes.codes  # of the sorted labels, which get the codes 0, 1, …
+        new_code = np.full(len(state["label_hashes"]), -1, dtype=np.int32)
+        new_code[codes] = np.arange(len(codes), dtype=np.int32)
+        arrays = {
+            "values": new_code[state["values"]],
+            "label_hashes": state["label_hashes"][codes],
+            "are_declared": state["are_declared"][codes],
+        }
+        declared = sorted(new_code[list(self._declared)].tolist())
+        return {**state, **arrays}, {
+            "class_codes": list(range(len(codes))),
+            "declared_codes": declared,
+        }
+
+    def _plain_fitted(self) -> dict[str, Any] | None:
+        """The calibration in force as values of JSON; None if it is that of the stored samples.
+
+        That one is computed again: forests of equal samples have equal files. The lock is held.
+        """
+        if not self._calibrates():
+            return None
+        fitted, now = self._noted(), self._fitted_now()
+        if (fitted.arrival, fitted.n_held) == (now.arrival, now.n_held):
+            return None
+        found = self._calibrated().found
+        assert found is not None
+        return {"arrival": fitted.arrival, "held": fitted.n_held, **found.plain()}
+
+    def _fitted_of(self, plain: Any) -> Fitted[LabelCalibration]:
+        """What `_plain_fitted` gave, or `ValueError`."""
+        match plain:
+            case {"arrival": int(arrival), "held": int(n_held), **found}:
+                built = self._built_with
+                capacity = built["window"] or built["reservoir"]
+                return Fitted(arrival, n_held, capacity, LabelCalibration.from_plain(found))
+        raise ValueError("its calibration cannot be read.")
 
     def _take_own_metadata(self, metadata: Mapping[str, str]) -> None:
         super()._take_own_metadata(metadata)
@@ -791,27 +922,32 @@ class OnlineForestClassifier(BaseClassifier[GuidedLabelCore], BaseOnlineForest[G
         self._declared = frozenset(declared)
         # Raises unless the hashes of the core forest, which are those of the file, are the same.
         self._forest.set_labels(hashes, are_declared(self._declared, len(hashes)))
-        self._calibrated = LabelCalibration.in_file(
-            from_json(metadata, "calibration"), self._forest.n_seen
-        )
+        plain = from_json(metadata, "calibration")
+        if plain is not None:
+            if not self._calibrates():
+                raise ValueError("it has a calibration, although its parameters allow none.")
+            self._fitted = self._fitted_of(plain)
+            check_fitted(self._fitted, self._forest.n_seen)
 
     def _stored_values(self, target: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.bool_]]:
         return self._labels.codes.encode_known(target)
 
     def __getstate__(self) -> dict[str, Any]:
-        calibration = self._calibration_to_copy()
-        state = super().__getstate__()
-        if calibration is not None:
-            state["_calibrated"] = tuple(calibration.numbers())
+        with self._locked():
+            fitted = self._plain_fitted() if hasattr(self, "_forest") else None
+            state = super().__getstate__()
+        for name in ("_is_wanted", "_votes"):
+            state.pop(name, None)
+        state["_fitted"] = fitted
         if "_labels" in state:
             codes = state["_labels"].codes
             state["_labels"] = (codes.classes, codes.codes, codes.n_codes)
         return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        plain: dict[str, Any] = {}
+        plain = {name: value for name, value in state.items() if name != "_fitted"}
         if "_labels" in state:
             plain["_labels"] = LabelTable(ClassCodes(*state["_labels"]))
-        if state.get("_calibrated") is not None:
-            plain["_calibrated"] = LabelCalibration(*state["_calibrated"])
-        super().__setstate__({**state, **plain})
+        super().__setstate__(plain)
+        if state.get("_fitted") is not None:
+            self._fitted = self._fitted_of(state["_fitted"])

@@ -64,7 +64,7 @@ def with_columns(forest: Forest, sources: Sequence[int], categorical: Sequence[i
         copy._categories, copy.categorical_features = after, list(after.columns)
         copy._built_with = copy._built_with | {"categorical_features": copy.categorical_features}
         copy._drop_stale_names()
-    copy._calibrated = copy._refresh = None
+    copy._fitted = None
     return copy
 
 
@@ -81,5 +81,5 @@ def relabelled(forest: Forest, text_of: Callable[[Any], str]) -> Forest:
 
     copy = forest._copy_with_core(core_of_labels)
     copy._labels = table
-    copy._calibrated = copy._refresh = None
+    copy._fitted = None
     return copy

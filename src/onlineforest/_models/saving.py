@@ -134,6 +134,8 @@ def _contents_of(forest: BaseForest) -> tuple[State, dict[str, str]]:
         ids, texts = contents_beside_core(
             forest, state["serials"], int(state[f"{_OPTIONS}seed"][0])
         )
+        state, changed = forest._in_file_order(state)
+        texts |= {key: to_json(value) for key, value in changed.items()}
     arrays = arrays_of_core(state) | ids
     return arrays, with_counts(texts, arrays)
 

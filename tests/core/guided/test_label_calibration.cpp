@@ -17,13 +17,13 @@ using onlineforest::Weight;
 
 namespace {
 
-constexpr std::array<Label, 3> kThree{0, 1, 2};
-
 // Votes about samples whose labels have probabilities p^power over their sum, where p is what the trees say.
 LeftOutVotes votes_of(double power, std::size_t n, bool half_is_worse) {
   std::mt19937 draw(7);
   std::uniform_real_distribution<double> uniform(0.0, 1.0);
   LeftOutVotes votes;
+  votes.n_labels = 3;
+  votes.held = {0, 1, 2};
   for (std::size_t i = 0; i < n; ++i) {
     std::array<double, 3> p{};
     for (double& share : p) share = std::pow(uniform(draw), 3.0) + 0.01;
@@ -53,7 +53,7 @@ LeftOutVotes votes_of(double power, std::size_t n, bool half_is_worse) {
 
 TEST_CASE("the power is found that made the labels") {
   for (const double power : {0.5, 1.0, 2.0, 4.0}) {
-    const LabelCalibration found = find_calibration(votes_of(power, 4000, false), kThree, 3, 100, 100);
+    const LabelCalibration found = find_calibration(votes_of(power, 4000, false), 100).of_all;
     CHECK(found.power == doctest::Approx(power).epsilon(0.12));
     CHECK(found.spread == 1.0 / 4002.0);
   }
@@ -61,10 +61,10 @@ TEST_CASE("the power is found that made the labels") {
 
 TEST_CASE("the power is corrected for trees that are not asked, with bounds") {
   const LeftOutVotes votes = votes_of(2.0, 4000, true);
-  const double same = find_calibration(votes_of(2.0, 4000, false), kThree, 3, 100, 100).power;
+  const double same = find_calibration(votes_of(2.0, 4000, false), 100).of_all.power;
   // Half of the trees need the power squared: more trees need less than all that were asked.
-  const double fewer = find_calibration(votes, kThree, 3, 10, 10).power;
-  const double more = find_calibration(votes, kThree, 3, 100, 100).power;
+  const double fewer = find_calibration(votes, 10).of_all.power;
+  const double more = find_calibration(votes, 100).of_all.power;
   CHECK(fewer < same);
   CHECK(more < same);
   CHECK(more > same / 2.72);
@@ -72,10 +72,28 @@ TEST_CASE("the power is corrected for trees that are not asked, with bounds") {
 
 TEST_CASE("few samples, few trees or one label calibrate nothing") {
   const LeftOutVotes votes = votes_of(2.0, 19, false);
-  CHECK(find_calibration(votes, kThree, 3, 100, 100).is_none());
-  CHECK(!find_calibration(votes_of(2.0, 20, false), kThree, 3, 100, 100).is_none());
-  CHECK(find_calibration(votes_of(2.0, 500, false), kThree, 3, 9, 9).is_none());
-  CHECK(find_calibration(votes_of(2.0, 500, false), std::array<Label, 1>{0}, 3, 100, 100).is_none());
+  CHECK(find_calibration(votes, 100).of_all.is_none());
+  CHECK(!find_calibration(votes_of(2.0, 20, false), 100).of_all.is_none());
+  CHECK(find_calibration(votes_of(2.0, 500, false), 9).of_all.is_none());
+  LeftOutVotes of_one = votes_of(2.0, 500, false);
+  of_one.held = {0};
+  CHECK(find_calibration(of_one, 100).of_all.is_none());
+}
+
+TEST_CASE("incomplete votes and labels out of range are refused") {
+  CHECK_NOTHROW(check_votes(votes_of(2.0, 20, false)));
+  const auto check_refused = [](auto change) {
+    LeftOutVotes votes = votes_of(2.0, 20, false);
+    change(votes);
+    CHECK_THROWS_AS(check_votes(votes), std::invalid_argument);
+  };
+  check_refused([](LeftOutVotes& votes) { votes.weights.pop_back(); });
+  check_refused([](LeftOutVotes& votes) { votes.all.pop_back(); });
+  check_refused([](LeftOutVotes& votes) { votes.half.push_back(0); });
+  check_refused([](LeftOutVotes& votes) { votes.n_labels = 4; });
+  check_refused([](LeftOutVotes& votes) { votes.labels[7] = 3; });
+  check_refused([](LeftOutVotes& votes) { votes.held = {-1, 0}; });
+  check_refused([](LeftOutVotes& votes) { votes.held.clear(); });
 }
 
 TEST_CASE("a weight counts like copies") {
@@ -91,8 +109,8 @@ TEST_CASE("a weight counts like copies") {
       }
     }
   }
-  const double of_copies = find_calibration(copied, kThree, 3, 100, 100).power;
-  CHECK(find_calibration(weighted, kThree, 3, 100, 100).power == doctest::Approx(of_copies).epsilon(0.02));
+  const double of_copies = find_calibration(copied, 100).of_all.power;
+  CHECK(find_calibration(weighted, 100).of_all.power == doctest::Approx(of_copies).epsilon(0.02));
 }
 
 TEST_CASE("probabilities do not depend on the order of labels") {

@@ -97,7 +97,7 @@ std::uint64_t digest_of_labels(double max_samples, bool calibrates) {
   Digest digest;
   LabelCalibration calibration;
   if (calibrates) {
-    calibration = forest.find_calibration(forest.left_out_votes(0, kSamples, call), kTrees);
+    calibration = find_calibration(forest.left_out_votes(0, kSamples, call), kTrees).of_all;
     CHECK_FALSE(calibration.is_none());
     digest.add(calibration.power);
     digest.add(calibration.spread);
