@@ -33,9 +33,14 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     parser = build_parser()
     arguments = parser.parse_args(argv)
-    cases = chosen(quick_cases() if arguments.quick else full_cases(), arguments.only)
+    cases = chosen(
+        quick_cases() if arguments.quick else full_cases(), arguments.only, arguments.without
+    )
     if not cases:
-        parser.error(f"no case has a name with {' or '.join(arguments.only)}; see --list")
+        parser.error(
+            f"no case is left by --only {arguments.only} and --without {arguments.without}; "
+            "see --list"
+        )
     if arguments.list:
         print("\n".join(f"{case.name}, {case.data}" for case in cases))
         return 0
@@ -98,6 +103,13 @@ def build_parser() -> argparse.ArgumentParser:
         help="only cases whose name contains this; may be given several times",
     )
     parser.add_argument(
+        "--without",
+        action="append",
+        default=[],
+        metavar="TEXT",
+        help="no cases whose name contains this, such as Mondrian; may be given several times",
+    )
+    parser.add_argument(
         "--out",
         type=Path,
         default=Path("benchmarks/results"),
@@ -122,12 +134,14 @@ def data_folder() -> Path | None:
     return Path(named).resolve() if named and Path(named).is_dir() else None
 
 
-def chosen(cases: list[Case], texts: Sequence[str]) -> list[Case]:
-    """The cases whose name contains one of the texts; all if there are none."""
+def chosen(cases: list[Case], only: Sequence[str], without: Sequence[str]) -> list[Case]:
+    """The cases whose name contains one of `only`, if it has any, and none of `without`."""
+
+    def contains(case: Case, texts: Sequence[str]) -> bool:
+        return any(text in f"{case.name}, {case.data}" for text in texts)
+
     return [
-        case
-        for case in cases
-        if not texts or any(text in f"{case.name}, {case.data}" for text in texts)
+        case for case in cases if (not only or contains(case, only)) and not contains(case, without)
     ]
 
 

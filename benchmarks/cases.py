@@ -1,6 +1,7 @@
 """The list of cases, with their data sets and targets.
 
-To add one, write what it measures in `benchmarks.measurements` and a line here.
+Ours is the order-free forest. The name of a case of the Mondrian forest begins with `MONDRIAN`.
+To add a case, write what it measures in `benchmarks.measurements` and a line here.
 """
 
 from __future__ import annotations
@@ -48,6 +49,8 @@ from benchmarks.ours import (
     plain_river_regressor,
     regressor,
     river_classifier,
+    river_order_free,
+    river_order_free_regressor,
     river_regressor,
 )
 from benchmarks.peers import AMF, AMF_REGRESSOR, ARF, ERT, ERT_1, ERT_K, MOA_ARF, RF
@@ -67,9 +70,16 @@ from benchmarks.tasks import (
     row_by_row_moa,
 )
 
+MONDRIAN = "Mondrian: "
+
+
+def of_mondrian(cases: Iterable[Case]) -> list[Case]:
+    """The cases under names that tell them from those of the order-free forest."""
+    return [replace(case, name=f"{MONDRIAN}{case.name}") for case in cases]
+
 
 def compared(names: Iterable[str], targets: dict[str, dict[str, float]]) -> list[Case]:
-    """Cases on several data sets; targets by case and data set."""
+    """Cases of the Mondrian forest on several data sets; targets by case and data set."""
     names = list(names)
 
     def each(name: str, measure: Measure, most_runs: int | None = None) -> list[Case]:
@@ -77,19 +87,19 @@ def compared(names: Iterable[str], targets: dict[str, dict[str, float]]) -> list
         return [Case(name, data, measure, wanted.get(data), most_runs=most_runs) for data in names]
 
     return [
-        *each("fit / ERT-k", side_by_side(fitting, ERT_K)),
-        *each("fit / ERT-1", side_by_side(fitting, ERT_1), most_runs=3),
-        *each("fit / RF", side_by_side(fitting, RF), most_runs=3),
+        *each("fit / ERT-k", side_by_side(fitting, ERT_K, ours=mondrian)),
+        *each("fit / ERT-1", side_by_side(fitting, ERT_1, ours=mondrian), most_runs=3),
+        *each("fit / RF", side_by_side(fitting, RF, ours=mondrian), most_runs=3),
         *each("stream / ERT-k", stream(learned)),
-        *each("predict / ERT-k", side_by_side(predicting, ERT_K)),
+        *each("predict / ERT-k", side_by_side(predicting, ERT_K, ours=mondrian)),
     ]
 
 
 def on_one(data: str) -> list[Case]:
-    """Cases on one data set."""
+    """Cases of the Mondrian forest on one data set."""
     return [
-        Case("one sample / River AMF", data, one_sample(AMF), 50.0, most_runs=3),
-        Case("one sample / River ARF", data, one_sample(ARF), most_runs=1),
+        Case("one sample / River AMF", data, one_sample(AMF, mondrian), 50.0, most_runs=3),
+        Case("one sample / River ARF", data, one_sample(ARF, mondrian), most_runs=1),
         Case("one-row overhead, learn", data, learning_overhead, 5.0, any_data=True),
         Case("one-row overhead, predict", data, predicting_overhead, 5.0, any_data=True),
         Case("long stream", SYNTHETIC, long_stream(learned), 2.5),
@@ -101,7 +111,7 @@ def thread_cases(data: str, *numbers: int) -> list[Case]:
     targets = {2: (1.9, 1.9, 1.9), 16: (13.0, 12.0, 13.0)}
     return [
         Case(f"{kind}{n_threads} threads, {way}", data, threads(n_threads, task, forest), target)
-        for kind, forest in (("", mondrian), ("order-free, ", order_free))
+        for kind, forest in (("", order_free), (MONDRIAN, mondrian))
         for n_threads in numbers
         for (way, task), target in zip(
             (
@@ -118,29 +128,29 @@ def thread_cases(data: str, *numbers: int) -> list[Case]:
 def one_row_cases(data: str) -> list[Case]:
     """Microseconds of calls with one row, of both kinds of forest."""
     return [
-        Case("one row", data, one_row(mondrian, 200.0, 60.0), most_runs=3),
-        Case("order-free, one row", data, one_row(order_free, 600.0, 30.0), most_runs=3),
+        Case("one row", data, one_row(order_free, 600.0, 30.0), most_runs=3),
+        Case(f"{MONDRIAN}one row", data, one_row(mondrian, 200.0, 60.0), most_runs=3),
     ]
 
 
 def mini_batch_cases(names: Iterable[str]) -> list[Case]:
-    """Mini-batches compared with re-training, which takes minutes."""
-    measure = side_by_side(mini_batches, ERT_K, retraining)
+    """Mini-batches of the Mondrian forest beside re-training, which takes minutes."""
+    measure = side_by_side(mini_batches, ERT_K, retraining, mondrian)
     name = "mini-batches / re-trained ERT-k"
     return [Case(name, data, measure, 0.02, most_runs=1) for data in names]
 
 
 def memory_cases(targets: dict[str, float | None]) -> list[Case]:
-    """Memory after `fit` and after mini-batches; targets by data set."""
+    """Memory of the Mondrian forest after `fit` and after mini-batches; targets by data set."""
     return [
-        Case(f"memory, {way}", data, memory(way), target)
+        Case(f"memory, {way}", data, memory(way, "Mondrian"), target)
         for data, target in targets.items()
         for way in ("fit", "mini-batches")
     ]
 
 
 def forgetting_cases(names: Iterable[str]) -> list[Case]:
-    """Cost of forgetting and windows relative to learning, and memory of a long stream."""
+    """Mondrian: forgetting and windows relative to learning, and memory of a long stream."""
     names = list(names)
     return [
         *(Case("forget / learn, one call", data, forget_by_learn(False), 1.5) for data in names),
@@ -152,9 +162,9 @@ def forgetting_cases(names: Iterable[str]) -> list[Case]:
 
 
 def regression_cases(names: Iterable[str]) -> list[Case]:
-    """Regression: the default forest, and a plain one that only grows trees."""
+    """Regression by the Mondrian forest: by default, and a plain one that only grows trees."""
     return [
-        Case(f"regression, {way} / ERT", data, side_by_side(task, ERT, ours=forest), target)
+        Case(f"numbers, {way} / ERT", data, side_by_side(task, ERT, ours=forest), target)
         for way, task, forest, target in (
             ("fit", fitting, regressor, 0.5),
             ("plain fit", fitting, plain_regressor, 0.5),
@@ -170,10 +180,18 @@ def river_cases(classes: str, numbers: str) -> list[Case]:
     return [
         Case(f"{name} / River AMF", data, one_river_sample(peer, ours), target, most_runs=3)
         for name, data, peer, ours, target in (
-            ("model of River", classes, AMF, river_classifier, 30.0),
-            ("plain model of River", classes, AMF, plain_river_classifier, 30.0),
-            ("model of River, numbers", numbers, AMF_REGRESSOR, river_regressor, None),
-            ("plain model of River, numbers", numbers, AMF_REGRESSOR, plain_river_regressor, None),
+            ("model of River", classes, AMF, river_order_free, None),
+            ("model of River, numbers", numbers, AMF_REGRESSOR, river_order_free_regressor, None),
+            (f"{MONDRIAN}model of River", classes, AMF, river_classifier, 30.0),
+            (f"{MONDRIAN}plain model of River", classes, AMF, plain_river_classifier, 30.0),
+            (f"{MONDRIAN}model of River, numbers", numbers, AMF_REGRESSOR, river_regressor, None),
+            (
+                f"{MONDRIAN}plain model of River, numbers",
+                numbers,
+                AMF_REGRESSOR,
+                plain_river_regressor,
+                None,
+            ),
         )
     ]
 
@@ -196,39 +214,39 @@ def order_free_cases(
     def each(
         name: str,
         measure: Measure,
-        target: float,
+        target: float | None,
         data: Sequence[str],
         most_runs: int | None = None,
     ) -> list[Case]:
-        name = f"order-free, {name}"
         return [Case(name, one, measure, target, most_runs=most_runs) for one in data]
 
     def mini_batch(name: str, task: Task) -> list[Case]:
-        measure = side_by_side(task, ERT_K, retraining, order_free)
+        measure = side_by_side(task, ERT_K, retraining)
         return each(f"{name} / re-trained ERT-k", measure, 0.08, retrained, most_runs=1)
 
     def memory_after(way: str) -> list[Case]:
-        return each(f"memory, {way}", memory(way, "order-free", beside_rows=True), 100.0, stored)
+        return each(f"memory, {way}", memory(way, beside_rows=True), 100.0, stored)
 
     long_streams = long_stream(grown_then_learned, n_late=20_000, n_quick=5_000)
     forgetting = forget_by_learn(True, grown_order_free)
     with_predictions = forget_by_learn(True, grown_order_free, predicts=True)
-    beside_river = one_sample(ARF, order_free, n_rows=10_000)
-    beside_moa = one_sample(MOA_ARF, order_free, n_rows=10_000, peer_task=row_by_row_moa)
+    beside_river = one_sample(ARF, n_rows=10_000)
+    beside_moa = one_sample(MOA_ARF, n_rows=10_000, peer_task=row_by_row_moa)
 
     def of_numbers(task: Task) -> Measure:
         return side_by_side(task, ERT, ours=order_free_regressor)
 
     return [
-        *each("fit / ERT-k", side_by_side(fitting, ERT_K, ours=order_free), 0.5, names),
+        *each("fit / ERT-k", side_by_side(fitting, ERT_K), 0.5, names),
+        *each("fit / RF", side_by_side(fitting, RF), None, names, most_runs=3),
         *each("stream / ERT-k", stream(predicted_and_learned), 6.0, names, most_runs=3),
         *mini_batch("mini-batches, built at the end", built_mini_batches),
         *mini_batch("mini-batches, each predicted", predicted_mini_batches),
-        *each("predict / ERT-k", side_by_side(predicting, ERT_K, ours=order_free), 0.9, names),
+        *each("predict / ERT-k", side_by_side(predicting, ERT_K), 0.9, names),
         *each("forget / learn, one by one", forgetting, 1.5, names),
         *each("forget / learn, one by one, each predicted", with_predictions, 1.5, names),
         *each("long stream", long_streams, 2.5, long),
-        Case("order-free, longest call", SYNTHETIC, longest_call, most_runs=3),
+        Case("longest call", SYNTHETIC, longest_call, most_runs=3),
         *memory_after("fit"),
         *memory_after("mini-batches, built at the end"),
         *each("one sample / River ARF", beside_river, 20.0, streams, most_runs=3),
@@ -241,7 +259,7 @@ def order_free_cases(
 def calibration_cases(names: Sequence[str], streams: Sequence[str]) -> list[Case]:
     """The order-free classifier with calibration beside itself without, at once and in streams."""
     return [
-        Case(f"order-free, calibration, {way}", data, measure, target, most_runs=most_runs)
+        Case(f"calibration, {way}", data, measure, target, most_runs=most_runs)
         for way, measure, target, where, most_runs in (
             ("fit", calibration(fitting), 1.1, names, None),
             ("predict", calibration(predicting), 1.05, names, None),
@@ -261,17 +279,6 @@ def full_cases() -> list[Case]:
     }
     paper = ("letter", "satimages", "dna", "usps")
     return [
-        *compared(paper, targets),
-        *mini_batch_cases(("letter", "satimages")),
-        *on_one("letter"),
-        *thread_cases("letter", 2, 16),
-        *one_row_cases("letter"),
-        *river_cases("letter", "kin8nm"),
-        Case("covtype stream", COVTYPE, batch_stream),
-        *memory_cases({"letter": 100.0, "usps": 900.0}),
-        *forgetting_cases(("letter", "usps")),
-        *(Case("model file", data, model_file, 300.0) for data in ("letter", "usps")),
-        *regression_cases(REGRESSION),
         *order_free_cases(
             paper,
             (SYNTHETIC, NOISE),
@@ -281,30 +288,56 @@ def full_cases() -> list[Case]:
             REGRESSION,
         ),
         *calibration_cases(("letter", "satimages"), ("letter", ELEC2, COVTYPE)),
-        Case("Ray", SYNTHETIC, on_ray),  # last: its processes would disturb other cases
+        Case("covtype stream", COVTYPE, batch_stream(order_free)),
+        *thread_cases("letter", 2, 16),
+        *one_row_cases("letter"),
+        *river_cases("letter", "kin8nm"),
+        *of_mondrian(
+            [
+                *compared(paper, targets),
+                *mini_batch_cases(("letter", "satimages")),
+                *on_one("letter"),
+                Case("covtype stream", COVTYPE, batch_stream(mondrian)),
+                *memory_cases({"letter": 100.0, "usps": 900.0}),
+                *forgetting_cases(("letter", "usps")),
+                *(Case("model file", data, model_file, 300.0) for data in ("letter", "usps")),
+                *regression_cases(REGRESSION),
+                # Last: its processes would disturb other cases.
+                Case("Ray", SYNTHETIC, on_ray),
+            ]
+        ),
     ]
 
 
 def quick_cases() -> list[Case]:
     """Cases on data that need no folder, without Ray; only targets for any data apply."""
-    return [
-        *compared((DIGITS, SYNTHETIC), {}),
-        *mini_batch_cases((DIGITS,)),
-        *on_one(DIGITS),
+    cases = [
+        *order_free_cases(
+            [DIGITS], [SYNTHETIC], [DIGITS], [DIGITS], numbers=[SYNTHETIC_REGRESSION]
+        ),
+        *calibration_cases([DIGITS], [DIGITS]),
+        Case("one sample / River AMF", DIGITS, one_sample(AMF)),
+        Case("one sample / River ARF", DIGITS, one_sample(ARF)),
+        Case("batch stream", SYNTHETIC, batch_stream(order_free)),
         *thread_cases(DIGITS, 2),
         *one_row_cases(DIGITS),
         *river_cases(DIGITS, SYNTHETIC_REGRESSION),
-        Case("batch stream", SYNTHETIC, batch_stream),
-        *memory_cases({DIGITS: None}),
-        *forgetting_cases([DIGITS]),
-        Case("model file", DIGITS, model_file),
-        *regression_cases([SYNTHETIC_REGRESSION]),
-        # One run each, to stay within two minutes.
-        *(
-            replace(case, most_runs=1)
-            for case in [
-                *order_free_cases([DIGITS], [SYNTHETIC], numbers=[SYNTHETIC_REGRESSION]),
-                *calibration_cases([DIGITS], [DIGITS]),
+        *of_mondrian(
+            [
+                *compared([DIGITS], {}),
+                *mini_batch_cases([DIGITS]),
+                *on_one(DIGITS),
+                Case("batch stream", SYNTHETIC, batch_stream(mondrian)),
+                *memory_cases({DIGITS: None}),
+                *forgetting_cases([DIGITS]),
+                Case("model file", DIGITS, model_file),
+                *regression_cases([SYNTHETIC_REGRESSION]),
             ]
         ),
+    ]
+    # Cases that take long have one run, to stay within two minutes.
+    short = ("fit", "predict", "numbers", "2 threads")
+    return [
+        case if case.name.removeprefix(MONDRIAN).startswith(short) else replace(case, most_runs=1)
+        for case in cases
     ]

@@ -85,7 +85,7 @@ def side_by_side(
     task: Task,
     peer: Peer,
     peer_task: Task | None = None,
-    ours: Callable[[int, int], Any] = mondrian,
+    ours: Callable[[int, int], Any] = order_free,
 ) -> Measure:
     """Time of our forest relative to a peer, at the same task or at one task each."""
 
@@ -239,7 +239,7 @@ def seconds_of_call(call: Callable[..., object], *arguments: object) -> float:
 
 def one_sample(
     peer: Peer,
-    ours: Callable[[int, int], Any] = mondrian,
+    ours: Callable[[int, int], Any] = order_free,
     task: Callable[[Any, Data], Job] = row_by_row_ours,
     n_rows: int = 2_000,
     peer_task: Callable[[Any, Data], Job] = row_by_row_river,
@@ -411,49 +411,56 @@ def longest_call(case: Case, settings: Settings) -> list[Row]:
     return [row]
 
 
-def batch_stream(case: Case, settings: Settings) -> Iterable[Row]:
+def batch_stream(ours: Callable[[int, int], Any]) -> Measure:
     """Samples per second in batches, each predicted before it is learned, relative to River."""
-    n_rows, batch = settings.size(100_000, quick=20_000, least=40), settings.size(1_000, least=10)
-    X, y = load_stream(case.data, settings.folder, n_rows)
-    n_trees, n_river = settings.size(N_TREES_STREAM), settings.size(1_000, quick=200, least=20)
-    forest = mondrian(n_trees, 0).partial_fit(X[:batch], y[:batch])
-    n_right = 0
 
-    def job() -> None:
-        nonlocal n_right
-        for start in range(batch, n_rows, batch):
-            rows, classes = X[start : start + batch], y[start : start + batch]
-            n_right += int((forest.predict(rows) == classes).sum())
-            forest.partial_fit(rows, classes)
-
-    seconds = seconds_of(job)
-    rate, accuracy = (n_rows - batch) / seconds, n_right / (n_rows - batch)
-    head = Data(X[:n_river], y[:n_river], X[:0])
-    for peer in (AMF, ARF):
-        columns: dict[str, Any] = {
-            "case": f"{case.name} / {peer.name}",
-            "data": f"{case.data}, {n_rows:,} rows",
-            "ours": f"{rate:,.0f} samples/s, accuracy {accuracy:.3f}",
-            "unit": "×",
-            "better": "higher",
-        }
-        try:
-            river = seconds_of(row_by_row_river(peer.new(n_trees, 0), head))
-        except NotMeasuredError as error:
-            yield case.row(settings, **columns, note=f"not measured: {error}")
-            continue
-        river_rate = (n_river - 1) / river
-        yield case.row(
-            settings,
-            **columns,
-            peer=f"{peer.name} {river_rate:,.0f} samples/s (first {n_river} rows)",
-            values=[rate / river_rate],
-            seconds={"ours": [seconds], "peer": [river]},
-            details={"accuracy": accuracy},
+    def measure(case: Case, settings: Settings) -> Iterable[Row]:
+        n_rows, batch = (
+            settings.size(100_000, quick=20_000, least=40),
+            settings.size(1_000, least=10),
         )
+        X, y = load_stream(case.data, settings.folder, n_rows)
+        n_trees, n_river = settings.size(N_TREES_STREAM), settings.size(1_000, quick=200, least=20)
+        forest = ours(n_trees, 0).partial_fit(X[:batch], y[:batch])
+        n_right = 0
+
+        def job() -> None:
+            nonlocal n_right
+            for start in range(batch, n_rows, batch):
+                rows, classes = X[start : start + batch], y[start : start + batch]
+                n_right += int((forest.predict(rows) == classes).sum())
+                forest.partial_fit(rows, classes)
+
+        seconds = seconds_of(job)
+        rate, accuracy = (n_rows - batch) / seconds, n_right / (n_rows - batch)
+        head = Data(X[:n_river], y[:n_river], X[:0])
+        for peer in (AMF, ARF):
+            columns: dict[str, Any] = {
+                "case": f"{case.name} / {peer.name}",
+                "data": f"{case.data}, {n_rows:,} rows",
+                "ours": f"{rate:,.0f} samples/s, accuracy {accuracy:.3f}",
+                "unit": "×",
+                "better": "higher",
+            }
+            try:
+                river = seconds_of(row_by_row_river(peer.new(n_trees, 0), head))
+            except NotMeasuredError as error:
+                yield case.row(settings, **columns, note=f"not measured: {error}")
+                continue
+            river_rate = (n_river - 1) / river
+            yield case.row(
+                settings,
+                **columns,
+                peer=f"{peer.name} {river_rate:,.0f} samples/s (first {n_river} rows)",
+                values=[rate / river_rate],
+                seconds={"ours": [seconds], "peer": [river]},
+                details={"accuracy": accuracy},
+            )
+
+    return measure
 
 
-def memory(way: str, forest: str = "Mondrian", beside_rows: bool = False) -> Measure:
+def memory(way: str, forest: str = "order-free", beside_rows: bool = False) -> Measure:
     """Bytes per sample and tree, and the peak while learning, in a process of its own.
 
     If `beside_rows`, the stored rows do not count: 4 bytes per sample and feature.

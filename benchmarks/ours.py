@@ -64,27 +64,41 @@ def plain_regressor(n_trees: int, seed: int) -> MondrianForestRegressor:
     return regressor(n_trees, seed, **PLAIN_REGRESSION)
 
 
+def river_order_free(n_trees: int, seed: int) -> Any:
+    """The order-free classifier for River with default parameters."""
+    from onlineforest.river import OnlineForestClassifier  # needs River, which is also a peer
+
+    return OnlineForestClassifier(n_trees, seed=seed)
+
+
+def river_order_free_regressor(n_trees: int, seed: int) -> Any:
+    """The order-free regressor for River with default parameters."""
+    from onlineforest.river import OnlineForestRegressor
+
+    return OnlineForestRegressor(n_trees, seed=seed)
+
+
 def river_classifier(n_trees: int, seed: int, **parameters: Any) -> Any:
-    """Our classifier for River with default parameters, unless others are given."""
-    from onlineforest.river import MondrianForestClassifier  # needs River, which is also a peer
+    """The Mondrian classifier for River with default parameters, unless others are given."""
+    from onlineforest.river import MondrianForestClassifier
 
     return MondrianForestClassifier(n_trees, seed=seed, **parameters)
 
 
 def plain_river_classifier(n_trees: int, seed: int) -> Any:
-    """Our classifier for River that only learns trees."""
+    """The Mondrian classifier for River that only learns trees."""
     return river_classifier(n_trees, seed, **PLAIN)
 
 
 def river_regressor(n_trees: int, seed: int, **parameters: Any) -> Any:
-    """Our regressor for River with default parameters, unless others are given."""
+    """The Mondrian regressor for River with default parameters, unless others are given."""
     from onlineforest.river import MondrianForestRegressor
 
     return MondrianForestRegressor(n_trees, seed=seed, **parameters)
 
 
 def plain_river_regressor(n_trees: int, seed: int) -> Any:
-    """Our regressor for River that only learns trees."""
+    """The Mondrian regressor for River that only learns trees."""
     return river_regressor(n_trees, seed, **PLAIN_REGRESSION)
 
 

@@ -22,6 +22,7 @@ from benchmarks.report import markdown_table
 
 GROWTH = 1.5  # weights are refreshed each time the number of samples has grown by this factor
 GIGABIT = 1e9 / 8  # bytes per second
+ROWS = "Mondrian: Ray, "  # the names of rows about Ray begin so
 MOST_GROUPS, FEWEST_TREES = (
     8,
     4,
@@ -377,7 +378,7 @@ def measured_table(rows: Sequence[dict[str, Any]]) -> str:
             f"{number(row['median'])}{unit}" if unit == "×" else f"{number(row['median'])} {unit}"
         )
         spread = f"{number(min(values))} – {number(max(values))}" if len(values) > 1 else ""
-        name = row["case"].removeprefix("Ray, ")
+        name = row["case"].removeprefix(ROWS)
         lines.append((name, row["ours"], row["peer"], figure.strip(), spread))
     return markdown_table(lines)
 
@@ -425,7 +426,7 @@ def gigabytes(n_bytes: float) -> str:
 
 def rows_about_ray(figures: dict[str, Any]) -> list[dict[str, Any]]:
     """The rows about Ray in the figures saved by `python -m benchmarks`."""
-    return [row for row in figures["rows"] if row["case"].startswith("Ray, ")]
+    return [row for row in figures["rows"] if row["case"].startswith(ROWS)]
 
 
 def constants_in(figures: dict[str, Any]) -> Constants:

@@ -40,7 +40,8 @@ def as_markdown(report: Report) -> str:
         "# Benchmarks",
         machine_line(report),
         "Times are medians. A ratio is the median over pairs of runs made in turn, ours by the "
-        "peer's; × is the peer's by ours. The spread is the least and the greatest of the pairs.",
+        "peer's; × is the peer's by ours. The spread is the least and the greatest of the pairs. "
+        "Ours is the order-free forest, or the Mondrian forest where the name of a case says so.",
         markdown_table([COLUMNS, *(cells(row) for row in report.rows)]),
         summary(report),
     ]

@@ -44,8 +44,8 @@ class Settings:
 
     @property
     def n_batches(self) -> int:
-        """Number of mini-batches of the training set."""
-        return self.size(N_BATCHES)
+        """Number of mini-batches of the training set; few if quick, as a peer is trained anew."""
+        return self.size(N_BATCHES, quick=N_BATCHES // 5)
 
 
 Measure = Callable[["Case", Settings], Iterable[Row]]

@@ -173,16 +173,34 @@ def test_the_command_measures_every_case(tmp_path, capsys):
             assert bool(row["values"]) is (has_river or "River" not in row["case"])
 
 
+@pytest.mark.slow
+def test_only_cases_that_say_so_measure_the_mondrian_forest(tmp_path, monkeypatch):
+    def mondrian(*_, **__):
+        raise AssertionError("a Mondrian forest is measured as ours")
+
+    monkeypatch.setattr("benchmarks.__main__.warm_up", lambda: None)
+    for module in ("benchmarks.ours", "onlineforest.river"):
+        for kind in ("MondrianForestClassifier", "MondrianForestRegressor"):
+            if module == "benchmarks.ours" or find_spec("river") is not None:
+                monkeypatch.setattr(f"{module}.{kind}", mondrian)
+    # Memory is measured in other processes.
+    content = run_quickly(tmp_path, "--without", "Mondrian", "--without", "memory")
+    assert content["complete"] and len(content["rows"]) > 20
+
+
 def test_rows_of_river_name_the_missing_package(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "river", None)
     content = run_quickly(tmp_path, "--only", "River", "--only", "batch stream")
     names = [row["case"] for row in content["rows"]]
+    samples, batches = (
+        [f"{way} / River {peer}" for peer in ("AMF", "ARF")]
+        for way in ("one sample", "batch stream")
+    )
     assert names == [
-        "one sample / River AMF",
-        "one sample / River ARF",
+        *samples,
+        *batches,
         *(case.name for case in quick_cases() if "model of River" in case.name),
-        "batch stream / River AMF",
-        "batch stream / River ARF",
+        *(f"Mondrian: {name}" for name in (*samples, *batches)),
     ]
     for row in content["rows"]:
         assert not row["values"]
@@ -254,11 +272,11 @@ def test_memory_beside_rows_leaves_out_four_bytes_per_feature(monkeypatch):
     monkeypatch.setattr(
         "benchmarks.measurements.memory_of_learning", lambda **task: asked.append(task) or found
     )
-    measure = memory("fit", "order-free", beside_rows=True)
+    measure = memory("fit", beside_rows=True)
     [row] = measure(Case("memory", SYNTHETIC, measure), Settings(repeats=1))
     assert asked[0]["forest"] == "order-free"
     assert row.values == [50.0] and "model 40 bytes by nbytes_" in row.ours
-    [row] = memory("fit")(Case("memory", SYNTHETIC, measure), Settings(repeats=1))
+    [row] = memory("fit", "Mondrian")(Case("memory", SYNTHETIC, measure), Settings(repeats=1))
     assert asked[1]["forest"] == "Mondrian"
     assert row.values == [found["resident"] / 300_000]
 
@@ -288,13 +306,14 @@ def test_one_row_is_timed_in_three_ways():
 
 def test_the_order_free_forest_has_these_targets():
     targets = {
-        (case.name.removeprefix("order-free, "), case.data): case.target
+        (case.name, case.data): case.target
         for case in full_cases()
-        if case.name.startswith("order-free, ")
+        if not case.name.startswith("Mondrian: ")
     }
     paper = ("letter", "satimages", "dna", "usps")
     wanted = {
         "fit / ERT-k": (0.5, paper),
+        "fit / RF": (None, paper),
         "stream / ERT-k": (6.0, paper),
         "mini-batches, built at the end / re-trained ERT-k": (0.08, paper),
         "mini-batches, each predicted / re-trained ERT-k": (0.08, paper),
@@ -314,6 +333,9 @@ def test_the_order_free_forest_has_these_targets():
         "16 threads, batches of 1,000": (12.0, ("letter",)),
         "16 threads, predict": (13.0, ("letter",)),
         "one row": (None, ("letter",)),
+        "covtype stream": (None, ("covtype",)),
+        "model of River / River AMF": (None, ("letter",)),
+        "model of River, numbers / River AMF": (None, ("kin8nm",)),
         "numbers, fit / ERT": (0.8, REGRESSION),
         "numbers, predict / ERT": (1.3, REGRESSION),
         "calibration, fit": (1.1, ("letter", "satimages")),
@@ -388,7 +410,7 @@ def test_forests_with_and_without_calibration_take_turns(monkeypatch):
 
 
 def test_long_streams_of_the_order_free_forest_shrink_with_the_scale():
-    cases = [case for case in full_cases() if case.name == "order-free, long stream"]
+    cases = [case for case in full_cases() if case.name == "long stream"]
     assert [case.data for case in cases] == [SYNTHETIC, NOISE]
     for case in cases:
         [row] = case.measure(case, Settings(repeats=2, scale=0.002))
@@ -480,13 +502,15 @@ def test_cases_can_be_listed_and_chosen(capsys):
     listed = capsys.readouterr().out.splitlines()
     assert listed == [
         f"{forest}fit / ERT-k, {data}"
-        for forest in ("", "order-free, ")
+        for forest in ("", "Mondrian: ")
         for data in ("letter", "satimages", "dna", "usps")
     ]
-    assert main(["--list", "--only", "regression"]) == 0
+    assert main(["--list", "--only", "fit / ERT-k", "--without", "Mondrian"]) == 0
+    assert capsys.readouterr().out.splitlines() == listed[:4]
+    assert main(["--list", "--only", "Mondrian: numbers"]) == 0
     listed = capsys.readouterr().out.splitlines()
     assert listed == [
-        f"regression, {way} / ERT, {data}"
+        f"Mondrian: numbers, {way} / ERT, {data}"
         for way in ("fit", "plain fit", "predict", "plain predict")
         for data in ("kin8nm", "power_plant", "concrete", "california")
     ]

@@ -200,8 +200,14 @@ def test_the_tables_are_printed_from_saved_figures(tmp_path, capsys):
     plain = {"ours": "4 ms", "peer": "local 2 ms", "unit": "%", "details": {}}
     rows = [
         {**plain, "case": "fit", "values": [1.0], "median": 1.0},
-        {**plain, "case": "Ray, learn", "values": [80.0, 100.0, 150.0], "median": 100.0},
-        {**plain, "case": "Ray, bytes", "values": [68_000.0], "median": 68_000.0, "unit": "bytes"},
+        {**plain, "case": "Mondrian: Ray, learn", "values": [80.0, 100.0, 150.0], "median": 100.0},
+        {
+            **plain,
+            "case": "Mondrian: Ray, bytes",
+            "values": [68_000.0],
+            "median": 68_000.0,
+            "unit": "bytes",
+        },
     ]
     rows[2]["details"] = {"constants": ray_cost.saved(FLAT)}
     figures = {"machine": describe_machine(), "rows": rows}
@@ -240,7 +246,7 @@ def test_all_costs_are_measured(tmp_path):
     assert main(["--only", "Ray", *scale]) == 0
     content = json.loads((tmp_path / "benchmarks.json").read_text(encoding="utf-8"))
     assert content["complete"]
-    assert all(row["values"] and row["case"].startswith("Ray, ") for row in content["rows"])
+    assert all(row["values"] and row["case"].startswith(ray_cost.ROWS) for row in content["rows"])
     cases = " ".join(row["case"] for row in content["rows"])
     for part in ("overhead of one shard, learn", "two shards by one, stream", "killed", "model /"):
         assert part in cases

@@ -6,6 +6,7 @@ import doctest
 import importlib
 import importlib.util
 import inspect
+import json
 import os
 import pkgutil
 import re
@@ -251,14 +252,9 @@ def load_script(path):
 
 def test_the_page_of_benchmarks_finds_its_figures(tmp_path):
     page = load_script(ROOT / "docs/benchmark_page.py")
-    found = page.ratios(page.NOTES.read_text())
-    assert {case for case, _ in found} == {
-        "fit",
-        "stream",
-        "predict",
-        "mini-batches / re-trained",
-    }
-    assert found["fit", "letter"] == 0.246 and len(found) == 14
+    found = page.ratios(json.loads(page.FIGURES.read_text(encoding="utf-8")))
+    assert {case for case, _ in found} == set(page.CASES.values())
+    assert found["fit", "letter"] == pytest.approx(0.47) and len(found) == 30
     page.draw(found, tmp_path / "benchmarks.svg")
     assert (tmp_path / "benchmarks.svg").stat().st_size > 1000
 
