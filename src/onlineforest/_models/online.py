@@ -24,6 +24,7 @@ from onlineforest._models.categories import (
     Categories,
     Table,
     chosen_columns,
+    named_columns,
     row_of,
 )
 from onlineforest._models.core import CoreSpec, Floats, OfGuided, Rows, State, VerifiesItself
@@ -112,9 +113,30 @@ class BaseOnlineForest(SaveableForest[OfGuided]):
         match described:
             case {"categorical": list(columns), **others} if columns and not others:
                 if all(type(column) is int and 0 <= column < n_features for column in columns):
+                    if sorted(set(columns)) != columns:
+                        raise ValueError("its categorical columns are not distinct and in order.")
                     self._categories = Categories.of(n_features, columns)
+                    self._check_chosen(columns)
                     return
         super()._take_layout(n_features, described)
+        self._check_chosen([])
+
+    def _check_chosen(self, columns: list[int]) -> None:
+        """Raise unless these categorical columns of a file are those that the parameter chooses."""
+        wish = self.categorical_features
+        if isinstance(wish, str) and wish == FROM_DTYPE:  # it depended on the first table
+            return
+        names = getattr(self, "feature_names_in_", None)
+        chosen = (
+            []
+            if wish is None
+            else named_columns(wish, self.n_features_in_, None if names is None else list(names))
+        )
+        if chosen != columns:
+            raise ValueError(
+                f"its categorical columns are {columns}, but its categorical_features chooses "
+                f"{chosen}."
+            )
 
     def _layout(self) -> dict[str, Any]:
         return {"_categories": self._categories}

@@ -478,10 +478,14 @@ class OnlineForestClassifier(BaseClassifier[GuidedLabelCore], BaseOnlineForest[G
     def _teach_one(self, x: ArrayLike, code: int, units: int) -> None:
         self._forest.learn_one(x, code, units)
 
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        if isinstance(self.class_weight, dict):
+            check_class_weight(self.class_weight)
+
     def _units_of(self, target: NDArray[Any], sample_weight: Any) -> NDArray[np.int64] | None:
         if not isinstance(self.class_weight, dict):
             return super()._units_of(target, sample_weight)
-        check_class_weight(self.class_weight)
         labels, places = np.unique(target, return_inverse=True)
         of_labels = np.array([self.class_weight.get(label, 1.0) for label in labels], dtype=float)
         weights = check_sample_weight(sample_weight, len(target))
