@@ -252,13 +252,12 @@ class BaseForest(ShownInNotebooks, Generic[Core]):
             raise ValueError("forget needs X and y, or ids, but not both.")
         if ids is None and (X is None or y is None):
             raise ValueError("forget needs X and y, or ids.")
-        with self._locked(), self._forgetting():
+        with self._locked(), self._forgetting(), self._dropping_names():
             self._check_parameters_unchanged()
             if ids is not None:
                 self._forget_ids(check_ids(ids))
             else:
                 self._forget_rows(X, y)
-            self._drop_stale_names()
 
     def keep_latest(self, n_samples: int) -> Self:
         """Forget all but the latest samples, for example after a change in the data.
@@ -285,15 +284,25 @@ class BaseForest(ShownInNotebooks, Generic[Core]):
         self._check_parameters_unchanged()
         if not isinstance(n_samples, Integral) or isinstance(n_samples, bool) or n_samples < 0:
             raise ValueError(f"n_samples must be a whole number, at least 0. Got {n_samples!r}.")
-        with self._locked(), self._forgetting():
+        with self._locked(), self._forgetting(), self._dropping_names():
             self._forest.keep_latest(min(int(n_samples), sys.maxsize // 2), self._n_threads())
-            self._drop_stale_names()
         return self
 
     @contextmanager
     def _forgetting(self) -> Iterator[None]:
         """What must be done when samples are forgotten, besides."""
         yield
+
+    @contextmanager
+    def _dropping_names(self) -> Iterator[None]:
+        """Drop names after the block. An interrupted block may have forgotten samples, too."""
+        try:
+            yield
+        except BaseException:
+            if self._core_source is LOCAL:  # others would have to be waited for
+                self._drop_stale_names()
+            raise
+        self._drop_stale_names()
 
     def _forget_ids(self, ids: list[Id]) -> None:
         serials = self._ids.serials_of(ids, self._forest.are_stored)

@@ -173,6 +173,10 @@ class BaseOnlineForest(SaveableForest[OfGuided]):
 
     def _drop_stale_names(self) -> None:
         super()._drop_stale_names()
+        self._drop_stale_levels()
+
+    def _drop_stale_levels(self) -> None:
+        """Drop names of levels that no stored sample has, as after an interrupted call."""
         if self._categories is not None:
             core = self._forest
             self._categories = self._categories.without(core.n_levels.tolist(), core.levels)
@@ -191,7 +195,9 @@ class BaseOnlineForest(SaveableForest[OfGuided]):
         sample.
         """
         check_is_fitted(self)
-        categories = self._categories
+        with self._locked():
+            self._drop_stale_levels()
+            categories = self._categories
         if categories is None:
             return {}
         names = getattr(self, "feature_names_in_", range(self.n_features_in_))
@@ -507,6 +513,7 @@ class BaseOnlineForest(SaveableForest[OfGuided]):
     def _holdings(self, name: str) -> Holdings:
         """The samples of this forest, called `name` in messages."""
         with self._locked():
+            self._drop_stale_levels()
             state = self._forest.get_state()
             order = np.argsort(state["serials"])
             samples, units = state["sample_of"][order], state.get("weights")

@@ -305,6 +305,7 @@ class OnlineForestClassifier(BaseClassifier[GuidedLabelCore], BaseOnlineForest[G
 
     def _tree(self, index: int) -> OnlineClassificationTree:
         with self._locked():
+            self._drop_stale_levels()
             table, codes = self._forest.tree(index), self._class_codes()
             arrays = tree_arrays(table, self._categories)
         n_nodes = len(table["feature"])

@@ -199,11 +199,12 @@ class OnlineForestRegressor(BaseRegressor[GuidedNumberCore], BaseOnlineForest[Gu
         return TreeSequence(lambda: self._forest.n_trees, self._tree, "order-free")
 
     def _tree(self, index: int) -> OnlineRegressionTree:
-        table = self._forest.tree(index)
+        with self._locked():
+            self._drop_stale_levels()
+            table = self._forest.tree(index)
+            arrays = tree_arrays(table, self._categories)
         variance = table["squares"] / table["weight"]
-        return OnlineRegressionTree(
-            **tree_arrays(table, self._categories), mean=table["mean"], variance=variance
-        )
+        return OnlineRegressionTree(**arrays, mean=table["mean"], variance=variance)
 
     @property
     def oob_prediction_(self) -> Floats:
