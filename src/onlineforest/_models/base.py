@@ -26,6 +26,7 @@ from onlineforest._models.core import LOCAL, Core, CoreKind, CoreSource, CoreSpe
 from onlineforest._models.display import ShownInNotebooks, size_of
 from onlineforest._models.ids import Id, Ids, check_ids
 from onlineforest._models.locking import Guard, guard_of, without_guard
+from onlineforest._models.memory import nbytes_of_array
 from onlineforest._models.parameters import (
     RANDOM_STATE,
     Constraints,
@@ -220,8 +221,16 @@ class BaseForest(ShownInNotebooks, Generic[Core]):
 
     @property
     def nbytes_(self) -> int:
-        """Memory of the forest in bytes, its stored samples included."""
-        return self._core.nbytes
+        """Memory of the forest in bytes: samples, trees, ids, names of classes and levels."""
+        check_is_fitted(self)
+        with self._locked():  # ids must not change while they are counted
+            return self._nbytes()
+
+    def _nbytes(self) -> int:
+        """Memory of the forest in bytes. The lock is held."""
+        names = getattr(self, "feature_names_in_", None)
+        of_names = 0 if names is None else nbytes_of_array(names)
+        return self._forest.nbytes + self._ids.nbytes + of_names
 
     def _facts(self) -> dict[str, str]:
         if not self.__sklearn_is_fitted__():
@@ -242,7 +251,7 @@ class BaseForest(ShownInNotebooks, Generic[Core]):
             "samples": f"{core.n_points:,} held, {core.n_seen:,} seen",
             "features": f"{self.n_features_in_:,}",
             "trees": f"{core.n_trees:,}",
-            "memory": size_of(core.nbytes),
+            "memory": size_of(self._nbytes()),
         }
 
     def _forget(self, X: ArrayLike | None, y: ArrayLike | None, ids: Iterable[Id] | None) -> None:

@@ -94,6 +94,11 @@ class Calibration:
         variances, between = self.variances(moments)
         return np.sqrt(self.scale * variances + between / n_trees)
 
+    @property
+    def nbytes(self) -> int:
+        """Memory of the errors in bytes."""
+        return sum(0 if array is None else array.nbytes for array in (self.errors, self.ends))
+
     def quantile(self, level: float) -> float:
         """Quantile of the errors in predicted standard deviations."""
         normal = NormalDist()

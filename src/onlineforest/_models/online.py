@@ -206,6 +206,10 @@ class BaseOnlineForest(SaveableForest[OfGuided]):
             for column, levels in zip(categories.columns, categories.levels, strict=True)
         }
 
+    def _nbytes(self) -> int:
+        levels = () if self._categories is None else self._categories.levels
+        return super()._nbytes() + sum(names.nbytes for names in levels)
+
     def _facts_of_samples(self) -> dict[str, str]:
         facts = super()._facts_of_samples()
         if self._categories is not None:

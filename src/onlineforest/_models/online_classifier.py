@@ -165,7 +165,7 @@ class OnlineForestClassifier(BaseClassifier[GuidedLabelCore], BaseOnlineForest[G
     digest_ : str
         SHA-256 of the forest.
     nbytes_ : int
-        Memory of the forest in bytes, its stored samples included.
+        Memory of the forest in bytes: its samples, trees, ids, and names of classes and levels.
     trees_ : sequence of OnlineClassificationTree
         The trees as read-only arrays.
 
@@ -770,6 +770,9 @@ class OnlineForestClassifier(BaseClassifier[GuidedLabelCore], BaseOnlineForest[G
 
     def _all_codes(self) -> ClassCodes:
         return self._labels.codes
+
+    def _nbytes_of_labels(self) -> int:
+        return self._labels.nbytes
 
     def _own_metadata(self) -> dict[str, Any]:
         known = self._calibration_to_copy()

@@ -104,7 +104,7 @@ class OnlineForestRegressor(BaseRegressor[GuidedNumberCore], BaseOnlineForest[Gu
     digest_ : str
         SHA-256 of the forest.
     nbytes_ : int
-        Memory of the forest in bytes, its stored samples included.
+        Memory of the forest in bytes: its samples, trees, ids, and names of classes and levels.
     trees_ : sequence of OnlineRegressionTree
         The trees as read-only arrays.
 
@@ -364,6 +364,10 @@ class OnlineForestRegressor(BaseRegressor[GuidedNumberCore], BaseOnlineForest[Gu
         without_spread = np.where(error == 0, math.inf, -math.inf)
         result: Floats = np.where(is_sure, without_spread, density)
         return result
+
+    def _nbytes(self) -> int:
+        known = self._calibrated
+        return super()._nbytes() + (0 if known is None else known[2].nbytes)
 
     def _check_any_sample(self) -> None:
         self._core_with_samples()
