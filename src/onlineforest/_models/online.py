@@ -63,12 +63,15 @@ class LeftOutSamples:
         The code of its label, or its number.
     weights : ndarray of shape (n_samples,)
         How often it counts.
+    numbers : ndarray of shape (n_samples,)
+        Its number, which equal samples have in common.
     """
 
     predictions: Floats
     n_trees: NDArray[np.int64]
     values: NDArray[Any]
     weights: Floats
+    numbers: NDArray[np.int32]
 
 
 class BaseOnlineForest(SaveableForest[OfGuided]):
@@ -346,7 +349,11 @@ class BaseOnlineForest(SaveableForest[OfGuided]):
         predictions, n_trees = core.left_out(self._n_threads())
         order = np.argsort(core.serials)
         return LeftOutSamples(
-            predictions[order], n_trees[order], core.values[order], core.weights[order]
+            predictions[order],
+            n_trees[order],
+            core.values[order],
+            core.weights[order],
+            core.sample_numbers[order],
         )
 
     def forget(
