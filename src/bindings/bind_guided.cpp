@@ -154,9 +154,13 @@ nb::dict label_tree(const LabelForest& self, std::size_t index) {
 
 nb::dict number_tree(const NumberForest& self, std::size_t index) {
   auto table = run(1, [&](const Call& call) { return self.table(index, call); });
+  std::vector<double> variances;
+  for (std::size_t node = 0; node < table.weight.size(); ++node) {
+    variances.push_back(table.columns.variance(node, table.weight[node]));
+  }
   nb::dict dict = dict_of(table, self.options().layout);
   dict["mean"] = to_array(std::move(table.columns.mean));
-  dict["squares"] = to_array(std::move(table.columns.squares));
+  dict["variance"] = to_array(std::move(variances));
   return dict;
 }
 
@@ -375,6 +379,9 @@ void bind_common(nb::class_<Forest>& forest) {
           nb::rv_policy::move)
       .def_prop_ro(
           "weights", [](const Forest& self) { return multiplicities(run([&] { return self.weights(); })); },
+          nb::rv_policy::move)
+      .def_prop_ro(
+          "sample_numbers", [](const Forest& self) { return to_array(run([&] { return self.sample_numbers(); })); },
           nb::rv_policy::move);
 }
 

@@ -162,6 +162,68 @@ def test_levels_of_a_batch_that_an_interrupt_left_are_recorded_later(kind, monke
     assert forest.digest_ == whole.digest_ and forest.levels_ == whole.levels_
 
 
+class InterruptedCore:
+    """A core forest whose calls that forget are interrupted when they are done."""
+
+    def __init__(self, core):
+        self._core = core
+
+    def __getattr__(self, name):
+        return getattr(self._core, name)
+
+    def forget(self, *arguments):
+        self._core.forget(*arguments)
+        raise KeyboardInterrupt
+
+    def forget_rows(self, *arguments):
+        self._core.forget_rows(*arguments)
+        raise KeyboardInterrupt
+
+    def keep_latest(self, *arguments):
+        self._core.keep_latest(*arguments)
+        raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("way", ["ids", "rows", "latest"])
+@pytest.mark.parametrize("comes_late", [False, True])
+def test_levels_leave_though_forgetting_is_interrupted(kind, way, comes_late, monkeypatch):
+    frame, y = table(60, texts=[f"person {i:02}" for i in range(99)])
+    y = targets(kind, frame, y)
+    forest = new(kind).fit(frame, y, ids=range(60))
+    expected = new(kind).fit(frame[50:], y[50:])
+    call = {
+        "ids": lambda: forest.forget(ids=range(50)),
+        "rows": lambda: forest.forget(frame[:50], y[:50]),
+        "latest": lambda: forest.keep_latest(10),
+    }[way]
+    core = forest._forest
+    with monkeypatch.context() as patch:
+        if comes_late:  # the samples are forgotten, the names are not
+
+            def interrupted(*_):
+                raise KeyboardInterrupt
+
+            patch.setattr(type(forest), "_drop_stale_names", interrupted)
+        else:
+            forest._forest = InterruptedCore(core)
+        with pytest.raises(KeyboardInterrupt):
+            call()
+    forest._forest = core
+    if not comes_late:
+        n_left = frame["colour"][50:].nunique()
+        assert len(forest._categories.levels[0]) == n_left, "names are dropped at once"
+    assert len(core.serials) == 10
+    gone = set(frame["colour"][:50]) - set(frame["colour"][50:])
+    of_cuts = [each for tree in forest.trees_ for each in tree.split_levels if each is not None]
+    assert len(gone) > 10 and gone.isdisjoint(name for names in of_cuts for name in names)
+    assert forest.levels_ == expected.levels_
+    file = io.BytesIO()
+    forest.save(file)
+    for data in (file.getvalue(), pickle.dumps(forest)):
+        assert not any(name.encode() in data for name in gone)
+    assert forest.digest_ == expected.digest_
+
+
 # Tables
 
 

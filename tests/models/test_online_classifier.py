@@ -476,6 +476,23 @@ def test_without_left_out_samples_there_is_no_score(name):
         getattr(small(), name)
 
 
+@pytest.mark.parametrize("max_samples", [1.0, 0.7])
+def test_importances_do_not_depend_on_the_order_of_classes(max_samples):
+    """Squares of such weights are rounded as doubles: their sums must not be."""
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        rows, y = rng.normal(size=(200, 4)), rng.integers(0, 4, 200)
+        weights = rng.choice([0.5, 1.0, 1000.1], 200)
+        found = []
+        for order in ([0, 1, 2, 3], [2, 3, 1, 0]):
+            forest = small(min_samples_split=2, calibrate=False, max_samples=max_samples)
+            for label in order:
+                here = y == label
+                forest.partial_fit(rows[here], y[here], sample_weight=weights[here])
+            found.append(forest.feature_importances_)
+        assert np.array_equal(*found), seed
+
+
 @pytest.mark.parametrize("max_samples", [1.0, 0.6])
 def test_importances(max_samples):
     rng = np.random.default_rng(0)

@@ -26,7 +26,7 @@ from sklearn.metrics import r2_score
 from onlineforest import OnlineForestRegressor, OnlineTree, load
 from onlineforest._core import GuidedNumberForest
 from onlineforest._models.base import BaseForest
-from onlineforest._models.calibration import Calibration
+from onlineforest._models.calibration import Calibration, r2_of
 from onlineforest._models.core import GUIDED_NUMBERS, GuidedNumberCore, MondrianCore
 from support.interrupts import Signal, interrupted_in_the_middle
 from support.model_files import saved
@@ -390,7 +390,8 @@ def test_calibration_does_not_depend_on_the_order():
 def test_the_calibration_of_errors():
     moments = np.column_stack([np.zeros(100), np.full(100, 4.0), np.zeros(100)])
     errors = np.random.default_rng(0).normal(size=100)
-    calibration = Calibration.of(moments, np.full(100, 10), errors, np.ones(100))
+    numbers = np.arange(100)
+    calibration = Calibration.of(moments, np.full(100, 10), errors, np.ones(100), numbers)
     deviation = calibration.spread * calibration.deviations(moments, 10)
     np.testing.assert_allclose(deviation, np.sqrt(np.mean(errors**2)), rtol=1e-12)
     places = [calibration.quantile(level) for level in LEVELS]
@@ -400,12 +401,124 @@ def test_the_calibration_of_errors():
     )
     assert np.abs(inside.mean(axis=0) - LEVELS).max() <= 0.011
     assert calibration.quantile(1e-9) < calibration.errors[0] < calibration.quantile(0.011)
-    few = Calibration.of(moments[:19], np.full(19, 10), errors[:19], np.ones(19))
+    few = Calibration.of(moments[:19], np.full(19, 10), errors[:19], np.ones(19), numbers[:19])
     assert few == Calibration()
-    assert few == Calibration.of(moments, np.ones(100, np.int64), errors, np.ones(100))
+    assert few == Calibration.of(moments, np.ones(100, np.int64), errors, np.ones(100), numbers)
     assert math.isclose(few.quantile(0.975), 1.959964, rel_tol=1e-6)
-    exact = Calibration.of(moments * 0, np.full(100, 10), errors * 0, np.ones(100))
+    exact = Calibration.of(moments * 0, np.full(100, 10), errors * 0, np.ones(100), numbers)
     assert exact == Calibration()
+
+
+def test_a_calibration_needs_twenty_distinct_samples_that_weigh_as_much():
+    moments = np.column_stack([np.zeros(100), np.full(100, 4.0), np.zeros(100)])
+    errors, n_trees = np.random.default_rng(0).normal(size=100), np.full(100, 10)
+    for n_distinct, weight, is_enough in [
+        (20, 1.0, True),
+        (19, 1.0, False),
+        (19, 1000.0, False),
+        (100, 0.25, True),
+        (100, 0.125, False),
+    ]:
+        numbers = np.arange(100) % n_distinct
+        weights = np.full(100, weight)
+        found = Calibration.of(moments, n_trees, errors[numbers], weights, numbers)
+        assert (found.errors is not None) == is_enough, (n_distinct, weight)
+
+
+def test_few_samples_do_not_calibrate_however_heavy_they_are():
+    rows, y = friedman(60)
+    plain = small(n_estimators=20).fit(rows, y)
+    heavy = small(n_estimators=20).fit(rows, y, sample_weight=np.full(60, 10.0))
+    copies = small(n_estimators=20).fit(np.repeat(rows, 10, axis=0), np.repeat(y, 10))
+    for forest in (plain, heavy, copies):
+        assert forest._calibration() == Calibration()
+    assert np.array_equal(heavy.predict_interval(rows), copies.predict_interval(rows))
+    many = small(n_estimators=20).fit(*friedman(80))
+    assert many._calibration().errors is not None
+
+
+def test_quantiles_do_not_fall_and_intervals_do_not_cross():
+    """Errors that are equal, or nearly so, as those of heavy samples: roundings must not show."""
+    rng = np.random.default_rng(1)
+    levels = np.linspace(0.001, 0.999, 2000)
+    for _ in range(20):
+        errors = np.sort(np.repeat(rng.normal(size=10), 10) * (1 + 2.0**-52 * rng.integers(3)))
+        ends = np.cumsum(rng.choice([1.0, 0.7, 2000.0], 100))
+        calibration = Calibration(errors=errors, ends=ends)
+        quantiles = np.array([calibration.quantile(level) for level in levels])
+        assert (np.diff(quantiles) >= 0).all()
+        inside = quantiles[(levels * (ends[-1] + 1) >= 1) & (levels * (ends[-1] + 1) <= ends[-1])]
+        assert np.isin(inside, errors).mean() > 0.5, "an error lies where it weighs most"
+        assert errors[0] <= inside.min() and inside.max() <= errors[-1]
+
+
+@pytest.mark.parametrize("parameters", [{}, {"max_samples": 0.5}, {"calibrate": False}])
+@pytest.mark.parametrize("weight", [1.0, 1000.0, 2.0**26])
+def test_numbers_of_any_size_get_finite_answers(parameters, weight):
+    rng = np.random.default_rng(18)
+    rows = rng.integers(0, 10, (200, 3)).astype(float)
+    outliers = rng.normal(size=200)
+    outliers[:3] = 1e100
+    cases = {
+        "outliers": outliers,
+        "large": rng.choice([1e150, -1e150], 200),
+        "of a feature": np.where(rows[:, 1] > 4, 1e150, -1e150) * rng.uniform(0.5, 1, 200),
+        "tiny and large": np.where(rng.random(200) < 0.02, 1e150, 1e-160 * outliers),
+    }
+    for name, y in cases.items():
+        forest = small(n_estimators=12, **parameters)
+        forest.fit(rows, np.clip(y, -1e150, 1e150), sample_weight=np.full(200, weight))
+        mean, std = forest.predict(rows, return_std=True)
+        quantiles = forest.predict_quantiles(rows, [1e-9, 0.1, 0.5, 0.9, 1 - 1e-9])
+        variances = np.concatenate([tree.variance for tree in forest.trees_])
+        for answer in (mean, std, quantiles, variances, forest.feature_importances_):
+            assert np.isfinite(answer).all(), name
+        assert (np.diff(quantiles, axis=1) >= 0).all() and (std >= 0).all(), name
+        assert (variances >= 0).all(), name
+        assert not np.isnan(forest.log_density(rows, y)).any(), name
+        assert forest.oob_score_ <= 1 or "calibrate" in parameters, name
+        if name == "of a feature":
+            assert forest.feature_importances_.argmax() == 1, "cuts have seen the numbers"
+            assert forest.score(rows, y) > 0.5
+
+
+def test_a_power_of_two_in_y_changes_no_bit_of_a_calibration():
+    """Large numbers are scaled where sums of their squares would not be finite."""
+    rng = np.random.default_rng(3)
+    moments = np.column_stack([rng.normal(size=50), rng.random(50), rng.random(50)])
+    n_trees, values, weights = rng.integers(2, 9, 50), rng.normal(size=50), np.full(50, 2.0**30)
+    plain = Calibration.of(moments, n_trees, values, weights, np.arange(50))
+    factor = 2.0**495
+    large = Calibration.of(
+        moments * [factor, factor**2, factor**2], n_trees, values * factor, weights, np.arange(50)
+    )
+    assert plain.errors is not None and np.array_equal(large.errors, plain.errors)
+    assert (large.scale, large.share, large.spread) == (plain.scale, plain.share, plain.spread)
+    predictions = moments[:, 0]
+    score = r2_of(predictions, values, weights)
+    assert r2_of(predictions * factor, values * factor, weights) == score
+    assert math.isclose(score, r2_score(values, predictions), rel_tol=1e-12)
+
+
+def test_the_score_of_left_out_samples_counts_weights_as_copies():
+    rng = np.random.default_rng(2)
+    is_nan = set()
+    for seed in range(60):
+        n = int(rng.integers(2, 30))
+        rows, y = rng.normal(size=(n, 1)), rng.normal(size=n)
+        copies = rng.integers(1, 4, n)
+        weighted = small(max_samples=0.5, random_state=seed).fit(rows, y, sample_weight=copies)
+        repeated = small(max_samples=0.5, random_state=seed)
+        order = rng.permutation(copies.sum())
+        repeated.fit(np.repeat(rows, copies, axis=0)[order], np.repeat(y, copies)[order])
+        assert weighted.digest_ == repeated.digest_
+        np.testing.assert_equal(weighted.oob_score_, repeated.oob_score_)
+        is_nan.add(math.isnan(weighted.oob_score_))
+    assert False in is_nan
+    for seed in range(20):  # at most one distinct sample is left out by a tree
+        one = small(max_samples=0.99, random_state=seed).fit([[0.0], [0.0], [1.0]], [1.0, 1.0, 2.0])
+        known = np.unique(one.oob_prediction_[~np.isnan(one.oob_prediction_)])
+        assert math.isnan(one.oob_score_) or len(known) > 1
 
 
 # Forgetting, ids, counts

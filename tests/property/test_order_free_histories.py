@@ -374,7 +374,7 @@ class NumberHistory(History):
 
     def check_trees(self, forest, fresh):
         for i in range(N_TREES):
-            assert forest.tree(i).keys() == {*ORDERED, "mean", "squares"}
+            assert forest.tree(i).keys() == {*ORDERED, "mean", "variance"}
             assert_same(forest.tree(i), fresh.tree(i))
 
 

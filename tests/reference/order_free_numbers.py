@@ -32,7 +32,15 @@ class NumberJudge:
         self.deciding, self.total = deciding, weight(deciding)
         self.many = min(max(4 * len(deciding[0].x), 16), 32)
         self.mean = summed(s.weight * s.value for s in deciding) / self.total
-        self.squares = summed(s.weight * squared(s.value - self.mean) for s in deciding)
+        self.unit = 1.0  # of deviations
+        self.squares = self.summed_squares()
+        if not math.isfinite(self.squares * self.total * self.total):
+            self.unit = 2.0**128
+            self.squares = self.summed_squares()
+
+    def summed_squares(self) -> float:
+        deviations = ((s.weight, (s.value - self.mean) / self.unit) for s in self.deciding)
+        return summed(weight * squared(deviation) for weight, deviation in deviations)
 
     def gain(self, cut: Cut) -> float:
         """The share of the variance that a cut explains.
@@ -56,7 +64,7 @@ class NumberJudge:
         return self.share(sums[len(left)] + sum_missing, weight(left) + weight(missing))
 
     def deviation(self, sample: Sample) -> float:
-        return sample.weight * (sample.value - self.mean)
+        return sample.weight * ((sample.value - self.mean) / self.unit)
 
     def share(self, left: float, n: int) -> float:
         """The share for deviations of this sum and weight on the left."""

@@ -72,6 +72,8 @@ class Forest {
   [[nodiscard]] std::vector<Serial> serials() const;
   [[nodiscard]] std::vector<Value> values() const;    // in the order of serials()
   [[nodiscard]] std::vector<Weight> weights() const;  // likewise
+  // A number for each, the same for equal samples; likewise.
+  [[nodiscard]] std::vector<Slot> sample_numbers() const;
   [[nodiscard]] std::vector<std::uint8_t> are_stored(std::span<const Serial> serials) const;
   // The number of levels of each categorical feature that samples have, and those of one of them, sorted.
   [[nodiscard]] std::vector<std::int64_t> n_levels() const;

@@ -1,16 +1,15 @@
 #include "guided/importances.hpp"
 
+#include <cmath>
+
 namespace onlineforest::guided {
 
 Errors<Labels>::Errors(const TreeTable<Labels>& table) : table_(table), own_(table.cell.size()) {
   for (std::size_t node = 0; node < own_.size(); ++node) {
-    double sum = 0.0;  // exact while weights are whole and below 2^26
+    SquaresOfWeights squares;  // exact: the order of class codes must not change a bit
     const auto end = static_cast<std::size_t>(table.columns.counts_end[node]);
-    for (std::size_t i = table.columns.counts_begin(node); i < end; ++i) {
-      const double count = multiplicity(table.columns.count[i]);
-      sum += count * count;
-    }
-    own_[node] = sum / multiplicity(table.weight[node]);
+    for (std::size_t i = table.columns.counts_begin(node); i < end; ++i) squares.add(table.columns.count[i]);
+    own_[node] = std::ldexp(squares.value(), -2 * kWeightBits) / multiplicity(table.weight[node]);
   }
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -25,6 +26,7 @@ class Errors<Labels> {
 
   // The sum of squared errors of the frequencies of labels on the node's own samples, up to its weight.
   [[nodiscard]] double own(std::size_t node) const { return -own_[node]; }
+  [[nodiscard]] static double unit() { return 1.0; }  // of own()
   // The squared error on another sample, up to a constant.
   [[nodiscard]] double of(std::size_t node, Label label) const;
 
@@ -39,6 +41,7 @@ class Errors<Numbers> {
   explicit Errors(const TreeTable<Numbers>& table) : table_(table) {}
 
   [[nodiscard]] double own(std::size_t node) const { return table_.columns.squares[node]; }
+  [[nodiscard]] double unit() const { return table_.columns.unit; }
   [[nodiscard]] double of(std::size_t node, double value) const {
     const double error = value - table_.columns.mean[node];
     return error * error;
@@ -57,9 +60,16 @@ template <class Target>
     if (!table.is_cut(node)) continue;
     const double gain = errors.own(node) - errors.own(static_cast<std::size_t>(table.left[node])) -
                         errors.own(static_cast<std::size_t>(table.right[node]));
-    result[layout.feature_of(static_cast<std::size_t>(table.cell[node]))] += gain / multiplicity(table.weight[0]);
+    const std::size_t feature = layout.feature_of(static_cast<std::size_t>(table.cell[node]));
+    result[feature] += gain / multiplicity(table.weight[0]) * errors.unit();
   }
   return result;
+}
+
+// A number times a weight over the total weight. The product with a great weight may be above the range of doubles.
+[[nodiscard]] inline double share(double x, Weight weight, Weight total) {
+  const double product = static_cast<double>(weight) * x, all = static_cast<double>(total);
+  return std::isfinite(product) ? product / all : static_cast<double>(weight) / all * x;
 }
 
 // The same on the samples that the tree has left out. For a feature of pure chance its mean is not above 0.
@@ -89,7 +99,7 @@ template <class Target>
       const std::size_t feature = samples.layout().feature_of(static_cast<std::size_t>(table.cell[node]));
       node = table.child(node, x);
       const double after = errors.of(node, value);
-      result[feature] += static_cast<double>(samples.weight(slot)) * (before - after) / static_cast<double>(total);
+      result[feature] += share(before - after, samples.weight(slot), total);
       before = after;
     }
     stop.tick(256);

@@ -668,6 +668,12 @@ std::vector<Weight> Forest<Target>::weights() const {
 }
 
 template <class Target>
+std::vector<Slot> Forest<Target>::sample_numbers() const {
+  const auto pass = gate_.reading();
+  return sample_of_;
+}
+
+template <class Target>
 std::vector<std::int64_t> Forest<Target>::n_levels() const {
   const auto pass = gate_.reading();
   std::vector<std::int64_t> result;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <limits>
 
 namespace onlineforest::guided {
@@ -31,6 +32,15 @@ std::size_t NumberJudge::best(PanelRows& panel, const Groups&, Block block, std:
     const double plain = values_[i] - plain_mean;
     plain_squares_ += plain * plain;
   });
+  // Squares of sums are at most the total weight times this sum of squares. They must be finite: a smaller unit changes
+  // no share.
+  if (!std::isfinite(squares * multiplicity(total) * multiplicity(total))) {
+    squares = 0.0;
+    for_each_bit(block, [&](std::size_t i) {
+      deviations_[i] *= 0x1p-128;
+      squares += multiplicity(panel.weight(i)) * (deviations_[i] * deviations_[i]);
+    });
+  }
   // The decrease of the sum of squares, as a share of it, if `left` deviations of weight n go left.
   const auto gain = [&](double left, Weight n) {
     if (!(squares > 0.0)) return 0.0;

@@ -43,6 +43,11 @@ class NumberSummary {
   Weight total_ = 0, n_equal_ = 0;
 };
 
+// A sum of squares of the largest numbers, times the largest weights, is above the range of doubles, though the variance
+// is within it. Such sums are computed in units of 2^kRoom, which changes no other bit.
+inline constexpr int kRoom = 64;
+inline constexpr double kLargeUnit = 0x1p64;
+
 // The mean and the variance of the numbers in a leaf.
 struct NumberLeaf {
   double mean = 0.0, variance = 0.0;
@@ -67,7 +72,12 @@ class NumberSums {
     add_product(squares, mean, mean, total_);
     sum_.for_each_part(-kWeightBits, [&](double part) { add_product(squares, mean, part, -2 * kOne); });
     const double rest = rounded(deviations);
-    return {mean, std::max((rounded(squares) - rest * (rest / n)) / n, 0.0)};
+    const auto variance = [&](int exponent) {  // times a power of two
+      return (rounded(squares, exponent) - std::ldexp(rest * (rest / n), exponent)) / n;
+    };
+    double result = variance(0);
+    if (!std::isfinite(result)) result = std::ldexp(variance(-kRoom), kRoom);
+    return {mean, std::max(result, 0.0)};
   }
 
  private:
@@ -76,8 +86,9 @@ class NumberSums {
     sum.add(product, weight);
     sum.add(error_of_product(a, b, product), weight);
   }
-  [[nodiscard]] static double rounded(const ExactSum& sum) {
-    const auto [high, low] = sum.rounded(-kWeightBits);
+  // The sum times a power of two.
+  [[nodiscard]] static double rounded(const ExactSum& sum, int exponent = 0) {
+    const auto [high, low] = sum.rounded(exponent - kWeightBits);
     return high + low;
   }
 

@@ -2,7 +2,9 @@
 #include "guided/number_tree.hpp"
 
 #include <bit>
+#include <cmath>
 #include <utility>
+#include <vector>
 
 #include "guided/stages.hpp"
 
@@ -15,17 +17,23 @@ NumberLeaf leaf_of(Block block, const Panel<Numbers>& panel) {
   const NumberJudge& judge = panel.judge();
   if (panel.has_one_value(block)) return {judge.value(first_bit(block)), 0.0};
   const double total = multiplicity(panel.weight_of(block));
-  double sum = 0.0, squares = 0.0;
+  double sum = 0.0;
   for (Block rest = block; rest != 0; rest &= rest - 1) {
     const std::size_t i = first_bit(rest);
     sum += multiplicity(panel.weight(i)) * judge.value(i);
   }
   const double mean = sum / total;
-  for (Block rest = block; rest != 0; rest &= rest - 1) {
-    const std::size_t i = first_bit(rest);
-    const double deviation = judge.value(i) - mean;
-    squares += multiplicity(panel.weight(i)) * (deviation * deviation);
-  }
+  const auto squares_times = [&](double factor) {
+    double squares = 0.0;
+    for (Block rest = block; rest != 0; rest &= rest - 1) {
+      const std::size_t i = first_bit(rest);
+      const double deviation = judge.value(i) - mean;
+      squares += multiplicity(panel.weight(i)) * factor * (deviation * deviation);
+    }
+    return squares;
+  };
+  const double squares = squares_times(1.0);
+  if (!std::isfinite(squares)) return {mean, squares_times(1.0 / kLargeUnit) / total * kLargeUnit};
   return {mean, squares / total};
 }
 
@@ -85,7 +93,7 @@ void Tree<Numbers>::flatten_large_leaf(NodeIndex from, const Samples& samples, N
   flat.leaves().add(leaf);
 }
 
-// Nodes that are cut get their mean from their children, in finish_table().
+// Nodes that are cut get their mean from their children, in finish_table(), which also makes squares of the variances.
 template <>
 void Tree<Numbers>::describe_node(NodeIndex at, const Samples& samples, Table& table) {
   const Node& here = node(at);
@@ -99,7 +107,7 @@ void Tree<Numbers>::describe_node(NodeIndex at, const Samples& samples, Table& t
       here.kind == Kind::kList ? lists_[here.contents].summary.total() : junctions_[here.contents].summary.total();
   table.weight.push_back(weight);
   table.columns.mean.push_back(leaf.mean);
-  table.columns.squares.push_back(leaf.variance * multiplicity(weight));
+  table.columns.squares.push_back(leaf.variance);
 }
 
 template <>
@@ -107,20 +115,29 @@ void Tree<Numbers>::describe_twig(Block block, const Panel<Numbers>& panel, Tabl
   const NumberLeaf leaf = leaf_of(block, panel);
   table.weight.push_back(panel.weight_of(block));
   table.columns.mean.push_back(leaf.mean);
-  table.columns.squares.push_back(leaf.variance * multiplicity(table.weight.back()));
+  table.columns.squares.push_back(leaf.variance);
 }
 
 template <>
 void Tree<Numbers>::finish_table(Table& table) {
-  for (std::size_t node = table.cell.size(); node-- > 0;) {  // children come after their parents
-    if (!table.is_cut(node)) continue;
-    const auto left = static_cast<std::size_t>(table.left[node]), right = static_cast<std::size_t>(table.right[node]);
-    std::vector<double>&mean = table.columns.mean, &squares = table.columns.squares;
-    const double n_left = multiplicity(table.weight[left]), n_right = multiplicity(table.weight[right]);
-    const double n = n_left + n_right, difference = mean[right] - mean[left];
-    mean[node] = mean[left] + difference * (n_right / n);
-    squares[node] = squares[left] + squares[right] + difference * difference * (n_left * n_right / n);
-  }
+  std::vector<double>&mean = table.columns.mean, &squares = table.columns.squares;
+  const std::vector<double> variance = squares;
+  const auto fill = [&](double unit) {
+    table.columns.unit = unit;
+    for (std::size_t node = table.cell.size(); node-- > 0;) {  // children come after their parents
+      if (!table.is_cut(node)) {
+        squares[node] = variance[node] / unit * multiplicity(table.weight[node]);
+        continue;
+      }
+      const auto left = static_cast<std::size_t>(table.left[node]), right = static_cast<std::size_t>(table.right[node]);
+      const double n_left = multiplicity(table.weight[left]), n_right = multiplicity(table.weight[right]);
+      const double n = n_left + n_right, difference = mean[right] - mean[left];
+      mean[node] = mean[left] + difference * (n_right / n);
+      squares[node] = squares[left] + squares[right] + difference * difference / unit * (n_left * n_right / n);
+    }
+  };
+  fill(1.0);
+  if (!squares.empty() && !std::isfinite(squares[0])) fill(kLargeUnit);  // no node has more than the root
 }
 
 template class Tree<Numbers>;

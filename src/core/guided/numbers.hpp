@@ -115,7 +115,13 @@ struct Numbers {
 
   // The numbers of each node of a tree table.
   struct Columns {
-    std::vector<double> mean, squares;  // squares: sum of squared deviations from the mean
+    std::vector<double> mean, squares;  // squares: sum of squared deviations from the mean, in units
+    double unit = 1.0;
+
+    // The variance of a node of this weight.
+    [[nodiscard]] double variance(std::size_t node, Weight weight) const {
+      return squares[node] / multiplicity(weight) * unit;
+    }
   };
 };
 

@@ -94,6 +94,14 @@ class Weights(Question[GuidedForest, Floats]):
 
 
 @dataclass(frozen=True, eq=False)
+class SampleNumbers(Question[GuidedForest, NDArray[np.int32]]):
+    """A number for each stored sample, the same for equal ones."""
+
+    def answer(self, forest: GuidedForest, _n_threads: int, /) -> NDArray[np.int32]:
+        return forest.sample_numbers
+
+
+@dataclass(frozen=True, eq=False)
 class NumbersOfLevels(Question[GuidedForest, NDArray[np.int64]]):
     """The number of levels of each categorical feature that samples have."""
 

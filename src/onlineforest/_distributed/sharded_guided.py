@@ -45,6 +45,11 @@ class ShardedGuidedForest(ShardedForest):
         """The weight of each stored sample, in the order of `serials`."""
         return self.keeper.ask_first(messages.Weights())
 
+    @property
+    def sample_numbers(self) -> NDArray[np.int32]:
+        """A number for each stored sample, the same for equal ones, in the order of `serials`."""
+        return self.keeper.ask_first(messages.SampleNumbers())
+
     def learn(
         self,
         rows: Rows,

@@ -26,6 +26,7 @@ from onlineforest._models.core import LOCAL, Core, CoreKind, CoreSource, CoreSpe
 from onlineforest._models.display import ShownInNotebooks, size_of
 from onlineforest._models.ids import Id, Ids, check_ids
 from onlineforest._models.locking import Guard, guard_of, without_guard
+from onlineforest._models.memory import nbytes_of_array
 from onlineforest._models.parameters import (
     RANDOM_STATE,
     Constraints,
@@ -227,8 +228,16 @@ class BaseForest(ShownInNotebooks, Generic[Core]):
 
     @property
     def nbytes_(self) -> int:
-        """Memory of the forest in bytes, its stored samples included."""
-        return self._core.nbytes
+        """Memory of the forest in bytes: samples, trees, ids, names of classes and levels."""
+        check_is_fitted(self)
+        with self._locked():  # ids must not change while they are counted
+            return self._nbytes()
+
+    def _nbytes(self) -> int:
+        """Memory of the forest in bytes. The lock is held."""
+        names = getattr(self, "feature_names_in_", None)
+        of_names = 0 if names is None else nbytes_of_array(names)
+        return self._forest.nbytes + self._ids.nbytes + of_names
 
     def _facts(self) -> dict[str, str]:
         if not self.__sklearn_is_fitted__():
@@ -249,7 +258,7 @@ class BaseForest(ShownInNotebooks, Generic[Core]):
             "samples": f"{core.n_points:,} held, {core.n_seen:,} seen",
             "features": f"{self.n_features_in_:,}",
             "trees": f"{core.n_trees:,}",
-            "memory": size_of(core.nbytes),
+            "memory": size_of(self._nbytes()),
         }
 
     def _forget(self, X: ArrayLike | None, y: ArrayLike | None, ids: Iterable[Id] | None) -> None:
@@ -259,13 +268,12 @@ class BaseForest(ShownInNotebooks, Generic[Core]):
             raise ValueError("forget needs X and y, or ids, but not both.")
         if ids is None and (X is None or y is None):
             raise ValueError("forget needs X and y, or ids.")
-        with self._locked(), self._forgetting():
+        with self._locked(), self._forgetting(), self._dropping_names():
             self._check_parameters_unchanged()
             if ids is not None:
                 self._forget_ids(check_ids(ids))
             else:
                 self._forget_rows(X, y)
-            self._drop_stale_names()
 
     def keep_latest(self, n_samples: int) -> Self:
         """Forget all but the latest samples, for example after a change in the data.
@@ -292,15 +300,25 @@ class BaseForest(ShownInNotebooks, Generic[Core]):
         self._check_parameters_unchanged()
         if not isinstance(n_samples, Integral) or isinstance(n_samples, bool) or n_samples < 0:
             raise ValueError(f"n_samples must be a whole number, at least 0. Got {n_samples!r}.")
-        with self._locked(), self._forgetting():
+        with self._locked(), self._forgetting(), self._dropping_names():
             self._forest.keep_latest(min(int(n_samples), sys.maxsize // 2), self._n_threads())
-            self._drop_stale_names()
         return self
 
     @contextmanager
     def _forgetting(self) -> Iterator[None]:
         """What must be done when samples are forgotten, besides."""
         yield
+
+    @contextmanager
+    def _dropping_names(self) -> Iterator[None]:
+        """Drop names after the block. An interrupted block may have forgotten samples, too."""
+        try:
+            yield
+        except BaseException:
+            if self._core_source is LOCAL:  # others would have to be waited for
+                self._drop_stale_names()
+            raise
+        self._drop_stale_names()
 
     def _forget_ids(self, ids: list[Id]) -> None:
         serials = self._ids.serials_of(ids, self._forest.are_stored)

@@ -97,6 +97,13 @@ class BaseClassifier(ClassifierMixin, BaseForest[OfLabels]):
             self._wait_for_others()
         return self._class_codes().classes
 
+    def _nbytes(self) -> int:
+        return super()._nbytes() + self._nbytes_of_labels()
+
+    def _nbytes_of_labels(self) -> int:
+        """Memory of the labels and their codes in bytes."""
+        return self._all_codes().nbytes
+
     def _facts_of_samples(self) -> dict[str, str]:
         classes = self._class_codes().classes
         names = f": {some_of(classes)}" if len(classes) else ""

@@ -7,6 +7,7 @@ its own. Must not know estimators.
 from __future__ import annotations
 
 import math
+import sys
 from dataclasses import dataclass
 from statistics import NormalDist
 
@@ -19,6 +20,8 @@ LEAST_TREES = 5  # so that two of them leave out the samples that calibrate
 _FEWEST = 20  # left-out samples
 _PRIOR = 10  # the mean of all samples counts as much as so many trees
 _LEAST_SCALE = 0.05
+_LARGEST = sys.float_info.max
+_LARGE = 2.0**400  # numbers below it can be squared and added up, whatever their weights are
 
 
 @dataclass(frozen=True)
@@ -54,31 +57,44 @@ class Calibration:
 
     @classmethod
     def of(
-        cls, moments: Floats, n_trees: NDArray[np.int64], values: Floats, weights: Floats
+        cls,
+        moments: Floats,
+        n_trees: NDArray[np.int64],
+        values: Floats,
+        weights: Floats,
+        numbers: NDArray[np.int32],
     ) -> Calibration:
-        """The calibration by left-out samples, of which two trees or more know nothing."""
+        """The calibration by left-out samples, of which two trees or more know nothing.
+
+        `numbers` are those of the samples, equal for equal ones: many copies or a great weight do
+        not make a sample many.
+        """
         are_known = n_trees >= 2
         moments, n_trees, values = moments[are_known], n_trees[are_known], values[are_known]
         weights = weights[are_known]
         n = float(weights.sum())
-        if n < _FEWEST:
+        if min(n, len(np.unique(numbers[are_known]))) < _FEWEST:
             return cls()
         errors = values - moments[:, 0]
         variances, between = moments[:, 1] + moments[:, 2], moments[:, 2]
-        means = exact_sum(variances, weights) / n, exact_sum(between, weights) / n
+        unit = _unit_of(errors, np.sqrt(variances))
+        means = mean_of(variances, weights, unit * unit), mean_of(between, weights, unit * unit)
         k = exact_sum(n_trees.astype(np.float64), weights) / n
         share = k / (k + _PRIOR)
         variances, between = cls(share=share, means=means).variances(moments)
-        explained = exact_sum(variances, weights)
+        explained = exact_sum(variances / unit / unit, weights)
         if not 0 < explained < math.inf:
             return cls()
-        unexplained = exact_sum(errors * errors - between / n_trees, weights)
-        scale = max(unexplained / explained, _LEAST_SCALE)
-        relative = errors / cls(scale, share, means).deviations(moments, n_trees)
+        scaled = errors / unit
+        unexplained = exact_sum(scaled * scaled - between / unit / unit / n_trees, weights)
+        scale = min(max(unexplained / explained, _LEAST_SCALE), _LARGEST)
+        deviations = cls(scale, share, means).deviations(moments, n_trees)
+        if not deviations.all():  # the numbers are so small that their squares are 0
+            return cls()
+        relative = errors / deviations
         order = np.argsort(relative)
         relative, ends = relative[order], np.cumsum(weights[order])
-        spread = math.sqrt(exact_sum(relative * relative, weights[order]) / n)
-        return cls(scale, share, means, relative, ends, spread)
+        return cls(scale, share, means, relative, ends, root_mean_square(relative, weights[order]))
 
     def variances(self, moments: Floats) -> tuple[Floats, Floats]:
         """The variance of each row, and that between trees."""
@@ -92,7 +108,25 @@ class Calibration:
     def deviations(self, moments: Floats, n_trees: int | NDArray[np.int64]) -> Floats:
         """Predicted standard deviation of each number, before the errors are looked at."""
         variances, between = self.variances(moments)
-        return np.sqrt(self.scale * variances + between / n_trees)
+        between = between / n_trees
+        with np.errstate(over="ignore"):
+            squares: Floats = self.scale * variances + between
+        deviations = np.sqrt(squares)
+        beyond = np.isinf(squares)
+        if beyond.any():  # though their roots may be numbers
+            explained = math.sqrt(self.scale) * np.sqrt(variances[beyond])
+            deviations[beyond] = np.hypot(explained, np.sqrt(between[beyond]))
+        return deviations
+
+    @property
+    def nbytes(self) -> int:
+        """Memory of the errors in bytes."""
+        return sum(0 if array is None else array.nbytes for array in (self.errors, self.ends))
+
+    def std(self, moments: Floats, n_trees: int) -> Floats:
+        """Standard deviation of each number."""
+        with np.errstate(over="ignore"):
+            return finite(self.spread * self.deviations(moments, n_trees))
 
     def quantile(self, level: float) -> float:
         """Quantile of the errors in predicted standard deviations."""
@@ -106,12 +140,65 @@ class Calibration:
             below = min(int(place), max(math.ceil(n) - 2, 0))
             share = place - below
             at = np.searchsorted(self.ends, [below, below + 1], side="right")
-            low, high = self.errors[np.minimum(at, len(self.errors) - 1)]
-            return float(low * (1 - share) + high * share)
+            low, high = self.errors[np.minimum(at, len(self.errors) - 1)].tolist()
+            return interpolated(low, high, share)
         # Beyond the errors seen, the tail is normal.
-        last, edge = (self.errors[0], 1) if place < 0 else (self.errors[-1], n)
+        is_below = place < 0
+        last, edge = (self.errors[0], 1) if is_below else (self.errors[-1], n)
         beyond = normal.inv_cdf(level) - normal.inv_cdf(edge / (n + 1))
-        return float(last + self.spread * beyond)
+        beyond = min(beyond, 0.0) if is_below else max(beyond, 0.0)  # not by a rounding
+        return max(-_LARGEST, min(float(last + self.spread * beyond), _LARGEST))
+
+
+def interpolated(low: float, high: float, share: float) -> float:
+    """The number that lies this share of the way from `low` to `high`.
+
+    Never falls with the share, and stays between the two: roundings of ``low * (1 - share) + high *
+    share`` do neither.
+    """
+    return min(low + (high - low) * share, high)
+
+
+def finite(values: Floats) -> Floats:
+    """Values with the largest numbers there are in place of infinities."""
+    clipped: Floats = np.clip(values, -_LARGEST, _LARGEST)
+    return clipped
+
+
+def mean_of(values: Floats, weights: Floats, unit: float = 1.0) -> float:
+    """The weighted mean of values that have finite sums if they are divided by the unit."""
+    return exact_sum(values / unit, weights) / float(weights.sum()) * unit
+
+
+def root_mean_square(values: Floats, weights: Floats) -> float:
+    """The root of the weighted mean of squares."""
+    unit = _unit_of(values)
+    scaled = values / unit
+    return math.sqrt(mean_of(scaled * scaled, weights)) * unit
+
+
+def r2_of(predictions: Floats, values: Floats, weights: Floats) -> float:
+    """R² of predictions, the same for a sample of weight 2 and for two copies, in any order.
+
+    As scikit-learn's `r2_score`: if all values are equal, 1 if all predictions are right, else 0.
+    """
+    unit = _unit_of(predictions, values)
+    values, errors = values / unit, (values - predictions) / unit
+    deviations = values - mean_of(values, weights)
+    unexplained = exact_sum(errors * errors, weights)
+    total = exact_sum(deviations * deviations, weights)
+    if total == 0:
+        return float(unexplained == 0)
+    return 1.0 - unexplained / total
+
+
+def _unit_of(*arrays: Floats) -> float:
+    """A power of two: squares of the numbers over it, times any weights, have a finite sum.
+
+    1 unless some are large: a division by a power of two changes no bit of the significand.
+    """
+    largest = max(float(np.abs(array).max(initial=0.0)) for array in arrays)
+    return 1.0 if largest < _LARGE else 2.0 ** min(math.frexp(largest)[1], 1023)
 
 
 def exact_sum(values: Floats, weights: Floats) -> float:

@@ -250,12 +250,15 @@ def chosen_columns(categorical_features: Any, table: Table) -> list[int]:
     """The columns that `categorical_features` says: indices, names, a mask or by type."""
     if categorical_features is None:
         return []
-    if isinstance(categorical_features, str):
-        if categorical_features == FROM_DTYPE:
-            return table.categorical_by_type()
-        categorical_features = [categorical_features]
-    chosen = list(categorical_features)
-    n, names = table.n_columns, table.names
+    if isinstance(categorical_features, str) and categorical_features == FROM_DTYPE:
+        return table.categorical_by_type()
+    return named_columns(categorical_features, table.n_columns, table.names)
+
+
+def named_columns(categorical_features: Any, n: int, names: list[Any] | None) -> list[int]:
+    """The columns that indices, names or a mask choose of `n` columns, which may have names."""
+    is_name = isinstance(categorical_features, str)
+    chosen = [categorical_features] if is_name else list(categorical_features)
     if all(isinstance(each, bool | np.bool_) for each in chosen) and chosen:
         if len(chosen) != n:
             raise ValueError(

@@ -5,12 +5,15 @@ Must not know estimators.
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import column_or_1d
 from sklearn.utils.multiclass import type_of_target
+
+from onlineforest._models.memory import nbytes_of_dict
 
 
 def plain_labels(y: Any) -> NDArray[Any] | None:
@@ -79,6 +82,11 @@ class ClassCodes:
         # True if each code equals the index among the sorted classes.
         self.in_order = self.n_codes == self.n_classes and bool(np.all(codes[1:] > codes[:-1]))
         self._code_of = dict(zip(classes.tolist(), codes.tolist(), strict=True))
+
+    @cached_property
+    def nbytes(self) -> int:
+        """Memory of the classes and codes in bytes. The dict holds the objects of the array."""
+        return self.classes.nbytes + self.codes.nbytes + nbytes_of_dict(self._code_of)
 
     @classmethod
     def of(cls, labels: NDArray[Any]) -> ClassCodes:

@@ -128,7 +128,7 @@ class MondrianForestClassifier(
     leaf_discount_ : float
         The current smallest discount of a leaf.
     nbytes_ : int
-        Memory of the forest in bytes, its stored samples included.
+        Memory of the forest in bytes: its samples, trees, ids and names of classes.
     trees_ : sequence of MondrianTree
         The trees as read-only arrays.
 

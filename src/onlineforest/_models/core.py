@@ -270,6 +270,11 @@ class GuidedCore(CoreForest, Protocol):
         """The weight of each stored sample, in the order of `serials`."""
         ...
 
+    @property
+    def sample_numbers(self) -> NDArray[np.int32]:
+        """A number for each stored sample, the same for equal ones, in the order of `serials`."""
+        ...
+
     def complete(self, n_threads: int = 1, /) -> None:
         """Cut all blocks that are not cut yet, which changes no answer."""
         ...

@@ -13,6 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from onlineforest._models.memory import nbytes_of_dict
+
 Id = int | str
 Serials = NDArray[np.int64]
 # For each serial 1 if its sample is stored, else 0.
@@ -62,6 +64,14 @@ class Ids:
 
     def __init__(self) -> None:
         self._serials: dict[Id, int] = {}
+        self._nbytes: int | None = None  # once it was asked for
+
+    @property
+    def nbytes(self) -> int:
+        """Memory of the ids in bytes. No other thread may change them meanwhile."""
+        if self._nbytes is None:
+            self._nbytes = nbytes_of_dict(self._serials)
+        return self._nbytes
 
     def __len__(self) -> int:
         return len(self._serials)
@@ -85,12 +95,14 @@ class Ids:
 
     def add(self, ids: Sequence[Id | None], first_serial: int) -> None:
         """Add the ids of samples with consecutive serials; None for a sample without an id."""
+        self._nbytes = None
         self._serials.update(
             (each, first_serial + i) for i, each in enumerate(ids) if each is not None
         )
 
     def drop(self, ids: list[Id]) -> None:
         """Remove these ids."""
+        self._nbytes = None
         for each in ids:
             del self._serials[each]
 

@@ -61,6 +61,12 @@ class LabelTable:
         assert self._entries is not None
         return self._entries[1]
 
+    @property
+    def nbytes(self) -> int:
+        """Memory of the table in bytes."""
+        noted = self._noted
+        return self.codes.nbytes + self.hashes.nbytes + (0 if noted is None else noted[1].nbytes)
+
     def check_kind(self, labels: NDArray[Any], name: str) -> None:
         """Raise if labels are of another kind than those of the table."""
         if self._entries is not None:

@@ -7,13 +7,16 @@ Must not know forests.
 from __future__ import annotations
 
 import hashlib
+import sys
 from collections.abc import Iterable, Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from onlineforest._models.canonical import canonical_bytes
+from onlineforest._models.memory import nbytes_of_dict
 
 Level = str | int | None
 """The value of a level. None is that of missing values."""
@@ -129,6 +132,11 @@ class LevelNames:
 
     def __len__(self) -> int:
         return len(self._name_of)
+
+    @cached_property
+    def nbytes(self) -> int:
+        """Memory of the names in bytes. Both dicts hold the same names and numbers."""
+        return nbytes_of_dict(self._word_of) + sys.getsizeof(self._name_of)
 
     @property
     def words(self) -> Words:

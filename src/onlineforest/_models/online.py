@@ -24,6 +24,7 @@ from onlineforest._models.categories import (
     Categories,
     Table,
     chosen_columns,
+    named_columns,
     row_of,
 )
 from onlineforest._models.core import CoreSpec, Floats, OfGuided, Rows, State, VerifiesItself
@@ -62,12 +63,15 @@ class LeftOutSamples:
         The code of its label, or its number.
     weights : ndarray of shape (n_samples,)
         How often it counts.
+    numbers : ndarray of shape (n_samples,)
+        Its number, which equal samples have in common.
     """
 
     predictions: Floats
     n_trees: NDArray[np.int64]
     values: NDArray[Any]
     weights: Floats
+    numbers: NDArray[np.int32]
 
 
 class BaseOnlineForest(SaveableForest[OfGuided]):
@@ -112,9 +116,30 @@ class BaseOnlineForest(SaveableForest[OfGuided]):
         match described:
             case {"categorical": list(columns), **others} if columns and not others:
                 if all(type(column) is int and 0 <= column < n_features for column in columns):
+                    if sorted(set(columns)) != columns:
+                        raise ValueError("its categorical columns are not distinct and in order.")
                     self._categories = Categories.of(n_features, columns)
+                    self._check_chosen(columns)
                     return
         super()._take_layout(n_features, described)
+        self._check_chosen([])
+
+    def _check_chosen(self, columns: list[int]) -> None:
+        """Raise unless these categorical columns of a file are those that the parameter chooses."""
+        wish = self.categorical_features
+        if isinstance(wish, str) and wish == FROM_DTYPE:  # it depended on the first table
+            return
+        names = getattr(self, "feature_names_in_", None)
+        chosen = (
+            []
+            if wish is None
+            else named_columns(wish, self.n_features_in_, None if names is None else list(names))
+        )
+        if chosen != columns:
+            raise ValueError(
+                f"its categorical columns are {columns}, but its categorical_features chooses "
+                f"{chosen}."
+            )
 
     def _layout(self) -> dict[str, Any]:
         return {"_categories": self._categories}
@@ -151,6 +176,10 @@ class BaseOnlineForest(SaveableForest[OfGuided]):
 
     def _drop_stale_names(self) -> None:
         super()._drop_stale_names()
+        self._drop_stale_levels()
+
+    def _drop_stale_levels(self) -> None:
+        """Drop names of levels that no stored sample has, as after an interrupted call."""
         if self._categories is not None:
             core = self._forest
             self._categories = self._categories.without(core.n_levels.tolist(), core.levels)
@@ -169,7 +198,9 @@ class BaseOnlineForest(SaveableForest[OfGuided]):
         sample.
         """
         check_is_fitted(self)
-        categories = self._categories
+        with self._locked():
+            self._drop_stale_levels()
+            categories = self._categories
         if categories is None:
             return {}
         names = getattr(self, "feature_names_in_", range(self.n_features_in_))
@@ -177,6 +208,10 @@ class BaseOnlineForest(SaveableForest[OfGuided]):
             names[column]: in_order(levels.names())
             for column, levels in zip(categories.columns, categories.levels, strict=True)
         }
+
+    def _nbytes(self) -> int:
+        levels = () if self._categories is None else self._categories.levels
+        return super()._nbytes() + sum(names.nbytes for names in levels)
 
     def _facts_of_samples(self) -> dict[str, str]:
         facts = super()._facts_of_samples()
@@ -314,7 +349,11 @@ class BaseOnlineForest(SaveableForest[OfGuided]):
         predictions, n_trees = core.left_out(self._n_threads())
         order = np.argsort(core.serials)
         return LeftOutSamples(
-            predictions[order], n_trees[order], core.values[order], core.weights[order]
+            predictions[order],
+            n_trees[order],
+            core.values[order],
+            core.weights[order],
+            core.sample_numbers[order],
         )
 
     def forget(
@@ -485,6 +524,7 @@ class BaseOnlineForest(SaveableForest[OfGuided]):
     def _holdings(self, name: str) -> Holdings:
         """The samples of this forest, called `name` in messages."""
         with self._locked():
+            self._drop_stale_levels()
             state = self._forest.get_state()
             order = np.argsort(state["serials"])
             samples, units = state["sample_of"][order], state.get("weights")

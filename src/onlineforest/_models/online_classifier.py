@@ -221,7 +221,7 @@ class OnlineForestClassifier(BaseClassifier[GuidedLabelCore], BaseOnlineForest[G
     digest_ : str
         SHA-256 of the forest.
     nbytes_ : int
-        Memory of the forest in bytes, its stored samples included.
+        Memory of the forest in bytes: its samples, trees, ids, and names of classes and levels.
     trees_ : sequence of OnlineClassificationTree
         The trees as read-only arrays.
 
@@ -365,6 +365,7 @@ class OnlineForestClassifier(BaseClassifier[GuidedLabelCore], BaseOnlineForest[G
 
     def _tree(self, index: int) -> OnlineClassificationTree:
         with self._locked():
+            self._drop_stale_levels()
             table, codes = self._forest.tree(index), self._class_codes()
             arrays = tree_arrays(table, self._categories)
         n_nodes = len(table["feature"])
@@ -566,10 +567,14 @@ class OnlineForestClassifier(BaseClassifier[GuidedLabelCore], BaseOnlineForest[G
         if self._is_wanted and fitted.found is None and fitted.arrival == self._forest.n_seen:
             self._votes = fitted, self._forest.votes(self._n_threads())
 
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        if isinstance(self.class_weight, dict):
+            check_class_weight(self.class_weight)
+
     def _units_of(self, target: NDArray[Any], sample_weight: Any) -> NDArray[np.int64] | None:
         if not isinstance(self.class_weight, dict):
             return super()._units_of(target, sample_weight)
-        check_class_weight(self.class_weight)
         labels, places = np.unique(target, return_inverse=True)
         of_labels = np.array([self.class_weight.get(label, 1.0) for label in labels], dtype=float)
         weights = check_sample_weight(sample_weight, len(target))
@@ -867,6 +872,9 @@ class OnlineForestClassifier(BaseClassifier[GuidedLabelCore], BaseOnlineForest[G
 
     def _all_codes(self) -> ClassCodes:
         return self._labels.codes
+
+    def _nbytes_of_labels(self) -> int:
+        return self._labels.nbytes
 
     def _own_metadata(self) -> dict[str, Any]:
         return {

@@ -8,12 +8,11 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_is_fitted
 
 from onlineforest._models.base import Lesson
 from onlineforest._models.base_regressor import BaseRegressor
-from onlineforest._models.calibration import LEAST_TREES, Calibration
+from onlineforest._models.calibration import LEAST_TREES, Calibration, finite, r2_of
 from onlineforest._models.core import GUIDED_NUMBERS, Floats, GuidedNumberCore, Rows, Units
 from onlineforest._models.digests import NumberDigest
 from onlineforest._models.ids import Id
@@ -104,7 +103,7 @@ class OnlineForestRegressor(BaseRegressor[GuidedNumberCore], BaseOnlineForest[Gu
     digest_ : str
         SHA-256 of the forest.
     nbytes_ : int
-        Memory of the forest in bytes, its stored samples included.
+        Memory of the forest in bytes: its samples, trees, ids, and names of classes and levels.
     trees_ : sequence of OnlineRegressionTree
         The trees as read-only arrays.
 
@@ -129,7 +128,7 @@ class OnlineForestRegressor(BaseRegressor[GuidedNumberCore], BaseOnlineForest[Gu
     distribution of the same scale. The first such prediction after a change predicts the
     samples that calibrate with a quarter of the trees.
 
-    With fewer than 80 samples or five trees nothing is calibrated.
+    With fewer than 80 distinct samples or five trees nothing is calibrated.
 
     y is stored as float64, X as float32. `OnlineForestClassifier` describes the rounding, missing
     values, what learning and forgetting cost, and what happens when a call is interrupted.
@@ -199,11 +198,11 @@ class OnlineForestRegressor(BaseRegressor[GuidedNumberCore], BaseOnlineForest[Gu
         return TreeSequence(lambda: self._forest.n_trees, self._tree, "order-free")
 
     def _tree(self, index: int) -> OnlineRegressionTree:
-        table = self._forest.tree(index)
-        variance = table["squares"] / table["weight"]
-        return OnlineRegressionTree(
-            **tree_arrays(table, self._categories), mean=table["mean"], variance=variance
-        )
+        with self._locked():
+            self._drop_stale_levels()
+            table = self._forest.tree(index)
+            arrays = tree_arrays(table, self._categories)
+        return OnlineRegressionTree(**arrays, mean=table["mean"], variance=table["variance"])
 
     @property
     def oob_prediction_(self) -> Floats:
@@ -221,17 +220,15 @@ class OnlineForestRegressor(BaseRegressor[GuidedNumberCore], BaseOnlineForest[Gu
         """R² of the predictions of stored samples by the trees that have not learned them.
 
         Samples count by their weights. Samples that all trees have learned do not count; NaN if
-        there are less than two others.
-        Computed at each access.
+        there are less than two other distinct ones. Computed at each access.
         """
         check_is_fitted(self)
         with self._locked():
             samples = self._left_out_samples()
         known = samples.n_trees > 0
-        if known.sum() < 2:
+        if len(np.unique(samples.numbers[known])) < 2:
             return math.nan
-        values, means = samples.values[known], samples.predictions[known, 0]
-        return float(r2_score(values, means, sample_weight=samples.weights[known]))
+        return r2_of(samples.predictions[known, 0], samples.values[known], samples.weights[known])
 
     def _value_digest(self) -> NumberDigest:
         return NumberDigest()
@@ -326,15 +323,18 @@ class OnlineForestRegressor(BaseRegressor[GuidedNumberCore], BaseOnlineForest[Gu
                 core, version = self._core, self._core.version
                 samples = self._left_out_samples()
                 calibration = Calibration.of(
-                    samples.predictions, samples.n_trees, samples.values, samples.weights
+                    samples.predictions,
+                    samples.n_trees,
+                    samples.values,
+                    samples.weights,
+                    samples.numbers,
                 )
         self._calibrated = (core, version, calibration)
         return calibration
 
     def _moments(self, rows: Rows, n_threads: int) -> Floats:
         moments, calibration = self._core.predict(rows, n_threads), self._calibration()
-        deviations = calibration.spread * calibration.deviations(moments, self._core.n_trees)
-        return np.column_stack([moments[:, 0], deviations])
+        return np.column_stack([moments[:, 0], calibration.std(moments, self._core.n_trees)])
 
     def _means(self, rows: Rows, n_threads: int) -> Floats:
         return np.ascontiguousarray(self._core.predict(rows, n_threads)[:, 0])
@@ -342,8 +342,7 @@ class OnlineForestRegressor(BaseRegressor[GuidedNumberCore], BaseOnlineForest[Gu
     def _moments_of_one(self, x: ArrayLike) -> tuple[float, float]:
         moments = np.array([self._core.predict_one(x)])
         calibration = self._calibration()
-        deviation = calibration.spread * calibration.deviations(moments, self._core.n_trees)[0]
-        return float(moments[0, 0]), float(deviation)
+        return float(moments[0, 0]), float(calibration.std(moments, self._core.n_trees)[0])
 
     def _mean_of_one(self, x: ArrayLike) -> float:
         return self._core.predict_one(x)[0]
@@ -352,17 +351,23 @@ class OnlineForestRegressor(BaseRegressor[GuidedNumberCore], BaseOnlineForest[Gu
         moments, calibration = self._core.predict(rows, n_threads), self._calibration()
         deviations = calibration.deviations(moments, self._core.n_trees)
         places = np.array([calibration.quantile(float(level)) for level in levels])
-        quantiles: Floats = moments[:, :1] + deviations[:, np.newaxis] * places
-        return quantiles
+        with np.errstate(over="ignore"):
+            return finite(moments[:, :1] + deviations[:, np.newaxis] * places)
 
     def _log_density(self, rows: Rows, values: Floats, n_threads: int) -> Floats:
         mean, deviation = self._moments(rows, n_threads).T
         is_sure = deviation == 0
         error, scale = values - mean, np.where(is_sure, 1.0, deviation)
-        density = -0.5 * (error / scale) ** 2 - np.log(scale) - 0.5 * math.log(2.0 * math.pi)
+        with np.errstate(over="ignore"):
+            squares = (error / scale) ** 2
+        density = -0.5 * squares - np.log(scale) - 0.5 * math.log(2.0 * math.pi)
         without_spread = np.where(error == 0, math.inf, -math.inf)
         result: Floats = np.where(is_sure, without_spread, density)
         return result
+
+    def _nbytes(self) -> int:
+        known = self._calibrated
+        return super()._nbytes() + (0 if known is None else known[2].nbytes)
 
     def _check_any_sample(self) -> None:
         self._core_with_samples()

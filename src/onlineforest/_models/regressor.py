@@ -123,7 +123,7 @@ class MondrianForestRegressor(
     noise_ : float
         The current noise.
     nbytes_ : int
-        Memory of the forest in bytes, its stored samples included.
+        Memory of the forest in bytes: its samples, trees and ids.
     trees_ : sequence of RegressionTree
         The trees as read-only arrays.
 

@@ -99,6 +99,11 @@ def model_of(
         ) from error
     except (ValueError, TypeError, OverflowError) as error:
         raise ModelFileError(f"{where} is not a valid model file: {_one_line(error)}") from error
+    except MemoryError:  # says nothing about the file
+        raise
+    except Exception as error:  # a check is missing: still, callers must learn that the file is bad
+        why = f"{type(error).__name__}: {_one_line(error)}"
+        raise ModelFileError(f"{where} is not a valid model file: {why}") from error
     return Model(forest, position)
 
 
@@ -294,10 +299,10 @@ def _take_features(forest: BaseForest, features: dict[str, Any]) -> int:
     match features:
         case {"count": int(count), "dtype": "float32", "names": names, **others}:
             if not isinstance(count, bool) and 0 < count < 2**31:
-                forest._take_layout(count, others)
                 forest.n_features_in_ = count
                 if names is not None:
                     forest.feature_names_in_ = _checked_names(names, count)
+                forest._take_layout(count, others)
                 return count
     _refuse("its features cannot be read")
 
@@ -328,7 +333,7 @@ def state_from_arrays(spec: CoreSpec[Any], arrays: State, others: Set[str] = fro
         _refuse(problem.format(name[:100]))
     for name, array in arrays.items():
         width = (spec.width,) if name == "rows" else ()
-        if array.shape != (*array.shape[:1], *width):
+        if array.ndim == 0 or array.shape[1:] != width:
             _refuse(f"its {name!r} has shape {array.shape}")
         if name not in others:
             state[name] = array.reshape(-1)
@@ -352,7 +357,13 @@ def _blank_state(spec: CoreSpec[Any]) -> State:
 
 
 def _restored_ids(arrays: State, core: CoreForest) -> Ids:
+    missing = _IDS - arrays.keys()
+    if missing:
+        _refuse(f"array {min(missing)!r} is missing")
     text, ends, serials = (arrays[f"ids.{part}"] for part in ("text", "ends", "serials"))
+    for name in sorted(_IDS):
+        if arrays[name].ndim != 1:
+            _refuse(f"its {name!r} has shape {arrays[name].shape}")
     if text.dtype != np.uint8 or ends.dtype != np.uint64 or serials.dtype != np.int64:
         _refuse("the arrays of its ids have wrong types")
     if not len(ends) == len(serials) == len(np.unique(serials)):
