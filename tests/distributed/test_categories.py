@@ -79,3 +79,18 @@ def test_the_name_of_a_class_leaves_all_shards(tmp_path):
         assert forest.classes_.tolist() == ["no", "yes"] and forest.digest_ == digest
     assert forest._forest.n_labels == 3
     assert b"Hopper" not in pickle.dumps(forest) and forest.verify()
+
+
+@pytest.mark.parametrize("kind", [OnlineForestClassifier, OnlineForestRegressor])
+def test_offsets_are_subtracted_before_rows_go_to_shards(kind, tmp_path):
+    frame, y = table(120)
+    frame["time"] = 1_700_000_000 + np.arange(120)
+    forest = kind(12, random_state=0, offsets={"time": 1.7e9})
+    whole = kind(12, random_state=0, offsets={"time": 1.7e9}).fit(frame, y)
+    forest._core_source = Shards(tmp_path)
+    forest.partial_fit(frame[:117], y[:117])
+    for x, label in zip(frame[117:].itertuples(index=False), y[117:].tolist(), strict=True):
+        forest.learn_one(tuple(x), label)
+    assert forest.digest_ == whole.digest_ and forest.verify()
+    x = tuple(frame.iloc[7])
+    assert forest.predict_one(x) == whole.predict_one(x) == whole.predict(frame)[7]

@@ -1228,3 +1228,36 @@ def test_bad_arguments_of_intervals_are_errors(petals, diabetes):
         plot.intervals(diabetes, X, None)
     with pytest.raises(ValueError, match=r"X has 10 samples, but y has 9"):
         plot.intervals(diabetes, X, y[1:])
+
+
+def test_pictures_of_a_forest_with_offsets_are_in_the_units_of_users():
+    """Moved by the offset, everything that is drawn is that of the forest without it."""
+    start, y = 1_700_000_000, np.arange(300) % 7
+    near = np.column_stack([np.random.default_rng(1).integers(0, 3600, 300), np.arange(300) % 50])
+    X = near + [start, 0.0]  # noqa: RUF005
+    forest = OnlineForestRegressor(2, random_state=0, offsets={0: start}).fit(X, y)
+    plain = OnlineForestRegressor(2, random_state=0).fit(near, y)
+    for draw in (
+        lambda forest, rows: plot.partition(forest, rows, y),
+        lambda forest, rows: plot.partition(forest),
+        lambda forest, rows: plot.decision_surface(forest, rows, y, resolution=30),
+        lambda forest, rows: plot.decision_surface(forest, resolution=30),
+    ):
+        axes, other = draw(forest, X), draw(plain, near.astype(float))
+        assert np.allclose(np.array(axes.get_xlim()) - start, other.get_xlim(), atol=0.01)
+        assert np.allclose(axes.get_ylim(), other.get_ylim())
+        for one, two in zip(axes.collections, other.collections, strict=True):
+            if isinstance(one, PathCollection):
+                assert np.array_equal(one.get_offsets() - [start, 0.0], two.get_offsets())
+            if isinstance(one, LineCollection):
+                lines = np.array(one.get_segments()) - [start, 0.0]
+                assert np.allclose(lines, np.array(two.get_segments()), atol=0.01)
+        for one, two in zip(axes.images, other.images, strict=True):
+            assert (np.asarray(one.get_array()) == np.asarray(two.get_array())).mean() > 0.98
+    labels = [text.get_text() for text in plot.tree(forest).texts if "≤" in text.get_text()]
+    times = {text.split("≤ ")[1] for text in labels if text.startswith("feature 0")}
+    cuts = forest.trees_[0]
+    known = cuts.split_location[cuts.split_dimension == 0]
+    assert len(times) > 1, "cuts of one feature have labels that differ"
+    for text in times:
+        assert np.abs(known - float(text.replace(",", ""))).min() < 1

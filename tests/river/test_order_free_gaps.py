@@ -50,9 +50,9 @@ def copies(monkeypatch):
     """The number of columns each time the samples are copied for new keys."""
     counted, real = [], onlineforest.river.online.with_columns
 
-    def with_columns(forest, sources, categorical):
+    def with_columns(forest, sources, categorical, offsets):
         counted.append(len(sources))
-        return real(forest, sources, categorical)
+        return real(forest, sources, categorical, offsets)
 
     monkeypatch.setattr(onlineforest.river.online, "with_columns", with_columns)
     return counted

@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from onlineforest._cli.defaults import DEFAULT_BATCH_SIZE, DEFAULT_KIND
 from onlineforest._cli.errors import OptionError
 from onlineforest._cli.forests import FORESTS, Forest, is_of, kind_of
@@ -145,6 +147,8 @@ def _n_rows(stored: Any) -> int:
 def _new_forest(options: TrainingOptions) -> Forest:
     assert options.task is not None  # `check_task` was called
     parameters = {"random_state": 0, **options.parameters}
+    if "offsets" in parameters and options.kind == "mondrian":
+        raise OptionError("--offset is for order-free forests: subtract the number from the data.")
     forest = FORESTS[options.kind or DEFAULT_KIND][options.task](
         n_jobs=options.n_jobs, **parameters
     )
@@ -168,10 +172,11 @@ def _check_same_forest(options: TrainingOptions, previous: PreviousForest) -> No
         )
     parameters = forest.get_params()
     for name, value in options.parameters.items():
-        if parameters[name] != value:
+        known = parameters.get(name)  # a Mondrian forest has no offsets
+        if not np.array_equal(np.asarray(known, object), np.asarray(value, object)):
             raise OptionError(
-                f"{name} is {value}, but the forest in {previous.path} has {name} = "
-                f"{parameters[name]}, which cannot be changed."
+                f"{name} is {value}, but the forest in {previous.path} has {name} = {known}, which "
+                "cannot be changed."
             )
 
 

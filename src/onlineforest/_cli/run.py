@@ -5,6 +5,7 @@ Shared by `train` and `evaluate`; knows neither of them.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
@@ -28,6 +29,7 @@ from onlineforest._cli.resuming import (
 from onlineforest._cli.schema import column_specs, fingerprint, schema_of
 from onlineforest._cli.training import Training
 from onlineforest._models.checkpoints import Checkpointer
+from onlineforest._models.rounding import RoundingWarning
 from onlineforest._tables.columns import BadRow, Table, TableError, join_names
 from onlineforest._tables.tables import open_table
 
@@ -38,6 +40,7 @@ _PARAMETERS = {  # of the estimators, by the names of the options
     "reservoir": "reservoir",
     "half_life": "half_life",
     "seed": "random_state",
+    "offset": "offsets",
 }
 
 
@@ -86,7 +89,7 @@ class Run:
     ) -> None:
         """Learn the whole table; report progress, extend the curves, save checkpoints."""
         n_start = n_before = training.n_rows
-        with ExitStack() as stack, self._ended_by_interrupts():
+        with ExitStack() as stack, self._ended_by_interrupts(), self._telling_warnings():
             curves: list[CurveFile | LearningCurve] = [] if curve is None else [curve]
             if curve_path is not None:
                 curves.append(stack.enter_context(closing(CurveFile(curve_path, n_start))))
@@ -112,6 +115,25 @@ class Run:
             # Ctrl-C stops the writer of a pipe, too: its last line may end within a quote.
             self.interrupts.check()
             raise
+
+    @contextmanager
+    def _telling_warnings(self) -> Iterator[None]:
+        """Show a warning about rounding as a message."""
+        with warnings.catch_warnings():
+            show = warnings.showwarning
+            warnings.simplefilter("always", RoundingWarning)
+
+            def tell(message: Warning | str, category: type[Warning], *others: Any) -> None:
+                if not issubclass(category, RoundingWarning):
+                    show(message, category, *others)
+                    return
+                self.reporter.say(
+                    f"Warning: {message} On the command line: --offset COLUMN=NUMBER, for "
+                    "order-free forests."
+                )
+
+            warnings.showwarning = tell  # type: ignore[assignment]
+            yield
 
     def _on_bad_row(self, bad: BadRow) -> None:
         # Ctrl-C stops the writer of a pipe, too: its last line is often truncated.

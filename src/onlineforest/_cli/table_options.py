@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -113,12 +114,42 @@ def kind_option(help: str, section: str = _FOREST, **attributes: Any) -> Callabl
     return option("--forest", type=kinds, section=section, help=help, **attributes)
 
 
+def _offsets(
+    context: click.Context, parameter: click.Parameter, given: tuple[str, ...]
+) -> dict[str, float] | None:
+    """The offset of each column; None if none is given."""
+    offsets: dict[str, float] = {}
+    for text in given:
+        column, _, number = text.rpartition("=")
+        try:
+            offset = float(number)
+        except ValueError:
+            offset = math.nan
+        if not column or not math.isfinite(offset):
+            message = f"{text!r} is not COLUMN=NUMBER, such as time=1700000000."
+            raise click.BadParameter(message, context, parameter)
+        if column in offsets:
+            raise click.BadParameter(f"{column!r} has two offsets.", context, parameter)
+        offsets[column] = offset
+    return offsets or None
+
+
 forest_options = options(
     kind_option(
         f"Kind of the forest. Default: {DEFAULT_KIND}, which does not depend on the order of the "
         "rows; with --from or --resume, that of the model. mondrian has novelty."
     ),
     _forest_option("--trees", click.IntRange(1), "Number of trees. Default: 100."),
+    option(
+        "--offset",
+        metavar="COLUMN=NUMBER",
+        multiple=True,
+        callback=_offsets,
+        section=_FOREST,
+        help="Subtract a number from a column before it is rounded to float32, which keeps about 7 "
+        "digits: time=1700000000 for seconds since 1970. May be given several times; the model "
+        "keeps it. For order-free forests.",
+    ),
     _forest_option(
         "--window",
         click.IntRange(1),

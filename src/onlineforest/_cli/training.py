@@ -85,7 +85,7 @@ def _rows(X: pa.Table) -> Iterable[Any]:
     """Each row: an array of numbers, or a tuple if there are categorical columns."""
     are_numbers = [pa.types.is_float64(column.type) for column in X.columns]
     if all(are_numbers):
-        return np.stack([column.to_numpy() for column in X.columns], axis=1).astype(np.float32)
+        return np.stack([column.to_numpy() for column in X.columns], axis=1)
     columns = zip(X.columns, are_numbers, strict=True)
     values = [column.to_numpy() if number else column.to_pylist() for column, number in columns]
     return zip(*values, strict=True)

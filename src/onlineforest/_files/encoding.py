@@ -26,6 +26,9 @@ _NUMBERS_OR_TEXT = re.compile(r"[<>|](b1|[iu][1248]|f(2|4|8|16)|U[1-9][0-9]{0,7}
 _TIMES = re.compile(r"[<>][mM]8\[[0-9]{0,6}(Y|M|W|D|h|m|s|ms|us|ns|ps|fs|as)\]")
 _MERSENNE_WORDS = 624
 _INFINITIES = (math.inf, -math.inf)
+_OF_FEATURES = ("feature_weights", "offsets")  # parameters of one number per feature
+_DICTS = ("class_weight", "offsets")
+_ABSENT_IF_NONE = frozenset({"offsets"})  # parameters that the first files of the format lack
 
 
 def _refuse(why: str) -> NoReturn:
@@ -52,7 +55,11 @@ def from_json(metadata: Mapping[str, str], key: str, kind: type | None = None) -
 
 def encode_parameters(parameters: Mapping[str, Any]) -> dict[str, Any]:
     """Parameters as values of JSON."""
-    return {name: _encode_parameter(name, value) for name, value in parameters.items()}
+    return {
+        name: _encode_parameter(name, value)
+        for name, value in parameters.items()
+        if value is not None or name not in _ABSENT_IF_NONE
+    }
 
 
 def _encode_parameter(name: str, value: Any) -> Any:
@@ -87,6 +94,7 @@ def _encode_key(name: str, key: Any) -> str | int | float | bool:
 def decode_parameters(encoded: Mapping[str, Any], known: Iterable[str]) -> dict[str, Any]:
     """The parameters, which must be exactly those `known`: none may fall back to its default."""
     known = set(known)
+    encoded = {**dict.fromkeys(_ABSENT_IF_NONE & known), **encoded}
     for name in sorted(encoded.keys() ^ known):
         _refuse(f"its parameter {name[:40]!r} is {'missing' if name in known else 'unknown'}")
     return {name: _decode_parameter(name, value) for name, value in encoded.items()}
@@ -98,16 +106,16 @@ def _decode_parameter(name: str, value: Any) -> Any:
     match value:
         case {"float": "inf" | "-inf" | "nan" as text, **others} if not others:
             return float(text)
-        case {"list": list(numbers), **others} if not others and name == "feature_weights":
+        case {"list": list(numbers), **others} if not others and name in _OF_FEATURES:
             if _are_numbers(numbers):
                 return numbers
-        case {"array": list(numbers), **others} if not others and name == "feature_weights":
+        case {"array": list(numbers), **others} if not others and name in _OF_FEATURES:
             if _are_numbers(numbers):
                 return np.array(numbers, dtype=np.float64)
         case {"list": list(names), **others} if not others and name == "categorical_features":
             if all(type(each) in (str, int, bool) for each in names):
                 return names
-        case {"dict": list(items), **others} if not others and name == "class_weight":
+        case {"dict": list(items), **others} if not others and name in _DICTS:
             if all(_is_item(item) for item in items):
                 return dict(items)
         case {"RandomState": dict(state), **others} if not others and name == "random_state":

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import sys
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -34,11 +35,13 @@ from onlineforest._models.parameters import (
     instance_of,
     interval,
 )
+from onlineforest._models.rounding import Loss, RoundingWarning, losses_of, suspects
 from onlineforest._models.validation import (
     blocks_of,
     check_row,
     check_rows,
     check_sample_weight,
+    numbers_in,
     plain_rows,
     unchanged_on_error,
     units_of,
@@ -111,6 +114,9 @@ class BaseForest(ShownInNotebooks, Generic[Core]):
     _forest: Core
     _built_with: dict[str, Any]
     _ids: Ids
+    _has_warned = False  # of values that float32 does not keep apart; not pickled
+    # Subtracted from the features before they are rounded, if the estimator has the parameter.
+    _offsets: NDArray[np.float64] | None = None
     n_estimators: int
     min_samples_split: int
     window: int | None
@@ -378,6 +384,7 @@ class BaseForest(ShownInNotebooks, Generic[Core]):
         self._check_parameters()
         with self._locked(), unchanged_on_error(self):
             rows, target, names, weighing = self._samples_in(X, y, ids, sample_weight, reset=True)
+            self._warn_of_rounding(X, rows, starts=True)
             lesson = self._lesson(target, starts=True, is_whole=True, **weighing)
             start = self._start(self.n_features_in_)
             core: Core = start["_forest"]
@@ -392,9 +399,13 @@ class BaseForest(ShownInNotebooks, Generic[Core]):
         sample_weight: ArrayLike | None = None,
         *,
         one_by_one: bool = False,
+        columns: Sequence[Any] | None = None,
         **options: Any,
     ) -> None:
-        """Implement `partial_fit`; one by one, as if each row came in its own call."""
+        """Implement `partial_fit`; one by one, as if each row came in its own call.
+
+        `columns` are the names of columns in messages, if the features have others or none.
+        """
         with self._locked(), unchanged_on_error(self) as keep_changes:
             starts = not hasattr(self, "_forest")
             if starts:
@@ -402,6 +413,7 @@ class BaseForest(ShownInNotebooks, Generic[Core]):
             else:
                 self._check_parameters_unchanged()
             rows, target, names, weighing = self._samples_in(X, y, ids, sample_weight, reset=starts)
+            self._warn_of_rounding(X, rows, columns, starts=starts)
             start = self._start(self.n_features_in_) if starts else {}
             core: Core = start["_forest"] if starts else self._forest
             if names is not None and not starts:
@@ -443,6 +455,46 @@ class BaseForest(ShownInNotebooks, Generic[Core]):
             rows, target, units = rows[places], target[places], units[places]
             names = None if names is None else [names[place] for place in places.tolist()]
         return rows, target, names, {"units": units}
+
+    def _warn_of_rounding(
+        self, X: Any, rows: Rows, names: Sequence[Any] | None = None, *, starts: bool
+    ) -> None:
+        """Warn, once per forest, of columns with distinct values that became equal in float32."""
+        if starts and self._has_warned:
+            self._has_warned = False
+        is_exact = isinstance(X, np.ndarray) and np.can_cast(X.dtype, np.float32)
+        if self._has_warned or is_exact or len(rows) < 2:
+            return
+        numeric = self._numeric_columns()
+        places = suspects(rows[:, : len(numeric)])
+        if len(places) == 0:
+            return
+        columns = np.asarray(numeric)[places]
+        offsets = None if self._offsets is None else self._offsets[columns]
+        found = losses_of(numbers_in(X, columns), offsets)
+        own = getattr(self, "feature_names_in_", range(self.n_features_in_))
+        known = own if names is None else names
+        losses = {known[columns[place]]: loss for place, loss in found.items()}
+        if losses:
+            counts = "; ".join(
+                f"{loss.n_distinct:,} became {loss.n_kept:,} in column {name!r}"
+                for name, loss in losses.items()
+            )
+            warnings.warn(
+                "Rows are stored as float32, which does not keep distinct values of X apart: "
+                f"{counts}. {self._advice_on_rounding(losses)}",
+                RoundingWarning,
+                stacklevel=4,  # the caller of `fit` or `partial_fit`
+            )
+            self._has_warned = True  # not before: the warning may be an error
+
+    def _numeric_columns(self) -> Sequence[int]:
+        """The columns of the first cells of a row."""
+        return range(self.n_features_in_)
+
+    def _advice_on_rounding(self, losses: Mapping[Any, Loss]) -> str:
+        numbers = ", ".join(f"{loss.offset} from column {name!r}" for name, loss in losses.items())
+        return f"Before learning and before predicting, subtract a number near them: {numbers}."
 
     def _learn_batch(
         self,
@@ -611,6 +663,7 @@ class BaseForest(ShownInNotebooks, Generic[Core]):
                 state["_ids"] = (ids.names(), ids.serials())
                 state["_forest"] = self._forest.get_state()
         state.pop("_core_source", None)  # a copy is local
+        state.pop("_has_warned", None)  # says something about samples that may be forgotten
         return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:

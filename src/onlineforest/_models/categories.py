@@ -26,6 +26,7 @@ from onlineforest._models.levels import (
     in_order,
     is_missing,
 )
+from onlineforest._models.rounding import rounded
 
 FROM_DTYPE = "from_dtype"
 _NONE = type(None)
@@ -288,18 +289,24 @@ def named_columns(categorical_features: Any, n: int, names: list[Any] | None) ->
     return sorted(set(columns))
 
 
-def row_of(x: Any, categories: Categories) -> tuple[NDArray[np.float32], Categories]:
+def row_of(
+    x: Any, categories: Categories, offsets: NDArray[np.float64] | None = None
+) -> tuple[NDArray[np.float32], Categories]:
     """One sample as a row of the core forest, and the categories with levels that are new."""
     values = list(x)
     if len(values) != categories.n_features:
         raise ValueError(
             f"x has {len(values)} features, but this forest has {categories.n_features}."
         )
+    dtype = np.float32 if offsets is None else np.float64
+    numbers: NDArray[Any]
     try:
         with np.errstate(over="ignore"):
-            numbers = np.array([[values[k] for k in categories.numeric]], dtype=np.float32)
+            numbers = np.array([[values[k] for k in categories.numeric]], dtype=dtype)
     except (TypeError, ValueError):
-        numbers = np.array([[_number(values[k], k) for k in categories.numeric]], dtype=np.float32)
+        numbers = np.array([[_number(values[k], k) for k in categories.numeric]], dtype=dtype)
+    if offsets is not None:
+        numbers = rounded(numbers, offsets[categories.numeric])
     of_levels = [[values[k]] for k in categories.columns]
     rows, grown = categories.rows(numbers, of_levels, lambda column: f"Feature {column}")
     return rows[0], grown

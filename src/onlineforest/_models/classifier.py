@@ -136,7 +136,10 @@ class MondrianForestClassifier(
     -----
     Rows are stored as float32, once for all trees, and so are boxes and cuts; X is rounded on
     input. float32 has 24 bits: a timestamp in seconds since 1970 is rounded to steps of two
-    minutes. Subtract large offsets first.
+    minutes. A warning, once per forest, names the columns of which a batch has lost more than a
+    third of its distinct values by the rounding and has fewer than 4096 left, or any number if all
+    are whole numbers. Subtract a number near the values of such a column before you learn and
+    before you predict.
 
     If `partial_fit` is interrupted (Ctrl-C), the batch is stored, but some trees have learned only
     part of it. The forest can be used and saved in this state. The next `partial_fit` finishes the

@@ -38,6 +38,7 @@ from onlineforest._models.digests import (
 from onlineforest._models.ids import Id
 from onlineforest._models.levels import Level, in_order
 from onlineforest._models.parameters import ARRAY_LIKE, Constraints, instance_of, interval
+from onlineforest._models.rounding import Loss, offsets_of_features
 from onlineforest._models.saveable import SaveableForest
 from onlineforest._models.uniting import (
     Holdings,
@@ -46,7 +47,13 @@ from onlineforest._models.uniting import (
     check_can_be_united,
     joined_rows,
 )
-from onlineforest._models.validation import check_table, unchanged_on_error
+from onlineforest._models.validation import (
+    FindOffsets,
+    check_numbers,
+    check_row,
+    check_table,
+    unchanged_on_error,
+)
 
 
 @dataclass(frozen=True)
@@ -85,6 +92,7 @@ class BaseOnlineForest(SaveableForest[OfGuided]):
         **SaveableForest._constraints,
         "max_samples": [interval(Real, 0, 1, "(]")],
         "categorical_features": [ARRAY_LIKE, instance_of(str, "a string"), None],
+        "offsets": [instance_of(dict, "a dict"), ARRAY_LIKE, None],
     }
     _not_numbers = (
         "Columns that were numbers when the forest was started must stay numbers. Columns of text "
@@ -94,12 +102,13 @@ class BaseOnlineForest(SaveableForest[OfGuided]):
 
     max_samples: float
     categorical_features: ArrayLike | str | None
+    offsets: ArrayLike | Mapping[Any, float] | None
     _categories: Categories | None = None  # None if all features are numeric
 
     def _check_rows(self, X: Any, *, reset: bool, **options: Any) -> Any:
         if reset:
             self._categories = self._chosen_categories(X)
-        categories = self._categories
+        categories, options["find_offsets"] = self._categories, self._finding_offsets(reset=reset)
         if categories is None:
             return super()._check_rows(X, reset=reset, **options)
         checked, grown = check_table(
@@ -108,6 +117,35 @@ class BaseOnlineForest(SaveableForest[OfGuided]):
         if grown is not categories:  # the names are dropped again if no sample is stored
             self._categories = grown
         return checked
+
+    def _finding_offsets(self, *, reset: bool) -> FindOffsets | None:
+        """How to find the offsets of the features; None if there are none."""
+        if reset and self.offsets is not None:
+            return self._take_offsets
+        if reset:
+            self._offsets = None
+        offsets = self._offsets
+        return None if offsets is None else lambda: offsets
+
+    def _take_offsets(self) -> Floats:
+        """Keep the offsets that the parameter gives the features, whose names are known."""
+        self._offsets = offsets_of_features(
+            self.offsets,
+            self.n_features_in_,
+            getattr(self, "feature_names_in_", None),
+            () if self._categories is None else self._categories.columns,
+        )
+        return self._offsets
+
+    def _numeric_columns(self) -> Sequence[int]:
+        return super()._numeric_columns() if self._categories is None else self._categories.numeric
+
+    def _advice_on_rounding(self, losses: Mapping[Any, Loss]) -> str:
+        numbers = ", ".join(f"{name!r}: {loss.offset}" for name, loss in losses.items())
+        return (
+            "Subtract a number near them: the parameter offsets does it, before the rounding, in "
+            f"learning and in predicting. Start a new forest with offsets={{{numbers}}}."
+        )
 
     def _described_layout(self) -> dict[str, Any]:
         return {} if self._categories is None else {"categorical": list(self._categories.columns)}
@@ -142,12 +180,20 @@ class BaseOnlineForest(SaveableForest[OfGuided]):
             )
 
     def _layout(self) -> dict[str, Any]:
-        return {"_categories": self._categories}
+        return {"_categories": self._categories, "_offsets": self._offsets}
 
     def _check_queries(self, X: ArrayLike) -> NDArray[np.float32]:
         if self._categories is None:
             return super()._check_queries(X)
-        rows: Rows = check_table(self, X, self._categories, reset=False, hint=self._not_numbers)[0]
+        find_offsets = self._finding_offsets(reset=False)
+        rows: Rows = check_table(
+            self,
+            X,
+            self._categories,
+            hint=self._not_numbers,
+            find_offsets=find_offsets,
+            reset=False,
+        )[0]
         return rows
 
     def _chosen_categories(self, X: Any) -> Categories | None:
@@ -161,16 +207,18 @@ class BaseOnlineForest(SaveableForest[OfGuided]):
         return Categories.of(table.n_columns, columns) if columns else None
 
     def _row(self, x: Any, *, may_be_new: bool) -> Any:
-        categories = self._categories
+        categories, offsets = self._categories, self._offsets
         if categories is None:
-            return x
-        row, grown = row_of(x, categories)
+            return x if offsets is None else check_row(x, offsets)
+        row, grown = row_of(x, categories, offsets)
         return row if may_be_new or grown is categories else None
 
     def _table_of_one(self, x: Any) -> Any:
         wish = self.categorical_features
         are_all_numbers = wish is None or (isinstance(wish, str) and wish == FROM_DTYPE)
         if self._categories is None and (are_all_numbers or hasattr(self, "_forest")):
+            if self.offsets is not None:  # `partial_fit` subtracts them before it rounds
+                return check_numbers(x)[np.newaxis]
             return super()._table_of_one(x)
         return Table.of_one(x)
 
@@ -231,6 +279,8 @@ class BaseOnlineForest(SaveableForest[OfGuided]):
         if self._categories is not None:
             levels = from_json(metadata, "levels", list)
             self._categories = self._categories.named(levels, self._forest.levels)
+        if self.offsets is not None:
+            self._take_offsets()
 
     def __getstate__(self) -> dict[str, Any]:
         state = super().__getstate__()
@@ -276,10 +326,10 @@ class BaseOnlineForest(SaveableForest[OfGuided]):
     def digest_(self) -> str:
         """SHA-256 of the forest in hexadecimal.
 
-        Covers the seed, the parameters that define the forest, `classes_` if there are any, the
-        stored samples and all cuts and leaves of the trees. `n_jobs`, `window`, `reservoir`,
-        `half_life`, ids, names of features and the order of arrival have no influence. All pending
-        cuts are made first.
+        Covers the seed, the parameters that define the forest, `offsets` if any is not 0,
+        `classes_` if there are any, the stored samples and all cuts and leaves of the trees.
+        `n_jobs`, `window`, `reservoir`, `half_life`, ids, names of features and the order of
+        arrival have no influence. All pending cuts are made first.
         """
         check_is_fitted(self)
         with self._locked():
@@ -294,6 +344,9 @@ class BaseOnlineForest(SaveableForest[OfGuided]):
         settings |= {"n_estimators": spec.n_trees, "n_features": spec.n_features}
         if self._categories is not None:
             settings["categorical"] = ",".join(map(str, self._categories.columns))
+        offsets = self._offset_list()
+        if offsets is not None:
+            settings["offsets"] = ",".join(map(float.hex, offsets))
         return forest_digest(core, samples_of(state, spec.width), self._value_digest(), settings)
 
     def verify(self) -> bool:
@@ -514,12 +567,25 @@ class BaseOnlineForest(SaveableForest[OfGuided]):
         return Profile(
             name,
             self._forest.seed,
-            self._built_with,
+            # As numbers: a dict and an array may say the same.
+            self._built_with | {"offsets": self._offset_list()},
             self.n_features_in_,
             None if names is None else list(names),
             () if self._categories is None else self._categories.columns,
             ids,
         )
+
+    def _offset_list(self) -> list[float] | None:
+        """The offset of each feature; None if all are 0."""
+        return None if self._offsets is None or not self._offsets.any() else self._offsets.tolist()
+
+    def _built_with_now(self, n_features: int) -> dict[str, Any]:
+        built = super()._built_with_now(n_features)
+        if isinstance(self.offsets, dict):  # a copy: it may be changed later
+            built["offsets"] = dict(self.offsets)
+        elif self.offsets is not None:
+            built["offsets"] = np.array(self.offsets, dtype=np.float64)
+        return built
 
     def _holdings(self, name: str) -> Holdings:
         """The samples of this forest, called `name` in messages."""
@@ -565,7 +631,9 @@ class BaseOnlineForest(SaveableForest[OfGuided]):
         return self._predict_rows(self._core.apply, X)
 
 
-def tree_arrays(table: dict[str, NDArray[Any]], categories: Categories | None) -> dict[str, Any]:
+def tree_arrays(
+    table: dict[str, NDArray[Any]], categories: Categories | None, offsets: Floats | None
+) -> dict[str, Any]:
     """The arrays that trees of labels and of numbers have in common."""
     features, ends = table["feature"], table["surrogates_end"]
     thresholds = table["threshold"]
@@ -580,11 +648,14 @@ def tree_arrays(table: dict[str, NDArray[Any]], categories: Categories | None) -
         )
         features = np.where(features >= 0, order[features], features)
         of_surrogates = order[of_surrogates]
+    if offsets is not None:  # -1, no feature, gets any of them
+        thresholds = thresholds + offsets[features]
+        surrogate_thresholds = surrogate_thresholds + offsets[of_surrogates]
     n_surrogates = np.diff(ends, prepend=0)
     nodes = np.repeat(np.arange(len(features)), n_surrogates)
     places = np.arange(len(nodes)) - np.repeat(ends - n_surrogates, n_surrogates)
     shape = (len(features), int(n_surrogates.max(initial=0)))
-    dimension, location = np.full(shape, -1, np.int32), np.full(shape, np.nan, np.float32)
+    dimension, location = np.full(shape, -1, np.int32), np.full(shape, np.nan, thresholds.dtype)
     are_reversed = np.zeros(shape, np.bool_)
     dimension[nodes, places] = of_surrogates
     location[nodes, places] = surrogate_thresholds

@@ -179,6 +179,11 @@ class OnlineForestClassifier(BaseClassifier[GuidedLabelCore], BaseOnlineForest[G
         Which features are categorical: their indices, their names, or a bool for each feature.
         "from_dtype": the columns of a data frame that hold text, categories or bools when the
         forest is started; none of an array. None: no feature is. See Notes.
+    offsets : array-like of shape (n_features,), dict or None, default=None
+        What is subtracted from the features, in float64, before they are rounded to float32: one
+        number per feature, or a dict from names of features (indices if they have no names) to
+        numbers, 0 for all others. For columns of large numbers that differ little, such as
+        timestamps: see Notes. It must not depend on the samples: choose it before you learn.
     window : int or None, default=None
         Number of latest samples to keep: older ones are forgotten as new ones come (see
         `forget`). An endless stream then takes fixed memory, if it has a fixed set of labels, and
@@ -264,10 +269,13 @@ class OnlineForestClassifier(BaseClassifier[GuidedLabelCore], BaseOnlineForest[G
     A window or a reservoir counts samples, whatever their weight.
 
     Rows are stored as float32, once for all trees; X is rounded on input. float32 has 24 bits: a
-    timestamp in seconds since 1970 is rounded to steps of two minutes. Subtract large offsets
-    first. NaN is a missing value. Nothing is filled in: surrogates, cuts on other features that
-    agree with a cut, send rows that lack its feature left or right, and "missing or not" is itself
-    a cut.
+    timestamp in seconds since 1970 is rounded to steps of two minutes. `offsets` are subtracted
+    first: with an offset of 1700000000, times near it are exact to the second or better. A warning,
+    once per forest, names the columns of which a batch of `fit` or `partial_fit` has lost more than
+    a third of its distinct values by the rounding and has fewer than 4096 left, or any number if
+    all are whole numbers. `trees_` and pictures are in the units of X. NaN is a missing value.
+    Nothing is filled in: surrogates, cuts on other features that agree with a cut, send rows that
+    lack its feature left or right, and "missing or not" is itself a cut.
 
     **Categories.** Levels of a categorical feature are texts, whole numbers or bools, compared by
     value as labels are; a missing value is a level of its own. A cut on such a feature sends each
@@ -331,6 +339,7 @@ class OnlineForestClassifier(BaseClassifier[GuidedLabelCore], BaseOnlineForest[G
         calibrate: bool = True,
         class_weight: Mapping[Any, float] | Literal["balanced"] | None = None,
         categorical_features: ArrayLike | str | None = "from_dtype",
+        offsets: ArrayLike | Mapping[Any, float] | None = None,
         window: int | None = None,
         reservoir: int | None = None,
         half_life: float | None = None,
@@ -344,6 +353,7 @@ class OnlineForestClassifier(BaseClassifier[GuidedLabelCore], BaseOnlineForest[G
         self.calibrate = calibrate
         self.class_weight = class_weight
         self.categorical_features = categorical_features
+        self.offsets = offsets
         self.window = window
         self.reservoir = reservoir
         self.half_life = half_life
@@ -367,7 +377,7 @@ class OnlineForestClassifier(BaseClassifier[GuidedLabelCore], BaseOnlineForest[G
         with self._locked():
             self._drop_stale_levels()
             table, codes = self._forest.tree(index), self._class_codes()
-            arrays = tree_arrays(table, self._categories)
+            arrays = tree_arrays(table, self._categories, self._offsets)
         n_nodes = len(table["feature"])
         nodes = np.repeat(np.arange(n_nodes), np.diff(table["counts_end"], prepend=0))
         count = np.zeros((n_nodes, codes.n_classes))

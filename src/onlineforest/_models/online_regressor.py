@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -64,6 +64,12 @@ class OnlineForestRegressor(BaseRegressor[GuidedNumberCore], BaseOnlineForest[Gu
         "from_dtype": the columns of a data frame that hold text, categories or bools when the
         forest is started; none of an array. None: no feature is. See
         `OnlineForestClassifier`.
+    offsets : array-like of shape (n_features,), dict or None, default=None
+        What is subtracted from the features, in float64, before they are rounded to float32: one
+        number per feature, or a dict from names of features (indices if they have no names) to
+        numbers, 0 for all others. For columns of large numbers that differ little, such as
+        timestamps: see `OnlineForestClassifier`. It must not depend on the samples: choose it
+        before you learn.
     window : int or None, default=None
         Number of latest samples to keep: older ones are forgotten as new ones come (see
         `forget`). An endless stream then takes fixed memory, and the forest follows changes.
@@ -130,8 +136,9 @@ class OnlineForestRegressor(BaseRegressor[GuidedNumberCore], BaseOnlineForest[Gu
 
     With fewer than 80 distinct samples or five trees nothing is calibrated.
 
-    y is stored as float64, X as float32. `OnlineForestClassifier` describes the rounding, missing
-    values, what learning and forgetting cost, and what happens when a call is interrupted.
+    y is stored as float64, X as float32. `OnlineForestClassifier` describes the rounding, the
+    warning about it, missing values, what learning and forgetting cost, and what happens when a
+    call is interrupted.
 
     Examples
     --------
@@ -170,6 +177,7 @@ class OnlineForestRegressor(BaseRegressor[GuidedNumberCore], BaseOnlineForest[Gu
         max_samples: float = 1.0,
         calibrate: bool = True,
         categorical_features: ArrayLike | str | None = "from_dtype",
+        offsets: ArrayLike | Mapping[Any, float] | None = None,
         window: int | None = None,
         reservoir: int | None = None,
         half_life: float | None = None,
@@ -181,6 +189,7 @@ class OnlineForestRegressor(BaseRegressor[GuidedNumberCore], BaseOnlineForest[Gu
         self.max_samples = max_samples
         self.calibrate = calibrate
         self.categorical_features = categorical_features
+        self.offsets = offsets
         self.window = window
         self.reservoir = reservoir
         self.half_life = half_life
@@ -201,7 +210,7 @@ class OnlineForestRegressor(BaseRegressor[GuidedNumberCore], BaseOnlineForest[Gu
         with self._locked():
             self._drop_stale_levels()
             table = self._forest.tree(index)
-            arrays = tree_arrays(table, self._categories)
+            arrays = tree_arrays(table, self._categories, self._offsets)
         return OnlineRegressionTree(**arrays, mean=table["mean"], variance=table["variance"])
 
     @property

@@ -23,11 +23,17 @@ from onlineforest._models.levels import LevelNames, cells_of
 Forest = TypeVar("Forest", bound=BaseForest[Any])
 
 
-def with_columns(forest: Forest, sources: Sequence[int], categorical: Sequence[int] = ()) -> Forest:
+def with_columns(
+    forest: Forest,
+    sources: Sequence[int],
+    categorical: Sequence[int] = (),
+    offsets: list[float] | None = None,
+) -> Forest:
     """A copy of a fitted forest whose feature i is the feature `sources[i]` of the forest.
 
     A feature with source -1 is missing in all stored samples. A feature that is categorical in the
-    copy alone must be missing in all stored samples.
+    copy alone must be missing in all stored samples. `offsets` has one number for each feature of
+    the copy, which is that of its source.
     """
     before: Categories = forest._categories or Categories.of(forest.n_features_in_, [])
     after = Categories.of(len(sources), categorical)
@@ -64,6 +70,9 @@ def with_columns(forest: Forest, sources: Sequence[int], categorical: Sequence[i
         copy._categories, copy.categorical_features = after, list(after.columns)
         copy._built_with = copy._built_with | {"categorical_features": copy.categorical_features}
         copy._drop_stale_names()
+    if offsets is not None:
+        copy.offsets, copy._offsets = offsets, np.array(offsets)
+        copy._built_with = copy._built_with | {"offsets": np.array(offsets)}
     copy._fitted = None
     return copy
 

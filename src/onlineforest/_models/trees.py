@@ -184,9 +184,10 @@ class OnlineTree(TreeArrays):
         The children, -1 for a leaf. ``x[split_dimension] <= split_location`` goes left.
     split_dimension : ndarray of shape (n_nodes,), int32
         The feature of the cut, -1 for a leaf.
-    split_location : ndarray of shape (n_nodes,), float32
-        The location of the cut, NaN for a leaf and if the feature is categorical. Infinite if the
-        cut asks whether the feature is missing: then all samples that have it go left.
+    split_location : ndarray of shape (n_nodes,), float32, or float64 if the forest has offsets
+        The location of the cut in the units of X, NaN for a leaf and if the feature is categorical.
+        Infinite if the cut asks whether the feature is missing: then all samples that have it go
+        left.
     split_levels : ndarray of shape (n_nodes,), object
         For a cut on a categorical feature the tuple of all levels in the forest's ``levels_`` that
         go left, sorted; else None.
@@ -195,7 +196,7 @@ class OnlineTree(TreeArrays):
     surrogate_dimension : ndarray of shape (n_nodes, n_surrogates), int32
         The features of surrogate cuts, -1 where there is none. A sample that lacks the feature of
         the cut goes where the first surrogate says whose feature it has.
-    surrogate_location : ndarray of shape (n_nodes, n_surrogates), float32
+    surrogate_location : ndarray of shape (n_nodes, n_surrogates), as `split_location`
         Their locations, NaN where there is none or the feature is categorical.
     surrogate_reversed : ndarray of shape (n_nodes, n_surrogates), bool
         Whether a sample goes left if it is above the location, not below.
@@ -222,11 +223,11 @@ class OnlineTree(TreeArrays):
     left: NDArray[np.int32]
     right: NDArray[np.int32]
     split_dimension: NDArray[np.int32]
-    split_location: NDArray[np.float32]
+    split_location: NDArray[np.floating]
     split_levels: NDArray[np.object_]
     missing_left: NDArray[np.bool_]
     surrogate_dimension: NDArray[np.int32]
-    surrogate_location: NDArray[np.float32]
+    surrogate_location: NDArray[np.floating]
     surrogate_reversed: NDArray[np.bool_]
     n_points: NDArray[np.float64]
 

@@ -26,6 +26,10 @@ from onlineforest._core import (
     UNITS_PER_SAMPLE,
 )
 from onlineforest._models.categories import Categories, Table
+from onlineforest._models.rounding import rounded
+
+# Gives the offset of each feature when the estimator knows the names of its features.
+FindOffsets = Callable[[], NDArray[np.float64]]
 
 
 @contextmanager
@@ -52,11 +56,18 @@ def unchanged_on_error(estimator: object) -> Iterator[Callable[[], None]]:
         raise
 
 
-def check_rows(estimator: Any, X: Any, *, hint: str = "", **options: Any) -> Any:
+def check_rows(
+    estimator: Any,
+    X: Any,
+    *,
+    hint: str = "",
+    find_offsets: FindOffsets | None = None,
+    **options: Any,
+) -> Any:
     """scikit-learn's `validate_data`, with rows as the core needs them: C-ordered float32.
 
     NaN marks a missing value, and stays. A sparse matrix becomes dense. `hint` is what the error
-    about columns that are not numbers says to users.
+    about columns that are not numbers says to users. Offsets are subtracted before the rounding.
     """
     if is_into_dataframe(X):
         X = numeric_frame(X, hint)
@@ -66,7 +77,7 @@ def check_rows(estimator: Any, X: Any, *, hint: str = "", **options: Any) -> Any
             checked = validate_data(
                 estimator,
                 X,
-                dtype=np.float32,
+                dtype=np.float32 if find_offsets is None else np.float64,
                 order="C",
                 accept_sparse="csr",
                 ensure_all_finite="allow-nan",
@@ -78,11 +89,19 @@ def check_rows(estimator: Any, X: Any, *, hint: str = "", **options: Any) -> Any
             raise
     rows = checked[0] if isinstance(checked, tuple) else checked
     rows = _dense(rows) if issparse(rows) else rows
+    if find_offsets is not None:
+        rows = _rounded_finite(rows, find_offsets())
     return (rows, *checked[1:]) if isinstance(checked, tuple) else rows
 
 
 def check_table(
-    estimator: Any, X: Any, categories: Categories, *, hint: str, **options: Any
+    estimator: Any,
+    X: Any,
+    categories: Categories,
+    *,
+    hint: str,
+    find_offsets: FindOffsets | None = None,
+    **options: Any,
 ) -> tuple[Any, Categories]:
     """Rows of a table with categorical features, with y if it is given, as `check_rows` gives them.
 
@@ -104,7 +123,7 @@ def check_table(
     if not categories.numeric:
         numbers = np.empty((len(table), 0), dtype=np.float32)
     how: dict[str, Any] = {
-        "dtype": np.float32,
+        "dtype": np.float32 if find_offsets is None else np.float64,
         "order": "C",
         "ensure_all_finite": "allow-nan",
         "ensure_min_features": 0,
@@ -120,9 +139,23 @@ def check_table(
             if "could not convert string to float" in str(error):
                 raise ValueError(f"{error}. {hint}") from error
             raise
+    if find_offsets is not None:
+        rows = _rounded_finite(rows, find_offsets()[categories.numeric])
     values = [table.values(column) for column in categories.columns]
     rows, grown = categories.rows(rows, values, table.name)
     return (rows if y is None else (rows, y)), grown
+
+
+def _rounded_finite(
+    numbers: NDArray[np.float64], offsets: NDArray[np.float64]
+) -> NDArray[np.float32]:
+    rows = rounded(numbers, offsets)
+    if np.isinf(rows).any():
+        raise ValueError(
+            "Input X contains infinity or, less the offsets, a value too large for "
+            "dtype('float32')."
+        )
+    return rows
 
 
 def numeric_frame(X: Any, hint: str) -> Any:
@@ -155,13 +188,27 @@ def numeric_frame(X: Any, hint: str) -> Any:
     return X.astype(object).where(X.notna(), np.nan) if others and hasattr(X, "notna") else X
 
 
-def _dense(X: Any, n_numbers: int = 2**20) -> NDArray[np.float32]:
+def _dense(X: Any, n_numbers: int = 2**20) -> NDArray[Any]:
     """A sparse matrix as a dense array, converted in chunks to avoid a second copy."""
-    rows = np.empty(X.shape, dtype=np.float32)
+    rows = np.empty(X.shape, dtype=X.dtype)
     step = max(n_numbers // X.shape[1], 1)
     for start in range(0, len(rows), step):
         rows[start : start + step] = X[start : start + step].toarray()
     return rows
+
+
+def numbers_in(X: Any, columns: NDArray[np.intp]) -> NDArray[np.float64]:
+    """Some columns of a table whose rows are valid, as they were given: without rounding."""
+    if issparse(X):
+        chosen = X.tocsc()[:, columns].toarray()
+    elif is_into_dataframe(X):
+        chosen = numeric_frame(Table.of(X).numbers(columns.tolist()), "")
+    else:
+        chosen = np.asarray(X)[:, columns]
+        if chosen.dtype.kind in "fiu":  # the usual case, without the checks of scikit-learn
+            return chosen.astype(np.float64)
+    numbers: NDArray[np.float64] = check_array(chosen, dtype=np.float64, ensure_all_finite=False)
+    return numbers
 
 
 def blocks_of(X: Any, n_numbers: int = 2**24) -> Iterator[Any]:
@@ -191,21 +238,25 @@ def plain_rows(estimator: Any, X: Any) -> NDArray[np.float32] | None:
         or getattr(estimator, "_categories", None) is not None
     ):
         return None
-    with np.errstate(over="ignore"):
-        rows = np.ascontiguousarray(X, dtype=np.float32)
+    rows = rounded(X, estimator._offsets)
     bad = np.isinf(rows).any()
     return None if bad else rows
 
 
-def check_row(x: Any) -> NDArray[np.float32]:
-    """One row of float32. The core checks that its values are not infinite."""
+def check_row(x: Any, offsets: NDArray[np.float64] | None = None) -> NDArray[np.float32]:
+    """One row of float32, less the offsets. The core checks its length and infinite values."""
+    array = check_numbers(x)
+    return rounded(array, offsets if offsets is None or len(array) == len(offsets) else None)
+
+
+def check_numbers(x: Any) -> NDArray[Any]:
+    """One row as an array of numbers of any type."""
     array = np.asarray(x)
     if array.ndim != 1:
         raise ValueError(f"x must be one sample, a 1d array. Got an array of shape {array.shape}.")
     if array.dtype.kind not in "fiub":
         raise TypeError(f"x must hold numbers. Got an array of dtype {array.dtype}.")
-    with np.errstate(over="ignore"):
-        return np.ascontiguousarray(array, dtype=np.float32)
+    return array
 
 
 def check_feature_weights(weights: ArrayLike, n_features: int) -> NDArray[np.float64]:

@@ -176,8 +176,8 @@ class Plane:
     """A grid of points in the plane of two features."""
 
     features: tuple[int, int]
-    x: NDArray[np.float32]  # grid values of the first feature, ascending
-    y: NDArray[np.float32]  # grid values of the second feature, ascending
+    x: NDArray[np.floating]  # grid values of the first feature, ascending
+    y: NDArray[np.floating]  # grid values of the second feature, ascending
     others: NDArray[Any]  # values of all features; those of the two are unused
     levels: dict[int, Level]  # of the categorical features, which `others` has, too
     points: Points | None  # in this plane
@@ -211,8 +211,9 @@ class Plane:
                 f"X is required: this forest has {forest.n_features_in_} features, and those that "
                 "are not drawn are held at their medians in X, or their most frequent levels in X."
             )
+        dtype = low.dtype
         low, high = with_margin(low[pair], high[pair], margin)
-        x, y = (np.linspace(low[i], high[i], resolution).astype(np.float32) for i in (0, 1))
+        x, y = (np.linspace(low[i], high[i], resolution).astype(dtype) for i in (0, 1))
         return cls((pair[0], pair[1]), x, y, others, levels, points)
 
     def rows(self, start: int, stop: int) -> NDArray[Any]:
@@ -325,7 +326,7 @@ def _feature_index(forest: Forest, feature: object) -> int:
 def _draw_classes(axes: Axes, plane: Plane, forest: Classifier) -> None:
     classes = forest.classes_
 
-    def best_class(rows: NDArray[np.float32]) -> NDArray[np.float64]:
+    def best_class(rows: NDArray[Any]) -> NDArray[np.float64]:
         probabilities = forest.predict_proba(rows)
         return np.stack([probabilities.argmax(axis=1), probabilities.max(axis=1)], axis=1)
 

@@ -34,7 +34,7 @@ MAX_CLASSES_IN_LEGEND = 8  # the names of more classes are written into the pict
 class Points:
     """Samples to draw, with their classes or values if given."""
 
-    rows: NDArray[np.float32]  # in the order of columns; NaN if a feature is categorical
+    rows: NDArray[np.floating]  # in the order of columns; NaN if a feature is categorical
     codes: NDArray[np.intp] | None = None  # of a classifier: class codes, -1 for unknown labels
     values: NDArray[np.float64] | None = None  # of a regressor
 
@@ -60,7 +60,7 @@ def check_points(forest: Forest, X: ArrayLike | None, y: ArrayLike | None) -> Po
         if y is not None:
             raise ValueError("y is given, but not X: give both, or X alone.")
         return None
-    rows = _in_columns(forest._check_queries(X), categories_of(forest))
+    rows = _in_units(_in_columns(forest._check_queries(X), categories_of(forest)), forest)
     if y is None:
         return Points(rows)
     if not isinstance(forest, BaseClassifier):
@@ -81,6 +81,11 @@ def _in_columns(rows: NDArray[np.float32], categories: Categories | None) -> NDA
     ordered = np.full((len(rows), categories.n_features), np.nan, dtype=np.float32)
     ordered[:, categories.numeric] = rows[:, : len(categories.numeric)]
     return ordered
+
+
+def _in_units(rows: NDArray[np.float32], forest: Forest) -> NDArray[np.floating]:
+    """Rows without categorical features in the units of users: float64 if there are offsets."""
+    return rows if forest._offsets is None else rows + forest._offsets
 
 
 def _check_lengths(rows: NDArray[Any], y: NDArray[Any]) -> None:
@@ -213,25 +218,26 @@ def with_margin(
     return np.maximum(lower - room, -largest), np.minimum(upper + room, largest)
 
 
-def sample_box(forest: Forest) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+def sample_box(forest: Forest) -> tuple[NDArray[np.floating], NDArray[np.floating]]:
     """Lower and upper corner of the box around all stored samples."""
     if isinstance(forest, BaseMondrianForest):
         tree = check_tree(forest, 0)
         assert isinstance(tree, MondrianTree)
         return tree.lower[tree.root], tree.upper[tree.root]
-    return limits_of(samples_of(forest._core.get_state(), forest.n_features_in_).rows)
+    rows = samples_of(forest._core.get_state(), forest.n_features_in_).rows
+    return limits_of(_in_units(rows, forest))
 
 
-def limits_of(rows: NDArray[np.float32]) -> tuple[NDArray[Any], NDArray[Any]]:
+def limits_of(rows: NDArray[np.floating]) -> tuple[NDArray[Any], NDArray[Any]]:
     """Least and greatest value of each feature; NaN for one that all rows lack."""
     return np.fmin.reduce(rows, axis=0), np.fmax.reduce(rows, axis=0)
 
 
-def medians_of(rows: NDArray[np.float32]) -> NDArray[np.float32]:
+def medians_of(rows: NDArray[np.floating]) -> NDArray[np.floating]:
     """Median of the known values of each feature; NaN for one that all rows lack."""
     known = (column[~np.isnan(column)] for column in rows.T)
     medians = [np.median(values) if len(values) else np.nan for values in known]
-    return np.array(medians, dtype=np.float32)
+    return np.array(medians, dtype=rows.dtype)
 
 
 def typical_levels(X: Any, categories: Categories) -> dict[int, Level]:

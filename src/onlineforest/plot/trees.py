@@ -117,7 +117,7 @@ def tree(
     else:
         max_depth = check_count(max_depth, "max_depth", 0)
     layout = TreeLayout.of(nodes, max_depth)
-    labels = _cut_labels(layout, raw_feature_names(forest), categories_of(forest))
+    labels = _cut_labels(layout, forest)
     if isinstance(nodes, OnlineRegressionTree | RegressionTree):
         assert not isinstance(forest, BaseClassifier)
         rows = _means(layout, nodes, forest)
@@ -248,19 +248,22 @@ def _draw_lines(axes: Axes, layout: TreeLayout) -> None:
     axes.plot(x[hidden], height[hidden], "v", mfc="white", mec=DARK, ms=8, zorder=3)
 
 
-def _cut_labels(layout: TreeLayout, names: list[str], categories: Categories | None) -> list[str]:
+def _cut_labels(layout: TreeLayout, forest: Forest) -> list[str]:
     """What is true of samples that go left at each cut, in lines short enough for a column."""
-    tree = layout.tree
-    sides = _levels_at_cuts(layout, categories)
+    tree, names = layout.tree, raw_feature_names(forest)
+    sides = _levels_at_cuts(layout, categories_of(forest))
+    offsets = np.zeros(len(names)) if forest._offsets is None else forest._offsets
     labels = []
     for j in layout.cuts:
         name = wrap(shortened(names[tree.split_dimension[j]]), CUT_WIDTH)
-        location = float(tree.split_location[j])
+        location, offset = float(tree.split_location[j]), offsets[tree.split_dimension[j]]
         if j in sides:
             name[-1:] = [f"{name[-1]}:" if name else ":"]
             condition = _level_lines(*sides[j])
         else:
-            condition = [f"≤ {_short(location)}" if math.isfinite(location) else "not missing"]
+            condition = [
+                f"≤ {_short(location, offset)}" if math.isfinite(location) else "not missing"
+            ]
         labels.append("\n".join([*map(printable, name), *map(printable, condition)]))
     return labels
 
@@ -315,8 +318,14 @@ def _lines_of(words: list[str]) -> list[str]:
     return lines
 
 
-def _short(number: float) -> str:
-    """A number with four digits, or as an integer if that is as short as a power of ten."""
+def _short(number: float, offset: float = 0.0) -> str:
+    """A number with four digits, or as an integer if that is as short as a power of ten.
+
+    With more digits after an offset, so that four of the difference are shown.
+    """
+    if offset:
+        digits = 4 + math.ceil(max(0.0, math.log10(abs(offset) / abs(number - offset or 1.0))))
+        return f"{number:,.{digits}g}"
     return f"{number:,.0f}" if 1e4 <= abs(number) < 1e7 else f"{number:.4g}"
 
 

@@ -144,7 +144,9 @@ class ForestModel(base.Estimator):
             self._use(columns)
             for begin, end in zip(starts, [*starts[1:], len(rows)], strict=True):
                 piece = slice(begin, end)
-                self._estimator._learn_more(rows[piece], targets[piece], None, one_by_one=True)
+                self._estimator._learn_more(
+                    rows[piece], targets[piece], None, one_by_one=True, columns=columns.keys
+                )
 
     def _columns_for(self, examples: Mapping[Hashable, Any]) -> Columns:
         """Columns for the keys of a sample, too, which are not in use yet."""

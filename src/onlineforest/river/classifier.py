@@ -402,6 +402,9 @@ class OnlineForestClassifier(ClassifierModel, OnlineModel):
     class_weight
         None, or "balanced": probabilities are those of a source where all classes are equally
         frequent. To weight classes in learning, give `learn_one` weights.
+    offsets
+        What is subtracted from features before they are rounded to float32: a dict from features to
+        numbers. Other features have 0. See `onlineforest.OnlineForestClassifier`.
     window
         Keep only this number of latest samples: bounded memory, and the forest follows drift.
     reservoir
@@ -449,6 +452,7 @@ class OnlineForestClassifier(ClassifierModel, OnlineModel):
         smoothing: float = 0.2,
         calibrate: bool = True,
         class_weight: str | None = None,
+        offsets: dict[Hashable, float] | None = None,
         window: int | None = None,
         reservoir: int | None = None,
         half_life: float | None = None,
@@ -464,6 +468,7 @@ class OnlineForestClassifier(ClassifierModel, OnlineModel):
             smoothing=smoothing,
             calibrate=calibrate,
             class_weight=class_weight,
+            offsets=offsets,
             window=window,
             reservoir=reservoir,
             half_life=half_life,

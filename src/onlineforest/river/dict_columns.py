@@ -109,13 +109,12 @@ class Columns:
                 row[column] = value
         return row
 
-    def rows(self, keys: Sequence[Hashable], values: NDArray[np.float64]) -> NDArray[np.float32]:
+    def rows(self, keys: Sequence[Hashable], values: NDArray[np.float64]) -> NDArray[np.float64]:
         """Samples as rows, from an array with one column for each key in `keys`."""
-        rows = np.empty((len(values), self.width), dtype=np.float32)
+        rows = np.empty((len(values), self.width))
         rows[:] = self._blank
         known = [place for place, key in enumerate(keys) if key in self._column_of]
-        with np.errstate(over="ignore"):
-            rows[:, [self._column_of[keys[place]] for place in known]] = values[:, known]
+        rows[:, [self._column_of[keys[place]] for place in known]] = values[:, known]
         self.check_finite(rows)
         return rows
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Hashable
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy as np
@@ -286,6 +287,9 @@ class OnlineForestRegressor(RegressorModel, OnlineModel):
         The expected share of the samples that each tree learns, above 0 and at most 1.
     calibrate
         Whether intervals follow the errors of trees on samples that they have not learned.
+    offsets
+        What is subtracted from features before they are rounded to float32: a dict from features to
+        numbers. Other features have 0. See `onlineforest.OnlineForestClassifier`.
     window
         Keep only this number of latest samples: bounded memory, and the forest follows drift.
     reservoir
@@ -324,6 +328,7 @@ class OnlineForestRegressor(RegressorModel, OnlineModel):
         min_samples_split: int = 3,
         max_samples: float = 1.0,
         calibrate: bool = True,
+        offsets: dict[Hashable, float] | None = None,
         window: int | None = None,
         reservoir: int | None = None,
         half_life: float | None = None,
@@ -335,6 +340,7 @@ class OnlineForestRegressor(RegressorModel, OnlineModel):
             min_samples_split=min_samples_split,
             max_samples=max_samples,
             calibrate=calibrate,
+            offsets=offsets,
             window=window,
             reservoir=reservoir,
             half_life=half_life,
