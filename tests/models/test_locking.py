@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import io
+import os
+import pickle
 import threading
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,10 +17,12 @@ from onlineforest import (
     MondrianForestClassifier,
     OnlineForestClassifier,
     OnlineForestRegressor,
+    load,
 )
 from onlineforest._models.base import Lesson
 from onlineforest._models.locking import guard_of, without_guard
 from onlineforest._models.online_classifier import GuidedLesson
+from support.model_files import saved
 
 
 @dataclass
@@ -191,3 +196,81 @@ def test_the_memory_can_be_asked_while_predictions_cut_trees():
         while not future.done():
             assert forest.nbytes_ > 0
         future.result()
+
+
+def test_copies_made_beside_other_threads_are_states_that_existed():
+    """Threads learn, forget, predict, pickle and save at once. Each copy loads.
+
+    The states are those of a twin that makes the same changes alone. A file holds all of a state:
+    samples, ids, labels and calibration.
+    """
+    seconds = float(os.environ.get("ONLINEFOREST_SECONDS", "2"))
+    forest, stop = OnlineForestClassifier(12, window=300, random_state=3), threading.Event()
+    changes_of(forest, 0)  # starts the forest
+    copies, counts = [], {"learn": 1, "predict": 0, "pickle": 0, "save": 0}
+    queries = np.random.default_rng(1).normal(size=(20, 3)).astype(np.float32)
+
+    def learn():
+        changes_of(forest, counts["learn"])
+        counts["learn"] += 1
+
+    def predict():
+        probabilities = forest.predict_proba(queries)
+        assert np.allclose(probabilities.sum(axis=1), 1.0)
+        forest.predict_proba_one(queries[0])
+        assert forest.predict_set(queries, per_class=bool(counts["predict"] % 2)).any(axis=1).all()
+        counts["predict"] += 1
+
+    def copy_by(name, made):
+        def copy():
+            data = made()
+            counts[name] += 1
+            if len(copies) < 2000:
+                copies.append((name, data))
+
+        return copy
+
+    def repeat(work):
+        while not stop.is_set():
+            work()
+
+    works = [
+        *(learn, predict, predict),
+        copy_by("pickle", lambda: pickle.dumps(forest)),
+        copy_by("save", lambda: saved(forest)),
+    ]
+    with ThreadPoolExecutor(len(works)) as pool:
+        running = [pool.submit(repeat, work) for work in works]
+        wait(running, timeout=seconds, return_when=FIRST_EXCEPTION)
+        stop.set()
+        for each in running:
+            each.result()
+    assert min(counts.values()) >= 2, counts
+    twin, states = OnlineForestClassifier(12, window=300, random_state=3), set()
+    for i in range(counts["learn"]):
+        changes_of(twin, i, lambda: states.add(saved(twin)))
+    for name, data in copies:
+        copy = load(io.BytesIO(data)) if name == "save" else pickle.loads(data)
+        assert saved(copy) in states, name
+    assert saved(forest) in states
+
+
+def changes_of(forest, i, use=lambda: None):
+    """Change `i` of a stream, in one step or several; calls `use` after each."""
+    rng = np.random.default_rng(i)
+    n = 200 if i == 0 else int(rng.integers(1, 30))
+    X = rng.normal(size=(n, 3)).astype(np.float32)
+    y = np.where(X[:, 0] + rng.normal(size=n) > 0, "yes", rng.choice(["no", "maybe", f"{i}"], n))
+    if i % 3 < 2:
+        forest.partial_fit(X, y, ids=[f"{i} {k}" for k in range(n)])
+        use()
+    else:
+        for x, label in zip(X[:8], y[:8].tolist(), strict=True):
+            forest.learn_one(x, label)
+            use()
+    if i % 4 == 3:
+        forest.forget(ids=sorted(forest.ids_)[: 1 + i % 5])
+        use()
+    if i % 50 == 49:
+        forest.keep_latest(150)
+        use()
