@@ -20,6 +20,7 @@ from onlineforest._models.class_codes import (
     ClassCodes,
     check_labels,
     check_no_label_missing,
+    exact_labels,
     plain_labels,
 )
 from onlineforest._models.core import Floats, OfLabels, Rows
@@ -226,6 +227,33 @@ class BaseClassifier(ClassifierMixin, BaseForest[OfLabels]):
         best: NDArray[Any] = classes[probabilities.argmax(axis=1)]
         return best
 
+    def score(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
+        """Accuracy: the share of samples whose class is predicted.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            The samples.
+        y : array-like of shape (n_samples,)
+            Their classes.
+        sample_weight : array-like of shape (n_samples,), default=None
+            How often each sample counts. None: each counts once.
+
+        Returns
+        -------
+        float
+            The accuracy, 0 to 1.
+
+        Examples
+        --------
+        >>> from onlineforest import MondrianForestClassifier
+        >>> forest = MondrianForestClassifier(random_state=0).fit([[0.0], [1.0]], ["no", "yes"])
+        >>> forest.score([[0.1], [0.9]], ["no", "yes"])
+        1.0
+        """
+        check_no_label_missing(y)
+        return float(super().score(X, exact_labels(y), sample_weight))
+
     def learn_one(
         self, x: ArrayLike, y: Any, id: Id | None = None, *, sample_weight: float = 1.0
     ) -> Self:
@@ -351,5 +379,5 @@ class BaseClassifier(ClassifierMixin, BaseForest[OfLabels]):
             if rows is not None and labels is not None and len(rows) == len(labels):
                 return rows, labels
         check_no_label_missing(y)
-        rows, labels = self._check_rows(X, y=y, reset=reset)
+        rows, labels = self._check_rows(X, y=exact_labels(y), reset=reset)
         return rows, check_labels(labels)

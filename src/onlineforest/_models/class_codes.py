@@ -20,6 +20,31 @@ def plain_labels(y: Any) -> NDArray[Any] | None:
     return None
 
 
+def exact_labels(y: Any) -> Any:
+    """y, with texts as plain strings that NumPy does not change.
+
+    NumPy takes the name of a member of a string enumeration for its text, and cuts it off. From a
+    string that ends with NUL it removes the NUL, unless the array is one of objects.
+    """
+    is_array = hasattr(y, "__array__")
+    labels = np.asarray(y)
+    if labels.dtype != object and (is_array or labels.dtype.kind != "U"):
+        return y
+    objects = np.asarray(y, dtype=object)
+    if not any(map(_is_changed, objects.flat)):
+        return y
+    exact = np.empty(objects.shape, dtype=object)
+    for place, label in np.ndenumerate(objects):
+        exact[place] = str.__str__(label) if isinstance(label, str) else label
+    if is_array or any(isinstance(label, str) and label.endswith("\0") for label in exact.flat):
+        return exact
+    return exact.tolist()
+
+
+def _is_changed(label: object) -> bool:
+    return isinstance(label, str) and (type(label) is not str or label.endswith("\0"))
+
+
 def check_no_label_missing(y: Any, name: str = "y") -> None:
     """Raise if a label is None, NaN or pandas.NA; scikit-learn's check fails on pandas.NA."""
     labels = np.asarray(y)
@@ -174,7 +199,7 @@ class ClassCodes:
 
 def check_classes(classes: ArrayLike) -> NDArray[Any]:
     """The labels that a user declares."""
-    array = np.asarray(classes)
+    array = np.asarray(exact_labels(classes))
     if array.ndim != 1:
         raise ValueError(
             f"classes should be a 1d array, got an array of shape {array.shape} instead."
