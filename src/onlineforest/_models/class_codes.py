@@ -12,6 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import column_or_1d
 from sklearn.utils.multiclass import type_of_target
 
+from onlineforest._models.cells import check_not_masked
+
 
 def plain_labels(y: Any) -> NDArray[Any] | None:
     """The labels if y is a plain array of integers, bools or strings, else None."""
@@ -46,8 +48,14 @@ def _is_changed(label: object) -> bool:
 
 
 def check_no_label_missing(y: Any, name: str = "y") -> None:
-    """Raise if a label is None, NaN or pandas.NA; scikit-learn's check fails on pandas.NA."""
+    """Raise if a label is masked, None, NaN, NaT or pandas.NA.
+
+    scikit-learn's check fails on pandas.NA, and does not look at masks and NaT.
+    """
+    check_not_masked(y, name)
     labels = np.asarray(y)
+    if labels.dtype.kind in "mM" and np.isnat(labels).any():
+        raise ValueError(f"Input {name} contains NaT: a label is missing.")
     if labels.dtype == object and labels.ndim > 0 and any(map(_is_missing, labels.flat)):
         raise ValueError(f"Input {name} contains NaN: a label is missing.")
 
@@ -199,6 +207,7 @@ class ClassCodes:
 
 def check_classes(classes: ArrayLike) -> NDArray[Any]:
     """The labels that a user declares."""
+    check_not_masked(classes, "classes")
     array = np.asarray(exact_labels(classes))
     if array.ndim != 1:
         raise ValueError(

@@ -36,6 +36,7 @@ from onlineforest._models.digests import (
 )
 from onlineforest._models.ids import Id
 from onlineforest._models.levels import Level, in_order
+from onlineforest._models.one_row import PLAIN_ROWS, is_frame
 from onlineforest._models.parameters import ARRAY_LIKE, Constraints, instance_of, interval
 from onlineforest._models.saveable import SaveableForest
 from onlineforest._models.uniting import (
@@ -129,7 +130,8 @@ class BaseOnlineForest(SaveableForest[OfGuided]):
         """The categorical features that the parameters choose in a first table."""
         wish = self.categorical_features
         is_by_type = wish is None or (isinstance(wish, str) and wish == FROM_DTYPE)
-        if (is_by_type and not is_into_dataframe(X)) or wish is None:
+        has_types = isinstance(X, Table) or is_into_dataframe(X)
+        if wish is None or (is_by_type and not has_types):
             return None
         table = Table.of(X)
         columns = chosen_columns(wish, table)
@@ -138,15 +140,23 @@ class BaseOnlineForest(SaveableForest[OfGuided]):
     def _row(self, x: Any, *, may_be_new: bool) -> Any:
         categories = self._categories
         if categories is None:
-            return x
-        row, grown = row_of(x, categories)
+            return x if type(x) in PLAIN_ROWS else super()._row(x, may_be_new=may_be_new)
+        names = None
+        if type(x) not in PLAIN_ROWS:
+            if is_frame(x):
+                return self._row_of_frame(x) if may_be_new else None
+            x, names = self._values_in_order(x), self._feature_names()
+        row, grown = row_of(x, categories, names)
         return row if may_be_new or grown is categories else None
 
-    def _table_of_one(self, x: Any) -> Any:
+    def _categorical_columns(self) -> tuple[int, ...]:
+        return () if self._categories is None else self._categories.columns
+
+    def _table_of_values(self, x: Any) -> Any:
         wish = self.categorical_features
         are_all_numbers = wish is None or (isinstance(wish, str) and wish == FROM_DTYPE)
         if self._categories is None and (are_all_numbers or hasattr(self, "_forest")):
-            return super()._table_of_one(x)
+            return super()._table_of_values(x)
         return Table.of_one(x)
 
     def _drop_stale_names(self) -> None:
