@@ -331,6 +331,88 @@ def test_text_after_numbers_is_an_error_that_names_its_place(folder, monkeypatch
     assert levels == [*"0123456", "A7", "B7"]
 
 
+def cars(n=300):
+    """Data frame with columns of numbers and text, the text not in the first row."""
+    rng = np.random.default_rng(0)
+    persons = np.array(["2", "4", "more"])[np.r_[0, 1, 2, rng.integers(3, size=n - 3)]]
+    doors = np.array(["2", "3", "4", "5more"])[np.r_[[0] * 99, 3, rng.integers(4, size=n - 100)]]
+    kind = np.where((persons == "more") ^ (rng.random(n) < 0.1), "good", "bad")
+    return pd.DataFrame({"persons": persons, "doors": doors, "kind": kind})
+
+
+MIXED = (
+    "Warning: the first 100 rows have both numbers and text (such as 'more') in 'persons', "
+    "'doors', learned as categories. If they are numbers, give --numeric COLUMN: rows with text "
+    "are bad then."
+)
+
+
+def test_a_column_with_text_among_its_first_100_rows_is_categorical(folder, monkeypatch):
+    frame = cars()
+    frame.to_csv("cars.csv", index=False)
+    frame.to_parquet("cars.parquet")
+    expected = OnlineForestClassifier(5, random_state=0)
+    expected.fit(frame[["persons", "doors"]], frame.kind.to_numpy(str))
+    options = [*CLASSIFY[:4], "--trees", 5, "-o", "m.st"]
+    for block in (64, 1 << 17):  # a pipe may bring few rows at a time
+        monkeypatch.setattr(_csv_blocks, "BLOCK_BYTES", block)
+        for batch_size in (1, 7, 1000):
+            output = fine("train", "cars.csv", *options, "--batch-size", batch_size).output
+            assert output.splitlines()[0] == MIXED
+            forest = onlineforest.load("m.st")
+            assert forest.digest_ == expected.digest_
+            assert forest.levels_["doors"] == ["2", "3", "4", "5more"]
+    output = fine("train", "cars.parquet", *options).output
+    assert "Warning" not in output and onlineforest.load("m.st").digest_ == expected.digest_
+    predicted = [fine("predict", "m.st", f"cars.{end}").output for end in ("csv", "parquet")]
+    assert predicted[0] == predicted[1]
+    frame[frame.persons != "more"].to_csv("few.csv", index=False)  # nothing but numbers there
+    few = fine("predict", "m.st", "few.csv").output.splitlines()
+    assert len(few) == 1 + (frame.persons != "more").sum()
+    metrics = [
+        json.loads(fine("evaluate", name, *options[:-2], "--json", "-q").output)["accuracy"]
+        for name in ("cars.csv", "cars.parquet")
+    ]
+    assert metrics[0] == metrics[1]
+
+
+def test_a_run_with_mixed_columns_is_resumed_as_it_was_started(folder):
+    cars().to_csv("cars.csv", index=False)
+    cars()[:120].to_csv("log.csv", index=False)
+    options = [*CLASSIFY[:4], *SMALL, "-o", "m.st", "--checkpoints", "c", "--resume"]
+    assert MIXED in fine("train", "log.csv", *options).output
+    cars().to_csv("log.csv", index=False)
+    assert "Warning" not in fine("train", "log.csv", *options).output
+    fine("train", "cars.csv", *CLASSIFY[:4], *SMALL, "-o", "whole.st")
+    assert onlineforest.load("m.st").digest_ == onlineforest.load("whole.st").digest_
+
+
+def test_mixed_columns_are_numbers_if_users_say_so_and_in_mondrian_forests(folder):
+    cars().to_csv("cars.csv", index=False)
+    numeric = ["--numeric", "persons", "--numeric", "doors"]
+    for more in (numeric, ["--forest", "mondrian"]):
+        options = ["train", "cars.csv", *CLASSIFY[:4], *SMALL, *more, "-o", "m.st"]
+        result = run(*options)
+        assert result.exit_code == 1 and "Warning" not in result.output
+        assert "line 4: column 'persons' holds 'more', which is not a number" in result.output
+        fine(*options, "--skip-bad-rows")
+        forest = onlineforest.load("m.st")
+        n_good = (~cars().isin(["more", "5more"]).any(axis=1)).sum()
+        assert forest.n_samples_seen_ == n_good and not getattr(forest, "levels_", {})
+
+
+def test_text_after_the_first_100_rows_is_a_bad_row(folder):
+    frame = cars()
+    frame["doors"] = ["2"] * 100 + ["5more"] + ["3"] * 199
+    frame.to_csv("cars.csv", index=False)
+    options = ["train", "cars.csv", *CLASSIFY[:4], *SMALL, "-o", "m.st"]
+    result = run(*options)
+    words = "line 102: column 'doors' holds '5more', which is not a number; if its values are cat"
+    assert result.exit_code == 1 and words in result.output
+    fine(*options, "--categorical", "doors")
+    assert onlineforest.load("m.st").levels_["doors"] == ["2", "3", "5more"]
+
+
 def test_columns_that_begin_without_values_are_numbers_unless_said_otherwise(folder, monkeypatch):
     monkeypatch.setattr(_csv_blocks, "BLOCK_BYTES", 1 << 10)
     text = ["a,b,kind", *(f"{i},{'' if i < 2000 else 'red'},{'xy'[i % 2]}" for i in range(2500))]

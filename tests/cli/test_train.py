@@ -18,8 +18,10 @@ from pathlib import Path
 import click
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 from click.testing import CliRunner
+from pyarrow import parquet
 
 import onlineforest
 from onlineforest import MondrianForestRegressor
@@ -272,6 +274,21 @@ def test_ids_keep_their_type_in_a_file_that_grew(folder):
         log.write("3,1,0\n")
     result = run("train", "log.csv", *options)
     assert result.exit_code == 1 and "ids must be new" in result.output
+
+
+@each_kind
+@pytest.mark.parametrize("batch_size", [1, 7])
+def test_classes_that_end_with_nul_are_kept_apart(folder, kind, batch_size):
+    labels = ["a", "a\0", "b"] * 8
+    parquet.write_table(pa.table({"x": np.arange(24.0) % 3, "kind": labels}), "nul.parquet")
+    options = ["--target", "kind", "--task", "classify", "--trees", "10", *of(kind)]
+    fine("train", "nul.parquet", *options, "--batch-size", batch_size, "-o", "m.st")
+    forest = onlineforest.load("m.st")
+    assert forest.classes_.tolist() == ["a", "a\0", "b"]
+    fine("predict", "m.st", "nul.parquet", "-o", "out.parquet")
+    assert parquet.read_table("out.parquet").column("prediction").to_pylist() == labels
+    options = ["nul.parquet", "--target", "kind", "--from", "m.st", "--no-learn", "--json", "-q"]
+    assert json.loads(fine("evaluate", *options).output)["accuracy"] == 1.0
 
 
 def test_a_target_that_is_nan_is_a_bad_row(folder):

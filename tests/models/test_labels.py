@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import enum
+import io
+
 import numpy as np
 import pandas as pd
 import pytest
 from sklearn.datasets import load_iris
 
-from onlineforest import MondrianForestClassifier
+import onlineforest
+from onlineforest import MondrianForestClassifier, OnlineForestClassifier
 
 X, Y = load_iris(return_X_y=True)
 SHUFFLED = np.random.default_rng(0).permutation(len(Y))
@@ -145,3 +149,111 @@ def test_more_than_64_classes_of_which_no_tree_has_met_one():
     assert np.abs(probabilities.sum(axis=1) - 1.0).max() < 1e-12
     assert (probabilities[:, 2:] == probabilities[:, 2:3]).all()
     assert forest.score(X, y) > 0.8
+
+
+# Text that NumPy would change
+
+
+class Colour(str, enum.Enum):  # noqa: UP042 - NumPy takes its name for its text
+    RED = "red"
+    BLUE = "blue"
+
+
+class Fruit(enum.StrEnum):
+    FIG = "fig"
+    APPLE = "apple"
+
+
+each_family = pytest.mark.parametrize("family", [MondrianForestClassifier, OnlineForestClassifier])
+CONTAINERS = {
+    "list": list,
+    "tuple": tuple,
+    "objects": lambda labels: np.array(labels, dtype=object),
+    "pandas": lambda labels: pd.Series(labels, dtype=object),
+}
+
+
+def few(family, **parameters):
+    return family(n_estimators=10, random_state=0, **parameters)
+
+
+@each_family
+@pytest.mark.parametrize("container", CONTAINERS)
+@pytest.mark.parametrize("kind", [Colour, Fruit])
+def test_members_of_a_string_enumeration_are_labels_by_their_text(family, container, kind):
+    members = [list(kind)[i % 2] for i in range(20)]
+    texts = [member.value for member in members]
+    rows, y = X[:20], CONTAINERS[container](members)
+    plain = few(family).fit(rows, texts)
+    forest = few(family).fit(rows, y)
+    stream = few(family)
+    for x, member in zip(rows, members, strict=True):
+        stream.learn_one(x, member)
+    declared = few(family).partial_fit(rows, y, classes=CONTAINERS[container](list(kind)))
+    for other in (forest, stream, declared):
+        assert other.classes_.tolist() == sorted(set(texts))
+        assert {type(label) for label in other.predict(rows).tolist()} == {str}
+        assert {type(other.predict_one(x)) for x in rows} == {str}
+        assert other.n_samples_stored_ == 20
+    assert np.array_equal(forest.predict_proba(rows), plain.predict_proba(rows))
+    assert forest.score(rows, y) == plain.score(rows, texts)
+    forest.forget(rows[:10], CONTAINERS[container](members[:10]))
+    assert forest.n_samples_stored_ == 10
+    if container in ("list", "tuple"):
+        assert forest.classes_.dtype == plain.classes_.dtype
+
+
+def test_class_weights_are_those_of_the_text():
+    members = [list(Colour)[i % 2] for i in range(20)]
+    for weights in ({"red": 3.0}, {Colour.RED: 3.0}):
+        weighted = few(OnlineForestClassifier, class_weight=weights).fit(X[:20], members)
+        stream = few(OnlineForestClassifier, class_weight=weights)
+        for x, member in zip(X[:20], members, strict=True):
+            stream.learn_one(x, member)
+        assert stream.digest_ == weighted.digest_
+        assert weighted.digest_ != few(OnlineForestClassifier).fit(X[:20], members).digest_
+
+
+NUL = ["a", "a\0", "a\0\0", "b"]
+
+
+@each_family
+@pytest.mark.parametrize("container", CONTAINERS)
+def test_a_label_that_ends_with_nul_is_itself(family, container):
+    labels = [NUL[i % 4] for i in range(24)]
+    rows = np.arange(24.0)[:, np.newaxis]
+    whole = few(family).fit(rows, CONTAINERS[container](labels))
+    one, after = few(family), few(family).partial_fit(rows[:5], CONTAINERS[container](labels[:5]))
+    for x, label in zip(rows, labels, strict=True):
+        one.learn_one(x, label)
+    for x, label in zip(rows[5:], labels[5:], strict=True):
+        after.learn_one(x, label)
+    declared = few(family).partial_fit(rows[:1], ["b"], classes=CONTAINERS[container](NUL))
+    declared.partial_fit(rows[1:], CONTAINERS[container](labels[1:]))
+    for forest in (whole, one, after, declared):
+        assert forest.classes_.tolist() == sorted(NUL)
+    if family is OnlineForestClassifier:
+        assert whole.digest_ == one.digest_ == after.digest_
+    assert set(whole.predict(rows).tolist()) <= set(NUL)
+    file = io.BytesIO()
+    whole.save(file)
+    file.seek(0)
+    again = onlineforest.load(file)
+    assert again.classes_.tolist() == sorted(NUL)
+    for forest in (whole, one, after, again):
+        forest.forget(rows[1:2], CONTAINERS[container](["a\0"]))
+        with pytest.raises(ValueError, match="1 of 1 samples are not stored"):
+            forest.forget(rows[:1], CONTAINERS[container](["a\0"]))
+        assert forest.n_samples_stored_ == 23
+
+
+def test_a_level_that_ends_with_nul_is_itself():
+    rows = [["a"], ["a\0"], ["b"], ["a\0\0"]] * 5
+    y = [0, 1, 0, 1] * 5
+    forest = few(OnlineForestClassifier, categorical_features=[0]).fit(rows, y)
+    stream = few(OnlineForestClassifier, categorical_features=[0])
+    for x, label in zip(rows, y, strict=True):
+        stream.learn_one(x, label)
+    frame = few(OnlineForestClassifier).fit(pd.DataFrame(rows, columns=["text"]), y)
+    assert forest.levels_ == stream.levels_ == {0: ["a", "a\0", "a\0\0", "b"]}
+    assert forest.digest_ == stream.digest_ == frame.digest_

@@ -14,6 +14,7 @@ from onlineforest._cli.errors import OptionError
 from onlineforest._cli.forests import Forest, is_fitted, learns_categories
 from onlineforest._tables.columns import (
     CATEGORICAL,
+    FIRST_ROWS,
     ColumnInfo,
     ColumnSpec,
     ColumnType,
@@ -116,8 +117,8 @@ def _specs_of_new(
 def _spec_of_new(column: ColumnInfo, takes_categories: bool, said: Said) -> ColumnSpec:
     if column.name in said.numeric or not takes_categories:
         return _NUMBER
-    by_type = {InferredType.TEXT, InferredType.BOOLEANS}
-    if column.name in said.categorical or column.inferred_type in by_type:
+    is_by_type = column.inferred_type in {InferredType.TEXT, InferredType.BOOLEANS}
+    if column.name in said.categorical or is_by_type or column.texts:
         hint = ", as in the first rows; with such a row among these, all would be text"
         return replace(_categorical(column), hint=hint)
     hint = f"; if its values are categories, give --categorical {quote(column.name)}"
@@ -146,7 +147,17 @@ def advice_about(
         and column.name not in (*said.numeric, *said.categorical)
         and specs[column.name].type is ColumnType.NUMBER
     ]
+    mixed = [
+        column for column in categorical if column.texts and column.name not in said.categorical
+    ]
     sentences = []
+    if mixed:
+        such = quote(mixed[0].texts[0])
+        sentences.append(
+            f"Warning: the first {FIRST_ROWS} rows have both numbers and text (such as {such}) in "
+            f"{join_names([column.name for column in mixed])}, learned as categories. If they are "
+            "numbers, give --numeric COLUMN: rows with text are bad then."
+        )
     if names:
         sentences.append(
             f"Warning: nearly all values differ in {join_names(names)}, from which a forest "

@@ -30,10 +30,9 @@ from onlineforest._cli.schema import column_specs, fingerprint, schema_of
 from onlineforest._cli.training import Training
 from onlineforest._models.checkpoints import Checkpointer
 from onlineforest._models.rounding import RoundingWarning
-from onlineforest._tables.columns import BadRow, Table, TableError, join_names
+from onlineforest._tables.columns import FIRST_ROWS, BadRow, Table, TableError, join_names
 from onlineforest._tables.tables import open_table
 
-_MIN_INSPECTED_ROWS = 100  # before the types of labels and ids are fixed
 _PARAMETERS = {  # of the estimators, by the names of the options
     "trees": "n_estimators",
     "window": "window",
@@ -147,7 +146,7 @@ def open_run(given: dict[str, Any]) -> Iterator[Run]:
     with (
         Interrupts() as interrupts,
         closing(
-            open_table(given["data"], given["format_"], given["delimiter"], _MIN_INSPECTED_ROWS)
+            open_table(given["data"], given["format_"], given["delimiter"], FIRST_ROWS)
         ) as table,
     ):
         if given["target"] is None:

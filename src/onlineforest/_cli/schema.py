@@ -9,6 +9,7 @@ import hashlib
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
@@ -16,6 +17,7 @@ from onlineforest._cli.features import Said, check_named, check_types, feature_s
 from onlineforest._cli.forests import Forest, is_fitted
 from onlineforest._core import LARGEST_VALUE
 from onlineforest._models.base_classifier import BaseClassifier
+from onlineforest._models.class_codes import exact_labels
 from onlineforest._tables.columns import (
     ColumnInfo,
     ColumnSpec,
@@ -126,4 +128,4 @@ def targets(batch: pa.Table, schema: Schema) -> NDArray[Any]:
     """The targets of a batch: an array of labels or numbers."""
     column = batch.column(schema.target)
     values: NDArray[Any] = column.to_numpy()
-    return values.astype(str) if values.dtype == object else values
+    return np.asarray(exact_labels(values.tolist())) if values.dtype == object else values

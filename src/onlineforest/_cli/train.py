@@ -121,7 +121,8 @@ def train(**given: Any) -> None:
     Rows are read and learned in batches, so DATA may be larger than memory. The forest keeps
     every sample, unless --window or --reservoir limits it. CSV needs a header; it may be gzipped.
     Columns of numbers are learned as numbers; columns of text and of true/false are categories
-    (a Mondrian forest learns no text, and true/false as 1 and 0). --categorical and --numeric say
+    (a Mondrian forest learns no text, and true/false as 1 and 0). A CSV column of numbers with text
+    among its first 100 rows is one of text. --categorical and --numeric say
     otherwise. Missing numbers are empty, NA, NaN, null, None or ?; a missing category is empty. A
     row whose target is missing is bad.
 

@@ -172,7 +172,7 @@ class Training:
         if row is None or batch.ids is not None or not self._is_known(batch.y):
             self.forest.partial_fit(batch.X, batch.y, ids=batch.ids)
         else:
-            self.forest.learn_one(row, batch.y[0].item())
+            self.forest.learn_one(row, batch.y.tolist()[0])
 
     def _is_known(self, y: NDArray[Any]) -> bool:
         forest = self.forest

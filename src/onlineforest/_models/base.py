@@ -23,11 +23,20 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from onlineforest._models.categories import Categories, Table
+from onlineforest._models.cells import with_nan
 from onlineforest._models.core import LOCAL, Core, CoreKind, CoreSource, CoreSpec, Rows, State
 from onlineforest._models.display import ShownInNotebooks, size_of
 from onlineforest._models.ids import Id, Ids, check_ids
 from onlineforest._models.locking import Guard, guard_of, without_guard
 from onlineforest._models.memory import nbytes_of_array
+from onlineforest._models.one_row import (
+    PLAIN_ROWS,
+    check_first_names,
+    is_frame,
+    mapping_in,
+    values_by_name,
+)
 from onlineforest._models.parameters import (
     RANDOM_STATE,
     Constraints,
@@ -38,9 +47,10 @@ from onlineforest._models.parameters import (
 from onlineforest._models.rounding import Loss, RoundingWarning, losses_of, suspects
 from onlineforest._models.validation import (
     blocks_of,
-    check_row,
+    check_numbers,
     check_rows,
     check_sample_weight,
+    check_table,
     numbers_in,
     plain_rows,
     unchanged_on_error,
@@ -137,21 +147,65 @@ class BaseForest(ShownInNotebooks, Generic[Core]):
 
     def _check_rows(self, X: Any, *, reset: bool, **options: Any) -> Any:
         """Rows, and y if it is given, as valid arrays, or an error."""
+        if isinstance(X, Table):
+            numeric = Categories.of(X.n_columns if reset else self.n_features_in_, ())
+            return check_table(self, X, numeric, reset=reset, hint=self._not_numbers, **options)[0]
         return check_rows(self, X, reset=reset, hint=self._not_numbers, **options)
 
     # What users are told if X has columns that are not numbers.
     _not_numbers: ClassVar[str]
 
-    def _row(self, x: Any, *, may_be_new: bool) -> Any:  # noqa: ARG002
+    def _row(self, x: Any, *, may_be_new: bool) -> Any:
         """One sample as a core forest may take it; `check_row` makes a row of what it refuses.
 
-        None if the sample has a level that no stored sample has, unless `may_be_new`.
+        None if the sample has a level that no stored sample has, unless `may_be_new`, and for a
+        data frame that is to be learned.
         """
-        return x
+        if type(x) in PLAIN_ROWS:
+            return x
+        if is_frame(x):
+            return self._row_of_frame(x) if may_be_new else None
+        return self._values_in_order(x)
+
+    def _row_of_frame(self, x: Any) -> NDArray[np.float32]:
+        """A data frame of one row as the core forest takes it, checked as `predict` does."""
+        check_is_fitted(self)
+        row: NDArray[np.float32] = self._check_queries(x)[0]
+        return row
+
+    def _values_in_order(self, x: Any) -> Any:
+        """The values of one sample in the order of the features, by name if they have names."""
+        named = mapping_in(x)
+        if named is None:
+            return with_nan(x, "x")
+        check_is_fitted(self)
+        return values_by_name(named, self._feature_names(), self._categorical_columns())
+
+    def _feature_names(self) -> list[str] | None:
+        names = getattr(self, "feature_names_in_", None)
+        return None if names is None else list(names)
+
+    def _categorical_columns(self) -> tuple[int, ...]:
+        """The indices of categorical features."""
+        return ()
 
     def _table_of_one(self, x: Any) -> Any:
         """One sample as `partial_fit` takes it."""
-        return check_row(x)[np.newaxis]
+        if type(x) in PLAIN_ROWS:
+            return self._table_of_values(x)
+        if is_frame(x):
+            return x
+        named = mapping_in(x)
+        if named is None:
+            return self._table_of_values(with_nan(x, "x"))
+        if not hasattr(self, "_forest"):
+            return Table.of_one(named.values(), check_first_names(named))
+        return Table.of_one(self._values_in_order(named), self._feature_names())
+
+    def _table_of_values(self, x: Any) -> Any:
+        """Values without names as `partial_fit` takes them; names are not asked for."""
+        rows = check_numbers(x)[np.newaxis]
+        return Table.of_rows(rows) if hasattr(self, "feature_names_in_") else rows
 
     def _described_layout(self) -> dict[str, Any]:
         """The same as values of JSON."""

@@ -20,12 +20,14 @@ from onlineforest._models.class_codes import (
     ClassCodes,
     check_labels,
     check_no_label_missing,
+    exact_labels,
     plain_labels,
 )
 from onlineforest._models.core import Floats, OfLabels, Rows
 from onlineforest._models.display import some_of
 from onlineforest._models.ids import Id
 from onlineforest._models.locking import Guard, guard_of
+from onlineforest._models.one_row import RowLike
 from onlineforest._models.validation import check_row, plain_rows, units_of_one
 
 
@@ -134,13 +136,15 @@ class BaseClassifier(ClassifierMixin, BaseForest[OfLabels]):
         """
         return self._predict(X, calibrated=True)[0]
 
-    def predict_proba_one(self, x: ArrayLike) -> NDArray[np.float64]:
+    def predict_proba_one(self, x: RowLike) -> NDArray[np.float64]:
         """Probability of each class for one sample, as `predict_proba` gives, with less overhead.
 
         Parameters
         ----------
-        x : array-like of shape (n_features,)
-            The sample. An array of float32 or float64 is fastest; names of features are ignored.
+        x : array-like of shape (n_features,), mapping or data frame of one row
+            The sample. An array of float32 or float64 is fastest. A dict, or a pandas Series with
+            names as its index, needs a value for each name in `feature_names_in_`, None or NaN if
+            it is missing. A data frame is checked as `predict` does.
 
         Returns
         -------
@@ -158,13 +162,15 @@ class BaseClassifier(ClassifierMixin, BaseForest[OfLabels]):
         """
         return self._predict_one(x, calibrated=True)[0]
 
-    def predict_one(self, x: ArrayLike) -> Any:
+    def predict_one(self, x: RowLike) -> Any:
         """The most probable class of one sample.
 
         Parameters
         ----------
-        x : array-like of shape (n_features,)
-            The sample.
+        x : array-like of shape (n_features,), mapping or data frame of one row
+            The sample. An array of float32 or float64 is fastest. A dict, or a pandas Series with
+            names as its index, needs a value for each name in `feature_names_in_`, None or NaN if
+            it is missing. A data frame is checked as `predict` does.
 
         Returns
         -------
@@ -233,15 +239,45 @@ class BaseClassifier(ClassifierMixin, BaseForest[OfLabels]):
         best: NDArray[Any] = classes[probabilities.argmax(axis=1)]
         return best
 
+    def score(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
+        """Accuracy: the share of samples whose class is predicted.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            The samples.
+        y : array-like of shape (n_samples,)
+            Their classes.
+        sample_weight : array-like of shape (n_samples,), default=None
+            How often each sample counts. None: each counts once.
+
+        Returns
+        -------
+        float
+            The accuracy, 0 to 1.
+
+        Examples
+        --------
+        >>> from onlineforest import MondrianForestClassifier
+        >>> forest = MondrianForestClassifier(random_state=0).fit([[0.0], [1.0]], ["no", "yes"])
+        >>> forest.score([[0.1], [0.9]], ["no", "yes"])
+        1.0
+        """
+        check_no_label_missing(y)
+        return float(super().score(X, exact_labels(y), sample_weight))
+
     def learn_one(
-        self, x: ArrayLike, y: Any, id: Id | None = None, *, sample_weight: float = 1.0
+        self, x: RowLike, y: Any, id: Id | None = None, *, sample_weight: float = 1.0
     ) -> Self:
         """Learn one more sample, as `partial_fit` of one row does, with less overhead.
 
         Parameters
         ----------
-        x : array-like of shape (n_features,)
-            The sample. An array of float32 or float64 is fastest; names of features are ignored.
+        x : array-like of shape (n_features,), mapping or data frame of one row
+            The sample. An array of float32 or float64 is fastest. A dict, or a pandas Series with
+            names as its index, needs a value for each name in `feature_names_in_`, None or NaN if
+            it is missing. As the first sample of a forest, it gives the features their names, and
+            an order-free forest learns text and bools in it as categories, as in a data frame.
         y : str, int or bool
             Its class. A new class is added to `classes_`.
         id : int or str, default=None
@@ -358,5 +394,5 @@ class BaseClassifier(ClassifierMixin, BaseForest[OfLabels]):
             if rows is not None and labels is not None and len(rows) == len(labels):
                 return rows, labels
         check_no_label_missing(y)
-        rows, labels = self._check_rows(X, y=y, reset=reset)
+        rows, labels = self._check_rows(X, y=exact_labels(y), reset=reset)
         return rows, check_labels(labels)

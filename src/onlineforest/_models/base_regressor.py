@@ -16,7 +16,9 @@ from onlineforest._models.base import BaseForest
 from onlineforest._models.core import Floats, OfValues, Rows
 from onlineforest._models.ids import Id
 from onlineforest._models.locking import Guard, guard_of
+from onlineforest._models.one_row import RowLike
 from onlineforest._models.validation import (
+    check_are_numbers,
     check_levels,
     check_row,
     check_values,
@@ -201,14 +203,17 @@ class BaseRegressor(RegressorMixin, BaseForest[OfValues]):
         return self._log_density(rows, values, self._n_threads())
 
     def learn_one(
-        self, x: ArrayLike, y: float, id: Id | None = None, *, sample_weight: float = 1.0
+        self, x: RowLike, y: float, id: Id | None = None, *, sample_weight: float = 1.0
     ) -> Self:
         """Learn one more sample, as `partial_fit` of one row does, with less overhead.
 
         Parameters
         ----------
-        x : array-like of shape (n_features,)
-            The sample. An array of float32 or float64 is fastest; names of features are ignored.
+        x : array-like of shape (n_features,), mapping or data frame of one row
+            The sample. An array of float32 or float64 is fastest. A dict, or a pandas Series with
+            names as its index, needs a value for each name in `feature_names_in_`, None or NaN if
+            it is missing. As the first sample of a forest, it gives the features their names, and
+            an order-free forest learns text and bools in it as categories, as in a data frame.
         y : float
             Its value.
         id : int or str, default=None
@@ -253,16 +258,18 @@ class BaseRegressor(RegressorMixin, BaseForest[OfValues]):
         return self
 
     @overload
-    def predict_one(self, x: ArrayLike, return_std: Literal[False] = False) -> float: ...
+    def predict_one(self, x: RowLike, return_std: Literal[False] = False) -> float: ...
     @overload
-    def predict_one(self, x: ArrayLike, return_std: Literal[True]) -> tuple[float, float]: ...
-    def predict_one(self, x: ArrayLike, return_std: bool = False) -> float | tuple[float, float]:
+    def predict_one(self, x: RowLike, return_std: Literal[True]) -> tuple[float, float]: ...
+    def predict_one(self, x: RowLike, return_std: bool = False) -> float | tuple[float, float]:
         """The expected value of one sample, as `predict` gives, with less overhead.
 
         Parameters
         ----------
-        x : array-like of shape (n_features,)
-            The sample. An array of float32 or float64 is fastest; names of features are ignored.
+        x : array-like of shape (n_features,), mapping or data frame of one row
+            The sample. An array of float32 or float64 is fastest. A dict, or a pandas Series with
+            names as its index, needs a value for each name in `feature_names_in_`, None or NaN if
+            it is missing. A data frame is checked as `predict` does.
         return_std : bool, default=False
             Whether to return the standard deviation as well.
 
@@ -283,11 +290,11 @@ class BaseRegressor(RegressorMixin, BaseForest[OfValues]):
         """
         self._check_any_sample()
         predict = self._moments_of_one if return_std else self._mean_of_one
-        x = self._row(x, may_be_new=True)
+        row = self._row(x, may_be_new=True)
         try:
-            return predict(x)
+            return predict(row)
         except TypeError:
-            return predict(check_row(x))
+            return predict(check_row(row))
 
     def _check_any_sample(self) -> None:
         """Raise if there is nothing to predict from."""
@@ -300,6 +307,7 @@ class BaseRegressor(RegressorMixin, BaseForest[OfValues]):
             rows, values = plain_rows(self, X), plain_values(y)
             if rows is not None and values is not None and len(rows) == len(values):
                 return rows, values
+        check_are_numbers(y)
         rows, target = self._check_rows(X, y=y, reset=reset, y_numeric=True, multi_output=True)
         return rows, check_values(target)
 

@@ -7,6 +7,7 @@ Must not know forests.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from numbers import Integral
 from typing import Any
@@ -24,8 +25,8 @@ from onlineforest._models.levels import (
     cells_of,
     go_left,
     in_order,
-    is_missing,
 )
+from onlineforest._models.one_row import number_of
 from onlineforest._models.rounding import rounded
 
 FROM_DTYPE = "from_dtype"
@@ -175,8 +176,8 @@ class Categories:
 class Table:
     """A table that users give: a data frame, or an array of two dimensions."""
 
-    def __init__(self, frame: Any, array: Any) -> None:
-        self._frame, self._array = frame, array
+    def __init__(self, frame: Any, array: Any, names: list[Any] | None = None) -> None:
+        self._frame, self._array, self._names = frame, array, names
 
     @classmethod
     def of(cls, X: Any) -> Table:
@@ -193,12 +194,18 @@ class Table:
         return cls(None, array)
 
     @classmethod
-    def of_one(cls, x: Any) -> Table:
-        """The table of one sample."""
+    def of_rows(cls, rows: NDArray[Any]) -> Table:
+        """The table of rows whose columns need no names."""
+        return cls(None, rows)
+
+    @classmethod
+    def of_one(cls, x: Any, names: list[Any] | None = None) -> Table:
+        """The table of one sample, whose values may have names."""
         values = list(x)
         array = np.empty((1, len(values)), dtype=object)
-        array[0] = values
-        return cls(None, array)
+        for place, value in enumerate(values):
+            array[0, place] = value
+        return cls(None, array, names)
 
     def __len__(self) -> int:
         return len(self._frame) if self._frame is not None else len(self._array)
@@ -206,7 +213,7 @@ class Table:
     @property
     def names(self) -> list[Any] | None:
         """The names of the columns, if they have some."""
-        return None if self._frame is None else list(self._frame.columns)
+        return self._names if self._frame is None else list(self._frame.columns)
 
     @property
     def n_columns(self) -> int:
@@ -214,9 +221,10 @@ class Table:
         return len(self._frame.columns) if self._frame is not None else int(self._array.shape[1])
 
     def categorical_by_type(self) -> list[int]:
-        """The columns of a data frame that hold text, categories or bools."""
+        """The columns of a data frame, or the named values, that are text, categories or bools."""
         if self._frame is None:
-            return []
+            named = [] if self._names is None else self._array[0].tolist()
+            return [k for k, value in enumerate(named) if isinstance(value, str | bool | np.bool_)]
         kinds = (nw.String, nw.Categorical, nw.Enum, nw.Boolean)
         return [
             place
@@ -226,6 +234,9 @@ class Table:
 
     def numbers(self, columns: Sequence[int]) -> Any:
         """The table of some columns."""
+        if self._names is not None:
+            values = self._array[0].tolist()
+            return np.array([[number_of(values[k], self._names[k]) for k in columns]])
         if self._frame is None:
             return self._array[:, columns]
         names = self._frame.columns
@@ -290,32 +301,42 @@ def named_columns(categorical_features: Any, n: int, names: list[Any] | None) ->
 
 
 def row_of(
-    x: Any, categories: Categories, offsets: NDArray[np.float64] | None = None
+    x: Any,
+    categories: Categories,
+    offsets: NDArray[np.float64] | None = None,
+    names: Sequence[Any] | None = None,
 ) -> tuple[NDArray[np.float32], Categories]:
-    """One sample as a row of the core forest, and the categories with levels that are new."""
-    values = list(x)
+    """One sample as a row of the core forest, and the categories with levels that are new.
+
+    `names` are those of the features in messages; None: their indices.
+    """
+    values = [None if value is np.ma.masked else value for value in x]
     if len(values) != categories.n_features:
         raise ValueError(
             f"x has {len(values)} features, but this forest has {categories.n_features}."
         )
-    dtype = np.float32 if offsets is None else np.float64
-    numbers: NDArray[Any]
-    try:
-        with np.errstate(over="ignore"):
-            numbers = np.array([[values[k] for k in categories.numeric]], dtype=dtype)
-    except (TypeError, ValueError):
-        numbers = np.array([[_number(values[k], k) for k in categories.numeric]], dtype=dtype)
-    if offsets is not None:
-        numbers = rounded(numbers, offsets[categories.numeric])
+    named = range(len(values)) if names is None else names
+    numbers = _numbers([values[k] for k in categories.numeric])
+    if numbers is None:
+        found = [_number(values[k], named[k]) for k in categories.numeric]
+        numbers = np.array([found], dtype=np.float64)
+    cells = rounded(numbers, None if offsets is None else offsets[categories.numeric])
     of_levels = [[values[k]] for k in categories.columns]
-    rows, grown = categories.rows(numbers, of_levels, lambda column: f"Feature {column}")
+    rows, grown = categories.rows(cells, of_levels, lambda column: f"Feature {named[column]!r}")
     return rows[0], grown
 
 
-def _number(value: Any, column: int) -> float:
-    if is_missing(value):
-        return np.nan
+def _numbers(values: list[Any]) -> NDArray[Any] | None:
+    """The values as an array of one row if all of them are numbers, else None."""
     try:
-        return float(value)
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"Feature {column} is numeric, but its value is {value!r}.") from error
+        array = np.array([values])
+    except ValueError:  # one of them is a list
+        return None
+    return array if array.dtype.kind in "fiub" else None
+
+
+def _number(value: Any, name: Any) -> float:
+    if isinstance(value, str):  # an array of objects may hold numbers as text, too
+        with suppress(ValueError):
+            return float(value)
+    return number_of(value, name)

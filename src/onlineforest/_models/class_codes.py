@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import column_or_1d
 from sklearn.utils.multiclass import type_of_target
 
+from onlineforest._models.cells import check_not_masked
 from onlineforest._models.memory import nbytes_of_dict
 
 
@@ -23,9 +24,40 @@ def plain_labels(y: Any) -> NDArray[Any] | None:
     return None
 
 
-def check_no_label_missing(y: Any, name: str = "y") -> None:
-    """Raise if a label is None, NaN or pandas.NA; scikit-learn's check fails on pandas.NA."""
+def exact_labels(y: Any) -> Any:
+    """y, with texts as plain strings that NumPy does not change.
+
+    NumPy takes the name of a member of a string enumeration for its text, and cuts it off. From a
+    string that ends with NUL it removes the NUL, unless the array is one of objects.
+    """
+    is_array = hasattr(y, "__array__")
     labels = np.asarray(y)
+    if labels.dtype != object and (is_array or labels.dtype.kind != "U"):
+        return y
+    objects = np.asarray(y, dtype=object)
+    if not any(map(_is_changed, objects.flat)):
+        return y
+    exact = np.empty(objects.shape, dtype=object)
+    for place, label in np.ndenumerate(objects):
+        exact[place] = str.__str__(label) if isinstance(label, str) else label
+    if is_array or any(isinstance(label, str) and label.endswith("\0") for label in exact.flat):
+        return exact
+    return exact.tolist()
+
+
+def _is_changed(label: object) -> bool:
+    return isinstance(label, str) and (type(label) is not str or label.endswith("\0"))
+
+
+def check_no_label_missing(y: Any, name: str = "y") -> None:
+    """Raise if a label is masked, None, NaN, NaT or pandas.NA.
+
+    scikit-learn's check fails on pandas.NA, and does not look at masks and NaT.
+    """
+    check_not_masked(y, name)
+    labels = np.asarray(y)
+    if labels.dtype.kind in "mM" and np.isnat(labels).any():
+        raise ValueError(f"Input {name} contains NaT: a label is missing.")
     if labels.dtype == object and labels.ndim > 0 and any(map(_is_missing, labels.flat)):
         raise ValueError(f"Input {name} contains NaN: a label is missing.")
 
@@ -182,7 +214,8 @@ class ClassCodes:
 
 def check_classes(classes: ArrayLike) -> NDArray[Any]:
     """The labels that a user declares."""
-    array = np.asarray(classes)
+    check_not_masked(classes, "classes")
+    array = np.asarray(exact_labels(classes))
     if array.ndim != 1:
         raise ValueError(
             f"classes should be a 1d array, got an array of shape {array.shape} instead."

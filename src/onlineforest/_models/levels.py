@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onlineforest._models.canonical import canonical_bytes
+from onlineforest._models.cells import is_missing
 from onlineforest._models.memory import nbytes_of_dict
 
 Level = str | int | None
@@ -54,18 +55,6 @@ def plain_level(value: Any) -> Level:
         f"{shown if len(shown) <= 100 else shown[:100] + '…'}, which is of type "
         f"{type(value).__name__}. Turn such values into text, or dates into numbers."
     )
-
-
-def is_missing(value: Any) -> bool:
-    """Whether a value is None, NaN or the like."""
-    if value is None:
-        return True
-    try:
-        return bool(value != value)
-    except TypeError:  # pandas.NA has no truth value
-        return True
-    except ValueError:  # nor has the comparison of an array
-        return False
 
 
 def in_order(levels: Iterable[Level]) -> list[Level]:

@@ -37,6 +37,7 @@ from onlineforest._models.digests import (
 )
 from onlineforest._models.ids import Id
 from onlineforest._models.levels import Level, in_order
+from onlineforest._models.one_row import PLAIN_ROWS, is_frame
 from onlineforest._models.parameters import ARRAY_LIKE, Constraints, instance_of, interval
 from onlineforest._models.rounding import Loss, offsets_of_features
 from onlineforest._models.saveable import SaveableForest
@@ -49,7 +50,6 @@ from onlineforest._models.uniting import (
 )
 from onlineforest._models.validation import (
     FindOffsets,
-    check_numbers,
     check_row,
     check_table,
     unchanged_on_error,
@@ -200,26 +200,32 @@ class BaseOnlineForest(SaveableForest[OfGuided]):
         """The categorical features that the parameters choose in a first table."""
         wish = self.categorical_features
         is_by_type = wish is None or (isinstance(wish, str) and wish == FROM_DTYPE)
-        if (is_by_type and not is_into_dataframe(X)) or wish is None:
+        has_types = isinstance(X, Table) or is_into_dataframe(X)
+        if wish is None or (is_by_type and not has_types):
             return None
         table = Table.of(X)
         columns = chosen_columns(wish, table)
         return Categories.of(table.n_columns, columns) if columns else None
 
     def _row(self, x: Any, *, may_be_new: bool) -> Any:
-        categories, offsets = self._categories, self._offsets
+        categories, offsets, names = self._categories, self._offsets, None
+        if type(x) not in PLAIN_ROWS:
+            if is_frame(x):
+                return self._row_of_frame(x) if may_be_new else None
+            x, names = self._values_in_order(x), self._feature_names()
         if categories is None:
             return x if offsets is None else check_row(x, offsets)
-        row, grown = row_of(x, categories, offsets)
+        row, grown = row_of(x, categories, offsets, names)
         return row if may_be_new or grown is categories else None
 
-    def _table_of_one(self, x: Any) -> Any:
+    def _categorical_columns(self) -> tuple[int, ...]:
+        return () if self._categories is None else self._categories.columns
+
+    def _table_of_values(self, x: Any) -> Any:
         wish = self.categorical_features
         are_all_numbers = wish is None or (isinstance(wish, str) and wish == FROM_DTYPE)
         if self._categories is None and (are_all_numbers or hasattr(self, "_forest")):
-            if self.offsets is not None:  # `partial_fit` subtracts them before it rounds
-                return check_numbers(x)[np.newaxis]
-            return super()._table_of_one(x)
+            return super()._table_of_values(x)
         return Table.of_one(x)
 
     def _drop_stale_names(self) -> None:

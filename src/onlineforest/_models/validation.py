@@ -26,6 +26,7 @@ from onlineforest._core import (
     UNITS_PER_SAMPLE,
 )
 from onlineforest._models.categories import Categories, Table
+from onlineforest._models.cells import TIMES, TURN_TIMES, check_not_masked, with_masks, with_nan
 from onlineforest._models.rounding import rounded
 
 # Gives the offset of each feature when the estimator knows the names of its features.
@@ -66,11 +67,11 @@ def check_rows(
 ) -> Any:
     """scikit-learn's `validate_data`, with rows as the core needs them: C-ordered float32.
 
-    NaN marks a missing value, and stays. A sparse matrix becomes dense. `hint` is what the error
-    about columns that are not numbers says to users. Offsets are subtracted before the rounding.
+    NaN marks a missing value, and stays; a masked cell becomes NaN. A sparse matrix becomes dense.
+    `hint` is what the error about columns that are not numbers says to users. Offsets are
+    subtracted before the rounding.
     """
-    if is_into_dataframe(X):
-        X = numeric_frame(X, hint)
+    X = numeric_frame(X, hint) if is_into_dataframe(X) else with_nan(X)
     # A value too large for float32 becomes infinite, and infinite values are rejected.
     with np.errstate(over="ignore"):
         try:
@@ -107,19 +108,21 @@ def check_table(
 
     And the categories with the levels that are new.
     """
+    X = with_masks(X)
     table, y, reset = Table.of(X), options.pop("y", None), options.pop("reset")
-    if table is X:  # one sample, whose names are ignored
+    if table is X:  # one sample, whose names were checked, or which has none
         if table.n_columns != categories.n_features:
             raise ValueError(
                 f"x has {table.n_columns} features, but this forest has {categories.n_features}."
             )
         if reset:
             estimator.n_features_in_ = categories.n_features
+            if table.names is not None:
+                estimator.feature_names_in_ = np.array(table.names, dtype=object)
     else:
         validate_data(estimator, X, skip_check_array=True, reset=reset)
     numbers = table.numbers(categories.numeric)
-    if is_into_dataframe(numbers):
-        numbers = numeric_frame(numbers, hint)
+    numbers = numeric_frame(numbers, hint) if is_into_dataframe(numbers) else with_nan(numbers)
     if not categories.numeric:
         numbers = np.empty((len(table), 0), dtype=np.float32)
     how: dict[str, Any] = {
@@ -181,7 +184,7 @@ def numeric_frame(X: Any, hint: str) -> Any:
         times = any(others[name].is_temporal() for name in others)
         raise ValueError(
             f"X has columns that are not numbers: {shown}. "
-            + ("Turn times into numbers, such as seconds, weekdays and hours. " if times else "")
+            + (f"{TURN_TIMES} " if times else "")
             + hint
         )
     # numpy cannot convert pandas.NA to a number.
@@ -279,6 +282,7 @@ def check_feature_weights(weights: ArrayLike, n_features: int) -> NDArray[np.flo
 
 def check_values(y: Any) -> NDArray[np.float64]:
     """A 1d array of numbers small enough to be squared."""
+    check_are_numbers(y)
     values = np.asarray(y)
     if values.ndim == 2 and values.shape[1] > 1:
         raise ValueError(
@@ -295,6 +299,16 @@ def check_values(y: Any) -> NDArray[np.float64]:
     return values
 
 
+def check_are_numbers(y: Any) -> None:
+    """Raise if y has masked values or times, which NumPy would convert to numbers, NaT too."""
+    check_not_masked(y, "y")
+    values = np.asarray(y)
+    are_times = values.dtype.kind in "mM"
+    if are_times or (values.dtype == object and any(isinstance(v, TIMES) for v in values.flat)):
+        such = f", such as {values.flat[0]!r}" if values.size else ""
+        raise ValueError(f"y holds times ({values.dtype}{such}), but must be numbers. {TURN_TIMES}")
+
+
 def plain_values(y: Any) -> NDArray[np.float64] | None:
     """The numbers if y is a plain array of valid float64, else None."""
     if type(y) is not np.ndarray or y.ndim != 1 or y.dtype.char != "d" or len(y) == 0:
@@ -307,6 +321,7 @@ def check_sample_weight(sample_weight: Any, n_samples: int) -> NDArray[np.float6
     """One finite weight per sample, at least 0; None if none are given."""
     if sample_weight is None:
         return None
+    check_not_masked(sample_weight, "sample_weight")
     weights = np.asarray(
         check_array(
             sample_weight,

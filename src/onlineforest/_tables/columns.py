@@ -13,6 +13,7 @@ from typing import Protocol
 import numpy as np
 import pyarrow as pa
 
+FIRST_ROWS = 100  # a column with text among these is not one of numbers
 MAX_DIGITS = 18  # of the whole numbers that categories may be
 MAX_FLOAT32 = float(np.finfo(np.float32).max)
 MISSING_VALUES = frozenset(
@@ -69,6 +70,7 @@ class ColumnInfo:
     distinct_share: float = 0.0  # distinct among the first values; small if there are few values
     n_values: int = 0  # number of the first values, without missing ones
     are_whole: bool = False  # all of them are whole numbers, or true or false
+    texts: tuple[str, ...] = ()  # text among the first rows of a CSV column of mostly numbers
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from onlineforest._tables.columns import (
+    FIRST_ROWS,
     MAX_DIGITS,
     MISSING_VALUES,
     ColumnInfo,
@@ -56,7 +57,7 @@ def arrow_parse_type(spec: ColumnSpec, inferred: InferredType) -> pa.DataType:
 
 
 def infer_column(name: str, values: list[str]) -> ColumnInfo:
-    """Infer the type of a column from the majority of its first values."""
+    """Infer the type of a column from the majority of its first values, one for each row."""
     stripped = [text.strip(_BLANKS) for text in values]
     present = [text for text in stripped if text not in MISSING_VALUES]
     distinct = tuple(dict.fromkeys(present))
@@ -84,7 +85,18 @@ def infer_column(name: str, values: list[str]) -> ColumnInfo:
         n_booleans: InferredType.BOOLEANS,
         n_numbers: InferredType.NUMBERS,
     }
-    return replace(column, inferred_type=types[largest])
+    texts = _texts_in(stripped[:FIRST_ROWS]) if largest == n_numbers else ()
+    return replace(column, inferred_type=types[largest], texts=texts)
+
+
+def _texts_in(stripped: list[str]) -> tuple[str, ...]:
+    """The first three distinct values that are neither missing nor numbers, true or false."""
+    texts = dict.fromkeys(
+        text
+        for text in stripped
+        if text not in MISSING_VALUES and not _NAN.fullmatch(text) and _parse_number(text) is None
+    )
+    return tuple(texts)[:3]
 
 
 def make_table(columns: list[list[Any]], specs: Mapping[str, ColumnSpec]) -> pa.Table:

@@ -25,6 +25,7 @@ from onlineforest._models.core import LOCAL
 from onlineforest._models.ids import Id
 from onlineforest._models.loading import ESTIMATORS, AnyForest
 from onlineforest._models.locking import guard_of, without_guard
+from onlineforest._models.one_row import RowLike
 from onlineforest._models.parameters import Constraints, check_parameters, instance_of, interval
 from onlineforest._models.saving import check_can_be_saved, estimator_from
 from onlineforest.ray.schedule import Moment, SnapshotSchedule
@@ -209,12 +210,12 @@ class RayForest(MetaEstimatorMixin, BaseEstimator):
             estimator.partial_fit(X, y, **options)
         return self
 
-    def learn_one(self, x: ArrayLike, y: Any, id: Id | None = None, **options: Any) -> Self:
+    def learn_one(self, x: RowLike, y: Any, id: Id | None = None, **options: Any) -> Self:
         """Learn one more sample. Slow: use batches of 1,000 on Ray.
 
         Parameters
         ----------
-        x : array-like of shape (n_features,)
+        x : array-like of shape (n_features,), mapping or data frame of one row
             The sample.
         y : str, int, bool or float
             Its class or value.

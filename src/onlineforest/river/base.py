@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onlineforest._models.base import BaseForest
-from onlineforest._models.levels import is_missing
+from onlineforest._models.cells import is_missing
 from onlineforest._models.validation import unchanged_on_error
 from onlineforest.river.dict_columns import Columns, MixedColumns, number_of
 from onlineforest.river.frames import frame_of, holds_numbers, numbers_in

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from onlineforest._models import classifier as _classifier
 from onlineforest._models import online_classifier as _online_classifier
-from onlineforest._models.levels import is_missing
+from onlineforest._models.cells import is_missing
 from onlineforest._models.regrowing import relabelled
 from onlineforest.river.base import ForestModel, Sample, rows_of
 from onlineforest.river.frames import frame_of, native_frame, native_series, series_of

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping
 from typing import Any
 
-from onlineforest._models.levels import is_missing
+from onlineforest._models.cells import is_missing
 from onlineforest._models.regrowing import with_columns
 from onlineforest._models.rounding import offsets_of_features
 from onlineforest.river.base import ForestModel
