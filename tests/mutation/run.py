@@ -623,8 +623,8 @@ MUTANTS = [
     Mutant(
         "the power is not corrected for the number of trees",
         "src/core/guided/label_calibration.cpp",
-        "return {binary_power(of_all + step), spread};",
-        "return {binary_power(of_all + 0.0 * step), spread};",
+        "return {{binary_power(of_all + step), spread}, {binary_power(of_all), spread}};",
+        "return {{binary_power(of_all + 0.0 * step), spread}, {binary_power(of_all), spread}};",
         LABEL_CALIBRATION,
         only="definition",
         is_variant=True,

@@ -43,8 +43,8 @@ class NumberSummary {
   Weight total_ = 0, n_equal_ = 0;
 };
 
-// A sum of squares of the largest numbers, times the largest weights, is above the range of doubles, though the variance
-// is within it. Such sums are computed in units of 2^kRoom, which changes no other bit.
+// A sum of squares of the largest numbers, times the largest weights, is above the range of doubles, though the
+// variance is within it. Such sums are computed in units of 2^kRoom, which changes no other bit.
 inline constexpr int kRoom = 64;
 inline constexpr double kLargeUnit = 0x1p64;
 
