@@ -69,7 +69,7 @@ class Forest {
 
   [[nodiscard]] std::size_t n_points() const;  // samples held, equal ones counted each
   [[nodiscard]] std::size_t n_seen() const;
-  [[nodiscard]] std::vector<Serial> serials() const;
+  [[nodiscard]] std::vector<Serial> serials() const;  // increasing
   [[nodiscard]] std::vector<Value> values() const;    // in the order of serials()
   [[nodiscard]] std::vector<Weight> weights() const;  // likewise
   // A number for each, the same for equal samples; likewise.
@@ -107,8 +107,11 @@ class Forest {
   [[nodiscard]] std::size_t n_rows(std::span<const float> rows) const;
   // Throws std::invalid_argument if cells cannot be what they should be. Whether all are numbers, none missing.
   [[nodiscard]] bool check_rows(std::span<const float> rows) const;
-  // The samples of the arrivals [begin, end). Throws std::invalid_argument if there are fewer.
-  [[nodiscard]] std::span<const Slot> arrivals(std::size_t begin, std::size_t end) const;
+  // The indices in sample_of_ in the order of serials. What is asked of all arrivals comes in this order, so that it
+  // does not depend on what left in between, nor on a restart.
+  [[nodiscard]] std::vector<Slot> order_of_arrivals() const;
+  // The samples of the arrivals [begin, end) in the order of serials. Throws std::invalid_argument if there are fewer.
+  [[nodiscard]] std::vector<Slot> arrivals(std::size_t begin, std::size_t end) const;
   // The pieces in which a call predicts rows, if a thread needs `n_bytes` for the answers of a row.
   [[nodiscard]] Pieces pieces_of(std::size_t n_rows, std::size_t n_bytes, const Call& call) const {
     return {n_rows, n_bytes, trees_.size(), call.n_threads(), trees_.size()};

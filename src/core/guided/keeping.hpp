@@ -97,12 +97,27 @@ bool Forest<Target>::check_rows(std::span<const float> rows) const {
 }
 
 template <class Target>
-std::span<const Slot> Forest<Target>::arrivals(std::size_t begin, std::size_t end) const {
+std::vector<Slot> Forest<Target>::order_of_arrivals() const {
+  const std::span<const Serial> serials = tenure_.serials();
+  std::vector<Slot> order(serials.size());
+  std::iota(order.begin(), order.end(), Slot{0});
+  const auto serial_of = [&](Slot i) { return serials[static_cast<std::size_t>(i)]; };
+  if (!std::ranges::is_sorted(serials)) std::ranges::sort(order, {}, serial_of);
+  return order;
+}
+
+template <class Target>
+std::vector<Slot> Forest<Target>::arrivals(std::size_t begin, std::size_t end) const {
   require(begin <= end && end <= sample_of_.size(), [&] {
     return "the samples [" + std::to_string(begin) + ", " + std::to_string(end) + ") are not among the " +
            std::to_string(sample_of_.size()) + " that are stored";
   });
-  return std::span(sample_of_).subspan(begin, end - begin);
+  std::vector<Slot> slots;
+  const std::vector<Slot> order = order_of_arrivals();
+  for (const Slot i : std::span(order).subspan(begin, end - begin)) {
+    slots.push_back(sample_of_[static_cast<std::size_t>(i)]);
+  }
+  return slots;
 }
 
 template <class Target>
@@ -529,15 +544,11 @@ ForestState<Target> Forest<Target>::save() const {
   State state;
   state.options = options_;
   state.ledger = ledger_.save(samples_.values());
-  // In the order of serials: forests of equal arrivals have equal states, whatever left in between and how.
-  const std::span<const Serial> serials = tenure_.serials();
-  std::vector<std::size_t> order(serials.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  std::ranges::sort(order, {}, [&](std::size_t i) { return serials[i]; });
   bool all_count_once = true;
   std::vector<Slot> number(samples_.n_slots(), kNoSlot);
-  for (const std::size_t arrival : order) {
-    const Slot slot = sample_of_[arrival];
+  for (const Slot arrival : order_of_arrivals()) {
+    const auto i = static_cast<std::size_t>(arrival);
+    const Slot slot = sample_of_[i];
     Slot& sample = number[static_cast<std::size_t>(slot)];
     if (sample == kNoSlot) {
       sample = static_cast<Slot>(state.values.size());
@@ -545,8 +556,8 @@ ForestState<Target> Forest<Target>::save() const {
       state.values.push_back(samples_.value(slot));
     }
     state.sample_of.push_back(sample);
-    state.serials.push_back(serials[arrival]);
-    state.weights.push_back(weight_of_[static_cast<Slot>(arrival)]);
+    state.serials.push_back(tenure_.serials()[i]);
+    state.weights.push_back(weight_of_[arrival]);
     all_count_once = all_count_once && state.weights.back() == kOne;
   }
   if (all_count_once) state.weights.clear();
@@ -640,7 +651,9 @@ std::size_t Forest<Target>::n_seen() const {
 template <class Target>
 std::vector<Serial> Forest<Target>::serials() const {
   const auto pass = gate_.reading();
-  return {tenure_.serials().begin(), tenure_.serials().end()};
+  std::vector<Serial> result(tenure_.serials().begin(), tenure_.serials().end());
+  std::ranges::sort(result);
+  return result;
 }
 
 template <class Target>
@@ -655,7 +668,7 @@ template <class Target>
 std::vector<typename Target::Value> Forest<Target>::values() const {
   const auto pass = gate_.reading();
   std::vector<Value> result;
-  for (const Slot slot : sample_of_) result.push_back(samples_.value(slot));
+  for (const Slot slot : arrivals(0, sample_of_.size())) result.push_back(samples_.value(slot));
   return result;
 }
 
@@ -663,14 +676,14 @@ template <class Target>
 std::vector<Weight> Forest<Target>::weights() const {
   const auto pass = gate_.reading();
   std::vector<Weight> result;
-  for (std::size_t i = 0; i < sample_of_.size(); ++i) result.push_back(weight_of_[static_cast<Slot>(i)]);
+  for (const Slot arrival : order_of_arrivals()) result.push_back(weight_of_[arrival]);
   return result;
 }
 
 template <class Target>
 std::vector<Slot> Forest<Target>::sample_numbers() const {
   const auto pass = gate_.reading();
-  return sample_of_;
+  return arrivals(0, sample_of_.size());
 }
 
 template <class Target>

@@ -262,7 +262,7 @@ LabelForest::LeftOut LabelForest::predict_left_out(const Call& call) const {
                       find_probabilities(masses, rest, ledger_.known(), {}, probabilities);
                     });
   LeftOut result;
-  for (const Slot slot : sample_of_) {
+  for (const Slot slot : arrivals(0, sample_of_.size())) {
     const auto at = static_cast<std::size_t>(slot);
     const std::span<const double> probabilities = std::span(by_slot).subspan(at * n_labels, n_labels);
     result.probabilities.insert(result.probabilities.end(), probabilities.begin(), probabilities.end());
@@ -273,7 +273,7 @@ LabelForest::LeftOut LabelForest::predict_left_out(const Call& call) const {
 
 LabelForest::LeftOutMasses LabelForest::left_out_masses(std::size_t begin, std::size_t end, const Call& call) const {
   const auto pass = gate_.reading();
-  const std::span<const Slot> slots = arrivals(begin, end);
+  const std::vector<Slot> slots = arrivals(begin, end);
   const std::size_t width = n_codes() + 1;
   LeftOutMasses result{std::vector<std::uint64_t>(slots.size() * width), std::vector<std::int64_t>(slots.size())};
   for_each_left_out(slots, call,

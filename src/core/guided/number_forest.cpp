@@ -174,7 +174,7 @@ NumberForest::LeftOut NumberForest::predict_left_out(const Call& call) const {
     n_trees[static_cast<std::size_t>(slots[i])] = static_cast<std::int64_t>(leaves.size());
   });
   LeftOut result;
-  for (const Slot slot : sample_of_) {
+  for (const Slot slot : arrivals(0, sample_of_.size())) {
     result.moments.push_back(moments[static_cast<std::size_t>(slot)]);
     result.n_trees.push_back(n_trees[static_cast<std::size_t>(slot)]);
   }
@@ -185,7 +185,7 @@ NumberForest::LeftOutLeaves NumberForest::left_out_leaves(std::size_t begin, std
   const auto pass = gate_.reading();
   LeftOutLeaves result;
   std::vector<Slot> slots;
-  const std::span<const Slot> of_arrivals = arrivals(begin, end);
+  const std::vector<Slot> of_arrivals = arrivals(begin, end);
   for (std::size_t i = 0; i < of_arrivals.size(); ++i) {
     if (!may_be_left_out(of_arrivals[i])) continue;
     slots.push_back(of_arrivals[i]);

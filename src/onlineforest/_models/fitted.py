@@ -77,6 +77,24 @@ class Fitted(Generic[Found]):
         return self.capacity is not None and n_points + n_coming > self.capacity
 
 
+class Demand:
+    """Whether somebody asks for the fitted part of a forest, and work that was done ahead of it.
+
+    Only the moments of computing depend on it, never what is found. So it is not copied.
+
+    Attributes
+    ----------
+    is_present : bool
+        Whether somebody has asked for the part in force, or for the one before.
+    ahead : tuple or None
+        A part that is not computed yet, and what it will be computed from.
+    """
+
+    def __init__(self) -> None:
+        self.is_present = False
+        self.ahead: tuple[Fitted[Any], Any] | None = None
+
+
 def check_fitted(fitted: Fitted[Any], n_seen: int) -> None:
     """Raise `ValueError` unless a forest that has seen so many samples may have this part."""
     most = fitted.arrival if fitted.capacity is None else min(fitted.arrival, fitted.capacity)

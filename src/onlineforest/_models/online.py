@@ -406,14 +406,7 @@ class BaseOnlineForest(SaveableForest[OfGuided]):
         """The stored samples, predicted by the trees that have not learned them."""
         core = self._forest
         predictions, n_trees = core.left_out(self._n_threads())
-        order = np.argsort(core.serials)
-        return LeftOutSamples(
-            predictions[order],
-            n_trees[order],
-            core.values[order],
-            core.weights[order],
-            core.sample_numbers[order],
-        )
+        return LeftOutSamples(predictions, n_trees, core.values, core.weights, core.sample_numbers)
 
     def forget(
         self,

@@ -23,10 +23,9 @@ from onlineforest._models.core import (
     Rows,
     State,
     Units,
-    Votes,
 )
 from onlineforest._models.digests import LabelDigest
-from onlineforest._models.fitted import Fitted, check_fitted
+from onlineforest._models.fitted import Demand, Fitted, check_fitted
 from onlineforest._models.ids import Id
 from onlineforest._models.label_calibration import (
     LEAST_TREES,
@@ -66,8 +65,8 @@ class GuidedLesson(Lesson[GuidedLabelCore]):
     The core forest gets the hashes of new labels first: a label without samples changes nothing.
     Declared labels change predictions, so they are declared after the batch is stored.
 
-    `fitted` is the fitted part before the batch, None if there is none. If `is_wanted`, somebody
-    has asked for it.
+    `fitted` is the fitted part before the batch, None if there is none. If it `is_in_demand`,
+    somebody has asked for it.
     """
 
     def __init__(
@@ -79,13 +78,13 @@ class GuidedLesson(Lesson[GuidedLabelCore]):
         *,
         completes: bool,
         fitted: Fitted[LabelCalibration] | None = None,
-        is_wanted: bool = False,
+        is_in_demand: bool = False,
         units: Units = None,
     ) -> None:
         self._labels, self._units, self._table = labels, units, table
         self._hashes = table.hashes
         self._before, self._after = declared, declared | new
-        self._completes, self._fitted, self._is_wanted = completes, fitted, is_wanted
+        self._completes, self._fitted, self._is_in_demand = completes, fitted, is_in_demand
         self.changes: dict[str, Any] = {"_labels": table, "_declared": self._after}
 
     def teach(
@@ -116,7 +115,7 @@ class GuidedLesson(Lesson[GuidedLabelCore]):
             votes = core.votes_after(rows[:n_first], self._labels[:n_first], n_threads, units)
             return later.with_found(LabelCalibration.by(votes, core.n_trees, self._table))
         # The trees of now are those of the arrival, so this is the cheapest moment.
-        is_cheap = self._is_wanted and fitted.arrival == n_seen
+        is_cheap = self._is_in_demand and fitted.arrival == n_seen
         if fitted.found is None and (loses or is_cheap):
             return fitted.with_found(calibration_at(fitted, core, self._table, n_threads))
         return fitted
@@ -326,8 +325,7 @@ class OnlineForestClassifier(BaseClassifier[GuidedLabelCore], BaseOnlineForest[G
     # The calibration, if there is one. None: of the samples that are stored now, which is noted
     # before others come.
     _fitted: Fitted[LabelCalibration] | None = None
-    _is_wanted = False  # whether somebody has asked for this calibration or the one before
-    _votes: tuple[Fitted[LabelCalibration], Votes] | None = None  # of one that is not found yet
+    _demand: Demand  # for the calibration, with the votes of one that is not found yet
 
     def __init__(
         self,
@@ -565,17 +563,18 @@ class OnlineForestClassifier(BaseClassifier[GuidedLabelCore], BaseOnlineForest[G
     def _prepare_for_one(self) -> None:
         """Do what must be done, or is cheapest, before the next sample comes."""
         core, fitted = self._forest, self._noted()
-        is_cheap = self._is_wanted and fitted.arrival == core.n_seen
+        is_cheap = self._demand.is_present and fitted.arrival == core.n_seen
         if fitted.found is None and (is_cheap or fitted.loses(core.n_points, 1)):
             self._calibrated()
         n_left = fitted.due - core.n_seen
-        if self._is_wanted and n_left <= N_PIECES:
+        if self._demand.is_present and n_left <= N_PIECES:
             core.votes(1, (n_left - 1) * PIECE, n_left * PIECE)
 
     def _vote_if_due(self) -> None:
         fitted = self._noted()
-        if self._is_wanted and fitted.found is None and fitted.arrival == self._forest.n_seen:
-            self._votes = fitted, self._forest.votes(self._n_threads())
+        is_due = fitted.found is None and fitted.arrival == self._forest.n_seen
+        if is_due and self._demand.is_present:
+            self._demand.ahead = fitted, self._forest.votes(self._n_threads())
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -656,22 +655,22 @@ class OnlineForestClassifier(BaseClassifier[GuidedLabelCore], BaseOnlineForest[G
         """The calibration in force, computed. The lock is held."""
         fitted = self._noted()
         if fitted.found is None:
-            core, known = self._forest, self._votes
-            if known is not None and known[0] is fitted:
-                found = LabelCalibration.by(known[1], core.n_trees, self._labels)
+            core, ahead = self._forest, self._demand.ahead
+            if ahead is not None and ahead[0] is fitted:
+                found = LabelCalibration.by(ahead[1], core.n_trees, self._labels)
             else:
                 found = calibration_at(fitted, core, self._labels, self._n_threads())
             self._fitted = fitted = fitted.with_found(found)
-            self._votes, self._is_wanted = None, False
+            self._demand.ahead, self._demand.is_present = None, False
         return fitted
 
     def _calibration(self) -> LabelCalibration:
         """The calibration in force, for somebody who asks for it. Only if there is one."""
-        fitted, self._is_wanted = self._fitted, True
+        fitted, self._demand.is_present = self._fitted, True
         if fitted is None or fitted.found is None or fitted.due <= self._core.n_seen:
             with self._locked():
                 fitted = self._calibrated()
-                self._is_wanted = True
+                self._demand.is_present = True
         assert fitted.found is not None
         return fitted.found
 
@@ -828,16 +827,19 @@ class OnlineForestClassifier(BaseClassifier[GuidedLabelCore], BaseOnlineForest[G
         table.extend(target, declared)
         new = () if declared is None else table.codes.encode(np.unique(declared)).tolist()
         kind = WholeLesson if options.get("is_whole") else GuidedLesson
-        return kind(
+        lesson = kind(
             table.codes.encode(target),
             table,
             frozenset() if starts else self._declared,
             frozenset(new),
             completes=starts,
             fitted=self._fitted_before(starts=starts),
-            is_wanted=self._is_wanted,
+            is_in_demand=not starts and self._demand.is_present,
             units=options.get("units"),
         )
+        if starts:
+            lesson.changes["_demand"] = Demand()
+        return lesson
 
     def _fitted_before(self, *, starts: bool) -> Fitted[LabelCalibration] | None:
         """The calibration before a batch, which may start a forest; None if there is none."""
@@ -940,6 +942,7 @@ class OnlineForestClassifier(BaseClassifier[GuidedLabelCore], BaseOnlineForest[G
         self._declared = frozenset(declared)
         # Raises unless the hashes of the core forest, which are those of the file, are the same.
         self._forest.set_labels(hashes, are_declared(self._declared, len(hashes)))
+        self._demand = Demand()
         plain = from_json(metadata, "calibration")
         if plain is not None:
             if not self._calibrates():
@@ -954,8 +957,7 @@ class OnlineForestClassifier(BaseClassifier[GuidedLabelCore], BaseOnlineForest[G
         with self._locked():
             fitted = self._plain_fitted() if hasattr(self, "_forest") else None
             state = super().__getstate__()
-        for name in ("_is_wanted", "_votes"):
-            state.pop(name, None)
+        state.pop("_demand", None)
         state["_fitted"] = fitted
         if "_labels" in state:
             codes = state["_labels"].codes
@@ -967,5 +969,6 @@ class OnlineForestClassifier(BaseClassifier[GuidedLabelCore], BaseOnlineForest[G
         if "_labels" in state:
             plain["_labels"] = LabelTable(ClassCodes(*state["_labels"]))
         super().__setstate__(plain)
+        self._demand = Demand()
         if state.get("_fitted") is not None:
             self._fitted = self._fitted_of(state["_fitted"])
