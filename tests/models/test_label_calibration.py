@@ -10,6 +10,13 @@ from sklearn.metrics import log_loss
 
 from onlineforest import OnlineForestClassifier, load
 from onlineforest._core import UNITS_PER_SAMPLE, calibration_by
+from onlineforest._models import online_classifier
+from onlineforest._models.label_calibration import (
+    N_AHEAD,
+    joined_votes,
+    pieces_ahead,
+    pieces_to_vote,
+)
 from onlineforest._models.label_hashes import LabelTable
 from onlineforest._models.regrowing import relabelled, with_columns
 from reference.order_free_forest import (
@@ -177,6 +184,39 @@ def test_a_batch_counts_as_cut_where_the_calibration_is_due():
     due = forest_of().fit(X[:800], Y[:800]).partial_fit(X[800:], Y[800:])
     assert forest._power_and_spread() == due._power_and_spread()
     assert same(forest, due)
+
+
+@pytest.mark.parametrize("seconds", [0.0, 1e9])
+def test_work_that_a_stream_does_ahead_changes_nothing(seconds, monkeypatch):
+    """Trees are asked when the calibration is due, or the next call asks about the rest."""
+    monkeypatch.setattr(online_classifier, "_SECONDS_TO_VOTE", seconds)
+    forest, n_pieces = forest_of().fit(X[:700], Y[:700]), []
+    for i in range(700, 900):
+        forest.predict_proba_one(X[i])
+        forest.learn_one(X[i], Y[i])
+        if forest._demand.ahead is not None:
+            n_pieces.append(len(forest._demand.ahead[1]))
+    all_pieces = pieces_to_vote(800)  # 700 + 100 samples: the next ones are due at 915
+    assert n_pieces == [len(all_pieces) if seconds else 0]
+    assert same(forest, forest_of().fit(X[:800], Y[:800]).partial_fit(X[800:], Y[800:]))
+
+
+@pytest.mark.parametrize("n_points", [0, 8, 255, 256, 900, 16_376, 16_384, 10**6])
+def test_pieces_hold_all_samples_that_calibrate(n_points):
+    n = min(n_points // 8, 256 + n_points // 32, 2048)
+    pieces, ahead = pieces_to_vote(n_points), pieces_ahead(n_points)
+    assert [begin for begin, _ in pieces] == [0, *(end for _, end in pieces[:-1])]
+    assert pieces[-1][1] >= n and len(ahead) <= N_AHEAD
+    for size in (32, 128):
+        places = [i for begin, end in ahead for i in range(begin, end) if end - begin == size]
+        assert sorted(places) == list(range(len(places))) and len(places) >= n
+
+
+def test_votes_of_pieces_are_those_of_all(fitted):
+    core = fitted._forest
+    joined = joined_votes([core.votes(1, *piece) for piece in pieces_to_vote(core.n_points)])
+    for one, other in zip(joined, core.votes(), strict=True):
+        assert one.dtype == other.dtype and np.array_equal(one, other)
 
 
 def test_predicting_classes_calibrates_nothing():

@@ -278,6 +278,7 @@ def test_a_perfect_trend_still_gives_positive_deviations():
     assert (forest.predict(X[150:], return_std=True)[1] > 0).all()
 
 
+@pytest.mark.slow
 @pytest.mark.heavy_under_sanitizers(reason="learns large forests for a score")
 def test_coverage_with_few_samples_for_the_features():
     """The trend is also fitted to the left-out samples; its leverage corrects for that."""

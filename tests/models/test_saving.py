@@ -745,6 +745,7 @@ def test_ids_that_are_not_ids(classifier):
             load(io.BytesIO(changed(classifier, arrays=arrays)))
 
 
+@pytest.mark.slow
 def test_a_small_file_cannot_demand_much_memory(classifier):
     """Memory is bounded by the size of the file, or by `max_bytes`."""
     empty = saved(MondrianForestClassifier(2, random_state=0).fit(X, Y).keep_latest(0))

@@ -33,15 +33,19 @@ namespace onlineforest {
 // 2 to the power x, relatively within 2e-14; 0 below the normal numbers. x is at most 1023. Of whole numbers it is
 // exact.
 [[nodiscard]] inline double binary_power(double x) {
-  if (!(x > -1022.0)) return 0.0;
-  const double whole = std::floor(x + 0.5), y = (x - whole) * 0.6931471805599453;  // |y| < 0.347
+  // The nearest whole number, the upper one of two. After the sum, the last bits of the mantissa hold it: this needs
+  // neither a call of std::floor nor a conversion, so that loops of powers become vectors.
+  constexpr double shift = 0x1.8p52;
+  const double nearest = (x + shift) - shift, whole = nearest + (x - nearest == 0.5 ? 1.0 : 0.0);
+  const double y = (x - whole) * 0.6931471805599453;  // |y| < 0.347
   // One over the factorials.
   constexpr std::array terms{1.0,       1.0,        1.0 / 2,     1.0 / 6,      1.0 / 24,      1.0 / 120,
                              1.0 / 720, 1.0 / 5040, 1.0 / 40320, 1.0 / 362880, 1.0 / 3628800, 1.0 / 39916800};
   const double y2 = y * y, y4 = y2 * y2, y8 = y4 * y4;
   const double sum =
       cubic(terms.data(), y, y2) + (cubic(terms.data() + 4, y, y2) * y4 + cubic(terms.data() + 8, y, y2) * y8);
-  return sum * std::bit_cast<double>(static_cast<std::uint64_t>(static_cast<std::int64_t>(whole) + 1023) << 52);
+  const double power = sum * std::bit_cast<double>(std::bit_cast<std::uint64_t>(whole + (shift + 1023.0)) << 52);
+  return x > -1022.0 ? power : 0.0;
 }
 
 }  // namespace onlineforest

@@ -25,11 +25,12 @@ constexpr std::array kWholeLogs{0.0, 1.0, -1.0, 2.0, -2.0, 3.0, -3.0, 4.0, 5.0};
 constexpr std::size_t kNone = std::numeric_limits<std::size_t>::max();
 // How much the power is drawn towards 1: like so many samples, about.
 constexpr double kPrior = 4.0;
+constexpr std::size_t kRowsAtOnce = 64;           // of which powers are computed in one loop
 constexpr double kMostStep = 1.4426950408889634;  // of an extrapolation: a factor of e
 
-[[nodiscard]] std::uint64_t parts_of(double share) {
+[[nodiscard]] std::int64_t parts_of(double share) {
   const double parts = share * kParts + 0.5;
-  return static_cast<std::uint64_t>(parts);
+  return static_cast<std::int64_t>(parts);
 }
 
 // The logarithm of a probability over the largest of a row.
@@ -76,21 +77,21 @@ class Rows {
   [[nodiscard]] double loss(double log_of_power, double spread, double most = kInfinity) const {
     const double power = binary_power(log_of_power), even = spread / static_cast<double>(n_known_);
     double sum = 0.0;
-    for (const Row& row : rows_) {
-      std::uint64_t parts = 0;
-      double of_true = 0.0, of_others = 0.0;
-      for (std::size_t i = row.begin; i < row.end; ++i) {
-        const double raised = binary_power(power * logs_[i]);
-        if (i == row.true_at) of_true = raised;
-        parts += parts_of(raised);
+    std::vector<double> raised;
+    for (std::size_t begin = 0; begin < rows_.size(); begin += kRowsAtOnce) {
+      const std::span<const Row> rows = std::span(rows_).subspan(begin, std::min(kRowsAtOnce, rows_.size() - begin));
+      const std::size_t first = rows.front().begin;
+      raised.resize(rows.back().end - first);
+      for (std::size_t i = 0; i < raised.size(); ++i) raised[i] = binary_power(power * logs_[first + i]);
+      for (const Row& row : rows) {
+        std::int64_t parts = 0;
+        for (std::size_t i = row.begin; i < row.end; ++i) parts += parts_of(raised[i - first]);
+        const double of_others = row.n_others > 0.0 ? binary_power(power * row.log_of_others) : 0.0;
+        const double of_true = row.true_at == row.end ? of_others : raised[row.true_at - first];
+        const double total = static_cast<double>(parts) / kParts + row.n_others * of_others;
+        const double probability = (1.0 - spread) * (of_true / total) + even;
+        sum -= row.weight * binary_log(probability);
       }
-      if (row.n_others > 0.0) {
-        of_others = binary_power(power * row.log_of_others);
-        if (row.true_at == row.end) of_true = of_others;
-      }
-      const double total = static_cast<double>(parts) / kParts + row.n_others * of_others;
-      const double probability = (1.0 - spread) * (of_true / total) + even;
-      sum -= row.weight * binary_log(probability);
       if (sum * kLog2 > most) return kInfinity;  // the rest is not negative
     }
     const double log = log_of_power * kLog2;
@@ -154,7 +155,8 @@ void find_probabilities(std::span<const std::uint64_t> masses, std::uint64_t res
     }
     return;
   }
-  std::uint64_t most = 0, n_others = 0, parts = 0;
+  std::uint64_t most = 0, n_others = 0;
+  std::int64_t parts = 0;
   for (const Label label : known) most = std::max(most, masses[static_cast<std::size_t>(label)]);
   const double largest = static_cast<double>(most) + others;
   const auto raised = [&](std::uint64_t mass) {

@@ -5,7 +5,9 @@ Must not know estimators, nor when they calibrate.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -18,8 +20,8 @@ from onlineforest._models.label_hashes import Hashes, LabelTable
 LEAST_TREES = 10  # fewer cannot spare some that leave out the samples that calibrate
 _POWERS = (0.03125, 128.0)  # that a core forest can find
 _MOST = 2048  # samples that calibrate
-PIECE = 128  # of these, of which trees are asked at a time
-N_PIECES = _MOST // PIECE
+_SMALL, _LARGE = 32, 128  # of these, of which trees are asked at a time
+N_AHEAD = _MOST // _SMALL + _MOST // _LARGE  # the most pieces that are asked ahead
 
 
 @dataclass(frozen=True)
@@ -67,6 +69,41 @@ class SetScores:
         wanted = coverage * ((ends[-1] if len(ends) else 0.0) + 1.0) - 1e-9
         place = int(np.searchsorted(ends, wanted))
         return float(scores[place]) if place < len(scores) else np.inf
+
+
+def pieces_ahead(n_points: int) -> list[tuple[int, int]]:
+    """Ranges of the samples that calibrate, of which trees are asked ahead, the last range first.
+
+    The trees make the cuts that are lacking. At first these are many, so the pieces are small. All
+    are asked once more, because cuts change meanwhile.
+    """
+    n = _most_of(n_points)
+    return [(begin, begin + size) for size in (_LARGE, _SMALL) for begin in range(0, n, size)]
+
+
+def pieces_to_vote(n_points: int) -> list[tuple[int, int]]:
+    """Ranges of the samples that calibrate, of which trees are asked in turn, until it takes long.
+
+    Each is as large as those before it: the trees make most of the cuts that are lacking for the
+    first ones.
+    """
+    ends = [_SMALL]
+    while ends[-1] < _most_of(n_points):
+        ends.append(2 * ends[-1])
+    return list(pairwise([0, *ends]))
+
+
+def _most_of(n_points: int) -> int:
+    """An upper limit of the samples that calibrate."""
+    return min(n_points // 8 + 1, _MOST)
+
+
+def joined_votes(pieces: Sequence[Votes]) -> Votes:
+    """The votes about several pieces, one after the other."""
+    held, *_ = pieces[0]
+    _, labels, units, masses, half = zip(*pieces, strict=True)
+    arrays = np.concatenate(labels), np.concatenate(units)
+    return held, *arrays, np.concatenate(masses), np.concatenate(half)
 
 
 def masses_above(probabilities: Floats) -> Floats:

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from numbers import Real
+from time import perf_counter
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -23,17 +24,20 @@ from onlineforest._models.core import (
     Rows,
     State,
     Units,
+    Votes,
 )
 from onlineforest._models.digests import LabelDigest
 from onlineforest._models.fitted import Demand, Fitted, check_fitted
 from onlineforest._models.ids import Id
 from onlineforest._models.label_calibration import (
     LEAST_TREES,
-    N_PIECES,
-    PIECE,
+    N_AHEAD,
     LabelCalibration,
     balanced,
+    joined_votes,
     masses_above,
+    pieces_ahead,
+    pieces_to_vote,
 )
 from onlineforest._models.label_hashes import LabelTable, are_declared, hashes_of
 from onlineforest._models.locking import Guard, guard_of
@@ -48,6 +52,8 @@ from onlineforest._models.validation import (
     units_of,
     units_of_one,
 )
+
+_SECONDS_TO_VOTE = 0.008  # in one call; what the votes are does not depend on it
 
 
 def calibration_at(
@@ -549,7 +555,7 @@ class OnlineForestClassifier(BaseClassifier[GuidedLabelCore], BaseOnlineForest[G
         if fitted is None:
             is_near = self._calibrates()
         else:
-            is_near = fitted.found is None or fitted.due - core.n_seen <= N_PIECES
+            is_near = fitted.found is None or fitted.due - core.n_seen <= N_AHEAD + 1
         if is_near:
             self._prepare_for_one()
         core.learn_one(x, code, units)
@@ -558,7 +564,8 @@ class OnlineForestClassifier(BaseClassifier[GuidedLabelCore], BaseOnlineForest[G
 
     # No call of a stream shall take long. So a calibration that somebody will ask for is found by
     # several calls: the last ones before it is due make the cuts that its samples need, the one at
-    # which it is due asks the trees, and the next one finds the calibration by their votes.
+    # which it is due asks the trees, and the next one finds the calibration by their votes. If a
+    # cut near a root has changed just then, the next one asks the trees about the rest, too.
 
     def _prepare_for_one(self) -> None:
         """Do what must be done, or is cheapest, before the next sample comes."""
@@ -567,14 +574,25 @@ class OnlineForestClassifier(BaseClassifier[GuidedLabelCore], BaseOnlineForest[G
         if fitted.found is None and (is_cheap or fitted.loses(core.n_points, 1)):
             self._calibrated()
         n_left = fitted.due - core.n_seen
-        if self._demand.is_present and n_left <= N_PIECES:
-            core.votes(1, (n_left - 1) * PIECE, n_left * PIECE)
+        if self._demand.is_present and 1 < n_left <= N_AHEAD + 1:
+            pieces = pieces_ahead(core.n_points)
+            if n_left <= len(pieces) + 1:
+                core.votes(1, *pieces[n_left - 2])
 
     def _vote_if_due(self) -> None:
         fitted = self._noted()
         is_due = fitted.found is None and fitted.arrival == self._forest.n_seen
         if is_due and self._demand.is_present:
-            self._demand.ahead = fitted, self._forest.votes(self._n_threads())
+            self._demand.ahead = fitted, []
+            self._vote(self._demand.ahead[1], _SECONDS_TO_VOTE)
+
+    def _vote(self, votes: list[Votes], seconds: float = math.inf) -> None:
+        """Ask the trees about the pieces that are lacking, until that takes longer."""
+        core, end = self._forest, perf_counter() + seconds
+        for piece in pieces_to_vote(core.n_points)[len(votes) :]:
+            if perf_counter() > end:
+                break
+            votes.append(core.votes(self._n_threads(), *piece))
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -656,8 +674,9 @@ class OnlineForestClassifier(BaseClassifier[GuidedLabelCore], BaseOnlineForest[G
         fitted = self._noted()
         if fitted.found is None:
             core, ahead = self._forest, self._demand.ahead
-            if ahead is not None and ahead[0] is fitted:
-                found = LabelCalibration.by(ahead[1], core.n_trees, self._labels)
+            if ahead is not None and ahead[0] is fitted and fitted.arrival == core.n_seen:
+                self._vote(ahead[1])
+                found = LabelCalibration.by(joined_votes(ahead[1]), core.n_trees, self._labels)
             else:
                 found = calibration_at(fitted, core, self._labels, self._n_threads())
             self._fitted = fitted = fitted.with_found(found)

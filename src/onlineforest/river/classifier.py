@@ -397,8 +397,8 @@ class OnlineForestClassifier(ClassifierModel, OnlineModel):
     smoothing
         How much of the count of each class a node gives to the distribution of its parent, 0 to 1.
     calibrate
-        Whether probabilities are calibrated by samples that some trees leave out. They may lag by
-        1/8 of the samples. Needs ten trees.
+        Whether probabilities are calibrated by samples that some trees leave out. They are
+        calibrated again when 1/8 of the samples are new. Needs ten trees.
     class_weight
         None, or "balanced": probabilities are those of a source where all classes are equally
         frequent. To weight classes in learning, give `learn_one` weights.
