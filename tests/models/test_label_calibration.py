@@ -271,6 +271,18 @@ def test_a_refused_call_leaves_the_calibration():
         assert forest._fitted is before is not None
 
 
+def test_an_interrupt_before_anything_is_forgotten_leaves_the_calibration(monkeypatch):
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    forest = forest_of().fit(X[:800], Y[:800], ids=range(800)).partial_fit(X[800:820], Y[800:820])
+    before = forest._fitted
+    monkeypatch.setattr(forest, "_forget_ids", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        forest.forget(ids=[0])
+    assert forest._fitted is before is not None
+
+
 def test_uniting_forests_calibrates_by_all_samples(fitted):
     one, other = forest_of().fit(X[:850], Y[:850]), forest_of().fit(X[850:], Y[850:])
     assert same(one.learn_from(other), fitted)

@@ -767,11 +767,13 @@ class OnlineForestClassifier(BaseClassifier[GuidedLabelCore], BaseOnlineForest[G
 
     @contextmanager
     def _forgetting(self) -> Iterator[None]:
+        n_points = self._forest.n_points
         before, self._fitted = self._fitted, None  # though the call may be interrupted
         try:
             yield
-        except (TypeError, ValueError):  # nothing was forgotten
-            self._fitted = before
+        except BaseException:
+            if self._forest.n_points == n_points:  # nothing was forgotten
+                self._fitted = before
             raise
         finally:
             if self._calibrates():
