@@ -219,6 +219,14 @@ def test_votes_of_pieces_are_those_of_all(fitted):
         assert one.dtype == other.dtype and np.array_equal(one, other)
 
 
+def test_a_forest_without_samples_is_calibrated_too():
+    forest = forest_of().fit(X[:200], Y[:200]).keep_latest(0).recalibrate()
+    assert forest._power_and_spread() == (1.0, 0.0)
+    assert same(forest.learn_one(X[0], "yes"), forest_of().partial_fit(X[:1], ["yes"]))
+    declared = forest_of().partial_fit(X[:1], ["no"], classes=["no", "yes"]).keep_latest(0)
+    assert np.array_equal(declared.predict_proba(QUERIES), np.full((200, 2), 0.5))
+
+
 def test_predicting_classes_calibrates_nothing():
     forest = forest_of().partial_fit(X, Y)
     forest.predict(QUERIES)

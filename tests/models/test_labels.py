@@ -12,6 +12,7 @@ from sklearn.datasets import load_iris
 
 import onlineforest
 from onlineforest import MondrianForestClassifier, OnlineForestClassifier
+from support.model_files import saved
 
 X, Y = load_iris(return_X_y=True)
 SHUFFLED = np.random.default_rng(0).permutation(len(Y))
@@ -257,3 +258,15 @@ def test_a_level_that_ends_with_nul_is_itself():
     frame = few(OnlineForestClassifier).fit(pd.DataFrame(rows, columns=["text"]), y)
     assert forest.levels_ == stream.levels_ == {0: ["a", "a\0", "a\0\0", "b"]}
     assert forest.digest_ == stream.digest_ == frame.digest_
+
+
+def test_the_width_of_texts_does_not_depend_on_the_history():
+    """An array of texts is as wide as the longest, and a slice of it as wide as the array."""
+    slice_of_wide = np.array(["no", "maybe"])[:1]
+    one = OnlineForestClassifier(10, random_state=0).partial_fit(X[:1], slice_of_wide)
+    other = OnlineForestClassifier(10, random_state=0).learn_one(X[0], "no")
+    again = OnlineForestClassifier(10, random_state=0).learn_one(X[0], "maybe").keep_latest(0)
+    again.partial_fit(X[:1], slice_of_wide)
+    assert one.classes_.dtype == other.classes_.dtype == again.classes_.dtype == "<U2"
+    assert saved(one) == saved(other)
+    assert again._own_metadata()["class_codes"] == one._own_metadata()["class_codes"]

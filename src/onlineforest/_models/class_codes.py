@@ -107,13 +107,16 @@ class ClassCodes:
     def __init__(
         self, classes: NDArray[Any], codes: NDArray[np.int32], n_codes: int | None = None
     ) -> None:
+        labels = classes.tolist()
+        if classes.dtype.kind == "U":  # as wide as the longest of them needs
+            classes = np.array(labels, dtype=np.str_)
         self.classes = classes
         self.codes = codes
         self.n_classes = len(classes)
         self.n_codes = self.n_classes if n_codes is None else n_codes
         # True if each code equals the index among the sorted classes.
         self.in_order = self.n_codes == self.n_classes and bool(np.all(codes[1:] > codes[:-1]))
-        self._code_of = dict(zip(classes.tolist(), codes.tolist(), strict=True))
+        self._code_of = dict(zip(labels, codes.tolist(), strict=True))
 
     @cached_property
     def nbytes(self) -> int:
@@ -168,10 +171,7 @@ class ClassCodes:
         """The classes whose codes are known; `are_known` has an entry for each code in use."""
         kept = np.append(are_known, np.zeros(self.n_codes - len(are_known), dtype=np.bool_))
         chosen = kept[self.codes]
-        classes = self.classes[chosen]
-        if classes.dtype.kind == "U":  # as wide as the longest of them needs
-            classes = np.array(classes.tolist(), dtype=np.str_)
-        return ClassCodes(classes, self.codes[chosen], len(are_known))
+        return ClassCodes(self.classes[chosen], self.codes[chosen], len(are_known))
 
     def encode_known(self, labels: NDArray[Any]) -> tuple[NDArray[np.int32], NDArray[np.bool_]]:
         """The code of each label, -1 if it is unknown, and which labels are known."""

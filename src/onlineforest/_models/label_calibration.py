@@ -114,7 +114,7 @@ def masses_above(probabilities: Floats) -> Floats:
     order = np.argsort(-probabilities, axis=1, kind="stable")
     ordered = np.take_along_axis(probabilities, order, axis=1)
     above = np.cumsum(ordered, axis=1) - ordered
-    above[:, 0] = 0.0
+    above[:, :1] = 0.0  # a forest may know no class
     result = np.empty_like(above)
     np.put_along_axis(result, order, above, axis=1)
     return result
