@@ -96,7 +96,7 @@ class RayForest(MetaEstimatorMixin, BaseEstimator):
     >>> with RayForest(local, n_shards=2) as forest:
     ...     for start in range(0, 1500, 500):
     ...         forest = forest.partial_fit(X[start : start + 500], y[start : start + 500])
-    ...     probabilities, digest = forest.predict_proba(X[1500:]), forest.digest_
+    ...     probabilities, digest = forest.recalibrate().predict_proba(X[1500:]), forest.digest_
     >>> local = local.fit(X[:1500], y[:1500])
     >>> bool((probabilities == local.predict_proba(X[1500:])).all()), digest == local.digest_
     (True, True)
