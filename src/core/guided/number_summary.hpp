@@ -70,7 +70,10 @@ class NumberSums {
     ExactSum deviations = sum_, squares = squares_;
     deviations.add(mean, -total_);
     add_product(squares, mean, mean, total_);
-    sum_.for_each_part(-kWeightBits, [&](double part) { add_product(squares, mean, part, -2 * kOne); });
+    // A large sum times a large mean is above the range of doubles. A smaller part is taken more often.
+    const int room = std::abs(mean) > 0x1p400 ? 40 : 0;
+    sum_.for_each_part(-kWeightBits - room,
+                       [&](double part) { add_product(squares, mean, part, -((2 * kOne) << room)); });
     const double rest = rounded(deviations);
     const auto variance = [&](int exponent) {  // times a power of two
       return (rounded(squares, exponent) - std::ldexp(rest * (rest / n), exponent)) / n;
