@@ -22,7 +22,7 @@ constexpr double kParts = 0x1p40;    // powers are rounded to multiples of 1 / k
 // Logarithms of powers that are tried. Most forests need a power between 1 and 4.
 constexpr double kLeastPower = -3.0, kMostPower = 5.0;
 constexpr std::array kWholeLogs{0.0, 1.0, -1.0, 2.0, -2.0, 3.0, -3.0, 4.0, 5.0};  // likely ones first
-constexpr std::size_t kNone = std::numeric_limits<std::size_t>::max();
+constexpr std::size_t kNoLog = std::numeric_limits<std::size_t>::max();
 // How much the power is drawn towards 1: like so many samples, about.
 constexpr double kPrior = 4.0;
 constexpr std::size_t kRowsAtOnce = 64;           // of which powers are computed in one loop
@@ -56,7 +56,7 @@ class Rows {
       const std::span<const std::uint64_t> masses = sums.subspan(i * (n_labels + 1), n_labels);
       const double others = static_cast<double>(sums[(i + 1) * (n_labels + 1) - 1]) / static_cast<double>(n_known_);
       const double largest = static_cast<double>(std::ranges::max(masses)) + others;
-      Row row{logs_.size(), 0, kNone, log_of(others, largest), 0.0, multiplicity(votes.weights[i])};
+      Row row{logs_.size(), 0, kNoLog, log_of(others, largest), 0.0, multiplicity(votes.weights[i])};
       for (const Label label : votes.held) {
         const std::uint64_t mass = masses[static_cast<std::size_t>(label)];
         if (mass > 0) {
