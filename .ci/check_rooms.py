@@ -21,11 +21,10 @@ ROOMS = {
     "points": ("base",),
     "process": ("base", "points"),
     "tree": ("base", "points", "process"),
-    "forest": ("base", "points", "process", "tree"),
-    "labels": ("base", "points", "process", "tree", "forest"),
-    "numbers": ("base", "points", "process", "tree", "forest"),
+    "labels": ("base", "points", "process", "tree"),
+    "forest": ("base", "points", "process", "tree", "labels"),
     "guided": ("base", "points"),
-    "state": ("base", "points", "process", "tree", "forest", "labels", "numbers"),
+    "state": ("base", "points", "process", "tree", "labels", "forest"),
 }
 # The folders beside the core, and the rooms of the core that each may include.
 TOPS = {"bindings": tuple(ROOMS)}

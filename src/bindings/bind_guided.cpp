@@ -23,7 +23,6 @@
 #include "guided/label_forest.hpp"
 #include "guided/number_forest.hpp"
 #include "keeping.hpp"
-#include "moments.hpp"
 #include "one_row.hpp"
 #include "points/weight.hpp"
 
@@ -39,6 +38,15 @@ using guided::Label;
 using guided::LabelForest;
 using guided::NumberForest;
 using guided::NumberLeaf;
+using guided::TreeMoments;
+
+// Mean, variance within leaves and variance between trees.
+OutArray<double, 2> array_of_moments(const std::vector<TreeMoments>& moments) {
+  std::vector<double> numbers;
+  numbers.reserve(3 * moments.size());
+  for (const auto& [mean, within, between] : moments) numbers.insert(numbers.end(), {mean, within, between});
+  return to_array(std::move(numbers), {moments.size(), 3});
+}
 
 // How often samples of these weights count.
 OutArray<double, 1> multiplicities(const std::vector<Weight>& weights) {
@@ -332,6 +340,30 @@ nb::typed<nb::tuple, OutArray<std::int64_t, 1>, OutArray<double, 3>> left_out_le
   return nb::make_tuple(to_array(std::move(result.places)), array_of_leaves(result.leaves, self.options().n_trees));
 }
 
+// For each row, what its leaves say, given as (n_rows, n_trees, 2) in the order of trees, and how many leaves it has;
+// NaN if it has none.
+nb::typed<nb::tuple, OutArray<double, 2>, OutArray<std::int64_t, 1>> moments_of_leaves(
+    const InArray<double, 3>& leaves) {
+  if (leaves.shape(2) != 2) {
+    throw std::invalid_argument("a leaf has 2 numbers, got " + std::to_string(leaves.shape(2)));
+  }
+  constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
+  std::vector<TreeMoments> moments(leaves.shape(0), {kNone, kNone, kNone});
+  std::vector<std::int64_t> n_leaves(leaves.shape(0), 0);
+  run([&] {
+    std::vector<NumberLeaf> of_row;
+    const double* next = leaves.data();
+    for (std::size_t i = 0; i < moments.size(); ++i) {
+      of_row.clear();
+      for (std::size_t t = 0; t < leaves.shape(1); ++t, next += 2) of_row.push_back({next[0], next[1]});
+      const auto own = moments_of(of_row);
+      if (own) moments[i] = *own;
+      n_leaves[i] = static_cast<std::int64_t>(of_row.size());
+    }
+  });
+  return nb::make_tuple(array_of_moments(moments), to_array(std::move(n_leaves)));
+}
+
 // What both kinds have in common.
 template <class Forest, class Target>
 void bind_common(nb::class_<Forest>& forest) {
@@ -438,9 +470,10 @@ void bind_guided(nb::module_& module) {
       .def(
           "of_all_samples",
           [](const NumberForest& self) {
-            return array_of_moments(std::vector{run([&] { return self.of_all_samples(); })});
+            return of_guided::array_of_moments(std::vector{run([&] { return self.of_all_samples(); })});
           },
           "What is predicted where no tree has an answer.");
+  module.def("moments_of_leaves", &of_guided::moments_of_leaves, "leaves"_a.noconvert());
 }
 
 }  // namespace onlineforest::bindings

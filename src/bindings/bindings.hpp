@@ -7,7 +7,5 @@ namespace onlineforest::bindings {
 
 void bind_guided(nanobind::module_& module);
 void bind_labels(nanobind::module_& module);
-void bind_numbers(nanobind::module_& module);
-void bind_shards(nanobind::module_& module);
 
 }  // namespace onlineforest::bindings

@@ -3,8 +3,7 @@
 
 #include "base/allowance.hpp"
 #include "bindings.hpp"
-#include "forest/summation.hpp"
-#include "numbers/gaussian_target.hpp"
+#include "guided/number_ledger.hpp"
 #include "points/weight.hpp"
 #include "process/measure.hpp"
 
@@ -17,15 +16,10 @@ NB_MODULE(_core, module) {
 #endif
   module.doc() = "The compiled core of onlineforest. Private: use the estimators.";
   module.attr("LARGEST_WEIGHT") = kLargestWeight;
-  module.attr("LARGEST_VALUE") = kLargestValue;
+  module.attr("LARGEST_VALUE") = guided::NumberLedger::kLargest;
   module.attr("UNITS_PER_SAMPLE") = kOne;
   module.attr("LARGEST_TOTAL_WEIGHT") = kMostWeight / kOne;
   nb::exception<TooLarge>(module, "TooLargeError", PyExc_ValueError);
-  nb::enum_<Quantity>(module, "Quantity", "What a forest predicts as a sum over its trees.")
-      .value("PREDICTION", Quantity::kPrediction)
-      .value("NOVELTY", Quantity::kNovelty);
   bindings::bind_guided(module);
   bindings::bind_labels(module);
-  bindings::bind_numbers(module);
-  bindings::bind_shards(module);
 }

@@ -23,11 +23,9 @@ _RULES = [
     (r"from typing import Annotated", "from typing import Any"),
     # An array's shape, order and device are checked at run time; for a type checker it is an array.
     (r"Annotated\[NDArray\[numpy\.(\w+)\], dict\((?:[^()]|\([^()]*\))*\)\]", r"NDArray[np.\1]"),
-    (r"NDArray\[numpy\.(\w+)\]", r"NDArray[np.\1]"),
     (r"from numpy.typing import NDArray", "from numpy.typing import ArrayLike, NDArray"),
     (r"row: object", "row: ArrayLike"),
     (r"\bdict(?=[,)]| =|: \.\.\.| \| None)", _ARRAYS),
-    (r"(?<=def take_left_out\(self\) -> )object", f"{_ARRAYS} | None"),
     # The largest size differs between platforms.
     (r"max_bytes: int = \d+", "max_bytes: int = ..."),
 ]

@@ -59,36 +59,25 @@ class ArraySource {
   const Arrays& arrays_;
 };
 
-// Throws std::invalid_argument if the lengths of the arrays do not fit together.
-template <class Forest>
-ForestState<Forest> to_state(const Arrays& arrays) {
-  const ArraySource source(arrays);
-  return read_state<Forest>(source);
-}
-
-enum class Kind : std::uint8_t { kLabels, kNumbers, kOrderFreeLabels, kOrderFreeNumbers };
-inline constexpr int kKinds = 4;
+enum class Kind : std::uint8_t { kMondrian, kOrderFreeLabels, kOrderFreeNumbers };
+inline constexpr int kKinds = 3;
 
 template <class Forest>
-inline constexpr Kind kKindOf = std::is_same_v<Forest, LabelForest>           ? Kind::kLabels
-                                : std::is_same_v<Forest, GaussianForest>      ? Kind::kNumbers
+inline constexpr Kind kKindOf = std::is_same_v<Forest, LabelForest>           ? Kind::kMondrian
                                 : std::is_same_v<Forest, guided::LabelForest> ? Kind::kOrderFreeLabels
                                                                               : Kind::kOrderFreeNumbers;
 
 template <class Forest>
-concept OrderFree = kKindOf<Forest> == Kind::kOrderFreeLabels || std::is_same_v<Forest, guided::NumberForest>;
+concept OrderFree = std::is_same_v<Forest, guided::LabelForest> || std::is_same_v<Forest, guided::NumberForest>;
 
 // All arrays of a state of this kind; those of an empty forest.
 inline const Arrays& arrays_of(Kind kind) {
-  static const Arrays of_labels = to_arrays(ForestState<LabelForest>());
-  static const Arrays of_numbers = to_arrays(ForestState<GaussianForest>());
+  static const Arrays of_mondrian = to_arrays(ForestState());
   static const Arrays of_order_free_labels = to_arrays(guided::LabelForest::State());
   static const Arrays of_order_free_numbers = to_arrays(guided::NumberForest::State());
   switch (kind) {
-    case Kind::kLabels:
-      return of_labels;
-    case Kind::kNumbers:
-      return of_numbers;
+    case Kind::kMondrian:
+      return of_mondrian;
     case Kind::kOrderFreeLabels:
       return of_order_free_labels;
     default:

@@ -39,10 +39,7 @@ void expect(bool ok, const char* what) {
   std::abort();
 }
 
-template <class Forest>
-std::unique_ptr<Forest> restore(const ForestState<Forest>& state) {
-  return Archive<Forest>::restore(state, Call(), kMostBytes);
-}
+std::unique_ptr<LabelForest> restore(const ForestState& state) { return Archive::restore(state, Call(), kMostBytes); }
 
 std::unique_ptr<guided::LabelForest> restore(const guided::LabelForest::State& state) {
   return guided::LabelForest::restore(state, kMostBytes);
@@ -52,10 +49,7 @@ std::unique_ptr<guided::NumberForest> restore(const guided::NumberForest::State&
   return guided::NumberForest::restore(state, kMostBytes);
 }
 
-template <class Forest>
-auto state_of(const Forest& forest) {
-  return Archive<Forest>::save(forest);
-}
+ForestState state_of(const LabelForest& forest) { return Archive::save(forest); }
 
 template <OrderFree Forest>
 auto state_of(const Forest& forest) {
@@ -80,27 +74,21 @@ bool are_same(const Arrays& a, const Arrays& b) {
 }
 
 bool has_few_classes(const LabelForest& forest) { return forest.n_classes() <= kMostClasses; }
-bool has_few_classes(const GaussianForest&) { return true; }
 bool has_few_classes(const guided::LabelForest& forest) { return forest.n_labels() <= kMostClasses; }
 bool has_few_classes(const guided::NumberForest&) { return true; }
 
 // Whether more samples can come: the total weight has a bound.
-template <class Forest>
+template <OrderFree Forest>
 bool is_light(const Forest& forest) {
   const std::vector<Weight> weights = state_of(forest).weights;
   return std::accumulate(weights.begin(), weights.end(), Weight{0}) <= kMostWeight / 2;
 }
 
-bool is_tuned(const LabelOptions& options) { return options.learns_leaf_discount; }
-bool is_tuned(const GaussianOptions& options) { return options.learns_discount || options.learns_noise; }
-
-template <class Forest>
-bool is_usable(const Forest& forest) {
-  const auto& options = forest.options();
-  const bool makes_trials = options.weight_rule == WeightRule::kLearned || is_tuned(options);
+bool is_usable(const LabelForest& forest) {
+  const ForestOptions& options = forest.options();
+  const bool makes_trials = options.weight_rule == WeightRule::kLearned || options.learns_leaf_discount;
   return options.n_trees <= kMostTrees && options.n_features <= kMostFeatures && has_few_classes(forest) &&
-         forest.n_seen() <= kMostSeen && forest.n_points() <= (makes_trials ? kMostPointsOfTrial : kMostPoints) &&
-         is_light(forest);
+         forest.n_seen() <= kMostSeen && forest.n_points() <= (makes_trials ? kMostPointsOfTrial : kMostPoints);
 }
 
 template <OrderFree Forest>
@@ -110,9 +98,8 @@ bool is_usable(const Forest& forest) {
          forest.n_seen() <= kMostSeen && forest.n_points() <= kMostPoints && is_light(forest);
 }
 
-template <class Forest>
-std::vector<float> stored_rows(const Forest& forest) {
-  return forest.read([](const auto& f) {
+std::vector<float> stored_rows(const LabelForest& forest) {
+  return forest.read([](const LabelForest& f) {
     const auto rows = f.points().rows();
     return std::vector<float>(rows.begin(), rows.end());
   });
@@ -123,10 +110,7 @@ std::vector<float> stored_rows(const Forest& forest) {
   return forest.save().rows;
 }
 
-template <class Forest>
-std::size_t n_numeric(const Forest& forest) {
-  return forest.n_features();
-}
+std::size_t n_numeric(const LabelForest& forest) { return forest.n_features(); }
 
 template <OrderFree Forest>
 std::size_t n_numeric(const Forest& forest) {
@@ -233,20 +217,6 @@ void check_invariants(const Forest& forest) {
   }
 }
 
-void check_predictions(const GaussianForest& forest) {
-  if (forest.n_points() == 0) return;
-  const std::vector<float> rows = some_rows(forest);
-  const std::vector<double> levels{0.01, 0.5, 0.99}, values(rows.size() / forest.width(), 1.0);
-  const std::vector<double> predicted = forest.predict(rows, Call(1));
-  for (std::size_t i = 0; i < predicted.size(); i += 2) {
-    expect(std::isfinite(predicted[i]), "means are finite");
-    expect(predicted[i + 1] >= 0.0 && std::isfinite(predicted[i + 1]), "standard deviations are finite and at least 0");
-  }
-  for (const double x : forest.quantiles(rows, levels, Call(1))) expect(std::isfinite(x), "quantiles are finite");
-  for (const double density : forest.log_density(rows, values, Call(1)))
-    expect(!std::isnan(density), "log densities are not NaN");
-}
-
 std::vector<Weight> some_weights(std::size_t n) {
   std::vector<Weight> weights;
   for (std::size_t i = 0; i < n; ++i) weights.push_back(kOne / 2 + static_cast<Weight>(i) * 1000);
@@ -257,13 +227,7 @@ void learn(LabelForest& forest, const std::vector<float>& rows, bool one_by_one)
   const std::int32_t n_classes = std::max(forest.n_classes(), 2);
   std::vector<Label> labels(rows.size() / forest.width());
   for (std::size_t i = 0; i < labels.size(); ++i) labels[i] = i % 2 == 0 ? 0 : n_classes - 1;
-  forest.learn(rows, labels, n_classes, Call(), one_by_one, some_weights(labels.size()));
-}
-
-void learn(GaussianForest& forest, const std::vector<float>& rows, bool one_by_one) {
-  std::vector<double> values(rows.size() / forest.width());
-  for (std::size_t i = 0; i < values.size(); ++i) values[i] = i % 2 == 0 ? 1.0 : 1e6;
-  forest.learn(rows, values, Call(), one_by_one, some_weights(values.size()));
+  forest.learn(rows, labels, n_classes, Call(), one_by_one);
 }
 
 void learn(guided::LabelForest& forest, const std::vector<float>& rows, bool /*one_by_one*/) {
@@ -306,22 +270,20 @@ void check_restored(Forest& forest) {
   restore(state_of(forest));
 }
 
-// A state with arrays of arrivals only where they say something.
-template <class Forest>
-ForestState<Forest> plain(ForestState<Forest> state) {
+// A state with points of arrivals only where they say something.
+ForestState plain(ForestState state) {
   bool are_alone = true;
   for (std::size_t i = 0; i < state.sample_of.size(); ++i) are_alone &= state.sample_of[i] == static_cast<Slot>(i);
   if (are_alone) state.sample_of.clear();
-  if (std::ranges::all_of(state.weights, [](Weight weight) { return weight == kOne; })) state.weights.clear();
   return state;
 }
 
-template <class Forest>
-void check_state(const Arrays& arrays) {
-  std::unique_ptr<Forest> forest;
-  ForestState<Forest> state;
+void check_mondrian_state(const Arrays& arrays) {
+  std::unique_ptr<LabelForest> forest;
+  ForestState state;
   try {
-    state = to_state<Forest>(arrays);
+    const ArraySource source(arrays);
+    state = read_state(source);
     forest = restore(state);
   } catch (const std::invalid_argument&) {  // Not std::bad_alloc: memory is counted before it is allocated.
     forget_edges();
@@ -333,7 +295,7 @@ void check_state(const Arrays& arrays) {
 }
 
 template <OrderFree Forest>
-void check_state(const Arrays& arrays) {
+void check_order_free_state(const Arrays& arrays) {
   std::unique_ptr<Forest> forest;
   try {
     const ArraySource source(arrays);
@@ -493,17 +455,14 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const auto state = fuzz::ByteState::decode({data, size});
   if (!state) return 0;
   switch (state->kind) {
-    case fuzz::Kind::kLabels:
-      fuzz::check_state<LabelForest>(state->arrays);
-      break;
-    case fuzz::Kind::kNumbers:
-      fuzz::check_state<GaussianForest>(state->arrays);
+    case fuzz::Kind::kMondrian:
+      fuzz::check_mondrian_state(state->arrays);
       break;
     case fuzz::Kind::kOrderFreeLabels:
-      fuzz::check_state<guided::LabelForest>(state->arrays);
+      fuzz::check_order_free_state<guided::LabelForest>(state->arrays);
       break;
     case fuzz::Kind::kOrderFreeNumbers:
-      fuzz::check_state<guided::NumberForest>(state->arrays);
+      fuzz::check_order_free_state<guided::NumberForest>(state->arrays);
       break;
   }
   return 0;

@@ -5,7 +5,6 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
-#include <limits>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -46,108 +45,94 @@ void write_bytes(const std::filesystem::path& path, Kind kind, State state) {
   if (!file.flush()) throw std::runtime_error("cannot write " + path.string());
 }
 
-template <class Forest>
+// Mondrian forests.
 class Corpus {
  public:
-  using Value = typename Forest::Value;
-  using Options = typename Forest::Options;
-
   explicit Corpus(std::filesystem::path folder) : folder_(std::move(folder)) {}
 
-  // States that both kinds of forest can have.
-  void add_common() {
-    add("plain", [](Options&) {});
-    add("lifetime", [](Options& o) { o.lifetime = 2.0; });
-    add("split_5", [](Options& o) { o.min_samples_split = 5; });
-    add("unit_weights", [](Options& o) { o.weight_rule = WeightRule::kUnit; });
-    add("fixed_weights", [](Options& o) {
+  void add_all() {
+    add("plain", [](ForestOptions&) {});
+    add("lifetime", [](ForestOptions& o) { o.lifetime = 2.0; });
+    add("split_5", [](ForestOptions& o) { o.min_samples_split = 5; });
+    add("unit_weights", [](ForestOptions& o) { o.weight_rule = WeightRule::kUnit; });
+    add("fixed_weights", [](ForestOptions& o) {
       o.weight_rule = WeightRule::kFixed;
       o.weights.assign(o.n_features, 0.5);
       o.weights.back() = 0.0;
     });
-    add("learned_weights", [](Options& o) { o.weight_rule = WeightRule::kLearned; });
-    add("window", [](Options& o) { o.keep = {KeepRule::kLatest, 12, kInfinity}; });
-    add("sample", [](Options& o) { o.keep = {KeepRule::kSample, 12, 10.0}; });
-    for (const std::size_t n : {0, 1, 2}) add(std::to_string(n) + "_points", [](Options&) {}, n);
-    add_missing();
+    add("learned_weights", [](ForestOptions& o) { o.weight_rule = WeightRule::kLearned; });
+    add("window", [](ForestOptions& o) { o.keep = {KeepRule::kLatest, 12, kInfinity}; });
+    add("sample", [](ForestOptions& o) { o.keep = {KeepRule::kSample, 12, 10.0}; });
+    for (const std::size_t n : {0, 1, 2}) add(std::to_string(n) + "_points", [](ForestOptions&) {}, n);
+    add("many_classes", [](ForestOptions&) {}, 20, 100);
+    add("leaf_discount", [](ForestOptions& o) { o.leaf_discount = 0.5; });
+    add("learned_leaf_discount", [](ForestOptions& o) { o.learns_leaf_discount = true; });
     add_duplicates();
     add_forgotten();
     add_interrupted();
   }
 
-  // A forest that learned two batches, with default options except for what `change` sets.
-  template <class Change>
-  void add(const std::string& name, Change change, std::size_t n_points = 15, std::int32_t n_classes = 3) {
-    Options options = next_options();
-    change(options);
-    Forest forest(options);
-    learn(forest, data(options, n_points, 1, n_classes), n_classes);
-    learn(forest, data(options, n_points / 3, 2, n_classes), n_classes);
-    write(name, Archive<Forest>::save(forest));
-  }
-
  private:
   static constexpr std::int32_t kClasses = 3;
 
+  // A forest that learned two batches, with default options except for what `change` sets.
+  template <class Change>
+  void add(const std::string& name, Change change, std::size_t n_points = 15, std::int32_t n_classes = 3) {
+    ForestOptions options = next_options();
+    change(options);
+    LabelForest forest(options);
+    learn(forest, data(options, n_points, 1, n_classes), n_classes);
+    learn(forest, data(options, n_points / 3, 2, n_classes), n_classes);
+    write(name, Archive::save(forest));
+  }
+
   // Each state has another number of trees and features.
-  Options next_options() {
-    Options options;
+  ForestOptions next_options() {
+    ForestOptions options;
     options.n_trees = 1 + n_written_ % 3;
     options.n_features = 2 + n_written_ % 3;
     options.seed = n_written_;
     return options;
   }
 
-  static Data<Value> data(const Options& options, std::size_t n, std::size_t when, std::int32_t n_classes = kClasses) {
-    return some_data<Value>(n, options.n_features, n_classes, when);
-  }
-
-  void add_missing() {
-    const Options options = next_options();
-    Forest forest(options);
-    Data<Value> gaps = data(options, 15, 1);
-    for (std::size_t i = 0; i < gaps.rows.size(); i += 4) gaps.rows[i] = std::numeric_limits<float>::quiet_NaN();
-    learn(forest, gaps, kClasses);
-    forest.forget(std::vector<Serial>{3}, Call(1));
-    write("missing", Archive<Forest>::save(forest));
+  static Data<Label> data(const ForestOptions& options, std::size_t n, std::size_t when,
+                          std::int32_t n_classes = kClasses) {
+    return some_data<Label>(n, options.n_features, n_classes, when);
   }
 
   void add_duplicates() {
-    const Options options = next_options();
-    Forest forest(options);
-    Data<Value> few = data(options, 4, 1);
+    const ForestOptions options = next_options();
+    LabelForest forest(options);
+    Data<Label> few = data(options, 4, 1);
     for (int i = 0; i < 3; ++i) learn(forest, few, kClasses);
     std::swap(few.values.front(), few.values.back());  // equal rows with different values
     learn(forest, few, kClasses);
-    write("duplicates", Archive<Forest>::save(forest));
-    few.weights = {kOne / 4, 3 * kOne, kOne, kOne / 2};
-    learn(forest, few, kClasses);
-    write("weights", Archive<Forest>::save(forest));
+    write("duplicates", Archive::save(forest));
   }
 
   void add_forgotten() {
-    const Options options = next_options();
-    Forest forest(options);
+    const ForestOptions options = next_options();
+    LabelForest forest(options);
     learn(forest, data(options, 25, 1), kClasses);
     forest.forget(std::vector<Serial>{0, 7, 24}, Call(1));
-    write("forgotten", Archive<Forest>::save(forest));
+    write("forgotten", Archive::save(forest));
     forest.keep_latest(0, Call(1));
-    write("all_forgotten", Archive<Forest>::save(forest));
+    write("all_forgotten", Archive::save(forest));
   }
 
   // Three trees of a forest whose learning was stopped: some have the new measure and all points, some the old measure
   // and fewer points. A stop takes effect only after some work, so the forest has very many trees.
   void add_interrupted() {
-    Options options = next_options();
+    ForestOptions options = next_options();
     options.n_trees = 100'000;
-    Forest forest(options);
+    LabelForest forest(options);
     learn(forest, data(options, 12, 1), kClasses);
     try {
       learn(forest, data(options, 14, 2), kClasses, 1, [] { return true; });
       throw std::runtime_error("learning finished although a stop was requested");
     } catch (const Interrupted&) {
     }
-    ForestState<Forest> state = Archive<Forest>::save(forest);
+    ForestState state = Archive::save(forest);
     const auto is_behind = [&](const TreeState& tree) { return tree.next_point.size() < state.values.size(); };
     const auto first = std::ranges::find_if(state.trees, is_behind);
     if (first == state.trees.begin() || std::ranges::distance(first, state.trees.end()) < 2) {
@@ -155,12 +140,11 @@ class Corpus {
     }
     state.trees = {first[-1], first[0], first[1]};
     state.options.n_trees = state.trees.size();
-    write("interrupted", Archive<Forest>::save(*Archive<Forest>::restore(state)));
+    write("interrupted", Archive::save(*Archive::restore(state)));
   }
 
-  void write(const std::string& name, ForestState<Forest> state) {
-    const std::string kind = kKindOf<Forest> == Kind::kLabels ? "labels_" : "numbers_";
-    write_bytes(folder_ / (kind + name), kKindOf<Forest>, std::move(state));
+  void write(const std::string& name, ForestState state) {
+    write_bytes(folder_ / ("mondrian_" + name), Kind::kMondrian, std::move(state));
     ++n_written_;
   }
 
@@ -234,18 +218,7 @@ class OrderFreeCorpus {
 
 void make_corpus(const std::filesystem::path& folder) {
   std::filesystem::create_directories(folder);
-  Corpus<LabelForest> of_labels(folder);
-  of_labels.add_common();
-  of_labels.add("many_classes", [](LabelOptions&) {}, 20, 100);
-  of_labels.add("leaf_discount", [](LabelOptions& o) { o.leaf_discount = 0.5; });
-  of_labels.add("learned_leaf_discount", [](LabelOptions& o) { o.learns_leaf_discount = true; });
-
-  Corpus<GaussianForest> of_numbers(folder);
-  of_numbers.add_common();
-  of_numbers.add("learned_tuning", [](GaussianOptions& o) { o.learns_discount = o.learns_noise = true; });
-  // Enough points for a trend and for left-out predictions.
-  const auto is_calibrated = [](GaussianOptions& o) { o.has_trend = o.calibrates = true; };
-  of_numbers.add("calibrated", is_calibrated, 42);
+  Corpus(folder).add_all();
 
   OrderFreeCorpus<guided::LabelForest> of_order_free_labels(folder);
   of_order_free_labels.add_common();

@@ -90,30 +90,4 @@ inline constexpr double kLog2High = 0x1.62e42feep-1, kLog2Low = 1.90821492927058
   return p == 1.0 ? x : natural_exp(p * natural_log(x));
 }
 
-// The complementary error function, 2 / sqrt(pi) times the integral of exp(-t²) from x to infinity.
-[[nodiscard]] inline double complementary_error(double x) {
-  constexpr double underflow = 27.3;
-  const double a = std::abs(x);
-  if (!(a < underflow)) return std::isnan(x) ? x : (x < 0.0 ? 2.0 : 0.0);
-  // exp(a²) erfc(a) (1 + 2 a) is a smooth function of t = (a - c) / (a + c), which maps [0, inf) to [-1, 1). These are
-  // the powers of t in its Chebyshev series: with the 24 of them it is exact to 6e-16.
-  constexpr double c = 3.75;
-  constexpr std::array terms{
-      1.2375126308378275,     -0.14024059858554697,    0.0035854154854790257,   0.0822767384901452,
-      -0.10880393014244462,   0.09230432116037748,     -0.05869339857664934,    0.028362277418956406,
-      -0.009746579683265262,  0.0017556258528952954,   0.000293714378044958,    -0.0002901540805408417,
-      5.164652974177416e-05,  2.238423915508223e-05,   -1.1438048033346894e-05, -9.73559896736775e-07,
-      1.7419821586224816e-06, -5.7218230603224086e-08, -2.4857126248016745e-07, 2.3263508708859124e-08,
-      3.197926671666804e-08,  -3.744210080962018e-09,  -2.623107347133476e-09,  3.1114333809799254e-10};
-  const double t = (a - c) / (a + c), t2 = t * t, t4 = t2 * t2, t8 = t4 * t4;
-  const auto part = [&](std::size_t i) { return cubic(terms.data() + 4 * i, t, t2); };
-  const double sum = (part(0) + part(1) * t4) + (part(2) + part(3) * t4) * t8 + (part(4) + part(5) * t4) * (t8 * t8);
-  // The square of `high` is exact, so that nothing is lost where a² is large.
-  const double high = static_cast<double>(static_cast<float>(a));
-  const double rest = (high - a) * (high + a);  // within 5e-5
-  const double of_rest = 1.0 + rest * (1.0 + rest * (1.0 / 2 + rest * (1.0 / 6)));
-  const double tail = natural_exp(-high * high) * of_rest * (sum / (1.0 + 2.0 * a));
-  return x < 0.0 ? 2.0 - tail : tail;
-}
-
 }  // namespace onlineforest

@@ -18,12 +18,6 @@ void require_option(bool ok, const char* what, Value value) {
 
 void check_options(const ForestOptions& options) {
   require_option(options.n_trees > 0, "n_trees must be at least 1", options.n_trees);
-  const TreeRange held = options.trees_held();
-  if (!(held.begin < held.end && held.end <= options.n_trees)) {
-    throw std::invalid_argument("a shard must hold at least one of the " + std::to_string(options.n_trees) +
-                                " trees, got the trees [" + std::to_string(held.begin) + ", " +
-                                std::to_string(held.end) + ")");
-  }
   require_option(options.n_features > 0, "n_features must be at least 1", options.n_features);
   require_option(options.lifetime >= 0.0, "lifetime must be at least 0", options.lifetime);
   require_option(options.discount >= 0.0 && std::isfinite(options.discount), "discount must be finite and at least 0",
@@ -35,6 +29,8 @@ void check_options(const ForestOptions& options) {
   require_option(options.keep.rule == KeepRule::kAll || options.keep.capacity > 0,
                  "the capacity of a window or reservoir must be at least 1", options.keep.capacity);
   require_option(options.keep.half_life >= 1.0, "half_life must be at least 1", options.keep.half_life);
+  require_option(options.leaf_discount >= 0.0 && options.leaf_discount <= 1.0, "leaf_discount must lie in [0, 1]",
+                 options.leaf_discount);
   if (options.weight_rule == WeightRule::kFixed) {
     if (options.weights.size() != options.n_features) {
       throw std::invalid_argument("there are " + std::to_string(options.weights.size()) + " feature weights for " +

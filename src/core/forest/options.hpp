@@ -1,9 +1,8 @@
-// Options of a forest that do not depend on its kind of target.
+// Options of a forest.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <vector>
 
 #include "base/types.hpp"
@@ -11,14 +10,6 @@
 #include "process/measure.hpp"
 
 namespace onlineforest {
-
-// The trees [begin, end) of a forest.
-struct TreeRange {
-  std::size_t begin = 0, end = 0;
-
-  std::size_t size() const { return end - begin; }
-  bool operator==(const TreeRange&) const = default;
-};
 
 struct ForestOptions {
   std::size_t n_trees = 100;
@@ -30,11 +21,8 @@ struct ForestOptions {
   std::vector<double> weights;  // for WeightRule::kFixed
   std::uint64_t seed = 0;
   KeepOptions keep;
-  // A shard holds only some of the trees. Its points and its measure are those of the whole forest.
-  std::optional<TreeRange> held = {};
-
-  TreeRange trees_held() const { return held.value_or(TreeRange{0, n_trees}); }
-  bool is_shard() const { return trees_held().size() < n_trees; }
+  double leaf_discount = 0.0;
+  bool learns_leaf_discount = false;  // if set, `leaf_discount` is ignored
 };
 
 // Throws std::invalid_argument if a value is out of range.

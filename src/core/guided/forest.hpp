@@ -21,7 +21,7 @@
 #include "guided/pieces.hpp"
 #include "guided/sample_store.hpp"
 #include "guided/tree.hpp"
-#include "points/slot_weights.hpp"
+#include "points/slot_numbers.hpp"
 #include "points/tenure.hpp"
 
 namespace onlineforest::guided {

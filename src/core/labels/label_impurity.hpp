@@ -7,19 +7,19 @@
 #include <vector>
 
 #include "base/types.hpp"
-#include "labels/label_sets.hpp"
-#include "points/relative_weights.hpp"
+#include "points/point_store.hpp"
+#include "points/relative_counts.hpp"
 
 namespace onlineforest {
 
-// The Gini impurity of labels, times the weight of the points: n G = n - sum_k c_k^2 / n. Without weights all sums are
-// whole numbers, without rounding.
+// The Gini impurity of labels, times the number of points: n G = n - sum_k c_k^2 / n. If each point counts once, all
+// sums are whole numbers, without rounding.
 class LabelImpurity {
  public:
   // The label of each slot, and how often it counts.
-  LabelImpurity(std::span<const Label> labels, std::int32_t n_classes, RelativeWeights weights = {})
+  LabelImpurity(std::span<const Label> labels, std::int32_t n_classes, RelativeCounts of_points = {})
       : labels_(labels),
-        weights_(weights),
+        of_points_(of_points),
         counts_(static_cast<std::size_t>(n_classes), 0.0),
         left_(static_cast<std::size_t>(n_classes), 0.0) {}
 
@@ -27,11 +27,11 @@ class LabelImpurity {
   double start(std::span<const Slot> slots) {
     squares_ = n_ = 0.0;
     for (const Slot slot : slots) {
-      const double weight = weights_[slot];
+      const double more = of_points_[slot];
       double& count = counts_[label(slot)];
-      squares_ += weight * (2.0 * count + weight);
-      count += weight;
-      n_ += weight;
+      squares_ += more * (2.0 * count + more);
+      count += more;
+      n_ += more;
     }
     return n_ - squares_ / n_;
   }
@@ -47,11 +47,11 @@ class LabelImpurity {
     double n_left = 0.0, squares = 0.0, products = 0.0;
     for (const Slot slot : slots) {
       const std::size_t k = label(slot);
-      const double weight = is_left(slot) ? weights_[slot] : 0.0;
-      squares += weight * (2.0 * left_[k] + weight);
-      products += weight * counts_[k];
-      left_[k] += weight;
-      n_left += weight;
+      const double more = is_left(slot) ? of_points_[slot] : 0.0;
+      squares += more * (2.0 * left_[k] + more);
+      products += more * counts_[k];
+      left_[k] += more;
+      n_left += more;
     }
     for (const Slot slot : slots) left_[label(slot)] = 0.0;
     const double right = squares_ - 2.0 * products + squares;  // sum of (c_k - left_k)^2
@@ -62,7 +62,7 @@ class LabelImpurity {
   std::size_t label(Slot slot) const { return static_cast<std::size_t>(labels_[static_cast<std::size_t>(slot)]); }
 
   std::span<const Label> labels_;
-  RelativeWeights weights_;
+  RelativeCounts of_points_;
   std::vector<double> counts_, left_;
   double squares_ = 0.0, n_ = 0.0;
 };

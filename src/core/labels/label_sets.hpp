@@ -16,11 +16,10 @@
 #include "base/block_arena.hpp"
 #include "base/compiler.hpp"
 #include "base/memory.hpp"
-#include "tree/node_store.hpp"
+#include "base/types.hpp"
+#include "points/point_store.hpp"
 
 namespace onlineforest {
-
-using Label = std::int32_t;
 
 class LabelSets {
  public:

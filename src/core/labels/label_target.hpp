@@ -1,10 +1,9 @@
 // The labels that a classification tree keeps at its nodes, and when a block may pause. Knows no boxes, cuts or times.
 //
-// Interpolated Kneser-Ney smoothing (the paper's appendix A) sets tab_jk = min(c_jk, 1). In a leaf, c_jk is the weight
-// of the points of label k; in an internal node, it is the sum of tab_k of its children. As long as every point counts
-// at least once, that is the number of children that hold the label. So an internal node needs only the set of the
-// labels below it, and a leaf with a single label whose points count once on average only their number. Any other node
-// has a block of counts, which are weights, in the order of its set.
+// Interpolated Kneser-Ney smoothing (the paper's appendix A) sets tab_jk = min(c_jk, 1). In a leaf, c_jk is how often
+// the points of label k count; in an internal node, it is the number of children that hold the label. So an internal
+// node needs only the set of the labels below it, and a leaf with a single label whose points count once only their
+// number. Any other leaf has a block of counts in the order of its set.
 #pragma once
 
 #include <algorithm>
@@ -16,26 +15,14 @@
 #include "base/compiler.hpp"
 #include "labels/label_sets.hpp"
 #include "points/point_store.hpp"
-#include "points/weight.hpp"
-#include "process/measure.hpp"
 #include "tree/pausing.hpp"
 
 namespace onlineforest {
 
-struct LabelPrior {
-  double leaf_discount = 0.0;  // lower bound on d_j of a leaf
-
-  bool operator==(const LabelPrior&) const = default;
-};
-
 class LabelTarget : public PausingRule<LabelTarget> {
  public:
-  using Value = Label;
-  using Prior = LabelPrior;
-  using Points = PointStore<Value>;
+  using Count = std::int32_t;  // how often points of a leaf count together
   using Slots = std::span<const Slot>;
-
-  static constexpr bool kFromChildren = false, kKeepsOrder = false;  // see TreeTarget
 
   explicit LabelTarget(std::int32_t min_samples_split) : PausingRule(min_samples_split) {}
 
@@ -43,56 +30,41 @@ class LabelTarget : public PausingRule<LabelTarget> {
   LabelTarget empty_copy() const {
     LabelTarget copy(min_samples_split());
     copy.sets_ = sets_.empty_copy();
-    copy.has_light_ = has_light_;
     return copy;
   }
 
-  // Label sets and counts depend on neither the measure nor the split times.
-  void set_measure(const MeasureWith<LabelPrior>&) {}
-  void set_time(NodeIndex, double) {}
-
   void reserve_classes(std::int32_t n_classes) { sets_.reserve_classes(n_classes); }
-
-  // Call it before points come that count less than once: internal nodes then follow from their children.
-  void expect_light_points() { has_light_ = true; }
-  bool is_from_children() const { return has_light_; }
 
   void expect_nodes(std::size_t n_nodes) { sets_.expect_nodes(n_nodes); }
 
   void reserve_nodes(std::size_t n_nodes) { sets_.reserve_nodes(n_nodes); }
 
-  bool holds_only(NodeIndex leaf, const Node&, const Points&, Label label) const {
-    return sets_.size(leaf) == 1 && sets_.contains(leaf, label);
-  }
+  bool holds_only(NodeIndex leaf, Label label) const { return sets_.size(leaf) == 1 && sets_.contains(leaf, label); }
 
   // Adds points to a leaf that holds `n_points`, 0 for a new leaf.
-  void add_to_leaf(NodeIndex leaf, std::int32_t n_points, Slot, const Points& points, Slots slots) {
-    for (const Slot slot : slots) add_one(leaf, n_points++, points.value(slot), points.weight(slot));
+  void add_to_leaf(NodeIndex leaf, std::int32_t n_points, const PointStore& points, Slots slots) {
+    for (const Slot slot : slots) add_one(leaf, n_points++, points.label(slot), points.count(slot));
   }
 
   // Removes a point from a leaf that keeps `n_left` >= 1 others.
-  template <class Others>
-  void remove_from_leaf(NodeIndex leaf, const Points& points, Slot slot, std::int32_t n_left, Others) {
+  void remove_from_leaf(NodeIndex leaf, const PointStore& points, Slot slot, std::int32_t n_left) {
     const Offset old = counts(leaf);
-    if (old == kNoCounts) {  // all are of this label, and count once on average
-      if (points.weight(slot) != kOne) set_single_count(leaf, weight_of(n_left + 1) - points.weight(slot));
-      return;
-    }
-    const Label label = points.value(slot);
+    if (old == kNoCounts) return;  // all are of this label, and count once
+    const Label label = points.label(slot);
     const std::uint32_t position = sets_.rank(leaf, label), size = sets_.size(leaf);
-    Weight& weight = arena_.data(old)[position];
-    weight -= points.weight(slot);
-    if (weight == 0) {
+    Count& count = arena_.data(old)[position];
+    count -= points.count(slot);
+    if (count == 0) {
       set_counts(leaf, arena_.erase(old, size, position));
       sets_.erase(leaf, label);
     }
     drop_plain_counts(leaf, n_left);
   }
 
-  // Follows a change of the weight of a point of a leaf that holds `n_points`.
-  void add_weight(NodeIndex leaf, std::int32_t n_points, Label label, Weight by) {
+  // Follows a change of how often a point of a leaf counts, which holds `n_points`.
+  void add_count(NodeIndex leaf, std::int32_t n_points, Label label, std::int32_t by) {
     if (counts(leaf) == kNoCounts) {
-      set_single_count(leaf, weight_of(n_points) + by);
+      set_single_count(leaf, n_points + by);
     } else {
       arena_.data(counts(leaf))[sets_.rank(leaf, label)] += by;
     }
@@ -112,8 +84,8 @@ class LabelTarget : public PausingRule<LabelTarget> {
   }
 
   // Adds the labels of points that pass through an internal node.
-  void absorb(NodeIndex j, const Points& points, Slots slots) {
-    for (const Slot slot : slots) absorb_one(j, points.value(slot));
+  void absorb(NodeIndex j, const PointStore& points, Slots slots) {
+    for (const Slot slot : slots) absorb_one(j, points.label(slot));
   }
 
   // Adds one label to an internal node. Returns false if the node held it already.
@@ -124,22 +96,10 @@ class LabelTarget : public PausingRule<LabelTarget> {
   }
 
   // Sets an internal node from its children.
-  void combine(NodeIndex j, NodeIndex left, NodeIndex right) {
-    drop_counts(j);
-    sets_.assign_union(j, left, right);
-    if (!has_light_ || (!is_light(left) && !is_light(right))) return;
-    const Offset fresh = arena_.allocate(sets_.size(j));
-    std::uint32_t position = 0;
-    sets_.for_each(j, [&](Label label) { arena_.data(fresh)[position++] = tab(left, label) + tab(right, label); });
-    set_counts(j, fresh);
-  }
+  void combine(NodeIndex j, NodeIndex left, NodeIndex right) { sets_.assign_union(j, left, right); }
 
   // Updates an internal node after a child lost a point with this label. Returns false if no node above changes.
   bool remove_one(NodeIndex j, NodeIndex left, NodeIndex right, Label label) {
-    if (has_light_) {
-      combine(j, left, right);
-      return true;
-    }
     if (sets_.contains(left, label) || sets_.contains(right, label)) return false;
     sets_.erase(j, label);
     return true;
@@ -167,66 +127,50 @@ class LabelTarget : public PausingRule<LabelTarget> {
   // Whether a node has no block of counts.
   bool is_plain(NodeIndex j) const { return counts(j) == kNoCounts; }
 
-  // Calls f(label, count) for each label of a node with a block, in increasing order.
+  // Calls f(label, count) for each label of a leaf with a block, in increasing order.
   template <class F>
-  void for_each_in_block(NodeIndex j, F f) const {
-    const Weight* count = arena_.data(counts(j));
-    sets_.for_each(j, [&](Label label) { f(label, *count++); });
+  void for_each_in_block(NodeIndex leaf, F f) const {
+    const Count* count = arena_.data(counts(leaf));
+    sets_.for_each(leaf, [&](Label label) { f(label, *count++); });
   }
 
   // Calls f(label, count) for each label of a leaf with `n_points`, in increasing order.
   template <class F>
   void for_each_count(NodeIndex leaf, std::int32_t n_points, F f) const {
     if (is_plain(leaf)) {
-      sets_.for_each(leaf, [&](Label label) { f(label, weight_of(n_points)); });
+      sets_.for_each(leaf, [&](Label label) { f(label, n_points); });
     } else {
       for_each_in_block(leaf, f);
     }
   }
 
  private:
-  using Offset = BlockArena<Weight>::Offset;
+  using Offset = BlockArena<Count>::Offset;
 
   static constexpr Offset kNoCounts = ~Offset{0};
 
-  static Weight weight_of(std::int32_t n_points) { return n_points * kOne; }
-
-  void add_one(NodeIndex leaf, std::int32_t n_points, Label label, Weight weight) {
+  void add_one(NodeIndex leaf, std::int32_t n_points, Label label, std::int32_t more) {
     const Offset old = counts(leaf);
     if (sets_.contains(leaf, label)) {
       if (old != kNoCounts) {
-        arena_.data(old)[sets_.rank(leaf, label)] += weight;
-        drop_plain_counts(leaf, n_points + 1);
-      } else if (weight != kOne) {
-        set_single_count(leaf, weight_of(n_points) + weight);
+        arena_.data(old)[sets_.rank(leaf, label)] += more;
+      } else if (more != 1) {
+        set_single_count(leaf, n_points + more);
       }
       return;
     }
     const std::uint32_t position = sets_.rank(leaf, label);
     if (old != kNoCounts) {
-      set_counts(leaf, arena_.insert(old, sets_.size(leaf), position, weight));
+      set_counts(leaf, arena_.insert(old, sets_.size(leaf), position, more));
     } else if (n_points > 0) {  // the leaf becomes mixed
       const Offset fresh = arena_.allocate(2);
-      arena_.data(fresh)[position] = weight;
-      arena_.data(fresh)[1 - position] = weight_of(n_points);
+      arena_.data(fresh)[position] = more;
+      arena_.data(fresh)[1 - position] = n_points;
       set_counts(leaf, fresh);
-    } else if (weight != kOne) {
-      set_single_count(leaf, weight);
+    } else if (more != 1) {
+      set_single_count(leaf, more);
     }
     sets_.insert(leaf, label);
-  }
-
-  // min(c_jk, 1) of any label; 0 if the node does not hold it.
-  Weight tab(NodeIndex j, Label label) const {
-    if (!sets_.contains(j, label)) return 0;
-    return is_plain(j) ? kOne : std::min(arena_.data(counts(j))[sets_.rank(j, label)], kOne);
-  }
-
-  // Whether a label of the node counts less than once.
-  bool is_light(NodeIndex j) const {
-    if (is_plain(j)) return false;
-    const std::span block(arena_.data(counts(j)), sets_.size(j));
-    return std::ranges::any_of(block, [](Weight count) { return count < kOne; });
   }
 
   void drop_counts(NodeIndex j) {
@@ -235,16 +179,16 @@ class LabelTarget : public PausingRule<LabelTarget> {
     set_counts(j, kNoCounts);
   }
 
-  void set_single_count(NodeIndex leaf, Weight weight) {
+  void set_single_count(NodeIndex leaf, Count count) {
     const Offset fresh = arena_.allocate(1);
-    *arena_.data(fresh) = weight;
+    *arena_.data(fresh) = count;
     set_counts(leaf, fresh);
   }
 
   // Drops the counts of a leaf if its number of points says the same.
   void drop_plain_counts(NodeIndex leaf, std::int32_t n_points) {
     const Offset old = counts(leaf);
-    if (old != kNoCounts && sets_.size(leaf) == 1 && *arena_.data(old) == weight_of(n_points)) drop_counts(leaf);
+    if (old != kNoCounts && sets_.size(leaf) == 1 && *arena_.data(old) == n_points) drop_counts(leaf);
   }
 
   Offset counts(NodeIndex j) const {
@@ -261,10 +205,9 @@ class LabelTarget : public PausingRule<LabelTarget> {
     counts_[index] = offset;
   }
 
-  bool has_light_ = false;
   LabelSets sets_;
   std::vector<Offset> counts_;  // per node up to the last with a block; kNoCounts without one
-  BlockArena<Weight> arena_;
+  BlockArena<Count> arena_;
 };
 
 }  // namespace onlineforest

@@ -49,7 +49,7 @@ class LabelWalk {
   // addition, so that a partial sum can be continued elsewhere. Calls on_row(work) after each row with the approximate
   // amount of work.
   template <class OnRow>
-  void add_predictions(std::span<const Tree<LabelTarget>> trees, const PointStore<Label>& points, const Queries& rows,
+  void add_predictions(std::span<const Tree<LabelTarget>> trees, const PointStore& points, const Queries& rows,
                        std::int32_t n_classes, double* sums, OnRow on_row) {
     const std::size_t k = static_cast<std::size_t>(n_classes);
     if (of_nodes_.size() < k + kLabelsAtATime) of_nodes_.resize(k + kLabelsAtATime, 0.0);
@@ -83,13 +83,12 @@ class LabelWalk {
   // How the posterior mean of a step's node distributes a mass of 1.
   struct Level {
     bool is_known = false;
-    bool are_even;     // whether each label counts at least once
     bool is_plain;     // whether the node has no block of counts
     double decay;      // exp(-gamma Delta_j)
     double discount;   // d_j: `decay`, for a leaf at least the leaf discount
-    double tabs;       // sum over the labels of tab_jk = min(c_jk, 1): |S_j| if each counts at least once
+    double n_labels;   // |S_j|, the sum of tab_jk over the labels
     double per_count;  // 1 / c_j
-    double to_parent;  // d_j tabs / c_j
+    double to_parent;  // d_j |S_j| / c_j
     // Of a plain node: to each label, and in addition to each label that both children hold.
     double to_label, to_common;
     std::uint64_t labels, common;  // the sets if they are words: S_j, and the labels that both children hold
@@ -116,27 +115,21 @@ class LabelWalk {
     const LabelSets& sets = tree.target().sets();
     level.is_known = true;
     level.decay = discount_of(tree.measure().discount_rate, step.duration);
-    level.discount = node.is_leaf() ? std::max(level.decay, tree.measure().prior.leaf_discount) : level.decay;
+    level.discount = node.is_leaf() ? std::max(level.decay, tree.measure().leaf_discount) : level.decay;
     level.is_plain = tree.target().is_plain(j);
     level.labels = sets.are_words() ? sets.word(j) : 0;
     level.common = sets.are_words() && !node.is_leaf() ? sets.word(node.left) & sets.word(node.right()) : 0;
-    const double n_labels = sets.size(j);
+    level.n_labels = sets.size(j);
     double count = 0.0, of_label = 1.0;
-    level.tabs = n_labels;
     if (!level.is_plain) {
-      level.tabs = 0.0;
-      tree.target().for_each_in_block(j, [&](Label, Weight weight) {
-        count += multiplicity(weight);
-        level.tabs += std::min(multiplicity(weight), 1.0);
-      });
+      tree.target().for_each_in_block(j, [&](Label, LabelTarget::Count of_one) { count += of_one; });
     } else if (node.is_leaf()) {
       count = of_label = static_cast<double>(node.n_points);
     } else {
-      count = n_labels + sets.size_common(node.left, node.right());
+      count = level.n_labels + sets.size_common(node.left, node.right());
     }
-    level.are_even = level.tabs == n_labels;
     level.per_count = 1.0 / count;
-    level.to_parent = level.discount * level.tabs / count;
+    level.to_parent = level.discount * level.n_labels / count;
     level.to_label = level.per_count * (of_label - level.discount);
     level.to_common = node.is_leaf() ? 0.0 : level.per_count;
   }
@@ -153,8 +146,8 @@ class LabelWalk {
       --top;
       Level& here = level(tree, path, top);
       double to_each = 0.0, to_parent = 0.0;
-      if (top >= path.first_outside) {
-        to_each = add_separated(tree, path.steps[top].node, here);
+      if (top >= path.first_outside) {  // in proportion to tab_jk
+        to_each = here.separated.here / here.n_labels;
         to_parent = here.separated.to_parent;
       }
       if (mass >= kNegligibleMass) {
@@ -191,24 +184,12 @@ class LabelWalk {
     return arrived;
   }
 
-  // Spreads the mass that is separated here over the labels, in proportion to tab_jk. Returns the mass on each label of
-  // the set.
-  double add_separated(const Tree<LabelTarget>& tree, NodeIndex j, const Level& here) {
-    const double to_each = here.separated.here / here.tabs;
-    if (here.are_even) return to_each;
-    tree.target().for_each_in_block(j, [&](Label label, Weight weight) {
-      of_nodes_[static_cast<std::size_t>(label)] += to_each * std::min(multiplicity(weight), 1.0);
-    });
-    return 0.0;
-  }
-
   // Adds the mass on counts, or on labels that both children hold. Returns the mass on each label of the set.
   double add_posterior_mean(const Tree<LabelTarget>& tree, NodeIndex j, const Level& here, double mass) {
     if (!here.is_plain) {
       const double per_count = mass * here.per_count;
-      tree.target().for_each_in_block(j, [&](Label label, Weight weight) {
-        const double count = multiplicity(weight);
-        of_nodes_[static_cast<std::size_t>(label)] += per_count * (count - here.discount * std::min(count, 1.0));
+      tree.target().for_each_in_block(j, [&](Label label, LabelTarget::Count count) {
+        of_nodes_[static_cast<std::size_t>(label)] += per_count * (count - here.discount);
       });
       return 0.0;
     }

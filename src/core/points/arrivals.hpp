@@ -1,4 +1,4 @@
-// The arrivals that a forest keeps: which point each of them counts for, and how often. Must not know the points.
+// The arrivals that a forest keeps: which point each of them counts for. Must not know the points.
 #pragma once
 
 #include <algorithm>
@@ -9,8 +9,6 @@
 
 #include "base/types.hpp"
 #include "points/moves.hpp"
-#include "points/slot_weights.hpp"
-#include "points/weight.hpp"
 
 namespace onlineforest {
 
@@ -21,20 +19,16 @@ class Arrivals {
   [[nodiscard]] Slot point(Slot arrival) const {
     return are_alone_ ? arrival : points_[static_cast<std::size_t>(arrival)];
   }
-  [[nodiscard]] Weight weight(Slot arrival) const { return weights_[arrival]; }
 
   struct Exchange {
     std::span<const Slot> leaving;      // arrivals, in decreasing order
     std::span<const Move> moves;        // close their gaps
     std::span<const Move> point_moves;  // of the points that stay
     std::span<const Slot> coming;       // the points of the arrivals that come, after the moves
-    std::span<const Weight> weights;    // of these arrivals; none if each counts once
   };
 
-  // Makes room for n_more arrivals: exchange() cannot fail then. `are_alone` says that each brings a point of its own,
-  // `are_weighted` that some do not count once.
-  void reserve(std::size_t n_more, bool are_alone, bool are_weighted) {
-    if (are_weighted || !weights_.empty()) weights_.reserve(size_, n_more);
+  // Makes room for n_more arrivals: exchange() cannot fail then. `are_alone` says that each brings a point of its own.
+  void reserve(std::size_t n_more, bool are_alone) {
     if (are_alone && are_alone_) return;
     const std::size_t n = size_ + n_more;
     if (n > points_.capacity()) points_.reserve(std::max(n, size_ + size_ / 4));
@@ -45,8 +39,6 @@ class Arrivals {
   }
 
   void exchange(const Exchange& by) {
-    weights_.remove(by.leaving, by.moves);
-    weights_.append(by.weights, by.coming.size());
     size_ += by.coming.size();
     size_ -= by.leaving.size();
     if (are_alone_) return;
@@ -66,7 +58,6 @@ class Arrivals {
   void drop_last(std::size_t n) {
     size_ -= n;
     if (!are_alone_) points_.resize(size_);
-    weights_.truncate(size_);
   }
 
   // Releases memory if most of it is unused.
@@ -75,25 +66,22 @@ class Arrivals {
       *this = Arrivals();
     } else if (size_ < points_.capacity() / 4) {
       points_.shrink_to_fit();
-      weights_.shrink();
     }
   }
 
-  // What reserve() and exchange() make of no arrivals; none if each is alone, or counts once.
+  // What reserve() and exchange() make of no arrivals; none if each is alone.
   [[nodiscard]] std::vector<Slot> points() const {
     bool are_in_order = true;
     for (std::size_t i = 0; i < points_.size(); ++i) are_in_order = are_in_order && points_[i] == static_cast<Slot>(i);
     return are_in_order ? std::vector<Slot>() : points_;
   }
-  [[nodiscard]] std::vector<Weight> weights() const { return weights_.save(); }
 
-  [[nodiscard]] std::size_t nbytes() const { return points_.capacity() * sizeof(Slot) + weights_.nbytes(); }
+  [[nodiscard]] std::size_t nbytes() const { return points_.capacity() * sizeof(Slot); }
 
  private:
   std::size_t size_ = 0;
   bool are_alone_ = true;     // arrival i counts for point i
   std::vector<Slot> points_;  // per arrival; empty if they are alone
-  SlotWeights weights_;
 };
 
 }  // namespace onlineforest

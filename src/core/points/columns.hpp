@@ -16,10 +16,7 @@ struct Coordinates {
   const float* data;
   std::size_t point_step, feature_step;
 
-  template <class Value>
-  static Coordinates of(const PointStore<Value>& points) {
-    return {points.rows().data(), points.n_features(), 1};
-  }
+  static Coordinates of(const PointStore& points) { return {points.rows().data(), points.n_features(), 1}; }
 
   // Calls f(value), where value(slot) returns coordinate d of a point. Compiled twice: with a point_step of 1 the
   // access needs no multiplication.
@@ -71,9 +68,9 @@ struct Coordinates {
 class Columns {
  public:
   // Calls on_scan(n) after copying n values.
-  template <class Value, class OnScan = void (*)(std::size_t)>
+  template <class OnScan = void (*)(std::size_t)>
   Columns(
-      const PointStore<Value>& points, std::size_t n, OnScan on_scan = [](std::size_t) {})
+      const PointStore& points, std::size_t n, OnScan on_scan = [](std::size_t) {})
       : n_(n), data_(n * points.n_features()), lower_(points.n_features()), upper_(points.n_features()) {
     const std::size_t n_features = points.n_features();
     constexpr std::size_t tile = 16;  // points at a time, so that the written cache lines stay in cache

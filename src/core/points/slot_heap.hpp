@@ -6,7 +6,8 @@
 #include <span>
 #include <vector>
 
-#include "points/point_store.hpp"
+#include "base/types.hpp"
+#include "points/moves.hpp"
 
 namespace onlineforest {
 

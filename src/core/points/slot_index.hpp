@@ -55,12 +55,6 @@ class SlotIndex {
     hashes_.resize(size() - slots.size());
   }
 
-  // Keeps only the first n slots.
-  void truncate(std::size_t n) {
-    for (std::size_t i = size(); i > n; --i) take_out(place_of(static_cast<Slot>(i) - 1));
-    hashes_.resize(n);
-  }
-
   // Releases memory if most of it is unused.
   void shrink() {
     hashes_.shrink_to_fit();

@@ -15,7 +15,7 @@
 #include "base/require.hpp"
 #include "base/rng.hpp"
 #include "base/types.hpp"
-#include "points/point_store.hpp"
+#include "points/moves.hpp"
 #include "points/slot_heap.hpp"
 
 namespace onlineforest {

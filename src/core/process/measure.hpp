@@ -1,5 +1,5 @@
-// The measure of the Mondrian process: feature weights, discount rate and the prior of the target. Must not know trees,
-// nor when a measure is refreshed.
+// The measure of the Mondrian process: feature weights and discounts. Must not know trees, nor when a measure is
+// refreshed.
 #pragma once
 
 #include <algorithm>
@@ -17,32 +17,21 @@ namespace onlineforest {
 // Differs from the paper: there all weights are 1, and gamma is an independent parameter.
 struct Measure {
   Measure() = default;
-  Measure(std::vector<double> feature_weights, double rate)
+  Measure(std::vector<double> feature_weights, double rate, double of_leaf)
       : weights(std::move(feature_weights)),
         discount_rate(rate),
+        leaf_discount(of_leaf),
         n_weighted(static_cast<std::size_t>(std::ranges::count_if(weights, [](double w) { return w > 0.0; }))) {}
 
   std::vector<double> weights;  // w_d >= 0, one per feature
   double discount_rate = 0.0;   // gamma
+  double leaf_discount = 0.0;   // lower bound on d_j of a leaf
   std::size_t n_weighted = 0;   // number of features of positive weight; only these are cut
 
   bool operator==(const Measure&) const = default;
 };
 
-// A measure together with the prior of a target.
-template <class Prior>
-struct MeasureWith : Measure {
-  MeasureWith() = default;
-  MeasureWith(std::vector<double> feature_weights, double rate, Prior of_target)
-      : Measure(std::move(feature_weights), rate), prior(std::move(of_target)) {}
-
-  Prior prior;
-
-  bool operator==(const MeasureWith&) const = default;
-};
-
-template <class Prior>
-using MeasurePointer = std::shared_ptr<const MeasureWith<Prior>>;
+using MeasurePointer = std::shared_ptr<const Measure>;
 
 enum class WeightRule {
   kUnit,     // w = 1, gamma = discount x D
@@ -60,11 +49,10 @@ inline constexpr double kLargestDiscountRate = 1e300;  // finite, so that its pr
 inline constexpr double kLargestWeight = 1e200;
 
 // Estimates from the stored points that a measure is computed from.
-template <class Prior>
 struct Learned {
   std::vector<double> shares;  // per feature, mean 1: relative frequency of its cuts if all ranges were equal
   double discount = 0.0;       // discount rate if the sum of w_d x range_d were 1
-  Prior prior;
+  double leaf_discount = 0.0;
 };
 
 // w_d = share_d / range_d, at most kLargestWeight; 0 for a constant feature.

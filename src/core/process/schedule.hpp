@@ -56,15 +56,14 @@ class MeasureSchedule {
   // Refreshes `measure` (null before the first refresh); `data` is the box of all points. New weights make all trees
   // grow from scratch. So the old weights stay if the change is within kTolerance, and so does the old discount rate,
   // unless the refresh was forced.
-  template <class Prior>
-  void refresh(MeasurePointer<Prior>& measure, BoxView data, Learned<Prior> learned, std::size_t n_points) {
-    MeasureWith<Prior> fresh = compute(data, learned);
+  void refresh(MeasurePointer& measure, BoxView data, const Learned& learned, std::size_t n_points) {
+    Measure fresh = compute(data, learned);
     if (measure && state_.computed_from > 0 && !differs(*measure, fresh, data)) {
       fresh.weights = measure->weights;
       fresh.n_weighted = measure->n_weighted;
       if (!moved(measure->discount_rate, fresh.discount_rate)) fresh.discount_rate = measure->discount_rate;
     }
-    if (!measure || !(*measure == fresh)) measure = std::make_shared<const MeasureWith<Prior>>(std::move(fresh));
+    if (!measure || !(*measure == fresh)) measure = std::make_shared<const Measure>(std::move(fresh));
     state_ = {n_points, 0, state_.n_refreshes + 1};
   }
 
@@ -76,15 +75,14 @@ class MeasureSchedule {
     return rule_ == WeightRule::kLearned ? (state_.computed_from + 1) / 2 : state_.computed_from;
   }
 
-  template <class Prior>
-  MeasureWith<Prior> compute(BoxView data, Learned<Prior>& learned) const {
+  Measure compute(BoxView data, const Learned& learned) const {
     std::vector<double> weights = rule_ == WeightRule::kFixed ? given_ : std::vector<double>(n_features_, 1.0);
     if (rule_ == WeightRule::kRange) weights = weights_of(weights, data);  // every share is 1
     if (rule_ == WeightRule::kLearned) weights = weights_of(learned.shares, data);
     double total = 0.0;
     for (std::size_t d = 0; d < n_features_; ++d) total += weights[d] * length(data.lower[d], data.upper[d]);
     if (rule_ == WeightRule::kUnit || !(total > 0.0)) total = static_cast<double>(n_features_);
-    return {std::move(weights), std::min(learned.discount * total, kLargestDiscountRate), std::move(learned.prior)};
+    return {std::move(weights), std::min(learned.discount * total, kLargestDiscountRate), learned.leaf_discount};
   }
 
   static bool moved(double from, double to) { return std::abs(to - from) > kTolerance * from; }

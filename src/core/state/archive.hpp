@@ -1,7 +1,7 @@
 // Converts a forest to its state, plain flat arrays, and back. Knows nothing of files or Python.
 //
 // A state holds only what cannot be computed from the rest: points, links, cuts, times, random states. Restoring
-// computes parents, boxes and what a target keeps of its values, so a state cannot contradict itself about them.
+// computes parents, boxes and what a target keeps of the labels, so a state cannot contradict itself about them.
 #pragma once
 
 #include <cstddef>
@@ -12,19 +12,16 @@
 
 #include "base/allowance.hpp"
 #include "base/call.hpp"
-#include "labels/label_forest.hpp"
-#include "numbers/gaussian_forest.hpp"
+#include "forest/forest.hpp"
 
 namespace onlineforest {
 
 using MeasureIndex = std::int32_t;
 inline constexpr MeasureIndex kNoMeasure = -1;
 
-template <class Prior>
 struct MeasureState {
   std::vector<double> weights;
-  double discount_rate = 0.0;
-  Prior prior;
+  double discount_rate = 0.0, leaf_discount = 0.0;
 };
 
 struct TreeState {
@@ -38,46 +35,37 @@ struct TreeState {
   std::vector<Slot> next_point;  // per point of the tree: the next point of its leaf, or -1
 };
 
-template <class Forest>
 struct ForestState {
-  typename Forest::Options options;
-  typename Forest::Extra extra;
-  std::vector<float> rows;                     // missing values are filled in
-  std::vector<std::int32_t> missing_features;  // see MissingCells
-  std::vector<MissingCells::Word> missing_words;
-  std::vector<typename Forest::Value> values;
-  std::vector<MeasureState<typename Forest::Prior>> measures;  // of the forest and its trees, each once
-  MeasureIndex measure = kNoMeasure;                           // of the forest; kNoMeasure before anything is learned
+  ForestOptions options;
+  std::int32_t n_classes = 0;
+  std::vector<float> rows;
+  std::vector<Label> values;           // per point: its label
+  std::vector<MeasureState> measures;  // of the forest and its trees, each once
+  MeasureIndex measure = kNoMeasure;   // of the forest; kNoMeasure before anything is learned
   MeasureSchedule::State schedule;
   std::vector<Serial> serials;  // of the arrivals
   std::vector<Slot> sample_of;  // per arrival: its point; none if arrival i is point i
-  std::vector<Weight> weights;  // per arrival; none if each counts once
   std::uint64_t n_seen = 0;
   double turned_away = -kInfinity;
   std::vector<TreeState> trees;
 };
 
-template <class Forest>
 class Archive {
  public:
-  using State = ForestState<Forest>;
-
-  static State save(const Forest& forest, const Call& call = Call());
+  static ForestState save(const LabelForest& forest, const Call& call = Call());
 
   // The restored forest learns on exactly as the saved one would. Any arrays are safe input: throws
   // std::invalid_argument that names the array, the value and the bound if they are not the state of a forest, and
   // TooLarge if the forest would need more than max_bytes. Takes time and memory in proportion to the forest.
-  static std::unique_ptr<Forest> restore(const State& state, const Call& call = Call(),
-                                         std::size_t max_bytes = std::numeric_limits<std::size_t>::max());
+  static std::unique_ptr<LabelForest> restore(const ForestState& state, const Call& call = Call(),
+                                              std::size_t max_bytes = std::numeric_limits<std::size_t>::max());
 
  private:
-  using TargetTree = typename Forest::TargetTree;
-  using Prior = typename Forest::Prior;
   class TreeBuilder;
 
-  static TreeState save_tree(const TargetTree& tree);
+  static TreeState save_tree(const Tree<LabelTarget>& tree);
   // A forest with the points of the state, and empty trees.
-  static std::unique_ptr<Forest> restore_points(const State& state, Allowance& memory);
+  static std::unique_ptr<LabelForest> restore_points(const ForestState& state, Allowance& memory);
 };
 
 }  // namespace onlineforest

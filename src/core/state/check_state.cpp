@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <limits>
 
-#include "numbers/trend.hpp"
 #include "state/require.hpp"
 
 namespace onlineforest {
@@ -28,58 +27,10 @@ struct MeasureNumber {
   }
 };
 
-void check_prior(const LabelPrior& prior, const LabelOptions& options) {
-  const MeasureNumber leaf_discount{"measures.leaf_discount", prior.leaf_discount};
+void check_leaf_discount(double value, const ForestOptions& options) {
+  const MeasureNumber leaf_discount{"measures.leaf_discount", value};
   leaf_discount.require_between(0.0, 1.0);
   if (!options.learns_leaf_discount) leaf_discount.require_equal("options.leaf_discount", options.leaf_discount);
-}
-
-// Knots and heights of the features follow each other; `ends` says where those of each feature end.
-void check_knots(const Trend& trend, double largest) {
-  std::int32_t begin = 0;
-  for (std::size_t d = 0; d < trend.ends.size(); ++d) {
-    const std::int32_t end = trend.ends[d];
-    require_state(end >= begin && static_cast<std::size_t>(end) <= trend.knots.size(),
-                  "measures.trend_ends of feature ", d, " is ", end, ", outside [", begin, ", ", trend.knots.size(),
-                  "]");
-    require_state(static_cast<std::size_t>(end - begin) <= kMostKnots, "the trend has ", end - begin,
-                  " knots of feature ", d, ", at most ", kMostKnots, " are possible");
-    for (std::int32_t k = begin; k < end; ++k) {
-      const std::size_t i = static_cast<std::size_t>(k);
-      require_state(std::isfinite(trend.knots[i]), "measures.trend_knots[", k, "] is ", trend.knots[i],
-                    ", which is not finite");
-      require_state(std::abs(trend.heights[i]) <= largest, "measures.trend_heights[", k, "] is ", trend.heights[i],
-                    ", outside [", -largest, ", ", largest, "]");
-      if (k > begin) {
-        require_state(trend.knots[i - 1] < trend.knots[i], "measures.trend_knots of feature ", d,
-                      " do not increase: ", trend.knots[i - 1], " comes before ", trend.knots[i]);
-      }
-    }
-    begin = end;
-  }
-  require_state(static_cast<std::size_t>(begin) == trend.knots.size(), "measures.trend_ends ends at ", begin,
-                ", but the trend has ", trend.knots.size(), " knots");
-}
-
-void check_prior(const GaussianPrior& prior, const GaussianOptions& options) {
-  const std::size_t n_features = options.n_features;
-  constexpr double largest = 1e10 * kLargestValue;  // of numbers computed from values
-  const Trend& trend = prior.trend;
-  const MeasureNumber noise{"measures.noise", prior.noise};
-  noise.require_between(kLeastNoise, 1.0);
-  if (!options.learns_noise) noise.require_equal("options.noise", options.noise);
-  require_state(options.has_trend || trend.is_constant(), "measures.trend_ends has ", trend.ends.size(),
-                " entries, but options.has_trend is 0");
-  MeasureNumber{"measures.scale", prior.scale}.require_between(0.0, largest);
-  MeasureNumber{"measures.intercept", trend.intercept}.require_between(-largest, largest);
-  MeasureNumber{"measures.trend_variance", prior.trend_variance}.require_between(0.0, kLargestTrendVariance);
-  require_state(trend.is_constant() || trend.ends.size() == n_features, "measures.trend_ends has ", trend.ends.size(),
-                " entries, the forest has ", n_features, " features");
-  require_state(trend.heights.size() == trend.knots.size(), "measures.trend_heights has ", trend.heights.size(),
-                " entries, measures.trend_knots has ", trend.knots.size());
-  require_state(trend.knots.size() <= kTrendColumns + n_features, "the trend has ", trend.knots.size(),
-                " knots, at most ", kTrendColumns + n_features, " are possible");
-  check_knots(trend, largest);
 }
 
 void check_weights(const std::vector<double>& weights, const ForestOptions& options) {
@@ -99,14 +50,13 @@ void check_weights(const std::vector<double>& weights, const ForestOptions& opti
   }
 }
 
-template <class Forest>
-void check_points(const ForestState<Forest>& state) {
+void check_points(const ForestState& state) {
   constexpr std::size_t most_features = std::numeric_limits<std::int32_t>::max();
   const std::size_t n_features = state.options.n_features, n_points = state.values.size();
   require_state(n_features <= most_features, "options.n_features is ", n_features, ", at most ", most_features,
                 " are possible");
-  require_state(n_points <= Forest::Points::kMostPoints, "values has ", n_points, " entries, at most ",
-                Forest::Points::kMostPoints, " points are possible");
+  require_state(n_points <= PointStore::kMostPoints, "values has ", n_points, " entries, at most ",
+                PointStore::kMostPoints, " points are possible");
   require_state(state.rows.size() == n_points * n_features, "rows has ", state.rows.size(), " numbers, ", n_points,
                 " points with ", n_features, " features need ", n_points * n_features);
   const auto bad = std::ranges::find_if_not(state.rows, [](float x) { return std::isfinite(x); });
@@ -115,26 +65,17 @@ void check_points(const ForestState<Forest>& state) {
     fail_state("rows has the value ", *bad, " at point ", at / n_features, ", feature ", at % n_features,
                ", which is not finite");
   }
-  require_state(MissingCells::are_sound(state.missing_features, state.missing_words, n_points, n_features),
-                "missing.features (", state.missing_features.size(), " entries) and missing.words (",
-                state.missing_words.size(), " entries) do not fit ", n_points, " points with ", n_features,
-                " features");
+  require_state(state.n_classes >= 0, "n_classes is ", state.n_classes);
+  for (std::size_t i = 0; i < n_points; ++i) {
+    require_state(state.values[i] >= 0 && state.values[i] < state.n_classes, "values[", i, "] is ", state.values[i],
+                  ", outside [0, n_classes = ", state.n_classes, ")");
+  }
 }
 
-template <class Forest>
-void check_arrivals(const ForestState<Forest>& state) {
+void check_arrivals(const ForestState& state) {
   const std::size_t n_points = state.values.size(), n = state.serials.size();
-  require_state(n <= Forest::Points::kMostPoints, "serials has ", n, " entries, at most ", Forest::Points::kMostPoints,
+  require_state(n <= PointStore::kMostPoints, "serials has ", n, " entries, at most ", PointStore::kMostPoints,
                 " arrivals are possible");
-  require_state(state.weights.empty() || state.weights.size() == n, "weights has ", state.weights.size(),
-                " entries, there are ", n, " arrivals");
-  Weight total = 0;
-  for (std::size_t i = 0; i < n; ++i) {
-    const Weight weight = state.weights.empty() ? kOne : state.weights[i];
-    require_state(weight > 0 && weight <= kMostWeight - total, "weights[", i, "] is ", weight,
-                  "; weights must be positive, and their sum at most ", kMostWeight);
-    total += weight;
-  }
   if (state.sample_of.empty()) {
     require_state(n == n_points, "serials has ", n, " entries, there are ", n_points, " points");
     return;
@@ -152,8 +93,7 @@ void check_arrivals(const ForestState<Forest>& state) {
   require_state(without == has_arrived.end(), "point ", without - has_arrived.begin(), " has no entry in sample_of");
 }
 
-template <class Forest>
-void check_schedule(const ForestState<Forest>& state) {
+void check_schedule(const ForestState& state) {
   const MeasureSchedule::State& schedule = state.schedule;
   require_state(schedule.computed_from <= state.n_seen, "schedule.computed_from is ", schedule.computed_from,
                 ", n_seen is ", state.n_seen);
@@ -197,9 +137,8 @@ void check_tree(const TreeState& tree, std::size_t index, std::size_t n_points, 
 
 }  // namespace
 
-template <class Forest>
-TreesOfMeasures check_state(const ForestState<Forest>& state) {
-  const std::size_t n_measures = state.measures.size(), n_trees = state.options.trees_held().size();
+TreesOfMeasures check_state(const ForestState& state) {
+  const std::size_t n_measures = state.measures.size(), n_trees = state.options.n_trees;
   require_state(state.trees.size() == n_trees, "the state has ", state.trees.size(), " trees, the options say ",
                 n_trees);
   check_points(state);
@@ -220,12 +159,9 @@ TreesOfMeasures check_state(const ForestState<Forest>& state) {
                   " is used neither by the forest nor by a tree");
     check_weights(measure.weights, state.options);
     MeasureNumber{"measures.discount_rate", measure.discount_rate}.require_between(0.0, kLargestDiscountRate);
-    check_prior(measure.prior, state.options);
+    check_leaf_discount(measure.leaf_discount, state.options);
   }
   return trees_of;
 }
-
-template TreesOfMeasures check_state(const ForestState<LabelForest>&);
-template TreesOfMeasures check_state(const ForestState<GaussianForest>&);
 
 }  // namespace onlineforest

@@ -14,7 +14,6 @@ using TreesOfMeasures = std::vector<std::vector<std::size_t>>;
 
 // Throws std::invalid_argument that names the first array, value and bound found wrong. The nodes of trees are not
 // checked here: TreeBuilder checks them while it builds a tree.
-template <class Forest>
-TreesOfMeasures check_state(const ForestState<Forest>& state);
+TreesOfMeasures check_state(const ForestState& state);
 
 }  // namespace onlineforest

@@ -1,13 +1,11 @@
 #include "state/invariants.hpp"
 
 #include <algorithm>
-#include <cmath>
-#include <limits>
+#include <iterator>
 #include <map>
 #include <span>
 #include <stdexcept>
 #include <string>
-#include <type_traits>
 #include <vector>
 
 #include "process/rates.hpp"
@@ -31,21 +29,21 @@ void require_node(bool ok, NodeIndex j, const Parts&... parts) {
 // Checks label sets and label counts.
 class LabelChecker {
  public:
-  LabelChecker(const Tree<LabelTarget>& tree, const PointStore<Label>& points) : tree_(tree), points_(points) {}
+  LabelChecker(const Tree<LabelTarget>& tree, const PointStore& points) : tree_(tree), points_(points) {}
 
   // Returns whether all labels of the leaf are equal.
   bool check_leaf(NodeIndex j, std::span<const Slot> slots) const {
-    std::map<Label, Weight> counts, kept;
-    Weight total = 0;
+    std::map<Label, LabelTarget::Count> counts, kept;
+    std::size_t total = 0;
     for (const Slot slot : slots) {
-      counts[points_.value(slot)] += points_.weight(slot);
-      total += points_.weight(slot);
+      counts[points_.label(slot)] += points_.count(slot);
+      total += static_cast<std::size_t>(points_.count(slot));
     }
     const auto n = static_cast<std::int32_t>(slots.size());
-    tree_.target().for_each_count(j, n, [&](Label label, Weight weight) { kept[label] = weight; });
-    require_node(kept == counts, j, "the label weights of the leaf are not those of its points");
-    require_node(tree_.target().is_plain(j) == (counts.size() == 1 && total == n * kOne), j,
-                 "the leaf keeps weights although its number of points says them, or the other way round");
+    tree_.target().for_each_count(j, n, [&](Label label, LabelTarget::Count count) { kept[label] = count; });
+    require_node(kept == counts, j, "the label counts of the leaf are not those of its points");
+    require_node(tree_.target().is_plain(j) == (counts.size() == 1 && total == slots.size()), j,
+                 "the leaf keeps counts although its number of points says them, or the other way round");
     require_node(labels(j).size() == counts.size(), j, "the label set has ", labels(j).size(),
                  " labels, the points have ", counts.size());
     return counts.size() == 1;
@@ -59,30 +57,11 @@ class LabelChecker {
     tree_.target().sets().for_each_common(left, right, [&](Label label) { common.push_back(label); });
     std::ranges::set_intersection(labels(left), labels(right), std::back_inserter(expected));
     require_node(common == expected, j, "the common labels are not the intersection of the children's label sets");
-    const std::map<Label, Weight> tabs = tabs_of(left), others = tabs_of(right);
-    std::map<Label, Weight> counts = tabs, kept;
-    for (const auto& [label, tab] : others) counts[label] += tab;
-    const bool are_plain = std::ranges::none_of(tabs, is_light) && std::ranges::none_of(others, is_light);
-    require_node(tree_.target().is_plain(j) == are_plain, j, are_plain ? "counts are kept" : "no counts are kept",
-                 " although a label below counts ", are_plain ? "at least" : "less than", " once");
-    if (!are_plain) tree_.target().for_each_in_block(j, [&](Label label, Weight count) { kept[label] = count; });
-    require_node(are_plain || kept == counts, j, "the counts are not the sums of those of the children");
+    require_node(tree_.target().is_plain(j), j, "counts are kept of an internal node");
     return both.size() == 1;
   }
 
  private:
-  static bool is_light(const std::pair<const Label, Weight>& entry) { return entry.second < kOne; }
-
-  // min(c_jk, 1) of the labels of a node.
-  std::map<Label, Weight> tabs_of(NodeIndex j) const {
-    std::map<Label, Weight> tabs;
-    for (const Label label : labels(j)) tabs[label] = kOne;
-    if (!tree_.target().is_plain(j)) {
-      tree_.target().for_each_in_block(j, [&](Label label, Weight count) { tabs[label] = std::min(count, kOne); });
-    }
-    return tabs;
-  }
-
   std::vector<Label> labels(NodeIndex j) const {
     std::vector<Label> result;
     tree_.target().sets().for_each(j, [&](Label label) { result.push_back(label); });
@@ -90,86 +69,17 @@ class LabelChecker {
   }
 
   const Tree<LabelTarget>& tree_;
-  const PointStore<Label>& points_;
+  const PointStore& points_;
 };
 
-// Checks beliefs about means.
-class GaussianChecker {
- public:
-  GaussianChecker(const Tree<GaussianTarget>& tree, const PointStore<double>& points)
-      : tree_(tree), points_(points), ranges_(tree.nodes().size()) {}
-
-  bool check_leaf(NodeIndex j, std::span<const Slot> slots) {
-    const GaussianPrior& prior = tree_.measure().prior;
-    Range& range = ranges_[static_cast<std::size_t>(j)];
-    double n = 0.0, sum = 0.0, size = 0.0;
-    for (const Slot slot : slots) {
-      const double residual = prior.residual(points_.value(slot), prior.trend.at(points_.row(slot)));
-      sum += points_.multiplicity(slot) * residual;
-      n += points_.multiplicity(slot);
-      size = std::max(size, std::abs(residual));
-      range = range.with({points_.value(slot), points_.value(slot)});
-    }
-    require_belief(j, {sum / n, prior.noise / n}, size);
-    require_node(multiplicity(tree_.target().weight(j)) == n, j, "the leaf has the weight ",
-                 multiplicity(tree_.target().weight(j)), ", its points have ", n);
-    return range.lower == range.upper;
-  }
-
-  bool check_internal(NodeIndex j, NodeIndex left, NodeIndex right) {
-    const double variance = tree_.measure().prior.prior_variance();
-    const auto message = [&](NodeIndex child) {
-      const Belief belief = tree_.target().belief(child);
-      return Belief{belief.mean, belief.variance + variance * (fade(j) - fade(child))};
-    };
-    const Belief a = message(left), b = message(right);
-    const double precision = 1.0 / a.variance + 1.0 / b.variance;
-    require_belief(j, {(a.mean / a.variance + b.mean / b.variance) / precision, 1.0 / precision},
-                   std::max(std::abs(a.mean), std::abs(b.mean)));
-    const Range& other = ranges_[static_cast<std::size_t>(right)];
-    Range& range = ranges_[static_cast<std::size_t>(j)] = ranges_[static_cast<std::size_t>(left)].with(other);
-    return range.lower == range.upper;
-  }
-
- private:
-  struct Range {
-    double lower = kInfinity, upper = -kInfinity;
-
-    Range with(const Range& other) const { return {std::min(lower, other.lower), std::max(upper, other.upper)}; }
-  };
-
-  double fade(NodeIndex j) const { return tree_.target().fade_at(tree_.nodes().split_time(j)); }
-
-  void require_belief(NodeIndex j, const Belief& expected, double size) const {
-    constexpr double tolerance = 1e-8;
-    const Belief& kept = tree_.target().belief(j);
-    require_node(tree_.target().fade(j) == fade(j), j, "the stored fade is ", tree_.target().fade(j),
-                 ", the split time gives ", fade(j));
-    constexpr double tiny = std::numeric_limits<double>::min();  // smaller numbers lose digits
-    require_node(std::abs(kept.mean - expected.mean) <= tolerance * size + tiny, j, "the mean of the belief is ",
-                 kept.mean, " instead of ", expected.mean);
-    require_node(std::abs(kept.variance - expected.variance) <= tolerance * expected.variance, j,
-                 "the variance of the belief is ", kept.variance, " instead of ", expected.variance);
-  }
-
-  const Tree<GaussianTarget>& tree_;
-  const PointStore<double>& points_;
-  std::vector<Range> ranges_;  // of the values below each node
-};
-
-template <class Target>
-using Checker = std::conditional_t<std::is_same_v<Target, LabelTarget>, LabelChecker, GaussianChecker>;
-
-template <class Target>
 class TreeChecker {
  public:
-  TreeChecker(const Tree<Target>& tree, const PointStore<typename Target::Value>& points,
-              std::int32_t min_samples_split)
+  TreeChecker(const Tree<LabelTarget>& tree, const PointStore& points, std::int32_t min_samples_split)
       : tree_(tree),
         nodes_(tree.nodes()),
         points_(points),
         min_samples_split_(min_samples_split),
-        target_(tree, points) {}
+        labels_(tree, points) {}
 
   void check() {
     require_invariant(tree_.n_points() <= points_.size(), "the tree holds ", tree_.n_points(), " points, the store ",
@@ -240,7 +150,7 @@ class TreeChecker {
     n_below_[static_cast<std::size_t>(j)] = n;
     require_box(j, {lower.data(), upper.data()});
 
-    const bool all_equal = target_.check_leaf(j, slots);
+    const bool all_equal = labels_.check_leaf(j, slots);
     const bool may_pause = all_equal || n < min_samples_split_;
     require_node(tree_.target().is_paused(j, n) == may_pause, j,
                  may_pause ? "the leaf must be paused, but is not" : "the leaf is paused, but must not be");
@@ -296,8 +206,8 @@ class TreeChecker {
     include(lower.data(), upper.data(), right_box, nodes_.n_features());
     require_box(j, {lower.data(), upper.data()});
 
-    const bool all_equal = target_.check_internal(j, left, right);
-    require_node(!all_equal, j, "the node cuts a block whose points all have the same value");
+    const bool all_equal = labels_.check_internal(j, left, right);
+    require_node(!all_equal, j, "the node cuts a block whose points all have the same label");
     require_node(n >= min_samples_split_, j, "the node cuts a block of ", n, " points, min_samples_split is ",
                  min_samples_split_);
   }
@@ -315,69 +225,56 @@ class TreeChecker {
     }
   }
 
-  const Tree<Target>& tree_;
+  const Tree<LabelTarget>& tree_;
   const NodeStore& nodes_;
-  const PointStore<typename Target::Value>& points_;
+  const PointStore& points_;
   std::int32_t min_samples_split_;
-  Checker<Target> target_;
+  LabelChecker labels_;
   BoxBuffer left_buffer_, right_buffer_;
   std::vector<NodeIndex> order_;
   std::vector<std::int32_t> n_below_;
   std::vector<bool> seen_;
 };
 
-void check_values(const LabelForest& forest) {
-  for (const Label label : forest.points().values()) {
+void check_labels(const LabelForest& forest) {
+  for (const Label label : forest.points().labels()) {
     require_invariant(label >= 0 && label < forest.current_n_classes(), "the stored label ", label, " is outside [0, ",
                       forest.current_n_classes(), ")");
   }
 }
 
-void check_values(const GaussianForest& forest) {
-  for (const double value : forest.points().values()) {
-    require_invariant(std::abs(value) <= kLargestValue, "the stored value ", value, " is outside [", -kLargestValue,
-                      ", ", kLargestValue, "]");
-  }
-}
-
-// The weight of a point is that of its arrivals, and it is found by its contents.
-template <class Value>
-void check_weights(const PointStore<Value>& points, const Arrivals& arrivals) {
-  std::vector<Weight> weights(points.size(), 0);
+// A point counts as often as it has arrivals, and it is found by its contents.
+void check_counts(const PointStore& points, const Arrivals& arrivals) {
+  std::vector<std::int32_t> counts(points.size(), 0);
   for (std::size_t i = 0; i < arrivals.size(); ++i) {
-    const Slot arrival = static_cast<Slot>(i), point = arrivals.point(arrival);
+    const Slot point = arrivals.point(static_cast<Slot>(i));
     require_invariant(point >= 0 && static_cast<std::size_t>(point) < points.size(), "arrival ", i,
                       " counts for point ", point, ", there are ", points.size());
-    weights[static_cast<std::size_t>(point)] += arrivals.weight(arrival);
+    ++counts[static_cast<std::size_t>(point)];
   }
-  std::vector<float> row(points.n_features());
   for (std::size_t i = 0; i < points.size(); ++i) {
     const Slot slot = static_cast<Slot>(i);
-    require_invariant(points.weight(slot) == weights[i], "point ", i, " has the weight ", points.weight(slot),
-                      ", its arrivals have ", weights[i]);
-    points.copy_given(slot, row);
-    const auto hash = PointStore<Value>::hash_of(row, points.value(slot));
-    require_invariant(points.find(row, points.value(slot), hash) == slot, "point ", i, " is not found");
+    require_invariant(points.count(slot) == counts[i], "point ", i, " counts ", points.count(slot), " times, it has ",
+                      counts[i], " arrivals");
+    const auto hash = PointStore::hash_of(points.row_of(slot), points.label(slot));
+    require_invariant(points.find(points.row_of(slot), points.label(slot), hash) == slot, "point ", i, " is not found");
   }
 }
 
 }  // namespace
 
-template <class Target>
-void check_invariants(const Tree<Target>& tree, const PointStore<typename Target::Value>& points,
-                      std::int32_t min_samples_split) {
-  TreeChecker<Target>(tree, points, min_samples_split).check();
+void check_invariants(const Tree<LabelTarget>& tree, const PointStore& points, std::int32_t min_samples_split) {
+  TreeChecker(tree, points, min_samples_split).check();
 }
 
-template <class Forest>
-void check_invariants(const Forest& forest) {
-  forest.read([&forest](const auto& f) {
-    check_values(forest);
+void check_invariants(const LabelForest& forest) {
+  forest.read([](const LabelForest& f) {
+    check_labels(f);
     const std::size_t n_arrivals = f.arrivals().size(), n_serials = f.tenure().serials().size();
     require_invariant(n_serials == n_arrivals, n_arrivals, " arrivals have ", n_serials, " serials");
     require_invariant(!f.tenure().is_limited() || n_arrivals <= f.options().keep.capacity, n_arrivals,
                       " arrivals are kept, the capacity is ", f.options().keep.capacity);
-    check_weights(f.points(), f.arrivals());
+    check_counts(f.points(), f.arrivals());
     for (std::size_t i = 0; i < f.trees().size(); ++i) {
       try {
         check_invariants(f.trees()[i], f.points(), f.options().min_samples_split);
@@ -387,10 +284,5 @@ void check_invariants(const Forest& forest) {
     }
   });
 }
-
-template void check_invariants(const Tree<LabelTarget>&, const PointStore<Label>&, std::int32_t);
-template void check_invariants(const Tree<GaussianTarget>&, const PointStore<double>&, std::int32_t);
-template void check_invariants(const LabelForest&);
-template void check_invariants(const GaussianForest&);
 
 }  // namespace onlineforest

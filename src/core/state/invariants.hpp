@@ -1,19 +1,15 @@
 // Checks the invariants that every forest keeps after every call, from scratch. Knows nothing of saved states.
 #pragma once
 
-#include "labels/label_forest.hpp"
-#include "numbers/gaussian_forest.hpp"
+#include "forest/forest.hpp"
 
 namespace onlineforest {
 
-// Checks links, times, cuts, boxes, point lists, paused leaves and what targets keep of the values. Throws
+// Checks links, times, cuts, boxes, point lists, paused leaves and what targets keep of the labels. Throws
 // std::logic_error that names the first tree and node found wrong. Costs about as much as reading the forest once.
-template <class Forest>
-void check_invariants(const Forest& forest);
+void check_invariants(const LabelForest& forest);
 
 // Checks one tree that holds the first tree.n_points() of the points.
-template <class Target>
-void check_invariants(const Tree<Target>& tree, const PointStore<typename Target::Value>& points,
-                      std::int32_t min_samples_split);
+void check_invariants(const Tree<LabelTarget>& tree, const PointStore& points, std::int32_t min_samples_split);
 
 }  // namespace onlineforest

@@ -16,57 +16,37 @@ namespace onlineforest {
 
 namespace {
 
-constexpr std::size_t kBytesBesideRow = 48;  // of a point: value, expectation, weight, place in the index
-constexpr std::size_t kBytesOfArrival = 48;  // serial, position in the heap, point, weight
+constexpr std::size_t kBytesBesideRow = 32;  // of a point: label, count, place in the index
+constexpr std::size_t kBytesOfArrival = 40;  // serial, position in the heap, point
 
-// Sets what a prior expects of the points. Rejects values that are too far from it to be computed with.
-void set_expected(const LabelPrior&, PointStore<Label>&) {}
-
-void set_expected(const GaussianPrior& prior, PointStore<double>& points) {
-  constexpr double largest = 1e10 * kLargestResidual;
-  points.set_expected(0, [&prior](const float* row) { return prior.trend.at(row); });
-  for (std::size_t i = 0; i < points.size(); ++i) {
-    const Slot slot = static_cast<Slot>(i);
-    const double residual = prior.residual(points.value(slot), points.expected(slot));
-    require_state(std::abs(residual) <= largest, "the residual of point ", i, " is ", residual, ", outside [", -largest,
-                  ", ", largest, "]: its value is ", points.value(slot), ", measures.scale is ", prior.scale);
-  }
-}
-
-template <class Forest>
-void restore_arrivals(const ForestState<Forest>& state, Arrivals& arrivals) {
+void restore_arrivals(const ForestState& state, Arrivals& arrivals) {
   std::vector<Slot> points = state.sample_of;
   if (points.empty()) {
     points.resize(state.serials.size());
     std::iota(points.begin(), points.end(), Slot{0});
   }
-  arrivals.reserve(points.size(), state.sample_of.empty(), !state.weights.empty());
-  arrivals.exchange({{}, {}, {}, points, state.weights});
+  arrivals.reserve(points.size(), state.sample_of.empty());
+  arrivals.exchange({{}, {}, {}, points});
 }
 
 // Equal samples are one point.
-template <class Value>
-void require_distinct(const PointStore<Value>& points) {
-  std::vector<float> row(points.n_features());
+void require_distinct(const PointStore& points) {
   for (std::size_t i = 0; i < points.size(); ++i) {
     const Slot slot = static_cast<Slot>(i);
-    points.copy_given(slot, row);
-    const Slot found = points.find(row, points.value(slot), points.hash(slot));
+    const Slot found = points.find(points.row_of(slot), points.label(slot), points.hash(slot));
     require_state(found == slot, "point ", i, " equals point ", found);
   }
 }
 
 }  // namespace
 
-template <class Forest>
-std::unique_ptr<Forest> Archive<Forest>::restore(const State& state, const Call& call, std::size_t max_bytes) {
+std::unique_ptr<LabelForest> Archive::restore(const ForestState& state, const Call& call, std::size_t max_bytes) {
   const TreesOfMeasures trees_of = check_state(state);
   Allowance memory(max_bytes);
-  std::unique_ptr<Forest> forest = restore_points(state, memory);
+  std::unique_ptr<LabelForest> forest = restore_points(state, memory);
   const auto restore_trees = [&](std::size_t index) {
-    const MeasureState<Prior>& saved = state.measures[index];
-    auto measure = std::make_shared<const MeasureWith<Prior>>(saved.weights, saved.discount_rate, saved.prior);
-    set_expected(measure->prior, forest->points_);
+    const MeasureState& saved = state.measures[index];
+    auto measure = std::make_shared<const Measure>(saved.weights, saved.discount_rate, saved.leaf_discount);
     const std::vector<std::size_t>& trees = trees_of[index];
     call.parallel_for(trees.size(), [&] {
       return [&](std::size_t i, StopProbe& stop) {
@@ -75,45 +55,34 @@ std::unique_ptr<Forest> Archive<Forest>::restore(const State& state, const Call&
     });
     return measure;
   };
-  // Trees share the forest's measure, unless a call was stopped. The forest's measure comes last, because the points
-  // keep what it expects of them.
+  // Trees share the forest's measure, unless a call was stopped.
   for (std::size_t i = 0; i < state.measures.size(); ++i) {
-    if (static_cast<MeasureIndex>(i) != state.measure) restore_trees(i);
+    MeasurePointer measure = restore_trees(i);
+    if (static_cast<MeasureIndex>(i) == state.measure) forest->measure_ = std::move(measure);
   }
-  if (state.measure != kNoMeasure) forest->measure_ = restore_trees(static_cast<std::size_t>(state.measure));
   for (std::size_t i = 0; i < state.trees.size(); ++i) forest->trees_[i].rng_ = Rng(state.trees[i].rng);
   return forest;
 }
 
-template <class Forest>
-std::unique_ptr<Forest> Archive<Forest>::restore_points(const State& state, Allowance& memory) {
+std::unique_ptr<LabelForest> Archive::restore_points(const ForestState& state, Allowance& memory) {
   memory.take(state.rows.size() * sizeof(float) + state.values.size() * kBytesBesideRow);
   memory.take(state.serials.size() * kBytesOfArrival);
-  memory.take(state.missing_words.size() * sizeof(state.missing_words[0]));
-  memory.take(state.trees.size() * sizeof(TargetTree));
-  auto forest = std::make_unique<Forest>(state.options);
+  memory.take(state.trees.size() * sizeof(Tree<LabelTarget>));
+  auto forest = std::make_unique<LabelForest>(state.options);
+  forest->n_classes_ = state.n_classes;
   restore_arrivals(state, forest->arrivals_);
-  std::vector<Weight> weights(state.values.size(), 0);
-  for (std::size_t i = 0; i < state.serials.size(); ++i) {
-    const Slot arrival = static_cast<Slot>(i);
-    weights[static_cast<std::size_t>(forest->arrivals_.point(arrival))] += forest->arrivals_.weight(arrival);
-    forest->total_weight_ += forest->arrivals_.weight(arrival);
-  }
-  const bool are_one = std::ranges::all_of(weights, [](Weight weight) { return weight == kOne; });
-  forest->points_.append(state.rows, state.values, are_one ? std::span<const Weight>() : weights);
-  forest->points_.set_missing(state.missing_features, state.missing_words);
+  std::vector<std::int32_t> counts(state.sample_of.empty() ? 0 : state.values.size(), 0);
+  for (const Slot point : state.sample_of) ++counts[static_cast<std::size_t>(point)];
+  const bool are_one = std::ranges::all_of(counts, [](std::int32_t count) { return count == 1; });
+  forest->points_.append(state.rows, state.values, are_one ? std::span<const std::int32_t>() : counts);
   require_distinct(forest->points_);
   try {
     forest->tenure_.restore(state.serials, state.n_seen, state.turned_away);
-    forest->restore(state.extra);
   } catch (const std::invalid_argument& error) {
     fail_state(error.what());
   }
   forest->schedule_.resume(state.schedule);
   return forest;
 }
-
-template std::unique_ptr<LabelForest> Archive<LabelForest>::restore(const State&, const Call&, std::size_t);
-template std::unique_ptr<GaussianForest> Archive<GaussianForest>::restore(const State&, const Call&, std::size_t);
 
 }  // namespace onlineforest

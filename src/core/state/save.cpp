@@ -9,47 +9,41 @@ namespace onlineforest {
 namespace {
 
 // Numbers measures in the order in which they are first seen. Forest and trees share most of them.
-template <class Prior>
 class MeasureIndices {
  public:
-  explicit MeasureIndices(std::vector<MeasureState<Prior>>& saved) : saved_(saved) {}
+  explicit MeasureIndices(std::vector<MeasureState>& saved) : saved_(saved) {}
 
-  MeasureIndex index_of(const MeasurePointer<Prior>& measure) {
+  MeasureIndex index_of(const MeasurePointer& measure) {
     if (!measure) return kNoMeasure;
     const auto found = std::ranges::find(known_, measure);
     const auto index = static_cast<MeasureIndex>(found - known_.begin());
     if (found == known_.end()) {
-      saved_.push_back({measure->weights, measure->discount_rate, measure->prior});
+      saved_.push_back({measure->weights, measure->discount_rate, measure->leaf_discount});
       known_.push_back(measure);
     }
     return index;
   }
 
  private:
-  std::vector<MeasureState<Prior>>& saved_;
-  std::vector<MeasurePointer<Prior>> known_;
+  std::vector<MeasureState>& saved_;
+  std::vector<MeasurePointer> known_;
 };
 
 }  // namespace
 
-template <class Forest>
-ForestState<Forest> Archive<Forest>::save(const Forest& forest, const Call& call) {
+ForestState Archive::save(const LabelForest& forest, const Call& call) {
   return forest.read([&](const auto&) {
     StopProbe stop = call.probe();
-    State state;
+    ForestState state;
     state.options = forest.options();
-    state.extra = forest.extra();
+    state.n_classes = forest.n_classes_;
     state.rows.assign(forest.points_.rows().begin(), forest.points_.rows().end());
-    const MissingCells& missing = forest.points_.missing();
-    state.missing_features.assign(missing.features().begin(), missing.features().end());
-    state.missing_words = missing.words();
-    state.values.assign(forest.points_.values().begin(), forest.points_.values().end());
-    MeasureIndices<Prior> measures(state.measures);
+    state.values.assign(forest.points_.labels().begin(), forest.points_.labels().end());
+    MeasureIndices measures(state.measures);
     state.measure = measures.index_of(forest.measure_);
     state.schedule = forest.schedule_.state();
     state.serials.assign(forest.tenure_.serials().begin(), forest.tenure_.serials().end());
     state.sample_of = forest.arrivals_.points();
-    state.weights = forest.arrivals_.weights();
     state.n_seen = forest.tenure_.n_seen();
     state.turned_away = forest.tenure_.turned_away();
     for (const auto& tree : forest.trees_) {
@@ -61,8 +55,7 @@ ForestState<Forest> Archive<Forest>::save(const Forest& forest, const Call& call
   });
 }
 
-template <class Forest>
-TreeState Archive<Forest>::save_tree(const TargetTree& tree) {
+TreeState Archive::save_tree(const Tree<LabelTarget>& tree) {
   TreeState state;
   state.rng = tree.rng_.state();
   const std::size_t n = tree.nodes_.size();
@@ -82,8 +75,5 @@ TreeState Archive<Forest>::save_tree(const TargetTree& tree) {
   state.next_point = tree.next_;
   return state;
 }
-
-template ForestState<LabelForest> Archive<LabelForest>::save(const LabelForest&, const Call&);
-template ForestState<GaussianForest> Archive<GaussianForest>::save(const GaussianForest&, const Call&);
 
 }  // namespace onlineforest

@@ -43,74 +43,40 @@ inline auto fields_of(const TreeState&) {
                     Field{"next_point", [](auto& t) -> auto& { return t.next_point; }});
 }
 
-template <class Prior>
-auto fields_of(const MeasureState<Prior>&) {
-  const auto common = std::tuple(Field{"discount_rate", [](auto& m) -> auto& { return m.discount_rate; }},
-                                 Field{"weights", [](auto& m) -> auto& { return m.weights; }});
-  if constexpr (std::is_same_v<Prior, LabelPrior>) {
-    return std::tuple_cat(common,
-                          std::tuple(Field{"leaf_discount", [](auto& m) -> auto& { return m.prior.leaf_discount; }}));
-  } else {
-    return std::tuple_cat(common,
-                          std::tuple(Field{"noise", [](auto& m) -> auto& { return m.prior.noise; }},
-                                     Field{"scale", [](auto& m) -> auto& { return m.prior.scale; }},
-                                     Field{"trend_variance", [](auto& m) -> auto& { return m.prior.trend_variance; }},
-                                     Field{"intercept", [](auto& m) -> auto& { return m.prior.trend.intercept; }},
-                                     Field{"trend_ends", [](auto& m) -> auto& { return m.prior.trend.ends; }},
-                                     Field{"trend_knots", [](auto& m) -> auto& { return m.prior.trend.knots; }},
-                                     Field{"trend_heights", [](auto& m) -> auto& { return m.prior.trend.heights; }}));
-  }
-}
-
-inline auto own_fields_of(const ForestState<LabelForest>&) {
-  return std::tuple(
-      Field{"options.leaf_discount", [](auto& s) -> auto& { return s.options.leaf_discount; }},
-      Field{"options.learns_leaf_discount", [](auto& s) -> auto& { return s.options.learns_leaf_discount; }},
-      Field{"n_classes", [](auto& s) -> auto& { return s.extra.n_classes; }});
-}
-
-inline auto own_fields_of(const ForestState<GaussianForest>&) {
-  return std::tuple(Field{"options.noise", [](auto& s) -> auto& { return s.options.noise; }},
-                    Field{"options.learns_noise", [](auto& s) -> auto& { return s.options.learns_noise; }},
-                    Field{"options.learns_discount", [](auto& s) -> auto& { return s.options.learns_discount; }},
-                    Field{"options.has_trend", [](auto& s) -> auto& { return s.options.has_trend; }},
-                    Field{"options.calibrates", [](auto& s) -> auto& { return s.options.calibrates; }},
-                    Field{"calibration.scale", [](auto& s) -> auto& { return s.extra.calibration.scale; }},
-                    Field{"calibration.noise", [](auto& s) -> auto& { return s.extra.calibration.noise; }},
-                    Field{"calibration.levels", [](auto& s) -> auto& { return s.extra.calibration.levels; }},
-                    Field{"n_calibrated", [](auto& s) -> auto& { return s.extra.n_calibrated; }});
+inline auto fields_of(const MeasureState&) {
+  return std::tuple(Field{"discount_rate", [](auto& m) -> auto& { return m.discount_rate; }},
+                    Field{"weights", [](auto& m) -> auto& { return m.weights; }},
+                    Field{"leaf_discount", [](auto& m) -> auto& { return m.leaf_discount; }});
 }
 
 // The number of trees is no field: it is the number of tree records.
-template <class Forest>
-auto fields_of(const ForestState<Forest>& state) {
-  return std::tuple_cat(
-      std::tuple(Field{"options.n_features", [](auto& s) -> auto& { return s.options.n_features; }},
-                 Field{"options.lifetime", [](auto& s) -> auto& { return s.options.lifetime; }},
-                 Field{"options.discount", [](auto& s) -> auto& { return s.options.discount; }},
-                 Field{"options.min_samples_split", [](auto& s) -> auto& { return s.options.min_samples_split; }},
-                 Field{"options.weight_rule", [](auto& s) -> auto& { return s.options.weight_rule; }},
-                 Field{"options.weights", [](auto& s) -> auto& { return s.options.weights; }},
-                 Field{"options.seed", [](auto& s) -> auto& { return s.options.seed; }},
-                 Field{"options.keep_rule", [](auto& s) -> auto& { return s.options.keep.rule; }},
-                 Field{"options.capacity", [](auto& s) -> auto& { return s.options.keep.capacity; }},
-                 Field{"options.half_life", [](auto& s) -> auto& { return s.options.keep.half_life; }}),
-      own_fields_of(state),
-      std::tuple(Field{"rows", [](auto& s) -> auto& { return s.rows; }},
-                 Field{"missing.features", [](auto& s) -> auto& { return s.missing_features; }},
-                 Field{"missing.words", [](auto& s) -> auto& { return s.missing_words; }},
-                 Field{"values", [](auto& s) -> auto& { return s.values; }},
-                 Field{"serials", [](auto& s) -> auto& { return s.serials; }},
-                 Field{"sample_of", [](auto& s) -> auto& { return s.sample_of; }},
-                 Field{"weights", [](auto& s) -> auto& { return s.weights; }},
-                 Field{"n_seen", [](auto& s) -> auto& { return s.n_seen; }},
-                 Field{"turned_away", [](auto& s) -> auto& { return s.turned_away; }},
-                 Field{"schedule.computed_from", [](auto& s) -> auto& { return s.schedule.computed_from; }},
-                 Field{"schedule.n_since", [](auto& s) -> auto& { return s.schedule.n_since; }},
-                 Field{"schedule.n_refreshes", [](auto& s) -> auto& { return s.schedule.n_refreshes; }},
-                 Field{"measure", [](auto& s) -> auto& { return s.measure; }},
-                 Field{"measures", [](auto& s) -> auto& { return s.measures; }},
-                 Field{"trees", [](auto& s) -> auto& { return s.trees; }}));
+inline auto fields_of(const ForestState&) {
+  return std::tuple(
+      Field{"options.n_features", [](auto& s) -> auto& { return s.options.n_features; }},
+      Field{"options.lifetime", [](auto& s) -> auto& { return s.options.lifetime; }},
+      Field{"options.discount", [](auto& s) -> auto& { return s.options.discount; }},
+      Field{"options.min_samples_split", [](auto& s) -> auto& { return s.options.min_samples_split; }},
+      Field{"options.weight_rule", [](auto& s) -> auto& { return s.options.weight_rule; }},
+      Field{"options.weights", [](auto& s) -> auto& { return s.options.weights; }},
+      Field{"options.seed", [](auto& s) -> auto& { return s.options.seed; }},
+      Field{"options.keep_rule", [](auto& s) -> auto& { return s.options.keep.rule; }},
+      Field{"options.capacity", [](auto& s) -> auto& { return s.options.keep.capacity; }},
+      Field{"options.half_life", [](auto& s) -> auto& { return s.options.keep.half_life; }},
+      Field{"options.leaf_discount", [](auto& s) -> auto& { return s.options.leaf_discount; }},
+      Field{"options.learns_leaf_discount", [](auto& s) -> auto& { return s.options.learns_leaf_discount; }},
+      Field{"n_classes", [](auto& s) -> auto& { return s.n_classes; }},
+      Field{"rows", [](auto& s) -> auto& { return s.rows; }},
+      Field{"values", [](auto& s) -> auto& { return s.values; }},
+      Field{"serials", [](auto& s) -> auto& { return s.serials; }},
+      Field{"sample_of", [](auto& s) -> auto& { return s.sample_of; }},
+      Field{"n_seen", [](auto& s) -> auto& { return s.n_seen; }},
+      Field{"turned_away", [](auto& s) -> auto& { return s.turned_away; }},
+      Field{"schedule.computed_from", [](auto& s) -> auto& { return s.schedule.computed_from; }},
+      Field{"schedule.n_since", [](auto& s) -> auto& { return s.schedule.n_since; }},
+      Field{"schedule.n_refreshes", [](auto& s) -> auto& { return s.schedule.n_refreshes; }},
+      Field{"measure", [](auto& s) -> auto& { return s.measure; }},
+      Field{"measures", [](auto& s) -> auto& { return s.measures; }},
+      Field{"trees", [](auto& s) -> auto& { return s.trees; }});
 }
 
 template <class T>
@@ -265,14 +231,14 @@ class StateReader {
   Source& source_;
 };
 
-template <class Forest, class Sink>
-void write_state(ForestState<Forest> state, Sink sink) {
+template <class Sink>
+void write_state(ForestState state, Sink sink) {
   StateWriter<Sink>(sink).write(state);
 }
 
-template <class Forest, class Source>
-ForestState<Forest> read_state(Source& source) {
-  ForestState<Forest> state;
+template <class Source>
+ForestState read_state(Source& source) {
+  ForestState state;
   StateReader<Source>(source).read(state);
   state.options.n_trees = state.trees.size();
   return state;

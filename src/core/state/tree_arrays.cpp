@@ -7,8 +7,8 @@ namespace onlineforest {
 
 namespace {
 
-template <class Target>
-void set_common(TreeArrays& arrays, const Tree<Target>& tree, const PointStore<typename Target::Value>& points) {
+// All but what the target keeps.
+void set_nodes(TreeArrays& arrays, const Tree<LabelTarget>& tree, const PointStore& points) {
   const NodeStore& nodes = tree.nodes();
   const std::size_t n = nodes.size(), n_features = nodes.n_features();
   arrays.n_nodes = n;
@@ -45,11 +45,11 @@ void set_common(TreeArrays& arrays, const Tree<Target>& tree, const PointStore<t
 
 }  // namespace
 
-LabelTreeArrays tree_arrays(const LabelForest& forest, std::size_t index) {
+TreeArrays tree_arrays(const LabelForest& forest, std::size_t index) {
   return forest.read([&](const auto& f) {
     const Tree<LabelTarget>& tree = f.trees().at(index);
-    LabelTreeArrays arrays;
-    set_common(arrays, tree, f.points());
+    TreeArrays arrays;
+    set_nodes(arrays, tree, f.points());
     const std::size_t n_classes = static_cast<std::size_t>(forest.current_n_classes());
     arrays.n_classes = n_classes;
     arrays.count.resize(arrays.n_nodes * n_classes);
@@ -59,28 +59,14 @@ LabelTreeArrays tree_arrays(const LabelForest& forest, std::size_t index) {
       const NodeIndex j = static_cast<NodeIndex>(i);
       const Node& node = tree.nodes()[j];
       const auto at = [&](Label label) { return i * n_classes + static_cast<std::size_t>(label); };
-      if (node.is_leaf() || !tree.target().is_plain(j)) {
-        tree.target().for_each_count(
-            j, node.n_points, [&](Label label, Weight weight) { arrays.count[at(label)] = multiplicity(weight); });
+      if (node.is_leaf()) {
+        tree.target().for_each_count(j, node.n_points,
+                                     [&](Label label, LabelTarget::Count count) { arrays.count[at(label)] = count; });
       } else {
         sets.for_each(j, [&](Label label) { arrays.count[at(label)] = 1.0; });
         sets.for_each_common(node.left, node.right(), [&](Label label) { arrays.count[at(label)] = 2.0; });
       }
       sets.for_each(j, [&](Label label) { arrays.labels[at(label)] = 1; });
-    }
-    return arrays;
-  });
-}
-
-GaussianTreeArrays tree_arrays(const GaussianForest& forest, std::size_t index) {
-  return forest.read([&](const auto& f) {
-    const Tree<GaussianTarget>& tree = f.trees().at(index);
-    GaussianTreeArrays arrays;
-    set_common(arrays, tree, f.points());
-    for (std::size_t i = 0; i < arrays.n_nodes; ++i) {
-      const Belief& belief = tree.target().belief(static_cast<NodeIndex>(i));
-      arrays.mean.push_back(belief.mean);
-      arrays.variance.push_back(belief.variance);
     }
     return arrays;
   });

@@ -4,12 +4,10 @@
 #include <cstdint>
 #include <vector>
 
-#include "labels/label_forest.hpp"
-#include "numbers/gaussian_forest.hpp"
+#include "forest/forest.hpp"
 
 namespace onlineforest {
 
-// Properties of trees of both kinds.
 struct TreeArrays {
   std::size_t n_nodes = 0;
   std::vector<NodeIndex> parent, left, right;  // kNoNode for the root's parent and a leaf's children
@@ -18,20 +16,12 @@ struct TreeArrays {
   std::vector<double> split_time;
   std::vector<float> lower, upper;     // n_nodes x n_features
   std::vector<std::int32_t> n_points;  // below each node
-};
-
-struct LabelTreeArrays : TreeArrays {
   std::size_t n_classes = 0;
   std::vector<double> count;         // n_nodes x n_classes: c_jk of the paper's appendix A
   std::vector<std::uint8_t> labels;  // n_nodes x n_classes: tab_jk, the label set
 };
 
-struct GaussianTreeArrays : TreeArrays {
-  std::vector<double> mean, variance;  // the belief about the node's mean from the points below, in units of the prior
-};
-
 // Throws std::out_of_range if the forest holds no tree of this index.
-LabelTreeArrays tree_arrays(const LabelForest& forest, std::size_t index);
-GaussianTreeArrays tree_arrays(const GaussianForest& forest, std::size_t index);
+TreeArrays tree_arrays(const LabelForest& forest, std::size_t index);
 
 }  // namespace onlineforest

@@ -18,13 +18,11 @@
 namespace onlineforest {
 
 // Checks every index, count, link, time and cut of the saved tree. Computes everything else: boxes, and what the target
-// keeps of the values.
-template <class Forest>
-class Archive<Forest>::TreeBuilder {
+// keeps of the labels.
+class Archive::TreeBuilder {
  public:
-  // `index` is the number of the tree in the state and in the forest, where it is still empty. The forest's points must
-  // hold what `measure` expects of them.
-  TreeBuilder(const TreeState& state, std::size_t index, Forest& forest, const MeasurePointer<Prior>& measure)
+  // `index` is the number of the tree in the state and in the forest, where it is still empty.
+  TreeBuilder(const TreeState& state, std::size_t index, LabelForest& forest, const MeasurePointer& measure)
       : state_(state),
         index_(index),
         forest_(forest),
@@ -38,8 +36,7 @@ class Archive<Forest>::TreeBuilder {
     const std::size_t n_points = state_.next_point.size();
     require_tree(n_ < 2 * n_points, "has ", n_, " nodes, but only ", n_points, " points");
     memory.take(n_ * (sizeof(Node) + sizeof(double)) + n_points * sizeof(Slot));
-    tree_.target_.set_measure(*tree_.measure_);
-    forest_.prepare(tree_.target_);
+    tree_.target_.reserve_classes(forest_.n_classes_);
     tree_.next_ = state_.next_point;
     tree_.nodes_.expect(n_);
     tree_.target_.expect_nodes(n_);
@@ -50,7 +47,7 @@ class Archive<Forest>::TreeBuilder {
     const std::size_t n_boxes =
         static_cast<std::size_t>(std::ranges::count_if(n_below_, [](std::int32_t n) { return n > kFewPoints; }));
     memory.take(BoxStore::nbytes_of(n_boxes, points_.n_features()));
-    set_boxes_and_values(memory, stop);
+    set_boxes_and_labels(memory, stop);
   }
 
  private:
@@ -69,7 +66,7 @@ class Archive<Forest>::TreeBuilder {
   void set_node(std::size_t i) {
     const NodeIndex j = static_cast<NodeIndex>(i);
     Node& node = tree_.nodes_[j];
-    tree_.set_split_time(j, state_.split_time[i]);
+    tree_.nodes_.split_time(j) = state_.split_time[i];
     node.split_dimension = state_.split_dimension[i];
     if (node.is_leaf()) {
       set_leaf_node(j, node);
@@ -160,7 +157,7 @@ class Archive<Forest>::TreeBuilder {
   }
 
   // Children before parents. Counts the target's memory once in a while, because to ask for it takes time.
-  void set_boxes_and_values(Allowance& memory, StopProbe& stop) {
+  void set_boxes_and_labels(Allowance& memory, StopProbe& stop) {
     std::size_t n_bytes = 0, n_done = 0;
     const auto count_memory = [&] {
       const std::size_t now = tree_.target_.nbytes();
@@ -185,12 +182,11 @@ class Archive<Forest>::TreeBuilder {
   void set_leaf(NodeIndex j) {
     const Node& leaf = tree_.nodes_[j];
     const std::size_t n_features = points_.n_features();
+    slots_.clear();
     tree_.find_points(j, slots_);
     // In the order of their labels, points append to the label set of the leaf.
-    if constexpr (!Forest::Target::kKeepsOrder) {
-      std::ranges::sort(slots_, {}, [this](Slot slot) { return points_.value(slot); });
-    }
-    tree_.target_.add_to_leaf(j, 0, kNoSlot, points_, slots_);
+    std::ranges::sort(slots_, {}, [this](Slot slot) { return points_.label(slot); });
+    tree_.target_.add_to_leaf(j, 0, points_, slots_);
     if (tree_.nodes_.has_box(j)) {
       float* lower = tree_.nodes_.lower(j);
       float* upper = tree_.nodes_.upper(j);
@@ -208,8 +204,8 @@ class Archive<Forest>::TreeBuilder {
     const NodeIndex left = node.left, right = node.right();
     const std::size_t dimension = static_cast<std::size_t>(node.split_dimension);
     tree_.target_.combine(j, left, right);
-    require_node(!holds_one_value(left) || !holds_one_value(right) || value_of(left) != value_of(right), j,
-                 "cuts a block whose points all have the same value");
+    require_node(!holds_one_label(left) || !holds_one_label(right) || label_of(left) != label_of(right), j,
+                 "cuts a block whose points all have the same label");
     const float left_end = upper_end(left, dimension), right_end = lower_end(right, dimension);
     require_node(left_end <= node.split_location && node.split_location < right_end, j, "has split_location ",
                  node.split_location, ", outside [", left_end, ", ", right_end, ") between its children");
@@ -220,9 +216,9 @@ class Archive<Forest>::TreeBuilder {
     include(lower, upper, tree_.box(right, points_, buffer_), points_.n_features());
   }
 
-  // Only a leaf can: an internal node with one value was rejected.
-  bool holds_one_value(NodeIndex j) const { return tree_.nodes_[j].is_leaf() && !tree_.target_.is_mixed(j); }
-  auto value_of(NodeIndex leaf) const { return points_.value(tree_.nodes_[leaf].first_point); }
+  // Only a leaf can: an internal node with one label was rejected.
+  bool holds_one_label(NodeIndex j) const { return tree_.nodes_[j].is_leaf() && !tree_.target_.is_mixed(j); }
+  Label label_of(NodeIndex leaf) const { return points_.label(tree_.nodes_[leaf].first_point); }
 
   float upper_end(NodeIndex j, std::size_t dimension) const {
     if (tree_.nodes_.has_box(j)) return tree_.nodes_.stored_box(j).upper[dimension];
@@ -244,9 +240,9 @@ class Archive<Forest>::TreeBuilder {
 
   const TreeState& state_;
   std::size_t index_;
-  const Forest& forest_;
-  const typename Forest::Points& points_;
-  TargetTree& tree_;
+  const LabelForest& forest_;
+  const PointStore& points_;
+  Tree<LabelTarget>& tree_;
   std::size_t n_;
   std::vector<NodeIndex> order_;
   std::vector<std::int32_t> n_below_;  // points below each node

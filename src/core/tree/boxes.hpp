@@ -19,21 +19,21 @@
 namespace onlineforest {
 
 template <TreeTarget Target>
-inline BoxView Tree<Target>::box(NodeIndex j, const Points& points, BoxBuffer& buffer) const {
+inline BoxView Tree<Target>::box(NodeIndex j, const PointStore& points, BoxBuffer& buffer) const {
   if (nodes_.has_box(j)) return nodes_.stored_box(j);
   return small_block(j, points, buffer).box;
 }
 
 // The box of a node, and its number of points if that is small.
 template <TreeTarget Target>
-inline auto Tree<Target>::known_block(NodeIndex j, const Points& points, BoxBuffer& buffer) const -> SmallBlock {
+inline auto Tree<Target>::known_block(NodeIndex j, const PointStore& points, BoxBuffer& buffer) const -> SmallBlock {
   if (nodes_.has_box(j)) return {nodes_.stored_box(j), kFewPoints + 1};
   return small_block(j, points, buffer);
 }
 
 // The box of a node of at most kFewPoints points.
 template <TreeTarget Target>
-inline auto Tree<Target>::small_block(NodeIndex j, const Points& points, BoxBuffer& buffer) const -> SmallBlock {
+inline auto Tree<Target>::small_block(NodeIndex j, const PointStore& points, BoxBuffer& buffer) const -> SmallBlock {
   std::array<const float*, kFewPoints> rows;
   std::size_t n = 0;
   for_each_of_few(j, [&](Slot slot) { rows[n++] = points.row(slot); });
@@ -84,8 +84,8 @@ bool Tree<Target>::has_few_points(NodeIndex j) const {
 
 // Grows a box to contain the points.
 template <TreeTarget Target>
-inline void Tree<Target>::include_points(float* lower, float* upper, const Points& points, std::span<const Slot> slots,
-                                         const Workspace& work, StopProbe& stop) const {
+inline void Tree<Target>::include_points(float* lower, float* upper, const PointStore& points,
+                                         std::span<const Slot> slots, const Workspace& work, StopProbe& stop) const {
   for (const Slot slot : slots) {
     include(lower, upper, points.box(slot), n_features());
     if (work.may_stop) stop.tick(n_features());
@@ -95,7 +95,7 @@ inline void Tree<Target>::include_points(float* lower, float* upper, const Point
 // Sets the stored box of a leaf from its points. Calls tick() for each point but the first.
 template <TreeTarget Target>
 template <class Tick>
-inline void Tree<Target>::set_leaf_box(NodeIndex j, const Points& points, Tick tick) {
+inline void Tree<Target>::set_leaf_box(NodeIndex j, const PointStore& points, Tick tick) {
   Slot slot = nodes_[j].first_point;
   start_box(nodes_.lower(j), nodes_.upper(j), points.box(slot), n_features());
   while ((slot = next_point(slot)) != kNoSlot) {
@@ -106,7 +106,7 @@ inline void Tree<Target>::set_leaf_box(NodeIndex j, const Points& points, Tick t
 
 // Sets the stored box of an internal node.
 template <TreeTarget Target>
-inline void Tree<Target>::set_box_from_children(NodeIndex j, const Points& points, Workspace& work) {
+inline void Tree<Target>::set_box_from_children(NodeIndex j, const PointStore& points, Workspace& work) {
   start_box(nodes_.lower(j), nodes_.upper(j), box(nodes_[j].left, points, work.inner), n_features());
   include(nodes_.lower(j), nodes_.upper(j), box(nodes_[j].right(), points, work.inner), n_features());
 }
@@ -123,8 +123,8 @@ inline void Tree<Target>::grow_box(NodeIndex j, std::int32_t n_points, BoxView o
 // positive. Further up the row may still lie outside a box: in a feature of weight 0, or by so little that the rate
 // rounds to 0.
 template <TreeTarget Target>
-inline void Tree<Target>::grow_boxes_by_one(std::size_t first, std::size_t end, const float* row, const Points& points,
-                                            Workspace& work) {
+inline void Tree<Target>::grow_boxes_by_one(std::size_t first, std::size_t end, const float* row,
+                                            const PointStore& points, Workspace& work) {
   for (std::size_t i = end; i > 0; --i) {
     const NodeIndex j = work.path[i - 1];
     if (!nodes_.has_box(j)) {
@@ -142,7 +142,7 @@ inline void Tree<Target>::grow_boxes_by_one(std::size_t first, std::size_t end, 
 // Shrinks the box of a leaf that has lost a point of this row. Returns whether the leaf still stores a box; then
 // `work.moved_bounds` has the bounds that moved.
 template <TreeTarget Target>
-bool Tree<Target>::shrink_leaf_box(NodeIndex leaf, const float* row, const Points& points, Workspace& work) {
+bool Tree<Target>::shrink_leaf_box(NodeIndex leaf, const float* row, const PointStore& points, Workspace& work) {
   if (nodes_[leaf].n_points <= kFewPoints) {
     nodes_.release_box(leaf);
     return false;
@@ -171,7 +171,7 @@ bool Tree<Target>::shrink_leaf_box(NodeIndex leaf, const float* row, const Point
 
 // Shrinks the box of an internal node to the boxes of its children. Sets `work.moved_bounds` to the bounds that moved.
 template <TreeTarget Target>
-void Tree<Target>::shrink_whole_box(NodeIndex j, const Points& points, Workspace& work) {
+void Tree<Target>::shrink_whole_box(NodeIndex j, const PointStore& points, Workspace& work) {
   work.moved_bounds.clear();
   const BoxView left = box(nodes_[j].left, points, work.inner), right = box(nodes_[j].right(), points, work.outer);
   shrink_to_hull(nodes_.lower(j), nodes_.upper(j), left, right, n_features(), work.moved_bounds);
@@ -180,7 +180,7 @@ void Tree<Target>::shrink_whole_box(NodeIndex j, const Points& points, Workspace
 // Shrinks the box of an internal node in `work.moved_bounds`, the bounds that moved in one of its children. Only bounds
 // that the row touched can move. Erases from `work.moved_bounds` those that did not move here.
 template <TreeTarget Target>
-void Tree<Target>::shrink_box(NodeIndex j, const float* row, const Points& points, Workspace& work) {
+void Tree<Target>::shrink_box(NodeIndex j, const float* row, const PointStore& points, Workspace& work) {
   constexpr std::size_t one_in = 8;  // if more than 1 / one_in of all bounds moved, a pass over the whole box is faster
   if (work.moved_bounds.size() * one_in > 2 * n_features()) {
     shrink_whole_box(j, points, work);

@@ -24,12 +24,13 @@
 namespace onlineforest {
 
 template <TreeTarget Target>
-inline void Tree<Target>::extend(const Points& points, std::size_t end, Workspace& work, StopProbe& stop) {
+inline void Tree<Target>::extend(const PointStore& points, std::size_t end, Workspace& work, StopProbe& stop) {
   extend_or_clear(work, [&] { learn_set(points, end, work, stop); });
 }
 
 template <TreeTarget Target>
-inline void Tree<Target>::extend_one_by_one(const Points& points, std::size_t end, Workspace& work, StopProbe& stop) {
+inline void Tree<Target>::extend_one_by_one(const PointStore& points, std::size_t end, Workspace& work,
+                                            StopProbe& stop) {
   extend_or_clear(work, [&] {
     while (n_points() < end) {
       learn_side_by_side(points, std::min(n_points() + kSideBySide, end), work, stop);
@@ -38,7 +39,7 @@ inline void Tree<Target>::extend_one_by_one(const Points& points, std::size_t en
 }
 
 template <TreeTarget Target>
-inline void Tree<Target>::extend_along(Path& path, const Points& points, Workspace& work, StopProbe& stop) {
+inline void Tree<Target>::extend_along(Path& path, const PointStore& points, Workspace& work, StopProbe& stop) {
   extend_or_clear(work, [&] {
     const Slot slot = static_cast<Slot>(n_points());
     resize_points(n_points() + 1);
@@ -64,7 +65,7 @@ inline void Tree<Target>::extend_or_clear(Workspace& work, Learn learn) {
 
 // Extends the tree by the points of the slots [n_points(), end) as one set.
 template <TreeTarget Target>
-inline void Tree<Target>::learn_set(const Points& points, std::size_t end, Workspace& work, StopProbe& stop) {
+inline void Tree<Target>::learn_set(const PointStore& points, std::size_t end, Workspace& work, StopProbe& stop) {
   const std::size_t first = n_points(), n = end - first;
   resize_points(end);
   work.order.resize(n);
@@ -88,7 +89,8 @@ inline void Tree<Target>::learn_set(const Points& points, std::size_t end, Works
 // Extends the tree by a few points, one after the other. Their paths are found side by side beforehand, which hides the
 // latency of memory. If a point changes the path of a later one, the end of that path is found again.
 template <TreeTarget Target>
-inline void Tree<Target>::learn_side_by_side(const Points& points, std::size_t end, Workspace& work, StopProbe& stop) {
+inline void Tree<Target>::learn_side_by_side(const PointStore& points, std::size_t end, Workspace& work,
+                                             StopProbe& stop) {
   const std::size_t first = n_points(), n = end - first;
   resize_points(end);
   std::array<Search, kSideBySide> searches;
@@ -115,7 +117,7 @@ inline void Tree<Target>::learn_side_by_side(const Points& points, std::size_t e
 
 // Extends the tree by one point, whose path is `work.path`.
 template <TreeTarget Target>
-inline auto Tree<Target>::learn_one(Slot slot, const Points& points, Workspace& work, StopProbe& stop) -> Change {
+inline auto Tree<Target>::learn_one(Slot slot, const PointStore& points, Workspace& work, StopProbe& stop) -> Change {
   work.order.assign(1, slot);
   start(work);
   const Change change = extend_by_one({kRoot, 0, 1, 0.0, rng_.exponential()}, points, work, stop);
@@ -127,7 +129,7 @@ inline auto Tree<Target>::learn_one(Slot slot, const Points& points, Workspace& 
 // Differs from the paper: the new points are a set, not one; and one clock of rate 1 runs down along a path, where the
 // paper draws a time at each node. The distribution is the same, because the exponential has no memory.
 template <TreeTarget Target>
-inline void Tree<Target>::extend_block(const Task& task, const Points& points, Workspace& work, StopProbe& stop) {
+inline void Tree<Target>::extend_block(const Task& task, const PointStore& points, Workspace& work, StopProbe& stop) {
   const NodeIndex j = task.node;
   const std::span<Slot> slots = slots_between(task.begin, task.end, work);
   if (extend_paused_leaf(task, points, work, stop)) return;
@@ -150,11 +152,7 @@ inline void Tree<Target>::extend_block(const Task& task, const Points& points, W
     add_to_leaf(j, points, slots);
     return;
   }
-  if (target_.is_from_children()) {
-    work.unset.push_back({j, false});
-  } else if constexpr (!Target::kFromChildren) {
-    target_.absorb(j, points, slots);
-  }
+  target_.absorb(j, points, slots);
   const Node node = nodes_[j];
   const std::size_t d = static_cast<std::size_t>(node.split_dimension);
   const std::size_t middle = task.begin + Coordinates::of(points).partition(d, node.split_location, slots, work.spare);
@@ -169,7 +167,7 @@ inline void Tree<Target>::extend_block(const Task& task, const Points& points, W
 // Carries out a task for one point, along `work.path`, up to the first cut. Boxes are nested along a path, so only
 // those at its end, which the point lies outside of, have a rate or must grow.
 template <TreeTarget Target>
-inline auto Tree<Target>::extend_by_one(const Task& task, const Points& points, Workspace& work, StopProbe& stop)
+inline auto Tree<Target>::extend_by_one(const Task& task, const PointStore& points, Workspace& work, StopProbe& stop)
     -> Change {
   const Slot slot = work.order[task.begin];
   const float* row = points.row(slot);
@@ -190,7 +188,7 @@ inline auto Tree<Target>::extend_by_one(const Task& task, const Points& points, 
     if (time < split_time) {
       grow_boxes_by_one(first, end, row, points, work);
       cut_above_by_one(path[end], time, rate, slot, points, work);
-      set_passed(end, points.value(slot), work);
+      set_passed(end, points.label(slot), work);
       return {end, path[end]};
     }
     clock = run_down(clock, rate, split_time - birth_time);
@@ -199,28 +197,20 @@ inline auto Tree<Target>::extend_by_one(const Task& task, const Points& points, 
   grow_boxes_by_one(first, end, row, points, work);
   if (is_paused) {
     if (!path.empty()) birth_time = nodes_.split_time(path.back());
-    if (target_.is_from_children()) {  // the leaf may be cut; its new children are combined at the end
-      for (const NodeIndex j : path) work.unset.push_back({j, false});
-    } else {
-      set_passed(path.size(), points.value(slot), work);
-    }
+    set_passed(path.size(), points.label(slot), work);
     extend_paused_leaf({leaf, task.begin, task.end, birth_time, clock}, points, work, stop);
   } else {
     add_to_leaf(leaf, points, std::span(&slot, 1));
     path.pop_back();
-    set_passed(path.size(), points.value(slot), work);
+    set_passed(path.size(), points.label(slot), work);
   }
   return {path.size(), leaf};  // the leaf may have been cut
 }
 
-// Updates the target for one more value below the nodes [0, end) of `work.path`.
+// Updates the target for one more label below the nodes [0, end) of `work.path`.
 template <TreeTarget Target>
-inline void Tree<Target>::set_passed(std::size_t end, const Value& value, Workspace& work) {
-  if (target_.is_from_children()) {
-    for (; end > 0; --end) combine(work.path[end - 1]);
-  } else if constexpr (!Target::kFromChildren) {
-    while (end > 0 && target_.absorb_one(work.path[end - 1], value)) --end;
-  }
+inline void Tree<Target>::set_passed(std::size_t end, Label label, Workspace& work) {
+  while (end > 0 && target_.absorb_one(work.path[end - 1], label)) --end;
 }
 
 // The clock after a node of this rate and duration.
@@ -232,7 +222,8 @@ inline double Tree<Target>::run_down(double clock, double rate, double duration)
 // Adds the points of the task to a paused leaf, and cuts the leaf if its pause ends. Returns false, and does nothing,
 // if the node is not a paused leaf.
 template <TreeTarget Target>
-inline bool Tree<Target>::extend_paused_leaf(const Task& task, const Points& points, Workspace& work, StopProbe& stop) {
+inline bool Tree<Target>::extend_paused_leaf(const Task& task, const PointStore& points, Workspace& work,
+                                             StopProbe& stop) {
   const NodeIndex j = task.node;
   if (!nodes_[j].is_leaf() || !target_.is_paused(j, nodes_[j].n_points)) return false;
   const std::span<const Slot> slots = slots_between(task.begin, task.end, work);
@@ -266,12 +257,12 @@ inline bool Tree<Target>::extend_paused_leaf(const Task& task, const Points& poi
 // side become the other child. Those on the near side continue with the old node, which is now born at `time`.
 template <TreeTarget Target>
 inline void Tree<Target>::cut_above(const Task& task, double time, double rate, const SmallBlock& block,
-                                    const Points& points, Workspace& work, StopProbe& stop) {
+                                    const PointStore& points, Workspace& work, StopProbe& stop) {
   const GapCut cut = sample_gap_cut(rng_, *measure_, block.box, work.outer.view(), rate, time);
   const auto [near, far] = lift(task.node, cut);
   const std::span<Slot> slots = slots_between(task.begin, task.end, work);
   if (block.n_points + static_cast<std::int32_t>(slots.size()) > kFewPoints) nodes_.add_box(task.node);
-  work.unset.push_back({task.node, true});
+  work.unset.push_back(task.node);
 
   const std::size_t middle =
       task.begin + Coordinates::of(points).partition(cut.dimension, cut.location, slots, work.spare);
@@ -284,7 +275,7 @@ inline void Tree<Target>::cut_above(const Task& task, double time, double rate, 
 // Cuts between node j and one point at `time`, and puts a new node with this cut above j. The point becomes the other
 // child.
 template <TreeTarget Target>
-inline void Tree<Target>::cut_above_by_one(NodeIndex j, double time, double rate, Slot slot, const Points& points,
+inline void Tree<Target>::cut_above_by_one(NodeIndex j, double time, double rate, Slot slot, const PointStore& points,
                                            Workspace& work) {
   const SmallBlock block = known_block(j, points, work.inner);
   const NodeIndex far = lift(j, sample_gap_cut(rng_, *measure_, block.box, points.row(slot), rate, time)).far;

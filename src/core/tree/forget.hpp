@@ -18,7 +18,7 @@
 namespace onlineforest {
 
 template <TreeTarget Target>
-void Tree<Target>::forget(std::span<const Slot> slots, std::span<const Move> moves, const Points& points,
+void Tree<Target>::forget(std::span<const Slot> slots, std::span<const Move> moves, const PointStore& points,
                           Workspace& work, StopProbe& stop) {
   work.may_stop = true;
   try {
@@ -42,7 +42,7 @@ void Tree<Target>::forget(std::span<const Slot> slots, std::span<const Move> mov
 }
 
 template <TreeTarget Target>
-ONLINEFOREST_ALWAYS_INLINE void Tree<Target>::prefetch_to_forget(Slot slot, int step, const Points& points) const {
+ONLINEFOREST_ALWAYS_INLINE void Tree<Target>::prefetch_to_forget(Slot slot, int step, const PointStore& points) const {
   if (!links_.are_there()) return;
   if (step == 0) {
     links_.prefetch(slot);
@@ -70,18 +70,14 @@ ONLINEFOREST_ALWAYS_INLINE void Tree<Target>::prefetch_to_forget(Slot slot, int 
 
 // Removes a point from its leaf and updates the nodes above.
 template <TreeTarget Target>
-void Tree<Target>::forget_one(Slot slot, const Points& points, Workspace& work, StopProbe& stop) {
+void Tree<Target>::forget_one(Slot slot, const PointStore& points, Workspace& work, StopProbe& stop) {
   const float* row = points.row(slot);
   NodeIndex j = leaf_of(slot, row);
   unlink(slot, j);
   bool knows_moved = false;
   work.moved_bounds.clear();
   if (nodes_[j].n_points > 0) {
-    target_.remove_from_leaf(j, points, slot, nodes_[j].n_points, [&] {
-      find_points(j, work.spare);
-      stop.tick(8 * work.spare.size());
-      return std::span<const Slot>(work.spare);
-    });
+    target_.remove_from_leaf(j, points, slot, nodes_[j].n_points);
     knows_moved = shrink_leaf_box(j, row, points, work);
   } else if (j == kRoot) {
     clear();
@@ -92,7 +88,7 @@ void Tree<Target>::forget_one(Slot slot, const Points& points, Workspace& work, 
   for (; j != kRoot && target_.may_join(nodes_, links_.parent(j), points); knows_moved = false) {
     j = join(links_.parent(j), points, work, stop);
   }
-  if (j != kRoot) set_shrunk(links_.parent(j), knows_moved, row, points.value(slot), points, work);
+  if (j != kRoot) set_shrunk(links_.parent(j), knows_moved, row, points.label(slot), points, work);
 }
 
 // The leaf that holds a point.
@@ -142,13 +138,12 @@ NodeIndex Tree<Target>::replace_by_sibling(NodeIndex leaf) {
 
 // Joins the two leaves below node j into one paused leaf in the place of j. Returns its new index.
 template <TreeTarget Target>
-NodeIndex Tree<Target>::join(NodeIndex j, const Points& points, Workspace& work, StopProbe& stop) {
+NodeIndex Tree<Target>::join(NodeIndex j, const PointStore& points, Workspace& work, StopProbe& stop) {
   const NodeIndex pair = nodes_[j].left;
   std::vector<Slot>& slots = work.order;
   slots.clear();
   for (const NodeIndex child : {pair, pair + 1}) {
-    find_points(child, work.spare);
-    slots.insert(slots.end(), work.spare.begin(), work.spare.end());
+    find_points(child, slots);
     target_.clear(child);
     nodes_.release_box(child);
   }
@@ -173,10 +168,10 @@ NodeIndex Tree<Target>::remove_pair(NodeIndex pair, NodeIndex j) {
   return j < last ? j : pair + (j - last);
 }
 
-// Updates node j and its ancestors after a point of this row and value was removed below them. If `knows_moved`,
+// Updates node j and its ancestors after a point of this row and label was removed below them. If `knows_moved`,
 // `work.moved_bounds` has the bounds that moved in the child of j.
 template <TreeTarget Target>
-void Tree<Target>::set_shrunk(NodeIndex j, bool knows_moved, const float* row, const Value& value, const Points& points,
+void Tree<Target>::set_shrunk(NodeIndex j, bool knows_moved, const float* row, Label label, const PointStore& points,
                               Workspace& work) {
   for (bool is_target_done = false; j != kNoNode; j = links_.parent(j)) {
     if (knows_moved) {
@@ -189,7 +184,7 @@ void Tree<Target>::set_shrunk(NodeIndex j, bool knows_moved, const float* row, c
         knows_moved = true;
       }
     }
-    if (!is_target_done) is_target_done = !target_.remove_one(j, nodes_[j].left, nodes_[j].right(), value);
+    if (!is_target_done) is_target_done = !target_.remove_one(j, nodes_[j].left, nodes_[j].right(), label);
     if (is_target_done && knows_moved && work.moved_bounds.empty()) return;
   }
 }

@@ -18,11 +18,10 @@
 namespace onlineforest {
 
 template <TreeTarget Target>
-inline void Tree<Target>::grow(const Points& points, const Columns& columns, TargetMeasurePointer measure,
+inline void Tree<Target>::grow(const PointStore& points, const Columns& columns, MeasurePointer measure,
                                Workspace& work, StopProbe& stop) {
   Tree fresh(nodes_.n_features(), lifetime_, target_.empty_copy(), rng_.copy());
   fresh.measure_ = std::move(measure);
-  fresh.target_.set_measure(*fresh.measure_);
   fresh.next_.assign(columns.n_points(), kNoSlot);
   const std::size_t n_nodes = std::min(work.n_nodes_expected, 2 * columns.n_points());
   fresh.nodes_.expect(n_nodes);
@@ -42,7 +41,7 @@ inline void Tree<Target>::grow(const Points& points, const Columns& columns, Tar
 
 // Samples a block from its points, and all blocks below it. `work.bounds` must contain the box of the points.
 template <TreeTarget Target>
-inline void Tree<Target>::sample_blocks(Block first, Coordinates at, const Points& points, Workspace& work,
+inline void Tree<Target>::sample_blocks(Block first, Coordinates at, const PointStore& points, Workspace& work,
                                         StopProbe& stop) {
   work.blocks.push_back(first);
   while (!work.blocks.empty()) {
@@ -71,7 +70,7 @@ inline void Tree<Target>::sample_blocks(Block first, Coordinates at, const Point
     }
     const NodeIndex left = split(block.node, cut);
     if (slots.size() > kFewPoints) nodes_.add_box(block.node);
-    work.unset.push_back({block.node, true});
+    work.unset.push_back(block.node);
     const std::size_t d = cut.dimension;
     const std::size_t middle = block.begin + at.partition(d, cut.location, slots, work.spare);
     const Bounds::Mark mark = work.bounds.mark();
@@ -83,7 +82,7 @@ inline void Tree<Target>::sample_blocks(Block first, Coordinates at, const Point
 // Samples a block inside an existing tree, from points that are new or that leave a pause.
 template <TreeTarget Target>
 inline void Tree<Target>::sample_block(NodeIndex j, std::size_t begin, std::size_t end, double birth_time,
-                                       const Points& points, Workspace& work, StopProbe& stop) {
+                                       const PointStore& points, Workspace& work, StopProbe& stop) {
   const std::span<const Slot> slots = slots_between(begin, end, work);
   if (!is_small(slots.size())) {
     work.inner.assign(points.box(slots.front()), n_features());
@@ -103,11 +102,10 @@ inline NodeIndex Tree<Target>::split(NodeIndex j, const Cut& cut) {
 
 // Computes the internal nodes in `work.unset` from their children, children first.
 template <TreeTarget Target>
-inline void Tree<Target>::finish(const Points& points, Workspace& work, StopProbe& stop) {
-  for (auto unset = work.unset.rbegin(); unset != work.unset.rend(); ++unset) {
-    const NodeIndex j = unset->node;
-    if (unset->is_new && nodes_.has_box(j)) set_box_from_children(j, points, work);
-    combine(j);
+inline void Tree<Target>::finish(const PointStore& points, Workspace& work, StopProbe& stop) {
+  for (auto j = work.unset.rbegin(); j != work.unset.rend(); ++j) {
+    if (nodes_.has_box(*j)) set_box_from_children(*j, points, work);
+    combine(*j);
     if (work.may_stop) stop.tick(n_features());
   }
 }

@@ -1,4 +1,4 @@
-// The pausing rule: which blocks stay uncut for now. Must not know what a target keeps of its values.
+// The pausing rule: which blocks stay uncut for now. Must not know what a target keeps of the labels.
 #pragma once
 
 #include <algorithm>
@@ -12,13 +12,13 @@
 
 namespace onlineforest {
 
-// A block pauses if all its values are equal, or if it has fewer than min_samples_split points. The rule depends only
+// A block pauses if all its labels are equal, or if it has fewer than min_samples_split points. The rule depends only
 // on the set of points, and each subset of a block that pauses pauses too. So pausing only postpones draws. Differs
 // from the paper: there only equal labels pause.
 //
 // A target derives from this and offers
-//   is_mixed(leaf)                          whether the leaf holds different values,
-//   holds_only(leaf, node, points, value)   whether all values of the leaf equal `value`.
+//   is_mixed(leaf)            whether the leaf holds different labels,
+//   holds_only(leaf, label)   whether all labels of the leaf equal `label`.
 template <class Target>
 class PausingRule {
  public:
@@ -31,9 +31,8 @@ class PausingRule {
   }
 
   // Whether a block of these points may pause.
-  template <class Value>
-  [[nodiscard]] bool may_pause(const PointStore<Value>& points, std::span<const Slot> slots) const {
-    return is_small(slots.size()) || all_equal(points, slots, points.value(slots.front()));
+  [[nodiscard]] bool may_pause(const PointStore& points, std::span<const Slot> slots) const {
+    return is_small(slots.size()) || all_equal(points, slots, points.label(slots.front()));
   }
 
   // Whether a leaf of `n_points` is paused.
@@ -42,29 +41,26 @@ class PausingRule {
   }
 
   // Whether a paused leaf may stay paused when it receives the points `more`.
-  template <class Value>
-  [[nodiscard]] bool stays_paused(NodeIndex leaf, const Node& node, const PointStore<Value>& points,
+  [[nodiscard]] bool stays_paused(NodeIndex leaf, const Node& node, const PointStore& points,
                                   std::span<const Slot> more) const {
     if (is_small(static_cast<std::size_t>(node.n_points) + more.size())) return true;
-    const Value value = points.value(more.front());
-    return target().holds_only(leaf, node, points, value) && all_equal(points, more, value);
+    const Label label = points.label(more.front());
+    return target().holds_only(leaf, label) && all_equal(points, more, label);
   }
 
   // Whether the children of node j are leaves whose points together may pause. Subsets of a block that pauses pause, so
   // joining leaves pair by pair finds every block that may pause.
-  template <class Value>
-  [[nodiscard]] bool may_join(const NodeStore& nodes, NodeIndex j, const PointStore<Value>& points) const {
+  [[nodiscard]] bool may_join(const NodeStore& nodes, NodeIndex j, const PointStore& points) const {
     const Node &left = nodes[nodes[j].left], &right = nodes[nodes[j].right()];
     if (!left.is_leaf() || !right.is_leaf()) return false;
     if (is_small(static_cast<std::size_t>(left.n_points) + static_cast<std::size_t>(right.n_points))) return true;
     return !target().is_mixed(nodes[j].left) && !target().is_mixed(nodes[j].right()) &&
-           points.value(left.first_point) == points.value(right.first_point);
+           points.label(left.first_point) == points.label(right.first_point);
   }
 
  private:
-  template <class Value>
-  static bool all_equal(const PointStore<Value>& points, std::span<const Slot> slots, const Value& value) {
-    return std::ranges::all_of(slots, [&](Slot slot) { return points.value(slot) == value; });
+  static bool all_equal(const PointStore& points, std::span<const Slot> slots, Label label) {
+    return std::ranges::all_of(slots, [&](Slot slot) { return points.label(slot) == label; });
   }
 
   const Target& target() const { return static_cast<const Target&>(*this); }

@@ -5,5 +5,5 @@
 #include "tree/extend.hpp"   // IWYU pragma: export
 #include "tree/forget.hpp"   // IWYU pragma: export
 #include "tree/grow.hpp"     // IWYU pragma: export
-#include "tree/reweigh.hpp"  // IWYU pragma: export
+#include "tree/recount.hpp"  // IWYU pragma: export
 #include "tree/tree.hpp"     // IWYU pragma: export

@@ -1,10 +1,9 @@
 // The path of each row down a tree, with the rates at which the row is separated from the boxes on it: the common part
-// of all predictions. Must not know labels, numbers, or what a prediction computes from a path.
+// of all predictions. Must not know labels, or what a prediction computes from a path.
 #pragma once
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <numeric>
@@ -63,8 +62,7 @@ class SetWalk {
   // Calls on_tree(tree) for each tree that is not empty, in order; then calls its result as on_path(path) once for each
   // row. A single row goes down several trees side by side.
   template <class Target, class OnTree>
-  void walk_trees(std::span<const Tree<Target>> trees, const PointStore<typename Target::Value>& points,
-                  const Queries& rows, OnTree on_tree) {
+  void walk_trees(std::span<const Tree<Target>> trees, const PointStore& points, const Queries& rows, OnTree on_tree) {
     if (rows.n == 1) {
       for (std::size_t begin = 0; begin < trees.size(); begin += kSideBySide) {
         const auto some = trees.subspan(begin, std::min(kSideBySide, trees.size() - begin));
@@ -82,8 +80,7 @@ class SetWalk {
 
   // Calls on_path(path) once for each row, in the order of the leaves. The tree must not be empty.
   template <class Target, class OnPath>
-  void walk(const Tree<Target>& tree, const PointStore<typename Target::Value>& points, const Queries& rows,
-            OnPath on_path) {
+  void walk(const Tree<Target>& tree, const PointStore& points, const Queries& rows, OnPath on_path) {
     const NodeStore& nodes = tree.nodes();
     const std::size_t n_features = nodes.n_features();
     order_.resize(rows.n);
@@ -134,8 +131,8 @@ class SetWalk {
 
   // Calls on_path(path) for a single row whose nodes are given.
   template <class Target, class OnPath>
-  void walk_along(const Path& nodes, const Tree<Target>& tree, const PointStore<typename Target::Value>& points,
-                  const Queries& row, OnPath on_path) {
+  void walk_along(const Path& nodes, const Tree<Target>& tree, const PointStore& points, const Queries& row,
+                  OnPath on_path) {
     steps_.clear();
     double birth_time = 0.0;
     for (const NodeIndex j : nodes) {
@@ -159,7 +156,7 @@ class SetWalk {
   // Prefetches what walk_along and predictions read first.
   template <class Target>
   ONLINEFOREST_ALWAYS_INLINE static void prefetch_along(const Path& path, const Tree<Target>& tree,
-                                                        const PointStore<typename Target::Value>& points) {
+                                                        const PointStore& points) {
     constexpr std::size_t last = 8;
     prefetch(points.row(tree.nodes()[path.back()].first_point));
     prefetch_end(tree.nodes(), path);
@@ -170,19 +167,11 @@ class SetWalk {
 
   // Finds the separation rates of row i along steps_. Returns the first step whose box the row lies outside of.
   template <class Target>
-  std::size_t find_rates(const Tree<Target>& tree, const PointStore<typename Target::Value>& points,
-                         const Queries& rows, std::size_t i) {
+  std::size_t find_rates(const Tree<Target>& tree, const PointStore& points, const Queries& rows, std::size_t i) {
     if (rates_.size() < steps_.size()) rates_.resize(steps_.size());
     const std::size_t n_features = tree.nodes().n_features();
-    const std::vector<double>& weights = tree.measure().weights;
-    if (!rows.are_plain()) {  // a missing value separates a row from nothing
-      known_weights_ = weights;
-      for (std::size_t d = 0; d < n_features; ++d) {
-        if (std::isnan(rows.given[i * n_features + d])) known_weights_[d] = 0.0;
-      }
-    }
-    return separation_.find_rates(rows.are_plain() ? weights.data() : known_weights_.data(), rows.rows + i * n_features,
-                                  n_features, std::span(rates_).first(steps_.size()), [&](std::size_t k) {
+    return separation_.find_rates(tree.measure().weights.data(), rows.rows + i * n_features, n_features,
+                                  std::span(rates_).first(steps_.size()), [&](std::size_t k) {
                                     PathStep& step = steps_[k];
                                     if (step.box.lower == nullptr) {
                                       step.box = tree.box(step.node, points, buffers_[k % buffers_.size()]);
@@ -195,7 +184,7 @@ class SetWalk {
   std::vector<Slot> order_, spare_;
   std::vector<Pending> pending_;
   std::vector<PathStep> steps_;
-  std::vector<double> rates_, known_weights_;
+  std::vector<double> rates_;
   // Boxes that are not stored. They belong to the last steps of a path, at most kFewPoints of them: each step has fewer
   // points than the one before.
   std::array<BoxBuffer, kFewPoints> buffers_;

@@ -32,14 +32,8 @@ struct Workspace {
     std::size_t dimension;
     Coordinates::Range range;
   };
-  // An internal node that must be combined from its children; a new node also needs its box.
-  struct Unset {
-    NodeIndex node;
-    bool is_new;
-  };
-
   std::vector<Slot> order, spare;
-  std::vector<Unset> unset;  // parents before children
+  std::vector<NodeIndex> unset;  // new internal nodes without box and contents; parents before children
   std::vector<Task> tasks;
   std::vector<Block> blocks;
   Path path;

@@ -73,14 +73,3 @@ TEST_CASE("powers of any number") {
   CHECK(power_of(0.0, 0.0) == 1.0);
   CHECK(power_of(0.3, 1.0) == 0.3);
 }
-
-TEST_CASE("the complementary error function") {
-  for (double x = -6.0; x < 26.5; x += 0.00371) {
-    CHECK(error(complementary_error(x), std::erfc(static_cast<long double>(x))) < 10 * kUlp);
-  }
-  CHECK(complementary_error(0.0) == doctest::Approx(1.0).epsilon(1e-15));
-  CHECK(complementary_error(30.0) == 0.0);
-  CHECK(complementary_error(kInf) == 0.0);
-  CHECK(complementary_error(-kInf) == 2.0);
-  CHECK(std::isnan(complementary_error(kNan)));
-}

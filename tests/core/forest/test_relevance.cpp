@@ -4,15 +4,15 @@
 #include <vector>
 
 #include "labels/label_impurity.hpp"
-#include "numbers/variance_impurity.hpp"
+#include "points/relative_counts.hpp"
 #include "testing.hpp"
 
 using namespace onlineforest;
 
 namespace {
 
-PointStore<Label> random_points(std::size_t n, std::size_t n_features, std::int32_t n_classes) {
-  PointStore<Label> points(n_features);
+PointStore random_points(std::size_t n, std::size_t n_features, std::int32_t n_classes) {
+  PointStore points(n_features);
   Rng rng(1, 2);
   for (std::size_t i = 0; i < n; ++i) {
     std::vector<float> row(n_features);
@@ -23,9 +23,9 @@ PointStore<Label> random_points(std::size_t n, std::size_t n_features, std::int3
   return points;
 }
 
-double impurity_of(const PointStore<Label>& points, const std::vector<Slot>& slots, std::int32_t n_classes) {
+double impurity_of(const PointStore& points, const std::vector<Slot>& slots, std::int32_t n_classes) {
   std::vector<double> counts(static_cast<std::size_t>(n_classes), 0.0);
-  for (const Slot slot : slots) counts[static_cast<std::size_t>(points.value(slot))] += 1.0;
+  for (const Slot slot : slots) counts[static_cast<std::size_t>(points.label(slot))] += 1.0;
   double squares = 0.0;
   for (const double c : counts) squares += c * c;
   return slots.empty() ? 0.0 : static_cast<double>(slots.size()) - squares / static_cast<double>(slots.size());
@@ -34,7 +34,7 @@ double impurity_of(const PointStore<Label>& points, const std::vector<Slot>& slo
 TEST_CASE("gains of label cuts equal impurities computed from scratch") {
   const auto points = random_points(60, 1, 4);
   Rng rng(3, 4);
-  LabelImpurity impurity(points.values(), 4);
+  LabelImpurity impurity(points.labels(), 4);
   for (int round = 0; round < 50; ++round) {
     const std::vector<Slot> slots = draw_slots(60, 2 + static_cast<std::size_t>(rng.uniform() * 50), rng);
     const float cut = points.row(slots[0])[0];
@@ -50,33 +50,10 @@ TEST_CASE("gains of label cuts equal impurities computed from scratch") {
   }
 }
 
-TEST_CASE("gains of number cuts equal sums of squares computed from scratch") {
-  Rng rng(9, 10);
-  std::vector<double> values(40);
-  for (double& value : values) value = rng.uniform() - 0.5;
-  const auto squares_around_mean = [&](const std::vector<Slot>& slots) {
-    double mean = 0.0, squares = 0.0;
-    for (const Slot slot : slots) mean += values[static_cast<std::size_t>(slot)] / static_cast<double>(slots.size());
-    for (const Slot slot : slots) squares += std::pow(values[static_cast<std::size_t>(slot)] - mean, 2);
-    return squares;
-  };
-  VarianceImpurity impurity(values);
-  for (int round = 0; round < 20; ++round) {
-    const std::vector<Slot> slots = draw_slots(40, 5 + static_cast<std::size_t>(rng.uniform() * 30), rng);
-    const auto is_left = [](Slot slot) { return slot % 3 == 0; };
-    std::vector<Slot> left, right;
-    for (const Slot slot : slots) (is_left(slot) ? left : right).push_back(slot);
-    if (left.empty() || right.empty()) continue;
-    CHECK(std::abs(impurity.start(slots) - squares_around_mean(slots)) < 1e-12);
-    const double expected = squares_around_mean(slots) - squares_around_mean(left) - squares_around_mean(right);
-    CHECK(std::abs(impurity.gain(slots, is_left) - expected) < 1e-12);
-    impurity.finish(slots);
-  }
-}
-
 // A random cut of a block of n points with impurity G gains G / (n - 1) on average, for any sizes of its two sides.
-template <class Impurity>
-void check_gain_by_chance(Impurity impurity) {
+TEST_CASE("a random cut gains its share of the impurity on average") {
+  const auto points = random_points(9, 1, 3);
+  LabelImpurity impurity(points.labels(), 3);
   Rng rng(5, 6);
   for (const std::size_t n_left : {1, 3, 7}) {
     double sum = 0.0, whole = 0.0;
@@ -108,48 +85,32 @@ TEST_CASE("drawn slots are distinct and equally likely") {
   CHECK(draw_slots(4, 9, rng).size() == 4);
 }
 
-TEST_CASE("a random cut gains its share of the impurity on average") {
-  const auto points = random_points(9, 1, 3);
-  check_gain_by_chance(LabelImpurity(points.values(), 3));
-  const std::vector<double> values{0.1, -0.4, 0.5, 0.3, -0.2, 0.2, -0.5, 0.0, 0.4};
-  check_gain_by_chance(VarianceImpurity(values));
-}
-
-// Points of whole weights, and the same with a copy for each unit of weight.
-TEST_CASE("an impurity of weighted points is that of copies") {
+// Points that count several times, and the same with a copy for each time.
+TEST_CASE("an impurity of points that count several times is that of copies") {
   const auto plain = random_points(20, 1, 3);
-  PointStore<Label> weighted(1), copied(1);
-  std::vector<double> values, copied_values;
+  PointStore counted(1), copied(1);
   std::vector<Slot> slots, copied_slots;
-  Rng rng(5, 6);
   for (Slot slot = 0; slot < 20; ++slot) {
-    const Label label = plain.value(slot);
-    const int copies = 1 + slot % 4;
-    const Weight weight = copies * kOne;
-    const double value = rng.uniform();
-    weighted.append(std::span(plain.row(slot), 1), std::span(&label, 1), std::span(&weight, 1));
-    values.push_back(value);
+    const Label label = plain.label(slot);
+    const std::int32_t count = 1 + slot % 4;
+    counted.append(plain.row_of(slot), std::span(&label, 1), std::span(&count, 1));
     slots.push_back(slot);
-    for (int i = 0; i < copies; ++i) {
-      copied.append(std::span(plain.row(slot), 1), std::span(&label, 1));
-      copied_values.push_back(value);
+    for (int i = 0; i < count; ++i) {
+      copied.append(plain.row_of(slot), std::span(&label, 1));
       copied_slots.push_back(static_cast<Slot>(copied_slots.size()));
     }
   }
   std::vector<double> buffer;
-  const RelativeWeights weights(weighted, buffer);
-  const double unit = static_cast<double>(copied.size()) / 20.0;  // the mean weight
-  CHECK(weights[3] == doctest::Approx(4.0 / unit));
-  CHECK(weights.effective_size(slots) < 20.0);
-  CHECK(RelativeWeights().effective_size(slots) == 20.0);
-  const auto check = [&](auto of_weighted, auto of_copies) {
-    CHECK(of_weighted.start(slots) * unit == doctest::Approx(of_copies.start(copied_slots)));
-    const double gain = of_weighted.gain(slots, [&](Slot slot) { return weighted.row(slot)[0] <= 0.4f; });
-    CHECK(gain * unit ==
-          doctest::Approx(of_copies.gain(copied_slots, [&](Slot slot) { return copied.row(slot)[0] <= 0.4f; })));
-  };
-  check(LabelImpurity(weighted.values(), 3, weights), LabelImpurity(copied.values(), 3));
-  check(VarianceImpurity(values, weights), VarianceImpurity(copied_values));
+  const RelativeCounts counts(counted, buffer);
+  const double unit = static_cast<double>(copied.size()) / 20.0;  // the mean count
+  CHECK(counts[3] == doctest::Approx(4.0 / unit));
+  CHECK(counts.effective_size(slots) < 20.0);
+  CHECK(RelativeCounts().effective_size(slots) == 20.0);
+  LabelImpurity of_counted(counted.labels(), 3, counts), of_copies(copied.labels(), 3);
+  CHECK(of_counted.start(slots) * unit == doctest::Approx(of_copies.start(copied_slots)));
+  const double gain = of_counted.gain(slots, [&](Slot slot) { return counted.row(slot)[0] <= 0.4f; });
+  CHECK(gain * unit ==
+        doctest::Approx(of_copies.gain(copied_slots, [&](Slot slot) { return copied.row(slot)[0] <= 0.4f; })));
 }
 
 }  // namespace

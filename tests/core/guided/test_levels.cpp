@@ -19,9 +19,9 @@
 #include "guided/layout.hpp"
 #include "guided/number_forest.hpp"
 #include "guided/options.hpp"
-#include "guided/plain_panel.hpp"
 #include "guided/proposal.hpp"
 #include "guided/sample_store.hpp"
+#include "guided/worlds.hpp"
 #include "testing.hpp"
 
 using namespace onlineforest;

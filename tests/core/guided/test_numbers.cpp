@@ -1,4 +1,4 @@
-// What order-free trees know of numbers, against plain code: exact sums, summaries, leaves, the judge of cuts.
+// What order-free trees know of numbers, against plain code: exact sums, summaries, leaves.
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -9,13 +9,9 @@
 #include <vector>
 
 #include "guided/exact_sum.hpp"
-#include "guided/number_judge.hpp"
 #include "guided/number_ledger.hpp"
 #include "guided/number_summary.hpp"
 #include "guided/numbers.hpp"
-#include "guided/panel.hpp"
-#include "guided/plain_panel.hpp"
-#include "guided/sample_store.hpp"
 #include "testing.hpp"
 
 using namespace onlineforest;
@@ -277,84 +273,6 @@ TEST_CASE("a ledger takes numbers up to a bound, without a negative zero") {
   NumberLedger::check(std::array{most, -most, 0.0, kLeast}, hashes);
   CHECK(std::bit_cast<Word>(NumberLedger::canonical(-0.0)) == 0);
   CHECK(NumberLedger::canonical(-kLeast) == -kLeast);
-}
-
-TEST_CASE("a judge of numbers gives the best proposal, of equal ones that of greatest gain, then the first") {
-  std::mt19937 draw(5);
-  const World worlds[] = {
-      {3, 40, 50, 1, 64},
-      {3, 40, 4, 5, 64, 20},               // with weights, and missing cells
-      {70, 6, 9, 200, 0, 40},              // of more features than columns are kept, with heavy weights
-      {2, 3, 2, 1, 64},                    // many ties
-      {3, 40, 1, 3, 64, 10},               // one number
-      {3, 9, 50, 3, 64, 20, false, 2, 6},  // categorical features beside one that lacks cells
-      {40, 9, 50, 1, 64, 0, true, 30, 3},  // of more cells than columns are kept
-  };
-  for (const World& world : worlds) {
-    for (const std::size_t n : {4, 15, 16, 64}) {
-      const auto samples = store_of<Numbers>(world, n, draw);
-      const RankOrder order(samples, kTreeSeed);
-      const std::vector<Slot> slots = circle_of(samples, order);
-      Panel<Numbers> panel;
-      panel.load(samples, order, slots);
-      NumberJudge judge;
-      judge.clear();
-      for (std::size_t i = 0; i < slots.size(); ++i) {
-        judge.set(i, samples.value(slots[i]));
-        CHECK(judge.value(i) == samples.value(slots[i]));
-      }
-      for (int trial = 0; trial < 20; ++trial) {
-        const Block block = trial == 0 ? panel.all() : panel.all() & (Word{draw()} << 32 | draw());
-        const std::vector<Slot> those = slots_in(slots, block);
-        const std::size_t n_proposals = PlainNumberJudge(samples, those).n_proposals();
-        std::vector<Proposal> proposals;
-        for (int tries = 0; tries < 200 && proposals.size() < n_proposals; ++tries) {
-          const std::size_t feature = draw() % world.n_features;
-          const std::int32_t cell = first_cell(samples.layout(), static_cast<std::int32_t>(feature));
-          Proposal proposal;
-          proposal.cut = {cell, static_cast<float>(draw() % 40) * 0.25f, false};
-          if (draw() % 5 == 0) proposal.cut.threshold = std::numeric_limits<float>::infinity();
-          const bool is_of_levels = feature + world.n_categorical >= world.n_features;
-          if (is_of_levels) proposal.cut = {cell, HashCell::of(draw() >> 2), false, true};
-          std::size_t n_right = 0;
-          for (std::size_t i = 0; i < slots.size(); ++i) {
-            if ((block >> i & 1) == 0) continue;
-            const float x = samples.row(slots[i])[cell];
-            const bool is_left =
-                is_of_levels ? goes_left(proposal.cut, samples.row(slots[i])) : x <= proposal.cut.threshold;
-            const bool is_unknown = is_missing(x) && !proposal.cut.asks_if_missing();
-            if (is_left) proposal.left |= Block{1} << i;
-            n_right += is_left || is_unknown ? 0 : 1;
-          }
-          if (proposal.left != 0 && n_right > 0) proposals.push_back(proposal);
-        }
-        if (proposals.empty()) continue;
-        for (std::size_t q = 0; proposals.size() < n_proposals; ++q) proposals.push_back(Proposal(proposals[q]));
-        std::vector<Cut> expected;
-        const PlainNumberJudge plain(samples, those);
-        std::size_t best = 0;
-        for (std::size_t q = 0; q < proposals.size(); ++q) {
-          Cut cut = proposals[q].cut, with = cut;
-          with.missing_left = true;
-          const bool lacks =
-              std::ranges::any_of(those, [&](Slot slot) { return is_missing(samples.row(slot)[cut.cell]); });
-          if (lacks && !cut.asks_if_missing() && plain.gain(with) >= plain.gain(cut)) cut = with;
-          expected.push_back(cut);
-          const auto worth = [&](const Cut& one) { return std::pair(plain.score(one), plain.gain(one)); };
-          if (worth(cut) > worth(expected[best])) best = q;
-        }
-        INFO("features " << world.n_features << ", samples " << those.size());
-        CHECK(judge.best(panel, panel.groups(), block, proposals) == best);
-        for (std::size_t q = 0; q < proposals.size(); ++q) {
-          CHECK(proposals[q].cut == expected[q]);
-          for (std::size_t i = 0; i < slots.size(); ++i) {
-            if ((block >> i & 1) == 0) continue;
-            CHECK((proposals[q].left >> i & 1) == goes_left(expected[q], samples.row(slots[i])));
-          }
-        }
-      }
-    }
-  }
 }
 
 }  // namespace

@@ -15,7 +15,7 @@
 #include "guided/label_forest.hpp"
 #include "guided/layout.hpp"
 #include "guided/number_forest.hpp"
-#include "guided/plain_panel.hpp"
+#include "guided/worlds.hpp"
 #include "testing.hpp"
 
 using namespace onlineforest;

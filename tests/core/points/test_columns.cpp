@@ -16,7 +16,7 @@ TEST_CASE("rows and columns are two views of the same numbers") {
   Rng rng(1, 0);
   std::vector<float> rows(n * n_features);
   for (float& x : rows) x = static_cast<float>(rng.uniform());
-  PointStore<int> points(n_features);
+  PointStore points(n_features);
   points.append(rows, std::vector<int>(n, 0));
   const Columns columns(points, n);
 

@@ -1,12 +1,11 @@
-// Tests what both kinds of forest promise: learning, forgetting, windows, saving and restoring.
+// Tests what a forest promises: learning, forgetting, windows, saving and restoring.
 #include <cmath>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
 #include "data.hpp"
-#include "labels/label_forest.hpp"
-#include "numbers/gaussian_forest.hpp"
+#include "forest/forest.hpp"
 #include "state/archive.hpp"
 #include "state/invariants.hpp"
 #include "state/tree_arrays.hpp"
@@ -19,18 +18,16 @@ namespace {
 using testing::Data;
 using testing::learn;
 
-template <class Value>
-Data<Value> random_data(std::size_t n, std::size_t n_features, double most, std::uint64_t seed) {
+Data<Label> random_data(std::size_t n, std::size_t n_features, double most, std::uint64_t seed) {
   Rng rng(seed, 0);
-  Data<Value> data;
+  Data<Label> data;
   for (std::size_t i = 0; i < n * n_features; ++i) data.rows.push_back(static_cast<float>(rng.uniform()));
-  for (std::size_t i = 0; i < n; ++i) data.values.push_back(static_cast<Value>(rng.uniform() * most));
+  for (std::size_t i = 0; i < n; ++i) data.values.push_back(static_cast<Label>(rng.uniform() * most));
   return data;
 }
 
-template <class Forest>
-typename Forest::Options options_for(std::size_t n_features) {
-  typename Forest::Options options;
+ForestOptions options_for(std::size_t n_features) {
+  ForestOptions options;
   options.n_trees = 7;
   options.n_features = n_features;
   return options;
@@ -38,27 +35,26 @@ typename Forest::Options options_for(std::size_t n_features) {
 
 constexpr std::int32_t kClasses = 100;
 
-TEST_CASE_TEMPLATE("the number of threads and restoring do not change predictions", Forest, LabelForest,
-                   GaussianForest) {
-  const auto first = random_data<typename Forest::Value>(200, 3, kClasses, 1);
-  const auto second = random_data<typename Forest::Value>(333, 3, kClasses, 2);
-  Forest one(options_for<Forest>(3)), many(options_for<Forest>(3));
+TEST_CASE("the number of threads and restoring do not change predictions") {
+  const auto first = random_data(200, 3, kClasses, 1);
+  const auto second = random_data(333, 3, kClasses, 2);
+  LabelForest one(options_for(3)), many(options_for(3));
   learn(one, first, kClasses, 1);
   learn(many, first, kClasses, 4);
-  const auto resumed = Archive<Forest>::restore(Archive<Forest>::save(many));
+  const auto resumed = Archive::restore(Archive::save(many));
   learn(one, second, kClasses, 1);
   learn(many, second, kClasses, 3);
   learn(*resumed, second, kClasses, 2);
-  for (const Forest* forest : {&one, &many, resumed.get()}) check_invariants(*forest);
+  for (const LabelForest* forest : {&one, &many, resumed.get()}) check_invariants(*forest);
   const auto expected = one.predict(first.rows, Call(1));
   CHECK(many.predict(first.rows, Call(3)) == expected);
   CHECK(resumed->predict(first.rows, Call(2)) == expected);
   CHECK(one.apply(first.rows, Call(1)) == many.apply(first.rows, Call(2)));
 }
 
-TEST_CASE("rejected calls leave a forest of labels unchanged") {
-  const auto data = random_data<Label>(50, 2, 3, 1);
-  LabelForest forest(options_for<LabelForest>(2));
+TEST_CASE("rejected calls leave a forest unchanged") {
+  const auto data = random_data(50, 2, 3, 1);
+  LabelForest forest(options_for(2));
   forest.learn(data.rows, data.values, 3, Call(1));
   const auto before = forest.predict(data.rows, Call(1));
   const std::vector<float> row{0.5f, 0.5f}, short_row{0.5f};
@@ -67,41 +63,20 @@ TEST_CASE("rejected calls leave a forest of labels unchanged") {
   CHECK_THROWS_AS(forest.learn(row, negative, 3, Call(1)), std::invalid_argument);
   CHECK_THROWS_AS(forest.learn(row, too_large, 3, Call(1)), std::invalid_argument);
   CHECK_THROWS_AS(forest.learn(row, label, 2, Call(1)), std::invalid_argument);
+  for (const float bad : {std::nanf(""), static_cast<float>(kInfinity)}) {
+    CHECK_THROWS_AS(forest.learn(std::vector<float>{0.5f, bad}, label, 3, Call(1)), std::invalid_argument);
+  }
   CHECK_THROWS_AS(forest.predict(short_row, Call(1)), std::invalid_argument);
   CHECK_THROWS_AS(tree_arrays(forest, 7), std::out_of_range);
   CHECK(forest.predict(data.rows, Call(1)) == before);
   CHECK(forest.n_points() == 50);
 }
 
-TEST_CASE("rejected calls leave a forest of numbers unchanged") {
-  const auto data = random_data<double>(50, 2, 3, 1);
-  GaussianForest forest(options_for<GaussianForest>(2));
-  CHECK_THROWS_AS(forest.predict(data.rows, Call(1)), std::invalid_argument);  // no points
-  forest.learn(data.rows, data.values, Call(1));
-  const auto before = forest.predict(data.rows, Call(1));
-  const std::vector<float> row{0.5f, 0.5f}, short_row{0.5f};
-  const std::vector<double> value{2.0}, two{1.0, 2.0};
-  CHECK_THROWS_AS(forest.learn(short_row, value, Call(1)), std::invalid_argument);
-  CHECK_THROWS_AS(forest.learn(row, two, Call(1)), std::invalid_argument);
-  for (const double bad : {std::nan(""), kInfinity, -kInfinity, 1e151}) {
-    CHECK_THROWS_AS(forest.learn(row, std::vector<double>{bad}, Call(1)), std::invalid_argument);
-  }
-  for (const double bad : {std::nan(""), 0.0, 1.0, -0.5}) {
-    CHECK_THROWS_AS(forest.quantiles(row, std::vector<double>{bad}, Call(1)), std::invalid_argument);
-  }
-  CHECK_THROWS_AS(forest.log_density(row, two, Call(1)), std::invalid_argument);
-  CHECK_THROWS_AS(forest.predict_left_out(std::vector<Slot>{50}, Call(1)), std::invalid_argument);
-  CHECK_THROWS_AS(forest.predict_left_out(std::vector<Slot>{-1}, Call(1)), std::invalid_argument);
-  CHECK_THROWS_AS(tree_arrays(forest, 7), std::out_of_range);
-  CHECK(forest.predict(data.rows, Call(1)) == before);
-  CHECK(forest.n_points() == 50);
-}
-
-TEST_CASE_TEMPLATE("invalid options are rejected", Forest, LabelForest, GaussianForest) {
+TEST_CASE("invalid options are rejected") {
   const auto rejected = [](auto change) {
-    auto options = options_for<Forest>(2);
+    auto options = options_for(2);
     change(options);
-    CHECK_THROWS_AS(Forest{options}, std::invalid_argument);
+    CHECK_THROWS_AS(LabelForest{options}, std::invalid_argument);
   };
   rejected([](ForestOptions& o) { o.n_trees = 0; });
   rejected([](ForestOptions& o) { o.n_features = 0; });
@@ -113,21 +88,17 @@ TEST_CASE_TEMPLATE("invalid options are rejected", Forest, LabelForest, Gaussian
 }
 
 TEST_CASE("a forest without points predicts uniform probabilities and can be saved") {
-  LabelForest forest(options_for<LabelForest>(2));
+  LabelForest forest(options_for(2));
   forest.learn({}, {}, 4, Call(1));
   CHECK(forest.predict(std::vector<float>{1.0f, 2.0f}, Call(1)) == std::vector<double>(4, 0.25));
-  check_invariants(*Archive<LabelForest>::restore(Archive<LabelForest>::save(forest)));
-  GaussianForest of_numbers(options_for<GaussianForest>(2));
-  of_numbers.learn({}, {}, Call(1));
-  check_invariants(*Archive<GaussianForest>::restore(Archive<GaussianForest>::save(of_numbers)));
+  check_invariants(*Archive::restore(Archive::save(forest)));
 }
 
 // Restores damaged copies of one state. Each must be rejected or give a forest that learns, predicts and keeps the
 // invariants.
-template <class Forest>
 class DamagedStates {
  public:
-  using State = ForestState<Forest>;
+  using State = ForestState;
 
   DamagedStates() : good_(make_good()) {}
 
@@ -137,8 +108,8 @@ class DamagedStates {
     change(state);
     ++n_tried_;
     try {
-      const auto restored = Archive<Forest>::restore(state);
-      const auto more = random_data<typename Forest::Value>(5, 2, 3, 9);
+      const auto restored = Archive::restore(state);
+      const auto more = random_data(5, 2, 3, 9);
       learn(*restored, more, kClasses, 1);
       check_invariants(*restored);
       for (const double p : restored->predict(more.rows, Call(1))) CHECK(std::isfinite(p));
@@ -152,7 +123,7 @@ class DamagedStates {
   void reject(Change change) {
     State state = good_;
     change(state);
-    CHECK_THROWS_AS(Archive<Forest>::restore(state), std::invalid_argument);
+    CHECK_THROWS_AS(Archive::restore(state), std::invalid_argument);
   }
 
   void damage_nodes() {
@@ -169,12 +140,11 @@ class DamagedStates {
     }
   }
 
-  template <class DamageValue>
-  void damage_points(DamageValue damage_value) {
+  void damage_points() {
     for (std::size_t i = 0; i < kPoints; ++i) {
       for (const std::int32_t value : kOdd) {
         damage([&](State& s) { s.trees[0].next_point[i] = value; });
-        damage([&](State& s) { damage_value(s.values[i], value); });
+        damage([&](State& s) { s.values[i] = value; });
       }
     }
     for (const std::size_t value : {0, 1, 29, 31}) {
@@ -223,77 +193,43 @@ class DamagedStates {
   static constexpr std::int32_t kOdd[] = {-2, -1, 0, 1, 5, 29, 30, 1'000'000, -1'000'000};
 
   static State make_good() {
-    auto options = options_for<Forest>(2);
+    auto options = options_for(2);
     options.n_trees = 1;
-    Forest forest(options);
-    learn(forest, random_data<typename Forest::Value>(kPoints, 2, 3, 5), kClasses, 1);
-    return Archive<Forest>::save(forest);
+    LabelForest forest(options);
+    learn(forest, random_data(kPoints, 2, 3, 5), kClasses, 1);
+    return Archive::save(forest);
   }
 
   State good_;
   int n_rejected_ = 0, n_tried_ = 0;
 };
 
-TEST_CASE("a damaged state of labels is rejected or gives a valid forest") {
-  DamagedStates<LabelForest> states;
+TEST_CASE("a damaged state is rejected or gives a valid forest") {
+  DamagedStates states;
   states.damage_nodes();
-  states.damage_points([](Label& label, std::int32_t odd) { label = odd; });
+  states.damage_points();
   for (const std::int32_t odd : {-1, 0, 1, 2, 1'000'000}) {
-    states.damage([&](ForestState<LabelForest>& s) { s.extra.n_classes = odd; });
+    states.damage([&](ForestState& s) { s.n_classes = odd; });
   }
-  states.damage_measures();
-  states.check_most_were_rejected();
-  states.reject_inconsistent();
-}
-
-TEST_CASE("a damaged state of numbers is rejected or gives a valid forest") {
-  using State = ForestState<GaussianForest>;
-  DamagedStates<GaussianForest> states;
-  states.damage_nodes();
-  states.damage_points([](double& value, std::int32_t odd) {
-    if (odd < 0) value = std::nan("");
-    if (odd == 0) value = 1e200;
-  });
-  for (const double odd : {-1.0, 0.0, 2.0, 1e300, std::nan(""), kInfinity}) {
-    states.damage([&](State& s) { s.measures[0].prior.noise = odd; });
-    states.damage([&](State& s) { s.measures[0].prior.trend_variance = odd; });
-    states.damage([&](State& s) { s.measures[0].prior.scale = odd; });
-    states.damage([&](State& s) { s.measures[0].prior.trend.intercept = odd; });
-    states.damage([&](State& s) { s.extra.calibration.scale = odd; });
-    states.damage([&](State& s) { s.extra.calibration.noise = odd; });
-    states.damage([&](State& s) { s.extra.calibration.levels = {odd}; });
-    states.damage(
-        [&](State& s) { s.measures[0].prior.trend = {odd, {2, 4}, {0.0f, 1.0f, 0.0f, 1.0f}, {0.0, 1.0, 0.0, 1.0}}; });
-    states.damage([&](State& s) { s.measures[0].prior.trend = {0.0, {2, 2}, {0.0f, 1.0f}, {0.0, odd}}; });
-  }
-  // Inconsistent trends.
-  states.damage([&](State& s) { s.measures[0].prior.trend = {0.0, {2}, {0.0f, 1.0f}, {0.0, 1.0}}; });
-  states.damage([&](State& s) { s.measures[0].prior.trend = {0.0, {2, 1}, {0.0f, 1.0f}, {0.0, 1.0}}; });
-  states.damage([&](State& s) { s.measures[0].prior.trend = {0.0, {0, 9}, {0.0f, 1.0f}, {0.0, 1.0}}; });
-  states.damage([&](State& s) { s.measures[0].prior.trend = {0.0, {-1, 2}, {0.0f, 1.0f}, {0.0, 1.0}}; });
-  states.damage([&](State& s) { s.measures[0].prior.trend = {0.0, {0, 2}, {1.0f, 1.0f}, {0.0, 1.0}}; });
-  states.damage([&](State& s) { s.measures[0].prior.trend = {0.0, {0, 1}, {1.0f, 2.0f}, {0.0, 1.0}}; });
-  states.damage([&](State& s) { s.measures[0].prior.trend = {0.0, {0, 2}, {0.0f, 1.0f}, {0.0}}; });
-  states.damage([&](State& s) { s.extra.calibration.levels = {0.5, 0.2}; });
   states.damage_measures();
   states.check_most_were_rejected();
   states.reject_inconsistent();
 }
 
 TEST_CASE("an error of restoring names the tree, the node, the value and the bound") {
-  LabelForest forest(options_for<LabelForest>(2));
-  learn(forest, random_data<Label>(30, 2, 3, 5), kClasses, 1);
-  const ForestState<LabelForest> good = Archive<LabelForest>::save(forest);
-  const auto error_of = [](const ForestState<LabelForest>& state) -> std::string {
+  LabelForest forest(options_for(2));
+  learn(forest, random_data(30, 2, 3, 5), kClasses, 1);
+  const ForestState good = Archive::save(forest);
+  const auto error_of = [](const ForestState& state) -> std::string {
     try {
-      Archive<LabelForest>::restore(state);
+      Archive::restore(state);
     } catch (const std::invalid_argument& error) {
       return error.what();
     }
     return "";
   };
   CHECK(error_of(good).empty());
-  ForestState<LabelForest> state = good;
+  ForestState state = good;
   state.trees[3].split_dimension[0] = 9;
   CHECK(error_of(state) ==
         "not the state of a forest: tree 3: node 0 has split_dimension 9, the forest has 2 features");
@@ -306,13 +242,11 @@ TEST_CASE("an error of restoring names the tree, the node, the value and the bou
   CHECK(error_of(state) == "not the state of a forest: serials has 29 entries, there are 30 points");
 }
 
-TEST_CASE_TEMPLATE("forgetting removes exactly the named points and rejects unknown ones", Forest, LabelForest,
-                   GaussianForest) {
-  using Value = typename Forest::Value;
-  auto data = random_data<Value>(200, 3, kClasses, 1);
+TEST_CASE("forgetting removes exactly the named points and rejects unknown ones") {
+  auto data = random_data(200, 3, kClasses, 1);
   for (std::size_t i = 0; i < 3; ++i) data.rows[150 * 3 + i] = data.rows[20 * 3 + i];  // point 150 equals point 20
   data.values[150] = data.values[20];
-  Forest forest(options_for<Forest>(3));
+  LabelForest forest(options_for(3));
   learn(forest, data, kClasses, 2);
   const auto row = [&](std::size_t i) { return std::span(data.rows).subspan(3 * i, 3); };
   const auto value = [&](std::size_t i) { return std::span(data.values).subspan(i, 1); };
@@ -321,7 +255,7 @@ TEST_CASE_TEMPLATE("forgetting removes exactly the named points and rejects unkn
   CHECK_THROWS_AS(forest.forget(std::vector<Serial>{3, 3}, Call(1)), std::invalid_argument);
   std::vector<float> rows(row(7).begin(), row(7).end());
   rows.insert(rows.end(), rows.begin(), rows.begin() + 3);
-  CHECK(forest.forget(rows, std::vector<Value>{data.values[7], data.values[7]}, Call(1)) ==
+  CHECK(forest.forget(rows, std::vector<Label>{data.values[7], data.values[7]}, Call(1)) ==
         std::vector<std::size_t>{1});
   CHECK(forest.predict(data.rows, Call(1)) == before);
   CHECK(forest.n_points() == 200);
@@ -338,8 +272,8 @@ TEST_CASE_TEMPLATE("forgetting removes exactly the named points and rejects unkn
   CHECK(forest.forget(row(20), value(20), Call(2)) == std::vector<std::size_t>{0});
   CHECK(forest.forget(row(57), value(57), Call(2)) == std::vector<std::size_t>{0});
 
-  const auto resumed = Archive<Forest>::restore(Archive<Forest>::save(forest));
-  for (Forest* each : {&forest, resumed.get()}) each->keep_latest(150, Call(1));
+  const auto resumed = Archive::restore(Archive::save(forest));
+  for (LabelForest* each : {&forest, resumed.get()}) each->keep_latest(150, Call(1));
   check_invariants(forest);
   CHECK(std::ranges::min(forest.serials()) == 47);
   CHECK(forest.predict(data.rows, Call(1)) == resumed->predict(data.rows, Call(1)));
@@ -352,22 +286,21 @@ TEST_CASE_TEMPLATE("forgetting removes exactly the named points and rejects unkn
   check_invariants(forest);
   CHECK(forest.n_points() == 0);
   CHECK(forest.measure().weights.empty());
-  const auto empty = Archive<Forest>::restore(Archive<Forest>::save(forest));
-  for (Forest* each : {&forest, empty.get()}) learn(*each, data, kClasses, 2);
+  const auto empty = Archive::restore(Archive::save(forest));
+  for (LabelForest* each : {&forest, empty.get()}) learn(*each, data, kClasses, 2);
   check_invariants(forest);
   CHECK(forest.n_points() == 200);
   CHECK(forest.n_seen() == 400);
   CHECK(forest.predict(data.rows, Call(1)) == empty->predict(data.rows, Call(2)));
 }
 
-TEST_CASE_TEMPLATE("a window keeps the latest points for any batch size and after forgetting", Forest, LabelForest,
-                   GaussianForest) {
-  auto options = options_for<Forest>(3);
+TEST_CASE("a window keeps the latest points for any batch size and after forgetting") {
+  auto options = options_for(3);
   options.keep = {KeepRule::kLatest, 60, kInfinity};
-  Forest forest(options);
+  LabelForest forest(options);
   std::size_t n_seen = 0;
   for (const std::size_t n : {10, 1, 45, 30, 1, 1, 7, 200, 61, 1}) {
-    learn(forest, random_data<typename Forest::Value>(n, 3, kClasses, n_seen + 1), kClasses, 2);
+    learn(forest, random_data(n, 3, kClasses, n_seen + 1), kClasses, 2);
     n_seen += n;
     check_invariants(forest);
     const auto serials = forest.serials();
@@ -377,10 +310,10 @@ TEST_CASE_TEMPLATE("a window keeps the latest points for any batch size and afte
   }
   const Serial last = static_cast<Serial>(n_seen) - 1;
   forest.forget(std::vector<Serial>{last, last - 30}, Call(1));
-  learn(forest, random_data<typename Forest::Value>(2, 3, kClasses, 5), kClasses, 1);
+  learn(forest, random_data(2, 3, kClasses, 5), kClasses, 1);
   CHECK(forest.n_points() == 60);
   CHECK(std::ranges::min(forest.serials()) == last - 59);  // two places were free
-  learn(forest, random_data<typename Forest::Value>(1, 3, kClasses, 5), kClasses, 1);
+  learn(forest, random_data(1, 3, kClasses, 5), kClasses, 1);
   CHECK(forest.n_points() == 60);
   CHECK(std::ranges::min(forest.serials()) == last - 58);
   check_invariants(forest);

@@ -10,7 +10,6 @@
 
 #include "labels/label_target.hpp"
 #include "labels/label_walk.hpp"
-#include "numbers/gaussian_target.hpp"
 #include "process/rates.hpp"
 #include "state/invariants.hpp"
 #include "testing.hpp"
@@ -27,11 +26,11 @@ LabelTree new_tree(std::size_t n_features, double lifetime = kInfinity, std::uin
   return LabelTree(n_features, lifetime, LabelTarget(2), Rng(seed, 0));
 }
 
-MeasurePointer<LabelPrior> measure_of(std::vector<double> weights, double discount_rate) {
-  return std::make_shared<const MeasureWith<LabelPrior>>(std::move(weights), discount_rate, LabelPrior{0.0});
+MeasurePointer measure_of(std::vector<double> weights, double discount_rate) {
+  return std::make_shared<const Measure>(std::move(weights), discount_rate, 0.0);
 }
 
-PointStore<Label> random_points(std::size_t n, std::size_t n_features, std::int32_t n_classes) {
+PointStore random_points(std::size_t n, std::size_t n_features, std::int32_t n_classes) {
   Rng rng(7, n);
   std::vector<float> rows;
   std::vector<Label> labels;
@@ -39,7 +38,7 @@ PointStore<Label> random_points(std::size_t n, std::size_t n_features, std::int3
     for (std::size_t d = 0; d < n_features; ++d) rows.push_back(static_cast<float>(rng.uniform()));
     labels.push_back(static_cast<Label>(rng.uniform() * n_classes));
   }
-  PointStore<Label> points(n_features);
+  PointStore points(n_features);
   points.append(rows, labels);
   return points;
 }
@@ -63,8 +62,7 @@ TEST_CASE("growing and extending keep the invariants") {
 }
 
 // Forgets points of a tree and of its store, as a forest does.
-template <class T, class V>
-void forget(T& tree, PointStore<V>& points, std::vector<Slot> slots, Workspace& work) {
+void forget(LabelTree& tree, PointStore& points, std::vector<Slot> slots, Workspace& work) {
   const std::vector<Move> moves = moves_after(slots, points.size());
   StopSignal signal({});
   StopProbe stop(signal, true);
@@ -88,7 +86,7 @@ TEST_CASE("forgetting labels keeps the invariants") {
         std::size_t n_more = 0;
         while (points.size() > 0) {
           if (rng.uniform() < 0.4 && n_more + 3 <= more.size()) {
-            points.append(more.rows().subspan(n_more * 3, 9), more.values().subspan(n_more, 3));
+            points.append(more.rows().subspan(n_more * 3, 9), more.labels().subspan(n_more, 3));
             n_more += 3;
             tree.extend(points, points.size(), work, stop);
           } else {
@@ -108,31 +106,6 @@ TEST_CASE("forgetting labels keeps the invariants") {
       }
     }
   }
-}
-
-TEST_CASE("forgetting numbers keeps the invariants") {
-  StopSignal signal({});
-  StopProbe stop(signal, true);
-  Workspace work;
-  GaussianPrior prior;
-  prior.scale = 2.0;
-  prior.noise = 0.1;
-  const auto measure =
-      std::make_shared<const MeasureWith<GaussianPrior>>(std::vector<double>{1.0, 3.0}, 5.0, std::move(prior));
-  Rng rng(11, 0);
-  PointStore<double> points(2);
-  for (int i = 0; i < 120; ++i) {
-    const float row[] = {static_cast<float>(rng.uniform()), static_cast<float>(rng.uniform())};
-    const double value[] = {std::floor(4.0 * rng.uniform())};  // equal values are often neighbours
-    points.append(row, value);
-  }
-  Tree<GaussianTarget> tree(2, kInfinity, GaussianTarget(2), Rng(3, 0));
-  tree.grow(points, Columns(points, 120), measure, work, stop);
-  while (points.size() > 0) {
-    forget(tree, points, {static_cast<Slot>(rng.uniform() * static_cast<double>(points.size()))}, work);
-    check_invariants(tree, points, 2);
-  }
-  CHECK(tree.empty());
 }
 
 TEST_CASE("forgetting that is stopped empties the tree") {
@@ -175,14 +148,14 @@ TEST_CASE("forgetting points gives the distribution of trees that never saw them
   Workspace work;
   for (const std::vector<Slot>& gone : {std::vector<Slot>{6, 5}, {1, 0}, {4}}) {
     for (const std::int32_t min_samples_split : {2, 4}) {
-      PointStore<Label> left(2);
+      PointStore left(2);
       for (std::size_t i = 0; i < labels.size(); ++i) {
         if (std::ranges::find(gone, static_cast<Slot>(i)) != gone.end()) continue;
         left.append(std::span(rows).subspan(2 * i, 2), std::span(labels).subspan(i, 1));
       }
       Mean times[2], sizes[2];
       for (std::size_t t = 0; t < kTrees; ++t) {
-        PointStore<Label> points(2);
+        PointStore points(2);
         points.append(rows, labels);
         LabelTree forgetful(2, kInfinity, LabelTarget(min_samples_split), Rng(17, t));
         forgetful.grow(points, Columns(points, 4), measure, work, stop);
@@ -220,7 +193,7 @@ TEST_CASE("the last points move into the gaps that removed points leave") {
 
 TEST_CASE("two points on a line give one cut between them") {
   // 0 and 1 on a line with different labels: one cut between them, always.
-  PointStore<Label> points(1);
+  PointStore points(1);
   points.append(std::vector<float>{0.0f, 1.0f}, std::vector<Label>{0, 1});
   StopSignal signal({});
   StopProbe stop(signal, true);
@@ -337,7 +310,7 @@ TEST_CASE("cutting a paused leaf that is stopped empties the tree") {
   for (float& x : rows) x = static_cast<float>(rng.uniform());
   std::vector<Label> labels(n, 0);
   labels.back() = 1;
-  PointStore<Label> points(4);
+  PointStore points(4);
   points.append(rows, labels);
   Workspace work;
   StopSignal signal({});

@@ -1,7 +1,4 @@
-// How a forest forgets: finding arrivals, and removing points or some of their weight from trees and store. A stage of
-// Forest.
-#pragma once
-
+// How a forest forgets: finding arrivals, and removing points or some of their counts from trees and store.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -14,19 +11,20 @@
 #include <utility>
 #include <vector>
 
+#include "forest/exchange.hpp"
 #include "forest/forest.hpp"
+#include "tree/stages.hpp"
 
 namespace onlineforest {
 
-namespace detail {
+namespace {
 
 // If more than one in so many of the remaining points leave, regrowing the trees is faster than forgetting.
-inline constexpr std::size_t kFewForgotten = 4;
+constexpr std::size_t kFewForgotten = 4;
 
-}  // namespace detail
+}  // namespace
 
-template <class Target, class Options>
-void Forest<Target, Options>::forget(std::span<const Serial> serials, const Call& call) {
+void LabelForest::forget(std::span<const Serial> serials, const Call& call) {
   const auto pass = gate_.writing();
   std::vector<Slot> leaving = tenure_.slots_of(serials);
   for (std::size_t i = 0; i < leaving.size(); ++i) {
@@ -43,13 +41,12 @@ void Forest<Target, Options>::forget(std::span<const Serial> serials, const Call
   forget_arrivals(std::move(leaving), call);
 }
 
-template <class Target, class Options>
-std::vector<std::size_t> Forest<Target, Options>::forget(std::span<const float> rows, std::span<const Value> values,
-                                                         const Call& call) {
+std::vector<std::size_t> LabelForest::forget(std::span<const float> rows, std::span<const Label> labels,
+                                             const Call& call) {
   const auto pass = gate_.writing();
-  require_value_per_row(rows, values.size());
+  require_label_per_row(rows, labels.size());
   bring_up_to_date(call);  // finishes what a stopped call left
-  std::vector<Slot> leaving = find_arrivals(rows, values, call.probe());
+  std::vector<Slot> leaving = find_arrivals({rows, labels}, call.probe());
   std::vector<std::size_t> missing;
   for (std::size_t i = 0; i < leaving.size(); ++i) {
     if (leaving[i] == kNoSlot) missing.push_back(i);
@@ -58,8 +55,7 @@ std::vector<std::size_t> Forest<Target, Options>::forget(std::span<const float> 
   return missing;
 }
 
-template <class Target, class Options>
-void Forest<Target, Options>::keep_latest(std::size_t n, const Call& call) {
+void LabelForest::keep_latest(std::size_t n, const Call& call) {
   const auto pass = gate_.writing();
   bring_up_to_date(call);  // finishes what a stopped call left
   std::vector<Slot> leaving = tenure_.all_but_latest(n);
@@ -68,11 +64,10 @@ void Forest<Target, Options>::keep_latest(std::size_t n, const Call& call) {
   forget_arrivals(std::move(leaving), call);
 }
 
-template <class Target, class Options>
-void Forest<Target, Options>::forget_arrivals(std::vector<Slot> leaving, const Call& call) {
+void LabelForest::forget_arrivals(std::vector<Slot> leaving, const Call& call) {
   if (leaving.empty()) return;
-  const Exchange<Value> exchange(std::move(leaving), {}, arrivals_, points_, call.probe());
-  if (exchange.are_weighted()) points_.reserve_weights(0);
+  const Exchange exchange(std::move(leaving), {}, arrivals_, points_, call.probe());
+  if (exchange.needs_counts()) points_.reserve_counts(0);
   std::exception_ptr failure;
   try {
     change_points(exchange, call);
@@ -87,18 +82,15 @@ void Forest<Target, Options>::forget_arrivals(std::vector<Slot> leaving, const C
     measure_.reset();
     schedule_.resume({});
     tenure_.reset_turned_away();
-    on_emptied();
   }
   if (failure) std::rethrow_exception(failure);
   bring_up_to_date(call);  // regrows trees that were emptied
 }
 
-// Changes all but what is new: removes points that leave, and weighs others anew, in the trees and in the store. If
+// Changes all but what is new: removes points that leave, and counts others anew, in the trees and in the store. If
 // this is stopped, the change is made all the same before the exception leaves.
-template <class Target, class Options>
-void Forest<Target, Options>::change_points(const Exchange<Value>& exchange, const Call& call) {
+void LabelForest::change_points(const Exchange& exchange, const Call& call) {
   const Arrivals::Exchange of_arrivals = exchange.of_arrivals();
-  for (const Slot arrival : of_arrivals.leaving) total_weight_ -= arrivals_.weight(arrival);
   std::exception_ptr failure;
   try {
     remove_points(exchange, call);
@@ -108,7 +100,7 @@ void Forest<Target, Options>::change_points(const Exchange<Value>& exchange, con
   arrivals_.exchange(of_arrivals);
   tenure_.remove(of_arrivals.leaving, of_arrivals.moves);
   try {
-    reweigh_points(exchange.reweighed(), call);
+    recount_points(exchange.recounted(), call);
   } catch (...) {
     failure = std::current_exception();
   }
@@ -116,17 +108,15 @@ void Forest<Target, Options>::change_points(const Exchange<Value>& exchange, con
 }
 
 // A tree that cannot follow all changes is emptied.
-template <class Target, class Options>
-void Forest<Target, Options>::reweigh_points(std::span<const Reweighed> changes, const Call& call) {
+void LabelForest::recount_points(std::span<const Recounted> changes, const Call& call) {
   if (changes.empty()) return;
-  for (const auto& [slot, by] : changes) points_.set_weight(slot, points_.weight(slot) + by);
+  for (const auto& [slot, by] : changes) points_.set_count(slot, points_.count(slot) + by);
   std::vector<std::uint8_t> is_done;
   try {
     is_done.resize(trees_.size(), 0);
     call.parallel_for(trees_.size(), [&] {
-      return [&, work = workspaces_.lend()](std::size_t i, StopProbe& stop) {
-        prepare(trees_[i].target());
-        if (!trees_[i].empty()) trees_[i].reweigh(changes, points_, *work, stop);
+      return [&](std::size_t i, StopProbe& stop) {
+        if (!trees_[i].empty()) trees_[i].recount(changes, points_, stop);
         is_done[i] = 1;
       };
     });
@@ -140,48 +130,44 @@ void Forest<Target, Options>::reweigh_points(std::span<const Reweighed> changes,
 
 // Removes points from the trees, then from the store. A tree that cannot forget them all is emptied. If this is
 // stopped, the points are gone all the same before the exception leaves.
-template <class Target, class Options>
-void Forest<Target, Options>::remove_points(const Exchange<Value>& exchange, const Call& call) {
+void LabelForest::remove_points(const Exchange& exchange, const Call& call) {
   const std::span<const Slot> slots = exchange.leaving();
   const std::span<const Move> moves = exchange.moves();
   if (slots.empty()) return;
   const std::size_t n_left = points_.size() - slots.size();
   std::exception_ptr failure;
-  if (slots.size() <= n_left / detail::kFewForgotten) {
+  if (slots.size() <= n_left / kFewForgotten) {
     try {
       // A single point is looked up in several trees side by side, because one lookup waits for memory at every step.
       const std::size_t together = slots.size() == 1 ? kSideBySide : 1;
       call.parallel_for((trees_.size() + together - 1) / together, [&] {
         return [&, work = workspaces_.lend()](std::size_t group, StopProbe& stop) {
           const std::size_t begin = group * together, n = std::min(together, trees_.size() - begin);
-          const std::span<TargetTree> trees = std::span(trees_).subspan(begin, n);
-          for (int step = 0; together > 1 && step < TargetTree::kForgetSteps; ++step) {
-            for (const TargetTree& tree : trees) tree.prefetch_to_forget(slots.front(), step, points_);
+          const std::span<LabelTree> trees = std::span(trees_).subspan(begin, n);
+          for (int step = 0; together > 1 && step < LabelTree::kForgetSteps; ++step) {
+            for (const LabelTree& tree : trees) tree.prefetch_to_forget(slots.front(), step, points_);
           }
-          for (TargetTree& tree : trees) tree.forget(slots, moves, points_, *work, stop);
+          for (LabelTree& tree : trees) tree.forget(slots, moves, points_, *work, stop);
         };
       });
     } catch (...) {
       failure = std::current_exception();
     }
   }
-  for (TargetTree& tree : trees_) {
+  for (LabelTree& tree : trees_) {
     if (tree.n_points() != n_left) tree.clear();
   }
   points_.remove(slots, moves);
   if (failure) std::rethrow_exception(failure);
 }
 
-// One arrival for each row and value, the oldest that is left; kNoSlot if there is none.
-template <class Target, class Options>
-std::vector<Slot> Forest<Target, Options>::find_arrivals(std::span<const float> rows, std::span<const Value> values,
-                                                         StopProbe stop) const {
-  const Samples<Value> samples{rows, values};
+// One arrival for each sample, the oldest that is left; kNoSlot if there is none.
+std::vector<Slot> LabelForest::find_arrivals(const Samples& samples, StopProbe stop) const {
   std::vector<Slot> found(samples.size(), kNoSlot);
   std::vector<std::uint8_t> is_asked(points_.size(), 0);
   for (std::size_t i = 0; i < samples.size(); ++i) {
     const std::span<const float> row = samples.row(i, options_.n_features);
-    found[i] = points_.find(row, values[i], Points::hash_of(row, values[i]));
+    found[i] = points_.find(row, samples.labels[i], PointStore::hash_of(row, samples.labels[i]));
     if (found[i] != kNoSlot) is_asked[static_cast<std::size_t>(found[i])] = 1;
     stop.tick(options_.n_features);
   }
