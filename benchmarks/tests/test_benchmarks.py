@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import sys
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from types import SimpleNamespace
@@ -12,6 +13,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 
 from benchmarks.__main__ import main
+from benchmarks.__main__ import measure as measure_case
 from benchmarks.cases import full_cases, order_free_cases, quick_cases
 from benchmarks.data import (
     DIGITS,
@@ -22,6 +24,7 @@ from benchmarks.data import (
     load,
     load_stream,
 )
+from benchmarks.forgetting import soak
 from benchmarks.formats import duration, number
 from benchmarks.measurements import calibration_of_stream, longest_call, memory, one_row
 from benchmarks.ours import order_free
@@ -37,6 +40,7 @@ from benchmarks.tasks import (
     row_by_row_moa,
 )
 from benchmarks.timing import Pairs, alternate
+from onlineforest import MondrianForestClassifier
 
 
 def report_of(*rows, complete=True):
@@ -153,7 +157,38 @@ def run_quickly(folder, *more):
     return json.loads((folder / "benchmarks.json").read_text(encoding="utf-8"))
 
 
-def test_the_command_measures_every_case(tmp_path, capsys):
+@pytest.fixture
+def in_this_process(monkeypatch):
+    """Memory is measured in this process; a new one would import everything first."""
+
+    def answer(module, task):
+        return json.loads(json.dumps(import_module(module).measure(task)))
+
+    for user in ("memory", "forgetting"):
+        monkeypatch.setattr(f"benchmarks.{user}.answer_of", answer)
+
+
+@pytest.fixture
+def mondrian_cases(monkeypatch):
+    """The names of the cases that make a Mondrian forest."""
+    current, names = "", set()
+
+    def noting(case, settings):
+        nonlocal current
+        current = case.name
+        return measure_case(case, settings)
+
+    def noted(*arguments, **options):
+        names.add(current)
+        return MondrianForestClassifier(*arguments, **options)
+
+    monkeypatch.setattr("benchmarks.__main__.measure", noting)
+    for user in ("ours", "_soak_child"):
+        monkeypatch.setattr(f"benchmarks.{user}.MondrianForestClassifier", noted)
+    return names
+
+
+def test_the_command_measures_every_case(tmp_path, capsys, in_this_process, mondrian_cases):
     content = run_quickly(tmp_path)
     output = capsys.readouterr()
     names = {f"benchmarks.{ending}" for ending in ("md", "json", "png")}
@@ -171,21 +206,21 @@ def test_the_command_measures_every_case(tmp_path, capsys):
         assert rows, case.name
         for row in rows:
             assert bool(row["values"]) is (has_river or "River" not in row["case"])
+    mondrian_cases.discard("")  # the warm-up
+    assert mondrian_cases == {
+        case.name
+        for case in quick_cases()
+        if case.name.startswith("Mondrian: ")
+        if has_river or "River" not in case.name
+    }
 
 
-@pytest.mark.slow
-def test_only_cases_that_say_so_measure_the_mondrian_forest(tmp_path, monkeypatch):
-    def mondrian(*_, **__):
-        raise AssertionError("a Mondrian forest is measured as ours")
-
-    monkeypatch.setattr("benchmarks.__main__.warm_up", lambda: None)
-    for module in ("benchmarks.ours", "onlineforest.river"):
-        for kind in ("MondrianForestClassifier", "MondrianForestRegressor"):
-            if module == "benchmarks.ours" or find_spec("river") is not None:
-                monkeypatch.setattr(f"{module}.{kind}", mondrian)
-    # Memory is measured in other processes.
-    content = run_quickly(tmp_path, "--without", "Mondrian", "--without", "memory")
-    assert content["complete"] and len(content["rows"]) > 20
+def test_memory_is_measured_in_a_process_of_its_own():
+    case = Case("memory", DIGITS, memory("fit", beside_rows=True))
+    first, *more = case.measure(case, Settings(repeats=1, quick=True, scale=0.02))
+    assert first.case == case.name and len(first.values) == 1
+    assert first.details["model"] > 0
+    assert [row.case for row in more] in ([], ["memory, peak / resident"])
 
 
 def test_rows_of_river_name_the_missing_package(tmp_path, monkeypatch):
@@ -281,18 +316,18 @@ def test_memory_beside_rows_leaves_out_four_bytes_per_feature(monkeypatch):
     assert row.values == [found["resident"] / 300_000]
 
 
-def test_cases_of_the_order_free_forest_that_are_not_quick():
-    has_river = find_spec("river") is not None
-    cases = [
-        case
-        for case in order_free_cases([], [], [DIGITS], [DIGITS], [DIGITS] if has_river else [])
-        if not case.name.endswith("MOA ARF")
-    ]
-    assert len(cases) == 5 + has_river
-    for case in cases:
-        first, *more = case.measure(case, Settings(repeats=1, quick=True, scale=0.02))
-        assert first.case == case.name and len(first.values) == 1
-        assert [row.case for row in more] in ([], [f"{case.name}, peak / resident"])
+def test_a_long_stream_runs_in_a_process_of_its_own():
+    case = Case("memory of a long stream", SYNTHETIC, soak)
+    [row] = case.measure(case, Settings(repeats=1, scale=0.001))
+    assert row.data == "synthetic, 1,000 rows, window 50"
+    assert len(row.details["resident"]) == 10 and min(row.values) >= 0
+
+
+def test_streams_are_learned_beside_rivers_forest():
+    pytest.importorskip("river")
+    [case] = (c for c in order_free_cases([], [], streams=[DIGITS]) if c.name.endswith("River ARF"))
+    [row] = case.measure(case, Settings(repeats=1, quick=True, scale=0.02))
+    assert row.case == case.name and len(row.values) == 1
 
 
 def test_one_row_is_timed_in_three_ways():
@@ -507,13 +542,9 @@ def test_cases_can_be_listed_and_chosen(capsys):
     ]
     assert main(["--list", "--only", "fit / ERT-k", "--without", "Mondrian"]) == 0
     assert capsys.readouterr().out.splitlines() == listed[:4]
-    assert main(["--list", "--only", "Mondrian: numbers"]) == 0
+    assert main(["--list", "--only", "numbers, fit"]) == 0
     listed = capsys.readouterr().out.splitlines()
-    assert listed == [
-        f"Mondrian: numbers, {way} / ERT, {data}"
-        for way in ("fit", "plain fit", "predict", "plain predict")
-        for data in ("kin8nm", "power_plant", "concrete", "california")
-    ]
+    assert listed == [f"numbers, fit / ERT, {data}" for data in REGRESSION]
     with pytest.raises(SystemExit, match="2"):
         main(["--only", "nothing of the kind"])
     names = [(case.name, case.data) for case in full_cases()]

@@ -41,6 +41,7 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     )
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="processes")
     parser.add_argument("--seeds", type=int, help="how many; default 5, quick 2")
+    parser.add_argument("--trees", type=int, help="of each forest; default 100, quick 30")
     parser.add_argument("--data", nargs="+", choices=NAMES, help="default: all of the paper's")
     parser.add_argument("--methods", nargs="+", choices=METHODS, help="default: all")
     parser.add_argument(
@@ -50,13 +51,14 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
         help="also write paper.md and paper/results.json there; only for a full run",
     )
     arguments = parser.parse_args(argv)
-    partial = arguments.quick or arguments.seeds or arguments.data or arguments.methods
-    if arguments.docs and partial:
-        parser.error("--docs is for a whole run: without --quick, --seeds, --data and --methods.")
-    if arguments.jobs < 1:
-        parser.error(f"--jobs must be at least 1. Got {arguments.jobs} instead.")
-    if arguments.seeds is not None and arguments.seeds < 1:
-        parser.error(f"--seeds must be at least 1. Got {arguments.seeds} instead.")
+    for name in ("jobs", "seeds", "trees"):
+        value = getattr(arguments, name)
+        if value is not None and value < 1:
+            parser.error(f"--{name} must be at least 1. Got {value} instead.")
+    changed = ("quick", "seeds", "trees", "data", "methods")
+    if arguments.docs and any(getattr(arguments, name) for name in changed):
+        options = ", ".join(f"--{name}" for name in changed)
+        parser.error(f"--docs is for a whole run: without {options}.")
     return arguments
 
 
@@ -97,6 +99,7 @@ def reproduce(arguments: argparse.Namespace) -> int:
         "data": tuple(arguments.data) if arguments.data else None,
         "methods": tuple(arguments.methods) if arguments.methods else None,
         "n_seeds": arguments.seeds,
+        "n_trees": arguments.trees,
     }
     settings = replace(settings, **{k: v for k, v in changes.items() if v is not None})
     output = arguments.output or Path("paper-quick" if arguments.quick else "paper-results")
@@ -130,8 +133,9 @@ def command_of(arguments: argparse.Namespace) -> str:
     words = ["python", "-m", "experiments.paper"]
     if arguments.quick:
         words.append("--quick")
-    if arguments.seeds:
-        words += ["--seeds", str(arguments.seeds)]
+    for name in ("seeds", "trees"):
+        if value := getattr(arguments, name):
+            words += [f"--{name}", str(value)]
     for name in ("data", "methods"):
         if values := getattr(arguments, name):
             words += [f"--{name}", *values]

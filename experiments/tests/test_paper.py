@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import replace
 from pathlib import Path
@@ -602,9 +603,9 @@ class TestReport:
 
     def test_how_it_was_run(self):
         runs = [{"machine": {"python": "3", "load": None}, "wall_seconds": 90.0}] * 2
-        command = command_of(parse(["--quick", "--data", "dna†", "--jobs", "7"]))
+        command = command_of(parse(["--quick", "--trees", "9", "--data", "dna†", "--jobs", "7"]))
         [*_, section] = setting_section(About(QUICK, command, runs)).parts[:1]
-        assert "`python -m experiments.paper --quick --data 'dna†'`" in section.text
+        assert "`python -m experiments.paper --quick --trees 9 --data 'dna†'`" in section.text
         assert "2 tasks of 3 minutes" in section.text
         assert "Machine: python 3." in section.text
 
@@ -613,7 +614,13 @@ def small_task(seed, n_rows=20):
     return Task("digits", MF_10, seed, 1, (), few_rows=(n_rows,), n_test_rows=5)
 
 
-def test_what_is_done_is_not_done_again(tmp_path, monkeypatch):
+@pytest.fixture
+def in_this_process(monkeypatch):
+    """Tasks run in a thread; new processes would import everything first."""
+    monkeypatch.setattr("experiments.paper.runner.processes", ThreadPoolExecutor)
+
+
+def test_what_is_done_is_not_done_again(tmp_path, monkeypatch, in_this_process):
     store, tasks = Store(tmp_path), [small_task(0), small_task(1)]
     first = run_all(tasks, store, n_jobs=1)
     assert [outcome.records[0].seed for outcome in first] == [0, 1]
@@ -622,7 +629,7 @@ def test_what_is_done_is_not_done_again(tmp_path, monkeypatch):
     assert run_all(tasks, store, n_jobs=1) == first
 
 
-def test_a_failure_is_named_and_keeps_the_others(tmp_path):
+def test_a_failure_is_named_and_keeps_the_others(tmp_path, in_this_process):
     bad = Task("digits", MF, 7, 1, (3.0,))  # there is no such fraction
     store, good = Store(tmp_path), [small_task(0), small_task(1)]
     with pytest.raises(TaskError, match=r"1 of 3 tasks failed.* MF on digits, seed 7: IndexError"):
@@ -631,11 +638,11 @@ def test_a_failure_is_named_and_keeps_the_others(tmp_path):
     assert store.load(bad.key()) is None
 
 
-def quick(folder, *arguments):
+def quick(folder):
     environment = {k: v for k, v in os.environ.items() if k != "ONLINEFOREST_DATA"}
-    command = [sys.executable, "-m", "experiments.paper", "--quick", "--output", str(folder)]
+    command = [sys.executable, "-m", "experiments.paper", "--quick", "--trees", "10"]
     return subprocess.Popen(
-        [*command, *arguments],
+        [*command, "--output", str(folder)],
         cwd=ROOT,
         env=environment,
         stdout=subprocess.PIPE,
@@ -675,14 +682,14 @@ def test_the_quick_run_survives_an_interrupt(tmp_path):
         assert line.startswith("[holds]"), output
 
 
-@pytest.mark.parametrize("option", ["--jobs", "--seeds"])
+@pytest.mark.parametrize("option", ["--jobs", "--seeds", "--trees"])
 def test_what_is_wrong_with_the_command_is_said(option, capsys):
     with pytest.raises(SystemExit, match="2"):
         main(["--quick", option, "0"])
     assert f"{option} must be at least 1. Got 0 instead." in capsys.readouterr().err
 
 
-def test_a_folder_that_cannot_be_written_is_named(tmp_path, capsys):
+def test_a_folder_that_cannot_be_written_is_named(tmp_path, capsys, in_this_process):
     (tmp_path / "taken").write_text("a file")
     options = ["--quick", "--methods", MF_10, "--seeds", "1", "--jobs", "1"]
     assert main([*options, "--output", str(tmp_path / "taken")]) == 1

@@ -20,7 +20,12 @@ from experiments.competitors.online_forest import (
     split_gain,
 )
 from experiments.competitors.saffari import OnlineForestSaffari
-from experiments.tests.online_forests import DATA, assert_same_tree, make_data
+from experiments.tests.online_forests import (
+    DATA,
+    assert_batches_equal_one_by_one,
+    assert_equals_twins,
+    make_data,
+)
 from experiments.tests.reference import saffari as reference
 from experiments.tests.reference.saffari import SaffariTree
 
@@ -47,40 +52,21 @@ SETTINGS = {
 @pytest.mark.parametrize("settings", SETTINGS.values(), ids=SETTINGS)
 @pytest.mark.parametrize("kind", DATA)
 def test_the_forest_equals_its_plain_twin(kind, settings):
-    X, y, classes = make_data(kind)
+    *_, classes = make_data(kind)
     forest = OnlineForestSaffari(N_TREES, seed=4, **settings)
     twins = [
         SaffariTree(4, len(classes), np.random.default_rng(s), {"feature_range": (0, 1)} | settings)
         for s in np.random.SeedSequence(4).spawn(N_TREES)
     ]
-    for _ in range(2):
-        forest.partial_fit(X, y, classes)
-        for twin in twins:
-            for x, label in zip(X, y):
-                twin.learn(x, label)
-    for (nodes, *_), twin in zip(forest._trees, twins):
-        assert_same_tree(nodes, 0, twin.root)
+    assert_equals_twins(forest, twins, kind)
     if kind in ("clean", "noisy") and settings["max_depth"] == 50 and settings["n_tests"] > 1:
         assert all(nodes.used[0] >= 7 for nodes, *_ in forest._trees)  # the trees are not trivial
-    points = np.vstack([X[:50], np.random.default_rng(1).random((50, 4))])
-    expected = [np.mean([twin.root.frequencies(x) for twin in twins], axis=0) for x in points]
-    np.testing.assert_allclose(forest.predict_proba(points), expected, rtol=0, atol=1e-12)
 
 
 def test_batches_equal_one_by_one():
-    X, y, classes = make_data("noisy")
-    options = {"min_samples_split": 5, "seed": 3}
-    whole = OnlineForestSaffari(N_TREES, **options).partial_fit(X, y, classes)
-    batches = OnlineForestSaffari(N_TREES, **options)
-    for i in range(0, 300, 37):
-        batches.partial_fit(X[i : i + 37], y[i : i + 37], classes)
-    single = OnlineForestSaffari(N_TREES, **options)
-    for i in range(300):
-        single.partial_fit(X[i : i + 1], y[i : i + 1], classes)
-    expected = whole.predict_proba(X)
-    assert len(np.unique(expected, axis=0)) > 10
-    assert np.array_equal(batches.predict_proba(X), expected)
-    assert np.array_equal(single.predict_proba(X), expected)
+    assert_batches_equal_one_by_one(
+        lambda: OnlineForestSaffari(N_TREES, min_samples_split=5, seed=3)
+    )
 
 
 def test_a_split_computed_by_hand():
