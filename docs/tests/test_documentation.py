@@ -98,11 +98,10 @@ def test_the_examples_of_model_files_run(tmp_path, monkeypatch):
 
 def test_the_examples_of_regression_run(capsys):
     names = run_examples(REGRESSION, "regression.md")
-    assert names["forest"].n_samples_seen_ == 2100 and names["plain"].n_samples_seen_ == 2000
-    inside, n_predictions, near, far = map(float, capsys.readouterr().out.split())
+    assert names["forest"].n_samples_seen_ == 2100
+    inside, n_predictions = map(float, capsys.readouterr().out.split())
     assert 0.8 < inside < 0.97  # of 500 samples: 0.9, or a little less, with standard error 0.013
     assert n_predictions == 1  # a constant far away
-    assert far > 1.5 * near  # of the Mondrian forest
 
 
 def test_the_examples_of_river_run(capsys):
@@ -326,32 +325,6 @@ def test_every_page_of_the_site_is_reached():
         for name in re.findall(r"^[\w-]+$", toctree, re.MULTILINE)
     }
     assert pages - listed == {"index"}
-
-
-@pytest.fixture(scope="module")
-def gap():
-    """The module that draws the picture of a gap."""
-    return pictures.gap
-
-
-def test_the_picture_of_a_gap_is_as_its_caption_says(gap):
-    caption = re.search(r"^\*200 samples.*?\*$", REGRESSION, re.DOTALL | re.MULTILINE).group()
-    X, y = gap.draw_samples()
-    assert len(X) == 200
-    widths = [gap.mean_widths(gap.learn(name, X, y)) for name in gap.FORESTS]
-    said = [float(number) for number in re.findall(r"\d\.\d\d", caption)]
-    measured = [width for of_forest in widths for width in of_forest.values()]
-    assert said == pytest.approx(measured, rel=0.05)
-    for of_forest, factor in zip(widths, (2, 5)):
-        among, within, beyond = of_forest.values()
-        assert min(within, beyond) > factor * among
-
-
-@pytest.mark.parametrize("seed", range(1, 6))
-def test_the_gap_is_seen_whatever_the_seeds(gap, seed):
-    X, y = gap.draw_samples(seed)
-    among, within, beyond = gap.mean_widths(gap.learn("Default parameters", X, y, seed)).values()
-    assert min(within, beyond) > 2 * among  # 36 others: 2.3 and more
 
 
 @pytest.mark.parametrize(
