@@ -169,7 +169,7 @@ def measure(case: Case, settings: Settings) -> list[Row]:
 def warm_up() -> None:
     """Run one-time initialisation of every library, and freeze its objects in the collector."""
     from benchmarks.data import DIGITS, load
-    from benchmarks.ours import mondrian, order_free, order_free_regressor, regressor
+    from benchmarks.ours import mondrian, order_free, order_free_regressor
     from benchmarks.peers import ERT, ERT_1, ERT_K, RF
 
     data = load(DIGITS, None).head(50)
@@ -177,7 +177,6 @@ def warm_up() -> None:
     for model in (
         mondrian(2, 0),
         order_free(2, 0),
-        regressor(2, 0),
         order_free_regressor(2, 0),
         *peers,
     ):

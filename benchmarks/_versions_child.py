@@ -17,7 +17,7 @@ from sklearn.datasets import load_digits
 
 import onlineforest
 from benchmarks.timing import seconds_of
-from onlineforest import MondrianForestClassifier, MondrianForestRegressor
+from onlineforest import MondrianForestClassifier, OnlineForestClassifier, OnlineForestRegressor
 
 N_LEARNED = 3000
 
@@ -30,20 +30,27 @@ def make_tasks() -> dict[str, Callable[[], object]]:
     rows = rng.random((4000, 12)).astype(np.float32)
     labels = (rows[:, 0] + rows[:, 1] * rows[:, 2] > 0.7).astype(int)
     numbers = 3.0 * rows[:, 0] + rng.normal(0, 0.1, len(rows))
+    gaps = np.where(rng.random(rows.shape) < 0.2, np.nan, rows)
     queries = rows[N_LEARNED:]
     common: dict[str, Any] = {"n_estimators": 10, "random_state": 1, "n_jobs": 1}
 
-    def classifier(**given: Any) -> MondrianForestClassifier:
+    def mondrian(**given: Any) -> MondrianForestClassifier:
         return MondrianForestClassifier(**common, feature_weights="range", **given)
 
-    def regressor() -> MondrianForestRegressor:
-        return MondrianForestRegressor(
-            **common, feature_weights="range", trend=None, calibrate=False
-        )
+    def classifier(**given: Any) -> OnlineForestClassifier:
+        return OnlineForestClassifier(**common, **given)
+
+    def regressor() -> OnlineForestRegressor:
+        return OnlineForestRegressor(**common)
 
     def stream(forest: Any, X: Any, y: Any) -> None:
         for row, value in zip(X, y, strict=True):
             forest.learn_one(row, value)
+
+    def predicted_stream(forest: Any, X: Any, y: Any) -> None:
+        for row, value in zip(X, y, strict=True):
+            forest.learn_one(row, value)
+            forest.predict_one(row)
 
     def batches(forest: Any, size: int) -> None:
         for start in range(0, 1000, size):
@@ -51,32 +58,41 @@ def make_tasks() -> dict[str, Callable[[], object]]:
                 digits[start : start + size], classes[start : start + size], classes=np.arange(10)
             )
 
-    on_digits = classifier().fit(digits[:1200], classes[:1200])
-    on_rows = classifier().fit(rows[:N_LEARNED], labels[:N_LEARNED])
-    on_numbers = regressor().fit(rows[:N_LEARNED], numbers[:N_LEARNED])
-    calibrated = MondrianForestRegressor(**common).fit(rows[:1000], numbers[:1000])
+    on_digits = mondrian().fit(digits[:1200], classes[:1200])
+    on_rows = mondrian().fit(rows[:N_LEARNED], labels[:N_LEARNED])
+    labelled = classifier().fit(rows[:N_LEARNED], labels[:N_LEARNED])
+    with_gaps = classifier().fit(gaps[:N_LEARNED], labels[:N_LEARNED])
+    numbered = regressor().fit(rows[:N_LEARNED], numbers[:N_LEARNED])
     return {
         "fit digits": lambda: classifier().fit(digits[:800], classes[:800]),
         "fit synthetic": lambda: classifier().fit(rows[:1500], labels[:1500]),
-        "fit learned weights": lambda: MondrianForestClassifier(**common).fit(
+        "fit missing values": lambda: classifier().fit(gaps[:800], labels[:800]),
+        "fit numbers": lambda: regressor().fit(rows[:1000], numbers[:1000]),
+        "one by one": lambda: stream(classifier(), rows[:800], labels[:800]),
+        "one by one, predicted": lambda: predicted_stream(classifier(), rows[:200], labels[:200]),
+        "one by one, numbers": lambda: stream(regressor(), rows[:300], numbers[:300]),
+        "mini-batches": lambda: batches(classifier(), 50),
+        "window": lambda: batches(classifier(window=300), 100),
+        "forget": lambda: classifier().fit(digits[:600], classes[:600]).keep_latest(200),
+        "predict": lambda: labelled.predict_proba(queries),
+        "predict one": lambda: [labelled.predict_one(row) for row in queries[:500]],
+        "predict missing values": lambda: with_gaps.predict_proba(gaps[N_LEARNED:]),
+        "predict numbers": lambda: numbered.predict(rows),
+        "predict intervals": lambda: numbered.predict_interval(rows),
+        "Mondrian: fit digits": lambda: mondrian().fit(digits[:800], classes[:800]),
+        "Mondrian: fit synthetic": lambda: mondrian().fit(rows[:1500], labels[:1500]),
+        "Mondrian: fit learned weights": lambda: MondrianForestClassifier(**common).fit(
             digits[:300], classes[:300]
         ),
-        "one by one digits": lambda: stream(classifier(), digits[:600], classes[:600]),
-        "one by one synthetic": lambda: stream(classifier(), rows[:800], labels[:800]),
-        "mini-batches": lambda: batches(classifier(), 50),
-        "window": lambda: batches(classifier(window=300), 20),
-        "forget": lambda: classifier().fit(digits[:600], classes[:600]).keep_latest(200),
-        "predict digits": lambda: on_digits.predict_proba(digits[1200:]),
-        "predict synthetic": lambda: on_rows.predict_proba(queries),
-        "predict one": lambda: [on_rows.predict_one(row) for row in queries[:500]],
-        "novelty": lambda: on_rows.novelty(queries[:400]),
-        "regressor fit": lambda: regressor().fit(rows[:1000], numbers[:1000]),
-        "regressor fit learned": lambda: MondrianForestRegressor(**common).fit(
-            rows[:300], numbers[:300]
-        ),
-        "regressor one by one": lambda: stream(regressor(), rows[:500], numbers[:500]),
-        "regressor predict": lambda: on_numbers.predict(queries),
-        "regressor quantiles": lambda: calibrated.predict_quantiles(queries[:100], [0.1, 0.9]),
+        "Mondrian: one by one digits": lambda: stream(mondrian(), digits[:600], classes[:600]),
+        "Mondrian: one by one synthetic": lambda: stream(mondrian(), rows[:800], labels[:800]),
+        "Mondrian: mini-batches": lambda: batches(mondrian(), 50),
+        "Mondrian: window": lambda: batches(mondrian(window=300), 20),
+        "Mondrian: forget": lambda: mondrian().fit(digits[:600], classes[:600]).keep_latest(200),
+        "Mondrian: predict digits": lambda: on_digits.predict_proba(digits[1200:]),
+        "Mondrian: predict synthetic": lambda: on_rows.predict_proba(queries),
+        "Mondrian: predict one": lambda: [on_rows.predict_one(row) for row in queries[:500]],
+        "Mondrian: novelty": lambda: on_rows.novelty(queries[:400]),
     }
 
 

@@ -44,18 +44,11 @@ from benchmarks.ours import (
     mondrian,
     order_free,
     order_free_regressor,
-    plain_regressor,
-    plain_river_classifier,
-    plain_river_regressor,
-    regressor,
-    river_classifier,
     river_order_free,
     river_order_free_regressor,
-    river_regressor,
 )
 from benchmarks.peers import AMF, AMF_REGRESSOR, ARF, ERT, ERT_1, ERT_K, MOA_ARF, RF
 from benchmarks.settings import Case, Measure
-from benchmarks.shards import measure as on_ray
 from benchmarks.tasks import (
     Task,
     built_mini_batches,
@@ -161,37 +154,13 @@ def forgetting_cases(names: Iterable[str]) -> list[Case]:
     ]
 
 
-def regression_cases(names: Iterable[str]) -> list[Case]:
-    """Regression by the Mondrian forest: by default, and a plain one that only grows trees."""
-    return [
-        Case(f"numbers, {way} / ERT", data, side_by_side(task, ERT, ours=forest), target)
-        for way, task, forest, target in (
-            ("fit", fitting, regressor, 0.5),
-            ("plain fit", fitting, plain_regressor, 0.5),
-            ("predict", predicting_numbers, regressor, 3.0),
-            ("plain predict", predicting_numbers, plain_regressor, 3.0),
-        )
-        for data in names
-    ]
-
-
 def river_cases(classes: str, numbers: str) -> list[Case]:
     """Our models for River compared with River's own, on classes and on numbers."""
     return [
-        Case(f"{name} / River AMF", data, one_river_sample(peer, ours), target, most_runs=3)
-        for name, data, peer, ours, target in (
-            ("model of River", classes, AMF, river_order_free, None),
-            ("model of River, numbers", numbers, AMF_REGRESSOR, river_order_free_regressor, None),
-            (f"{MONDRIAN}model of River", classes, AMF, river_classifier, 30.0),
-            (f"{MONDRIAN}plain model of River", classes, AMF, plain_river_classifier, 30.0),
-            (f"{MONDRIAN}model of River, numbers", numbers, AMF_REGRESSOR, river_regressor, None),
-            (
-                f"{MONDRIAN}plain model of River, numbers",
-                numbers,
-                AMF_REGRESSOR,
-                plain_river_regressor,
-                None,
-            ),
+        Case(f"{name} / River AMF", data, one_river_sample(peer, ours), most_runs=3)
+        for name, data, peer, ours in (
+            ("model of River", classes, AMF, river_order_free),
+            ("model of River, numbers", numbers, AMF_REGRESSOR, river_order_free_regressor),
         )
     ]
 
@@ -301,16 +270,13 @@ def full_cases() -> list[Case]:
                 *memory_cases({"letter": 100.0, "usps": 900.0}),
                 *forgetting_cases(("letter", "usps")),
                 *(Case("model file", data, model_file, 300.0) for data in ("letter", "usps")),
-                *regression_cases(REGRESSION),
-                # Last: its processes would disturb other cases.
-                Case("Ray", SYNTHETIC, on_ray),
             ]
         ),
     ]
 
 
 def quick_cases() -> list[Case]:
-    """Cases on data that need no folder, without Ray; only targets for any data apply."""
+    """Cases on data that need no folder; only targets for any data apply."""
     cases = [
         *order_free_cases(
             [DIGITS], [SYNTHETIC], [DIGITS], [DIGITS], numbers=[SYNTHETIC_REGRESSION]
@@ -331,7 +297,6 @@ def quick_cases() -> list[Case]:
                 *memory_cases({DIGITS: None}),
                 *forgetting_cases([DIGITS]),
                 Case("model file", DIGITS, model_file),
-                *regression_cases([SYNTHETIC_REGRESSION]),
             ]
         ),
     ]

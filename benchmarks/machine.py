@@ -7,7 +7,7 @@ import platform
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-PACKAGES = ("onlineforest", "numpy", "scikit-learn", "river", "numba", "ray")
+PACKAGES = ("onlineforest", "numpy", "scikit-learn", "river", "numba")
 
 
 def describe_machine() -> dict[str, str | float | None]:

@@ -11,20 +11,12 @@ from numpy.typing import NDArray
 
 from onlineforest import (
     MondrianForestClassifier,
-    MondrianForestRegressor,
     OnlineForestClassifier,
     OnlineForestRegressor,
 )
 
 # Only the trees are learned, no weights or discounts.
 PLAIN: dict[str, Any] = {"feature_weights": "range", "leaf_discount": 0.0}
-PLAIN_REGRESSION: dict[str, Any] = {
-    "feature_weights": "range",
-    "discount": 0.02,
-    "noise": 0.01,
-    "trend": None,
-    "calibrate": False,
-}
 
 
 def mondrian(n_trees: int, seed: int, n_jobs: int = 1) -> MondrianForestClassifier:
@@ -54,16 +46,6 @@ CLASSIFIERS: dict[str, Callable[[int, int], Any]] = {
 }
 
 
-def regressor(n_trees: int, seed: int, **parameters: Any) -> MondrianForestRegressor:
-    """A regressor with default parameters, unless others are given."""
-    return MondrianForestRegressor(n_trees, n_jobs=1, random_state=seed, **parameters)
-
-
-def plain_regressor(n_trees: int, seed: int) -> MondrianForestRegressor:
-    """A regressor that only learns trees, like a batch forest."""
-    return regressor(n_trees, seed, **PLAIN_REGRESSION)
-
-
 def river_order_free(n_trees: int, seed: int) -> Any:
     """The order-free classifier for River with default parameters."""
     from onlineforest.river import OnlineForestClassifier  # needs River, which is also a peer
@@ -76,30 +58,6 @@ def river_order_free_regressor(n_trees: int, seed: int) -> Any:
     from onlineforest.river import OnlineForestRegressor
 
     return OnlineForestRegressor(n_trees, seed=seed)
-
-
-def river_classifier(n_trees: int, seed: int, **parameters: Any) -> Any:
-    """The Mondrian classifier for River with default parameters, unless others are given."""
-    from onlineforest.river import MondrianForestClassifier
-
-    return MondrianForestClassifier(n_trees, seed=seed, **parameters)
-
-
-def plain_river_classifier(n_trees: int, seed: int) -> Any:
-    """The Mondrian classifier for River that only learns trees."""
-    return river_classifier(n_trees, seed, **PLAIN)
-
-
-def river_regressor(n_trees: int, seed: int, **parameters: Any) -> Any:
-    """The Mondrian regressor for River with default parameters, unless others are given."""
-    from onlineforest.river import MondrianForestRegressor
-
-    return MondrianForestRegressor(n_trees, seed=seed, **parameters)
-
-
-def plain_river_regressor(n_trees: int, seed: int) -> Any:
-    """The Mondrian regressor for River that only learns trees."""
-    return river_regressor(n_trees, seed, **PLAIN_REGRESSION)
 
 
 def core_forest(n_trees: int, n_features: int, seed: int) -> Any:

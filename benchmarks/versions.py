@@ -89,12 +89,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     for task in (name for name in old.tasks if name in new.tasks and arguments.only in name):
         low, median, high = quantiles(ratios(old, new, task, arguments.repeats), method="inclusive")
         medians.append(median)
-        print(f"{task:24s} {median:.3f}  [{low:.3f}, {high:.3f}]", flush=True)
+        print(f"{task:32s} {median:.3f}  [{low:.3f}, {high:.3f}]", flush=True)
     old.close()
     new.close()
     if not medians:
         parser.error(f"no task has a name with {arguments.only}")
-    print(f"{'geometric mean':24s} {math.exp(sum(map(math.log, medians)) / len(medians)):.3f}")
+    print(f"{'geometric mean':32s} {math.exp(sum(map(math.log, medians)) / len(medians)):.3f}")
     return 0
 
 

@@ -26,7 +26,7 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 DEFINITIONS, VALUES = ROOT / "docs/figures.toml", ROOT / "docs/figures.json"
-GENERATED = ("paper.md", "record.md")
+GENERATED = ("paper.md",)
 PAGES = [
     ROOT / "README.md",
     *(page for page in sorted((ROOT / "docs").glob("*.md")) if page.name not in GENERATED),

@@ -12,7 +12,6 @@ seeds; a probability below 1e-6 counts as 1e-6. Exits with 1 if a target is miss
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -26,8 +25,10 @@ from experiments.common import (
     accuracy_and_log_loss,
     learn_in_batches,
     load,
+    parser_of,
     print_header,
     print_row,
+    print_verdicts,
     show_progress,
     split,
 )
@@ -147,10 +148,7 @@ def verdicts(figures: dict[str, dict[str, float]]) -> list[tuple[str, bool]]:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--seeds", type=int, default=10)
-    parser.add_argument("--data", nargs="+", choices=TARGETS, default=list(TARGETS))
-    arguments = parser.parse_args(argv)
+    arguments = parser_of(__doc__, 10, TARGETS).parse_args(argv)
     figures = {}
     for name in arguments.data:
         figures[name] = mean_figures(name, arguments.seeds)
@@ -158,11 +156,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     for key in next(iter(figures.values())):
         digits = 0 if key == "test rows" else 3
         print_row(key, *(f"{figures[name][key]:.{digits}f}" for name in figures))
-    print()
-    found = verdicts(figures)
-    for target, is_met in found:
-        print(f"- {target}: {'yes' if is_met else 'NO'}")
-    return 0 if all(is_met for _, is_met in found) else 1
+    return print_verdicts(verdicts(figures))
 
 
 if __name__ == "__main__":

@@ -2,14 +2,27 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 import sys
 import time
+from collections.abc import Callable, Iterable, Mapping
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.base import is_classifier
+from sklearn.datasets import load_digits
+
+from experiments.paper.data import raw
+
+TEST_SHARE = 0.3
+COVTYPE_SAMPLES = 50_000
+
+# Train and test: X, y, X_test, y_test.
+Arrays = tuple[NDArray, ...]
 
 
 def data_folder() -> Path:
@@ -34,6 +47,34 @@ def split(X, y, rng, n_test: int):
     order = rng.permutation(len(y))
     test, train = order[:n_test], order[n_test:]
     return X[train], y[train], X[test], y[test]
+
+
+def random_split(arrays: Callable[[], Arrays], n_samples: int | None = None):
+    """Samples of a seed, or `n_samples` random ones, split 70:30."""
+
+    def of_seed(seed: int) -> Arrays:
+        rng = np.random.default_rng(seed)
+        X, y = arrays()
+        if n_samples is not None and n_samples < len(y):
+            some = rng.permutation(len(y))[:n_samples]
+            X, y = X[some], y[some]
+        return split(X, y, rng, n_test=round(len(y) * TEST_SHARE))
+
+    return of_seed
+
+
+# Train and test of a seed, by the name of the data. The first four have the paper's own split.
+CLASSIFICATION: dict[str, Callable[[int], Arrays]] = {
+    "letter": lambda _: raw("letter"),
+    "usps": lambda _: raw("usps"),
+    "satimages": lambda _: raw("satimages"),
+    "dna": lambda _: raw("dna"),
+    "digits": random_split(lambda: load_digits(return_X_y=True)),
+    "elec2": random_split(lambda: load("elec2", "X", "y")),
+    "covtype": random_split(lambda: load("covtype", "X", "y"), COVTYPE_SAMPLES),
+    "phishing": random_split(lambda: load("phishing_river", "X", "y")),
+    "bananas": random_split(lambda: load("bananas", "X", "y")),
+}
 
 
 def river_rows(X) -> list[dict[int, float]]:
@@ -67,9 +108,41 @@ def accuracy_and_log_loss(probabilities, classes, y, least: float = 1e-15) -> tu
     return float(accuracy), float(-np.log(np.maximum(of_truth, least)).mean())
 
 
+def classifier_scores(
+    data: Arrays, seed: int, models: Mapping[str, Callable[[int], Any]], least: float
+) -> dict[str, tuple[float, float]]:
+    """Accuracy and log loss of models of a seed; a probability below `least` counts as `least`."""
+    X, y, X_test, y_test = data
+    scores = {}
+    for name, model in models.items():
+        forest = model(seed).fit(X, y)
+        scores[name] = accuracy_and_log_loss(
+            forest.predict_proba(X_test), forest.classes_, y_test, least
+        )
+    return scores
+
+
 def mean_and_deviation(values, digits: int = 4) -> str:
     """Mean and standard deviation over the seeds, as a cell of a table."""
     return f"{np.mean(values):.{digits}f} ± {np.std(values):.{digits}f}"
+
+
+def parser_of(module: str | None, n_seeds: int, data: Iterable[str]) -> argparse.ArgumentParser:
+    """A parser of the options `--seeds` and `--data`, under the first line of a docstring."""
+    assert module is not None
+    names = list(data)
+    parser = argparse.ArgumentParser(description=module.splitlines()[0])
+    parser.add_argument("--seeds", type=int, default=n_seeds)
+    parser.add_argument("--data", nargs="+", choices=names, default=names)
+    return parser
+
+
+def print_verdicts(verdicts: list[tuple[str, bool]]) -> int:
+    """Print each target and whether it is met; the exit code: 1 if one is missed."""
+    print()
+    for target, is_met in verdicts:
+        print(f"- {target}: {'yes' if is_met else 'NO'}")
+    return 0 if all(is_met for _, is_met in verdicts) else 1
 
 
 def show_progress(text: str) -> None:

@@ -10,7 +10,6 @@ the predicted probability of the rare class; recall and precision by the predict
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Sequence
 from typing import Any
@@ -21,7 +20,14 @@ from sklearn.datasets import make_classification
 from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
 from sklearn.metrics import average_precision_score, precision_score, recall_score
 
-from experiments.common import load, mean_and_deviation, print_header, print_row, show_progress
+from experiments.common import (
+    load,
+    mean_and_deviation,
+    parser_of,
+    print_header,
+    print_row,
+    show_progress,
+)
 from experiments.common import split as split_rows
 from experiments.streams import Ours, Rivers
 from onlineforest import OnlineForestClassifier
@@ -121,10 +127,8 @@ def stream_scores(X: NDArray[Any], y: NDArray[Any], seed: int) -> dict[str, list
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--seeds", type=int, default=3)
+    parser = parser_of(__doc__, 3, DATA)
     parser.add_argument("--samples", type=int, default=N_SAMPLES, help="of each data set")
-    parser.add_argument("--data", nargs="+", choices=DATA, default=list(DATA))
     arguments = parser.parse_args(argv)
     print_header("data", "model", "average precision", "recall", "precision")
     for name in arguments.data:

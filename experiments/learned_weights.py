@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -127,12 +128,12 @@ def run(name: str, seed: int, n_trees: int) -> dict[str, tuple[float, float, flo
     return results
 
 
-def main() -> int:
+def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--trees", type=int, default=100)
     parser.add_argument("--data", nargs="*", choices=DATA)
-    arguments = parser.parse_args()
+    arguments = parser.parse_args(argv)
     names = arguments.data or [
         name for name in DATA if "ONLINEFOREST_DATA" in os.environ or name not in NEED_FOLDER
     ]

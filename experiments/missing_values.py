@@ -2,16 +2,14 @@
 
     ONLINEFOREST_DATA=/path/to/data python -m experiments.missing_values
 
-A share of all cells is removed at random, from samples to learn and to predict. Our forests and
-scikit-learn's take missing values as they are; ours also run with the median filled in. Accuracy /
+A share of all cells is removed at random, from samples to learn and to predict. Our forest and
+scikit-learn's take missing values as they are; ours also runs with the median filled in. Accuracy /
 log loss, mean over the seeds. Exits with 1 if the order-free forest is less accurate, in the mean
-over all rows of a share, than a forest of scikit-learn, the Mondrian forest or its own with the
-median filled in.
+over all rows of a share, than a forest of scikit-learn or its own with the median filled in.
 """
 
 from __future__ import annotations
 
-import argparse
 import sys
 import warnings
 from collections.abc import Sequence
@@ -23,8 +21,8 @@ from sklearn.impute import SimpleImputer
 from sklearn.metrics import log_loss
 from sklearn.pipeline import make_pipeline
 
-from experiments.common import load
-from onlineforest import MondrianForestClassifier, OnlineForestClassifier
+from experiments.common import load, parser_of, print_header, print_row, print_verdicts
+from onlineforest import OnlineForestClassifier
 
 DATA = ("digits", "satimages", "letter", "usps", "dna")
 N_SAMPLES = 6000  # at most; a third of them is predicted
@@ -38,8 +36,6 @@ def methods(seed: int) -> dict:
     return {
         "order-free": OnlineForestClassifier(**forest),
         "order-free, median": make_pipeline(median, OnlineForestClassifier(**forest)),
-        "Mondrian": MondrianForestClassifier(**forest),
-        "Mondrian, median": make_pipeline(median, MondrianForestClassifier(**forest)),
         "random forest": RandomForestClassifier(**forest),
         "ExtraTrees": ExtraTreesClassifier(**forest),
     }
@@ -68,28 +64,22 @@ def scores(name: str, share: float, seed: int) -> dict[str, tuple[float, float]]
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--data", nargs="+", choices=DATA, default=list(DATA))
-    arguments = parser.parse_args(argv)
+    arguments = parser_of(__doc__, 3, DATA).parse_args(argv)
     names, n_seeds = arguments.data, arguments.seeds
     warnings.simplefilter("ignore")  # about columns without any value
-    print("| data | missing | " + " | ".join(methods(0)) + " |")
-    print("|---|---|" + "---|" * len(methods(0)))
+    print_header("data", "missing", *methods(0))
     accuracies = np.empty((3, len(names), len(methods(0))))
     for i, name in enumerate(names):
         for j, share in enumerate((0.1, 0.3, 0.5)):
             runs = [scores(name, share, seed) for seed in range(n_seeds)]
             means = [np.mean([run[method] for run in runs], axis=0) for method in runs[0]]
-            cells = " | ".join(f"{accuracy:.3f} / {loss:.2f}" for accuracy, loss in means)
-            print(f"| {name} | {share:.0%} | {cells} |", flush=True)
+            cells = (f"{accuracy:.3f} / {loss:.2f}" for accuracy, loss in means)
+            print_row(name, f"{share:.0%}", *cells)
             accuracies[j, i] = [accuracy for accuracy, _ in means]
     of_shares = accuracies.mean(axis=1)
     ok = bool((of_shares[:, :1] >= of_shares[:, 1:]).all())
-    print(
-        f"\nMost accurate at every share, in the mean over the data sets: {'yes' if ok else 'NO'}"
-    )
-    return 0 if ok else 1
+    target = "most accurate at every share, in the mean over the data sets"
+    return print_verdicts([(target, ok)])
 
 
 if __name__ == "__main__":

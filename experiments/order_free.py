@@ -13,45 +13,50 @@ Mondrian forest. `python -m experiments.streams` compares forests on streams in 
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
 
-from experiments.common import print_header, print_row, show_progress
+from experiments.common import (
+    CLASSIFICATION,
+    classifier_scores,
+    parser_of,
+    print_header,
+    print_row,
+    print_verdicts,
+    show_progress,
+)
 from experiments.paper.data import DataError
-from experiments.record import CLASSIFICATION, CLASSIFIERS, TASKS, Task, classifier_scores
-from onlineforest import OnlineForestClassifier
+from onlineforest import MondrianForestClassifier, OnlineForestClassifier
 
 OURS = "order-free"
 MONDRIAN, RANDOM, EXTRA = "Mondrian", "random forest", "ERT-k"
 MODELS: dict[str, Callable[[int], Any]] = {
     OURS: lambda seed: OnlineForestClassifier(random_state=seed, n_jobs=-1),
-    RANDOM: CLASSIFIERS["RandomForestClassifier"],
-    EXTRA: CLASSIFIERS["ExtraTreesClassifier"],
-    MONDRIAN: CLASSIFIERS["MondrianForestClassifier"],
+    RANDOM: lambda seed: RandomForestClassifier(random_state=seed, n_jobs=-1),
+    EXTRA: lambda seed: ExtraTreesClassifier(random_state=seed, n_jobs=-1),
+    MONDRIAN: lambda seed: MondrianForestClassifier(random_state=seed, n_jobs=-1),
 }
-METRICS = ("accuracy", "log_loss")
+METRICS = ("accuracy", "log loss")
 LEAST_PROBABILITY = 1e-6
 LARGEST_LOSS = 0.006  # of accuracy beside a random forest
-DATA = ("letter", "usps", "satimages", "dna", "digits", "elec2", "covtype", "phishing", "bananas")
-CHOICES = {task.data: task for task in TASKS if task.kind == CLASSIFICATION and task.data in DATA}
 
 Scores = NDArray[np.float64]  # by model and metric
 
 
-def scores_of(task: Task, n_seeds: int) -> Scores:
+def scores_of(name: str, n_seeds: int) -> Scores:
     """The mean over the seeds of each metric of each model."""
     by_seed = []
     for seed in range(n_seeds):
-        show_progress(f"{task.data}, seed {seed + 1} of {n_seeds} …")
-        X, y, X_test, y_test = task.load(seed)
+        show_progress(f"{name}, seed {seed + 1} of {n_seeds} …")
+        X, y, X_test, y_test = CLASSIFICATION[name](seed)
         data = (X.astype(np.float32), y, X_test.astype(np.float32), y_test)
         found = classifier_scores(data, seed, MODELS, LEAST_PROBABILITY)
-        by_seed.append([[found[model][metric] for metric in METRICS] for model in MODELS])
+        by_seed.append([found[model] for model in MODELS])
     return np.mean(by_seed, axis=0)
 
 
@@ -85,27 +90,18 @@ def mean_of(scores: dict[str, Scores]) -> Scores:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--data", nargs="+", choices=DATA, default=list(DATA))
-    arguments = parser.parse_args(argv)
-
-    headings = [f"{metric.replace('_', ' ')}, {model}" for metric in METRICS for model in MODELS]
-    print_header("data", *headings)
+    arguments = parser_of(__doc__, 3, CLASSIFICATION).parse_args(argv)
+    print_header("data", *(f"{metric}, {model}" for metric in METRICS for model in MODELS))
     scores = {}
     for name in arguments.data:
         try:
-            scores[name] = scores_of(CHOICES[name], arguments.seeds)
+            scores[name] = scores_of(name, arguments.seeds)
         except DataError as error:
             print(error, file=sys.stderr)
             return 2
         print_row(name, *cells(scores[name]))
     print_row("mean", *cells(mean_of(scores)))
-    print()
-    found = verdicts(scores)
-    for target, is_met in found:
-        print(f"- {target}: {'yes' if is_met else 'NO'}")
-    return 0 if all(is_met for _, is_met in found) else 1
+    return print_verdicts(verdicts(scores))
 
 
 if __name__ == "__main__":

@@ -42,9 +42,9 @@ def test_each_side_is_first_in_turn():
 
 
 def test_a_version_is_compared_with_itself(capsys):
-    assert main([HERE, HERE, "--only", "regressor predict", "--repeats", "2"]) == 0
+    assert main([HERE, HERE, "--only", "predict numbers", "--repeats", "2"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert re.fullmatch(r"regressor predict +\d+\.\d{3}  \[\d+\.\d{3}, \d+\.\d{3}\]", lines[0])
+    assert re.fullmatch(r"predict numbers +\d+\.\d{3}  \[\d+\.\d{3}, \d+\.\d{3}\]", lines[0])
     assert re.fullmatch(r"geometric mean +\d+\.\d{3}", lines[1])
 
 

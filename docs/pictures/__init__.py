@@ -14,10 +14,10 @@ from pathlib import Path
 import matplotlib as mpl
 from matplotlib.figure import Figure
 
-from . import gap, how, paper
+from . import how, paper
 
 FOLDER = Path(__file__).resolve().parents[1] / "_pictures"
-PAGES = (gap, how, paper)
+PAGES = (how, paper)
 
 
 @dataclass(frozen=True)
