@@ -12,7 +12,8 @@ outliers:
 
 All forests have 100 trees. ``IsolationForest`` is shown with its default parameters, and with trees
 of all samples. A Mondrian forest can use labels if there are any. Without labels, it learns random
-ones, with weights by the ranges of the features: then, as in ``IsolationForest``, y has no effect. The score is the area under the ROC curve: 0.5 is chance, 1 is perfect.
+ones, with weights by the ranges of the features: then, as in ``IsolationForest``, y has no effect.
+The score is the area under the ROC curve: 0.5 is chance, 1 is perfect.
 """
 
 import sys
@@ -40,9 +41,7 @@ def with_labels(X, y, queries, seed):
 
 def without_labels(X, y, queries, seed):
     """Novelty of a forest that has learned random labels."""
-    forest = MondrianForestClassifier(
-        feature_weights="range", leaf_discount=0.0, random_state=seed
-    )
+    forest = MondrianForestClassifier(feature_weights="range", leaf_discount=0.0, random_state=seed)
     return forest.fit(X, np.random.default_rng(seed).integers(64, size=len(X))).novelty(queries)
 
 
