@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -32,24 +33,28 @@ def missing_files(text: str) -> list[str]:
     return sorted({path for path in PATH.findall(text) if find_file(path) is None})
 
 
-def sources(folder: str, *suffixes: str) -> list[str]:
+@cache
+def sources(folder: str, suffix: str) -> tuple[str, ...]:
     """The texts of all source files in a folder."""
-    files = sorted((ROOT / folder).rglob("*"))
-    return [file.read_text() for file in files if file.suffix in suffixes]
+    return tuple(file.read_text() for file in sorted((ROOT / folder).rglob(f"*{suffix}")))
 
 
 def has_word(text: str, word: str) -> bool:
     return re.search(rf"\b{re.escape(word)}\b", text) is not None
 
 
-def missing_members(names: set[tuple[str, str]], texts: list[str], declaration: str) -> list[str]:
+def missing_members(
+    names: set[tuple[str, str]], texts: tuple[str, ...], declaration: str
+) -> list[str]:
     """Pairs of class and member that no file has which declares the class."""
+    declaring = {
+        owner: [text for text in texts if re.search(declaration.format(owner), text)]
+        for owner, _ in names
+    }
     return sorted(
         f"{owner}: {member}"
         for owner, member in names
-        if not any(
-            re.search(declaration.format(owner), text) and has_word(text, member) for text in texts
-        )
+        if not any(has_word(text, member) for text in declaring[owner])
     )
 
 

@@ -98,11 +98,10 @@ def test_the_examples_of_model_files_run(tmp_path, monkeypatch):
 
 def test_the_examples_of_regression_run(capsys):
     names = run_examples(REGRESSION, "regression.md")
-    assert names["forest"].n_samples_seen_ == 2100 and names["plain"].n_samples_seen_ == 2000
-    inside, n_predictions, near, far = map(float, capsys.readouterr().out.split())
+    assert names["forest"].n_samples_seen_ == 2100
+    inside, n_predictions = map(float, capsys.readouterr().out.split())
     assert 0.8 < inside < 0.97  # of 500 samples: 0.9, or a little less, with standard error 0.013
     assert n_predictions == 1  # a constant far away
-    assert far > 1.5 * near  # of the Mondrian forest
 
 
 def test_the_examples_of_river_run(capsys):
