@@ -12,17 +12,15 @@ _NAMES = {
     "_models.checkpoints": ("Checkpoint", "Checkpointer"),
     "_models.classifier": ("MondrianForestClassifier",),
     "_models.loading": ("load",),
-    "_models.merging": ("MergedForestClassifier", "MergedForestRegressor", "merge"),
+    "_models.merging": ("merge",),
     "_models.online_classifier": ("OnlineForestClassifier",),
     "_models.online_regressor": ("OnlineForestRegressor",),
-    "_models.regressor": ("MondrianForestRegressor",),
     "_models.trees": (
         "ClassificationTree",
         "MondrianTree",
         "OnlineClassificationTree",
         "OnlineRegressionTree",
         "OnlineTree",
-        "RegressionTree",
     ),
 }
 _MODULE_OF = {name: module for module, names in _NAMES.items() for name in names}

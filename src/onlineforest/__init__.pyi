@@ -3,36 +3,30 @@ from ._files.errors import ModelFileError, ModelTooLargeError
 from ._models.checkpoints import Checkpoint, Checkpointer
 from ._models.classifier import MondrianForestClassifier
 from ._models.loading import load
-from ._models.merging import MergedForestClassifier, MergedForestRegressor, merge
+from ._models.merging import merge
 from ._models.online_classifier import OnlineForestClassifier
 from ._models.online_regressor import OnlineForestRegressor
-from ._models.regressor import MondrianForestRegressor
 from ._models.trees import (
     ClassificationTree,
     MondrianTree,
     OnlineClassificationTree,
     OnlineRegressionTree,
     OnlineTree,
-    RegressionTree,
 )
 
 __all__ = [
     "Checkpoint",
     "Checkpointer",
     "ClassificationTree",
-    "MergedForestClassifier",
-    "MergedForestRegressor",
     "ModelFileError",
     "ModelTooLargeError",
     "MondrianForestClassifier",
-    "MondrianForestRegressor",
     "MondrianTree",
     "OnlineClassificationTree",
     "OnlineForestClassifier",
     "OnlineForestRegressor",
     "OnlineRegressionTree",
     "OnlineTree",
-    "RegressionTree",
     "__version__",
     "load",
     "merge",

@@ -11,7 +11,6 @@ from onlineforest._models.classifier import MondrianForestClassifier
 from onlineforest._models.loading import AnyForest as Forest
 from onlineforest._models.online_classifier import OnlineForestClassifier
 from onlineforest._models.online_regressor import OnlineForestRegressor
-from onlineforest._models.regressor import MondrianForestRegressor
 
 __all__ = [
     "FORESTS",
@@ -24,7 +23,7 @@ __all__ = [
 
 FORESTS: Mapping[str, Mapping[str, type[Forest]]] = {
     "order-free": {"classify": OnlineForestClassifier, "regress": OnlineForestRegressor},
-    "mondrian": {"classify": MondrianForestClassifier, "regress": MondrianForestRegressor},
+    "mondrian": {"classify": MondrianForestClassifier},
 }
 
 

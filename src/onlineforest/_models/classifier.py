@@ -35,7 +35,7 @@ class LabelLesson(Lesson[LabelCore]):
         self.changes = {"_codes": codes}
 
     def teach(self, core: LabelCore, rows: Rows, n_threads: int, one_by_one: bool = False) -> None:
-        core.learn(rows, self._labels, self._n_classes, n_threads, one_by_one, self._units)
+        core.learn(rows, self._labels, self._n_classes, n_threads, one_by_one)
 
 
 class MondrianForestClassifier(

@@ -15,7 +15,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from onlineforest._core import (
     UNITS_PER_SAMPLE,
-    GaussianForest,
     GuidedLabelForest,
     GuidedNumberForest,
     LabelForest,
@@ -197,52 +196,6 @@ class ValueCore(CoreForest, Protocol):
 
     def learn_one(self, row: ArrayLike, value: float, units: int = UNITS_PER_SAMPLE, /) -> None:
         """Learn one row; TypeError if it is not an array of floats."""
-        ...
-
-
-@runtime_checkable
-class NumberCore(ValueCore, MondrianCore, Protocol):
-    """A core forest of Mondrian trees that predicts numbers.
-
-    `predict` gives mean and standard deviation, shape (n_rows, 2).
-    """
-
-    @property
-    def noise(self) -> float:
-        """The share of the variance around the trend that is noise."""
-        ...
-
-    @property
-    def scale(self) -> float:
-        """The number that one unit of a tree's means stands for."""
-        ...
-
-    def trend(self, rows: Rows, /) -> Floats:
-        """The trend at each row, shape (n_rows,)."""
-        ...
-
-    def learn(
-        self,
-        rows: Rows,
-        values: Floats,
-        n_threads: int = 1,
-        one_by_one: bool = False,
-        units: Units = None,
-        /,
-    ) -> None:
-        """Learn a batch of rows with numbers."""
-        ...
-
-    def predict_one(self, row: ArrayLike, /) -> tuple[float, float]:
-        """Mean and standard deviation of one row."""
-        ...
-
-    def quantiles(self, rows: Rows, levels: Floats, n_threads: int = 1, /) -> Floats:
-        """Quantiles of the predicted distributions, shape (n_rows, n_levels)."""
-        ...
-
-    def log_density(self, rows: Rows, values: Floats, n_threads: int = 1, /) -> Floats:
-        """Logarithm of the predicted density of each value at its row, shape (n_rows,)."""
         ...
 
 
@@ -457,12 +410,6 @@ LABELS: CoreKind[LabelCore] = CoreKind(
     LabelForest.from_state,
     optional_arrays=frozenset({"sample_of", "weights"}),
 )
-NUMBERS: CoreKind[NumberCore] = CoreKind(
-    "GaussianForest",
-    GaussianForest,
-    GaussianForest.from_state,
-    optional_arrays=frozenset({"sample_of", "weights"}),
-)
 GUIDED_LABELS: CoreKind[GuidedLabelCore] = CoreKind(
     "GuidedLabelForest",
     GuidedLabelForest,
@@ -480,7 +427,7 @@ GUIDED_NUMBERS: CoreKind[GuidedNumberCore] = CoreKind(
 
 
 def _kind_named(name: str) -> CoreKind[Any]:
-    kinds: tuple[CoreKind[Any], ...] = (LABELS, NUMBERS, GUIDED_LABELS, GUIDED_NUMBERS)
+    kinds: tuple[CoreKind[Any], ...] = (LABELS, GUIDED_LABELS, GUIDED_NUMBERS)
     return {kind.name: kind for kind in kinds}[name]
 
 

@@ -10,16 +10,10 @@ from typing import Any, BinaryIO, get_args
 from onlineforest._models.classifier import MondrianForestClassifier
 from onlineforest._models.online_classifier import OnlineForestClassifier
 from onlineforest._models.online_regressor import OnlineForestRegressor
-from onlineforest._models.regressor import MondrianForestRegressor
 from onlineforest._models.saveable import SaveableForest
 from onlineforest._models.saving import Model, read_model
 
-AnyForest = (
-    MondrianForestClassifier
-    | MondrianForestRegressor
-    | OnlineForestClassifier
-    | OnlineForestRegressor
-)
+AnyForest = MondrianForestClassifier | OnlineForestClassifier | OnlineForestRegressor
 _KINDS: tuple[type[SaveableForest[Any]], ...] = get_args(AnyForest)
 ESTIMATORS: dict[str, type[SaveableForest[Any]]] = {kind._saved_as: kind for kind in _KINDS}
 

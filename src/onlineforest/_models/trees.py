@@ -146,31 +146,6 @@ class ClassificationTree(MondrianTree):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class RegressionTree(MondrianTree):
-    """A tree of a regressor: a `MondrianTree` with the means of its nodes.
-
-    Attributes
-    ----------
-    mean, variance : ndarray of shape (n_nodes,), float64
-        The belief about the mean of a node given the values below it alone: a normal distribution
-        of this mean and variance. In units of the prior: of y minus the trend, standardized.
-
-    Examples
-    --------
-    >>> from onlineforest import MondrianForestRegressor
-    >>> forest = MondrianForestRegressor(n_estimators=1, random_state=0)
-    >>> tree = forest.fit([[0.0], [1.0], [5.0]], [1.0, 1.0, 4.0]).trees_[0]
-    >>> tree.mean[tree.is_leaf].round(2)
-    array([-0.71,  1.41])
-    """
-
-    __module__ = "onlineforest"
-
-    mean: NDArray[np.float64]
-    variance: NDArray[np.float64]
-
-
-@dataclass(frozen=True, eq=False, repr=False)
 class OnlineTree(TreeArrays):
     """One tree of an order-free forest: a copy of its nodes as read-only arrays.
 

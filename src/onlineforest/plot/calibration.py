@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from matplotlib.artist import Artist
     from matplotlib.axes import Axes
 
-    from onlineforest.plot.checks import Regressor
+    from onlineforest.plot.checks import OnlineForestRegressor
 
 
 def reliability(
@@ -193,7 +193,7 @@ def _check_probabilities(values: Any, n_samples: int, n_classes: int) -> NDArray
 
 
 def intervals(
-    forest: Regressor,
+    forest: OnlineForestRegressor,
     X: ArrayLike,
     y: ArrayLike,
     *,
@@ -207,7 +207,7 @@ def intervals(
 
     Parameters
     ----------
-    forest : OnlineForestRegressor or MondrianForestRegressor
+    forest : OnlineForestRegressor
         The forest.
     X : array-like of shape (n_samples, n_features)
         Samples the forest has not learned.

@@ -17,14 +17,11 @@ from onlineforest._models.mondrian import BaseMondrianForest
 from onlineforest._models.online import BaseOnlineForest
 from onlineforest._models.online_classifier import OnlineForestClassifier
 from onlineforest._models.online_regressor import OnlineForestRegressor
-from onlineforest._models.regressor import MondrianForestRegressor
-from onlineforest._models.trees import ClassificationTree, OnlineTree, RegressionTree
+from onlineforest._models.trees import ClassificationTree, OnlineTree
 from onlineforest.plot.figures import printable, shortened
 
 Classifier = OnlineForestClassifier | MondrianForestClassifier
-Regressor = OnlineForestRegressor | MondrianForestRegressor
-Forest = Classifier | Regressor
-MondrianForest = MondrianForestClassifier | MondrianForestRegressor
+Forest = Classifier | OnlineForestRegressor
 
 
 def check_forest(forest: Any) -> None:
@@ -54,8 +51,7 @@ def check_has_novelty(forest: Any) -> None:
     if not isinstance(forest, BaseMondrianForest):
         raise ValueError(
             "Novelty is the distance from the boxes of a Mondrian forest, but this forest is an "
-            f"{_type_name(forest)}, which has none. Fit a MondrianForestClassifier or a "
-            "MondrianForestRegressor."
+            f"{_type_name(forest)}, which has none. Fit a MondrianForestClassifier."
         )
 
 
@@ -75,7 +71,7 @@ def check_count(value: object, name: str, least: int, most: int = 2**31 - 1) -> 
     return int(value)
 
 
-def check_tree(forest: Forest, index: int) -> OnlineTree | ClassificationTree | RegressionTree:
+def check_tree(forest: Forest, index: int) -> OnlineTree | ClassificationTree:
     """The tree of this index; raises if the index is no integer or the tree has no nodes."""
     if not isinstance(index, Integral) or isinstance(index, bool):
         raise TypeError(f"tree must be the index of a tree, an integer. Got {index!r} instead.")

@@ -15,8 +15,8 @@ from onlineforest._models.levels import Level
 from onlineforest.plot.checks import (
     Classifier,
     Forest,
-    MondrianForest,
-    Regressor,
+    MondrianForestClassifier,
+    OnlineForestRegressor,
     categorical_names,
     categories_of,
     check_count,
@@ -118,7 +118,7 @@ def decision_surface(
 
 
 def novelty_map(
-    forest: MondrianForest,
+    forest: MondrianForestClassifier,
     X: ArrayLike | None = None,
     *,
     features: Sequence[int | str] | None = None,
@@ -132,7 +132,7 @@ def novelty_map(
 
     Parameters
     ----------
-    forest : MondrianForestClassifier or MondrianForestRegressor
+    forest : MondrianForestClassifier
         The forest.
     X : array-like of shape (n_samples, n_features), default=None
         Samples to draw as points; the plane includes all of them. With None, the plane includes
@@ -370,7 +370,7 @@ def _most_certain_points(
     return found
 
 
-def _draw_means(axes: Axes, plane: Plane, forest: Regressor) -> None:
+def _draw_means(axes: Axes, plane: Plane, forest: OnlineForestRegressor) -> None:
     from matplotlib.colors import Normalize
     from matplotlib.patheffects import AbstractPathEffect, withStroke
 

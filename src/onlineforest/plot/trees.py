@@ -19,12 +19,11 @@ from onlineforest._models.trees import (
     OnlineClassificationTree,
     OnlineRegressionTree,
     OnlineTree,
-    RegressionTree,
     TreeArrays,
 )
 from onlineforest.plot.checks import (
     Forest,
-    Regressor,
+    OnlineForestRegressor,
     categories_of,
     check_count,
     check_forest,
@@ -118,9 +117,9 @@ def tree(
         max_depth = check_count(max_depth, "max_depth", 0)
     layout = TreeLayout.of(nodes, max_depth)
     labels = _cut_labels(layout, forest)
-    if isinstance(nodes, OnlineRegressionTree | RegressionTree):
+    if isinstance(nodes, OnlineRegressionTree):
         assert not isinstance(forest, BaseClassifier)
-        rows = _means(layout, nodes, forest)
+        rows = _means(layout, nodes)
     else:
         assert isinstance(forest, BaseClassifier)
         assert isinstance(nodes, ClassificationTree | OnlineClassificationTree)
@@ -378,17 +377,11 @@ def _class_counts(
 
 def _means(
     layout: TreeLayout,
-    tree: OnlineRegressionTree | RegressionTree,
-    forest: Regressor,
+    tree: OnlineRegressionTree,
 ) -> list[list[Row]]:
     """For each end, the number of its samples and their mean, if that is a number."""
     ends = layout.ends
     means = tree.mean[ends]
-    if isinstance(tree, RegressionTree):
-        core: Any = forest._forest
-        middles = np.ascontiguousarray(0.5 * tree.lower[ends] + 0.5 * tree.upper[ends])
-        # The trend varies within a subtree, so its value in the centre is not the mean.
-        means = np.where(tree.is_leaf[ends], core.trend(middles) + core.scale * means, np.nan)
     rows: list[list[Row]] = []
     for n_points, mean in zip(tree.n_points[ends], means, strict=True):
         rows.append([(f"n = {n_points:,.10g}", MIDDLE)])

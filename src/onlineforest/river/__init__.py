@@ -9,11 +9,10 @@ except ImportError:
     raise
 
 from onlineforest.river.classifier import MondrianForestClassifier, OnlineForestClassifier
-from onlineforest.river.regressor import MondrianForestRegressor, OnlineForestRegressor
+from onlineforest.river.regressor import OnlineForestRegressor
 
 __all__ = [
     "MondrianForestClassifier",
-    "MondrianForestRegressor",
     "OnlineForestClassifier",
     "OnlineForestRegressor",
 ]

@@ -9,11 +9,9 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 import numpy as np
 
 from onlineforest._models import online_regressor as _online_regressor
-from onlineforest._models import regressor as _regressor
 from onlineforest._models.validation import check_values
 from onlineforest.river.base import ForestModel, Sample, row_of, rows_of
 from onlineforest.river.frames import frame_of, native_series, series_of
-from onlineforest.river.mondrian import MondrianModel
 from onlineforest.river.online import OnlineModel
 from river import base, conf
 
@@ -38,8 +36,8 @@ class RegressorModel(ForestModel, base.MiniBatchRegressor):
 
         Examples
         --------
-        >>> from onlineforest.river import MondrianForestRegressor
-        >>> model = MondrianForestRegressor(seed=0)
+        >>> from onlineforest.river import OnlineForestRegressor
+        >>> model = OnlineForestRegressor(seed=0)
         >>> for height in range(10):
         ...     model.learn_one({"height": height}, 3.0 * height)
         >>> round(model.predict_one({"height": 2}))
@@ -70,8 +68,8 @@ class RegressorModel(ForestModel, base.MiniBatchRegressor):
 
         Examples
         --------
-        >>> from onlineforest.river import MondrianForestRegressor
-        >>> model = MondrianForestRegressor(seed=0)
+        >>> from onlineforest.river import OnlineForestRegressor
+        >>> model = OnlineForestRegressor(seed=0)
         >>> for height in range(10):
         ...     model.learn_one({"height": height}, 3.0 * height)
         >>> 6.0 in model.predict_one({"height": 2}, with_interval=True)
@@ -103,8 +101,8 @@ class RegressorModel(ForestModel, base.MiniBatchRegressor):
         Examples
         --------
         >>> from river import datasets, stats
-        >>> from onlineforest.river import MondrianForestRegressor
-        >>> model = MondrianForestRegressor(seed=0)
+        >>> from onlineforest.river import OnlineForestRegressor
+        >>> model = OnlineForestRegressor(seed=0)
         >>> validity = stats.Mean()
         >>> for x, y in datasets.TrumpApproval():
         ...     validity.update(y in model.predict_interval_one(x, coverage=0.9))
@@ -131,8 +129,8 @@ class RegressorModel(ForestModel, base.MiniBatchRegressor):
         Examples
         --------
         >>> import pandas as pd
-        >>> from onlineforest.river import MondrianForestRegressor
-        >>> model = MondrianForestRegressor(seed=0)
+        >>> from onlineforest.river import OnlineForestRegressor
+        >>> model = OnlineForestRegressor(seed=0)
         >>> X = pd.DataFrame({"height": [1.0, 2.0]})
         >>> model.learn_many(X, pd.Series([3.0, 6.0]))
         >>> model.predict_many(X).round().tolist()
@@ -156,8 +154,8 @@ class RegressorModel(ForestModel, base.MiniBatchRegressor):
         Examples
         --------
         >>> import polars as pl
-        >>> from onlineforest.river import MondrianForestRegressor
-        >>> model = MondrianForestRegressor(seed=0)
+        >>> from onlineforest.river import OnlineForestRegressor
+        >>> model = OnlineForestRegressor(seed=0)
         >>> model.predict_many(pl.DataFrame({"height": [1.0, 2.0]})).to_list()
         [0.0, 0.0]
         """
@@ -166,105 +164,6 @@ class RegressorModel(ForestModel, base.MiniBatchRegressor):
         if columns is not None and len(frame) > 0:
             values = self._estimator.predict(rows_of(columns, frame))
         return native_series(values, like=frame)
-
-
-class MondrianForestRegressor(RegressorModel, MondrianModel):
-    """Mondrian forest regressor, for River.
-
-    The forest of `onlineforest.MondrianForestRegressor` as a model of River: samples are
-    dictionaries whose features may appear and vanish at any time, and predictions can have
-    intervals. Features need no scaling.
-
-    Keys get columns in the order in which they first appear. A key that a sample lacks, or whose
-    value is None or NaN, is missing. A missing value of a learned sample is filled in from a nearby
-    sample; a missing value of a query neither separates nor decides. When a key first appears, it
-    is missing in all samples before; these are filled in when the feature weights are refreshed
-    next. Predictions ignore keys that were never learned.
-
-    Parameters
-    ----------
-    n_estimators
-        Number of trees. More are better and slower; 10 as in River's forests.
-    lifetime
-        Time at which trees stop being cut. Smaller is coarser.
-    discount
-        How fast a node's mean approaches its parent's, or `"learned"`.
-    noise
-        The share of the variance of y around its trend that trees must not explain, or
-        `"learned"`.
-    trend
-        The expected y without nearby samples: `"additive"`, a sum of functions of one feature
-        each, or None, the mean.
-    calibrate
-        Whether predictions are corrected so that intervals hold.
-    min_samples_split
-        A block with fewer samples is not cut.
-    feature_weights
-        Weight of each feature in the rate of cuts: `"learned"` from y, or `"range"`, 1 over the
-        range of the data.
-    window
-        Keep only this number of latest samples: bounded memory, and the forest follows drift.
-    reservoir
-        Keep a random sample of this size of all samples seen.
-    half_life
-        For a reservoir: a sample is half as likely to be kept as one that came this number of
-        samples later.
-    n_jobs
-        Number of threads for mini-batches. None: 1; -1: all processors.
-    seed
-        Random seed for reproducibility.
-
-    See Also
-    --------
-    onlineforest.MondrianForestRegressor : The forest for arrays, with more about the parameters
-        and the guarantees of intervals.
-
-    Examples
-    --------
-    >>> from river import datasets, evaluate, metrics
-    >>> from onlineforest.river import MondrianForestRegressor
-    >>> model = MondrianForestRegressor(n_estimators=10, seed=0)
-    >>> metric = evaluate.progressive_val_score(datasets.TrumpApproval(), model, metrics.MAE())
-    >>> metric.get() < 0.4
-    True
-    """
-
-    __module__ = "onlineforest.river"
-
-    _estimator_class = _regressor.MondrianForestRegressor
-
-    def __init__(
-        self,
-        n_estimators: int = 10,
-        *,
-        lifetime: float = math.inf,
-        discount: float | str = "learned",
-        noise: float | str = "learned",
-        trend: str | None = "additive",
-        calibrate: bool = True,
-        min_samples_split: int = 2,
-        feature_weights: str = "learned",
-        window: int | None = None,
-        reservoir: int | None = None,
-        half_life: float | None = None,
-        n_jobs: int | None = None,
-        seed: int | None = None,
-    ) -> None:
-        super().__init__(
-            n_estimators=n_estimators,
-            lifetime=lifetime,
-            discount=discount,
-            noise=noise,
-            trend=trend,
-            calibrate=calibrate,
-            min_samples_split=min_samples_split,
-            feature_weights=feature_weights,
-            window=window,
-            reservoir=reservoir,
-            half_life=half_life,
-            n_jobs=n_jobs,
-            seed=seed,
-        )
 
 
 class OnlineForestRegressor(RegressorModel, OnlineModel):
