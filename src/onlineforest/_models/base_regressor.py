@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import RegressorMixin
 
 from onlineforest._models.base import BaseForest
-from onlineforest._models.core import Floats, OfValues, Rows
+from onlineforest._models.core import Floats, GuidedNumberCore, Rows
 from onlineforest._models.ids import Id
 from onlineforest._models.locking import Guard, guard_of
 from onlineforest._models.one_row import RowLike
@@ -28,7 +28,7 @@ from onlineforest._models.validation import (
 )
 
 
-class BaseRegressor(RegressorMixin, BaseForest[OfValues]):
+class BaseRegressor(RegressorMixin, BaseForest[GuidedNumberCore]):
     """Base of the regressors.
 
     A subclass says what its core forest predicts (`_moments`, `_moments_of_one`, `_quantiles`,

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from onlineforest._core import LabelForest
 from onlineforest._models.base import Lesson
 from onlineforest._models.base_classifier import BaseClassifier, codes_in
 from onlineforest._models.class_codes import (
@@ -19,7 +20,7 @@ from onlineforest._models.class_codes import (
     check_declared,
     codes_with,
 )
-from onlineforest._models.core import LABELS, LabelCore, Rows, Units
+from onlineforest._models.core import LABELS, Rows
 from onlineforest._models.ids import Id
 from onlineforest._models.mondrian import BaseMondrianForest
 from onlineforest._models.parameters import Constraints, interval
@@ -27,19 +28,21 @@ from onlineforest._models.saveable import SaveableForest
 from onlineforest._models.trees import ClassificationTree, TreeSequence
 
 
-class LabelLesson(Lesson[LabelCore]):
+class LabelLesson(Lesson[LabelForest]):
     """The class codes of a batch, and all classes known after it."""
 
-    def __init__(self, labels: NDArray[np.int32], codes: ClassCodes, units: Units) -> None:
-        self._labels, self._n_classes, self._units = labels, codes.n_classes, units
+    def __init__(self, labels: NDArray[np.int32], codes: ClassCodes) -> None:
+        self._labels, self._n_classes = labels, codes.n_classes
         self.changes = {"_codes": codes}
 
-    def teach(self, core: LabelCore, rows: Rows, n_threads: int, one_by_one: bool = False) -> None:
+    def teach(
+        self, core: LabelForest, rows: Rows, n_threads: int, one_by_one: bool = False
+    ) -> None:
         core.learn(rows, self._labels, self._n_classes, n_threads, one_by_one)
 
 
 class MondrianForestClassifier(
-    BaseClassifier[LabelCore], BaseMondrianForest[LabelCore], SaveableForest[LabelCore]
+    BaseClassifier[LabelForest], BaseMondrianForest, SaveableForest[LabelForest]
 ):
     """A random forest classifier that learns online.
 
@@ -315,8 +318,8 @@ class MondrianForestClassifier(
     def _class_codes(self) -> ClassCodes:
         return self._codes
 
-    def _teach_one(self, x: ArrayLike, code: int, units: int) -> None:
-        self._forest.learn_one(x, code, self._codes.n_classes, units)
+    def _teach_one(self, x: ArrayLike, code: int, units: int) -> None:  # noqa: ARG002
+        self._forest.learn_one(x, code, self._codes.n_classes)
 
     def _lesson(self, target: NDArray[Any], *, starts: bool, **options: Any) -> LabelLesson:
         codes: ClassCodes | None = None if starts else self._codes
@@ -324,7 +327,7 @@ class MondrianForestClassifier(
             codes = codes_with(codes, check_classes(options["classes"]), "classes")
             check_declared(target, codes.classes)
         codes = codes_with(codes, target)
-        return LabelLesson(codes.encode(target), codes, options.get("units"))
+        return LabelLesson(codes.encode(target), codes)
 
     def _all_codes(self) -> ClassCodes:
         return self._codes

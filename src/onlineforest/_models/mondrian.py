@@ -13,14 +13,14 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from onlineforest._core import LabelForest
 from onlineforest._models.base import BaseForest, shares_of
-from onlineforest._models.core import OfMondrian
 from onlineforest._models.ids import Id
 from onlineforest._models.parameters import ARRAY_LIKE, Constraints, interval
 from onlineforest._models.validation import check_feature_weights
 
 
-class BaseMondrianForest(BaseForest[OfMondrian]):
+class BaseMondrianForest(BaseForest[LabelForest]):
     """Base of the estimators with Mondrian trees, which document the parameters."""
 
     _not_numbers = (

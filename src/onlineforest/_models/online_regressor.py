@@ -37,7 +37,7 @@ class GuidedNumberLesson(Lesson[GuidedNumberCore]):
             core.complete(n_threads)
 
 
-class OnlineForestRegressor(BaseRegressor[GuidedNumberCore], BaseOnlineForest[GuidedNumberCore]):
+class OnlineForestRegressor(BaseRegressor, BaseOnlineForest[GuidedNumberCore]):
     """A random forest regressor that learns online and does not depend on the order of samples.
 
     The forest is a function of its seed, its parameters and the samples it holds. Nothing else

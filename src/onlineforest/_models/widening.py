@@ -14,7 +14,7 @@ import numpy as np
 from onlineforest._models.core import LOCAL, Core, CoreSpec, State
 from onlineforest._models.mondrian import BaseMondrianForest
 
-Forest = TypeVar("Forest", bound=BaseMondrianForest[Any])
+Forest = TypeVar("Forest", bound=BaseMondrianForest)
 
 
 def widened(forest: Forest, n_features: int) -> Forest:
