@@ -1,7 +1,6 @@
 """The mutants: known ways to break the core, each of which the tests must notice.
 
     python tests/mutation/run.py [--rooms ROOM ... | --only TEXT | --all | --check] [--least N]
-        [--seconds S]
 
 Each mutant is a copy of the sources with one piece of text replaced. It is built like the real
 core and given to the tests named with it. One of them must fail without the help of the invariant
