@@ -155,8 +155,8 @@ class Workshop:
     def _environment(self) -> dict[str, str]:
         """Return the environment in which Python imports this workshop's package.
 
-        With all random examples. Without `CI`, or pytest would compare long lists line by line to explain a failure, which
-        can take hours.
+        With all random examples. Without `CI`, or pytest would compare long lists line by line to
+        explain a failure, which can take hours.
         """
         environment = {name: value for name, value in os.environ.items() if name != "CI"}
         ours = {"ONLINEFOREST_EXAMPLES": "1", "PYTHONPATH": str(self.package.parent)}
