@@ -1,7 +1,6 @@
 """The mutants: known ways to break the core, each of which the tests must notice.
 
     python tests/mutation/run.py [--rooms ROOM ... | --only TEXT | --all | --check] [--least N]
-        [--seconds S]
 
 Each mutant is a copy of the sources with one piece of text replaced. It is built like the real
 core and given to the tests named with it. One of them must fail without the help of the invariant
@@ -19,18 +18,15 @@ from mutation.workshop import Mutant, main
 ONLINE_EQUALS_BATCH = "tests/statistical/test_online_equals_batch.py"
 FORGETTING = "tests/statistical/test_forgetting.py"
 REFERENCE = "tests/parity/test_reference.py"
-GAUSSIAN = "tests/parity/test_gaussian.py"
 LEARNED_WEIGHTS = "tests/models/test_learned_weights.py"
-MISSING = "tests/models/test_missing.py"
-SHARDS = "tests/parity/test_shards.py"
+SHARDED = "tests/distributed/test_sharded.py"
+COPIES = "tests/models/test_copies.py"
 ORDER_FREE = "tests/parity/test_order_free.py"
 HOSTILE = "tests/property/test_order_free_hostile.py"
 HOSTILE_NUMBERS = "tests/property/test_order_free_hostile_numbers.py"
 LABEL_CALIBRATION = "tests/models/test_label_calibration.py"
 ONLINE_REGRESSOR = "tests/models/test_online_regressor.py"
 SAVING = "tests/models/test_saving.py"
-SAMPLE_WEIGHT = "tests/models/test_sample_weight.py"
-MONDRIAN_WEIGHTS = "tests/models/test_mondrian_weights.py"
 
 MUTANTS = [
     Mutant(
@@ -135,57 +131,17 @@ MUTANTS = [
     Mutant(
         "pausing looks at the first new point only",
         "src/core/tree/pausing.hpp",
-        "holds_only(leaf, node, points, value) && all_equal(points, more, value)",
-        "holds_only(leaf, node, points, value)",
+        "target().holds_only(leaf, label) && all_equal(points, more, label)",
+        "target().holds_only(leaf, label)",
         ONLINE_EQUALS_BATCH,
         is_variant=True,
     ),
     Mutant(
         "relevance keeps what chance takes off",
-        "src/core/forest/relevance.hpp",
+        "src/core/forest/relevance.cpp",
         "relevance[d] += (gain - by_chance) * share;",
         "relevance[d] += gain * share;",
         LEARNED_WEIGHTS,
-        is_variant=True,
-    ),
-    Mutant(
-        "a message goes up an edge without its variance",
-        "src/core/numbers/gaussian_target.hpp",
-        "return {below.mean, below.variance + edge_variance(fade_above, fade_below)};",
-        "return {below.mean, below.variance + 0.0 * edge_variance(fade_above, fade_below)};",
-        GAUSSIAN,
-        is_variant=True,
-    ),
-    Mutant(
-        "no bridge where a row branches off",
-        "src/core/numbers/gaussian_walk.hpp",
-        "mean = level.above.mean + apart * w;",
-        "mean = level.below.mean + 0.0 * apart;",
-        GAUSSIAN,
-        is_variant=True,
-    ),
-    Mutant(
-        "a set of points leaves the beliefs above it as they were",
-        "src/core/tree/extend.hpp",
-        "    work.unset.push_back({j, false});\n  } else if",
-        "  } else if",
-        GAUSSIAN,
-        is_variant=True,
-    ),
-    Mutant(
-        "a point that is left out still speaks",
-        "src/core/numbers/gaussian_walk.hpp",
-        "      if (!held_it) {\n        beliefs_[k]",
-        "      if (!held_it || other != kNoNode) {\n        beliefs_[k]",
-        GAUSSIAN,
-        is_variant=True,
-    ),
-    Mutant(
-        "a point that is left out still stretches the boxes",
-        "src/core/numbers/gaussian_walk.hpp",
-        "tree.box(places_[k + 1].other, points, buffer_)",
-        "tree.box(place.node, points, buffer_)",
-        GAUSSIAN,
         is_variant=True,
     ),
     Mutant(
@@ -252,18 +208,9 @@ MUTANTS = [
         is_variant=True,
     ),
     Mutant(
-        "the beliefs above a point that is forgotten stay as they were",
-        "src/core/numbers/gaussian_target.hpp",
-        "    combine(j, left, right);\n    return true;",
-        "    return true;",
-        FORGETTING,
-        only="predictions and numbers",
-        is_variant=True,
-    ),
-    Mutant(
         "the point that lies deepest goes",
-        "src/core/forest/learning.hpp",
-        "  const Exchange<Value> exchange(std::move(admission.leaving)",
+        "src/core/forest/learning.cpp",
+        "  const Exchange exchange(std::move(admission.leaving)",
         "    std::size_t most = 0;\n"
         "    for (std::size_t i = 0; admission.leaving.size() == 1 && i < points_.size(); ++i) {\n"
         "      const Slot slot = static_cast<Slot>(i);\n"
@@ -272,57 +219,24 @@ MUTANTS = [
         "      if (path.size() > most) admission.leaving.front() = slot;\n"
         "      most = std::max(most, path.size());\n"
         "    }\n"
-        "  const Exchange<Value> exchange(std::move(admission.leaving)",
+        "  const Exchange exchange(std::move(admission.leaving)",
         FORGETTING,
         only="blindly",
         is_variant=True,
     ),
     Mutant(
-        "what is missing cuts a row off",
-        "src/core/tree/walk.hpp",
-        "if (std::isnan(rows.given[i * n_features + d])) known_weights_[d] = 0.0;",
-        "if (std::isnan(rows.given[i * n_features + d])) known_weights_[d] *= 1.0;",
-        MISSING,
-        is_variant=True,
-    ),
-    Mutant(
-        "one by one, those that come later lend",
-        "src/core/forest/filling.hpp",
-        "if (one_by_one_) return Lending{i, n_before + i + 1};",
-        "if (one_by_one_) return Lending{i, n_before + n};",
-        MISSING,
-        is_variant=True,
-    ),
-    Mutant(
-        "what was filled in once stays",
-        "src/core/forest/learning.hpp",
-        "points_.missing().any() && measure_ ?",
-        "points_.missing().any() && !measure_ ?",
-        MISSING,
-        is_variant=True,
-    ),
-    Mutant(
         "trees of a part are numbered from 0",
-        "src/core/forest/learning.hpp",
-        "Rng(options_.seed, i));",
-        "Rng(options_.seed, i - held.begin));",
-        SHARDS,
-        is_variant=True,
+        "src/core/guided/keeping.hpp",
+        "options_.first_tree + i",
+        "i",
+        SHARDED,
     ),
     Mutant(
-        "a part has a trial of its own",
-        "src/core/forest/trial.hpp",
-        "options_.n_trees = std::min(options_.n_trees, kTrialTrees);",
-        "options_.n_trees = std::min(options_.trees_held().size(), kTrialTrees);",
-        SHARDS,
-        is_variant=True,
-    ),
-    Mutant(
-        "the groups of trees are not told apart",
-        "src/core/forest/sums.hpp",
-        "terms[end].group == terms[begin].group",
-        "terms[end].group >= terms[begin].group",
-        SHARDS,
+        "a part counts its half of the trees from 0",
+        "src/core/guided/label_forest.cpp",
+        "is_half_voter(options_.first_tree + each)",
+        "is_half_voter(each)",
+        SHARDED,
         is_variant=True,
     ),
     Mutant(
@@ -459,48 +373,38 @@ MUTANTS = [
         is_variant=True,
     ),
     Mutant(
-        "an arrival that takes another place keeps the weight of that place",
-        "src/core/points/slot_weights.hpp",
-        "= weights_[static_cast<std::size_t>(move.from)];",
-        "= weights_[static_cast<std::size_t>(move.to)];",
-        SAMPLE_WEIGHT,
-        only="forgetting",
-        is_variant=True,
-    ),
-    Mutant(
         "a sample that comes again in a batch is another point",
         "src/core/forest/exchange.hpp",
-        "index.find(hash, [&](Slot k) { return is_fresh(k, row, value); })",
+        "index.find(hash, [&](Slot k) { return is_fresh(k, row, label); })",
         "kNoSlot",
-        MONDRIAN_WEIGHTS,
+        COPIES,
         only="anywhere",
         is_variant=True,
     ),
     Mutant(
-        "nodes above a leaf do not learn that its labels weigh less",
-        "src/core/tree/reweigh.hpp",
-        "if (target_.is_from_children()) set_passed",
-        "if (Target::kFromChildren) set_passed",
-        MONDRIAN_WEIGHTS,
+        "a leaf does not learn that a point counts less",
+        "src/core/tree/recount.hpp",
+        "points.label(slot), by);",
+        "points.label(slot), std::max(by, 0));",
+        COPIES,
         only="forgetting",
         is_variant=True,
     ),
     Mutant(
-        "a point that is weighed anew keeps its old weight in the store",
-        "src/core/forest/forgetting.hpp",
-        "points_.set_weight(slot, points_.weight(slot) + by);",
+        "a point that is counted anew keeps its old count in the store",
+        "src/core/forest/forgetting.cpp",
+        "points_.set_count(slot, points_.count(slot) + by);",
         "static_cast<void>(slot), static_cast<void>(by);",
-        GAUSSIAN,
-        only="weighted",
+        COPIES,
         is_variant=True,
     ),
     Mutant(
-        "relevance does not know weights",
-        "src/core/labels/label_subject.hpp",
-        "LabelImpurity(points.values(), n_classes_, weights)",
-        "LabelImpurity(points.values(), n_classes_)",
-        MONDRIAN_WEIGHTS,
-        only="heavy_samples",
+        "relevance does not know how often points count",
+        "src/core/forest/relevance.cpp",
+        "LabelImpurity(points.labels(), n_classes, counts)",
+        "LabelImpurity(points.labels(), n_classes, RelativeCounts())",
+        COPIES,
+        only="which_features",
         is_variant=True,
     ),
     Mutant(

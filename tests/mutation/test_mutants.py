@@ -5,12 +5,11 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
 from mutation.run import MUTANTS, SOUND
-from mutation.workshop import LEAST, ROOT, Mutant, Workshop, choose, main, problems_of
+from mutation.workshop import LEAST, MOST, ROOT, Mutant, Workshop, choose, main, problems_of
 
 ROOMS = {path.name for path in (ROOT / "src/core").iterdir() if path.is_dir()} | {"bindings"}
 
@@ -61,37 +60,46 @@ def names(mutants):
     return [mutant.name for mutant in mutants]
 
 
-def test_all_mutants_of_changed_rooms_are_chosen():
+def test_mutants_of_changed_rooms_are_chosen_in_turn():
     mutants = mutants_of(tree=5, labels=2, numbers=1)
-    assert names(choose(mutants, {"tree"}, 3)) == [f"tree {i}" for i in range(5)]
-    assert choose(mutants, {"base"}, 0) == []
+    assert names(choose(mutants, {"tree"}, 3, 100)) == [f"tree {i}" for i in range(5)]
+    assert names(choose(mutants, {"tree", "labels"}, 3, 4)) == [
+        "tree 0",
+        "labels 0",
+        "tree 1",
+        "labels 1",
+    ]
+    assert choose(mutants, {"base"}, 0, 100) == []
 
 
 def test_further_mutants_are_taken_from_the_rooms_in_turn():
     mutants = mutants_of(tree=5, labels=2, numbers=1)
-    assert names(choose(mutants, (), 5)) == [
+    assert names(choose(mutants, (), 5, 5)) == [
         "tree 0",
         "labels 0",
         "numbers 0",
         "tree 1",
         "labels 1",
     ]
-    assert names(choose(mutants, {"labels"}, 4)) == ["labels 0", "labels 1", "tree 0", "numbers 0"]
-    assert len(choose(mutants, (), 100)) == 8
+    assert names(choose(mutants, {"labels"}, 4, 4)) == [
+        "labels 0",
+        "labels 1",
+        "tree 0",
+        "numbers 0",
+    ]
+    assert len(choose(mutants, (), 100, 100)) == 8
 
 
 def test_the_default_choice_reaches_every_room_that_has_mutants():
-    assert {m.room for m in choose(MUTANTS, (), LEAST)} == {m.room for m in MUTANTS}
-    assert len(choose(MUTANTS, (), LEAST)) == LEAST
+    assert {m.room for m in choose(MUTANTS, (), LEAST, MOST)} == {m.room for m in MUTANTS}
+    assert len(choose(MUTANTS, (), LEAST, MOST)) == LEAST
 
 
 class QuickWorkshop:
-    """Tries a mutant in ten seconds of its own clock; one of them survives."""
-
-    now = 0.0
+    """Builds nothing, and says that one mutant survives."""
 
     def __init__(self, folder):
-        QuickWorkshop.now = 0.0
+        pass
 
     def build(self):
         pass
@@ -102,31 +110,23 @@ class QuickWorkshop:
         return None
 
     def try_mutant(self, mutant):
-        QuickWorkshop.now += 10.0
         return mutant.name != "tree 2"
 
 
-@pytest.fixture
-def quick(monkeypatch):
-    monkeypatch.setattr("mutation.workshop.Workshop", QuickWorkshop)
-    clock = SimpleNamespace(monotonic=lambda: QuickWorkshop.now)
-    monkeypatch.setattr("mutation.workshop.time", clock)
-    monkeypatch.setattr("mutation.workshop.os.cpu_count", lambda: 1)
-    monkeypatch.setattr("mutation.workshop.problems_of", lambda mutants: [])
-    return lambda *words: monkeypatch.setattr("sys.argv", ["run.py", *words])
-
-
 @pytest.mark.parametrize(
-    ("seconds", "status", "words"),
+    ("words", "status", "line"),
     [
-        (0, 0, ["0 of 0 mutants found", "NOT TRIED: 3 mutants: 0 s had passed"]),
-        (15, 0, ["2 of 2 mutants found", "NOT TRIED: 1 mutants: 15 s had passed"]),
-        (100, 1, ["2 of 3 mutants found"]),
+        (["--all"], 1, "22 of 23 mutants found"),
+        (["--only", "labels"], 0, "20 of 20 mutants found"),
+        (["--rooms", "labels"], 0, "20 of 20 mutants found"),
+        (["--rooms", "tree"], 1, "7 of 8 mutants found"),
+        ([], 0, f"{MOST} of {MOST} mutants found"),  # labels has changed
     ],
 )
-def test_no_mutant_is_begun_once_the_time_is_over(quick, capsys, seconds, status, words):
-    quick("--all", "--seconds", str(seconds))
-    assert main(mutants_of(tree=3), SOUND, "") == status
-    lines = capsys.readouterr().out.splitlines()
-    assert len(lines) == len(words)
-    assert all(word in line for word, line in zip(words, lines, strict=True))
+def test_all_chosen_mutants_are_tried(monkeypatch, capsys, words, status, line):
+    monkeypatch.setattr("mutation.workshop.Workshop", QuickWorkshop)
+    monkeypatch.setattr("mutation.workshop.problems_of", lambda mutants: [])
+    monkeypatch.setattr("mutation.workshop.changed_rooms", lambda: {"labels"})
+    monkeypatch.setattr("sys.argv", ["run.py", *words])
+    assert main(mutants_of(tree=3, labels=20), SOUND, "") == status
+    assert capsys.readouterr().out.splitlines() == [line]
