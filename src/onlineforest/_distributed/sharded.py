@@ -129,7 +129,8 @@ class ShardedForest:
     def get_state(self) -> State:
         """The state of the whole forest, which is its samples."""
         state = self.keeper.ask_any(NamedArraysQuestion("get_state"))
-        return state | {"options.n_trees": np.array([self.n_trees], dtype=np.uint64)}
+        trees = {"n_trees": self.n_trees, "first_tree": 0}  # not those of the shard
+        return state | {f"options.{k}": np.array([n], dtype=np.uint64) for k, n in trees.items()}
 
     # Changes.
 
