@@ -153,12 +153,12 @@ def test_the_examples_of_ray_run(capsys, tmp_path, monkeypatch):
     monkeypatch.setattr(order, "preserve_order", False)  # and so again afterwards
     names = run_examples((ROOT / "docs/ray.md").read_text(), "ray.md")
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0] == "True True" and lines[1].startswith("1500 ") and lines[2] == "3"
+    assert lines[0] == "True True" and lines[1].startswith("1500 ") and lines[2] == "1"
     assert lines[3] == "True"  # the union of two forests
     assert names["more"].n_rows == 297  # all digits
-    assert names["report"].n_rows == 2000 and names["report"].n_batches == 4
-    assert names["again"].n_batches == 0
-    assert names["plain"].n_samples_seen_ == 1500
+    assert names["dataset"].n_rows == 2000 and names["dataset"].n_batches == 4
+    assert names["again"].n_batches == 3
+    assert names["plain"].n_samples_seen_ == 1797
 
 
 OWN_TESTS = {

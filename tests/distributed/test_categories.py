@@ -9,29 +9,19 @@ import pandas as pd
 import pytest
 
 from onlineforest import OnlineForestClassifier, OnlineForestRegressor
-from onlineforest._distributed.shard import ShardPlan
-from onlineforest._distributed.snapshots import Snapshots
-from onlineforest._distributed.splitting import split_trees
-from support.crews import LocalCrew, sharded
+from support.crews import LocalShards
 
 
-class Shards:
-    """A source of core forests with three shards, which loses one of them now and then."""
+def some_shards():
+    """Three shards, one of which is lost now and then."""
+    n_calls = 0
 
-    def __init__(self, folder):
-        self.folder, self.n_calls, self.n_new = folder, 0, 0
+    def loses(_, method):
+        nonlocal n_calls
+        n_calls += 1
+        return "after" if n_calls % 17 == 0 and method == "carry_out" else None
 
-    def new(self, spec):
-        held = split_trees(spec.n_trees, 3)
-        plans = [ShardPlan(spec, i, 3, held[i], 1, "a run") for i in range(3)]
-        self.n_new += 1
-        folder = self.folder / str(self.n_new)
-        folder.mkdir()
-        return sharded(LocalCrew(self._loses), plans, Snapshots(folder, "a run"))
-
-    def _loses(self, number, method):
-        self.n_calls += 1
-        return "after" if self.n_calls % 17 == 0 and method == "carry_out" else False
+    return LocalShards(loses)
 
 
 def table(n):
@@ -47,10 +37,10 @@ def table(n):
 
 
 @pytest.mark.parametrize("kind", [OnlineForestClassifier, OnlineForestRegressor])
-def test_shards_give_the_digest_of_one_process(kind, tmp_path):
+def test_shards_give_the_digest_of_one_process(kind):
     frame, y = table(240)
     forest = kind(12, random_state=0)
-    forest._core_source = Shards(tmp_path)
+    forest._core_source = some_shards()
     for start in range(0, 240, 40):
         forest.partial_fit(frame[start : start + 40], y[start : start + 40])
         forest.predict(frame[:5])
@@ -67,11 +57,11 @@ def test_shards_give_the_digest_of_one_process(kind, tmp_path):
     assert b"Lovelace" not in pickle.dumps(forest) and forest.verify()
 
 
-def test_the_name_of_a_class_leaves_all_shards(tmp_path):
+def test_the_name_of_a_class_leaves_all_shards():
     frame, y = table(120)
     names = np.array(["no", "yes"])[y]
     forest = OnlineForestClassifier(12, random_state=0)
-    forest._core_source = Shards(tmp_path)
+    forest._core_source = some_shards()
     forest.partial_fit(frame, names)
     digest = forest.digest_
     for visitor in ("Ada Lovelace", "Grace Hopper"):
@@ -82,12 +72,12 @@ def test_the_name_of_a_class_leaves_all_shards(tmp_path):
 
 
 @pytest.mark.parametrize("kind", [OnlineForestClassifier, OnlineForestRegressor])
-def test_offsets_are_subtracted_before_rows_go_to_shards(kind, tmp_path):
+def test_offsets_are_subtracted_before_rows_go_to_shards(kind):
     frame, y = table(120)
     frame["time"] = 1_700_000_000 + np.arange(120)
     forest = kind(12, random_state=0, offsets={"time": 1.7e9})
     whole = kind(12, random_state=0, offsets={"time": 1.7e9}).fit(frame, y)
-    forest._core_source = Shards(tmp_path)
+    forest._core_source = some_shards()
     forest.partial_fit(frame[:117], y[:117])
     for x, label in zip(frame[117:].itertuples(index=False), y[117:].tolist(), strict=True):
         forest.learn_one(tuple(x), label)

@@ -14,21 +14,18 @@ from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.exceptions import NotFittedError
 
 import onlineforest
-from onlineforest._distributed.splitting import are_trees_up_to_date
-from onlineforest.ray import RayForest, ShardLostError, load_snapshot
+from onlineforest.ray import RayForest, ShardLostError
 from onlineforest.ray.starting import shards_and_processors
 from support.bits import assert_same_forest
-from support.interrupts import CtrlC, NapClock
+from support.interrupts import NapClock
 from support.rays import (
-    MAKERS,
     RAY,
     SMALL_ACTORS,
     actors_of,
     classifier,
     data,
+    each_maker,
     on_ray,
-    order_free_classifier,
-    order_free_regressor,
     process_of,
     regressor,
     target_of,
@@ -43,19 +40,17 @@ def assert_same_answers(forest, local):
     queries = X[:60] + 0.1
     assert np.array_equal(forest.apply(queries), local.apply(queries))
     assert np.array_equal(forest.predict(queries), local.predict(queries))
-    if hasattr(local, "digest_"):
-        assert forest.digest_ == local.digest_ and forest.verify()
-        assert np.array_equal(forest.feature_importances_, local.feature_importances_)
-    else:
-        assert np.array_equal(forest.novelty(queries), local.novelty(queries))
-        assert np.array_equal(forest.feature_weights_, local.feature_weights_)
+    assert forest.digest_ == local.digest_ and forest.verify()
+    assert np.array_equal(forest.feature_importances_, local.feature_importances_)
     assert forest.n_samples_seen_ == local.n_samples_seen_
     assert forest.n_samples_stored_ == local.n_samples_stored_
     assert forest.ids_ == local.ids_
+    assert forest.score(X, VALUES) == local.score(X, VALUES) if is_regressor(local) else True
     if is_classifier(local):
         assert np.array_equal(forest.predict_proba(queries), local.predict_proba(queries))
         assert np.array_equal(forest.predict_proba_one(X[0]), local.predict_proba_one(X[0]))
         assert list(forest.classes_) == list(local.classes_)
+        assert forest.score(X, LABELS) == local.score(X, LABELS)
     else:
         interval = forest.predict_interval(queries)
         assert np.array_equal(interval, local.predict_interval(queries))
@@ -66,71 +61,48 @@ def assert_same_answers(forest, local):
         )
 
 
-@pytest.mark.parametrize(("n_trees", "n_shards"), [(10, 1), (9, 2), (23, 5)])
-@pytest.mark.parametrize("make", MAKERS)
-def test_a_forest_on_ray_equals_the_local_forest(make, n_trees, n_shards, tmp_path):
-    """With windows, ids, forgetting and several refreshes of the weights."""
+@each_maker
+def test_a_forest_on_ray_equals_the_local_forest(make, tmp_path, ray_here):
+    """With windows, ids, forgetting, all answers, copies, and a shard that is lost."""
     y = target_of(make, LABELS, VALUES)
-    local = make(n_estimators=n_trees, window=500)
-    with on_ray(make(n_estimators=n_trees, window=500), n_shards=n_shards) as forest:
+    parameters = {"n_estimators": 23, "window": 500, "max_samples": 0.7}
+    local = make(**parameters)
+    with on_ray(make(**parameters), n_shards=5) as forest:
         for begin in range(0, 1200, 150):
             rows = slice(begin, begin + 150)
             for each in (forest, local):
                 each.partial_fit(X[rows], y[rows], ids=range(begin, begin + 150))
+            if begin == 600:
+                ray_here.kill(actors_of(forest)[4])
         for each in (forest, local):
             each.forget(ids=range(1000, 1040))
             each.forget(X[1190:], y[1190:])
             each.learn_one(X[3], y[3])
             each.keep_latest(300)
-            if make in (classifier, regressor):
-                each.refresh_weights()
             each.partial_fit(X[:90], y[:90])
-        assert forest.n_shards_ == n_shards
+        assert forest.n_shards_ == 5 and forest.n_recoveries_ == 1
         assert forest.n_batches_ == 10
         assert_same_answers(forest, local)
         assert_same_forest(forest.gather(), local)
+        assert forest.oob_score_ == local.oob_score_
+        if make is classifier:
+            assert forest.recalibrate() is forest
+            local.recalibrate()
+            assert np.array_equal(forest.predict_proba(X), local.predict_proba(X))
         forest.save(tmp_path / "forest.safetensors")
         assert_same_forest(onlineforest.load(tmp_path / "forest.safetensors"), local)
-        assert len(forest.trees_) == n_trees
+        assert len(forest.trees_) == 23
         last, own = forest.trees_[-1], local.trees_[-1]
         assert np.array_equal(last.split_location, own.split_location, equal_nan=True)
 
 
-@pytest.mark.parametrize("n_shards", [1, 2, 3, 4, 5])
-@pytest.mark.parametrize("make", [order_free_classifier, order_free_regressor])
-def test_batches_and_shards_in_any_number_give_the_forest_of_fit(
-    make, n_shards, tmp_path, ray_here
-):
-    """Some values are missing, some samples leave by a window, and a shard is lost."""
-    y = target_of(make, LABELS, VALUES)
-    rows = np.where(np.random.default_rng(1).random(X.shape) < 0.1, np.nan, X)
-    local = make(max_samples=0.7).fit(rows[:900], y[:900])
-    estimator = make(max_samples=0.7, window=900)
-    with on_ray(estimator, n_shards=n_shards, folder=tmp_path) as forest:
-        forest.partial_fit(rows[900:], y[900:]).forget(rows[1100:], y[1100:])
-        for number, part in enumerate(
-            np.array_split(np.random.default_rng(n_shards).permutation(900), 4)
-        ):
-            forest.partial_fit(rows[part], y[part])
-            if number == 1:
-                ray_here.kill(actors_of(forest)[n_shards - 1])
-        assert forest.digest_ == local.digest_ and forest.n_recoveries_ == 1
-        assert forest.oob_score_ == pytest.approx(local.oob_score_, abs=1e-12)
-        with pytest.raises(AttributeError, match="refresh_weights"):
-            forest.refresh_weights()
-        assert forest.score(X, y) == local.score(X, y)
-        if make is order_free_classifier:
-            assert forest.recalibrate() is forest
-            assert np.array_equal(forest.predict_proba(X), local.predict_proba(X))
-
-
-@pytest.mark.parametrize("make", [order_free_classifier, order_free_regressor])
-def test_a_forest_on_ray_learns_from_others(make, tmp_path, ray_here):
+@each_maker
+def test_a_forest_on_ray_learns_from_others(make, ray_here):
     y = target_of(make, LABELS, VALUES)
     parts = [slice(0, 600), slice(600, 1000), slice(1000, 1200)]
     whole = make().fit(X, y)
     with (
-        on_ray(make(), n_shards=3, folder=tmp_path) as forest,
+        on_ray(make(), n_shards=3) as forest,
         on_ray(make(), n_shards=2) as other,
     ):
         forest.fit(X[parts[0]], y[parts[0]], ids=range(600))
@@ -151,63 +123,49 @@ def test_a_forest_on_ray_learns_from_others(make, tmp_path, ray_here):
             forest.learn_from(other)
         other.forget(ids=range(600, 1000)).learn_from(make().fit(X[:5], y[:5]))
         assert other.n_samples_seen_ == 405 and other.n_samples_stored_ == 5
-        forest.take_snapshot()
         forest.forget(ids=[3]).learn_from(other)
-        ray_here.kill(actors_of(forest)[1])  # it learns the samples again
+        ray_here.kill(actors_of(forest)[1])
         whole.forget(X[3:4], y[3:4]).partial_fit(X[:5], y[:5])
         assert forest.digest_ == whole.digest_ and forest.n_recoveries_ == 1
         assert forest.n_samples_seen_ == 1605
-    assert_same_forest(load_snapshot(tmp_path), whole)
 
 
-@pytest.mark.parametrize("make", MAKERS)
+@each_maker
 def test_scattered_gathered_and_resumed_forests_equal_the_local_one(make, tmp_path):
     y = target_of(make, LABELS, VALUES)
+    file = tmp_path / "run.safetensors"
     local = make().partial_fit(X[:400], y[:400], ids=range(400))
     before = pickle.dumps(local._forest.get_state())
-    with RayForest.scatter(
-        local, n_shards=3, actor_options=SMALL_ACTORS, folder=tmp_path
-    ) as forest:
+    with RayForest.scatter(local, n_shards=3, actor_options=SMALL_ACTORS, file=file) as forest:
         assert_same_answers(forest, local)
+        assert_same_forest(onlineforest.load(file), local)
         forest.partial_fit(X[400:], y[400:])
         assert pickle.dumps(local._forest.get_state()) == before  # unchanged
         local.partial_fit(X[400:], y[400:])
         back = forest.gather()
         assert_same_forest(back, local)
-        forest.take_snapshot()
-    assert_same_forest(load_snapshot(tmp_path), local)
-    with RayForest.resume(tmp_path, actor_options=SMALL_ACTORS) as forest:
+    assert_same_forest(onlineforest.load(file), local)
+    with RayForest.resume(file, n_shards=2, actor_options=SMALL_ACTORS) as forest:
+        assert forest.n_batches_ == 1 and forest.n_shards_ == 2
         assert forest.get_params()["estimator"].get_params() == local.get_params()
         for each in (forest, local, back):
             each.forget(ids=range(100))
             each.partial_fit(X[:200], y[:200])
         assert_same_answers(forest, local)
     assert_same_forest(back, local)
+    assert_same_forest(onlineforest.load(file), local)
     assert type(back) is type(local)
-
-
-def test_scattering_an_interrupted_forest_finishes_its_batch():
-    undisturbed = classifier(n_estimators=300).partial_fit(X[:50], LABELS[:50])
-    local = pickle.loads(pickle.dumps(undisturbed))
-    undisturbed.partial_fit(X, LABELS)
-    with CtrlC(0.02), pytest.raises(KeyboardInterrupt):
-        local.partial_fit(X, LABELS)
-    assert local.n_samples_seen_ == 1250
-    assert not are_trees_up_to_date(local._forest.get_state())
-    with RayForest.scatter(local, n_shards=2, actor_options=SMALL_ACTORS) as forest:
-        assert_same_forest(forest.gather(), undisturbed)
 
 
 def batches(n, size=40):
     return [(X[size * i : size * i + size], LABELS[size * i : size * i + size]) for i in range(n)]
 
 
-@pytest.mark.parametrize("make", [classifier, order_free_classifier])
-def test_a_stream_gives_the_forest_of_its_batches(make, ray_here):
-    local, reports = make(), []
+def test_a_stream_gives_the_forest_of_its_batches():
+    local, reports = classifier(), []
     for some, labels in batches(30):
         local.partial_fit(some, labels)
-    with on_ray(make(), max_in_flight=3) as forest:
+    with on_ray(classifier(), max_in_flight=3) as forest:
         report = forest.learn_stream(batches(10), progress=reports.append)
         assert [each.n_batches for each in reports] == list(range(1, 11))
         assert report.n_rows == 400 and report.rows_per_second > 0 and report.n_recoveries == 0
@@ -250,11 +208,10 @@ def test_a_ray_dataset_is_a_stream(ray_here):
         assert_same_forest(forest.gather(), local)
 
 
-@pytest.mark.parametrize("make", [classifier, order_free_classifier])
-def test_a_slow_shard_slows_down_the_stream(make, ray_here):
+def test_a_slow_shard_slows_down_the_stream(ray_here):
     """At most `max_in_flight` batches are in progress while one shard is stopped."""
     sent = []
-    with on_ray(make(), max_in_flight=3) as forest:
+    with on_ray(classifier(), max_in_flight=3) as forest:
         forest.partial_fit(*batches(1)[0])
         process = process_of(ray_here, actors_of(forest)[1])
         os.kill(process, signal.SIGSTOP)
@@ -270,7 +227,7 @@ def test_a_slow_shard_slows_down_the_stream(make, ray_here):
         assert len(sent) == 29
         assert sent[3] > 1.2  # three were in progress while it was stopped
         assert forest.n_recoveries_ == 0
-        local = make()
+        local = classifier()
         for some, labels in batches(30):
             local.partial_fit(some, labels)
         assert_same_forest(forest.gather(), local)
@@ -329,20 +286,25 @@ def test_bad_input_changes_nothing():
 
 
 def test_fit_replaces_the_forest(tmp_path):
-    with on_ray(classifier(), folder=tmp_path, snapshot_every=1) as forest:
+    file = tmp_path / "run.safetensors"
+    with on_ray(classifier(), file=file) as forest:
         forest.partial_fit(X[:100], LABELS[:100]).fit(X[200:], LABELS[200:])
         assert forest.n_samples_seen_ == 1000 and forest.n_batches_ == 1
         assert_same_forest(forest.gather(), classifier().fit(X[200:], LABELS[200:]))
-        assert load_snapshot(tmp_path).n_samples_seen_ == 1000
+        assert onlineforest.load(file).n_samples_seen_ == 1000
 
 
 def test_invalid_parameters_are_errors(tmp_path):
     for parameters, message in [
         ({"n_shards": 0}, "'n_shards' parameter of RayForest"),
         ({"max_in_flight": 0}, "'max_in_flight' parameter"),
-        ({"snapshot_every": 0}, "'snapshot_every' parameter"),
+        ({"save_every": 0}, "'save_every' parameter"),
         ({"recovery_timeout": 0}, "'recovery_timeout' parameter"),
         ({"estimator": "a forest"}, "'estimator' parameter"),
+        (
+            {"estimator": onlineforest.MondrianForestClassifier()},
+            "'estimator' parameter .* an OnlineForestClassifier or OnlineForestRegressor",
+        ),
     ]:
         with pytest.raises(ValueError, match=message):
             RayForest(**{"estimator": classifier()} | parameters).fit(X, LABELS)
@@ -350,13 +312,10 @@ def test_invalid_parameters_are_errors(tmp_path):
         RayForest.scatter("a forest")
     with pytest.raises(NotFittedError):
         RayForest.scatter(classifier())
-    with pytest.raises(FileNotFoundError, match="no snapshot in"):
-        RayForest.resume(tmp_path)
-    with pytest.raises(TypeError, match="n_shards cannot be chosen"):
-        RayForest.resume(tmp_path, n_shards=3)
-    (tmp_path / "file").touch()
-    with pytest.raises(NotADirectoryError, match="Snapshots need a folder"):
-        on_ray(classifier(), folder=tmp_path / "file").fit(X, LABELS)
+    with pytest.raises(FileNotFoundError):
+        RayForest.resume(tmp_path / "run.safetensors")
+    with pytest.raises(NotADirectoryError, match="needs a folder"):
+        on_ray(classifier(), file=tmp_path / "runs" / "run.safetensors").fit(X, LABELS)
 
 
 def test_it_follows_the_conventions_of_scikit_learn():

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import gc
-import json
 import threading
 import weakref
 
@@ -12,14 +11,15 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-from onlineforest import ModelFileError, MondrianForestClassifier
-from onlineforest._distributed.errors import ShardUnreadableError
-from onlineforest._files.reading import read
-from onlineforest.ray import RayForest, ShardLostError, load_snapshot
-from onlineforest.ray.crew import RayCrew
+from onlineforest import (
+    ModelFileError,
+    MondrianForestClassifier,
+    OnlineForestClassifier,
+    load,
+)
+from onlineforest.ray import RayForest, ShardLostError
 from support.bits import assert_same_forest
-from support.model_files import changed
-from support.rays import RAY, SMALL_ACTORS, classifier, data, on_ray, regressor
+from support.rays import RAY, classifier, data, on_ray, regressor
 
 pytestmark = [RAY, pytest.mark.usefixtures("ray_here")]
 
@@ -30,32 +30,27 @@ def test_parameters_of_a_forest_must_not_change():
     with on_ray(classifier()) as forest:
         forest.partial_fit(X[:300], LABELS[:300])
         before = forest.gather()
-        forest.set_params(estimator__lifetime=1.0)
+        forest.set_params(estimator__max_samples=0.5)
         for use in (
             lambda: forest.partial_fit(X[300:], LABELS[300:]),
             lambda: forest.keep_latest(5),
-            forest.refresh_weights,
         ):
-            with pytest.raises(ValueError, match=r"lifetime was inf .* but is 1.0 now"):
+            with pytest.raises(ValueError, match=r"max_samples was 1.0 .* but is 0.5 now"):
                 use()
         forest.set_params(estimator=regressor())
-        with pytest.raises(ValueError, match="was started with a MondrianForestClassifier"):
+        with pytest.raises(ValueError, match="was started with a OnlineForestClassifier"):
             forest.partial_fit(X[300:], LABELS[300:])
         assert_same_forest(forest.gather(), before)
         forest.set_params(estimator=classifier(n_jobs=2))
         assert forest.partial_fit(X[300:], LABELS[300:]).n_samples_seen_ == 600
 
 
-def test_refreshing_returns_the_forest_itself():
-    with on_ray(classifier()) as forest:
-        assert forest.fit(X, LABELS).refresh_weights() is forest
-
-
 def test_answers_are_writable():
     with on_ray(regressor(), n_shards=1) as forest:
         forest.fit(X, VALUES)
-        for answer in (forest.predict(X), forest.feature_weights_, forest.novelty(X)):
-            answer *= 2.0
+        tree = forest._sharded().tree(0)
+        for answer in (forest.predict(X), forest._sharded().weights, *tree.values()):
+            answer *= 2
 
 
 @pytest.mark.parametrize(
@@ -89,32 +84,15 @@ def test_a_forest_without_references_is_freed_at_once(method):
         gc.enable()
 
 
-@pytest.mark.parametrize(
-    ("metadata", "arrays", "error", "message"),
-    [
-        ({"n_seen": 7}, {}, ShardUnreadableError, "have seen 600 samples, not 7"),
-        ({"n_seen": None}, {}, ModelFileError, "is not the driver's file of a snapshot"),
-        ({"n_shards": 0}, {}, ModelFileError, "is not the driver's file of a snapshot"),
-        ({}, {"ids.text": None}, ModelFileError, "ids.text"),
-    ],
-)
-def test_an_invalid_snapshot_is_refused(metadata, arrays, error, message, tmp_path, monkeypatch):
-    with on_ray(classifier(n_estimators=2), folder=tmp_path) as forest:
-        forest.fit(X, LABELS, ids=range(600))
-    driver_file = tmp_path / "position-000000000001" / "driver.safetensors"
-    plan = json.loads(read(driver_file).metadata["snapshot"]) | metadata
-    plan = {name: value for name, value in plan.items() if value is not None}
-    driver_file.write_bytes(changed(driver_file.read_bytes(), {"snapshot": plan}, arrays))
-    crews, real = [], RayCrew.__init__
-
-    def noted(self, *arguments):
-        crews.append(self)
-        real(self, *arguments)
-
-    monkeypatch.setattr(RayCrew, "__init__", noted)
-    with pytest.raises(error, match=message):
-        RayForest.resume(tmp_path, actor_options=SMALL_ACTORS)
-    assert not any(crew._actors for crew in crews)  # all were ended
+def test_a_file_that_no_forest_on_ray_wrote_is_refused(tmp_path):
+    file = tmp_path / "run.safetensors"
+    for kind in (classifier, MondrianForestClassifier):
+        kind().fit(np.nan_to_num(X[:50]), LABELS[:50]).save(file)
+        with pytest.raises(ValueError, match=r"was not written by a RayForest\. Use RayForest\.sc"):
+            RayForest.resume(file)
+    file.write_bytes(file.read_bytes()[:-1])
+    with pytest.raises(ModelFileError):
+        RayForest.resume(file)
 
 
 def test_threads_that_start_together_learn_one_forest():
@@ -130,9 +108,10 @@ def test_threads_that_start_together_learn_one_forest():
         assert forest.n_samples_seen_ == 150 and forest.n_batches_ == 3
 
 
-def test_a_snapshot_is_consistent_while_threads_learn(tmp_path):
-    """Shards and ids belong to the same operation."""
-    with on_ray(classifier(n_estimators=2), folder=tmp_path, snapshot_every=1) as forest:
+def test_a_model_file_is_consistent_while_threads_learn(tmp_path):
+    """Samples and ids belong to the same operation."""
+    file = tmp_path / "run.safetensors"
+    with on_ray(classifier(n_estimators=2), file=file, save_every=1) as forest:
         forest.partial_fit(X[:20], LABELS[:20])
 
         def learn(first):
@@ -144,7 +123,7 @@ def test_a_snapshot_is_consistent_while_threads_learn(tmp_path):
             thread.start()
         for thread in threads:
             thread.join()
-        found = load_snapshot(tmp_path)
+        found = load(file)
         assert found.n_samples_seen_ == 420 and len(found.ids_) == 400
         assert forest.n_batches_ == 21
 
@@ -167,38 +146,50 @@ def test_a_shard_handles_one_message_at_a_time():
         assert forest.learn_stream(batches).n_batches == 30
 
 
-def test_a_failed_fit_keeps_the_snapshots(tmp_path):
-    forest = on_ray(classifier(), folder=tmp_path).fit(X, LABELS)
+def test_a_failed_fit_keeps_the_model_file(tmp_path):
+    file = tmp_path / "run.safetensors"
+    forest = on_ray(classifier(), file=file).fit(X, LABELS)
     local = forest.gather()
     forest.set_params(actor_options={"num_cpus": 3}, recovery_timeout=1.0)
-    with pytest.raises(ShardLostError, match="could not be started"):
+    with pytest.raises(ShardLostError, match=rf"could not be started.*'{file}'"):
         forest.fit(X, LABELS)
-    assert_same_forest(load_snapshot(tmp_path), local)
+    assert_same_forest(load(file), local)
     forest.set_params(actor_options={"num_cpus": 0.2}, recovery_timeout=60.0)
     with forest.fit(X[:100], LABELS[:100]):
-        assert load_snapshot(tmp_path).n_samples_seen_ == 100
+        assert load(file).n_samples_seen_ == 100
 
 
-def test_a_refused_fit_keeps_the_forest(tmp_path):
-    with on_ray(classifier(), folder=tmp_path / "one") as other:
-        other.fit(X, LABELS)
+def test_the_file_of_another_forest_is_refused(tmp_path):
+    file = tmp_path / "run.safetensors"
+    local = classifier().fit(X[:100], LABELS[:100])
+    local.save(file)
+    for use in (
+        lambda: on_ray(classifier(), file=file).partial_fit(X, LABELS),
+        lambda: RayForest.scatter(local, n_shards=2, file=file),
+    ):
+        with pytest.raises(ValueError, match=r"run.safetensors' exists\. Continue its forest"):
+            use()
     with on_ray(classifier()) as forest:
-        forest.fit(X, LABELS).set_params(folder=tmp_path / "one")
-        with pytest.raises(ValueError, match="holds snapshots of another forest"):
+        forest.fit(X, LABELS).set_params(file=file)
+        with pytest.raises(ValueError, match="exists"):
             forest.fit(X, LABELS)
-        assert forest.score(X, LABELS) > 0.8
+        assert forest.score(X, LABELS) > 0.8  # it keeps its forest
+        with pytest.raises(ValueError, match="save needs a file"):
+            forest.save()
+    assert load(file).n_samples_seen_ == 100
 
 
-def test_a_subclass_that_cannot_be_saved_is_refused_a_folder(tmp_path):
-    class Own(MondrianForestClassifier):
+def test_a_subclass_that_cannot_be_saved_is_refused_a_file(tmp_path):
+    class Own(OnlineForestClassifier):
         pass
 
-    forest = on_ray(Own(n_estimators=2), folder=tmp_path)
+    file = tmp_path / "run.safetensors"
+    forest = on_ray(Own(n_estimators=2), file=file)
     for use in (forest.fit, forest.partial_fit):
         with pytest.raises(TypeError, match="subclass Own, which would be lost"):
             use(X, LABELS)
     with pytest.raises(TypeError, match="subclass Own"):
-        RayForest.scatter(Own(n_estimators=2).fit(X, LABELS), folder=tmp_path)
+        RayForest.scatter(Own(n_estimators=2).fit(X, LABELS), file=file)
     assert forest._cores.current is None
 
 
@@ -217,7 +208,8 @@ def test_an_unfitted_forest_can_be_copied():
 
 @pytest.mark.parametrize("now", [None, ("another node", "another job")])
 def test_a_shut_down_ray_is_an_error(now, tmp_path, monkeypatch):
-    with on_ray(classifier(n_estimators=2), folder=tmp_path) as forest:
+    file = tmp_path / "run.safetensors"
+    with on_ray(classifier(n_estimators=2), file=file) as forest:
         forest.fit(X, LABELS)
         with monkeypatch.context() as patched:
             patched.setattr("onlineforest.ray.crew._this_ray", lambda: now)
@@ -225,6 +217,6 @@ def test_a_shut_down_ray_is_an_error(now, tmp_path, monkeypatch):
                 with pytest.raises(ShardLostError, match="Ray was shut down, and the shards"):
                     use(X)
             with pytest.raises(ShardLostError, match="Ray was shut down"):
-                forest.take_snapshot()
+                forest.save()
         assert forest.n_samples_seen_ == 600
         assert forest.score(X, LABELS) > 0.8

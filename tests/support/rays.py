@@ -7,12 +7,7 @@ import os
 import numpy as np
 import pytest
 
-from onlineforest import (
-    MondrianForestClassifier,
-    MondrianForestRegressor,
-    OnlineForestClassifier,
-    OnlineForestRegressor,
-)
+from onlineforest import OnlineForestClassifier, OnlineForestRegressor
 from onlineforest.ray import RayForest
 
 RAY = pytest.mark.xdist_group("ray")
@@ -30,27 +25,19 @@ def data(n=1200, n_features=4, seed=0):
 
 
 def classifier(**parameters):
-    return MondrianForestClassifier(**{"n_estimators": 10, "random_state": 0} | parameters)
-
-
-def regressor(**parameters):
-    return MondrianForestRegressor(**{"n_estimators": 10, "random_state": 0} | parameters)
-
-
-def order_free_classifier(**parameters):
     return OnlineForestClassifier(**{"n_estimators": 10, "random_state": 0} | parameters)
 
 
-def order_free_regressor(**parameters):
+def regressor(**parameters):
     return OnlineForestRegressor(**{"n_estimators": 10, "random_state": 0} | parameters)
 
 
-MAKERS = (classifier, regressor, order_free_classifier, order_free_regressor)
+each_maker = pytest.mark.parametrize("make", [classifier, regressor])
 
 
 def target_of(make, labels, values):
     """What the estimators of a maker learn."""
-    return labels if make in (classifier, order_free_classifier) else values
+    return labels if make is classifier else values
 
 
 def on_ray(estimator, **parameters):

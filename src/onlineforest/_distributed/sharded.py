@@ -91,45 +91,46 @@ class ShardedForest:
         """Memory of all shards in bytes."""
         return sum(self.keeper.ask_all(NumberQuestion()))
 
-    # What the first shard answers for all, since each has all samples.
+    # What one shard answers for all, since each has all samples.
 
     @property
     def serials(self) -> Serials:
         """The serial of each stored sample."""
-        return self.keeper.ask_first(ArrayQuestion("serials"))
+        return self.keeper.ask_any(ArrayQuestion("serials"))
 
     @property
     def values(self) -> NDArray[Any]:
         """The value of each stored sample, in the order of `serials`."""
-        return self.keeper.ask_first(ArrayQuestion("values"))
+        return self.keeper.ask_any(ArrayQuestion("values"))
 
     @property
     def weights(self) -> Floats:
         """The weight of each stored sample, in the order of `serials`."""
-        return self.keeper.ask_first(ArrayQuestion("weights"))
+        return self.keeper.ask_any(ArrayQuestion("weights"))
 
     @property
     def sample_numbers(self) -> NDArray[np.int32]:
         """A number for each stored sample, the same for equal ones, in the order of `serials`."""
-        return self.keeper.ask_first(ArrayQuestion("sample_numbers"))
+        return self.keeper.ask_any(ArrayQuestion("sample_numbers"))
 
     @property
     def n_levels(self) -> NDArray[np.int64]:
         """The number of levels of each categorical feature that samples have."""
-        return self.keeper.ask_first(ArrayQuestion("n_levels"))
+        return self.keeper.ask_any(ArrayQuestion("n_levels"))
 
     def levels(self, categorical: int, /) -> NDArray[np.uint64]:
         """The levels of a categorical feature that samples have, sorted."""
-        return self.keeper.ask_first(ArrayQuestion("levels", {"categorical": categorical}))
+        return self.keeper.ask_any(ArrayQuestion("levels", {"categorical": categorical}))
 
     def are_stored(self, serials: Serials, /) -> NDArray[np.uint8]:
         """Which of these serials belong to stored samples."""
-        return self.keeper.ask_first(ArrayQuestion("are_stored", {"serials": serials}))
+        return self.keeper.ask_any(ArrayQuestion("are_stored", {"serials": serials}))
 
     def get_state(self) -> State:
         """The state of the whole forest, which is its samples."""
-        state = self.keeper.ask_first(NamedArraysQuestion("get_state"))
-        return state | {"options.n_trees": np.array([self.n_trees], dtype=np.uint64)}
+        state = self.keeper.ask_any(NamedArraysQuestion("get_state"))
+        trees = {"n_trees": self.n_trees, "first_tree": 0}  # not those of the shard
+        return state | {f"options.{k}": np.array([n], dtype=np.uint64) for k, n in trees.items()}
 
     # Changes.
 
@@ -218,7 +219,7 @@ class ShardedLabelForest(ShardedForest):
     @property
     def label_weights(self) -> Floats:
         """The weight of the stored samples of each label, in the order of codes."""
-        return self.keeper.ask_first(ArrayQuestion("label_weights"))
+        return self.keeper.ask_any(ArrayQuestion("label_weights"))
 
     @property
     def labels_version(self) -> int:
@@ -294,7 +295,7 @@ class ShardedLabelForest(ShardedForest):
     def _finished(self, masses: list[Masses], power: float = 1.0, spread: float = 0.0) -> Floats:
         """Probabilities, given the masses of all shards and a calibration."""
         sums = {"sums": np.sum(masses, axis=0), "power": power, "spread": spread}
-        return self.keeper.ask_first(ArrayQuestion("finish", sums))
+        return self.keeper.ask_any(ArrayQuestion("finish", sums))
 
     def _summed(self, question: ArraysQuestion) -> Votes:
         """The votes of all shards."""
@@ -327,7 +328,7 @@ class ShardedNumberForest(ShardedForest):
         leaves = self.keeper.ask_all(ArrayQuestion("leaves", {"rows": rows}))
         moments, n_trees = moments_of_leaves(np.concatenate(leaves, axis=1))
         if not n_trees.all():  # no tree knows anything about a row
-            moments[n_trees == 0] = self.keeper.ask_first(ArrayQuestion("of_all_samples"))
+            moments[n_trees == 0] = self.keeper.ask_any(ArrayQuestion("of_all_samples"))
         return moments
 
     def predict_one(self, row: Any, /) -> tuple[float, float, float]:
