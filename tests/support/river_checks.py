@@ -4,21 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from onlineforest.river import (
-    MondrianForestClassifier,
-    MondrianForestRegressor,
-    OnlineForestClassifier,
-    OnlineForestRegressor,
-)
-from river import base, checks
+from onlineforest.river import OnlineForestClassifier, OnlineForestRegressor
+from river import checks
 
-MODELS = [
-    MondrianForestClassifier,
-    MondrianForestRegressor,
-    OnlineForestClassifier,
-    OnlineForestRegressor,
-]
-CLASSIFIERS = [kind for kind in MODELS if issubclass(kind, base.Classifier)]
+MODELS = [OnlineForestClassifier, OnlineForestRegressor]
 LACKING_KEYS = {
     "check_disappearing_features",
     "check_emerging_features",

@@ -8,11 +8,10 @@ except ImportError:
     require("river", "river")  # its error says how to install River
     raise
 
-from onlineforest.river.classifier import MondrianForestClassifier, OnlineForestClassifier
+from onlineforest.river.classifier import OnlineForestClassifier
 from onlineforest.river.regressor import OnlineForestRegressor
 
 __all__ = [
-    "MondrianForestClassifier",
     "OnlineForestClassifier",
     "OnlineForestRegressor",
 ]

@@ -1,12 +1,14 @@
 """The base of the models for River: parameters, columns, learning and errors.
 
-Must not know what the targets are, nor what a new key does to a forest. `dict_columns` turns dicts
-into rows; an estimator does everything else.
+Must not know what the targets are. `dict_columns` turns dicts into rows; an estimator does
+everything else. Columns are in an order that follows from the set of keys. So the forest is a
+function of its seed, its parameters, its samples and the keys and labels that the model has
+learned.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, ClassVar, Concatenate, ParamSpec, TypeVar
 
@@ -15,8 +17,10 @@ from numpy.typing import NDArray
 
 from onlineforest._models.base import BaseForest
 from onlineforest._models.cells import is_missing
+from onlineforest._models.regrowing import with_columns
+from onlineforest._models.rounding import offsets_of_features
 from onlineforest._models.validation import unchanged_on_error
-from onlineforest.river.dict_columns import Columns, MixedColumns, number_of
+from onlineforest.river.dict_columns import Columns, MixedColumns, columns_of, number_of
 from onlineforest.river.frames import frame_of, holds_numbers, numbers_in
 from river import base
 
@@ -32,9 +36,6 @@ Arguments = ParamSpec("Arguments")
 class ForestModel(base.Estimator):
     """Base of the models: an estimator, and the column of each key of a sample.
 
-    A subclass says which columns new keys get (`_columns_with`), and what becomes of the forest
-    then (`_resized`).
-
     Parameters
     ----------
     **parameters
@@ -42,6 +43,8 @@ class ForestModel(base.Estimator):
     """
 
     _estimator_class: ClassVar[type[BaseForest[Any]]]
+
+    offsets: dict[Hashable, float] | None
 
     _estimator: Any
     _columns: Columns | None  # None before anything is learned
@@ -54,6 +57,15 @@ class ForestModel(base.Estimator):
 
     def _new_estimator(self) -> Any:
         """An estimator of these parameters, or an error that names the wrong one."""
+        if self.offsets is not None:
+            if not isinstance(self.offsets, dict):
+                raise TypeError(
+                    "offsets must be a dict from features to numbers, or None. "
+                    f"Got {self.offsets!r} instead."
+                )
+            keys = list(self.offsets)
+            numbers = [self.offsets[key] for key in keys]
+            offsets_of_features(numbers, len(keys), keys)  # raises unless all are finite
         parameters = self._get_params()
         estimator = self._estimator_class(random_state=parameters.pop("seed"), **parameters)
         estimator._check_parameters()
@@ -65,14 +77,14 @@ class ForestModel(base.Estimator):
         """The forest itself, with all its methods: save, forget, trees.
 
         An estimator in the style of scikit-learn. Its features are the columns in `features`. Do
-        not let it learn: the model would not see new keys and labels. A new key may replace it by
-        a wider one.
+        not let it learn: the model would not see new keys and labels. A new key replaces it by
+        another.
         """
         return self._estimator
 
     @property
     def features(self) -> list[Hashable]:
-        """The keys learned, in the order of the estimator's columns, which may be more."""
+        """The keys learned, in the order of the estimator's columns."""
         return [] if self._columns is None else list(self._columns.keys)
 
     def __sizeof__(self) -> int:
@@ -94,15 +106,9 @@ class ForestModel(base.Estimator):
     @property
     def _query_columns(self) -> Columns | None:
         """The columns of queries; None if predictions are those before anything is learned."""
+        if self._columns is None or self._estimator.n_samples_stored_ == 0:
+            return None
         return self._columns
-
-    def _columns_with(self, columns: Columns, keys: Iterable[Hashable]) -> Columns:
-        """Columns for new keys, too."""
-        raise NotImplementedError
-
-    def _resized(self, columns: Columns, new: Columns) -> Any:
-        """An estimator of the same samples for new columns."""
-        raise NotImplementedError
 
     def _naming_keys(
         self,
@@ -131,8 +137,7 @@ class ForestModel(base.Estimator):
             self._use(columns)
             self._naming_keys(self._estimator.learn_one, row, target, sample_weight=weight)
 
-    def _learn_many(self, X: IntoDataFrame, targets: NDArray[Any], starts: list[int]) -> None:
-        """Learn a batch, in pieces that start at the positions in `starts`."""
+    def _learn_many(self, X: IntoDataFrame, targets: NDArray[Any]) -> None:
         frame = frame_of(X)
         if len(frame) != len(targets):
             raise ValueError(f"X has {len(frame)} samples, but y has {len(targets)}.")
@@ -142,26 +147,40 @@ class ForestModel(base.Estimator):
             columns = self._columns_for(examples_in(frame))
             rows = rows_of(columns, frame)
             self._use(columns)
-            for begin, end in zip(starts, [*starts[1:], len(rows)], strict=True):
-                piece = slice(begin, end)
-                self._estimator._learn_more(
-                    rows[piece], targets[piece], None, one_by_one=True, columns=columns.keys
-                )
+            self._estimator._learn_more(rows, targets, None, columns=columns.keys)
 
     def _columns_for(self, examples: Mapping[Hashable, Any]) -> Columns:
         """Columns for the keys of a sample, too, which are not in use yet."""
-        if self._columns is None:
-            return Columns.of(examples)
-        return (
-            self._columns
-            if self._columns.knows(examples)
-            else self._columns_with(self._columns, examples)
-        )
+        known = self._columns or Columns(())
+        new = examples.keys() - set(known.keys)
+        decided = {key for key, value in examples.items() if not is_missing(value)}
+        # The first value of a key decides whether it is categorical.
+        texts = {key for key in decided & (new | known.undecided) if isinstance(examples[key], str)}
+        undecided = (known.undecided | new) - decided
+        if self._columns is not None and not new and undecided == known.undecided:
+            return self._columns
+        return columns_of((*known.keys, *new), known.categorical | texts, undecided)
+
+    def _offsets_of(self, columns: Columns) -> list[float] | None:
+        """The offset of each column; None if there are none."""
+        if self.offsets is None:
+            return None
+        texts = [key for key in self.offsets if key in columns.categorical]
+        if texts:
+            raise ValueError(f"offsets names {texts[0]!r}, which is categorical.")
+        return [self.offsets.get(key, 0.0) for key in columns.keys] or [0.0]
 
     def _use(self, columns: Columns) -> None:
         """Use these columns from now on, with an estimator for them."""
-        if self._columns is not None and columns is not self._columns:
-            self._estimator = self._resized(self._columns, columns)
+        known = self._columns
+        if known is None:
+            if columns.categorical:
+                self._estimator.categorical_features = columns.categorical_places()
+            self._estimator.offsets = self._offsets_of(columns)
+        elif columns.keys != known.keys or columns.categorical != known.categorical:
+            places, offsets = columns.categorical_places(), self._offsets_of(columns)
+            sources = columns.sources_in(known)
+            self._estimator = with_columns(self._estimator, sources, places, offsets)
         self._columns = columns
 
     @contextmanager

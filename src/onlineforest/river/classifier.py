@@ -1,24 +1,19 @@
-"""The classifiers for River: labels of any hashable type."""
+"""The classifier for River: labels of any hashable type."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Hashable, Iterable
-from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from onlineforest._models import classifier as _classifier
 from onlineforest._models import online_classifier as _online_classifier
 from onlineforest._models.cells import is_missing
 from onlineforest._models.regrowing import relabelled
 from onlineforest.river.base import ForestModel, Sample, rows_of
 from onlineforest.river.frames import frame_of, native_frame, native_series, series_of
-from onlineforest.river.mondrian import MondrianModel
 from onlineforest.river.names import plain_labels, text_of
-from onlineforest.river.online import OnlineModel
 from river import base
 
 if TYPE_CHECKING:
@@ -26,346 +21,7 @@ if TYPE_CHECKING:
     from narwhals.stable.v2.typing import IntoDataFrame, IntoSeries
 
 
-class ClassifierModel(ForestModel, base.MiniBatchClassifier):
-    """Base of the classifiers. Must not know which forest predicts.
-
-    A subclass says which label the estimator gets for a new label (`_add_labels`), which labels the
-    estimator's classes stand for (`_names_of`), and how a batch is learned (`_learn_codes`).
-    """
-
-    _labels: dict[Hashable, Any]  # the estimator's label for each label
-
-    def __init__(self, **parameters: Any) -> None:
-        super().__init__(**parameters)
-        self._labels = {}
-
-    def _add_labels(self, new: Iterable[Hashable]) -> None:
-        """Extend `_labels` by new labels."""
-        raise NotImplementedError
-
-    def _names_of(self, classes: NDArray[Any]) -> Iterable[Hashable]:
-        """The labels that these classes of the estimator stand for, in their order."""
-        raise NotImplementedError
-
-    def _learn_codes(self, X: IntoDataFrame, codes: NDArray[Any], starts: list[int]) -> None:
-        """Learn a batch with the estimator's labels; new ones first occur at `starts`."""
-        raise NotImplementedError
-
-    @property
-    def _multiclass(self) -> bool:
-        return True
-
-    def learn_one(self, x: Sample, y: Any, w: float = 1.0) -> None:
-        """Learn a sample.
-
-        Parameters
-        ----------
-        x
-            A dictionary of features: numbers and bools, None for a missing value.
-        y
-            Its label.
-        w
-            How often the sample counts; 0 is not at all.
-
-        Examples
-        --------
-        >>> from onlineforest.river import MondrianForestClassifier
-        >>> model = MondrianForestClassifier(seed=0)
-        >>> model.learn_one({"height": 1.0, "is_red": True}, "apple")
-        >>> model.learn_one({"height": 9.0, "is_red": False, "weight": 4.0}, "melon")
-        >>> model.features
-        ['height', 'is_red', 'weight']
-        """
-        if w == 0:
-            return
-        code = self._code_of(y)
-        if code is not None:
-            self._learn_one(x, code, w)
-            return
-        with self._unless_refused():
-            self._add_labels([y])
-            self._learn_one(x, self._labels[y], w)
-
-    def predict_proba_one(self, x: Sample, **_: Any) -> dict[Any, float]:
-        """Predict the probability of each label.
-
-        Parameters
-        ----------
-        x
-            A dictionary of features.
-
-        Returns
-        -------
-        dict
-            The probability of each label learned; empty before anything is learned. An order-free
-            forest knows the labels of the samples that it stores.
-
-        Examples
-        --------
-        >>> from onlineforest.river import MondrianForestClassifier
-        >>> model = MondrianForestClassifier(seed=0)
-        >>> model.predict_proba_one({"height": 1.0})
-        {}
-        >>> model.learn_one({"height": 1.0}, "apple")
-        >>> model.predict_proba_one({"height": 1.0})
-        {'apple': 1.0}
-        """
-        return self._probabilities_of_one(x, calibrated=True)
-
-    def predict_one(self, x: Sample, **_: Any) -> Any:
-        """Predict the label of a sample.
-
-        Parameters
-        ----------
-        x
-            A dictionary of features.
-
-        Returns
-        -------
-        object
-            The most probable label; None before anything is learned.
-
-        Examples
-        --------
-        >>> from onlineforest.river import MondrianForestClassifier
-        >>> model = MondrianForestClassifier(seed=0)
-        >>> model.learn_one({"height": 1.0}, "apple")
-        >>> model.predict_one({"height": 1.0})
-        'apple'
-        """
-        # The most probable label needs no calibration.
-        found = self._probabilities_of_one(x, calibrated=False)
-        return max(found, key=found.__getitem__) if found else None
-
-    def _probabilities_of_one(self, x: Sample, *, calibrated: bool) -> dict[Any, float]:
-        columns = self._query_columns
-        if columns is None:
-            return {}
-        row, predict = columns.row(x), self._estimator._predict_one
-        probabilities, classes = self._naming_keys(predict, row, calibrated=calibrated)
-        return dict(zip(self._names_of(classes), probabilities.tolist(), strict=True))
-
-    def learn_many(self, X: IntoDataFrame, y: IntoSeries) -> None:
-        """Learn a mini-batch, with the same result as `learn_one` of each row.
-
-        Parameters
-        ----------
-        X
-            A dataframe of features, of pandas, polars or pyarrow.
-        y
-            A series of labels.
-
-        Examples
-        --------
-        >>> import pandas as pd
-        >>> from onlineforest.river import MondrianForestClassifier
-        >>> model = MondrianForestClassifier(seed=0)
-        >>> X = pd.DataFrame({"height": [1.0, 9.0], "is_red": [True, False]})
-        >>> model.learn_many(X, pd.Series(["apple", "melon"]))
-        >>> model.predict_many(X).tolist()
-        ['apple', 'melon']
-        """
-        targets = series_of(y).to_list()
-        new: dict[Hashable, int] = {}  # the place of the first sample of each new label
-        for place, label in enumerate(targets):
-            if self._code_of(label) is None:
-                new.setdefault(label, place)
-        with self._unless_refused():
-            if new:
-                self._add_labels(new)
-            codes = np.array([self._labels[label] for label in targets])
-            self._learn_codes(X, codes, list(new.values()))
-
-    def predict_proba_many(self, X: IntoDataFrame) -> Any:
-        """Predict the probability of each label for each row.
-
-        Parameters
-        ----------
-        X
-            A dataframe of features.
-
-        Returns
-        -------
-        dataframe
-            A dataframe of the same kind, with a column for each label learned. Where names of
-            columns must be strings, as in polars, labels are converted to strings.
-
-        Examples
-        --------
-        >>> import pandas as pd
-        >>> from onlineforest.river import MondrianForestClassifier
-        >>> model = MondrianForestClassifier(seed=0)
-        >>> X = pd.DataFrame({"height": [1.0, 9.0]})
-        >>> model.learn_many(X, pd.Series(["apple", "melon"]))
-        >>> model.predict_proba_many(X).round(1)
-           apple  melon
-        0    0.8    0.2
-        1    0.2    0.8
-        """
-        frame = frame_of(X)
-        found = self._probabilities(frame, calibrated=True)
-        return native_frame(dict(found), like=frame)
-
-    def predict_many(self, X: IntoDataFrame) -> Any:
-        """Predict the label of each row.
-
-        Parameters
-        ----------
-        X
-            A dataframe of features.
-
-        Returns
-        -------
-        series
-            The most probable label of each row; None before anything is learned.
-
-        Examples
-        --------
-        >>> import polars as pl
-        >>> from onlineforest.river import MondrianForestClassifier
-        >>> model = MondrianForestClassifier(seed=0)
-        >>> X = pl.DataFrame({"height": [1.0, 9.0]})
-        >>> model.learn_many(X, pl.Series(["apple", "melon"]))
-        >>> model.predict_many(X).to_list()
-        ['apple', 'melon']
-        """
-        frame = frame_of(X)
-        best: list[Any] = [None] * len(frame)
-        if found := self._probabilities(frame, calibrated=False):
-            labels = [label for label, _ in found]
-            best = [labels[code] for code in np.argmax([p for _, p in found], axis=0)]
-        return native_series(best, like=frame)
-
-    def _probabilities(
-        self, frame: nw.DataFrame[Any], *, calibrated: bool
-    ) -> list[tuple[Hashable, NDArray[Any]]]:
-        """Each label learned, with its probability in each row."""
-        columns = self._query_columns
-        if columns is None:
-            return []
-        if len(frame) == 0:
-            return [(label, np.empty(0)) for label in self._names_of(self._estimator.classes_)]
-        rows = rows_of(columns, frame)
-        probabilities, classes = self._estimator._predict(rows, calibrated=calibrated)
-        return list(zip(self._names_of(classes), probabilities.T.copy(), strict=True))
-
-    def _code_of(self, label: Hashable) -> Any:
-        """The estimator's label for a label, None if it is new; raises if it is not a label."""
-        try:
-            code = self._labels.get(label)
-        except TypeError as error:
-            raise TypeError(f"A label must be hashable. Got {label!r} instead.") from error
-        if code is None and is_missing(label):
-            raise ValueError(f"y must be a label, but it is missing: {label!r}.")
-        return code
-
-
-class MondrianForestClassifier(ClassifierModel, MondrianModel):
-    """Mondrian forest classifier, for River.
-
-    The forest of `onlineforest.MondrianForestClassifier` as a model of River: samples are
-    dictionaries, labels have any hashable type, and new features and labels may appear at any time.
-    Features need no scaling.
-
-    Keys get columns in the order in which they first appear. A key that a sample lacks, or whose
-    value is None or NaN, is missing. A missing value of a learned sample is filled in from a nearby
-    sample; a missing value of a query neither separates nor decides. When a key first appears, it
-    is missing in all samples before; these are filled in when the feature weights are refreshed
-    next. Predictions ignore keys that were never learned.
-
-    Parameters
-    ----------
-    n_estimators
-        Number of trees. More are better and slower; 10 as in River's forests.
-    lifetime
-        Time at which trees stop being cut. Smaller is coarser.
-    discount
-        How fast a node's label distribution may differ from its parent's.
-    leaf_discount
-        The smallest share of its parent's distribution in a leaf, 0 to 1, or `"learned"`.
-    min_samples_split
-        A block with fewer samples is not cut.
-    feature_weights
-        Weight of each feature in the rate of cuts: `"learned"` from the labels, or `"range"`, 1
-        over the range of the data, which is faster.
-    window
-        Keep only this number of latest samples: bounded memory, and the forest follows drift.
-    reservoir
-        Keep a random sample of this size of all samples seen.
-    half_life
-        For a reservoir: a sample is half as likely to be kept as one that came this number of
-        samples later.
-    n_jobs
-        Number of threads for mini-batches. None: 1; -1: all processors.
-    seed
-        Random seed for reproducibility.
-
-    See Also
-    --------
-    onlineforest.MondrianForestClassifier : The forest for arrays, with more about the parameters.
-
-    Examples
-    --------
-    >>> from river import datasets, evaluate, metrics
-    >>> from onlineforest.river import MondrianForestClassifier
-    >>> model = MondrianForestClassifier(n_estimators=10, seed=0)
-    >>> metric = evaluate.progressive_val_score(datasets.Phishing(), model, metrics.Accuracy())
-    >>> metric.get() > 0.87
-    True
-    """
-
-    __module__ = "onlineforest.river"
-
-    _estimator_class = _classifier.MondrianForestClassifier
-
-    def __init__(
-        self,
-        n_estimators: int = 10,
-        *,
-        lifetime: float = math.inf,
-        discount: float = 10.0,
-        leaf_discount: float | str = "learned",
-        min_samples_split: int = 2,
-        feature_weights: str = "learned",
-        window: int | None = None,
-        reservoir: int | None = None,
-        half_life: float | None = None,
-        n_jobs: int | None = None,
-        seed: int | None = None,
-    ) -> None:
-        super().__init__(
-            n_estimators=n_estimators,
-            lifetime=lifetime,
-            discount=discount,
-            leaf_discount=leaf_discount,
-            min_samples_split=min_samples_split,
-            feature_weights=feature_weights,
-            window=window,
-            reservoir=reservoir,
-            half_life=half_life,
-            n_jobs=n_jobs,
-            seed=seed,
-        )
-
-    def _add_labels(self, new: Iterable[Hashable]) -> None:
-        # Numbers 0, 1, … in the order of appearance.
-        numbers = enumerate(new, start=len(self._labels))
-        self._labels = {**self._labels, **{label: number for number, label in numbers}}
-
-    def _names_of(self, classes: NDArray[Any]) -> Iterable[Hashable]:  # noqa: ARG002
-        return self._labels
-
-    def _learn_codes(self, X: IntoDataFrame, codes: NDArray[Any], starts: list[int]) -> None:
-        try:
-            # A new class changes only predictions from its first sample on.
-            self._learn_many(X, codes, sorted({0, *starts}))
-        finally:  # an interrupt may leave some labels unlearned
-            if self._n_seen():
-                n_known = len(self._estimator.classes_)
-                self._labels = dict(islice(self._labels.items(), n_known))
-
-
-class OnlineForestClassifier(ClassifierModel, OnlineModel):
+class OnlineForestClassifier(ForestModel, base.MiniBatchClassifier):
     """Order-free forest classifier, for River.
 
     The forest of `onlineforest.OnlineForestClassifier` as a model of River: samples are
@@ -420,7 +76,6 @@ class OnlineForestClassifier(ClassifierModel, OnlineModel):
     See Also
     --------
     onlineforest.OnlineForestClassifier : The forest for arrays, with more about the parameters.
-    MondrianForestClassifier : Learns single samples and new keys faster, and has novelty.
 
     Examples
     --------
@@ -441,6 +96,7 @@ class OnlineForestClassifier(ClassifierModel, OnlineModel):
 
     _estimator_class = _online_classifier.OnlineForestClassifier
 
+    _labels: dict[Hashable, Any]  # the estimator's label for each label
     _names: dict[Any, Hashable]  # the label for each label of the estimator
 
     def __init__(
@@ -475,17 +131,219 @@ class OnlineForestClassifier(ClassifierModel, OnlineModel):
             n_jobs=n_jobs,
             seed=seed,
         )
+        self._labels = {}
         self._names = {}
 
+    @property
+    def _multiclass(self) -> bool:
+        return True
+
+    def learn_one(self, x: Sample, y: Any, w: float = 1.0) -> None:
+        """Learn a sample.
+
+        Parameters
+        ----------
+        x
+            A dictionary of features: numbers and bools, None for a missing value.
+        y
+            Its label.
+        w
+            How often the sample counts; 0 is not at all.
+
+        Examples
+        --------
+        >>> from onlineforest.river import OnlineForestClassifier
+        >>> model = OnlineForestClassifier(seed=0)
+        >>> model.learn_one({"height": 1.0, "is_red": True}, "apple")
+        >>> model.learn_one({"height": 9.0, "is_red": False, "weight": 4.0}, "melon")
+        >>> model.features
+        ['height', 'is_red', 'weight']
+        """
+        if w == 0:
+            return
+        code = self._code_of(y)
+        if code is not None:
+            self._learn_one(x, code, w)
+            return
+        with self._unless_refused():
+            self._add_labels([y])
+            self._learn_one(x, self._labels[y], w)
+
+    def predict_proba_one(self, x: Sample, **_: Any) -> dict[Any, float]:
+        """Predict the probability of each label.
+
+        Parameters
+        ----------
+        x
+            A dictionary of features.
+
+        Returns
+        -------
+        dict
+            The probability of each label of the stored samples; empty before anything is learned.
+
+        Examples
+        --------
+        >>> from onlineforest.river import OnlineForestClassifier
+        >>> model = OnlineForestClassifier(seed=0)
+        >>> model.predict_proba_one({"height": 1.0})
+        {}
+        >>> model.learn_one({"height": 1.0}, "apple")
+        >>> model.predict_proba_one({"height": 1.0})
+        {'apple': 1.0}
+        """
+        return self._probabilities_of_one(x, calibrated=True)
+
+    def predict_one(self, x: Sample, **_: Any) -> Any:
+        """Predict the label of a sample.
+
+        Parameters
+        ----------
+        x
+            A dictionary of features.
+
+        Returns
+        -------
+        object
+            The most probable label; None before anything is learned.
+
+        Examples
+        --------
+        >>> from onlineforest.river import OnlineForestClassifier
+        >>> model = OnlineForestClassifier(seed=0)
+        >>> model.learn_one({"height": 1.0}, "apple")
+        >>> model.predict_one({"height": 1.0})
+        'apple'
+        """
+        # The most probable label needs no calibration.
+        found = self._probabilities_of_one(x, calibrated=False)
+        return max(found, key=found.__getitem__) if found else None
+
+    def _probabilities_of_one(self, x: Sample, *, calibrated: bool) -> dict[Any, float]:
+        columns = self._query_columns
+        if columns is None:
+            return {}
+        row, predict = columns.row(x), self._estimator._predict_one
+        probabilities, classes = self._naming_keys(predict, row, calibrated=calibrated)
+        return dict(zip(self._names_of(classes), probabilities.tolist(), strict=True))
+
+    def learn_many(self, X: IntoDataFrame, y: IntoSeries) -> None:
+        """Learn a mini-batch, with the same result as `learn_one` of each row.
+
+        Parameters
+        ----------
+        X
+            A dataframe of features, of pandas, polars or pyarrow.
+        y
+            A series of labels.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from onlineforest.river import OnlineForestClassifier
+        >>> model = OnlineForestClassifier(min_samples_split=2, seed=0)
+        >>> X = pd.DataFrame({"height": [1.0, 9.0], "is_red": [True, False]})
+        >>> model.learn_many(X, pd.Series(["apple", "melon"]))
+        >>> model.predict_many(X).tolist()
+        ['apple', 'melon']
+        """
+        targets = series_of(y).to_list()
+        new = [label for label in targets if self._code_of(label) is None]
+        with self._unless_refused():
+            if new:
+                self._add_labels(new)
+            self._learn_many(X, np.array([self._labels[label] for label in targets]))
+
+    def predict_proba_many(self, X: IntoDataFrame) -> Any:
+        """Predict the probability of each label for each row.
+
+        Parameters
+        ----------
+        X
+            A dataframe of features.
+
+        Returns
+        -------
+        dataframe
+            A dataframe of the same kind, with a column for each label of the stored samples. Where
+            names of columns must be strings, as in polars, labels are converted to strings.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from onlineforest.river import OnlineForestClassifier
+        >>> model = OnlineForestClassifier(min_samples_split=2, seed=0)
+        >>> X = pd.DataFrame({"height": [1.0, 9.0]})
+        >>> model.learn_many(X, pd.Series(["apple", "melon"]))
+        >>> model.predict_proba_many(X).round(1)
+           apple  melon
+        0    0.9    0.1
+        1    0.1    0.9
+        """
+        frame = frame_of(X)
+        found = self._probabilities(frame, calibrated=True)
+        return native_frame(dict(found), like=frame)
+
+    def predict_many(self, X: IntoDataFrame) -> Any:
+        """Predict the label of each row.
+
+        Parameters
+        ----------
+        X
+            A dataframe of features.
+
+        Returns
+        -------
+        series
+            The most probable label of each row; None before anything is learned.
+
+        Examples
+        --------
+        >>> import polars as pl
+        >>> from onlineforest.river import OnlineForestClassifier
+        >>> model = OnlineForestClassifier(min_samples_split=2, seed=0)
+        >>> X = pl.DataFrame({"height": [1.0, 9.0]})
+        >>> model.learn_many(X, pl.Series(["apple", "melon"]))
+        >>> model.predict_many(X).to_list()
+        ['apple', 'melon']
+        """
+        frame = frame_of(X)
+        best: list[Any] = [None] * len(frame)
+        if found := self._probabilities(frame, calibrated=False):
+            labels = [label for label, _ in found]
+            best = [labels[code] for code in np.argmax([p for _, p in found], axis=0)]
+        return native_series(best, like=frame)
+
+    def _probabilities(
+        self, frame: nw.DataFrame[Any], *, calibrated: bool
+    ) -> list[tuple[Hashable, NDArray[Any]]]:
+        """Each label learned, with its probability in each row."""
+        columns = self._query_columns
+        if columns is None:
+            return []
+        if len(frame) == 0:
+            return [(label, np.empty(0)) for label in self._names_of(self._estimator.classes_)]
+        rows = rows_of(columns, frame)
+        probabilities, classes = self._estimator._predict(rows, calibrated=calibrated)
+        return list(zip(self._names_of(classes), probabilities.T.copy(), strict=True))
+
+    def _code_of(self, label: Hashable) -> Any:
+        """The estimator's label for a label, None if it is new; raises if it is not a label."""
+        try:
+            code = self._labels.get(label)
+        except TypeError as error:
+            raise TypeError(f"A label must be hashable. Got {label!r} instead.") from error
+        if code is None and is_missing(label):
+            raise ValueError(f"y must be a label, but it is missing: {label!r}.")
+        return code
+
     def _add_labels(self, new: Iterable[Hashable]) -> None:
+        """Extend `_labels` and `_names` by new labels."""
         labels = plain_labels((*self._labels, *new))
         if any(labels[label] != code for label, code in self._labels.items()):
             self._estimator = relabelled(self._estimator, text_of)
         self._labels, self._names = labels, {code: label for label, code in labels.items()}
 
-    def _names_of(self, classes: NDArray[Any]) -> Iterable[Hashable]:
+    def _names_of(self, classes: NDArray[Any]) -> list[Hashable]:
+        """The labels that these classes of the estimator stand for, in their order."""
         return [self._names[label] for label in classes.tolist()]
-
-    def _learn_codes(self, X: IntoDataFrame, codes: NDArray[Any], starts: list[int]) -> None:
-        del starts  # the order of samples has no influence
-        self._learn_many(X, codes, [0])

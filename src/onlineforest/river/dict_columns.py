@@ -1,8 +1,7 @@
 """Turns samples that are dicts into rows: which column each key has. Must not know forests.
 
-Keys are sorted, so that the order of a dict does not matter. New keys get columns after the known
-ones (`extended`), or all keys are sorted again (`sorted_with`). A row has NaN for a key that the
-sample lacks, and in spare columns, which are room for new keys.
+Keys are sorted, so that neither their order in a dict nor that of their arrival matters. A row has
+NaN for a key that the sample lacks. Without any key there is one column, since a forest needs one.
 """
 
 from __future__ import annotations
@@ -23,37 +22,30 @@ _LARGEST = float(np.finfo(np.float32).max)
 
 
 class Columns:
-    """The column of each key, and the number of columns. Immutable."""
+    """The column of each key. Immutable."""
 
-    def __init__(self, keys: tuple[Hashable, ...], width: int) -> None:
+    def __init__(self, keys: tuple[Hashable, ...]) -> None:
         self.keys = keys
-        self.width = width
+        self.width = max(len(keys), 1)
         self._column_of = {key: column for column, key in enumerate(keys)}
         self._in_order = itemgetter(*keys) if len(keys) > 1 else None
-        self._spare = array("d", [math.nan]) * (width - len(keys))
-        self._blank = array("d", [math.nan]) * width
+        self._blank = array("d", [math.nan]) * self.width
 
     categorical: frozenset[Hashable] = frozenset()
     undecided: frozenset[Hashable] = frozenset()
 
     def plain(self) -> tuple[Any, ...]:
         """The same as plain values, for pickles."""
-        return self.keys, self.width
+        return (self.keys,)
 
     @staticmethod
     def from_plain(keys: tuple[Hashable, ...], *others: Any) -> Columns:
         """What `plain` gave."""
-        return Columns(keys, *others) if len(others) == 1 else MixedColumns(keys, *others)
+        return MixedColumns(keys, *others) if others else Columns(keys)
 
     def categorical_places(self) -> list[int]:
         """The columns of categorical keys."""
         return []
-
-    @classmethod
-    def of(cls, keys: Iterable[Hashable]) -> Columns:
-        """One column for each key, and at least one: a forest needs a feature."""
-        found = sorted_keys(keys)
-        return cls(found, max(len(found), 1))
 
     def knows(self, keys: Iterable[Hashable]) -> bool:
         """Whether each of these keys has a column."""
@@ -61,19 +53,7 @@ class Columns:
 
     def sources_in(self, other: Columns) -> list[int]:
         """For each column the one that its key has in other columns, or -1."""
-        sources = [other._column_of.get(key, -1) for key in self.keys]
-        return sources + [-1] * (self.width - len(sources))
-
-    def extended(self, keys: Iterable[Hashable]) -> Columns:
-        """Columns for these keys too, after the known ones.
-
-        If there are not enough columns, a quarter more than needed, so that a forest is seldom
-        widened; and a multiple of four, so that sums over features round alike after the next time.
-        """
-        found = (*self.keys, *sorted_keys(key for key in keys if key not in self._column_of))
-        if len(found) <= self.width:
-            return Columns(found, self.width)
-        return Columns(found, -(-(len(found) + len(found) // 4) // 4) * 4)
+        return [other._column_of.get(key, -1) for key in self.keys] or [-1]
 
     def row(self, x: Mapping[Hashable, Any]) -> array[float]:
         """A sample as a row. Keys without a column are ignored."""
@@ -95,11 +75,9 @@ class Columns:
         if type(x) is not dict and hasattr(x, "__missing__"):  # invents missing keys
             return None
         try:
-            row = array("d", self._in_order(x))
+            return array("d", self._in_order(x))
         except (KeyError, TypeError, OverflowError):
             return None
-        row += self._spare
-        return row
 
     def _scattered(self, items: Iterable[tuple[Hashable, Any]]) -> array[float]:
         row, column_of = self._blank[:], self._column_of
@@ -120,7 +98,7 @@ class Columns:
 
     def check_finite(self, rows: Any) -> None:
         """Raise if a row, or one of several, has a value that float32 cannot represent."""
-        table = np.atleast_2d(np.asarray(rows))[:, : len(self.keys)]
+        table = np.atleast_2d(np.asarray(rows))
         too_large = np.argwhere(np.abs(table) > _LARGEST)
         if len(too_large):
             row, column = too_large[0]
@@ -143,7 +121,7 @@ class MixedColumns(Columns):
         categorical: frozenset[Hashable],
         undecided: frozenset[Hashable],
     ) -> None:
-        super().__init__(keys, max(len(keys), 1))
+        super().__init__(keys)
         self.categorical = categorical
         self.undecided = undecided
 
@@ -158,7 +136,7 @@ class MixedColumns(Columns):
     def row(self, x: Mapping[Hashable, Any]) -> list[Any]:  # type: ignore[override]
         """A sample as a row, None for a key that it lacks. Keys without a column are ignored."""
         values = dict(x)  # does not invent missing keys
-        return [self._cell(key, values.get(key)) for key in self.keys] + list(self._spare)
+        return [self._cell(key, values.get(key)) for key in self.keys]
 
     def whole_row(self, x: Mapping[Hashable, Any]) -> list[Any] | None:  # type: ignore[override]
         """The row of a sample without other keys, if it decides nothing."""
@@ -190,7 +168,7 @@ class MixedColumns(Columns):
         for place, key in enumerate(self.keys):
             if key not in self.categorical:
                 numbers = [[number_of(key, value)] for value in table[:, place]]
-                Columns((key,), 1).check_finite(np.array(numbers))
+                Columns((key,)).check_finite(np.array(numbers))
 
 
 def columns_of(
@@ -198,7 +176,7 @@ def columns_of(
 ) -> Columns:
     """Columns for these keys, in an order that follows from their set."""
     if not categorical and not undecided:
-        return Columns.of(keys)
+        return Columns(sorted_keys(keys))
     return MixedColumns(sorted_keys(keys), categorical, undecided)
 
 
@@ -213,7 +191,7 @@ def number_of(key: Hashable, value: Any) -> float:
         return math.inf if value > 0 else -math.inf
     except TypeError as error:
         raise TypeError(
-            f"Feature {key!r} must be a number. Got {value!r} instead. OnlineForestClassifier and "
-            "OnlineForestRegressor learn text as categories, if the first value of a feature is "
-            "text; for other models encode it, for example with river.preprocessing.OneHotEncoder."
+            f"Feature {key!r} must be a number. Got {value!r} instead. Text is learned as "
+            "categories if the first value of a feature is text; else encode it, for example with "
+            "river.preprocessing.OneHotEncoder."
         ) from error

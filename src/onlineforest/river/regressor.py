@@ -1,4 +1,4 @@
-"""The regressors for River: numbers, with intervals."""
+"""The regressor for River: numbers, with intervals."""
 
 from __future__ import annotations
 
@@ -12,15 +12,92 @@ from onlineforest._models import online_regressor as _online_regressor
 from onlineforest._models.validation import check_values
 from onlineforest.river.base import ForestModel, Sample, row_of, rows_of
 from onlineforest.river.frames import frame_of, native_series, series_of
-from onlineforest.river.online import OnlineModel
 from river import base, conf
 
 if TYPE_CHECKING:
     from narwhals.stable.v2.typing import IntoDataFrame, IntoSeries
 
 
-class RegressorModel(ForestModel, base.MiniBatchRegressor):
-    """Base of the regressors. Must not know which forest predicts."""
+class OnlineForestRegressor(ForestModel, base.MiniBatchRegressor):
+    """Order-free forest regressor, for River.
+
+    The forest of `onlineforest.OnlineForestRegressor` as a model of River: samples are dictionaries
+    whose features may appear and vanish at any time, and predictions can have intervals. The forest
+    is a function of its seed, its parameters, the samples that it holds and the keys that it has
+    learned. The order of samples and of keys has no influence.
+
+    Columns are sorted, and new keys cost as much, as in `OnlineForestClassifier`.
+
+    Parameters
+    ----------
+    n_estimators
+        Number of trees. More are better and slower; 10 as in River's forests.
+    min_samples_split
+        A node with fewer samples is not split.
+    max_samples
+        The expected share of the samples that each tree learns, above 0 and at most 1.
+    calibrate
+        Whether intervals follow the errors of trees on samples that they have not learned.
+    offsets
+        What is subtracted from features before they are rounded to float32: a dict from features to
+        numbers. Other features have 0. See `onlineforest.OnlineForestClassifier`.
+    window
+        Keep only this number of latest samples: bounded memory, and the forest follows drift.
+    reservoir
+        Keep a random sample of this size of all samples seen.
+    half_life
+        For a reservoir: a sample is half as likely to be kept as one that came this number of
+        samples later.
+    n_jobs
+        Number of threads for mini-batches. None: 1; -1: all processors.
+    seed
+        Random seed for reproducibility.
+
+    See Also
+    --------
+    onlineforest.OnlineForestRegressor : The forest for arrays, with more about the parameters and
+        the guarantees of intervals.
+
+    Examples
+    --------
+    >>> from river import datasets, evaluate, metrics
+    >>> from onlineforest.river import OnlineForestRegressor
+    >>> model = OnlineForestRegressor(n_estimators=10, seed=0)
+    >>> metric = evaluate.progressive_val_score(datasets.TrumpApproval(), model, metrics.MAE())
+    >>> metric.get() < 0.5
+    True
+    """
+
+    __module__ = "onlineforest.river"
+
+    _estimator_class = _online_regressor.OnlineForestRegressor
+
+    def __init__(
+        self,
+        n_estimators: int = 10,
+        *,
+        min_samples_split: int = 3,
+        max_samples: float = 1.0,
+        calibrate: bool = True,
+        offsets: dict[Hashable, float] | None = None,
+        window: int | None = None,
+        reservoir: int | None = None,
+        half_life: float | None = None,
+        n_jobs: int | None = None,
+        seed: int | None = None,
+    ) -> None:
+        super().__init__(
+            n_estimators=n_estimators,
+            min_samples_split=min_samples_split,
+            max_samples=max_samples,
+            calibrate=calibrate,
+            offsets=offsets,
+            window=window,
+            reservoir=reservoir,
+            half_life=half_life,
+            n_jobs=n_jobs,
+            seed=seed,
+        )
 
     def learn_one(self, x: Sample, y: float, w: float = 1.0) -> None:
         """Learn a sample.
@@ -37,7 +114,7 @@ class RegressorModel(ForestModel, base.MiniBatchRegressor):
         Examples
         --------
         >>> from onlineforest.river import OnlineForestRegressor
-        >>> model = OnlineForestRegressor(seed=0)
+        >>> model = OnlineForestRegressor(min_samples_split=2, seed=0)
         >>> for height in range(10):
         ...     model.learn_one({"height": height}, 3.0 * height)
         >>> round(model.predict_one({"height": 2}))
@@ -130,13 +207,13 @@ class RegressorModel(ForestModel, base.MiniBatchRegressor):
         --------
         >>> import pandas as pd
         >>> from onlineforest.river import OnlineForestRegressor
-        >>> model = OnlineForestRegressor(seed=0)
+        >>> model = OnlineForestRegressor(min_samples_split=2, seed=0)
         >>> X = pd.DataFrame({"height": [1.0, 2.0]})
         >>> model.learn_many(X, pd.Series([3.0, 6.0]))
         >>> model.predict_many(X).round().tolist()
         [3.0, 6.0]
         """
-        self._learn_many(X, check_values(series_of(y).to_numpy()), [0])
+        self._learn_many(X, check_values(series_of(y).to_numpy()))
 
     def predict_many(self, X: IntoDataFrame) -> Any:
         """Predict the value of each row.
@@ -164,85 +241,3 @@ class RegressorModel(ForestModel, base.MiniBatchRegressor):
         if columns is not None and len(frame) > 0:
             values = self._estimator.predict(rows_of(columns, frame))
         return native_series(values, like=frame)
-
-
-class OnlineForestRegressor(RegressorModel, OnlineModel):
-    """Order-free forest regressor, for River.
-
-    The forest of `onlineforest.OnlineForestRegressor` as a model of River: samples are dictionaries
-    whose features may appear and vanish at any time, and predictions can have intervals. The forest
-    is a function of its seed, its parameters, the samples that it holds and the keys that it has
-    learned. The order of samples and of keys has no influence.
-
-    Columns are sorted, and new keys cost as much, as in `OnlineForestClassifier`.
-
-    Parameters
-    ----------
-    n_estimators
-        Number of trees. More are better and slower; 10 as in River's forests.
-    min_samples_split
-        A node with fewer samples is not split.
-    max_samples
-        The expected share of the samples that each tree learns, above 0 and at most 1.
-    calibrate
-        Whether intervals follow the errors of trees on samples that they have not learned.
-    offsets
-        What is subtracted from features before they are rounded to float32: a dict from features to
-        numbers. Other features have 0. See `onlineforest.OnlineForestClassifier`.
-    window
-        Keep only this number of latest samples: bounded memory, and the forest follows drift.
-    reservoir
-        Keep a random sample of this size of all samples seen.
-    half_life
-        For a reservoir: a sample is half as likely to be kept as one that came this number of
-        samples later.
-    n_jobs
-        Number of threads for mini-batches. None: 1; -1: all processors.
-    seed
-        Random seed for reproducibility.
-
-    See Also
-    --------
-    onlineforest.OnlineForestRegressor : The forest for arrays, with more about the parameters and
-        the guarantees of intervals.
-
-    Examples
-    --------
-    >>> from river import datasets, evaluate, metrics
-    >>> from onlineforest.river import OnlineForestRegressor
-    >>> model = OnlineForestRegressor(n_estimators=10, seed=0)
-    >>> metric = evaluate.progressive_val_score(datasets.TrumpApproval(), model, metrics.MAE())
-    >>> metric.get() < 0.5
-    True
-    """
-
-    __module__ = "onlineforest.river"
-
-    _estimator_class = _online_regressor.OnlineForestRegressor
-
-    def __init__(
-        self,
-        n_estimators: int = 10,
-        *,
-        min_samples_split: int = 3,
-        max_samples: float = 1.0,
-        calibrate: bool = True,
-        offsets: dict[Hashable, float] | None = None,
-        window: int | None = None,
-        reservoir: int | None = None,
-        half_life: float | None = None,
-        n_jobs: int | None = None,
-        seed: int | None = None,
-    ) -> None:
-        super().__init__(
-            n_estimators=n_estimators,
-            min_samples_split=min_samples_split,
-            max_samples=max_samples,
-            calibrate=calibrate,
-            offsets=offsets,
-            window=window,
-            reservoir=reservoir,
-            half_life=half_life,
-            n_jobs=n_jobs,
-            seed=seed,
-        )
