@@ -35,6 +35,7 @@ FULL_SIZE = 50_000
 ORDINARY_SIZE = 3_000
 MARKER_OF_FOLDER = {
     "tests/statistical": "statistical",
+    "tests/property": "random",
     "tests/ray": "ray",
     "docs/tests": "docs",
     "experiments/tests": "experiments",

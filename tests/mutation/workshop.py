@@ -124,7 +124,7 @@ class Workshop:
 
     def failure_of(self, tests: str, only: str = "") -> str | None:
         """Run tests up to the first failure; return pytest's lines on it, None if all pass."""
-        options = ["-x", "-q", "-n", "0", "-p", "no:cacheprovider", "--statistics-only"]
+        options = ["-x", "-q", "-n", "0", "-p", "no:cacheprovider", "--statistics-only", "-m", ""]
         command = [sys.executable, "-m", "pytest", *options, "-k", only, tests]
         result = subprocess.run(
             command, cwd=ROOT, env=self._environment(), capture_output=True, text=True
@@ -155,11 +155,12 @@ class Workshop:
     def _environment(self) -> dict[str, str]:
         """Return the environment in which Python imports this workshop's package.
 
-        Without `CI`, or pytest would compare long lists line by line to explain a failure, which
-        can take hours.
+        With all random examples. Without `CI`, or pytest would compare long lists line by line to
+        explain a failure, which can take hours.
         """
         environment = {name: value for name, value in os.environ.items() if name != "CI"}
-        return {**environment, "PYTHONPATH": str(self.package.parent)}
+        ours = {"ONLINEFOREST_EXAMPLES": "1", "PYTHONPATH": str(self.package.parent)}
+        return environment | ours
 
 
 def run(command: Sequence[object], environment: dict[str, str] | None = None) -> None:

@@ -18,6 +18,8 @@ from reference.order_free_forest import OrderFreeForest, bits_of, derive, float_
 from reference.order_free_numbers import OrderFreeNumbers, leaf_of
 from support.examples import examples
 
+pytestmark = pytest.mark.random
+
 N_SETS = examples(14)  # of each test
 N_TREES = 2
 KINDS = ["labels", "numbers"]

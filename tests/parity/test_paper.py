@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 FOLDER = os.environ.get("ONLINEFOREST_DATA")
+THOROUGH = pytest.mark.thorough
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -24,7 +25,10 @@ def run_table(*arguments, folder):
 
 @pytest.mark.slow
 @pytest.mark.skipif(not FOLDER, reason="ONLINEFOREST_DATA names no folder of data sets")
-@pytest.mark.parametrize("name", ["satimages", "letter", "dna", "dna†"])
+@pytest.mark.parametrize(
+    "name",
+    ["satimages", *(pytest.param(name, marks=THOROUGH) for name in ("letter", "dna", "dna†"))],
+)
 def test_depth_and_accuracy_agree_with_the_paper(name):
     result = run_table("--data", name, folder=FOLDER)
     assert result.returncode == 0, result.stdout + result.stderr

@@ -6,8 +6,8 @@ import os
 
 
 def examples(n):
-    """The share of `n` that ONLINEFOREST_EXAMPLES says, by default all; at least one.
+    """The share of `n` that ONLINEFOREST_EXAMPLES says, by default a quarter; at least one.
 
-    The quick tests and the sanitizers, which are ten times slower, try fewer.
+    A later step of .ci/run tries all. The sanitizers, which are ten times slower, try fewer.
     """
-    return max(1, round(n * float(os.environ.get("ONLINEFOREST_EXAMPLES", "1"))))
+    return max(1, round(n * float(os.environ.get("ONLINEFOREST_EXAMPLES", "0.25"))))
