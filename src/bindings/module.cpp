@@ -3,6 +3,7 @@
 
 #include "base/allowance.hpp"
 #include "bindings.hpp"
+#include "guided/law.hpp"
 #include "guided/number_ledger.hpp"
 #include "points/weight.hpp"
 #include "process/measure.hpp"
@@ -15,6 +16,7 @@ NB_MODULE(_core, module) {
   nb::set_leak_warnings(false);
 #endif
   module.doc() = "The compiled core of onlineforest. Private: use the estimators.";
+  module.attr("LAW") = guided::kLaw;
   module.attr("LARGEST_WEIGHT") = kLargestWeight;
   module.attr("LARGEST_VALUE") = guided::NumberLedger::kLargest;
   module.attr("UNITS_PER_SAMPLE") = kOne;

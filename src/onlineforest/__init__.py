@@ -16,7 +16,6 @@ _NAMES = {
     "_models.online_classifier": ("OnlineForestClassifier",),
     "_models.online_regressor": ("OnlineForestRegressor",),
     "_models.trees": (
-        "ClassificationTree",
         "MondrianTree",
         "OnlineClassificationTree",
         "OnlineRegressionTree",

@@ -7,7 +7,6 @@ from ._models.merging import merge
 from ._models.online_classifier import OnlineForestClassifier
 from ._models.online_regressor import OnlineForestRegressor
 from ._models.trees import (
-    ClassificationTree,
     MondrianTree,
     OnlineClassificationTree,
     OnlineRegressionTree,
@@ -17,7 +16,6 @@ from ._models.trees import (
 __all__ = [
     "Checkpoint",
     "Checkpointer",
-    "ClassificationTree",
     "ModelFileError",
     "ModelTooLargeError",
     "MondrianForestClassifier",

@@ -6,6 +6,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+LAW: int = 1
+
 LARGEST_WEIGHT: float = 1e200
 
 LARGEST_VALUE: float = 1e150

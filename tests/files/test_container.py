@@ -39,6 +39,7 @@ from support.json_values import COUNTS, JSON
 DTYPES = ["f8", "f4", "i8", "i4", "u8", "u4", "u1", "?"]
 SHAPES = [(), (1,), (5,), (0,), (2, 3), (3, 0, 2), (1, 1, 1, 1, 1, 1, 1, 2)]
 FIRST = '{"__metadata__":{"sha256":"' + "0" * 64 + '","format":"onlineforest","format_version":'
+WHOLE = f'{FIRST}"{FORMAT_VERSION}"'
 DIGEST = slice(35, 99)
 
 ARRAYS = {
@@ -75,7 +76,7 @@ def file_of(header, data=b""):
 
 def with_tensors(tensors, data=b""):
     """A file with handmade entries for its tensors."""
-    return file_of(f'{FIRST}"1"}},{tensors}}}', data)
+    return file_of(f"{WHOLE}}},{tensors}}}", data)
 
 
 def entry(name="a", dtype='"U8"', shape="[4]", offsets="[0,4]"):
@@ -210,7 +211,7 @@ def test_the_piece_size_does_not_change_the_file(monkeypatch, tmp_path):
 def test_the_bytes_of_a_file():
     header = (
         '{"__metadata__":{"sha256":"' + SMALL[DIGEST].decode() + '",'
-        '"format":"onlineforest","format_version":"3",'
+        '"format":"onlineforest","format_version":"4",'
         '"kind":"test","note":"ä \\"quoted\\" \\\\ \\n"},'
         '"times":{"dtype":"F64","shape":[2],"data_offsets":[0,16]},'
         '"counts":{"dtype":"I32","shape":[2,2],"data_offsets":[16,32]},'
@@ -224,10 +225,9 @@ def test_the_bytes_of_a_file():
 
 
 def test_the_bytes_of_a_file_are_those_of_every_version():
-    # Not to be changed: files of old versions must stay readable.
-    golden = "aaf7c06c20ead05230253f6e374c7a9def828ef02ff0ec3c108fcea81021baf1"
-    first = sealed(SMALL.replace(b'"format_version":"3"', b'"format_version":"1"'))
-    assert hashlib.sha256(first).hexdigest() == golden
+    # Not to be changed while the format has this number: files must stay readable.
+    golden = "00a35391f06ae864966bc844f22f017a25deb05dfbcc61e368865b5d3072e027"
+    assert FORMAT_VERSION == 4 and hashlib.sha256(SMALL).hexdigest() == golden
 
 
 def test_large_items_come_first_and_others_in_the_order_given():
@@ -488,7 +488,7 @@ def test_an_error_of_reading_names_the_file(tmp_path, monkeypatch):
         (b"\x89PNG\r\n\x1a\n" + bytes(500), "it does not begin like one"),
         (b"\xff" * 8 + b"{" * 500, "it does not begin like one"),
         (SMALL.replace(b"onlineforest", b"offlineforst"), "it looks like a safetensors file"),
-        (SMALL.replace(b'"3"', b'"0"'), "it looks like a safetensors file"),
+        (SMALL.replace(b'"4"', b'"0"'), "it looks like a safetensors file"),
     ],
 )
 def test_files_of_other_kinds_are_refused(data, why):
@@ -546,14 +546,14 @@ def test_any_added_byte_is_detected(more):
     assert_refused(sealed(SMALL + more), words)
 
 
-@pytest.mark.parametrize("n", [4, 7, 999_999_999])
-def test_newer_formats_are_refused_by_version(n):
-    # What a newer format has in its header cannot be known: nothing else of it is looked at.
+@pytest.mark.parametrize("n", [1, 2, 3, 5, 7, 999_999_999])
+def test_other_formats_are_refused_with_both_numbers(n):
+    # What another format has in its header cannot be known: nothing else of it is looked at.
     data = file_of(f'{FIRST}"{n}"}},"a":{{"dtype":"F8","new":[[[{{NaN', b"data")
     words = (
         f"the file has format {n}, but this version of onlineforest "
-        f"({version('onlineforest')}) reads formats up to 3. "
-        "A newer version of onlineforest can read it."
+        f"({version('onlineforest')}) reads format 4 alone. "
+        f"{'A newer' if n > 4 else 'An older'} version of onlineforest can read it."
     )
     assert_refused(data, words)
     assert_refused(data + b"?", "is damaged", by_header_too=False)
@@ -585,9 +585,6 @@ def test_headers_longer_than_the_file_are_refused(n_bytes):
 def test_headers_that_end_too_early_are_refused(n_bytes):
     data = sealed(n_bytes.to_bytes(8, "little") + SMALL[8:])
     assert_refused(data, "is not a valid model file: its header ")
-
-
-WHOLE = f'{FIRST}"1"'
 
 
 @pytest.mark.parametrize(
@@ -745,7 +742,7 @@ def test_unaligned_tensors_are_copied(shift):
     values = np.array([1.5, -2.0])
     tensors = entry("pad", shape=f"[{shift}]", offsets=f"[0,{shift}]")
     tensors += "," + entry("a", '"F64"', "[2]", f"[{shift},{shift + 16}]")
-    header = f'{FIRST}"1"}},{tensors}}}'
+    header = f"{WHOLE}}},{tensors}}}"
     header += " " * (-len(header) % 8)
     array = read(io.BytesIO(file_of(header, bytes(shift) + values.tobytes()))).arrays["a"]
     assert array.tolist() == values.tolist()
@@ -809,6 +806,6 @@ ENTRIES = st.fixed_dictionaries(
     st.binary(max_size=40),
 )
 def test_random_headers_with_a_valid_digest_never_crash(entries, metadata, data):
-    ours = {"sha256": "0" * 64, "format": "onlineforest", "format_version": "1"}
+    ours = {"sha256": "0" * 64, "format": "onlineforest", "format_version": "4"}
     header = json.dumps({"__metadata__": ours | metadata} | entries, separators=(",", ":"))
     only_model_file_errors(file_of(header, data))

@@ -13,54 +13,30 @@ import pytest
 
 from onlineforest import (
     MondrianForestClassifier,
-    MondrianForestRegressor,
     OnlineForestClassifier,
     OnlineForestRegressor,
 )
-from onlineforest._core import GaussianForest, GuidedLabelForest, LabelForest
+from onlineforest._core import GuidedLabelForest, GuidedNumberForest, LabelForest
 from onlineforest._models.core import (
     GUIDED_LABELS,
     GUIDED_NUMBERS,
-    LABELS,
     LOCAL,
-    NUMBERS,
-    CoreForest,
     CoreKind,
     CoreSource,
     CoreSpec,
+    GuidedCore,
     GuidedLabelCore,
     GuidedNumberCore,
-    LabelCore,
-    NumberCore,
     State,
 )
 
-SOURCE: CoreSource = LOCAL
 
-
-def of_labels() -> LabelCore:
-    return LabelForest(
-        2, 3, lifetime=1.0, discount=10.0, min_samples_split=2, weight_rule="unit", seed=7
-    )
-
-
-def of_numbers() -> NumberCore:
-    return GaussianForest(
-        2,
-        3,
-        lifetime=1.0,
-        discount=1.0,
-        min_samples_split=2,
-        weight_rule="unit",
-        seed=7,
-        noise=0.1,
-        trend=True,
-        calibrate=True,
-    )
-
-
-def order_free() -> GuidedLabelCore:
+def of_labels() -> GuidedLabelCore:
     return GuidedLabelForest(2, 3, seed=7)
+
+
+def of_numbers() -> GuidedNumberCore:
+    return GuidedNumberForest(2, 3, seed=7)
 
 
 def members_of(protocol: type) -> set[str]:
@@ -71,36 +47,29 @@ def members_of(protocol: type) -> set[str]:
 
 def test_the_core_of_labels_has_every_member_of_its_protocol() -> None:
     core = of_labels()
-    assert isinstance(core, LabelCore) and not isinstance(core, NumberCore)
-    assert members_of(LabelCore) <= set(dir(LabelForest))
+    assert isinstance(core, GuidedLabelCore)
+    assert members_of(GuidedLabelCore) <= set(dir(GuidedLabelForest))
 
 
 def test_the_core_of_numbers_has_every_member_of_its_protocol() -> None:
     core = of_numbers()
-    assert isinstance(core, NumberCore) and not isinstance(core, LabelCore)
-    assert members_of(NumberCore) <= set(dir(GaussianForest))
+    assert isinstance(core, GuidedNumberCore) and not isinstance(core, GuidedLabelCore)
+    assert members_of(GuidedNumberCore) <= set(dir(GuidedNumberForest))
 
 
-def test_the_order_free_core_has_every_member_of_its_protocol() -> None:
-    core = order_free()
-    assert isinstance(core, GuidedLabelCore) and not isinstance(core, LabelCore)
-    assert members_of(GuidedLabelCore) <= set(dir(GuidedLabelForest))
+def test_both_share_the_members_of_the_common_protocol() -> None:
+    assert {"apply", "get_state", "n_seen"} <= members_of(GuidedCore)
+    for protocol in (GuidedLabelCore, GuidedNumberCore):
+        assert members_of(GuidedCore) <= members_of(protocol)
 
 
-def test_all_cores_share_the_members_of_the_common_protocol() -> None:
-    assert {"apply", "get_state", "n_seen"} <= members_of(CoreForest)
-    for protocol in (LabelCore, NumberCore, GuidedLabelCore, GuidedNumberCore):
-        assert members_of(CoreForest) <= members_of(protocol)
+def test_a_mondrian_forest_is_no_order_free_core() -> None:
+    core: object = MondrianForestClassifier(1, random_state=0).fit([[0.0]], [0])._forest
+    assert isinstance(core, LabelForest) and not isinstance(core, GuidedCore)
 
 
 @pytest.mark.parametrize(
-    ("kind", "protocol"),
-    [
-        (LABELS, LabelCore),
-        (NUMBERS, NumberCore),
-        (GUIDED_LABELS, GuidedLabelCore),
-        (GUIDED_NUMBERS, GuidedNumberCore),
-    ],
+    ("kind", "protocol"), [(GUIDED_LABELS, GuidedLabelCore), (GUIDED_NUMBERS, GuidedNumberCore)]
 )
 def test_the_extension_takes_the_parameters_of_the_protocol(
     kind: CoreKind[Any], protocol: type
@@ -120,15 +89,10 @@ def test_the_extension_takes_the_parameters_of_the_protocol(
 
 @pytest.mark.parametrize(
     "kind",
-    [
-        MondrianForestClassifier,
-        MondrianForestRegressor,
-        OnlineForestClassifier,
-        OnlineForestRegressor,
-    ],
+    [MondrianForestClassifier, OnlineForestClassifier, OnlineForestRegressor],
 )
 def test_an_injected_source_makes_and_restores_the_core_forests(kind: type[Any]) -> None:
-    class NotedCores:
+    class NotedCores(CoreSource):
         def __init__(self) -> None:
             self.made: list[CoreSpec[Any]] = []
 
@@ -154,10 +118,10 @@ def test_an_injected_source_makes_and_restores_the_core_forests(kind: type[Any])
 
 
 def test_the_spec_of_a_copy_is_that_of_the_forest_when_it_was_built() -> None:
-    forest = MondrianForestRegressor(3, random_state=0).fit([[0.0], [1.0]], [0.0, 1.0])
-    specs: list[CoreSpec[NumberCore]] = []
+    forest = MondrianForestClassifier(3, random_state=0).fit([[0.0], [1.0]], [0, 1])
+    specs: list[CoreSpec[LabelForest]] = []
 
-    def note(spec: CoreSpec[NumberCore], state: State) -> NumberCore:
+    def note(spec: CoreSpec[LabelForest], state: State) -> LabelForest:
         specs.append(spec)
         return LOCAL.restore(spec, state)
 

@@ -13,7 +13,6 @@ from onlineforest import (
     Checkpointer,
     ModelFileError,
     MondrianForestClassifier,
-    MondrianForestRegressor,
     OnlineForestClassifier,
     OnlineForestRegressor,
     load,
@@ -30,8 +29,8 @@ FORESTS = {
     "Mondrian classifier": lambda: MondrianForestClassifier(
         1, feature_weights=[1.0, 2.0], window=10, random_state=0
     ).fit(ROWS, LABELS, ids=range(N)),
-    "Mondrian regressor": lambda: MondrianForestRegressor(1, random_state=0).fit(
-        FRAME[["x", "y"]], ROWS[:, 0]
+    "Mondrian classifier, names": lambda: MondrianForestClassifier(1, random_state=0).fit(
+        FRAME[["x", "y"]], LABELS
     ),
     "classifier": lambda: OnlineForestClassifier(
         10, class_weight={"a": 2.0}, categorical_features=["colour", "n"], random_state=0

@@ -44,7 +44,7 @@ def fitted(rows=slice(None), **parameters):
 
 WHOLE = fitted().digest_
 # Write it again if a commit is meant to change the law or the digest, and say so.
-KNOWN_DIGEST = "0eee56031751c103258d133a15c97331252a8b05296653a7ecd9d61012a64b66"
+KNOWN_DIGEST = "1d78235c012a61a4e9fae4adc47a9ceaaa152be6c02386d8cb672c7158ad458d"
 # printf 'number 1' | sha256sum | cut -c1-16
 SHA_OF_ONE = "47273fa2b04d4be6"
 

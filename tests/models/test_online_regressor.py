@@ -52,7 +52,7 @@ def friedman(n, seed=0):
 
 WHOLE = fitted().digest_
 # Write it again if a commit is meant to change the law or the digest, and say so.
-KNOWN_DIGEST = "274d0a8500a39523ffbd6eadd537214430adbd833021a1f01a46cb477033766a"
+KNOWN_DIGEST = "7f0040362ace0202406d6f555658505e4a75c124084a2a0c74e05acc475c835f"
 
 
 # Equal samples, equal digests

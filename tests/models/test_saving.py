@@ -21,8 +21,8 @@ from onlineforest import (
     ModelFileError,
     ModelTooLargeError,
     MondrianForestClassifier,
-    MondrianForestRegressor,
     OnlineForestClassifier,
+    OnlineForestRegressor,
     load,
 )
 from onlineforest._files import container as _container
@@ -186,7 +186,7 @@ def test_labels_that_cannot_be_saved(monkeypatch):
 
 def test_ids_of_every_kind():
     ids = ["", "a", "\ud800", "ünï", "i10", 0, -1, 10**30, -(10**5000), "x" * 10_000]
-    forest = MondrianForestRegressor(2, random_state=0).fit(X[:10], Y[:10], ids=ids)
+    forest = OnlineForestRegressor(2, random_state=0).fit(X[:10], Y[:10], ids=ids)
     assert loaded(forest).ids_ == frozenset(ids)
     for each in ids[:-1]:
         forest = loaded(forest.forget(ids=[each]))
@@ -239,14 +239,14 @@ def test_saving_while_others_learn(estimator):
 def test_other_tools_can_read_the_samples(tmp_path):
     from safetensors.numpy import load_file
 
-    MondrianForestRegressor(2, random_state=0).fit(X, Y).save(tmp_path / "forest.safetensors")
+    OnlineForestRegressor(2, random_state=0).fit(X, Y).save(tmp_path / "forest.safetensors")
     arrays = load_file(tmp_path / "forest.safetensors")
     assert np.array_equal(arrays["rows"], X.astype(np.float32))
     assert np.array_equal(arrays["values"], Y)
 
 
 def test_positions_of_a_stream():
-    forest = MondrianForestRegressor(2, random_state=0).fit(X, Y)
+    forest = OnlineForestRegressor(2, random_state=0).fit(X, Y)
     for position in (0, 2**60, -1.5, "offset", None, [1, "a"], {"topic": {"0": 17, "1": 4}}, True):
         file = io.BytesIO()
         write_model(forest, file, position)
@@ -330,43 +330,21 @@ def test_the_same_forest_gives_the_same_file(kind):
 
 
 def test_a_file_that_contradicts_fixed_parameters_is_refused():
-    plain = {"trend": None, "calibrate": False, "noise": 0.5, "discount": 0.1}
-    sound = saved(MondrianForestRegressor(2, random_state=0, **plain).fit(X, Y))
-    assert load(io.BytesIO(sound)).noise_ == 0.5
+    plain = {"feature_weights": np.ones(64), "leaf_discount": 0.5}
+    sound = saved(MondrianForestClassifier(2, random_state=0, **plain).fit(X, Y))
+    assert load(io.BytesIO(sound)).leaf_discount_ == 0.5
     for arrays, message in (
-        ({"measures.noise": [0.1]}, "measures.noise is 0.1, but options.noise is 0.5"),
-        ({"calibration.scale": [50.0]}, "has a calibration although its option"),
-        ({"calibration.levels": [0.5]}, "has a calibration although its option"),
         (
-            {
-                "measures.trend_ends": np.full(64, 2, np.int32),
-                "measures.trend_ends.sizes": np.array([64], np.uint64),
-                "measures.trend_knots": np.array([0, 1], np.float32),
-                "measures.trend_knots.sizes": np.array([2], np.uint64),
-                "measures.trend_heights": [0.0, 1.0],
-                "measures.trend_heights.sizes": np.array([2], np.uint64),
-            },
-            "measures.trend_ends has 64 entries, but options.has_trend is 0",
+            {"measures.leaf_discount": [0.1]},
+            "measures.leaf_discount is 0.1, but options.leaf_discount is 0.5",
+        ),
+        (
+            {"measures.weights": np.full(64, 2.0)},
+            "measures.weights of feature 0 is 2, but the options give it the weight 1",
         ),
     ):
         with pytest.raises(ModelFileError, match=message):
             load(io.BytesIO(changed(sound, arrays=arrays)))
-
-
-def test_a_trend_has_no_more_knots_than_one_that_is_learned():
-    """Fitting knots again takes time proportional to the cube of their number."""
-    sound = saved(MondrianForestRegressor(2, random_state=0).fit(X, Y))
-    n = 6000
-    arrays = {
-        "measures.trend_ends": np.full(64, n, np.int32),
-        "measures.trend_ends.sizes": np.array([64], np.uint64),
-        "measures.trend_knots": np.linspace(0, 16, n).astype(np.float32),
-        "measures.trend_knots.sizes": np.array([n], np.uint64),
-        "measures.trend_heights": np.zeros(n),
-        "measures.trend_heights.sizes": np.array([n], np.uint64),
-    }
-    with pytest.raises(ModelFileError, match="the trend has 6000 knots, at most"):
-        load(io.BytesIO(changed(sound, arrays=arrays)))
 
 
 @pytest.mark.parametrize(
@@ -449,7 +427,12 @@ RANDOM_STATE = {"key": [1] * 624, "pos": 0, "gauss": None}
 WRONG = [
     ({"estimator": "Forest"}, {}, "holds a 'Forest', which is unknown"),
     ({"estimator": None}, {}, "holds a '', which is unknown"),
-    ({"estimator": "MondrianForestRegressor"}, {}, "parameter 'calibrate' is missing"),
+    (
+        {"estimator": "MondrianForestRegressor"},
+        {},
+        "holds a 'MondrianForestRegressor', which is un",
+    ),
+    ({"estimator": "OnlineForestRegressor"}, {}, "it has no law"),
     ({"parameters": None}, {}, "it has no parameters"),
     ({"parameters": []}, {}, "its parameters is list, not dict"),
     ({"parameters": {"n_trees": 3}}, {}, "parameter 'n_trees' is unknown"),

@@ -1,6 +1,6 @@
-"""Forests and predictions equal, to the last bit, those of the commit in `golden_digests.json`.
+"""Mondrian forests and predictions equal, to the last bit, those of `golden_digests.json`.
 
-Each case learns a forest through the public estimators from generated data. Two digests are kept of
+Each case learns a forest through the public estimator from generated data. Two digests are kept of
 each: of the arrays of the core forest (`state`), and of all answers of the estimator
 (`predictions`). A third, of the data, shows whether the cases learned the same numbers.
 
@@ -11,7 +11,8 @@ and say so in the message of that commit:
     python tests/parity/test_golden_digests.py --write [--commit REVISION]
 
 The digests are the same on every system and processor: the core has logarithms and exponentials of
-its own. The file names the platform it was made with, all the same.
+its own. The file names the platform it was made with, all the same. (For order-free forests, see
+test_every_platform.py.)
 """
 
 from __future__ import annotations
@@ -25,7 +26,6 @@ import os
 import platform
 import subprocess
 import sys
-from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
@@ -33,13 +33,17 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from onlineforest import MondrianForestClassifier, MondrianForestRegressor, load
+from onlineforest import MondrianForestClassifier, load
 
 COMMITTED = Path(__file__).with_name("golden_digests.json")
 RECORD = Path(os.environ.get("ONLINEFOREST_GOLDEN_DIGESTS", COMMITTED))
 N_TREES, N_SAMPLES, N_FEATURES, N_QUERIES = 12, 420, 5, 40
 EDGES = (0, 1, 9, 10, 50, 51, 130, 131, 260, N_SAMPLES)  # of uneven batches
-LEVELS = (0.025, 0.31, 0.5, 0.975)
+# The paper's settings: only ranges are learned from the data as a whole.
+PLAIN = {"feature_weights": "range", "leaf_discount": 0.0}
+LEARNED = ("feature_weights_", "discount_rate_", "feature_importances_", "leaf_discount_")
+# States of the commit of the record also had these. They were empty if no value was missing.
+EMPTY = {"missing.features": np.empty(0, np.int32), "missing.words": np.empty(0, np.uint64)}
 
 
 def digest_of(arrays):
@@ -61,13 +65,12 @@ def make_data(seed=20):
     X[:, 3] = rng.integers(0, 4, N_SAMPLES)  # few values, many ties
     X[:, 4] = 1000.0 * X[:, 4] - 300.0  # another scale
     X[70:80] = X[60:70]  # rows that occur twice
-    y = 3.0 * X[:, 0] * X[:, 1] - X[:, 2] + 0.5 * X[:, 3] + 0.2 * rng.random(N_SAMPLES)
-    y[75:80] = y[65:70]
+    rng.random(N_SAMPLES)  # of cases that are gone: all draws are those of the first record
     labels = np.floor(2.0 * X[:, 0] + 2.0 * X[:, 1] * X[:, 1]).astype(np.int64)
     flipped = rng.random(N_SAMPLES) < 0.1
     labels[flipped] = rng.integers(0, 4, np.count_nonzero(flipped))
     labels[:4] = range(4)
-    missing = np.where(rng.random(X.shape) < 0.15, np.nan, X)
+    rng.random(X.shape)  # the same
     many = rng.integers(0, 30, N_SAMPLES)
     many[120:] = rng.integers(0, 90, N_SAMPLES - 120)
 
@@ -76,217 +79,138 @@ def make_data(seed=20):
     queries[:, 4] = 1000.0 * queries[:, 4] - 300.0
     queries[:6] = X[[0, 60, 70, 150, 300, N_SAMPLES - 1]]  # learned
     queries[6] = 1e6  # far from all
-    for row in range(10, 20):
-        queries[row, row % N_FEATURES] = np.nan
-    queries[20, [0, 3]] = queries[21, 1:] = queries[22] = np.nan
     large = rng.random((2000, N_FEATURES))
+    large_y = large[:, 0] * large[:, 1] + 0.1 * rng.random(len(large))
     return SimpleNamespace(
         X=X,
-        y=y,
         labels=labels,
-        missing=missing,
         many=many,
         queries=queries,
         large=large,
-        large_y=large[:, 0] * large[:, 1] + 0.1 * rng.random(len(large)),
-        query_y=4.0 * rng.random(N_QUERIES) - 1.0,
+        large_labels=np.floor(8.0 * large_y).astype(np.int64),
     )
 
 
 DATA = make_data()
-
-
-def answers_of_classifier(forest):
-    return {
-        "classes_": forest.classes_,
-        "predict": forest.predict(DATA.queries),
-        "predict_proba": forest.predict_proba(DATA.queries),
-        "predict_proba_one": [forest.predict_proba_one(row) for row in DATA.queries[:12]],
-    }
-
-
-def answers_of_regressor(forest):
-    mean, std = forest.predict(DATA.queries, return_std=True)
-    return {
-        "predict": forest.predict(DATA.queries),
-        "mean": mean,
-        "std": std,
-        "predict_quantiles": forest.predict_quantiles(DATA.queries, LEVELS),
-        "predict_interval": forest.predict_interval(DATA.queries, 0.8),
-        "log_density": forest.log_density(DATA.queries, DATA.query_y),
-        "predict_one": [forest.predict_one(row, return_std=True) for row in DATA.queries[:12]],
-    }
-
-
-@dataclasses.dataclass(frozen=True)
-class Kind:
-    """An estimator, the targets it learns, its own answers, and parameters for modes by name."""
-
-    estimator: type
-    y: np.ndarray
-    answers: Callable
-    learned: tuple[str, ...]  # attributes that are learned from the data as a whole
-    plain: dict  # learns only ranges of the data as a whole; the paper's settings
-
-
-KINDS = {
-    "classifier": Kind(
-        MondrianForestClassifier,
-        DATA.labels,
-        answers_of_classifier,
-        ("leaf_discount_",),
-        {"feature_weights": "range", "leaf_discount": 0.0},
-    ),
-    "regressor": Kind(
-        MondrianForestRegressor,
-        DATA.y,
-        answers_of_regressor,
-        ("noise_",),
-        {
-            "feature_weights": "range",
-            "discount": 0.05,
-            "noise": 0.02,
-            "trend": None,
-            "calibrate": False,
-        },
-    ),
-}
 CASES = {}
 
 
-def case(*kinds):
-    """Register a function that builds a forest of a kind as a case of each of these kinds."""
-
-    def register(build):
-        for name in kinds:
-            CASES[f"{name}: {build.__name__.replace('_', ' ')}"] = (KINDS[name], build)
-        return build
-
-    return register
+def case(build):
+    """Register a function that builds a forest as a case."""
+    CASES[f"classifier: {build.__name__.replace('_', ' ')}"] = build
+    return build
 
 
-both = case("classifier", "regressor")
+def start(**parameters):
+    return MondrianForestClassifier(**{"n_estimators": N_TREES, "random_state": 7, **parameters})
 
 
-def start(kind, **parameters):
-    return kind.estimator(**{"n_estimators": N_TREES, "random_state": 7, **parameters})
-
-
-def learn_batches(kind, forest, X=DATA.X, begin=0, end=N_SAMPLES, ids=None):
+def learn_batches(forest, X=DATA.X, begin=0, end=N_SAMPLES, ids=None):
     edges = [edge for edge in EDGES if begin <= edge <= end]
     for a, b in pairwise(edges):
-        forest.partial_fit(X[a:b], kind.y[a:b], ids=None if ids is None else ids[a:b])
+        forest.partial_fit(X[a:b], DATA.labels[a:b], ids=None if ids is None else ids[a:b])
     return forest
 
 
-def learn_each(kind, forest, begin=0, end=N_SAMPLES, X=DATA.X):
-    for row, target in zip(X[begin:end], kind.y[begin:end]):
+def learn_each(forest, begin=0, end=N_SAMPLES):
+    for row, target in zip(DATA.X[begin:end], DATA.labels[begin:end]):
         forest.learn_one(row, target)
     return forest
 
 
-@both
-def fit_with_defaults(kind):
-    return start(kind, n_estimators=20).fit(DATA.X, kind.y)
+@case
+def fit_with_defaults():
+    return start(n_estimators=20).fit(DATA.X, DATA.labels)
 
 
-@both
-def larger_forest_with_two_threads(kind):
+@case
+def larger_forest_with_two_threads():
     """More samples than a calibration uses, more trees than one group of a sum."""
-    y = DATA.large_y
-    y = np.floor(8.0 * y).astype(np.int64) if kind is KINDS["classifier"] else y
-    return start(kind, n_estimators=40, n_jobs=2).fit(DATA.large, y)
+    return start(n_estimators=40, n_jobs=2).fit(DATA.large, DATA.large_labels)
 
 
-@both
-def batches_with_defaults(kind):
-    return learn_batches(kind, start(kind))
+@case
+def batches_with_defaults():
+    return learn_batches(start())
 
 
-@both
-def batches_with_two_threads(kind):
-    return learn_batches(kind, start(kind, n_jobs=2))
+@case
+def batches_with_two_threads():
+    return learn_batches(start(n_jobs=2))
 
 
-@both
-def one_by_one(kind):
-    return learn_each(kind, start(kind), end=250)
+@case
+def one_by_one():
+    return learn_each(start(), end=250)
 
 
-@both
-def paper_settings_fit(kind):
-    return start(kind, **kind.plain).fit(DATA.X, kind.y)
+@case
+def paper_settings_fit():
+    return start(**PLAIN).fit(DATA.X, DATA.labels)
 
 
-@both
-def paper_settings_in_batches_with_lifetime(kind):
-    parameters = {**kind.plain, "feature_weights": None}
-    forest = start(kind, lifetime=3.0, **parameters)
+@case
+def paper_settings_in_batches_with_lifetime():
+    parameters = {**PLAIN, "feature_weights": None}
+    forest = start(lifetime=3.0, **parameters)
     X = DATA.X.copy()
     X[:, 4] /= 1000.0
-    return learn_batches(kind, forest, X)
+    return learn_batches(forest, X)
 
 
-@both
-def fixed_weights_and_larger_leaves(kind):
+@case
+def fixed_weights_and_larger_leaves():
     weights = [1.0, 2.0, 0.0, 0.25, 0.001]
-    forest = start(kind, feature_weights=weights, min_samples_split=6)
-    return learn_each(kind, learn_batches(kind, forest, end=260), 260, 330)
+    forest = start(feature_weights=weights, min_samples_split=6)
+    return learn_each(learn_batches(forest, end=260), 260, 330)
 
 
-@both
-def window(kind):
-    forest = learn_batches(kind, start(kind, window=100), end=260)
-    return learn_each(kind, forest, 260, 400)
+@case
+def window():
+    forest = learn_batches(start(window=100), end=260)
+    return learn_each(forest, 260, 400)
 
 
-@both
-def reservoir_with_half_life(kind):
-    forest = learn_batches(kind, start(kind, reservoir=90, half_life=120.0), end=260)
-    return learn_each(kind, forest, 260, 400)
+@case
+def reservoir_with_half_life():
+    forest = learn_batches(start(reservoir=90, half_life=120.0), end=260)
+    return learn_each(forest, 260, 400)
 
 
-@case("classifier")
-def reservoir_with_two_threads(kind):
-    return learn_batches(kind, start(kind, reservoir=120, n_jobs=2, **kind.plain))
+@case
+def reservoir_with_two_threads():
+    return learn_batches(start(reservoir=120, n_jobs=2, **PLAIN))
 
 
-@both
-def forget_rows_and_ids(kind):
+@case
+def forget_rows_and_ids():
     ids = [f"sample {i}" if i % 2 else i for i in range(N_SAMPLES)]
-    forest = learn_batches(kind, start(kind), end=260, ids=ids)
+    forest = learn_batches(start(), end=260, ids=ids)
     forest.forget(ids=[ids[i] for i in (3, 8, 100, 259)])
-    forest.forget(DATA.X[[70, 12, 200]], kind.y[[70, 12, 200]])
-    forest.partial_fit(DATA.X[260:300], kind.y[260:300])
+    forest.forget(DATA.X[[70, 12, 200]], DATA.labels[[70, 12, 200]])
+    forest.partial_fit(DATA.X[260:300], DATA.labels[260:300])
     return forest.forget(ids=ids[110:190])  # more than a fifth: trees are grown again
 
 
-@both
-def keep_latest_then_refresh(kind):
-    forest = start(kind).fit(DATA.X[:300], kind.y[:300])
-    forest.keep_latest(120).partial_fit(DATA.X[300:340], kind.y[300:340])
+@case
+def keep_latest_then_refresh():
+    forest = start().fit(DATA.X[:300], DATA.labels[:300])
+    forest.keep_latest(120).partial_fit(DATA.X[300:340], DATA.labels[300:340])
     forest.keep_latest(155).refresh_weights()
-    return learn_each(kind, forest, 340, 360)
+    return learn_each(forest, 340, 360)
 
 
-@both
-def missing_values(kind):
-    forest = learn_batches(kind, start(kind), DATA.missing, end=260)
-    learn_each(kind, forest, 260, 300, DATA.missing)
-    return forest.forget(DATA.missing[[20, 140]], kind.y[[20, 140]])
-
-
-@both
-def saved_loaded_and_continued(kind):
+@case
+def saved_loaded_and_continued():
     file = io.BytesIO()
-    learn_batches(kind, start(kind, window=200), end=260).save(file)
+    learn_batches(start(window=200), end=260).save(file)
     file.seek(0)
-    return learn_batches(kind, load(file), begin=260)
+    return learn_batches(load(file), begin=260)
 
 
-@case("classifier")
-def many_classes_and_new_ones(kind):
-    forest = start(kind, n_estimators=6)
+@case
+def many_classes_and_new_ones():
+    forest = start(n_estimators=6)
     names = np.array([f"class {code:02}" for code in range(90)])
     forest.partial_fit(DATA.X[:120], names[DATA.many[:120]])
     forest.partial_fit(DATA.X[120:300], names[DATA.many[120:300]])
@@ -299,18 +223,20 @@ def many_classes_and_new_ones(kind):
 
 def digests_of(name):
     """The two digests of a case."""
-    kind, build = CASES[name]
-    forest = build(kind)
-    learned = ("feature_weights_", "discount_rate_", "feature_importances_", *kind.learned)
+    forest = CASES[name]()
     tree = forest.trees_[N_TREES // 4]
     answers = {
-        **kind.answers(forest),
+        "classes_": forest.classes_,
+        "predict": forest.predict(DATA.queries),
+        "predict_proba": forest.predict_proba(DATA.queries),
+        "predict_proba_one": [forest.predict_proba_one(row) for row in DATA.queries[:12]],
         "apply": forest.apply(DATA.queries),
         "novelty": forest.novelty(DATA.queries),
-        **{attribute: getattr(forest, attribute) for attribute in learned},
+        **{attribute: getattr(forest, attribute) for attribute in LEARNED},
         **{f"tree.{f.name}": getattr(tree, f.name) for f in dataclasses.fields(tree)},
     }
-    return {"state": digest_of(forest._forest.get_state()), "predictions": digest_of(answers)}
+    state = {**forest._forest.get_state(), **EMPTY}
+    return {"state": digest_of(state), "predictions": digest_of(answers)}
 
 
 def built_on():
@@ -350,20 +276,17 @@ def test_digests_equal_those_of_the_record(name, golden):
 def test_every_case_has_digests_of_its_own(golden):
     """Except for the number of threads, which must not matter."""
     cases = golden["cases"]
-    for kind in KINDS:
-        same = f"{kind}: batches with defaults", f"{kind}: batches with two threads"
-        assert cases[same[0]] == cases[same[1]]
+    threads = cases["classifier: batches with two threads"]
+    assert cases["classifier: batches with defaults"] == threads
     for what in ("state", "predictions"):
-        assert len({digests[what] for digests in cases.values()}) == len(cases) - len(KINDS)
+        assert len({digests[what] for digests in cases.values()}) == len(cases) - 1
 
 
-@pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
-def test_another_seed_changes_both_digests(kind, golden, monkeypatch):
-    def build(kind):
-        return start(kind, n_estimators=20, random_state=8).fit(DATA.X, kind.y)
-
-    name = next(name for name, entry in CASES.items() if entry == (kind, fit_with_defaults))
-    monkeypatch.setitem(CASES, name, (kind, build))
+def test_another_seed_changes_both_digests(golden, monkeypatch):
+    name = "classifier: fit with defaults"
+    monkeypatch.setitem(
+        CASES, name, lambda: start(n_estimators=20, random_state=8).fit(DATA.X, DATA.labels)
+    )
     found, expected = digests_of(name), golden["cases"][name]
     assert all(found[what] != expected[what] for what in expected)
 

@@ -14,7 +14,7 @@ from hypothesis import event, given, settings
 from sklearn.base import is_classifier
 
 from onlineforest import ModelFileError, load
-from onlineforest._models.mondrian import BaseMondrianForest
+from onlineforest._models.classifier import MondrianForestClassifier
 from support.bits import assert_same_forest
 from support.examples import examples
 from support.hostile_files import FILES, ROWS, damaged, rewritten
@@ -57,7 +57,7 @@ def check_refused_or_sound(data):
     if forest.n_features_in_ != 3:
         return
     if forest.n_samples_stored_:
-        if isinstance(forest, BaseMondrianForest):
+        if isinstance(forest, MondrianForestClassifier):
             assert np.isfinite(forest.novelty(ROWS)).all()
         if is_classifier(forest):
             assert np.isfinite(forest.predict_proba(ROWS)).all()

@@ -224,7 +224,7 @@ class MondrianTree:
 
     @classmethod
     def from_arrays(cls, arrays, lam, gamma, w, leaf_discount=0.0):
-        """The reference tree with the nodes of an `onlineforest.ClassificationTree`."""
+        """The reference tree with the nodes of an `onlineforest.MondrianTree`."""
         tree = cls(lam, arrays.count.shape[1], gamma, w, leaf_discount=leaf_discount)
         nodes = [Node() for _ in range(arrays.n_nodes)]
         for i, j in enumerate(nodes):

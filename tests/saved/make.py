@@ -14,12 +14,7 @@ import numpy as np
 import pandas as pd
 from sklearn.base import is_classifier
 
-from onlineforest import (
-    MondrianForestClassifier,
-    MondrianForestRegressor,
-    OnlineForestClassifier,
-    OnlineForestRegressor,
-)
+from onlineforest import MondrianForestClassifier, OnlineForestClassifier, OnlineForestRegressor
 from onlineforest._files.container import FORMAT_VERSION
 
 FOLDER = Path(__file__).parent / f"format-{FORMAT_VERSION}"
@@ -43,21 +38,19 @@ def forests():
     )
     plain.random_state = np.random.RandomState(3)
     yield "classifier-plain", plain.partial_fit(X[:50], Y[:50] > 1).partial_fit(X[50:], Y[50:] > 1)
-    regressor = MondrianForestRegressor(4, random_state=4)
-    yield "regressor", regressor.partial_fit(X[:70], Y[:70]).partial_fit(X[70:], Y[70:])
-    sampled = MondrianForestRegressor(3, reservoir=50, half_life=40, trend=None, random_state=5)
-    yield "regressor-reservoir", sampled.set_params(calibrate=False, noise=0.2).fit(X, Y)
+    sampled = MondrianForestClassifier(3, reservoir=50, half_life=40, random_state=5)
+    yield "classifier-reservoir", sampled.fit(X, kind)
+    twice = MondrianForestClassifier(3, random_state=4).fit(X, kind)
+    yield "classifier-twice", twice.partial_fit(X[:20], kind[:20])  # some samples twice
+    gone = MondrianForestClassifier(2, random_state=6).fit(X, kind)
+    yield "classifier-forgotten", gone.keep_latest(0)
+    yield from order_free_forests(frame, kind, ids)
+
+
+def order_free_forests(frame, kind, ids):
+    """Order-free forests, whose files hold no trees."""
     holes = np.where(np.random.default_rng(9).random(X.shape) < 0.2, np.nan, X)
     holes[:, 3] = np.nan  # always missing
-    yield "classifier-missing", MondrianForestClassifier(3, random_state=7).fit(holes, kind)
-    again = MondrianForestRegressor(3, window=80, random_state=8).partial_fit(holes[:70], Y[:70])
-    yield "regressor-missing", again.partial_fit(X[70:], Y[70:])
-    yield "regressor-forgotten", MondrianForestRegressor(2, random_state=6).fit(X, Y).keep_latest(0)
-    yield from order_free_forests(frame, kind, ids, holes)
-
-
-def order_free_forests(frame, kind, ids, holes):
-    """Order-free forests, whose files hold no trees."""
     plain = OnlineForestClassifier(3, max_samples=0.7, smoothing=0.1, min_samples_split=2, n_jobs=2)
     plain.random_state = np.random.RandomState(3)
     plain.partial_fit(X[:50], Y[:50] > 1).partial_fit(X[30:], Y[30:] > 1)  # some samples twice

@@ -20,12 +20,7 @@ from pathlib import Path
 
 import numpy as np
 
-from onlineforest import (
-    MondrianForestClassifier,
-    MondrianForestRegressor,
-    OnlineForestClassifier,
-    OnlineForestRegressor,
-)
+from onlineforest import MondrianForestClassifier, OnlineForestClassifier, OnlineForestRegressor
 from onlineforest._files.atomic import leftovers
 from onlineforest._models.checkpoints import Checkpointer
 
@@ -38,9 +33,7 @@ def new_forest(kind):
         return MondrianForestClassifier(n_estimators=10, window=400, random_state=0)
     if kind == "online classifier":
         return OnlineForestClassifier(n_estimators=10, reservoir=400, half_life=300, random_state=0)
-    if kind == "online regressor":
-        return OnlineForestRegressor(n_estimators=10, window=400, random_state=0)
-    return MondrianForestRegressor(n_estimators=10, random_state=0)
+    return OnlineForestRegressor(n_estimators=10, window=400, random_state=0)
 
 
 def learn_batch(kind, forest, position):

@@ -8,12 +8,7 @@ import struct
 import numpy as np
 from hypothesis import strategies as st
 
-from onlineforest import (
-    MondrianForestClassifier,
-    MondrianForestRegressor,
-    OnlineForestClassifier,
-    OnlineForestRegressor,
-)
+from onlineforest import MondrianForestClassifier, OnlineForestClassifier, OnlineForestRegressor
 from support.model_files import header_of, saved, with_header
 
 rng = np.random.default_rng(0)
@@ -24,9 +19,8 @@ FILES = [
     for forest in (
         MondrianForestClassifier(2, random_state=0).fit(ROWS, LABELS, ids=range(40)),
         MondrianForestClassifier(2, window=20, random_state=0).fit(ROWS, np.arange(40) * 2),
-        MondrianForestRegressor(2, random_state=0).fit(ROWS, ROWS.sum(axis=1)),
-        MondrianForestRegressor(1, lifetime=1.0, reservoir=9, trend=None, random_state=0).fit(
-            ROWS, ROWS[:, 1], ids=[f"person {i}" for i in range(40)]
+        MondrianForestClassifier(1, lifetime=1.0, reservoir=9, random_state=0).fit(
+            ROWS, LABELS, ids=[f"person {i}" for i in range(40)]
         ),
         MondrianForestClassifier(1, random_state=0).fit(ROWS, LABELS).keep_latest(0),
         MondrianForestClassifier(1, reservoir=30, half_life=9, random_state=0).fit(
@@ -41,7 +35,10 @@ FILES = [
         ),
         OnlineForestClassifier(1, random_state=0).fit(ROWS, LABELS).keep_latest(0),
         OnlineForestRegressor(2, random_state=0).fit(
-            np.where(ROWS > 1, np.nan, ROWS), np.arange(40) * 0.5
+            np.where(ROWS > 0.9, np.nan, ROWS), np.arange(40) * 0.5
+        ),
+        OnlineForestRegressor(1, max_samples=0.8, reservoir=9, calibrate=False, random_state=0).fit(
+            ROWS, ROWS[:, 1], ids=[f"person {i}" for i in range(40)]
         ),
     )
 ]

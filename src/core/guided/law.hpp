@@ -14,6 +14,10 @@ namespace onlineforest::guided {
 
 using Word = std::uint64_t;
 
+// The number of the law. Raise it with any change, here or elsewhere, after which other trees grow from the same seed
+// and samples: files and pickles hold no trees, and those of another law must be refused.
+inline constexpr int kLaw = 1;
+
 // The samples of a block that decide its cut: one bit each in a word.
 inline constexpr std::size_t kMostDeciding = 64;
 

@@ -22,7 +22,7 @@ from onlineforest._cli.forests import Forest
 from onlineforest._cli.schema import TrainingError
 from onlineforest._cli.training import first_line
 from onlineforest._models.base_classifier import BaseClassifier
-from onlineforest._models.mondrian import BaseMondrianForest
+from onlineforest._models.classifier import MondrianForestClassifier
 from onlineforest._tables.columns import (
     ColumnSpec,
     ColumnType,
@@ -54,7 +54,7 @@ class PredictionRequest:
             raise TrainingError(
                 "--intervals and --std are for numbers, but the model predicts classes."
             )
-        if self.novelty and not isinstance(forest, BaseMondrianForest):
+        if self.novelty and not isinstance(forest, MondrianForestClassifier):
             raise TrainingError(
                 f"--novelty is for Mondrian forests, but the model is an {type(forest).__name__}. "
                 "`train --forest mondrian` learns one."
@@ -162,7 +162,7 @@ def _predict(forest: Forest, rows: Any, request: PredictionRequest) -> dict[str,
         if request.std:
             columns["std"] = std
     if request.novelty:
-        assert isinstance(forest, BaseMondrianForest)
+        assert isinstance(forest, MondrianForestClassifier)
         columns["novelty"] = forest.novelty(rows)
     return columns
 

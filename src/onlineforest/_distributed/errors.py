@@ -4,10 +4,10 @@ from __future__ import annotations
 
 
 class ShardLostError(RuntimeError):
-    """A shard was lost and could not be restored; the message says what to do.
+    """A shard was lost and could not be made anew; the message says what to do.
 
-    Everything learned up to the last snapshot is safe: `load_snapshot` reads it. The next call
-    tries to restore the shard again.
+    If other shards live, the next call tries again. If none does, the model file, if there is one,
+    holds the forest as it was saved last: `RayForest.resume` continues from it.
 
     Examples
     --------
@@ -19,26 +19,22 @@ class ShardLostError(RuntimeError):
     __module__ = "onlineforest.ray"
 
 
-class ShardUnreadableError(ShardLostError):
-    """A shard cannot start from its snapshot."""
-
-
-class SnapshotWarning(UserWarning):
-    """A snapshot could not be written or read.
+class SaveWarning(UserWarning):
+    """The model file could not be written; learning continues, and the file before stays.
 
     Examples
     --------
     >>> import warnings
-    >>> from onlineforest.ray import SnapshotWarning
-    >>> warnings.simplefilter("error", SnapshotWarning)  # stop instead
-    >>> warnings.simplefilter("default", SnapshotWarning)
+    >>> from onlineforest.ray import SaveWarning
+    >>> warnings.simplefilter("error", SaveWarning)  # stop instead
+    >>> warnings.simplefilter("default", SaveWarning)
     """
 
     __module__ = "onlineforest.ray"
 
 
 class MemberLostError(Exception):
-    """A crew cannot reach the process of a shard. The driver restores the shard or gives up."""
+    """A crew cannot reach the process of a shard. The driver makes it anew or gives up."""
 
 
 class GapError(RuntimeError):

@@ -9,9 +9,8 @@ from __future__ import annotations
 import functools
 import hashlib
 import platform
-import threading
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from importlib.metadata import version
 from typing import Any
 
@@ -20,17 +19,8 @@ from numpy.typing import NDArray
 
 from onlineforest import _core
 from onlineforest._distributed.errors import GapError
-from onlineforest._distributed.messages import (
-    AnyForest,
-    Operation,
-    Question,
-    Status,
-    status_of,
-)
-from onlineforest._distributed.snapshots import ShardPlace, read_shard, write_shard
-from onlineforest._distributed.splitting import Mixtures, State
-from onlineforest._files.errors import ModelFileError
-from onlineforest._models.core import CoreSpec
+from onlineforest._distributed.messages import Forest, Operation, Question
+from onlineforest._models.core import CoreSpec, State
 
 
 @dataclass(frozen=True)
@@ -40,9 +30,14 @@ class ShardPlan:
     spec: CoreSpec[Any]  # of the whole forest
     number: int
     n_shards: int
-    held: tuple[int, int]  # its trees, [begin, end)
     n_threads: int
-    run: str  # identifies the forest: snapshots of other forests are refused
+
+    @property
+    def held(self) -> tuple[int, int]:
+        """Its trees, [begin, end): the numbers of trees of shards differ by one at most."""
+        n_trees = self.spec.n_trees
+        begin, end = (n_trees * i // self.n_shards for i in (self.number, self.number + 1))
+        return begin, end
 
     @property
     def name(self) -> str:
@@ -50,13 +45,43 @@ class ShardPlan:
         return f"shard {self.number} of {self.n_shards}"
 
 
+def plans_of(spec: CoreSpec[Any], n_shards: int, n_threads: int) -> list[ShardPlan]:
+    """The shards of a forest, in the order of their trees."""
+    return [ShardPlan(spec, number, n_shards, n_threads) for number in range(n_shards)]
+
+
 @dataclass(frozen=True)
 class Start:
-    """What a shard starts from: nothing, a snapshot, or a state; and after which operation."""
+    """What a shard starts from: the state of any shard after so many operations, or nothing."""
 
     position: int = 0
-    snapshot: str | None = None
     state: State | None = None
+
+
+@dataclass(frozen=True)
+class Status:
+    """What all shards must agree on after an operation."""
+
+    n_points: int
+    n_seen: int
+    n_labels: int  # 0 for a forest over numbers
+    digest: str  # of the weight of the samples of each label
+    labels_version: int = 0  # another number when other labels are known
+
+
+def _status_of(forest: Forest) -> Status:
+    if not isinstance(forest, _core.GuidedLabelForest):
+        return Status(forest.n_points, forest.n_seen, 0, "")
+    weights = forest.label_weights
+    # Not the version of the core: a shard that was made anew counts from 0.
+    are_known = hashlib.sha256((weights > 0).tobytes()).digest()
+    return Status(
+        forest.n_points,
+        forest.n_seen,
+        forest.n_labels,
+        hashlib.sha256(weights.tobytes()).hexdigest(),
+        int.from_bytes(are_known[:8]),
+    )
 
 
 @dataclass(frozen=True)
@@ -66,18 +91,16 @@ class Hello:
     version: str
     machine: str
     fingerprint: str
-    position: int
-    refusal: str | None = None  # why it cannot start
+    status: Status | None = None  # None: of the driver
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """The result of an operation, a question or a snapshot."""
+    """The result of an operation or a question."""
 
     answer: Any = None
     refusal: str | None = None  # an error text; nothing has changed
-    status: Status | None = None
-    left_out: Mixtures | None = None  # left-out predictions that wait for a calibration
+    status: Status | None = None  # None: of a question
 
 
 def _fixed_rows() -> NDArray[np.float32]:
@@ -91,33 +114,24 @@ def fingerprint() -> str:
     """A digest of forests grown from fixed numbers: equal where forests agree to the bit."""
     rows = _fixed_rows()
     values = rows[:, 0].astype(np.float64) * 2.0 - rows[:, 1] ** 2
-    common: dict[str, Any] = {
-        "lifetime": np.inf, "min_samples_split": 2, "weight_rule": "learned", "seed": 1
-    }  # fmt: skip
-    labels = _core.LabelForest(4, 3, discount=10.0, leaf_discount=None, **common)
-    labels.learn(rows, (values > 0).astype(np.int32), 2)
-    numbers = _core.GaussianForest(
-        4, 3, discount=None, noise=None, trend=True, calibrate=True, **common
-    )
+    labels = _core.GuidedLabelForest(4, 3, seed=1)
+    labels.set_labels(np.arange(2, dtype=np.uint64), np.zeros(2, dtype=np.uint8))
+    labels.learn(rows, (values > 0).astype(np.int32))
+    numbers = _core.GuidedNumberForest(4, 3, seed=1, calibrates=True)
     numbers.learn(rows, values)
-    guided_labels = _core.GuidedLabelForest(4, 3, seed=1)
-    guided_labels.set_labels(np.arange(2, dtype=np.uint64), np.zeros(2, dtype=np.uint8))
-    guided_labels.learn(rows, (values > 0).astype(np.int32))
-    guided_numbers = _core.GuidedNumberForest(4, 3, seed=1, calibrates=True)
-    guided_numbers.learn(rows, values)
     digest = hashlib.sha256()
-    for forest in (labels, numbers, guided_labels, guided_numbers):
+    for forest in (labels, numbers):
         for arrays in (forest.get_state(), *map(forest.tree, range(4))):
             for name, array in sorted(arrays.items()):
                 digest.update(name.encode() + array.tobytes())
         digest.update(forest.predict(rows + np.float32(0.1)).tobytes())
-    digest.update(guided_labels.predict(rows, 1, 2.5, 0.01).tobytes())  # calibrated
+    digest.update(labels.predict(rows, 1, 2.5, 0.01).tobytes())  # calibrated
     return digest.hexdigest()
 
 
-def hello_from_here(position: int = 0) -> Hello:
-    """The hello of a shard in this process."""
-    return Hello(version("onlineforest"), platform.machine(), fingerprint(), position)
+def hello_from_here(status: Status | None = None) -> Hello:
+    """The hello of this process."""
+    return Hello(version("onlineforest"), platform.machine(), fingerprint(), status)
 
 
 class Shard:
@@ -134,101 +148,47 @@ class Shard:
     def __init__(self, plan: ShardPlan, start: Start) -> None:
         self._plan = plan
         self._position = start.position
-        self._lock = threading.Lock()
-        self._forest: AnyForest
-        self._refusal: str | None = None
         self._last = Outcome()  # of the latest operation
-        try:
-            self._forest = self._started(start)
-        except (ModelFileError, OSError) as error:
-            self._refusal = str(error)
+        self._forest: Forest
+        if start.state is None:
+            self._forest = plan.spec.new_shard(plan.held)
+        else:
+            self._forest = plan.spec.restored_shard(start.state, plan.held, plan.n_threads)
 
     def hello(self) -> Hello:
-        """Version, fingerprint and position, and a refusal if the shard could not start."""
-        return replace(hello_from_here(self._position), refusal=self._refusal)
+        """Version, fingerprint and status."""
+        return hello_from_here(_status_of(self._forest))
 
-    def carry_out(self, number: int, operation: Operation[Any, Any]) -> Outcome:
-        """Carry out the next operation. A repeat changes nothing; a gap raises `GapError`."""
+    def carry_out(self, number: int, operation: Operation) -> Outcome:
+        """Carry out the next operation; a repeat of the latest changes nothing."""
         if not isinstance(operation, Operation):
             raise TypeError(f"{operation!r} is not an operation.")
-        with self._lock:
-            if number == self._position:  # the driver may not have received the outcome
-                return self._last
-            if number < self._position:
-                return Outcome()
-            if number > self._position + 1:
-                raise GapError(
-                    f"{self._plan.name} has carried out {self._position} operations, but received "
-                    f"operation {number}."
-                )
-            answer, refusal = self._call(operation.carry_out)
-            self._position = number
-            left_out = None
-            if isinstance(self._forest, _core.GaussianForest):
-                left_out = self._forest.take_left_out()
-            self._last = Outcome(answer, refusal, status_of(self._forest), left_out)
+        if number == self._position:  # the driver was interrupted when it sent it
             return self._last
+        if number != self._position + 1:
+            raise GapError(
+                f"{self._plan.name} has carried out {self._position} operations, but received "
+                f"operation {number}."
+            )
+        answer, refusal = self._call(operation.call)
+        self._position = number
+        self._last = Outcome(answer, refusal, _status_of(self._forest))
+        return self._last
 
-    def ask(self, question: Question[Any, Any], position: int | None = None) -> Outcome:
+    def ask(self, question: Question[Any], position: int) -> Outcome:
         """Answer a question about the forest after `position` operations."""
         if not isinstance(question, Question):
             raise TypeError(f"{question!r} is not a question.")
-        self._check_position(position)
-        answer, refusal = self._call(question.answer)
-        return Outcome(answer, refusal)
-
-    def snapshot(self, path: str, position: int | None = None) -> Outcome:
-        """Write the shard to a file; an error of the system becomes a refusal."""
-        self._check_position(position)
-        with self._lock:
-            try:
-                write_shard(path, self._forest.get_state(), self._place())
-            except OSError as error:
-                return Outcome(refusal=str(error))
-        return Outcome(self._position)
-
-    def _check_position(self, position: int | None) -> None:
-        """Raise if an operation before `position` failed here without an outcome."""
-        if position is not None and position != self._position:
+        if position != self._position:  # an operation failed here without an outcome
             raise GapError(
                 f"{self._plan.name} has carried out {self._position} operations, not {position}."
             )
+        answer, refusal = self._call(question.answer)
+        return Outcome(answer, refusal)
 
-    def _started(self, start: Start) -> AnyForest:
-        spec, held = self._plan.spec, self._plan.held
-        state = start.state
-        if start.snapshot is not None:
-            state = read_shard(start.snapshot, self._place(), spec)
-        forest: AnyForest
-        if state is None:
-            forest = spec.new_shard(held)
-            return forest
-        try:
-            forest = spec.restored_shard(state, held, self._plan.n_threads)
-        except ValueError as error:
-            raise ModelFileError(f"{start.snapshot} is not a valid shard: {error}") from error
-        if forest.n_trees != held[1] - held[0]:
-            raise ModelFileError(
-                f"{start.snapshot} has {forest.n_trees} trees, but the shard holds "
-                f"{held[1] - held[0]}."
-            )
-        return forest
-
-    def _call(self, function: Callable[[Any, int], Any]) -> tuple[Any, str | None]:
+    def _call(self, function: Callable[[Forest, int], Any]) -> tuple[Any, str | None]:
         """An answer, or a refusal, which is the same in all shards; then nothing has changed."""
         try:
             return function(self._forest, self._plan.n_threads), None
         except ValueError as error:
             return None, str(error)
-
-    def _place(self) -> ShardPlace:
-        """What a snapshot of this shard says about itself."""
-        plan = self._plan
-        return ShardPlace(
-            run=plan.run,
-            number=plan.number,
-            n_shards=plan.n_shards,
-            held=plan.held,
-            n_trees=plan.spec.n_trees,
-            position=self._position,
-        )

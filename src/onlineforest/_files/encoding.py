@@ -28,7 +28,6 @@ _MERSENNE_WORDS = 624
 _INFINITIES = (math.inf, -math.inf)
 _OF_FEATURES = ("feature_weights", "offsets")  # parameters of one number per feature
 _DICTS = ("class_weight", "offsets")
-_ABSENT_IF_NONE = frozenset({"offsets"})  # parameters that the first files of the format lack
 
 
 def _refuse(why: str) -> NoReturn:
@@ -55,11 +54,7 @@ def from_json(metadata: Mapping[str, str], key: str, kind: type | None = None) -
 
 def encode_parameters(parameters: Mapping[str, Any]) -> dict[str, Any]:
     """Parameters as values of JSON."""
-    return {
-        name: _encode_parameter(name, value)
-        for name, value in parameters.items()
-        if value is not None or name not in _ABSENT_IF_NONE
-    }
+    return {name: _encode_parameter(name, value) for name, value in parameters.items()}
 
 
 def _encode_parameter(name: str, value: Any) -> Any:
@@ -94,7 +89,6 @@ def _encode_key(name: str, key: Any) -> str | int | float | bool:
 def decode_parameters(encoded: Mapping[str, Any], known: Iterable[str]) -> dict[str, Any]:
     """The parameters, which must be exactly those `known`: none may fall back to its default."""
     known = set(known)
-    encoded = {**dict.fromkeys(_ABSENT_IF_NONE & known), **encoded}
     for name in sorted(encoded.keys() ^ known):
         _refuse(f"its parameter {name[:40]!r} is {'missing' if name in known else 'unknown'}")
     return {name: _decode_parameter(name, value) for name, value in encoded.items()}

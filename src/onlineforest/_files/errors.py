@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 class ModelFileError(ValueError):
-    """A file is not a model file, is damaged, or has a newer format than this library reads.
+    """A file is not a model file, is damaged, or has another format or law than this library.
 
     The message begins with the path of the file and names the problem. Errors of the system, for
     example a missing file, are `OSError` instead.
@@ -29,7 +29,7 @@ class ModelTooLargeError(ModelFileError):
     Examples
     --------
     >>> import onlineforest
-    >>> forest = onlineforest.MondrianForestRegressor(random_state=0).fit([[0.0], [1.0]], [3, 7])
+    >>> forest = onlineforest.OnlineForestRegressor(random_state=0).fit([[0.0], [1.0]], [3, 7])
     >>> forest.save("sevens.safetensors")
     >>> try:
     ...     onlineforest.load("sevens.safetensors", max_bytes=100)

@@ -31,7 +31,7 @@ from onlineforest._files.digest import Bytes
 from onlineforest._files.errors import ModelFileError
 from onlineforest._files.strict_json import parse_json
 
-FORMAT_VERSION = 3
+FORMAT_VERSION = 4
 MAX_HEADER_BYTES = 2**24
 
 DTYPES: dict[str, np.dtype[Any]] = {
@@ -171,11 +171,12 @@ def _what_else(start: bytes) -> str:
 
 def check_version(name: str, format_version: int) -> None:
     """Raise if this version of the library cannot read the format."""
-    if format_version > FORMAT_VERSION:
+    if format_version != FORMAT_VERSION:
+        which = "A newer" if format_version > FORMAT_VERSION else "An older"
         raise ModelFileError(
             f"{name} has format {format_version}, but this version of onlineforest "
-            f"({version('onlineforest')}) reads formats up to {FORMAT_VERSION}. "
-            "A newer version of onlineforest can read it."
+            f"({version('onlineforest')}) reads format {FORMAT_VERSION} alone. "
+            f"{which} version of onlineforest can read it."
         )
 
 

@@ -76,8 +76,8 @@ class Lesson(ABC, Generic[Core]):
     changes: Mapping[str, Any] = MappingProxyType({})
 
     @abstractmethod
-    def teach(self, core: Core, rows: Rows, n_threads: int, one_by_one: bool = False) -> None:
-        """Let a core forest learn the batch; one by one, as if each row came in its own call."""
+    def teach(self, core: Core, rows: Rows, n_threads: int) -> None:
+        """Let a core forest learn the batch."""
 
     def finish(self, core: Core) -> None:
         """Change what else follows from the batch, which is stored. May be called twice."""
@@ -114,6 +114,7 @@ class BaseForest(ShownInNotebooks, Generic[Core]):
         "n_jobs": [instance_of(Integral, "an int"), None],
         "random_state": RANDOM_STATE,
     }
+    _takes_missing: ClassVar[bool] = True  # whether X may have missing values
     # A change of any other parameter requires a new forest.
     _free_parameters = ("n_jobs", "random_state")
     _core_kind: CoreKind[Core]
@@ -452,11 +453,10 @@ class BaseForest(ShownInNotebooks, Generic[Core]):
         ids: Iterable[Id] | None,
         sample_weight: ArrayLike | None = None,
         *,
-        one_by_one: bool = False,
         columns: Sequence[Any] | None = None,
         **options: Any,
     ) -> None:
-        """Implement `partial_fit`; one by one, as if each row came in its own call.
+        """Implement `partial_fit`.
 
         `columns` are the names of columns in messages, if the features have others or none.
         """
@@ -475,7 +475,7 @@ class BaseForest(ShownInNotebooks, Generic[Core]):
             lesson = self._lesson(target, starts=starts, **options, **weighing)
             batch = Batch(core, lesson, names, core.n_seen, start | self._layout())
             if len(rows):
-                self._learn_batch(batch, rows, keep_changes, one_by_one=one_by_one)
+                self._learn_batch(batch, rows, keep_changes)
             else:  # nothing has a weight, but classes may be declared
                 self._record(batch)
 
@@ -551,12 +551,7 @@ class BaseForest(ShownInNotebooks, Generic[Core]):
         return f"Before learning and before predicting, subtract a number near them: {numbers}."
 
     def _learn_batch(
-        self,
-        batch: Batch[Core],
-        rows: Rows,
-        keep_changes: Callable[[], None],
-        *,
-        one_by_one: bool = False,
+        self, batch: Batch[Core], rows: Rows, keep_changes: Callable[[], None]
     ) -> None:
         """Let the core forest learn a batch, and record it."""
 
@@ -567,7 +562,7 @@ class BaseForest(ShownInNotebooks, Generic[Core]):
         guard: Guard[Batch[Core]] = guard_of(self)
         guard.begin(batch)
         try:
-            batch.lesson.teach(batch.core, rows, self._n_threads(), one_by_one)
+            batch.lesson.teach(batch.core, rows, self._n_threads())
         finally:
             # An interrupted call may have stored the batch. A signal handler that uses this
             # estimator settles, too: if it came before the batch was stored, it dropped it.
@@ -702,7 +697,7 @@ class BaseForest(ShownInNotebooks, Generic[Core]):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
+        tags.input_tags.allow_nan = self._takes_missing
         tags.input_tags.sparse = True
         return tags
 

@@ -5,15 +5,16 @@ Must not know how trees are cut, nor how the core forest stores labels.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from functools import partial
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
+from onlineforest._core import UNITS_PER_SAMPLE
 from onlineforest._files.encoding import decode_labels, encode_labels, from_json
 from onlineforest._models.base import BaseForest
 from onlineforest._models.class_codes import (
@@ -28,7 +29,7 @@ from onlineforest._models.display import some_of
 from onlineforest._models.ids import Id
 from onlineforest._models.locking import Guard, guard_of
 from onlineforest._models.one_row import RowLike
-from onlineforest._models.validation import check_row, plain_rows, units_of_one
+from onlineforest._models.validation import check_row, plain_rows
 
 
 def codes_in(metadata: Mapping[str, str], n_codes: int | None = None) -> ClassCodes:
@@ -46,18 +47,6 @@ class BaseClassifier(ClassifierMixin, BaseForest[OfLabels]):
     A subclass defines the codes of its classes (`_class_codes`, `_code_to_learn`) and how its core
     forest learns one row (`_teach_one`).
     """
-
-    def partial_fit(
-        self,
-        X: ArrayLike,
-        y: ArrayLike,
-        classes: ArrayLike | None = None,
-        sample_weight: ArrayLike | None = None,
-        *,
-        ids: Iterable[Id] | None = None,
-    ) -> Self:
-        """Learn more samples, or the first ones of a new estimator."""
-        raise NotImplementedError
 
     def _class_codes(self) -> ClassCodes:
         """The known classes, and the column of each in a prediction of the core forest."""
@@ -143,8 +132,9 @@ class BaseClassifier(ClassifierMixin, BaseForest[OfLabels]):
         ----------
         x : array-like of shape (n_features,), mapping or data frame of one row
             The sample. An array of float32 or float64 is fastest. A dict, or a pandas Series with
-            names as its index, needs a value for each name in `feature_names_in_`, None or NaN if
-            it is missing. A data frame is checked as `predict` does.
+            names as its index, needs a value for each name in `feature_names_in_`: in an
+            order-free forest None or NaN if it is missing. A data frame is checked as `predict`
+            does.
 
         Returns
         -------
@@ -169,8 +159,9 @@ class BaseClassifier(ClassifierMixin, BaseForest[OfLabels]):
         ----------
         x : array-like of shape (n_features,), mapping or data frame of one row
             The sample. An array of float32 or float64 is fastest. A dict, or a pandas Series with
-            names as its index, needs a value for each name in `feature_names_in_`, None or NaN if
-            it is missing. A data frame is checked as `predict` does.
+            names as its index, needs a value for each name in `feature_names_in_`: in an
+            order-free forest None or NaN if it is missing. A data frame is checked as `predict`
+            does.
 
         Returns
         -------
@@ -266,41 +257,15 @@ class BaseClassifier(ClassifierMixin, BaseForest[OfLabels]):
         check_no_label_missing(y)
         return float(super().score(X, exact_labels(y), sample_weight))
 
-    def learn_one(
-        self, x: RowLike, y: Any, id: Id | None = None, *, sample_weight: float = 1.0
-    ) -> Self:
-        """Learn one more sample, as `partial_fit` of one row does, with less overhead.
-
-        Parameters
-        ----------
-        x : array-like of shape (n_features,), mapping or data frame of one row
-            The sample. An array of float32 or float64 is fastest. A dict, or a pandas Series with
-            names as its index, needs a value for each name in `feature_names_in_`, None or NaN if
-            it is missing. As the first sample of a forest, it gives the features their names, and
-            an order-free forest learns text and bools in it as categories, as in a data frame.
-        y : str, int or bool
-            Its class. A new class is added to `classes_`.
-        id : int or str, default=None
-            A name by which `forget` finds the sample.
-        sample_weight : float, default=1.0
-            How often the sample counts; 0 is not at all.
-
-        Returns
-        -------
-        object
-            The estimator itself.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from onlineforest import OnlineForestClassifier
-        >>> forest = OnlineForestClassifier(random_state=0)
-        >>> for x in [3.0, 8.0, 1.0, 9.0, 2.0, 7.0]:
-        ...     forest = forest.learn_one(np.array([x]), "yes" if x > 5 else "no")
-        >>> forest.predict_one(np.array([8.5]))
-        'yes'
-        """
-        units = self._units_of_one(y, sample_weight)
+    def _learn_one(
+        self,
+        x: RowLike,
+        y: Any,
+        id: Id | None,
+        units: int = UNITS_PER_SAMPLE,
+        sample_weight: float | None = None,
+    ) -> None:
+        """Implement `learn_one`; `units` are the weight as the core forest needs it."""
         guard: Guard[Any] = guard_of(self)
         with guard.lock:
             if guard.pending is not None:
@@ -312,19 +277,15 @@ class BaseClassifier(ClassifierMixin, BaseForest[OfLabels]):
                 if np.ndim(y) != 0:
                     raise ValueError(f"y must be one label. Got {y!r} instead.")
                 names = None if id is None else [id]
-                table, weights = self._table_of_one(x), [sample_weight]
-                return self.partial_fit(table, [y], sample_weight=weights, ids=names)
+                weights = None if sample_weight is None else [sample_weight]
+                self._learn_more(self._table_of_one(x), [y], names, weights)
+                return
             self._check_parameters_unchanged()
             try:
                 self._teach_one(row, code, units)
             except TypeError:
                 self._teach_one(check_row(row), code, units)
             self._after_learning_one()
-        return self
-
-    def _units_of_one(self, y: Any, sample_weight: Any) -> int:  # noqa: ARG002
-        """The weight of a sample of this label as core forests need it."""
-        return units_of_one(sample_weight)
 
     def _predict_one(
         self, x: Any, *, calibrated: bool = False

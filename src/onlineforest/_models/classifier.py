@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from onlineforest._models.base import Lesson
+from onlineforest._core import LabelForest
+from onlineforest._models.base import Lesson, shares_of
 from onlineforest._models.base_classifier import BaseClassifier, codes_in
 from onlineforest._models.class_codes import (
     ClassCodes,
@@ -19,28 +20,27 @@ from onlineforest._models.class_codes import (
     check_declared,
     codes_with,
 )
-from onlineforest._models.core import LABELS, LabelCore, Rows, Units
+from onlineforest._models.core import LABELS, Rows
 from onlineforest._models.ids import Id
-from onlineforest._models.mondrian import BaseMondrianForest
-from onlineforest._models.parameters import Constraints, interval
+from onlineforest._models.one_row import RowLike
+from onlineforest._models.parameters import ARRAY_LIKE, Constraints, interval
 from onlineforest._models.saveable import SaveableForest
-from onlineforest._models.trees import ClassificationTree, TreeSequence
+from onlineforest._models.trees import MondrianTree, TreeSequence
+from onlineforest._models.validation import check_feature_weights
 
 
-class LabelLesson(Lesson[LabelCore]):
+class LabelLesson(Lesson[LabelForest]):
     """The class codes of a batch, and all classes known after it."""
 
-    def __init__(self, labels: NDArray[np.int32], codes: ClassCodes, units: Units) -> None:
-        self._labels, self._n_classes, self._units = labels, codes.n_classes, units
+    def __init__(self, labels: NDArray[np.int32], codes: ClassCodes) -> None:
+        self._labels, self._n_classes = labels, codes.n_classes
         self.changes = {"_codes": codes}
 
-    def teach(self, core: LabelCore, rows: Rows, n_threads: int, one_by_one: bool = False) -> None:
-        core.learn(rows, self._labels, self._n_classes, n_threads, one_by_one)
+    def teach(self, core: LabelForest, rows: Rows, n_threads: int) -> None:
+        core.learn(rows, self._labels, self._n_classes, n_threads)
 
 
-class MondrianForestClassifier(
-    BaseClassifier[LabelCore], BaseMondrianForest[LabelCore], SaveableForest[LabelCore]
-):
+class MondrianForestClassifier(BaseClassifier[LabelForest], SaveableForest[LabelForest]):
     """A random forest classifier that learns online.
 
     The Mondrian forest of Lakshminarayanan, Roy and Teh [1]_. Samples can come all at once
@@ -143,8 +143,7 @@ class MondrianForestClassifier(
 
     If `partial_fit` is interrupted (Ctrl-C), the batch is stored, but some trees have learned only
     part of it. The forest can be used and saved in this state. The next `partial_fit` finishes the
-    batch first, and gives the forest that would exist without the interrupt (or, if a leaf of
-    millions of numbers was being cut, another forest of the same distribution). If that call is
+    batch first, and gives the forest that would exist without the interrupt. If that call is
     interrupted before it has finished the earlier batch, it has not stored its own batch:
     `n_samples_seen_` shows this. An interrupted `fit` leaves the estimator unchanged.
 
@@ -170,12 +169,19 @@ class MondrianForestClassifier(
     __module__ = "onlineforest"
 
     _constraints: ClassVar[Constraints] = {
-        **BaseMondrianForest._constraints,
+        **SaveableForest._constraints,
+        "lifetime": [interval(Real, 0, math.inf)],
+        "feature_weights": ["learned", "range", ARRAY_LIKE, None],
         "discount": [interval(Real, 0, math.inf, "[)")],
         "leaf_discount": [interval(Real, 0, 1), "learned"],
     }
     _core_kind = LABELS
     _saved_as = "MondrianForestClassifier"
+    _takes_missing = False
+    _not_numbers = (
+        "A Mondrian forest learns numbers only. Take OnlineForestClassifier, which learns "
+        "categories as they are, or turn categories into numbers with an encoder of scikit-learn."
+    )
 
     _codes: ClassCodes
 
@@ -206,12 +212,25 @@ class MondrianForestClassifier(
         self.n_jobs = n_jobs
         self.random_state = random_state
 
-    def _own_options(self) -> dict[str, Any]:
-        learned = self.leaf_discount == "learned"
-        return {
-            "discount": float(self.discount),
-            "leaf_discount": None if learned else float(self.leaf_discount),
-        }
+    @property
+    def feature_weights_(self) -> NDArray[np.float64]:
+        """The current weight of each feature, shape (n_features,)."""
+        return self._core_with_samples().feature_weights
+
+    @property
+    def discount_rate_(self) -> float:
+        """The current discount per unit of time: gamma in the paper."""
+        return self._core_with_samples().discount_rate
+
+    @property
+    def feature_importances_(self) -> NDArray[np.float64]:
+        """The relevance of each feature for the target, shape (n_features,); the sum is 1.
+
+        Estimated at each access from the stored samples, as for ``"learned"`` in
+        `feature_weights`. 0 for a feature without evidence; all 0 if no feature has any.
+        """
+        core = self._core_with_samples()
+        return shares_of(core.relevance(self._n_threads()))
 
     @property
     def leaf_discount_(self) -> float:
@@ -219,27 +238,20 @@ class MondrianForestClassifier(
         return self._core_with_samples().leaf_discount
 
     @property
-    def trees_(self) -> TreeSequence[ClassificationTree]:
+    def trees_(self) -> TreeSequence[MondrianTree]:
         """The trees as read-only arrays."""
         check_is_fitted(self)
 
-        def tree(index: int) -> ClassificationTree:
+        def tree(index: int) -> MondrianTree:
             arrays, columns = self._forest.tree(index), self._codes.codes
             for name in ("count", "labels"):
                 arrays[name] = np.ascontiguousarray(arrays[name][:, columns])
             arrays["labels"] = arrays["labels"].view(np.bool_)
-            return ClassificationTree(**arrays)
+            return MondrianTree(**arrays)
 
         return TreeSequence(lambda: self._forest.n_trees, tree)
 
-    def fit(
-        self,
-        X: ArrayLike,
-        y: ArrayLike,
-        sample_weight: ArrayLike | None = None,
-        *,
-        ids: Iterable[Id] | None = None,
-    ) -> Self:
+    def fit(self, X: ArrayLike, y: ArrayLike, *, ids: Iterable[Id] | None = None) -> Self:
         """Learn a forest from these samples alone.
 
         Parameters
@@ -248,9 +260,6 @@ class MondrianForestClassifier(
             The samples.
         y : array-like of shape (n_samples,)
             Their classes: strings, integers or bools.
-        sample_weight : array-like of shape (n_samples,), default=None
-            How often each sample counts. A sample of weight 2 is the same as two equal samples, and
-            one of weight 0 is not learned. Rounded to multiples of 2^-16. None: each counts once.
         ids : iterable of int or str of length n_samples, default=None
             Names by which `forget` finds the samples, all distinct and not in use.
 
@@ -266,7 +275,7 @@ class MondrianForestClassifier(
         >>> forest.fit([[0.0], [1.0]], ["no", "yes"]).predict([[0.9]])
         array(['yes'], dtype='<U3')
         """
-        self._learn_from_scratch(X, y, ids, sample_weight)
+        self._learn_from_scratch(X, y, ids)
         return self
 
     def partial_fit(
@@ -274,7 +283,6 @@ class MondrianForestClassifier(
         X: ArrayLike,
         y: ArrayLike,
         classes: ArrayLike | None = None,
-        sample_weight: ArrayLike | None = None,
         *,
         ids: Iterable[Id] | None = None,
     ) -> Self:
@@ -289,9 +297,6 @@ class MondrianForestClassifier(
         classes : array-like of shape (n_classes,), default=None
             Classes to add to `classes_`, whether they occur in y or not. If they are given, y must
             not contain any class that is neither among them nor known.
-        sample_weight : array-like of shape (n_samples,), default=None
-            How often each sample counts. A sample of weight 2 is the same as two equal samples, and
-            one of weight 0 is not learned. Rounded to multiples of 2^-16. None: each counts once.
         ids : iterable of int or str of length n_samples, default=None
             Names by which `forget` finds the samples, all distinct and not in use.
 
@@ -309,14 +314,236 @@ class MondrianForestClassifier(
         >>> forest.partial_fit([[9.0]], ["maybe"]).classes_
         array(['maybe', 'no', 'yes'], dtype='<U5')
         """
-        self._learn_more(X, y, ids, sample_weight, classes=classes)
+        self._learn_more(X, y, ids, classes=classes)
+        return self
+
+    def refresh_weights(self) -> Self:
+        """Refresh all that is learned about the data as a whole, whether due or not.
+
+        That is `feature_weights_`, `discount_rate_` and `leaf_discount_`. All of it is recomputed
+        from the stored samples, so no trace of forgotten samples remains. If the weights change,
+        all trees are grown again from the stored samples.
+
+        Returns
+        -------
+        object
+            The estimator itself.
+
+        Examples
+        --------
+        >>> from onlineforest import MondrianForestClassifier
+        >>> forest = MondrianForestClassifier(feature_weights="range", random_state=0)
+        >>> forest = forest.partial_fit([[0.0], [2.0]], [0, 1]).partial_fit([[4.0]], [1])
+        >>> forest.feature_weights_, forest.refresh_weights().feature_weights_
+        (array([0.5]), array([0.25]))
+        """
+        core = self._core
+        self._check_parameters_unchanged()
+        core.refresh(self._n_threads())
+        return self
+
+    def forget(
+        self,
+        X: ArrayLike | None = None,
+        y: ArrayLike | None = None,
+        *,
+        ids: Iterable[Id] | None = None,
+    ) -> Self:
+        """Unlearn samples: the forest becomes one that never saw them.
+
+        This is exact: given what is learned about the data as a whole (see Notes), the forest has
+        the distribution of one learned from the other samples alone. Either all samples are
+        forgotten, or an error names those that are not stored, and nothing has changed.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features), default=None
+            The samples as they were learned. Of several equal samples the oldest is forgotten; a
+            sample given twice is forgotten twice.
+        y : array-like of shape (n_samples,), default=None
+            Their classes as they were learned.
+        ids : iterable of int or str, default=None
+            The ids of the samples, instead of X and y.
+
+        Returns
+        -------
+        object
+            The estimator itself.
+
+        Notes
+        -----
+        Forgetting takes about as long as learning the samples. If more than a fifth of the samples
+        are forgotten, all trees are grown again. Do not choose samples by looking at the trees, for
+        example the deepest ones: the remaining forest would be biased.
+
+        Nothing of the samples remains in the stored data, the trees or a saved forest. But they
+        also contributed to the weights of the features and to whatever else is learned about the
+        data as a whole. That contribution remains, mixed with all others, until the next refresh.
+        A refresh comes in due time, sooner if few samples are left, or with `refresh_weights`.
+        Features and classes stay known. A forest without samples behaves like a new one.
+
+        After an interrupt (Ctrl-C), either nothing has changed, or all samples are forgotten and
+        the next call grows some trees again.
+
+        Examples
+        --------
+        >>> from onlineforest import MondrianForestClassifier
+        >>> forest = MondrianForestClassifier(random_state=0)
+        >>> people = ["Ada", "Grace", "Emmy"]
+        >>> forest = forest.partial_fit([[0.0], [1.0], [2.0]], ["a", "b", "a"], ids=people)
+        >>> forest.forget(ids=["Grace"]).n_samples_stored_
+        2
+        >>> forest.forget([[2.0]], ["a"]).ids_
+        frozenset({'Ada'})
+        """
+        self._forget(X, y, ids)
+        return self
+
+    def apply(self, X: ArrayLike) -> NDArray[np.int32]:
+        """The leaf of each sample in each tree.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            The samples.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_estimators)
+            Indices of nodes, as in ``trees_``. -1 for a tree without nodes, which occurs only after
+            an interrupted call.
+
+        Examples
+        --------
+        >>> from onlineforest import MondrianForestClassifier
+        >>> forest = MondrianForestClassifier(n_estimators=2, random_state=0)
+        >>> forest.fit([[0.0], [1.0]], [0, 1]).apply([[0.0], [1.0]])
+        array([[1, 1],
+               [2, 2]], dtype=int32)
+        """
+        return self._predict_rows(self._core.apply, X)
+
+    def novelty(self, X: ArrayLike) -> NDArray[np.float64]:
+        """How far each sample is from all samples learned, 0 to 1.
+
+        The probability that a tree separates the sample from all samples learned before it reaches
+        a leaf, averaged over the trees. 0 for samples that were learned, small for samples like
+        them, near 1 far from all of them. Features with a small weight, which are hardly relevant
+        for y, count little.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            The samples.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            The novelty of each sample. A useful threshold depends on the data: look at the novelty
+            of samples that are like the learned ones but were not learned.
+
+        Notes
+        -----
+        A block whose labels are all equal is not cut. So a forest that has seen only one class has
+        no cuts, and the novelty is 0 everywhere. Without labels, learn random ones of 64 classes
+        with ``feature_weights="range"``.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_digits
+        >>> from onlineforest import MondrianForestClassifier
+        >>> X, y = load_digits(return_X_y=True)
+        >>> forest = MondrianForestClassifier(n_estimators=20, random_state=0)
+        >>> forest = forest.fit(X[:1500], y[:1500])
+        >>> usual = forest.novelty(X[1500:])
+        >>> inverted = forest.novelty(16 - X[1500:])  # white on black
+        >>> usual.mean().round(1), inverted.mean().round(1)
+        (np.float64(0.1), np.float64(0.5))
+        """
+        return self._predict_rows(self._core_with_samples().novelty, X)
+
+    def _check_rows(self, X: Any, *, reset: bool, **options: Any) -> Any:
+        checked = super()._check_rows(X, reset=reset, **options)
+        rows = checked[0] if isinstance(checked, tuple) else checked
+        lacking = np.isnan(rows).any(axis=0)
+        if lacking.any():
+            names = getattr(self, "feature_names_in_", range(self.n_features_in_))
+            raise ValueError(
+                f"Input X contains NaN, in column {names[lacking.argmax()]!r}. "
+                f"{type(self).__name__} learns complete rows only. OnlineForestClassifier learns "
+                "rows with missing values."
+            )
+        return checked
+
+    def _check_trees(self) -> None:
+        self._forest.check_invariants()
+
+    def _own_options(self) -> dict[str, Any]:
+        learned = self.leaf_discount == "learned"
+        return {
+            "discount": float(self.discount),
+            "leaf_discount": None if learned else float(self.leaf_discount),
+        }
+
+    def _core_options(self, n_features: int) -> dict[str, Any]:
+        options = super()._core_options(n_features)
+        rule, weights = "unit", None
+        if isinstance(self.feature_weights, str):
+            rule = self.feature_weights
+        elif self.feature_weights is not None:
+            rule, weights = "fixed", check_feature_weights(self.feature_weights, n_features)
+        return {
+            "lifetime": float(self.lifetime),
+            "weight_rule": rule,
+            "weights": weights,
+            **options,
+        }
+
+    def _built_with_now(self, n_features: int) -> dict[str, Any]:
+        built_with = super()._built_with_now(n_features)
+        weights = self.feature_weights
+        if weights is not None and not isinstance(weights, str):
+            built_with["feature_weights"] = check_feature_weights(weights, n_features)
+        return built_with
+
+    def learn_one(self, x: RowLike, y: Any, id: Id | None = None) -> Self:
+        """Learn one more sample, as `partial_fit` of one row does, with less overhead.
+
+        Parameters
+        ----------
+        x : array-like of shape (n_features,), mapping or data frame of one row
+            The sample. An array of float32 or float64 is fastest. A dict, or a pandas Series with
+            names as its index, needs a value for each name in `feature_names_in_`. As the first
+            sample of a forest, it gives the features their names.
+        y : str, int or bool
+            Its class. A new class is added to `classes_`.
+        id : int or str, default=None
+            A name by which `forget` finds the sample.
+
+        Returns
+        -------
+        MondrianForestClassifier
+            The estimator itself.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from onlineforest import MondrianForestClassifier
+        >>> forest = MondrianForestClassifier(random_state=0)
+        >>> for x in [3.0, 8.0, 1.0, 9.0, 2.0, 7.0]:
+        ...     forest = forest.learn_one(np.array([x]), "yes" if x > 5 else "no")
+        >>> forest.predict_one(np.array([8.5]))
+        'yes'
+        """
+        self._learn_one(x, y, id)
         return self
 
     def _class_codes(self) -> ClassCodes:
         return self._codes
 
-    def _teach_one(self, x: ArrayLike, code: int, units: int) -> None:
-        self._forest.learn_one(x, code, self._codes.n_classes, units)
+    def _teach_one(self, x: ArrayLike, code: int, units: int) -> None:  # noqa: ARG002
+        # Each sample counts once.
+        self._forest.learn_one(x, code, self._codes.n_classes)
 
     def _lesson(self, target: NDArray[Any], *, starts: bool, **options: Any) -> LabelLesson:
         codes: ClassCodes | None = None if starts else self._codes
@@ -324,7 +551,7 @@ class MondrianForestClassifier(
             codes = codes_with(codes, check_classes(options["classes"]), "classes")
             check_declared(target, codes.classes)
         codes = codes_with(codes, target)
-        return LabelLesson(codes.encode(target), codes, options.get("units"))
+        return LabelLesson(codes.encode(target), codes)
 
     def _all_codes(self) -> ClassCodes:
         return self._codes

@@ -1,14 +1,23 @@
 """The typed interface between estimators and core forests, and where core forests come from.
 
 Must not know scikit-learn, nor any process but this one: a sharded forest implements these
-protocols in a room above.
+protocols in a room above. A Mondrian forest is never sharded: its core is `LabelForest`.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, runtime_checkable
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Generic,
+    Protocol,
+    TypeAlias,
+    TypeVar,
+    runtime_checkable,
+)
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -40,8 +49,8 @@ None: each sample counts once.
 
 
 @runtime_checkable
-class CoreForest(Protocol):
-    """The interface that all core forests have, whatever their trees and targets are.
+class GuidedCore(Protocol):
+    """A core forest of trees whose cuts look at the values, whatever these are.
 
     Parameters are positional: implementations may name them differently. `n_threads` may be
     ignored by an implementation whose trees live in other processes.
@@ -112,97 +121,6 @@ class CoreForest(Protocol):
         """The state of the forest."""
         ...
 
-
-@runtime_checkable
-class MondrianCore(CoreForest, Protocol):
-    """The interface of a core forest of Mondrian trees that does not depend on its target."""
-
-    @property
-    def feature_weights(self) -> Floats:
-        """The weight of each feature."""
-        ...
-
-    @property
-    def discount_rate(self) -> float:
-        """The discount per unit of time."""
-        ...
-
-    def refresh(self, n_threads: int = 1, /) -> None:
-        """Recompute the measure from the stored samples."""
-        ...
-
-    def relevance(self, n_threads: int = 1, /) -> Floats:
-        """Estimate the relevance of each feature for the target."""
-        ...
-
-    def novelty(self, rows: Rows, n_threads: int = 1, /) -> Floats:
-        """The novelty of each row, shape (n_rows,)."""
-        ...
-
-    def check_invariants(self) -> None:
-        """Raise if the forest is inconsistent."""
-        ...
-
-
-@runtime_checkable
-class ClassCore(CoreForest, Protocol):
-    """A core forest that predicts classes, as class codes 0, 1, ...
-
-    `predict` gives probabilities, shape (n_rows, n_codes), in the order of class codes.
-    """
-
-    def predict_one(self, row: ArrayLike, out: Floats, /) -> bool:
-        """Write the probabilities of one row into `out`; False if it has not one entry per code."""
-        ...
-
-
-@runtime_checkable
-class LabelCore(ClassCore, MondrianCore, Protocol):
-    """A core forest of Mondrian trees that predicts classes."""
-
-    @property
-    def n_classes(self) -> int:
-        """Number of class codes."""
-        ...
-
-    @property
-    def leaf_discount(self) -> float:
-        """The smallest discount of a leaf."""
-        ...
-
-    def learn(
-        self,
-        rows: Rows,
-        labels: NDArray[np.int32],
-        n_classes: int,
-        n_threads: int = 1,
-        one_by_one: bool = False,
-        units: Units = None,
-        /,
-    ) -> None:
-        """Learn a batch of rows with class codes."""
-        ...
-
-    def learn_one(
-        self, row: ArrayLike, label: int, n_classes: int, units: int = UNITS_PER_SAMPLE, /
-    ) -> None:
-        """Learn one row; TypeError if it is not an array of floats."""
-        ...
-
-
-@runtime_checkable
-class ValueCore(CoreForest, Protocol):
-    """A core forest that predicts numbers, whatever its trees are."""
-
-    def learn_one(self, row: ArrayLike, value: float, units: int = UNITS_PER_SAMPLE, /) -> None:
-        """Learn one row; TypeError if it is not an array of floats."""
-        ...
-
-
-@runtime_checkable
-class GuidedCore(CoreForest, Protocol):
-    """A core forest of trees whose cuts look at the values, whatever these are."""
-
     @property
     def seed(self) -> int:
         """The seed of the trees."""
@@ -259,7 +177,7 @@ class GuidedCore(CoreForest, Protocol):
 
 
 @runtime_checkable
-class GuidedLabelCore(ClassCore, GuidedCore, Protocol):
+class GuidedLabelCore(GuidedCore, Protocol):
     """A core forest of guided trees that predicts classes.
 
     A label is known if it is declared or if a sample of it is stored; the probability of all others
@@ -328,7 +246,7 @@ class GuidedLabelCore(ClassCore, GuidedCore, Protocol):
 
 
 @runtime_checkable
-class GuidedNumberCore(ValueCore, GuidedCore, Protocol):
+class GuidedNumberCore(GuidedCore, Protocol):
     """A core forest of guided trees that predicts numbers.
 
     `predict` gives the mean, the mean variance within leaves and the variance between trees, shape
@@ -345,29 +263,23 @@ class GuidedNumberCore(ValueCore, GuidedCore, Protocol):
         """The prediction of one row."""
         ...
 
-
-@runtime_checkable
-class VerifiesItself(Protocol):
-    """A core forest of guided trees in other processes, which compare the trees themselves."""
-
-    def are_trees_of_samples(self) -> bool:
-        """Whether the trees are those that grow from the stored samples again."""
+    def learn_one(self, row: ArrayLike, value: float, weight: int = UNITS_PER_SAMPLE, /) -> None:
+        """Learn one row; TypeError if it is not an array of floats."""
         ...
 
+
+CoreForest: TypeAlias = LabelForest | GuidedCore
+"""A Mondrian forest, which lives in this process, or an order-free one, wherever its trees live."""
 
 if TYPE_CHECKING:  # before Python 3.13, only type checkers know defaults of type variables
     from typing_extensions import TypeVar as TypeVarWithDefault
 
     Core = TypeVarWithDefault("Core", bound=CoreForest, default=Any)
-    OfMondrian = TypeVarWithDefault("OfMondrian", bound=MondrianCore, default=Any)
-    OfLabels = TypeVarWithDefault("OfLabels", bound=ClassCore, default=Any)
-    OfValues = TypeVarWithDefault("OfValues", bound=ValueCore, default=Any)
+    OfLabels = TypeVarWithDefault("OfLabels", bound=LabelForest | GuidedLabelCore, default=Any)
     OfGuided = TypeVarWithDefault("OfGuided", bound=GuidedCore, default=Any)
 else:
     Core = TypeVar("Core", bound=CoreForest)
-    OfMondrian = TypeVar("OfMondrian", bound=MondrianCore)
-    OfLabels = TypeVar("OfLabels", bound=ClassCore)
-    OfValues = TypeVar("OfValues", bound=ValueCore)
+    OfLabels = TypeVar("OfLabels", bound=LabelForest | GuidedLabelCore)
     OfGuided = TypeVar("OfGuided", bound=GuidedCore)
 
 
@@ -383,7 +295,8 @@ class CoreKind(Generic[Core]):
         ``make(n_trees, n_features, **options)`` makes an empty forest in this process.
     from_state : callable
         ``from_state(state, n_threads=1, max_bytes=...)`` makes the forest of a state in this
-        process, and checks it. If its states have trees: ``*, n_trees=0, first_tree=0``, too.
+        process, and checks it. That of an order-free forest takes ``*, n_trees=0, first_tree=0``,
+        too.
     has_trees_in_state : bool
         Whether a state holds the trees. If not, they are grown again from the samples, and their
         number and that of the features are options.
@@ -404,11 +317,11 @@ class CoreKind(Generic[Core]):
 
 # A state lacks the samples of arrivals if each is a sample of its own, and the weights if each
 # counts once.
-LABELS: CoreKind[LabelCore] = CoreKind(
+LABELS: CoreKind[LabelForest] = CoreKind(
     "LabelForest",
     LabelForest,
     LabelForest.from_state,
-    optional_arrays=frozenset({"sample_of", "weights"}),
+    optional_arrays=frozenset({"sample_of"}),
 )
 GUIDED_LABELS: CoreKind[GuidedLabelCore] = CoreKind(
     "GuidedLabelForest",
@@ -461,32 +374,36 @@ class CoreSpec(Generic[Core]):
         return self.n_features + int(self.options.get("n_categorical", 0))
 
     def new_shard(self, held: tuple[int, int]) -> Core:
-        """An empty core forest in this process that holds the trees [begin, end) alone."""
+        """An empty order-free forest in this process that holds the trees [begin, end) alone."""
         begin, end = held
-        if self.kind.has_trees_in_state:
-            return self.kind.make(self.n_trees, self.n_features, held=held, **self.options)
         return self.kind.make(end - begin, self.n_features, first_tree=begin, **self.options)
 
     def restored_shard(self, state: State, held: tuple[int, int], n_threads: int) -> Core:
-        """The same, of a state: of these trees if it has trees, else of any shard."""
+        """The same of a state, which may be that of any shard: it has no trees."""
         begin, end = held
-        n_trees = self.n_trees if self.kind.has_trees_in_state else end - begin
-        return self.kind.from_state(state, n_threads, n_trees=n_trees, first_tree=begin)
+        return self.kind.from_state(state, n_threads, n_trees=end - begin, first_tree=begin)
 
 
-class CoreSource(Protocol):
+class CoreSource(ABC):
     """Makes the core forests of an estimator: in this process, or somewhere else."""
 
+    @abstractmethod
     def new(self, spec: CoreSpec[Core]) -> Core:
         """An empty core forest."""
-        ...
 
+    @abstractmethod
     def restore(self, spec: CoreSpec[Core], state: State) -> Core:
         """The core forest of this state, which was built with `spec`."""
-        ...
+
+    def are_trees_of_samples(self, core: GuidedCore) -> bool | None:  # noqa: ARG002
+        """Whether the trees are those that grow from the stored samples again.
+
+        None if the caller has to find out; trees that live elsewhere are compared there.
+        """
+        return None
 
 
-class LocalCores:
+class LocalCores(CoreSource):
     """The source of core forests in this process.
 
     Parameters

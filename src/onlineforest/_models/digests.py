@@ -1,4 +1,4 @@
-"""The digest of an order-free forest: a SHA-256 of its samples and of its trees.
+"""The digest of an order-free forest: a SHA-256 of its law, its samples and its trees.
 
 Everything is put in an order that follows from its content. So slots, serials, class codes and
 threads leave no trace. Must not know estimators.
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from onlineforest._core import UNITS_PER_SAMPLE
+from onlineforest._core import LAW, UNITS_PER_SAMPLE
 from onlineforest._models.canonical import canonical_bytes
 from onlineforest._models.class_codes import ClassCodes
 from onlineforest._models.core import GuidedCore, State
@@ -120,6 +120,7 @@ def forest_digest(
     """
     sha = hashlib.sha256()
     _add_bytes(sha, "version", _VERSION)
+    _add_bytes(sha, "law", str(LAW).encode())
     for name in sorted(settings):
         value = settings[name]
         text = value.hex() if isinstance(value, float) else str(value)

@@ -47,7 +47,7 @@ def load(file: str | os.PathLike[str] | BinaryIO, *, max_bytes: int | None = Non
     Raises
     ------
     ModelFileError
-        If the file is not a model file, is damaged, or has a newer format.
+        If the file is not a model file, is damaged, or has another format or law.
     ModelTooLargeError
         If the forest would take more than `max_bytes`.
     OSError

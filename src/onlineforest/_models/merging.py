@@ -1,4 +1,4 @@
-"""Combines order-free forests that learned different parts of the data. Must not know their kinds."""
+"""Combines order-free forests of different parts of the data. Must not know their kinds."""
 
 from __future__ import annotations
 

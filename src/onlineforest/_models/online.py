@@ -27,7 +27,7 @@ from onlineforest._models.categories import (
     named_columns,
     row_of,
 )
-from onlineforest._models.core import CoreSpec, Floats, OfGuided, Rows, State, VerifiesItself
+from onlineforest._models.core import CoreSpec, Floats, OfGuided, Rows, State
 from onlineforest._models.digests import (
     LabelDigest,
     NumberDigest,
@@ -376,8 +376,9 @@ class BaseOnlineForest(SaveableForest[OfGuided]):
         """
         check_is_fitted(self)
         with self._locked():
-            if isinstance(self._forest, VerifiesItself):
-                return self._forest.are_trees_of_samples()
+            found = self._core_source.are_trees_of_samples(self._forest)
+            if found is not None:
+                return found
             state = self._forest.get_state()
             spec = self._spec_of_state(state)
             fresh = self._grown_afresh(spec, samples_of(state, spec.width))

@@ -41,6 +41,7 @@ from onlineforest._models.label_calibration import (
 )
 from onlineforest._models.label_hashes import LabelTable, are_declared, hashes_of
 from onlineforest._models.locking import Guard, guard_of
+from onlineforest._models.one_row import RowLike
 from onlineforest._models.online import BaseOnlineForest, tree_arrays
 from onlineforest._models.parameters import BOOLEAN, Constraints, instance_of, interval
 from onlineforest._models.trees import OnlineClassificationTree, TreeSequence
@@ -93,10 +94,7 @@ class GuidedLesson(Lesson[GuidedLabelCore]):
         self._completes, self._fitted, self._is_in_demand = completes, fitted, is_in_demand
         self.changes: dict[str, Any] = {"_labels": table, "_declared": self._after}
 
-    def teach(
-        self, core: GuidedLabelCore, rows: Rows, n_threads: int, one_by_one: bool = False
-    ) -> None:
-        del one_by_one  # the forest does not depend on it
+    def teach(self, core: GuidedLabelCore, rows: Rows, n_threads: int) -> None:
         if core.n_labels < len(self._hashes) or self._table.has_reused:
             core.set_labels(self._hashes, are_declared(self._before, len(self._hashes)))
             self._table.has_reused = False
@@ -134,10 +132,8 @@ class GuidedLesson(Lesson[GuidedLabelCore]):
 class WholeLesson(GuidedLesson):
     """All samples of a new forest, which is calibrated by them."""
 
-    def teach(
-        self, core: GuidedLabelCore, rows: Rows, n_threads: int, one_by_one: bool = False
-    ) -> None:
-        super().teach(core, rows, n_threads, one_by_one)
+    def teach(self, core: GuidedLabelCore, rows: Rows, n_threads: int) -> None:
+        super().teach(core, rows, n_threads)
         if self._fitted is not None:
             capacity = self._fitted.capacity
             now: Fitted[LabelCalibration] = Fitted(core.n_seen, core.n_points, capacity)
@@ -520,6 +516,43 @@ class OnlineForestClassifier(BaseClassifier[GuidedLabelCore], BaseOnlineForest[G
         self._learn_more(X, y, ids, sample_weight, classes=classes)
         return self
 
+    def learn_one(
+        self, x: RowLike, y: Any, id: Id | None = None, *, sample_weight: float = 1.0
+    ) -> Self:
+        """Learn one more sample, as `partial_fit` of one row does, with less overhead.
+
+        Parameters
+        ----------
+        x : array-like of shape (n_features,), mapping or data frame of one row
+            The sample. An array of float32 or float64 is fastest. A dict, or a pandas Series with
+            names as its index, needs a value for each name in `feature_names_in_`, None or NaN if
+            it is missing. As the first sample of a forest, it gives the features their names, and
+            text and bools in it are categories, as in a data frame.
+        y : str, int or bool
+            Its class. A new class is added to `classes_`.
+        id : int or str, default=None
+            A name by which `forget` finds the sample.
+        sample_weight : float, default=1.0
+            How often the sample counts; 0 is not at all.
+
+        Returns
+        -------
+        OnlineForestClassifier
+            The estimator itself.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from onlineforest import OnlineForestClassifier
+        >>> forest = OnlineForestClassifier(random_state=0)
+        >>> for x in [3.0, 8.0, 1.0, 9.0, 2.0, 7.0]:
+        ...     forest = forest.learn_one(np.array([x]), "yes" if x > 5 else "no")
+        >>> forest.predict_one(np.array([8.5]))
+        'yes'
+        """
+        self._learn_one(x, y, id, self._units_of_one(y, sample_weight), sample_weight)
+        return self
+
     def _class_codes(self) -> ClassCodes:
         while True:
             core, table, declared = self._forest, self._labels, self._declared
@@ -608,8 +641,9 @@ class OnlineForestClassifier(BaseClassifier[GuidedLabelCore], BaseOnlineForest[G
         return units_of(of_labels[places] * (1.0 if weights is None else weights))
 
     def _units_of_one(self, y: Any, sample_weight: Any) -> int:
+        """The weight of a sample of this label as core forests need it."""
         if not isinstance(self.class_weight, dict):
-            return super()._units_of_one(y, sample_weight)
+            return units_of_one(sample_weight)
         try:
             of_label = float(self.class_weight.get(y, 1.0))
         except TypeError:  # it is no label

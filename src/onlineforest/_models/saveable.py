@@ -1,4 +1,4 @@
-"""The base class of estimators that can be saved.
+"""The base class of estimators that can be saved: in files and in pickles.
 
 Puts `base`, which knows no files, and `saving`, which writes estimators, together.
 """
@@ -6,15 +6,15 @@ Puts `base`, which knows no files, and `saving`, which writes estimators, togeth
 from __future__ import annotations
 
 import os
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from onlineforest._models.base import BaseForest
 from onlineforest._models.core import Core
-from onlineforest._models.saving import write_model
+from onlineforest._models.saving import check_law, law_of, write_model
 
 
 class SaveableForest(BaseForest[Core]):
-    """An estimator with the method `save`."""
+    """An estimator with the method `save`. A pickle has the law of its trees, too."""
 
     def save(self, file: str | os.PathLike[str] | BinaryIO) -> None:
         """Save the forest to a file, which `onlineforest.load` reads.
@@ -37,9 +37,19 @@ class SaveableForest(BaseForest[Core]):
         Examples
         --------
         >>> import onlineforest
-        >>> forest = onlineforest.MondrianForestRegressor(random_state=0)
+        >>> forest = onlineforest.OnlineForestRegressor(random_state=0)
         >>> forest.fit([[0.0], [1.0]], [3.0, 7.0]).save("sevens.safetensors")
         >>> round(onlineforest.load("sevens.safetensors").predict_one([1.0]))
         7
         """
         write_model(self, file)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return super().__getstate__() | law_of(type(self))
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        kind, plain = type(self), dict(state)
+        law = plain.pop("law", None)
+        if "_forest" in plain:
+            check_law(kind, law, f"The pickled {kind.__name__}")
+        super().__setstate__(plain)

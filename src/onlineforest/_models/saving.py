@@ -8,6 +8,7 @@ from the parameters, and the ids of samples. Everything else is metadata: string
 from __future__ import annotations
 
 import os
+import reprlib
 from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass
 from importlib.metadata import version
@@ -16,7 +17,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from onlineforest._core import TooLargeError
+from onlineforest._core import LAW, TooLargeError
 from onlineforest._files.atomic import replacing
 from onlineforest._files.encoding import (
     decode_ids,
@@ -37,10 +38,6 @@ if TYPE_CHECKING:
     from onlineforest._models.base import BaseForest
 
 _VERSION = version("onlineforest")
-_NOTHING_MISSING: State = {
-    "missing.features": np.empty(0, dtype=np.int32),
-    "missing.words": np.empty(0, dtype=np.uint64),
-}
 _IDS = frozenset({"ids.text", "ids.ends", "ids.serials"})
 _OPTIONS = "options."  # prefix of the state's arrays that follow from the parameters
 
@@ -189,7 +186,7 @@ def contents_beside_core(
     all_ids = ids.names()
     text, ends = encode_ids(all_ids[i] for i in of_serials)
     arrays: State = {"ids.text": text, "ids.ends": ends, "ids.serials": ids.serials()[of_serials]}
-    values = {
+    values = law_of(type(forest)) | {
         "parameters": encode_parameters(parameters | kept),
         "seed": seed,
         "features": {
@@ -203,6 +200,20 @@ def contents_beside_core(
     texts = {key: to_json(value) for key, value in values.items()}
     _check_loadable(type(forest), texts, n_features)
     return arrays, {"library_version": _VERSION, "estimator": forest._saved_as, **texts}
+
+
+def law_of(kind: type[BaseForest]) -> dict[str, int]:
+    """The number of the law by which samples become trees, if what is saved has no trees."""
+    return {} if kind._core_kind.has_trees_in_state else {"law": LAW}
+
+
+def check_law(kind: type[BaseForest], law: Any, what: str) -> None:
+    """Raise if other trees would grow from saved samples: `what` was saved under another law."""
+    if law_of(kind) and (type(law) is not int or law != LAW):
+        raise ValueError(
+            f"{what} has {'no law' if law is None else f'law {reprlib.repr(law)}'}, but this "
+            f"version of onlineforest ({_VERSION}) has law {LAW}: other trees would grow."
+        )
 
 
 def with_counts(texts: dict[str, str], arrays: State) -> dict[str, str]:
@@ -250,12 +261,10 @@ def _counts_of(arrays: State) -> dict[str, int]:
 
 def _restored(kind: type[BaseForest], contents: Contents, max_bytes: int | None) -> BaseForest:
     arrays = contents.arrays
-    if contents.format_version == 1:  # has no missing values
-        arrays = {**_NOTHING_MISSING, **arrays}
-    n_threads = min(_blank_estimator(kind, contents.metadata)._n_threads(), os.cpu_count() or 1)
-    source = LocalCores(n_threads, max_bytes)
 
     def make_core(spec: CoreSpec[Any]) -> CoreForest:
+        n_threads = min(_blank_estimator(kind, contents.metadata)._n_threads(), os.cpu_count() or 1)
+        source = LocalCores(n_threads, max_bytes)
         core: CoreForest = source.restore(spec, state_from_arrays(spec, arrays, _IDS))
         if core.n_trees != spec.n_trees:
             _refuse(f"it has {core.n_trees} trees, but n_estimators is {spec.n_trees}")
@@ -283,6 +292,7 @@ def estimator_from(
         Called once with the spec of the core forest; returns the core forest, with its samples.
     """
     metadata = contents.metadata
+    check_law(kind, from_json(metadata, "law") if "law" in metadata else None, "it")
     forest = _blank_estimator(kind, metadata)
     n_features = _take_features(forest, from_json(metadata, "features", dict))
     seed = from_json(metadata, "seed", int)

@@ -68,7 +68,7 @@ class TreeArrays:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class MondrianTree(TreeArrays):
-    """One tree of a forest: a copy of its nodes as read-only arrays, one entry per node.
+    """One tree of a Mondrian forest: a copy of its nodes as read-only arrays.
 
     The letters in parentheses are those of the paper.
 
@@ -88,10 +88,15 @@ class MondrianTree(TreeArrays):
         The box around the node's training points (l, u).
     n_points : ndarray of shape (n_nodes,), int32
         Number of training points below the node: equal samples are one point.
+    count : ndarray of shape (n_nodes, n_classes), float64
+        At a leaf, the number of samples per class. At an internal node, how many of its two
+        children hold the class (c). Columns are in the order of the forest's ``classes_``.
+    labels : ndarray of shape (n_nodes, n_classes), bool
+        Whether the class occurs below the node (tab).
 
     See Also
     --------
-    ClassificationTree, RegressionTree : The trees of the estimators, with their own arrays.
+    OnlineTree : A tree of an order-free forest.
 
     Examples
     --------
@@ -102,6 +107,8 @@ class MondrianTree(TreeArrays):
     (3, np.int32(0))
     >>> tree.lower[tree.root], tree.upper[tree.root]
     (array([0.], dtype=float32), array([5.], dtype=float32))
+    >>> tree.count[tree.root], tree.labels[tree.root]
+    (array([1., 1.]), array([ True,  True]))
     """
 
     __module__ = "onlineforest"
@@ -115,32 +122,6 @@ class MondrianTree(TreeArrays):
     lower: NDArray[np.float32]
     upper: NDArray[np.float32]
     n_points: NDArray[np.int32]
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class ClassificationTree(MondrianTree):
-    """A tree of a classifier: a `MondrianTree` with labels.
-
-    Attributes
-    ----------
-    count : ndarray of shape (n_nodes, n_classes), float64
-        At a leaf, the weight of its points per class: the number of samples if no weights were
-        given. At an internal node, how many of its two children hold the class, or less for samples
-        that count less than once (c). Columns are in the order of the forest's ``classes_``.
-    labels : ndarray of shape (n_nodes, n_classes), bool
-        Whether the class occurs below the node (tab).
-
-    Examples
-    --------
-    >>> from onlineforest import MondrianForestClassifier
-    >>> forest = MondrianForestClassifier(n_estimators=1, random_state=0)
-    >>> tree = forest.fit([[0.0], [1.0], [5.0]], ["a", "a", "b"]).trees_[0]
-    >>> tree.labels[tree.root]
-    array([ True,  True])
-    """
-
-    __module__ = "onlineforest"
-
     count: NDArray[np.float64]
     labels: NDArray[np.bool_]
 

@@ -91,8 +91,8 @@ class UnionLesson(Lesson[OfGuided]):
         self._lesson, self._n_seen = lesson, n_seen
         self.changes = lesson.changes
 
-    def teach(self, core: OfGuided, rows: Rows, n_threads: int, one_by_one: bool = False) -> None:
-        self._lesson.teach(core, rows, n_threads, one_by_one)
+    def teach(self, core: OfGuided, rows: Rows, n_threads: int) -> None:
+        self._lesson.teach(core, rows, n_threads)
 
     def finish(self, core: OfGuided) -> None:
         self._lesson.finish(core)

@@ -242,8 +242,8 @@ def plain_rows(estimator: Any, X: Any) -> NDArray[np.float32] | None:
     ):
         return None
     rows = rounded(X, estimator._offsets)
-    bad = np.isinf(rows).any()
-    return None if bad else rows
+    is_valid = not np.isinf(rows).any() if estimator._takes_missing else np.isfinite(rows).all()
+    return rows if is_valid else None
 
 
 def check_row(x: Any, offsets: NDArray[np.float64] | None = None) -> NDArray[np.float32]:

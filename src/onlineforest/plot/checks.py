@@ -13,11 +13,10 @@ from onlineforest._models.base import BaseForest
 from onlineforest._models.base_classifier import BaseClassifier
 from onlineforest._models.categories import Categories
 from onlineforest._models.classifier import MondrianForestClassifier
-from onlineforest._models.mondrian import BaseMondrianForest
 from onlineforest._models.online import BaseOnlineForest
 from onlineforest._models.online_classifier import OnlineForestClassifier
 from onlineforest._models.online_regressor import OnlineForestRegressor
-from onlineforest._models.trees import ClassificationTree, OnlineTree
+from onlineforest._models.trees import MondrianTree, OnlineTree
 from onlineforest.plot.figures import printable, shortened
 
 Classifier = OnlineForestClassifier | MondrianForestClassifier
@@ -48,7 +47,7 @@ def check_regressor(forest: Any) -> None:
 def check_has_novelty(forest: Any) -> None:
     """Raise unless `forest` is a fitted forest with boxes, which novelty needs."""
     check_forest(forest)
-    if not isinstance(forest, BaseMondrianForest):
+    if not isinstance(forest, MondrianForestClassifier):
         raise ValueError(
             "Novelty is the distance from the boxes of a Mondrian forest, but this forest is an "
             f"{_type_name(forest)}, which has none. Fit a MondrianForestClassifier."
@@ -71,7 +70,7 @@ def check_count(value: object, name: str, least: int, most: int = 2**31 - 1) -> 
     return int(value)
 
 
-def check_tree(forest: Forest, index: int) -> OnlineTree | ClassificationTree:
+def check_tree(forest: Forest, index: int) -> OnlineTree | MondrianTree:
     """The tree of this index; raises if the index is no integer or the tree has no nodes."""
     if not isinstance(index, Integral) or isinstance(index, bool):
         raise TypeError(f"tree must be the index of a tree, an integer. Got {index!r} instead.")

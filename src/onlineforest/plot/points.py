@@ -15,9 +15,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from onlineforest._models.base_classifier import BaseClassifier
 from onlineforest._models.categories import Categories, Table
+from onlineforest._models.classifier import MondrianForestClassifier
 from onlineforest._models.digests import samples_of
 from onlineforest._models.levels import Level, in_order, plain_level
-from onlineforest._models.mondrian import BaseMondrianForest
 from onlineforest._models.trees import MondrianTree
 from onlineforest._models.validation import check_values
 from onlineforest.plot.checks import Forest, categories_of, check_tree
@@ -220,7 +220,7 @@ def with_margin(
 
 def sample_box(forest: Forest) -> tuple[NDArray[np.floating], NDArray[np.floating]]:
     """Lower and upper corner of the box around all stored samples."""
-    if isinstance(forest, BaseMondrianForest):
+    if isinstance(forest, MondrianForestClassifier):
         tree = check_tree(forest, 0)
         assert isinstance(tree, MondrianTree)
         return tree.lower[tree.root], tree.upper[tree.root]

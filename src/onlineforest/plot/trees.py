@@ -14,7 +14,6 @@ from onlineforest._models.base_classifier import BaseClassifier
 from onlineforest._models.categories import Categories
 from onlineforest._models.levels import Level, in_order
 from onlineforest._models.trees import (
-    ClassificationTree,
     MondrianTree,
     OnlineClassificationTree,
     OnlineRegressionTree,
@@ -23,7 +22,6 @@ from onlineforest._models.trees import (
 )
 from onlineforest.plot.checks import (
     Forest,
-    OnlineForestRegressor,
     categories_of,
     check_count,
     check_forest,
@@ -122,7 +120,7 @@ def tree(
         rows = _means(layout, nodes)
     else:
         assert isinstance(forest, BaseClassifier)
-        assert isinstance(nodes, ClassificationTree | OnlineClassificationTree)
+        assert isinstance(nodes, MondrianTree | OnlineClassificationTree)
         rows = _class_counts(layout, nodes, forest.classes_)
     axes = axes_or_new(ax, _tree_size(labels, rows))
     _draw_lines(axes, layout)
@@ -352,7 +350,7 @@ def _label_cuts(axes: Axes, layout: TreeLayout, labels: list[str]) -> None:
 
 
 def _class_counts(
-    layout: TreeLayout, tree: ClassificationTree | OnlineClassificationTree, classes: NDArray[Any]
+    layout: TreeLayout, tree: MondrianTree | OnlineClassificationTree, classes: NDArray[Any]
 ) -> list[list[Row]]:
     """For each end, the counts of its samples per class."""
     colours = 0.75 * class_colours(len(classes))  # dark enough for text

@@ -1,4 +1,4 @@
-"""The same forest on a Ray cluster, bit for bit: sharded by trees, each shard an actor."""
+"""The same order-free forest on a Ray cluster, to the bit: its trees in shards, Ray actors."""
 
 from onlineforest._extras import require
 
@@ -8,8 +8,8 @@ except ImportError:
     require("ray", "ray")  # its error says how to install Ray
     raise
 
-from onlineforest._distributed.errors import ShardLostError, SnapshotWarning
-from onlineforest.ray.forest import RayForest, load_snapshot
+from onlineforest._distributed.errors import SaveWarning, ShardLostError
+from onlineforest.ray.forest import RayForest
 from onlineforest.ray.streams import StreamReport
 
-__all__ = ["RayForest", "ShardLostError", "SnapshotWarning", "StreamReport", "load_snapshot"]
+__all__ = ["RayForest", "SaveWarning", "ShardLostError", "StreamReport"]

@@ -6,20 +6,20 @@ import copy
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from typing import Any, cast
+from typing import Any
 
 import ray
-from onlineforest._distributed.crew import Pending, Reply, Sent
+from onlineforest._distributed.crew import Crew, Pending, Sent
 from onlineforest._distributed.errors import MemberLostError, ShardLostError
-from onlineforest._distributed.messages import Message
-from onlineforest._distributed.shard import Hello, Outcome, Shard, ShardPlan, Start
+from onlineforest._distributed.messages import Message, nbytes_of
+from onlineforest._distributed.shard import Shard, ShardPlan, Start
 from ray import exceptions
 
 _SMALL = 2**16  # bytes: smaller messages travel with each call, not through the object store
 _POLL_SECONDS = 0.2  # longest wait before a Ctrl-C is handled
 
 
-class RayCrew:
+class RayCrew(Crew):
     """Keeps the shards of a forest as Ray actors.
 
     Parameters
@@ -29,7 +29,7 @@ class RayCrew:
     """
 
     def __init__(self, actor_options: Mapping[str, Any]) -> None:
-        # The driver restarts lost actors, since Ray does not know which operations they missed.
+        # The driver starts lost actors anew, since Ray does not know what they had learned.
         # An actor handles one message at a time.
         fixed = {"max_restarts": 0, "max_task_retries": 0, "max_concurrency": 1}
         self._options = {**actor_options, **fixed}
@@ -37,7 +37,15 @@ class RayCrew:
         self._actors: dict[int, Any] = {}
         self._ray = _this_ray()
 
-    def start(self, plan: ShardPlan, start: Start) -> None:
+    def put(self, message: Message | Start) -> Sent:
+        """Copy a message; a large one into the object store, where all actors can read it.
+
+        The caller may overwrite the arrays afterwards, and the message may be sent again.
+        """
+        self._check_ray()
+        return copy.deepcopy(message) if nbytes_of(message) < _SMALL else ray.put(message)
+
+    def start(self, plan: ShardPlan, start: Sent) -> None:
         """Start an actor; end an older one of the same number."""
         self._check_ray()
         self._end(plan.number)
@@ -45,35 +53,13 @@ class RayCrew:
             actor_class = self._actor_class.options(**self._options)
             self._actors[plan.number] = actor_class.remote(plan, start)
 
-    def put(self, message: Message) -> Sent:
-        """Copy a message; a large one into the object store, where all actors can read it.
-
-        The caller may overwrite the arrays afterwards, and the message may be sent again.
-        """
+    def call(self, shard: int, method: str, *arguments: Any) -> Pending:
+        """Call a method of a `Shard`. Ray keeps the order of calls."""
         self._check_ray()
-        return copy.deepcopy(message) if message.nbytes < _SMALL else ray.put(message)
+        with _losses():
+            return getattr(self._actors[shard], method).remote(*arguments)
 
-    def hello(self, shard: int) -> Pending[Hello]:
-        """Call `Shard.hello`."""
-        with self._calling(shard) as actor:
-            return actor.hello.remote()  # type: ignore[no-any-return]
-
-    def carry_out(self, shard: int, number: int, operation: Sent) -> Pending[Outcome]:
-        """Call `Shard.carry_out`. Ray keeps the order of calls."""
-        with self._calling(shard) as actor:
-            return actor.carry_out.remote(number, operation)  # type: ignore[no-any-return]
-
-    def ask(self, shard: int, question: Sent, position: int) -> Pending[Outcome]:
-        """Call `Shard.ask`."""
-        with self._calling(shard) as actor:
-            return actor.ask.remote(question, position)  # type: ignore[no-any-return]
-
-    def snapshot(self, shard: int, path: str, position: int) -> Pending[Outcome]:
-        """Call `Shard.snapshot`."""
-        with self._calling(shard) as actor:
-            return actor.snapshot.remote(path, position)  # type: ignore[no-any-return]
-
-    def get(self, pending: Pending[Reply], timeout: float | None = None) -> Reply:
+    def get(self, pending: Pending, timeout: float | None = None) -> Any:
         """Wait for a reply, as long as the actor lives or `timeout` seconds."""
         deadline = None if timeout is None else time.monotonic() + timeout
         while True:
@@ -82,8 +68,7 @@ class RayCrew:
                 wait = min(wait, max(deadline - time.monotonic(), 0.0))
             self._check_ray()
             try:
-                reply: Reply = ray.get(cast(Any, pending), timeout=wait)
-                return reply
+                return ray.get(pending, timeout=wait)
             except exceptions.GetTimeoutError:
                 if deadline is not None and time.monotonic() >= deadline:
                     raise TimeoutError from None
@@ -105,18 +90,12 @@ class RayCrew:
         for number in list(self._actors):
             self._end(number)
 
-    @contextmanager
-    def _calling(self, shard: int) -> Iterator[Any]:
-        self._check_ray()
-        with _losses():
-            yield self._actors[shard]
-
     def _check_ray(self) -> None:
         """Raise if Ray was shut down: a call would start a new Ray, which lacks our actors."""
         if _this_ray() != self._ray:
             raise ShardLostError(
                 "Ray was shut down, and the shards with it. fit starts new ones; "
-                "RayForest.resume continues from the last snapshot, if there is a folder."
+                "RayForest.resume continues from the model file, if there is one."
             )
 
     def _end(self, number: int) -> None:

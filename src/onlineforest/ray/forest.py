@@ -5,8 +5,10 @@ Thin: an estimator does the work, and its core forest is a sharded one that `sta
 
 from __future__ import annotations
 
+import errno
 import math
 import os
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from numbers import Integral, Real
@@ -16,19 +18,16 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
-from onlineforest._distributed.errors import ShardUnreadableError
-from onlineforest._distributed.sharded_base import ShardedForest
-from onlineforest._distributed.snapshots import Snapshot, newest_snapshot
-from onlineforest._files.errors import ModelFileError
-from onlineforest._models.base import BaseForest
+from onlineforest._distributed.errors import SaveWarning
+from onlineforest._distributed.sharded import ShardedForest
 from onlineforest._models.core import LOCAL
 from onlineforest._models.ids import Id
-from onlineforest._models.loading import ESTIMATORS, AnyForest
+from onlineforest._models.loading import ESTIMATORS
 from onlineforest._models.locking import guard_of, without_guard
 from onlineforest._models.one_row import RowLike
+from onlineforest._models.online import BaseOnlineForest
 from onlineforest._models.parameters import Constraints, check_parameters, instance_of, interval
-from onlineforest._models.saving import check_can_be_saved, estimator_from
-from onlineforest.ray.schedule import Moment, SnapshotSchedule
+from onlineforest._models.saving import check_can_be_saved, read_model, write_model
 from onlineforest.ray.starting import RayCores, StartParameters
 from onlineforest.ray.streams import (
     StreamReport,
@@ -43,7 +42,7 @@ _CORES = "_started_cores"  # attribute made when it is first needed
 
 
 class RayForest(MetaEstimatorMixin, BaseEstimator):
-    """A forest whose trees are spread over a Ray cluster, the same to the last bit.
+    """An order-free forest whose trees are spread over a Ray cluster, the same to the last bit.
 
     Trees do not depend on each other. Each shard, a Ray actor, holds some of the trees and receives
     every sample. A prediction combines what the shards send in the order in which a local forest
@@ -55,7 +54,7 @@ class RayForest(MetaEstimatorMixin, BaseEstimator):
 
     Parameters
     ----------
-    estimator : OnlineForestClassifier, OnlineForestRegressor or a Mondrian forest
+    estimator : OnlineForestClassifier or OnlineForestRegressor
         The kind of forest and its parameters; `n_jobs` is ignored. It is not fitted itself. For an
         estimator that is fitted already, see `scatter`.
     n_shards : int or None, default=None
@@ -65,22 +64,25 @@ class RayForest(MetaEstimatorMixin, BaseEstimator):
         Options of Ray for each shard, as of ``ray.remote``: ``num_cpus`` (1 by default, if
         `n_shards` is given; also the number of threads), ``memory``, ``resources``,
         ``scheduling_strategy`` ("SPREAD" by default: over the nodes), ``runtime_env`` and so on.
-    folder : str, os.PathLike or None, default=None
-        Where shards write snapshots. All nodes must see it under this path. Lost shards are
-        restored from it; None: a lost shard is an error.
-    snapshot_every : int, default=100
-        Number of batches (and other changes) between two snapshots. They are stored in Ray's object
-        store until the next snapshot, for shards that must be restored.
+    file : str, os.PathLike or None, default=None
+        The model file, which this process writes after the first batch, then after every
+        `save_every`, and at the end of a ``with`` block. `resume` continues from it if all shards,
+        or this process, were lost. It must not exist.
+    save_every : int, default=100
+        Number of batches (and other changes) between two times that the model file is written.
     max_in_flight : int, default=4
         Number of batches of a stream that may be in progress before `learn_stream` waits for the
         slowest shard.
     recovery_timeout : float, default=120.0
-        Seconds that the start or the recovery of a shard may take before it is an error.
+        Seconds that the start of a shard may take before it is an error.
 
     Notes
     -----
     Ray is started on this machine unless ``ray.init`` was called, or a cluster is running here, or
     ``RAY_ADDRESS`` names one.
+
+    Every shard holds all samples. If one is lost, a new one gets them from another and grows its
+    trees again, whatever batch is in progress.
 
     `fit` and the first `partial_fit` start the shards. `close`, or leaving a ``with`` block, ends
     them. If an interrupt (Ctrl-C) comes while a batch is in progress, the shards learn the batch
@@ -105,33 +107,38 @@ class RayForest(MetaEstimatorMixin, BaseEstimator):
     __module__ = "onlineforest.ray"
 
     _constraints: ClassVar[Constraints] = {
-        "estimator": [instance_of(BaseForest, "a forest of onlineforest")],
+        "estimator": [
+            instance_of(BaseOnlineForest, "an OnlineForestClassifier or OnlineForestRegressor")
+        ],
         "n_shards": [interval(Integral, 1, math.inf, "[)"), None],
         "actor_options": [instance_of(Mapping, "a mapping"), None],
-        "folder": [instance_of(str, "a string"), instance_of(os.PathLike, "a path"), None],
-        "snapshot_every": [interval(Integral, 1, math.inf, "[)")],
+        "file": [instance_of(str, "a string"), instance_of(os.PathLike, "a path"), None],
+        "save_every": [interval(Integral, 1, math.inf, "[)")],
         "max_in_flight": [interval(Integral, 1, math.inf, "[)")],
         "recovery_timeout": [interval(Real, 0, math.inf, "()")],
     }
-    _estimator: BaseForest[Any]  # its core forest is a sharded one
+    _estimator: BaseOnlineForest[Any]  # its core forest is a sharded one
     _n_batches = 0
+    _own_file: str | None = None  # that this forest wrote, or that it was resumed from
+    _saved_position = -1  # the number of operations in that file
+    _next_save = 0  # the number of operations after which it is written again
 
     def __init__(
         self,
-        estimator: BaseForest,
+        estimator: BaseOnlineForest[Any],
         *,
         n_shards: int | None = None,
         actor_options: Mapping[str, Any] | None = None,
-        folder: str | os.PathLike[str] | None = None,
-        snapshot_every: int = 100,
+        file: str | os.PathLike[str] | None = None,
+        save_every: int = 100,
         max_in_flight: int = 4,
         recovery_timeout: float = 120.0,
     ) -> None:
         self.estimator = estimator
         self.n_shards = n_shards
         self.actor_options = actor_options
-        self.folder = folder
-        self.snapshot_every = snapshot_every
+        self.file = file
+        self.save_every = save_every
         self.max_in_flight = max_in_flight
         self.recovery_timeout = recovery_timeout
 
@@ -159,9 +166,9 @@ class RayForest(MetaEstimatorMixin, BaseEstimator):
 
         Examples
         --------
-        >>> from onlineforest import MondrianForestRegressor
+        >>> from onlineforest import OnlineForestRegressor
         >>> from onlineforest.ray import RayForest
-        >>> local = MondrianForestRegressor(n_estimators=4, random_state=0)
+        >>> local = OnlineForestRegressor(n_estimators=4, random_state=0)
         >>> with RayForest(local, n_shards=1) as forest:
         ...     float(forest.fit([[0.0], [1.0]], [10.0, 20.0]).predict([[1.0]])[0].round())
         20.0
@@ -176,8 +183,8 @@ class RayForest(MetaEstimatorMixin, BaseEstimator):
                 raise
             self._estimator = estimator
             self._n_batches = 1
-            self._schedule.drop_all()  # of the forest before
-            self._schedule.take_if_due(self._moment())
+            self._next_save = 0
+            self._save_if_due()
         return self
 
     def partial_fit(self, X: ArrayLike, y: ArrayLike, **options: Any) -> Self:
@@ -199,9 +206,9 @@ class RayForest(MetaEstimatorMixin, BaseEstimator):
 
         Examples
         --------
-        >>> from onlineforest import MondrianForestClassifier
+        >>> from onlineforest import OnlineForestClassifier
         >>> from onlineforest.ray import RayForest
-        >>> local = MondrianForestClassifier(n_estimators=4, random_state=0)
+        >>> local = OnlineForestClassifier(n_estimators=4, random_state=0)
         >>> with RayForest(local, n_shards=1) as forest:
         ...     forest.partial_fit([[0.0], [1.0]], ["no", "yes"]).classes_
         array(['no', 'yes'], dtype='<U3')
@@ -231,9 +238,9 @@ class RayForest(MetaEstimatorMixin, BaseEstimator):
 
         Examples
         --------
-        >>> from onlineforest import MondrianForestClassifier
+        >>> from onlineforest import OnlineForestClassifier
         >>> from onlineforest.ray import RayForest
-        >>> local = MondrianForestClassifier(n_estimators=4, random_state=0)
+        >>> local = OnlineForestClassifier(n_estimators=4, random_state=0)
         >>> with RayForest(local, n_shards=1) as forest:
         ...     forest.learn_one([0.0], "no").n_samples_seen_
         1
@@ -267,9 +274,9 @@ class RayForest(MetaEstimatorMixin, BaseEstimator):
 
         Examples
         --------
-        >>> from onlineforest import MondrianForestClassifier
+        >>> from onlineforest import OnlineForestClassifier
         >>> from onlineforest.ray import RayForest
-        >>> local = MondrianForestClassifier(n_estimators=4, random_state=0)
+        >>> local = OnlineForestClassifier(n_estimators=4, random_state=0)
         >>> with RayForest(local, n_shards=1) as forest:
         ...     forest = forest.fit([[0.0], [1.0]], ["no", "yes"], ids=["a", "b"])
         ...     forest.forget(ids=["a"]).n_samples_stored_
@@ -295,9 +302,9 @@ class RayForest(MetaEstimatorMixin, BaseEstimator):
 
         Examples
         --------
-        >>> from onlineforest import MondrianForestClassifier
+        >>> from onlineforest import OnlineForestClassifier
         >>> from onlineforest.ray import RayForest
-        >>> local = MondrianForestClassifier(n_estimators=4, random_state=0)
+        >>> local = OnlineForestClassifier(n_estimators=4, random_state=0)
         >>> with RayForest(local, n_shards=1) as forest:
         ...     forest.fit([[0.0], [1.0]], ["old", "new"]).keep_latest(1).n_samples_stored_
         1
@@ -307,31 +314,8 @@ class RayForest(MetaEstimatorMixin, BaseEstimator):
             estimator.keep_latest(n_samples)
         return self
 
-    def refresh_weights(self) -> Self:
-        """Recompute the feature weights, as `refresh_weights` of a Mondrian forest does.
-
-        Returns
-        -------
-        RayForest
-            The forest itself.
-
-        Examples
-        --------
-        >>> from onlineforest import MondrianForestClassifier
-        >>> from onlineforest.ray import RayForest
-        >>> local = MondrianForestClassifier(feature_weights="range", random_state=0)
-        >>> with RayForest(local, n_shards=1) as forest:
-        ...     forest = forest.partial_fit([[0.0], [2.0]], [0, 1]).partial_fit([[4.0]], [1])
-        ...     forest.refresh_weights().feature_weights_
-        array([0.25])
-        """
-        check_is_fitted(self)
-        with self._changing() as estimator:
-            estimator.refresh_weights()
-        return self
-
     def recalibrate(self) -> Self:
-        """Calibrate probabilities anew, as `recalibrate` of `OnlineForestClassifier` does.
+        """Calibrate probabilities anew, as the estimator's `recalibrate` does.
 
         Returns
         -------
@@ -352,7 +336,7 @@ class RayForest(MetaEstimatorMixin, BaseEstimator):
         return self
 
     def learn_from(self, *forests: Any) -> Self:
-        """Learn all samples of other order-free forests, as the estimator's `learn_from` does.
+        """Learn all samples of other forests, as the estimator's `learn_from` does.
 
         Each shard learns the samples with its own trees. The trees of the other forests do not
         travel: of a `RayForest`, the first shard sends the samples.
@@ -427,11 +411,11 @@ class RayForest(MetaEstimatorMixin, BaseEstimator):
         Examples
         --------
         >>> from sklearn.datasets import load_digits
-        >>> from onlineforest import MondrianForestClassifier
+        >>> from onlineforest import OnlineForestClassifier
         >>> from onlineforest.ray import RayForest
         >>> X, y = load_digits(return_X_y=True)
         >>> batches = [(X[i : i + 500], y[i : i + 500]) for i in range(0, 1500, 500)]
-        >>> local = MondrianForestClassifier(n_estimators=4, random_state=0)
+        >>> local = OnlineForestClassifier(n_estimators=4, random_state=0)
         >>> with RayForest(local, n_shards=2) as forest:
         ...     forest.learn_stream(batches).n_rows
         1500
@@ -469,14 +453,14 @@ class RayForest(MetaEstimatorMixin, BaseEstimator):
     # Between this process, shards and files.
 
     @classmethod
-    def scatter(cls, estimator: BaseForest, **parameters: Any) -> RayForest:
+    def scatter(cls, estimator: BaseOnlineForest[Any], **parameters: Any) -> RayForest:
         """Spread a fitted forest of this process over shards.
 
         Parameters
         ----------
-        estimator : OnlineForestClassifier, OnlineForestRegressor or a Mondrian forest
+        estimator : OnlineForestClassifier or OnlineForestRegressor
             The fitted forest. It is copied and does not change.
-        **parameters : n_shards, folder, ...
+        **parameters : n_shards, file, ...
             Parameters of the class.
 
         Returns
@@ -486,102 +470,90 @@ class RayForest(MetaEstimatorMixin, BaseEstimator):
 
         Examples
         --------
-        >>> from onlineforest import MondrianForestRegressor
+        >>> from onlineforest import OnlineForestRegressor
         >>> from onlineforest.ray import RayForest
-        >>> local = MondrianForestRegressor(n_estimators=4, random_state=0)
+        >>> local = OnlineForestRegressor(n_estimators=4, random_state=0)
         >>> local = local.fit([[0.0], [1.0]], [10.0, 20.0])
         >>> with RayForest.scatter(local, n_shards=2) as forest:
         ...     bool(forest.predict([[0.3]]) == local.predict([[0.3]]))
         True
         """
-        if not isinstance(estimator, BaseForest):
+        if not isinstance(estimator, BaseOnlineForest):
             raise TypeError(
-                "scatter needs an OnlineForestClassifier, an OnlineForestRegressor or a Mondrian "
-                f"forest. Got {estimator!r} instead."
+                "scatter needs an OnlineForestClassifier or an OnlineForestRegressor. Got "
+                f"{estimator!r} instead."
             )
         check_is_fitted(estimator)
         forest = cls(clone(estimator), **parameters)
-        forest._check_parameters()
-        forest._check_can_be_saved()
-        forest._estimator = estimator._copy_with_core(forest._configured_cores().restore)
-        forest._schedule.take_if_due(forest._moment())
+        forest._spread(estimator)
+        forest._save_if_due()
         return forest
 
-    def gather(self) -> AnyForest:
+    def _spread(self, estimator: BaseOnlineForest[Any]) -> None:
+        """Start with the samples of a fitted forest."""
+        self._check_parameters()
+        self._estimator = estimator._copy_with_core(self._configured_cores().restore)
+
+    def gather(self) -> BaseOnlineForest[Any]:
         """Copy the forest into an estimator of this process.
 
         Returns
         -------
-        OnlineForestClassifier, OnlineForestRegressor or a Mondrian forest
+        OnlineForestClassifier or OnlineForestRegressor
             The copy. It learns more and predicts exactly as this forest.
 
         Examples
         --------
-        >>> from onlineforest import MondrianForestClassifier
+        >>> from onlineforest import OnlineForestClassifier
         >>> from onlineforest.ray import RayForest
-        >>> local = MondrianForestClassifier(n_estimators=4, random_state=0)
+        >>> local = OnlineForestClassifier(n_estimators=4, random_state=0)
         >>> with RayForest(local, n_shards=2) as forest:
         ...     local = forest.fit([[0.0], [1.0]], ["no", "yes"]).gather()
         >>> local.predict([[0.9]])
         array(['yes'], dtype='<U3')
         """
         check_is_fitted(self)
-        local: AnyForest = self._estimator._copy_with_core(LOCAL.restore)
-        return local
+        return self._estimator._copy_with_core(LOCAL.restore)
 
-    def save(self, file: str | os.PathLike[str] | BinaryIO) -> None:
-        """Save the forest to a model file. `onlineforest.load` makes a local forest of it.
+    def save(self, file: str | os.PathLike[str] | BinaryIO | None = None) -> None:
+        """Write a model file. `onlineforest.load` makes a local forest of it, `resume` this one.
 
         Parameters
         ----------
-        file : str, os.PathLike or binary file
-            The file to write.
+        file : str, os.PathLike, binary file or None, default=None
+            The file to write. None: the model file of this forest.
 
         Examples
         --------
         >>> import onlineforest
         >>> from onlineforest.ray import RayForest
-        >>> local = onlineforest.MondrianForestRegressor(n_estimators=4, random_state=0)
+        >>> local = onlineforest.OnlineForestRegressor(n_estimators=4, random_state=0)
         >>> with RayForest(local, n_shards=2) as forest:
         ...     forest.fit([[0.0], [1.0]], [3.0, 7.0]).save("sevens.safetensors")
-        >>> round(onlineforest.load("sevens.safetensors").predict_one([1.0]))
-        7
+        >>> onlineforest.load("sevens.safetensors").n_samples_seen_
+        2
         """
         check_is_fitted(self)
-        self._estimator.save(file)
-
-    def take_snapshot(self) -> None:
-        """Take a snapshot now; raises `OSError` if a shard cannot write its file.
-
-        Examples
-        --------
-        >>> from onlineforest import MondrianForestRegressor
-        >>> from onlineforest.ray import RayForest, load_snapshot
-        >>> local = MondrianForestRegressor(n_estimators=4, random_state=0)
-        >>> with RayForest(local, n_shards=2, folder="snapshots-1") as forest:
-        ...     forest.fit([[0.0], [1.0]], [3.0, 7.0]).take_snapshot()
-        >>> round(load_snapshot("snapshots-1").predict_one([1.0]))
-        7
-        """
-        check_is_fitted(self)
-        if self.folder is None:
-            raise ValueError("take_snapshot needs a folder: RayForest(..., folder=...).")
+        own = self._cores.parameters.file
+        target = own if file is None else file
+        if target is None:
+            raise ValueError("save needs a file: save(file), or RayForest(..., file=...).")
         with guard_of(self):
-            self._schedule.take(self._moment())
+            write_model(self._estimator, target, {"n_batches": self._n_batches})
+            if file is None:
+                self._own_file = own
+                self._saved_position = self._sharded().keeper.position
 
     @classmethod
-    def resume(cls, folder: str | os.PathLike[str], **parameters: Any) -> RayForest:
-        """Continue from the newest snapshot in a folder, with as many shards as it has.
-
-        Each shard reads its own file: the forest need not fit into the memory of this process.
+    def resume(cls, file: str | os.PathLike[str], **parameters: Any) -> RayForest:
+        """Continue from a model file that a `RayForest` wrote, with any number of shards.
 
         Parameters
         ----------
-        folder : str or os.PathLike
-            The folder of snapshots. New snapshots are written there too.
-        **parameters : actor_options, snapshot_every, ...
-            Parameters of the class, except `n_shards`. The snapshot stores `snapshot_every`; all
-            others must be given again.
+        file : str or os.PathLike
+            The model file. It is written again, after `save_every` batches.
+        **parameters : n_shards, actor_options, save_every, ...
+            Parameters of the class; the file stores those of the estimator.
 
         Returns
         -------
@@ -590,61 +562,40 @@ class RayForest(MetaEstimatorMixin, BaseEstimator):
 
         Examples
         --------
-        >>> from onlineforest import MondrianForestRegressor
+        >>> from onlineforest import OnlineForestRegressor
         >>> from onlineforest.ray import RayForest
-        >>> local = MondrianForestRegressor(n_estimators=4, random_state=0)
-        >>> with RayForest(local, n_shards=2, folder="snapshots-2") as forest:
-        ...     forest.fit([[0.0], [1.0]], [3.0, 7.0]).take_snapshot()
-        >>> with RayForest.resume("snapshots-2") as forest:
+        >>> local = OnlineForestRegressor(n_estimators=4, random_state=0)
+        >>> with RayForest(local, n_shards=2, file="run.safetensors") as forest:
+        ...     forest = forest.fit([[0.0], [1.0]], [3.0, 7.0])
+        >>> with RayForest.resume("run.safetensors", n_shards=1) as forest:
         ...     forest.partial_fit([[2.0]], [9.0]).n_samples_seen_
         3
         """
-        if "n_shards" in parameters:
-            raise TypeError(
-                "n_shards cannot be chosen: a snapshot has a file for each of its shards. For "
-                "another number: RayForest.scatter(load_snapshot(folder), n_shards=...)."
-            )
-
-        def from_snapshot(snapshot: Snapshot) -> RayForest:
-            return cls._resumed(snapshot, folder, parameters)
-
-        return newest_snapshot(folder, from_snapshot, ShardUnreadableError)
-
-    @classmethod
-    def _resumed(
-        cls, snapshot: Snapshot, folder: str | os.PathLike[str], parameters: Mapping[str, Any]
-    ) -> RayForest:
-        summary = snapshot.summary
-        kind = ESTIMATORS.get(snapshot.contents.metadata.get("estimator", ""))
-        if kind is None:
-            raise ModelFileError("The snapshot holds an unknown kind of estimator.")
-        options = {"snapshot_every": summary.snapshot_every, **parameters}
-        forest = cls(kind(), folder=folder, n_shards=summary.n_shards, **options)
-        forest._check_parameters()
-        cores = forest._configured_cores()
-        try:
-            estimator = estimator_from(
-                kind, snapshot.contents, lambda spec: cores.resume(spec, summary)
-            )
-        except BaseException as error:
-            cores.close()  # an older snapshot may need the resources
-            if not isinstance(error, KeyError | ValueError | TypeError | OverflowError):
-                raise
-            raise ModelFileError(f"The snapshot is not valid: {error}") from error
-        forest.estimator = clone(estimator)
-        forest._estimator, forest._n_batches = estimator, summary.n_batches
+        model = read_model(file, ESTIMATORS, None)
+        match model.position:
+            case {"n_batches": int(n_batches)} if n_batches >= 0:
+                forest = cls(clone(model.forest), file=file, **parameters)
+            case _:
+                raise ValueError(
+                    f"{os.fspath(file)!r} was not written by a RayForest. Use "
+                    "RayForest.scatter(onlineforest.load(file), ...)."
+                )
+        forest._own_file = os.path.abspath(file)
+        forest._spread(model.forest)
+        forest._n_batches = n_batches
+        forest._saved_position, forest._next_save = 0, int(forest.save_every)
         return forest
 
     def close(self) -> None:
-        """End the shards; everything since the last snapshot or `gather` is lost.
+        """End the shards; everything that was not saved or gathered is lost.
 
-        Leaving a ``with`` block without an error takes a last snapshot first if there is a folder.
+        Leaving a ``with`` block without an error writes the model file first, if there is one.
 
         Examples
         --------
-        >>> from onlineforest import MondrianForestRegressor
+        >>> from onlineforest import OnlineForestRegressor
         >>> from onlineforest.ray import RayForest
-        >>> forest = RayForest(MondrianForestRegressor(n_estimators=4), n_shards=1)
+        >>> forest = RayForest(OnlineForestRegressor(n_estimators=4), n_shards=1)
         >>> forest.fit([[0.0], [1.0]], [3.0, 7.0]).close()
         """
         if _CORES in self.__dict__:
@@ -656,8 +607,9 @@ class RayForest(MetaEstimatorMixin, BaseEstimator):
     def __exit__(self, error: type[BaseException] | None, *_: object) -> None:
         try:
             if error is None and self.__sklearn_is_fitted__():
-                with guard_of(self):
-                    self._schedule.take_last(self._moment())
+                keeper = self._sharded().keeper
+                if not keeper.is_closed and keeper.position != self._saved_position:
+                    self._save_or_warn()
         finally:
             self.close()
 
@@ -674,14 +626,14 @@ class RayForest(MetaEstimatorMixin, BaseEstimator):
 
     @property
     def n_recoveries_(self) -> int:
-        """How often a lost shard was restored."""
+        """How often a lost shard was made anew."""
         return self._sharded().keeper.n_recoveries
 
     # All other methods and attributes are those of the estimator.
 
     def __getattr__(self, name: str) -> Any:
         estimator = self.__dict__.get("estimator")
-        if name.startswith("_") or not isinstance(estimator, BaseForest):
+        if name.startswith("_") or not isinstance(estimator, BaseOnlineForest):
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         # An unfitted clone raises NotFittedError when the method is called.
         return getattr(self.__dict__.get("_estimator") or clone(estimator), name)
@@ -716,15 +668,29 @@ class RayForest(MetaEstimatorMixin, BaseEstimator):
 
     def _configured_cores(self) -> RayCores:
         """The source of core forests, with the current parameters, which are valid."""
+        file = None if self.file is None else os.path.abspath(self.file)
+        if file is not None:
+            self._check_file(file)
         self._cores.parameters = StartParameters(
             n_shards=self.n_shards,
             actor_options=dict(self.actor_options or {}),
-            folder=self.folder,
-            snapshot_every=int(self.snapshot_every),
+            file=file,
             max_in_flight=int(self.max_in_flight),
             recovery_timeout=float(self.recovery_timeout),
         )
         return self._cores
+
+    def _check_file(self, file: str) -> None:
+        """Raise if this forest may not, or cannot, write the file."""
+        check_can_be_saved(type(self.estimator))
+        if file != self._own_file and os.path.exists(file):
+            raise ValueError(
+                f"{file!r} exists. Continue its forest with RayForest.resume, or choose another "
+                "file."
+            )
+        if not os.path.isdir(os.path.dirname(file)):
+            message = "The model file needs a folder, but there is none"
+            raise NotADirectoryError(errno.ENOTDIR, message, os.path.dirname(file))
 
     def _sharded(self) -> ShardedForest:
         check_is_fitted(self)
@@ -736,7 +702,7 @@ class RayForest(MetaEstimatorMixin, BaseEstimator):
 
     @contextmanager
     def _changing(self) -> Iterator[Any]:
-        """The estimator, for a call that changes the forest; then a snapshot if one is due."""
+        """The estimator, for a call that changes the forest; then it is saved if that is due."""
         with guard_of(self):
             estimator = self.__dict__.get("_estimator")
             if estimator is None:
@@ -744,7 +710,6 @@ class RayForest(MetaEstimatorMixin, BaseEstimator):
                 estimator = self._new_estimator()
             else:
                 self._check_parameters_unchanged()
-                self._schedule.make_room(self._moment())
             n_before = _n_seen_by(estimator)
             try:
                 yield estimator
@@ -756,12 +721,33 @@ class RayForest(MetaEstimatorMixin, BaseEstimator):
                 if hasattr(estimator, "_forest"):
                     self._estimator = estimator
                     self._n_batches += _n_seen_by(estimator) > n_before
-            self._schedule.take_if_due(self._moment())
+            self._save_if_due()
 
-    def _new_estimator(self) -> BaseForest[Any]:
+    def _save_if_due(self) -> None:
+        """Write the model file if enough batches came since the last time.
+
+        The first time is after the first batch, which shows whether the file can be written.
+        """
+        position = self._sharded().keeper.position
+        if position >= self._next_save:
+            self._next_save = position + int(self.save_every)
+            self._save_or_warn()
+
+    def _save_or_warn(self) -> None:
+        if self._cores.parameters.file is None:
+            return
+        try:
+            self.save()
+        except OSError as error:
+            warnings.warn(
+                f"The model file could not be written; the one before stays: {error}",
+                SaveWarning,
+                stacklevel=6,
+            )
+
+    def _new_estimator(self) -> BaseOnlineForest[Any]:
         """An unfitted copy of the estimator whose core forest will be a sharded one."""
-        self._check_can_be_saved()
-        estimator: BaseForest[Any] = clone(self.estimator)
+        estimator: BaseOnlineForest[Any] = clone(self.estimator)
         estimator._core_source = self._configured_cores()
         return estimator
 
@@ -779,53 +765,6 @@ class RayForest(MetaEstimatorMixin, BaseEstimator):
     def _check_parameters(self) -> None:
         check_parameters(type(self).__name__, self.get_params(deep=False), self._constraints)
 
-    def _check_can_be_saved(self) -> None:
-        if self.folder is not None:
-            check_can_be_saved(type(self.estimator))
 
-    def _moment(self) -> Moment:
-        return Moment(self._estimator, self._n_batches, int(self.snapshot_every))
-
-    @property
-    def _schedule(self) -> SnapshotSchedule:
-        schedule = self._cores.schedule
-        assert schedule is not None  # a started forest has one
-        return schedule
-
-
-def _n_seen_by(estimator: BaseForest[Any]) -> int:
+def _n_seen_by(estimator: BaseOnlineForest[Any]) -> int:
     return int(estimator._forest.n_seen) if hasattr(estimator, "_forest") else 0
-
-
-def load_snapshot(folder: str | os.PathLike[str], *, max_bytes: int | None = None) -> AnyForest:
-    """Load the newest snapshot of a `RayForest` into an estimator of this process, without Ray.
-
-    Parameters
-    ----------
-    folder : str or os.PathLike
-        The folder of snapshots.
-    max_bytes : int or None, default=None
-        Refuse a forest that would take more bytes in memory, as in `onlineforest.load`.
-
-    Returns
-    -------
-    OnlineForestClassifier, OnlineForestRegressor or a Mondrian forest
-        The forest.
-
-    Examples
-    --------
-    >>> from onlineforest import MondrianForestRegressor
-    >>> from onlineforest.ray import RayForest, load_snapshot
-    >>> local = MondrianForestRegressor(n_estimators=4, random_state=0)
-    >>> with RayForest(local, n_shards=2, folder="snapshots-3") as forest:
-    ...     forest.fit([[0.0], [1.0]], [3.0, 7.0]).take_snapshot()
-    >>> load_snapshot("snapshots-3").n_samples_seen_
-    2
-    """
-    forest: AnyForest = newest_snapshot(
-        folder, lambda snapshot: snapshot.estimator(ESTIMATORS, max_bytes)
-    )
-    return forest
-
-
-load_snapshot.__module__ = "onlineforest.ray"

@@ -6,29 +6,19 @@ Must not know estimators: it is a source of core forests for them.
 from __future__ import annotations
 
 import math
-import os
-import secrets
 import time
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from numbers import Real
 from typing import Any, cast
 
 import ray
 from onlineforest._distributed.keeper import Settings, ShardKeeper
-from onlineforest._distributed.shard import ShardPlan, Start, hello_from_here
-from onlineforest._distributed.sharded import SHARDED_FORESTS, split_state
-from onlineforest._distributed.sharded_base import ShardedForest
-from onlineforest._distributed.snapshots import Snapshot, Snapshots, Summary, positions_in
-from onlineforest._distributed.splitting import split_trees
-from onlineforest._models.core import Core, CoreSpec, State
+from onlineforest._distributed.shard import Start, hello_from_here, plans_of
+from onlineforest._distributed.sharded import SHARDED_FORESTS, ShardedForest
+from onlineforest._models.core import Core, CoreSource, CoreSpec, State
 from onlineforest.ray.crew import RayCrew
-from onlineforest.ray.schedule import SnapshotSchedule
-
-_LOG_FACTOR = 4  # operations stored without a snapshot, in units of `snapshot_every`
-
-StartsOf = Callable[[list[ShardPlan], Snapshots | None], list[Start]]
 
 
 @dataclass(frozen=True)
@@ -37,13 +27,12 @@ class StartParameters:
 
     n_shards: int | None
     actor_options: Mapping[str, Any]
-    folder: str | os.PathLike[str] | None
-    snapshot_every: int
+    file: str | None  # whose name messages to users have
     max_in_flight: int
     recovery_timeout: float
 
 
-class RayCores:
+class RayCores(CoreSource):
     """A source of core forests whose trees live in Ray actors. It keeps one forest at a time.
 
     Attributes
@@ -52,8 +41,6 @@ class RayCores:
         How shards start. Must be set before a forest is started.
     current : ShardedForest or None
         The latest forest. Its shards may be closed.
-    schedule : SnapshotSchedule or None
-        Takes the snapshots of the latest forest.
     starting_seconds : float
         Total time spent on starting shards.
     """
@@ -62,34 +49,16 @@ class RayCores:
 
     def __init__(self) -> None:
         self.current: ShardedForest | None = None
-        self.schedule: SnapshotSchedule | None = None
         self.starting_seconds = 0.0
         self._n_cpus = 1.0  # of each shard
-        self._runs: frozenset[str] = frozenset()  # whose snapshots may be replaced
 
     def new(self, spec: CoreSpec[Core]) -> Core:
         """An empty forest."""
-        return cast(Core, self._start(spec, _start_empty, n_seen=0))
+        return cast(Core, self._start(spec, Start()))
 
     def restore(self, spec: CoreSpec[Core], state: State) -> Core:
         """The forest of this state."""
-
-        def from_state(plans: list[ShardPlan], _: Snapshots | None) -> list[Start]:
-            return [Start(state=shard) for shard in split_state(state, plans)]
-
-        return cast(Core, self._start(spec, from_state, n_seen=int(state["n_seen"][0])))
-
-    def resume(self, spec: CoreSpec[Any], summary: Summary) -> ShardedForest:
-        """The forest of a snapshot; each shard reads its own file."""
-
-        def from_snapshot(plans: list[ShardPlan], snapshots: Snapshots | None) -> list[Start]:
-            assert snapshots is not None
-            files = [snapshots.shard_file(summary.position, plan.number) for plan in plans]
-            return [Start(summary.position, snapshot=file) for file in files]
-
-        forest = self._start(spec, from_snapshot, summary.n_seen, resumed_run=summary.run)
-        forest.keeper.check_agreement()
-        return forest
+        return cast(Core, self._start(spec, Start(state=state)))
 
     def close(self) -> None:
         """End the shards of the forest."""
@@ -115,41 +84,25 @@ class RayCores:
                 stacklevel=3,
             )
 
-    def _start(
-        self,
-        spec: CoreSpec[Any],
-        starts_of: StartsOf,
-        n_seen: int,
-        resumed_run: str | None = None,
-    ) -> ShardedForest:
+    def _start(self, spec: CoreSpec[Any], start: Start) -> ShardedForest:
         began = time.monotonic()
-        parameters = self.parameters
         n_shards, n_cpus = self._allocate(spec.n_trees)
-        run = secrets.token_hex(8) if resumed_run is None else resumed_run
-        snapshots = self._snapshots_of(run, is_resumed=resumed_run is not None)
-        held = split_trees(spec.n_trees, n_shards)
-        n_threads = max(int(n_cpus), 1)
-        plans = [ShardPlan(spec, i, n_shards, held[i], n_threads, run) for i in range(n_shards)]
-        starts = starts_of(plans, snapshots)
         settings = Settings(
-            max_in_flight=parameters.max_in_flight,
-            recovery_timeout=parameters.recovery_timeout,
-            snapshots=snapshots,
-            max_log=_LOG_FACTOR * parameters.snapshot_every,
+            max_in_flight=self.parameters.max_in_flight,
+            recovery_timeout=self.parameters.recovery_timeout,
+            file=self.parameters.file,
         )
         actor_options = {
-            "scheduling_strategy": "SPREAD", **parameters.actor_options, "num_cpus": n_cpus
+            "scheduling_strategy": "SPREAD", **self.parameters.actor_options, "num_cpus": n_cpus
         }  # fmt: skip
         crew = RayCrew(actor_options)
         self.close()  # the cluster may not have room for both forests
-        keeper = ShardKeeper(crew, plans, starts, hello_from_here(), settings, n_seen)
+        plans = plans_of(spec, n_shards, n_threads=max(int(n_cpus), 1))
+        keeper = ShardKeeper(crew, plans, start, hello_from_here(), settings)
         forest = SHARDED_FORESTS[spec.kind.name](keeper)
         self.current = forest
         self._n_cpus = n_cpus
         self.starting_seconds += time.monotonic() - began
-        self._runs |= {run}
-        first_wait = 0 if resumed_run is None else parameters.snapshot_every
-        self.schedule = SnapshotSchedule(forest, snapshots, keeper.position + first_wait)
         return forest
 
     def _allocate(self, n_trees: int) -> tuple[int, float]:
@@ -163,22 +116,6 @@ class RayCores:
         if starts_ray:
             _check_room(n_shards, n_cpus)
         return n_shards, n_cpus
-
-    def _snapshots_of(self, run: str, *, is_resumed: bool) -> Snapshots | None:
-        folder = self.parameters.folder
-        if folder is None:
-            return None
-        for position in [] if is_resumed else positions_in(folder):
-            if Snapshot(folder, position).summary.run not in self._runs:
-                raise ValueError(
-                    f"{os.fspath(folder)!r} holds snapshots of another forest. Continue it with "
-                    "RayForest.resume, or choose another folder."
-                )
-        return Snapshots(folder, run)
-
-
-def _start_empty(plans: list[ShardPlan], _: Snapshots | None) -> list[Start]:
-    return [Start()] * len(plans)
 
 
 def shards_and_processors(n_shards: int | None, n_cpus: Any, n_trees: int) -> tuple[int, float]:

@@ -26,7 +26,7 @@ class StreamReport:
     seconds : float
         Time taken, without the start of shards.
     n_recoveries : int
-        How often a shard was restored.
+        How often a lost shard was made anew.
 
     Examples
     --------
