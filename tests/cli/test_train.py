@@ -24,7 +24,7 @@ from click.testing import CliRunner
 from pyarrow import parquet
 
 import onlineforest
-from onlineforest import MondrianForestRegressor
+from onlineforest import MondrianForestClassifier, OnlineForestRegressor
 from onlineforest._cli import main as _cli
 from onlineforest._cli import plot as _cli_plot
 from onlineforest._cli import progress as _cli_progress
@@ -46,15 +46,19 @@ def fine(*arguments, **options):
     return result
 
 
-def stream(n, seed=0):
-    """Data frame of samples with a class of three, a number and some missing values."""
+def stream(n, seed=0, kind="order-free"):
+    """Data frame of samples with a class of three and a number.
+
+    For kinds of forests that learn missing values, it has some.
+    """
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, 3)).astype(np.float32)
-    kind = np.array(["red", "green", "blue"])[(X[:, 0] > 0).astype(int) + (X[:, 1] > 0.5)]
-    X[::7, 2] = np.nan
+    colour = np.array(["red", "green", "blue"])[(X[:, 0] > 0).astype(int) + (X[:, 1] > 0.5)]
+    if kind != "mondrian":
+        X[::7, 2] = np.nan
     frame = pd.DataFrame(X, columns=["a", "b", "c"])
     frame.insert(0, "id", [f"s{i}" for i in range(n)])
-    return frame.assign(kind=kind, value=3.0 * X[:, 0] + X[:, 1].astype(float) ** 2)
+    return frame.assign(kind=colour, value=3.0 * X[:, 0] + X[:, 1].astype(float) ** 2)
 
 
 CLASSIFY = ["--target", "kind", "--task", "classify", "--drop", "id", "--drop", "value"]
@@ -63,9 +67,15 @@ SMALL = ["--trees", "5", "--batch-size", "50"]
 
 
 @pytest.fixture
-def folder(tmp_path, monkeypatch):
+def kind():
+    """Kind of the forests of a test that is not marked with `each_kind`."""
+    return "order-free"
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch, kind):
     monkeypatch.chdir(tmp_path)
-    stream(500).to_csv("data.csv", index=False)
+    stream(500, kind=kind).to_csv("data.csv", index=False)
     return tmp_path
 
 
@@ -74,22 +84,17 @@ def of(kind):
     return [] if kind == "order-free" else ["--forest", kind]
 
 
-@pytest.fixture
-def kind():
-    """Kind of the forests of a test that is not marked with `each_kind`."""
-    return "order-free"
-
-
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory):
-    """Folder with two models of each kind, trained once for all tests."""
+    """Folder with a model of each kind and task, trained once for all tests."""
     path = tmp_path_factory.mktemp("models")
-    stream(500).to_csv(path / "data.csv", index=False)
-    for kind in FORESTS:
+    for kind, tasks in FORESTS.items():
         (path / kind).mkdir()
-        options = [*SMALL, *of(kind), "-o"]
-        fine("train", path / "data.csv", *CLASSIFY, *options, path / kind / "kinds.st")
-        fine("train", path / "data.csv", *REGRESS, *options, path / kind / "values.st")
+        data, options = path / kind / "data.csv", [*SMALL, *of(kind), "-o"]
+        stream(500, kind=kind).to_csv(data, index=False)
+        fine("train", data, *CLASSIFY, *options, path / kind / "kinds.st")
+        if "regress" in tasks:
+            fine("train", data, *REGRESS, *options, path / kind / "values.st")
     return path
 
 
@@ -101,10 +106,11 @@ def models(trained, folder, kind):
 
 @each_kind
 def test_train_learns_the_forest_of_partial_fit(models, kind):
-    frame = stream(500)
-    for path, task, target in (("kinds.st", "classify", "kind"), ("values.st", "regress", "value")):
+    frame = stream(500, kind=kind)
+    for task, estimator in FORESTS[kind].items():
+        path, target = {"classify": ("kinds.st", "kind"), "regress": ("values.st", "value")}[task]
         forest, X, y = (
-            FORESTS[kind][task](5, random_state=0),
+            estimator(5, random_state=0),
             frame[["a", "b", "c"]],
             frame[target],
         )
@@ -198,6 +204,31 @@ def test_bad_rows_end_the_command_or_are_skipped(folder):
     assert fine("predict", "m.st", "bad.csv", "--skip-bad-rows").output.count("\n") == 501
 
 
+@pytest.mark.parametrize("name", ["data.csv", "data.parquet"])
+def test_rows_with_missing_features_are_bad_for_mondrian_forests(folder, name):
+    frame = stream(500)
+    frame.to_parquet("data.parquet")
+    options = ["train", name, *CLASSIFY, *SMALL, *of("mondrian"), "-o", "m.st"]
+    result = run(*options)
+    place = "data.csv, line 2" if name == "data.csv" else "data.parquet, row 1"
+    assert result.exit_code == 1 and result.output == (
+        f"Error: {place}: the value of column 'c' is missing; a Mondrian forest takes complete "
+        "rows of numbers, an order-free forest (--forest order-free of `train`) takes text and "
+        "missing values, too. (--skip-bad-rows skips such rows.)\n"
+    )
+    assert not (folder / "m.st").exists()
+    assert "Skipped 72 bad rows" in fine(*options, "--skip-bad-rows").output
+    forest = MondrianForestClassifier(5, random_state=0)
+    rows = frame.dropna()
+    for start in range(0, len(rows), 50):
+        batch = rows[start : start + 50]
+        forest.partial_fit(batch[["a", "b", "c"]], batch.kind.to_numpy(str))
+    assert_same_forest(onlineforest.load("m.st"), forest)
+    result = run("predict", "m.st", name)
+    assert result.exit_code == 1 and f"{place}: the value of column 'c' is missing" in result.output
+    fine("train", name, *CLASSIFY, *SMALL, "-o", "m.st")  # as the error says
+
+
 @each_kind
 def test_a_run_resumes_after_a_bad_row_is_fixed(folder, kind):
     good = (folder / "data.csv").read_text()
@@ -212,8 +243,8 @@ def test_a_run_resumes_after_a_bad_row_is_fixed(folder, kind):
 
 
 @each_kind
-def test_a_model_learns_more_from_another_file(models):
-    stream(200, seed=1).to_csv("more.csv", index=False)
+def test_a_model_learns_more_from_another_file(models, kind):
+    stream(200, seed=1, kind=kind).to_csv("more.csv", index=False)
     options = ["--target", "kind", *SMALL, "-o", "more.st", "--from", "kinds.st"]
     result = fine("train", "more.csv", *options)
     assert "Continuing with kinds.st, which has learned 500 samples." in result.output
@@ -228,7 +259,7 @@ def test_a_model_learns_more_from_another_file(models):
 
 @each_kind
 def test_the_new_rows_of_a_file_that_grew_are_learned(folder, kind):
-    stream(800).to_csv("all.csv", index=False)
+    stream(800, kind=kind).to_csv("all.csv", index=False)
     lines = (folder / "all.csv").read_text().splitlines(keepends=True)
     (folder / "log.csv").write_text("".join(lines[:501]))
     options = [*CLASSIFY, *SMALL, *of(kind), "-o", "m.st", "--resume"]
@@ -242,13 +273,13 @@ def test_the_new_rows_of_a_file_that_grew_are_learned(folder, kind):
 
 @each_kind
 def test_resuming_after_a_partial_batch_differs_only_as_the_help_says(folder, kind):
-    stream(530).to_csv("all.csv", index=False)
+    stream(600, kind=kind).to_csv("all.csv", index=False)
     lines = (folder / "all.csv").read_text().splitlines(keepends=True)
-    (folder / "log.csv").write_text("".join(lines[:511]))  # ten rows are the last batch
+    (folder / "log.csv").write_text("".join(lines[:561]))  # ten rows are the last batch
     options = [*CLASSIFY, *SMALL, *of(kind), "-o", "m.st", "--resume"]
     fine("train", "log.csv", *options)
     (folder / "log.csv").write_text("".join(lines))
-    assert "Learned 20 samples" in fine("train", "log.csv", *options).output
+    assert "Learned 40 samples" in fine("train", "log.csv", *options).output
     fine("train", "all.csv", *CLASSIFY, *SMALL, *of(kind), "-o", "whole.st")
     resumed, whole = onlineforest.load("m.st"), onlineforest.load("whole.st")
     if kind == "order-free":
@@ -309,8 +340,8 @@ def test_a_folder_with_checkpoints_of_another_run_is_an_error(folder):
     assert result.exit_code == 2 and "already has checkpoints" in result.output
 
 
-def lines_of_pipe(n):
-    return stream(n).to_csv(index=False).encode().splitlines(keepends=True)
+def lines_of_pipe(n, kind):
+    return stream(n, kind=kind).to_csv(index=False).encode().splitlines(keepends=True)
 
 
 def begin(*arguments, **options):
@@ -339,7 +370,7 @@ def n_lines(path):
     ],
 )
 def test_a_killed_and_resumed_run_ends_with_the_same_files(folder, kind, task, kept):
-    lines = lines_of_pipe(500)
+    lines = lines_of_pipe(500, kind)
     forest = [*task, *SMALL, *of(kind), kept, "300"]
     options = [*forest, "--checkpoints", "c", "--every-samples", "100", "--resume"]
     options += ["-o", "m.st", "--curve", "curve.csv"]
@@ -365,10 +396,10 @@ def test_a_killed_and_resumed_run_ends_with_the_same_files(folder, kind, task, k
     assert (folder / "curve.csv").read_text() == (folder / "whole.csv").read_text()
 
 
-@each_kind
+@pytest.mark.parametrize(("kind", "task"), [("mondrian", CLASSIFY), ("order-free", REGRESS)])
 @pytest.mark.parametrize("n_learned", [0, 100])
-def test_an_interrupted_run_can_be_resumed(folder, monkeypatch, n_learned, kind):
-    estimator = FORESTS[kind]["regress"]
+def test_an_interrupted_run_can_be_resumed(folder, monkeypatch, n_learned, kind, task):
+    estimator = FORESTS[kind][task[3]]
     learn = estimator.partial_fit
 
     def interrupted(forest, X, y, ids=None):
@@ -377,7 +408,7 @@ def test_an_interrupted_run_can_be_resumed(folder, monkeypatch, n_learned, kind)
             raise KeyboardInterrupt
         return learn(forest, X, y, ids=ids)
 
-    options = [*REGRESS, *SMALL, *of(kind), "-o", "m.st", "--resume"]
+    options = [*task, *SMALL, *of(kind), "-o", "m.st", "--resume"]
     monkeypatch.setattr(estimator, "partial_fit", interrupted)
     result = run("train", "data.csv", *options)
     monkeypatch.undo()
@@ -386,7 +417,7 @@ def test_an_interrupted_run_can_be_resumed(folder, monkeypatch, n_learned, kind)
     saved = "Interrupted after 100 samples. Saved m.st" if n_learned else "nothing saved"
     assert saved in result.output and (folder / "m.st").exists() == bool(n_learned)
     fine("train", "data.csv", *options)
-    fine("train", "data.csv", *REGRESS, *SMALL, *of(kind), "-o", "whole.st")
+    fine("train", "data.csv", *task, *SMALL, *of(kind), "-o", "whole.st")
     assert (folder / "m.st").read_bytes() == (folder / "whole.st").read_bytes()
 
 
@@ -475,7 +506,7 @@ def test_predict_writes_classes_and_probabilities(models, kind):
     novelty = ["--novelty"] if kind == "mondrian" else []
     result = fine("predict", "kinds.st", "data.csv", "--probabilities", *novelty, "--keep", "id")
     rows = pd.read_csv(io.StringIO(result.output), dtype=str)  # pandas 2 would round numbers
-    forest, frame = onlineforest.load("kinds.st"), stream(500)
+    forest, frame = onlineforest.load("kinds.st"), stream(500, kind=kind)
     X = frame[["a", "b", "c"]]
     assert list(rows.id) == list(map(str, frame.id))
     assert list(rows.prediction) == list(forest.predict(X))
@@ -489,7 +520,6 @@ def test_predict_writes_classes_and_probabilities(models, kind):
         )
 
 
-@each_kind
 def test_predict_writes_numbers_to_files(models):
     frame = stream(500)
     frame[["value", "c", "a", "b", "id"]].to_parquet("other.parquet")  # in another order
@@ -522,7 +552,7 @@ def test_predict_quotes_text_that_needs_it(models):
 def test_predict_with_a_model_without_feature_names(folder):
     frame = stream(100)
     X = frame[["a", "b", "c"]].to_numpy()
-    MondrianForestRegressor(3, random_state=0).fit(X, frame.value).save("plain.st")
+    OnlineForestRegressor(3, random_state=0).fit(X, frame.value).save("plain.st")
     frame[["a", "b", "c"]].to_csv("x.csv", index=False)
     rows = pd.read_csv(io.StringIO(fine("predict", "plain.st", "x.csv").output))
     np.testing.assert_allclose(rows.prediction, onlineforest.load("plain.st").predict(X))
@@ -546,25 +576,28 @@ def test_each_line_is_predicted_when_it_arrives_until_the_reader_closes(models):
     assert process.wait() == 0
 
 
-@each_kind
-def test_evaluate_prints_metrics_and_draws_the_curve(folder, kind):
-    options = [*SMALL, *of(kind), "-q"]
-    result = fine("evaluate", "data.csv", *REGRESS, *options, "--picture", "p.svg")
+def test_evaluate_prints_metrics_of_numbers_and_draws_the_curve(folder):
+    result = fine("evaluate", "data.csv", *REGRESS, *SMALL, "-q", "--picture", "p.svg")
     words = dict(re.findall(r"^(.*?)  +([\d.,]+)$", result.output, re.MULTILINE))
     assert words["samples"] == "500" and words["of these predicted"] == "450"
     assert set(words) >= {"RMSE", "mean absolute error", "coverage of intervals for 0.9"}
     assert (folder / "p.svg").read_text().startswith("<?xml")
-    facts = json.loads(fine("evaluate", "data.csv", *CLASSIFY, *options, "--json").output)
+
+
+@each_kind
+def test_evaluate_prints_metrics_of_classes(folder, kind):
+    options = [*CLASSIFY, *SMALL, *of(kind), "-q", "--json"]
+    facts = json.loads(fine("evaluate", "data.csv", *options).output)
     assert facts["predicted"] == 450 and 0.5 < facts["accuracy"] <= 1 and facts["log_loss"] > 0
     assert 0 < facts["ece"] < 0.5
 
 
 @each_kind
-def test_evaluate_without_learning_leaves_the_model_unchanged(models):
+def test_evaluate_without_learning_leaves_the_model_unchanged(models, kind):
     before = (models / "kinds.st").read_bytes()
     options = ["--target", "kind", "--from", "kinds.st", "--no-learn", "--json", "-q"]
     facts = json.loads(fine("evaluate", "data.csv", *options).output)
-    forest, frame = onlineforest.load("kinds.st"), stream(500)
+    forest, frame = onlineforest.load("kinds.st"), stream(500, kind=kind)
     right = forest.predict(frame[["a", "b", "c"]]) == frame.kind.to_numpy(str)
     assert facts["accuracy"] == pytest.approx(right.mean()) and facts["predicted"] == 500
     assert (models / "kinds.st").read_bytes() == before
@@ -591,15 +624,19 @@ def test_every_plot_command_saves_a_picture(models, kind):
     options = [*CLASSIFY, "--drop", "c", *SMALL, *of(kind), "-o", "two.st", "--curve", "c.csv"]
     fine("train", "data.csv", *options)
     points = ["--data", "data.csv", "--target", "kind"]
+    numbers = [
+        ["tree", "values.st"],
+        ["surface", "values.st", "--data", "data.csv", "--target", "value", "--resolution", "20"],
+        ["importances", "values.st"],
+    ]
     for arguments in (
         ["partition", "two.st", "--tree", "1", *points],
         ["tree", "kinds.st", "--max-depth", "3"],
-        ["tree", "values.st"],
         ["surface", "kinds.st", *points, "--resolution", "20"],
-        ["surface", "values.st", "--data", "data.csv", "--target", "value", "--resolution", "20"],
         ["surface", "two.st", "--resolution", "20"],
-        ["importances", "values.st"],
+        ["importances", "kinds.st"],
         ["curve", "c.csv", "--measure", "ece"],
+        *(numbers if "regress" in FORESTS[kind] else []),
     ):
         assert fine("plot", *arguments, "-o", "p.png").output == "Saved p.png\n"
         assert (models / "p.png").read_bytes().startswith(b"\x89PNG")
@@ -644,6 +681,9 @@ def test_every_plot_command_saves_a_picture(models, kind):
         (["train", "data.csv", *CLASSIFY, "-o", "m", "--forest", "oak"], 2, "'order-free', 'mon"),
         (["train", "data.csv", *CLASSIFY, "-o", "m", "--forest", "mondrian", "--from", "kinds.st"],
          2, "--forest is mondrian, but the forest in kinds.st is order-free"),
+        (["train", "data.csv", *REGRESS, "-o", "m", "--forest", "mondrian"], 2,
+         "--forest mondrian cannot --task regress: a forest of numbers is --forest order-free"),
+        (["evaluate", "data.csv", *REGRESS, "--forest", "mondrian"], 2, "--forest order-free"),
         (["plot", "tree", "kinds.st", "-o", "p.doc"], 2, "must end in .png, .svg or .pdf"),
         (["plot", "partition", "kinds.st", "-o", "p.png"], 1, "2 features"),
         (["plot", "surface", "kinds.st", "-o", "p.png"], 2, "name data with --data"),

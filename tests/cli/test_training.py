@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from sklearn.metrics import log_loss
 
-from onlineforest import Checkpointer, MondrianForestRegressor
+from onlineforest import Checkpointer, MondrianForestClassifier, OnlineForestRegressor
 from onlineforest._cli.curves import CurveFile, read_curve
 from onlineforest._cli.forests import FORESTS
 from onlineforest._cli.metrics import Metrics, class_metrics, interval_metrics, value_metrics
@@ -81,7 +81,9 @@ def test_training_learns_the_forest_of_partial_fit(new_forest):
     assert training.metrics.means()["accuracy"] == pytest.approx(n_right / 85)
 
 
-@pytest.mark.parametrize("task", ["classify", "regress"])
+@pytest.mark.parametrize(
+    ("kind", "task"), [(kind, task) for kind, tasks in FORESTS.items() for task in tasks]
+)
 def test_single_rows_give_the_forest_and_metrics_of_batches_of_one(kind, task):
     estimator = FORESTS[kind][task]
     rng = np.random.default_rng(0)
@@ -89,7 +91,8 @@ def test_single_rows_give_the_forest_and_metrics_of_batches_of_one(kind, task):
     labels = np.where(X[:, 0] > 0, "up", "down").tolist()
     labels[30] = "aside"  # an unknown class
     y = labels if task == "classify" else X.sum(axis=1).tolist()
-    X[7, 1] = np.nan
+    if kind != "mondrian":
+        X[7, 1] = np.nan
     lines = [f"n,{a},{b},{value}" for (a, b), value in zip(X.tolist(), y, strict=True)]
     text = "\n".join(["name,a,b,way", *lines])
     training = trained(text, estimator(5, random_state=0), batch_size=1)
@@ -205,7 +208,7 @@ def test_an_error_names_the_samples_that_the_forest_rejects(new_forest):
 def test_unusable_columns_are_an_error(header, row, options, message):
     table = table_of(f"{header}\n{row}\n")
     with pytest.raises(TableError) as error:
-        column_specs(table, schema_of(table, "y", **options), MondrianForestRegressor())
+        column_specs(table, schema_of(table, "y", **options), MondrianForestClassifier())
     assert message in str(error.value)
 
 
@@ -270,6 +273,12 @@ def test_resuming_with_other_options_or_data_is_an_error(tmp_path, options, stor
         start_of(tmp_path / "m", options)
 
 
+def test_resuming_a_mondrian_forest_for_numbers_is_an_error(tmp_path):
+    saved(tmp_path / "m", 30, "mondrian")
+    with pytest.raises(OptionError, match=r"--task is regress, but .* MondrianForestClassifier"):
+        start_of(tmp_path / "m", TrainingOptions("regress"))
+
+
 @pytest.mark.parametrize("other", FORESTS)
 def test_resuming_with_another_kind_of_forest_is_an_error(tmp_path, kind, other):
     forest, position = saved(tmp_path / "m", 30, kind)
@@ -288,6 +297,9 @@ def test_resuming_with_another_kind_of_forest_is_an_error(tmp_path, kind, other)
 def test_contradictory_options_are_an_error(tmp_path):
     with pytest.raises(OptionError, match=r"'--task': classify .* regress"):
         start_of(tmp_path / "m", TrainingOptions())
+    words = "--forest mondrian cannot --task regress: .* --forest order-free"
+    with pytest.raises(OptionError, match=words):
+        start_of(tmp_path / "m", TrainingOptions("regress", kind="mondrian"))
     with pytest.raises(OptionError, match="exclude each other"):
         start_of(tmp_path / "m", TrainingOptions("regress", {"window": 5, "reservoir": 5}))
     with pytest.raises(OptionError, match="give --reservoir"):
@@ -367,10 +379,10 @@ def test_a_file_that_is_not_a_curve_is_an_error(tmp_path, text):
         read_curve(tmp_path / "curve.csv")
 
 
-def test_metrics_of_a_regressor_include_its_intervals(kind):
+def test_metrics_of_a_regressor_include_its_intervals():
     rng = np.random.default_rng(0)
     text = "a,way,name\n" + "".join(f"{x},{2 * x},n\n" for x in rng.normal(size=200).tolist())
-    training = trained(text, FORESTS[kind]["regress"](5, random_state=0), coverage=0.9)
+    training = trained(text, OnlineForestRegressor(5, random_state=0), coverage=0.9)
     means = training.metrics.means()
     assert means.keys() == {"coverage", "mae", "rmse", "width"}
     assert 0.5 < means["coverage"] <= 1 and means["mae"] <= means["rmse"] < 1

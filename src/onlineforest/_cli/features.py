@@ -29,6 +29,12 @@ from onlineforest._tables.tables import find_column
 _MIN_VALUES = 100  # before a column is said to hold names of samples
 _MAX_DISTINCT = 0.9
 _NUMBER = ColumnSpec(ColumnType.NUMBER)
+_NUMBER_IN_EACH_ROW = ColumnSpec(
+    ColumnType.NUMBER,
+    is_required=True,
+    hint="; a Mondrian forest takes complete rows of numbers, an order-free forest (--forest "
+    "order-free of `train`) takes text and missing values, too",
+)
 
 
 class FeatureError(OptionError):
@@ -115,7 +121,9 @@ def _specs_of_new(
 
 
 def _spec_of_new(column: ColumnInfo, takes_categories: bool, said: Said) -> ColumnSpec:
-    if column.name in said.numeric or not takes_categories:
+    if not takes_categories:
+        return _NUMBER_IN_EACH_ROW
+    if column.name in said.numeric:
         return _NUMBER
     is_by_type = column.inferred_type in {InferredType.TEXT, InferredType.BOOLEANS}
     if column.name in said.categorical or is_by_type or column.texts:
@@ -195,10 +203,11 @@ def _specs_of_fitted(
     not_numbers = [column for column in numeric if column.name not in said.numeric]
     check_types(table, not_numbers, wrong_types, "but the model has learned numbers there")
     check_types(table, columns, {InferredType.OTHER}, "which a forest cannot learn")
+    number = _NUMBER if learns_categories(forest) else _NUMBER_IN_EACH_ROW
     return {
         column.name: _spec_of_levels(column, levels[column.name])
         if column.name in levels
-        else _NUMBER
+        else number
         for column in columns
     }
 

@@ -1,4 +1,4 @@
-"""The forests that commands learn: two kinds, each with an estimator per task.
+"""The forests that commands learn: two kinds, each with an estimator for each of its tasks.
 
 Knows nothing of options or terminals.
 """
@@ -33,7 +33,7 @@ def kind_of(forest: Forest) -> str:
 
 
 def learns_categories(forest: Forest) -> bool:
-    """Whether a forest has categorical features, not numbers alone."""
+    """Whether a forest has categorical features and missing values, not numbers alone."""
     return kind_of(forest) == "order-free"
 
 
@@ -44,4 +44,4 @@ def is_fitted(forest: Forest) -> bool:
 
 def is_of(forest: Forest, task: str) -> bool:
     """Whether a forest is for this task."""
-    return type(forest) is FORESTS[kind_of(forest)][task]
+    return type(forest) is FORESTS[kind_of(forest)].get(task)

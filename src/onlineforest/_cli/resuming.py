@@ -149,9 +149,13 @@ def _new_forest(options: TrainingOptions) -> Forest:
     parameters = {"random_state": 0, **options.parameters}
     if "offsets" in parameters and options.kind == "mondrian":
         raise OptionError("--offset is for order-free forests: subtract the number from the data.")
-    forest = FORESTS[options.kind or DEFAULT_KIND][options.task](
-        n_jobs=options.n_jobs, **parameters
-    )
+    estimators = FORESTS[options.kind or DEFAULT_KIND]
+    if options.task not in estimators:
+        raise OptionError(
+            f"--forest {options.kind} cannot --task {options.task}: a forest of numbers is "
+            "--forest order-free."
+        )
+    forest = estimators[options.task](n_jobs=options.n_jobs, **parameters)
     if forest.window is not None and forest.reservoir is not None:
         raise OptionError("--window and --reservoir exclude each other.")
     if forest.half_life is not None and forest.reservoir is None:

@@ -137,7 +137,7 @@ def _offsets(
 forest_options = options(
     kind_option(
         f"Kind of the forest. Default: {DEFAULT_KIND}, which does not depend on the order of the "
-        "rows; with --from or --resume, that of the model. mondrian has novelty."
+        "rows; with --from or --resume, that of the model. mondrian has novelty, and classes only."
     ),
     _forest_option("--trees", click.IntRange(1), "Number of trees. Default: 100."),
     option(

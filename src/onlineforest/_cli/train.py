@@ -124,7 +124,7 @@ def train(**given: Any) -> None:
     (a Mondrian forest learns no text, and true/false as 1 and 0). A CSV column of numbers with text
     among its first 100 rows is one of text. --categorical and --numeric say
     otherwise. Missing numbers are empty, NA, NaN, null, None or ?; a missing category is empty. A
-    row whose target is missing is bad.
+    row whose target is missing is bad, for a Mondrian forest also one with a missing feature.
 
     Ctrl-C (or SIGTERM) saves the samples learned so far and exits with code 130; --resume
     continues.

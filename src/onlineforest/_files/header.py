@@ -77,7 +77,6 @@ class Header:
     """The header of a file, and the size of the file."""
 
     metadata: dict[str, str]
-    format_version: int
     tensors: dict[str, Tensor]
     n_bytes: int  # size of the whole file
     sha256: str

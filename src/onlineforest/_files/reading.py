@@ -38,7 +38,6 @@ class Contents:
     """The contents of a model file. The arrays are read-only."""
 
     metadata: dict[str, str]
-    format_version: int
     arrays: dict[str, NDArray[Any]]
 
 
@@ -58,7 +57,7 @@ def read(source: Source) -> Contents:
     end = end_of_header(name, start, len(data))
     metadata, tensors = parse_header(name, data[8:end].tobytes(), len(data) - end)
     arrays = {key: _array(name, key, data[end:], tensor) for key, tensor in tensors.items()}
-    return Contents(metadata, format_version, arrays)
+    return Contents(metadata, arrays)
 
 
 def read_header(source: Source) -> Header:
@@ -80,7 +79,7 @@ def read_header(source: Source) -> Header:
     if len(start) < end:
         _refuse_shorter(name)
     metadata, tensors = parse_header(name, start[8:end], size - end)
-    return Header(metadata, format_version, tensors, size, sha256)
+    return Header(metadata, tensors, size, sha256)
 
 
 @contextmanager

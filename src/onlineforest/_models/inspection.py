@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from onlineforest._files.errors import ModelFileError
+from onlineforest._files.header import FORMAT_VERSION
 from onlineforest._files.reading import read_header
 from onlineforest._files.strict_json import parse_json
 from onlineforest._models.loading import load
@@ -23,7 +24,7 @@ def describe(path: str | os.PathLike[str]) -> dict[str, Any]:
         what = f"{os.fspath(path)}: its {ascii(key)[1:-1][:40]}"
         facts[key] = text if key in _TEXTS else parse_json(text, what)
     facts["file_bytes"] = header.n_bytes
-    facts["format_version"] = header.format_version
+    facts["format_version"] = FORMAT_VERSION  # `read_header` refuses others
     facts["sha256"] = header.sha256
     facts["tensors"] = {
         name: {"dtype": str(tensor.dtype), "shape": list(tensor.shape)}

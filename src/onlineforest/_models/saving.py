@@ -1,21 +1,21 @@
 """Converts estimators to the contents of model files, and back.
 
-Must not import scikit-learn: shards write the arrays of their core forests with functions of this
-file. The arrays of a model file are the state of the core forest, except its options, which follow
-from the parameters, and the ids of samples. Everything else is metadata: strings of JSON.
+The arrays of a model file are the state of the core forest, except its options, which follow from
+the parameters, and the ids of samples. Everything else is metadata: strings of JSON.
 """
 
 from __future__ import annotations
 
 import os
 import reprlib
-from collections.abc import Callable, Mapping, Set
+from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, BinaryIO, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
 
 from onlineforest._core import LAW, TooLargeError
 from onlineforest._files.atomic import replacing
@@ -73,16 +73,7 @@ def read_model(
 ) -> Model:
     """Read and check an estimator of one of `kinds`."""
     where = os.fspath(source) if isinstance(source, str | os.PathLike) else "the file"
-    return model_of(read(source), where, kinds, max_bytes)
-
-
-def model_of(
-    contents: Contents,
-    where: str,
-    kinds: Mapping[str, type[BaseForest]],
-    max_bytes: int | None,
-) -> Model:
-    """The estimator, of one of `kinds`, in the contents of a file, which are checked."""
+    contents = read(source)
     try:
         name = contents.metadata.get("estimator", "")
         if name not in kinds:
@@ -129,24 +120,38 @@ def _checked_position(position: Any) -> str:
 
 
 def _contents_of(forest: BaseForest) -> tuple[State, dict[str, str]]:
-    _check_is_ours(forest)
+    """The arrays and the metadata of a model file."""
+    check_is_fitted(forest)
+    kind = type(forest)
+    check_can_be_saved(kind)
     with forest._locked():
+        forest._check_parameters_unchanged()
         forest._drop_stale_names()
         state: State = forest._forest.get_state()
-        ids, texts = contents_beside_core(
-            forest, state["serials"], int(state[f"{_OPTIONS}seed"][0])
-        )
+        ids = forest._ids.only_of(state["serials"])
+        metadata = forest._own_metadata()
+        n_features, names = forest.n_features_in_, getattr(forest, "feature_names_in_", None)
+        parameters = forest.get_params(deep=False)
+        # The values when the forest was built: 2 and 2.0 are equal, but give different files.
+        kept = {name: value for name, value in forest._built_with.items() if np.ndim(value) == 0}
         state, changed = forest._in_file_order(state)
-        texts |= {key: to_json(value) for key, value in changed.items()}
-    arrays = arrays_of_core(state) | ids
-    return arrays, with_counts(texts, arrays)
-
-
-def _check_is_ours(forest: BaseForest) -> None:
-    from sklearn.utils.validation import check_is_fitted  # here: shards do without scikit-learn
-
-    check_is_fitted(forest)
-    check_can_be_saved(type(forest))
+    arrays = _arrays_of_core(state) | _arrays_of_ids(ids)
+    values = law_of(kind) | {
+        "parameters": encode_parameters(parameters | kept),
+        "seed": int(state[f"{_OPTIONS}seed"][0]),
+        "features": {
+            "count": n_features,
+            "dtype": "float32",
+            "names": None if names is None else [str.__str__(name) for name in names],
+            **forest._described_layout(),
+        },
+        "counts": _counts_of(arrays),
+        **metadata,
+        **changed,
+    }
+    texts = {key: to_json(value) for key, value in values.items()}
+    _check_loadable(kind, texts, n_features)
+    return arrays, {"library_version": _VERSION, "estimator": forest._saved_as, **texts}
 
 
 def check_can_be_saved(kind: type[BaseForest]) -> None:
@@ -158,7 +163,7 @@ def check_can_be_saved(kind: type[BaseForest]) -> None:
         )
 
 
-def arrays_of_core(state: State) -> State:
+def _arrays_of_core(state: State) -> State:
     """The arrays of a model file for the state of a core forest: all but its options."""
     arrays = {name: array for name, array in state.items() if not name.startswith(_OPTIONS)}
     width = int(state["options.n_features"][0]) + int(state.get("options.n_categorical", [0])[0])
@@ -166,40 +171,11 @@ def arrays_of_core(state: State) -> State:
     return arrays
 
 
-def contents_beside_core(
-    forest: BaseForest, serials: NDArray[np.int64], seed: int
-) -> tuple[State, dict[str, str]]:
-    """The arrays and metadata of a model file besides those of the core forest.
-
-    `serials` are those of the stored samples: ids of other samples are left out.
-    """
-    _check_is_ours(forest)
-    with forest._locked():
-        forest._check_parameters_unchanged()
-        ids = forest._ids.only_of(serials)
-        metadata = forest._own_metadata()
-        n_features, names = forest.n_features_in_, getattr(forest, "feature_names_in_", None)
-        parameters = forest.get_params(deep=False)
-        # The values when the forest was built: 2 and 2.0 are equal, but give different files.
-        kept = {name: value for name, value in forest._built_with.items() if np.ndim(value) == 0}
+def _arrays_of_ids(ids: Ids) -> State:
     of_serials = np.argsort(ids.serials())  # equal ids give equal files
-    all_ids = ids.names()
-    text, ends = encode_ids(all_ids[i] for i in of_serials)
-    arrays: State = {"ids.text": text, "ids.ends": ends, "ids.serials": ids.serials()[of_serials]}
-    values = law_of(type(forest)) | {
-        "parameters": encode_parameters(parameters | kept),
-        "seed": seed,
-        "features": {
-            "count": n_features,
-            "dtype": "float32",
-            "names": None if names is None else [str.__str__(name) for name in names],
-            **forest._described_layout(),
-        },
-        **metadata,
-    }
-    texts = {key: to_json(value) for key, value in values.items()}
-    _check_loadable(type(forest), texts, n_features)
-    return arrays, {"library_version": _VERSION, "estimator": forest._saved_as, **texts}
+    names = ids.names()
+    text, ends = encode_ids(names[i] for i in of_serials)
+    return {"ids.text": text, "ids.ends": ends, "ids.serials": ids.serials()[of_serials]}
 
 
 def law_of(kind: type[BaseForest]) -> dict[str, int]:
@@ -214,17 +190,6 @@ def check_law(kind: type[BaseForest], law: Any, what: str) -> None:
             f"{what} has {'no law' if law is None else f'law {reprlib.repr(law)}'}, but this "
             f"version of onlineforest ({_VERSION}) has law {LAW}: other trees would grow."
         )
-
-
-def with_counts(texts: dict[str, str], arrays: State) -> dict[str, str]:
-    """Metadata with the counts of a file that holds these arrays."""
-    names = list(texts)
-    place = names.index("features") + 1
-    return (
-        {name: texts[name] for name in names[:place]}
-        | {"counts": to_json(_counts_of(arrays))}
-        | {name: texts[name] for name in names[place:]}
-    )
 
 
 def _check_loadable(kind: type[BaseForest], metadata: dict[str, str], n_features: int) -> None:
@@ -260,46 +225,23 @@ def _counts_of(arrays: State) -> dict[str, int]:
 
 
 def _restored(kind: type[BaseForest], contents: Contents, max_bytes: int | None) -> BaseForest:
-    arrays = contents.arrays
-
-    def make_core(spec: CoreSpec[Any]) -> CoreForest:
-        n_threads = min(_blank_estimator(kind, contents.metadata)._n_threads(), os.cpu_count() or 1)
-        source = LocalCores(n_threads, max_bytes)
-        core: CoreForest = source.restore(spec, state_from_arrays(spec, arrays, _IDS))
-        if core.n_trees != spec.n_trees:
-            _refuse(f"it has {core.n_trees} trees, but n_estimators is {spec.n_trees}")
-        if from_json(contents.metadata, "counts") != _counts_of(arrays):
-            _refuse("its counts are not those of its arrays")
-        return core
-
-    return estimator_from(kind, contents, make_core)
-
-
-def estimator_from(
-    kind: type[BaseForest],
-    contents: Contents,
-    make_core: Callable[[CoreSpec[Any]], CoreForest],
-) -> BaseForest:
-    """The estimator in a model file, around the core forest that `make_core` gives.
-
-    Parameters
-    ----------
-    kind : type
-        The class of the estimator.
-    contents : Contents
-        The metadata and ids of the estimator; arrays of a core forest are not looked at.
-    make_core : callable
-        Called once with the spec of the core forest; returns the core forest, with its samples.
-    """
-    metadata = contents.metadata
+    """The estimator of this kind in the contents of a file."""
+    metadata, arrays = contents.metadata, contents.arrays
     check_law(kind, from_json(metadata, "law") if "law" in metadata else None, "it")
     forest = _blank_estimator(kind, metadata)
     n_features = _take_features(forest, from_json(metadata, "features", dict))
     seed = from_json(metadata, "seed", int)
     if not 0 <= seed < 2**64:
         _refuse(f"its seed is {seed}")
-    forest._forest = make_core(forest._core_spec(n_features, seed))
-    forest._ids = _restored_ids(contents.arrays, forest._forest)
+    spec = forest._core_spec(n_features, seed)
+    n_threads = min(forest._n_threads(), os.cpu_count() or 1)
+    core: CoreForest = LocalCores(n_threads, max_bytes).restore(spec, _state_in(arrays, spec))
+    if core.n_trees != spec.n_trees:
+        _refuse(f"it has {core.n_trees} trees, but n_estimators is {spec.n_trees}")
+    if from_json(metadata, "counts") != _counts_of(arrays):
+        _refuse("its counts are not those of its arrays")
+    forest._forest = core
+    forest._ids = _restored_ids(arrays, core)
     forest._built_with = forest._built_with_now(n_features)
     forest._take_own_metadata(metadata)
     return forest
@@ -327,15 +269,14 @@ def _checked_names(names: Any, count: int) -> NDArray[np.object_]:
     return array
 
 
-def state_from_arrays(spec: CoreSpec[Any], arrays: State, others: Set[str] = frozenset()) -> State:
-    """The state of a core forest of this spec, from the arrays of a file.
+def _state_in(arrays: State, spec: CoreSpec[Any]) -> State:
+    """The state of a core forest of this spec in the arrays of a file.
 
-    The file must hold the arrays that `arrays_of_core` gives and the arrays named in `others`, and
-    no more but those that are optional; `others` do not belong to the core forest.
+    They must be those of `_arrays_of_core` and of the ids, and no more but those that are optional.
     """
     blank = _blank_state(spec)
     state = {name: array for name, array in blank.items() if name.startswith(_OPTIONS)}
-    expected = (blank.keys() - state.keys()) | others
+    expected = (blank.keys() - state.keys()) | _IDS
     wrong = (arrays.keys() ^ expected) - (arrays.keys() & spec.kind.optional_arrays)
     if wrong:
         name = min(wrong)
@@ -345,7 +286,7 @@ def state_from_arrays(spec: CoreSpec[Any], arrays: State, others: Set[str] = fro
         width = (spec.width,) if name == "rows" else ()
         if array.ndim == 0 or array.shape[1:] != width:
             _refuse(f"its {name!r} has shape {array.shape}")
-        if name not in others:
+        if name not in _IDS:
             state[name] = array.reshape(-1)
     return state
 
@@ -367,13 +308,7 @@ def _blank_state(spec: CoreSpec[Any]) -> State:
 
 
 def _restored_ids(arrays: State, core: CoreForest) -> Ids:
-    missing = _IDS - arrays.keys()
-    if missing:
-        _refuse(f"array {min(missing)!r} is missing")
     text, ends, serials = (arrays[f"ids.{part}"] for part in ("text", "ends", "serials"))
-    for name in sorted(_IDS):
-        if arrays[name].ndim != 1:
-            _refuse(f"its {name!r} has shape {arrays[name].shape}")
     if text.dtype != np.uint8 or ends.dtype != np.uint64 or serials.dtype != np.int64:
         _refuse("the arrays of its ids have wrong types")
     if not len(ends) == len(serials) == len(np.unique(serials)):

@@ -57,7 +57,7 @@ class ColumnSpec:
     type: ColumnType
     is_required: bool = False  # a missing value makes the row bad; otherwise it is NaN or ""
     max_abs: float = MAX_FLOAT32  # largest absolute value of a number
-    hint: str = ""  # end of the message about a value of another type
+    hint: str = ""  # end of the message about a value that is missing or of another type
 
 
 @dataclass(frozen=True)

@@ -123,7 +123,7 @@ def convert_field(text: str, name: str, spec: ColumnSpec) -> float | int | str |
     if stripped in MISSING_VALUES or (is_number and _NAN.fullmatch(stripped)):
         if spec.is_required:
             shown = f" ({stripped})" if stripped else ""
-            raise BadValueError(f"the value of column {name!r} is missing{shown}")
+            raise BadValueError(f"the value of column {name!r} is missing{shown}{spec.hint}")
         return None
     if spec.type is ColumnType.TEXT:
         return text

@@ -113,7 +113,8 @@ def convert(column: Any, name: str, spec: ColumnSpec) -> Converted:
     if spec.is_required:
         missing = pc.is_null(converted.values, nan_is_null=True).to_numpy(zero_copy_only=False)
         for row in np.flatnonzero(missing).tolist():
-            converted.reasons.setdefault(row, f"the value of column {name!r} is missing")
+            reason = f"the value of column {name!r} is missing{spec.hint}"
+            converted.reasons.setdefault(row, reason)
     return converted
 
 

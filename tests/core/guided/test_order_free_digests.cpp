@@ -1,6 +1,6 @@
 // Order-free forests have the same bits on all platforms: each compiler, standard library and processor must find the
 // digests written here. After a change that is meant to change forests or predictions, take the new ones from the
-// message of the test.
+// message of the test; if trees changed, raise kLaw.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
