@@ -73,8 +73,7 @@ def decision_surface(
 
     Parameters
     ----------
-    forest : OnlineForestClassifier, OnlineForestRegressor, MondrianForestClassifier or \
-            MondrianForestRegressor
+    forest : OnlineForestClassifier, OnlineForestRegressor or MondrianForestClassifier
         The forest.
     X : array-like of shape (n_samples, n_features), default=None
         Samples to draw as points, unless one of the two features is missing; the plane includes all
