@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from matplotlib.artist import Artist
     from matplotlib.axes import Axes
 
-    from onlineforest.plot.checks import OnlineForestRegressor
+    from onlineforest._models.online_regressor import OnlineForestRegressor
 
 
 def reliability(

@@ -11,12 +11,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from onlineforest._models.base_classifier import BaseClassifier
+from onlineforest._models.classifier import MondrianForestClassifier
 from onlineforest._models.levels import Level
+from onlineforest._models.online_regressor import OnlineForestRegressor
 from onlineforest.plot.checks import (
     Classifier,
     Forest,
-    MondrianForestClassifier,
-    OnlineForestRegressor,
     categorical_names,
     categories_of,
     check_count,
@@ -73,8 +73,7 @@ def decision_surface(
 
     Parameters
     ----------
-    forest : OnlineForestClassifier, OnlineForestRegressor, MondrianForestClassifier or \
-            MondrianForestRegressor
+    forest : OnlineForestClassifier, OnlineForestRegressor or MondrianForestClassifier
         The forest.
     X : array-like of shape (n_samples, n_features), default=None
         Samples to draw as points, unless one of the two features is missing; the plane includes all

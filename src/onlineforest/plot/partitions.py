@@ -53,8 +53,7 @@ def partition(
 
     Parameters
     ----------
-    forest : OnlineForestClassifier, OnlineForestRegressor, MondrianForestClassifier or \
-            MondrianForestRegressor
+    forest : OnlineForestClassifier, OnlineForestRegressor or MondrianForestClassifier
         A forest of two features, neither of which is categorical.
     X : array-like of shape (n_samples, 2), default=None
         Samples to draw as points, such as those the forest has learned. Those with a missing value

@@ -20,8 +20,7 @@ def importances(forest: Forest, *, max_features: int = 20, ax: Axes | None = Non
 
     Parameters
     ----------
-    forest : OnlineForestClassifier, OnlineForestRegressor, MondrianForestClassifier or \
-            MondrianForestRegressor
+    forest : OnlineForestClassifier, OnlineForestRegressor or MondrianForestClassifier
         The forest; its ``feature_importances_`` are drawn, whose sum is 1.
     max_features : int, default=20
         Number of features to draw. A note gives the sum of the others.

@@ -76,14 +76,11 @@ def tree(
     line leads to what is written below.
 
     Below a leaf or an omitted subtree are the counts of its samples per class or, for a regressor,
-    their number n and the mean of y. A Mondrian regressor shows the prediction in the centre of the
-    box of a leaf in place of the mean, and for an omitted subtree n alone, because its mean varies
-    with the trend.
+    their number n and the mean of y.
 
     Parameters
     ----------
-    forest : OnlineForestClassifier, OnlineForestRegressor, MondrianForestClassifier or \
-            MondrianForestRegressor
+    forest : OnlineForestClassifier, OnlineForestRegressor or MondrianForestClassifier
         The forest.
     tree : int, default=0
         The index of the tree.
@@ -373,19 +370,12 @@ def _class_counts(
     return rows
 
 
-def _means(
-    layout: TreeLayout,
-    tree: OnlineRegressionTree,
-) -> list[list[Row]]:
-    """For each end, the number of its samples and their mean, if that is a number."""
-    ends = layout.ends
-    means = tree.mean[ends]
-    rows: list[list[Row]] = []
-    for n_points, mean in zip(tree.n_points[ends], means, strict=True):
-        rows.append([(f"n = {n_points:,.10g}", MIDDLE)])
-        if not math.isnan(mean):
-            rows[-1].append((_short(mean), DARK))
-    return rows
+def _means(layout: TreeLayout, tree: OnlineRegressionTree) -> list[list[Row]]:
+    """For each end, the number of its samples and their mean."""
+    return [
+        [(f"n = {tree.n_points[j]:,.10g}", MIDDLE), (_short(float(tree.mean[j])), DARK)]
+        for j in layout.ends
+    ]
 
 
 def _label_ends(axes: Axes, layout: TreeLayout, rows: list[list[Row]]) -> None:
