@@ -15,7 +15,6 @@ from sklearn.preprocessing import StandardScaler
 
 from onlineforest import (
     MondrianForestClassifier,
-    MondrianForestRegressor,
     OnlineForestClassifier,
     OnlineForestRegressor,
 )
@@ -26,7 +25,6 @@ FORESTS = [
     OnlineForestClassifier,
     OnlineForestRegressor,
     MondrianForestClassifier,
-    MondrianForestRegressor,
 ]
 CLASSIFIERS = [OnlineForestClassifier, MondrianForestClassifier]
 X = np.random.default_rng(0).normal(size=(300, 4))

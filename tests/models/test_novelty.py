@@ -8,7 +8,7 @@ from sklearn.datasets import load_digits
 from sklearn.ensemble import IsolationForest
 from sklearn.metrics import roc_auc_score
 
-from support.estimators import each_kind
+from onlineforest import MondrianForestClassifier
 
 X, Y = load_digits(return_X_y=True)
 X = X.astype(np.float32)
@@ -19,10 +19,10 @@ def forests():
     return {}
 
 
-def fitted(forests, kind, **parameters):
-    key = (kind.estimator, *parameters.items())
+def fitted(forests, **parameters):
+    key = tuple(parameters.items())
     if key not in forests:
-        forest = kind.estimator(n_estimators=15, random_state=0, **parameters)
+        forest = MondrianForestClassifier(n_estimators=15, random_state=0, **parameters)
         forests[key] = forest.partial_fit(X[:700], Y[:700]).partial_fit(X[700:1000], Y[700:1000])
     return forests[key]
 
@@ -42,9 +42,8 @@ def novelty_by_hand(tree, x, weights):
 @pytest.mark.parametrize(
     "parameters", [{}, {"lifetime": 3.0}, {"feature_weights": "range"}], ids=str
 )
-@each_kind
-def test_novelty_is_the_probability_of_separation_before_the_leaf(kind, parameters, forests):
-    forest = fitted(forests, kind, **parameters)
+def test_novelty_is_the_probability_of_separation_before_the_leaf(parameters, forests):
+    forest = fitted(forests, **parameters)
     weights = forest.feature_weights_
     rows = np.vstack([X[1000:1010], X[1000:1005] + 3, 40 * X[:2]]).astype(np.float32)
     by_hand = [
@@ -55,9 +54,8 @@ def test_novelty_is_the_probability_of_separation_before_the_leaf(kind, paramete
     assert forest.novelty(rows[3:4]) == pytest.approx(by_hand[3], abs=1e-12)
 
 
-@each_kind
-def test_novelty_is_0_at_learned_samples_and_large_far_away(kind, forests):
-    forest = fitted(forests, kind)
+def test_novelty_is_0_at_learned_samples_and_large_far_away(forests):
+    forest = fitted(forests)
     assert np.array_equal(forest.novelty(X[:1000]), np.zeros(1000))
     assert forest.novelty(X[:50] + 1000) == pytest.approx(1.0)
     outwards = [forest.novelty(X[1200:1210] + step) for step in (0, 5, 20, 100)]
@@ -66,18 +64,16 @@ def test_novelty_is_0_at_learned_samples_and_large_far_away(kind, forests):
     assert 0 < usual.mean() < 0.3
 
 
-@each_kind
-def test_threads_do_not_matter(kind, forests):
-    forest = fitted(forests, kind)
+def test_threads_do_not_matter(forests):
+    forest = fitted(forests)
     one = forest.novelty(X)
     for n_jobs in (2, 3):
         assert np.array_equal(forest.set_params(n_jobs=n_jobs).novelty(X), one)
     forest.set_params(n_jobs=None)
 
 
-@each_kind
-def test_a_forest_without_cuts_or_samples(kind):
-    forest = kind.estimator(n_estimators=3, random_state=0).fit(X[:50], np.ones(50, int))
+def test_a_forest_without_cuts_or_samples():
+    forest = MondrianForestClassifier(n_estimators=3, random_state=0).fit(X[:50], np.ones(50, int))
     assert np.array_equal(forest.novelty(X + 100), np.zeros(len(X)))
     with pytest.raises(ValueError, match="forgotten all its samples"):
         forest.keep_latest(0).novelty(X)
@@ -85,10 +81,9 @@ def test_a_forest_without_cuts_or_samples(kind):
         forest.fit(X, Y).novelty(X[:, :5])
 
 
-@each_kind
-def test_outliers_are_found(kind, forests):
+def test_outliers_are_found(forests):
     """Pixels of different digits, mixed: each value is usual, but not their combination."""
-    forest = fitted(forests, kind)
+    forest = fitted(forests)
     rng = np.random.default_rng(0)
     usual = X[1000:]
     odd = rng.permuted(usual, axis=0)

@@ -19,12 +19,10 @@ from sklearn.base import clone
 import onlineforest
 from onlineforest import (
     MondrianForestClassifier,
-    MondrianForestRegressor,
     OnlineForestClassifier,
     OnlineForestRegressor,
     merge,
 )
-from onlineforest._models.inspection import describe
 from onlineforest._models.rounding import suspects
 
 RNG = np.random.default_rng(7)
@@ -41,7 +39,6 @@ ALL = (
     OnlineForestClassifier,
     OnlineForestRegressor,
     MondrianForestClassifier,
-    MondrianForestRegressor,
 )
 each_online = pytest.mark.parametrize("kind", ALL[:2])
 each_kind = pytest.mark.parametrize("kind", ALL)
@@ -473,14 +470,6 @@ def test_offsets_are_kept_in_files_and_pickles(kind, table, offsets, tmp_path):
         twin.partial_fit(table[500:], Y[500:])
         assert twin.digest_ == new(kind, offsets=offsets).fit(table, Y).digest_
         twin.save(tmp_path / "twin.safetensors")
-
-
-@each_online
-def test_files_of_forests_without_offsets_do_not_name_them(kind, tmp_path):
-    path = tmp_path / "forest.safetensors"
-    new(kind).fit(NEAR, Y).save(path)
-    assert "offsets" not in describe(path)["parameters"]
-    assert onlineforest.load(path).offsets is None
 
 
 @each_online

@@ -23,7 +23,7 @@ from onlineforest._core import GuidedLabelForest
 from onlineforest._models import label_hashes
 from onlineforest._models.base import BaseForest
 from onlineforest._models.canonical import canonical_bytes
-from onlineforest._models.core import GUIDED_LABELS, GuidedLabelCore, MondrianCore
+from onlineforest._models.core import GUIDED_LABELS, GuidedLabelCore, GuidedNumberCore
 from onlineforest._models.label_hashes import label_hash
 from support.interrupts import Signal, interrupted_in_the_middle
 
@@ -772,7 +772,7 @@ def test_data_frames():
 
 def test_the_core_has_every_member_of_its_protocol():
     core = GuidedLabelForest(2, 3, seed=7)
-    assert isinstance(core, GuidedLabelCore) and not isinstance(core, MondrianCore)
+    assert isinstance(core, GuidedLabelCore) and not isinstance(core, GuidedNumberCore)
     assert pickle.loads(pickle.dumps(GUIDED_LABELS)) is GUIDED_LABELS
 
 

@@ -5,6 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.datasets import load_diabetes, load_digits
+from sklearn.impute import SimpleImputer
+from sklearn.pipeline import make_pipeline
 
 from onlineforest import OnlineForestClassifier, OnlineForestRegressor
 
@@ -150,3 +153,59 @@ def test_whether_a_cell_is_missing_is_learned(kind):
     wrong = np.abs(forest.predict(rows[300:]) - y[300:]).mean()
     assert wrong < 0.02
     assert forest.feature_importances_.argmax() == 1
+
+
+@each_kind
+def test_what_is_predicted_for_a_row_does_not_depend_on_the_others(kind):
+    forest = small(kind).fit(GAPS[:150], Y[:150])
+    together = answers(forest, GAPS[150:])
+    alone = [answers(forest, GAPS[i : i + 1])[0] for i in range(150, 250)]
+    assert np.array_equal(together, alone)
+    one = forest.predict_proba_one if kind is OnlineForestClassifier else forest.predict_one
+    expected = together if kind is OnlineForestClassifier else together[:, 0]
+    assert np.array_equal([one(x) for x in GAPS[150:]], expected)
+
+
+@each_kind
+def test_tags(kind):
+    tags = small(kind).__sklearn_tags__().input_tags
+    assert tags.allow_nan and tags.sparse
+
+
+def test_a_feature_that_appears_later_is_used():
+    X, y = load_digits(n_class=2, return_X_y=True)
+    noise = np.random.default_rng(0).normal(size=(len(y), 2))
+    late = np.where(np.arange(len(y)) < 60, np.nan, y)
+    X = np.column_stack([noise, late])
+    forest = small(OnlineForestClassifier, n_estimators=20)
+    for start in range(0, 300, 20):
+        forest.partial_fit(X[start : start + 20], y[start : start + 20])
+    assert forest.score(X[300:], y[300:]) > 0.95
+    assert forest.feature_importances_.argmax() == 2
+
+
+@pytest.mark.heavy_under_sanitizers(reason="learns large forests for a score")
+def test_as_good_as_filling_in_the_median_or_better():
+    X, y = load_digits(return_X_y=True)
+    gaps = np.where(np.random.default_rng(0).random(X.shape) < 0.3, np.nan, X)
+    scores = []
+    for seed in range(3):
+        ours = OnlineForestClassifier(30, random_state=seed)
+        median = make_pipeline(
+            SimpleImputer(strategy="median", keep_empty_features=True),
+            OnlineForestClassifier(30, random_state=seed),
+        )
+        both = (each.fit(gaps[:1000], y[:1000]) for each in (ours, median))
+        scores.append([each.score(gaps[1000:], y[1000:]) for each in both])
+    ours, median = np.mean(scores, axis=0)
+    assert ours > 0.86
+    assert ours > median - 0.01
+
+
+@pytest.mark.heavy_under_sanitizers(reason="learns large forests for a score")
+def test_intervals_hold_where_values_are_missing():
+    X, y = load_diabetes(return_X_y=True)
+    gaps = np.where(np.random.default_rng(0).random(X.shape) < 0.2, np.nan, X)
+    forest = OnlineForestRegressor(30, random_state=0).fit(gaps[:300], y[:300])
+    low, high = forest.predict_interval(gaps[300:], coverage=0.9).T
+    assert 0.8 < ((low <= y[300:]) & (y[300:] <= high)).mean() < 0.98

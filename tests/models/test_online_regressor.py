@@ -20,14 +20,15 @@ from scipy import sparse
 from sklearn.base import clone
 from sklearn.datasets import load_diabetes, make_friedman1
 from sklearn.dummy import DummyRegressor
-from sklearn.exceptions import NotFittedError
+from sklearn.exceptions import DataConversionWarning, NotFittedError
 from sklearn.metrics import r2_score
+from sklearn.multioutput import MultiOutputRegressor
 
 from onlineforest import OnlineForestRegressor, OnlineTree, load
 from onlineforest._core import GuidedNumberForest
 from onlineforest._models.base import BaseForest
 from onlineforest._models.calibration import Calibration, r2_of
-from onlineforest._models.core import GUIDED_NUMBERS, GuidedNumberCore, MondrianCore
+from onlineforest._models.core import GUIDED_NUMBERS, GuidedLabelCore, GuidedNumberCore
 from support.interrupts import Signal, interrupted_in_the_middle
 from support.model_files import saved
 
@@ -299,6 +300,16 @@ def test_left_out_predictions_are_in_the_order_of_arrival():
 # Distributions
 
 
+def test_one_level_gives_one_column():
+    forest = fitted()
+    median = forest.predict_quantiles(X[:4], 0.5)
+    assert median.shape == (4,)
+    assert np.array_equal(median, forest.predict_quantiles(X[:4], [0.5])[:, 0])
+    assert forest.predict_quantiles(X[:4]).shape == (4, 3)
+    interval = forest.predict_interval(X[:4], 0.8)
+    assert np.array_equal(interval, forest.predict_quantiles(X[:4], [(1 - 0.8) / 2, (1 + 0.8) / 2]))
+
+
 def test_quantiles_rise_with_the_level():
     for forest in (fitted(n_estimators=20), fitted(calibrate=False), fitted(slice(30))):
         quantiles = forest.predict_quantiles(X, LEVELS)
@@ -342,6 +353,56 @@ def test_intervals_hold(n_trees):
         low, high = forest.predict_interval(rows[1000:], 0.9).T
         inside.append(np.mean((low <= numbers[1000:]) & (numbers[1000:] <= high)))
     assert abs(np.mean(inside) - 0.9) < bound, inside
+
+
+@pytest.mark.parametrize("coverage", [0.5, 0.9])
+@pytest.mark.parametrize("noise", ["normal", "skewed", "growing"])
+@pytest.mark.heavy_under_sanitizers(reason="learns large forests for a score")
+def test_intervals_hold_for_errors_of_any_shape(coverage, noise):
+    """Over 1500 new samples; a chance of 1e-6 each to miss by five standard errors.
+
+    Errors come from 1500 new samples and the 150 that calibrate: one standard error of the coverage
+    is sqrt(c (1 - c) (1 / 1500 + 1 / 150)), 0.043 at 0.5.
+    """
+    rng = np.random.default_rng(3)
+    rows = rng.random((2100, 4)).astype(np.float32)
+    error = {
+        "normal": rng.normal(size=2100),
+        "skewed": rng.exponential(size=2100) ** 1.5,
+        "growing": rng.normal(size=2100) * 3 * rows[:, 3],
+    }[noise]
+    y = 4 * np.sin(4 * rows[:, 0] * rows[:, 1]) + error
+    forest = small(n_estimators=30)
+    for part in np.array_split(np.arange(600), 6):
+        forest.partial_fit(rows[part], y[part])
+    low, high = forest.predict_interval(rows[600:], coverage).T
+    inside = np.mean((low <= y[600:]) & (y[600:] <= high))
+    standard_error = np.sqrt(coverage * (1 - coverage) * (1 / 1500 + 1 / 150))
+    assert abs(inside - coverage) < 5 * standard_error
+    assert (high - low).mean() < 3 * np.ptp(
+        np.quantile(error, [(1 - coverage) / 2, 0.5 + coverage / 2])
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.heavy_under_sanitizers(reason="learns large forests for a score")
+def test_coverage_with_few_samples_for_the_features():
+    inside = []
+    for seed in range(8):
+        rows, y = make_friedman1(1200, noise=1.0, random_state=seed)
+        forest = OnlineForestRegressor(n_estimators=20, random_state=seed)
+        low, high = forest.fit(rows[:200], y[:200]).predict_interval(rows[200:]).T
+        inside.append(np.mean((low <= y[200:]) & (y[200:] <= high)))
+    # Of 50 samples that calibrate, one standard error is 0.042, of the mean 0.015.
+    assert 0.84 < np.mean(inside) < 0.96
+
+
+def test_pure_noise_is_predicted_by_its_mean():
+    rng = np.random.default_rng(0)
+    rows, y = rng.random((1500, 5)).astype(np.float32), rng.normal(size=1500)
+    forest = small(n_estimators=50).fit(rows[:1000], y[:1000])
+    assert np.mean((y[1000:] - forest.predict(rows[1000:])) ** 2) < 1.3 * y[1000:].var()
+    assert -forest.log_density(rows[1000:], y[1000:]).mean() < 1.6  # 1.419 is the truth
 
 
 def test_calibrated_densities_are_better_than_those_of_a_constant():
@@ -612,6 +673,69 @@ def test_bad_input_changes_nothing():
     assert forest.digest_ == WHOLE
 
 
+BAD_TARGETS = {
+    "NaN": ([1.0, np.nan, 2.0], "NaN"),
+    "infinity": ([1.0, np.inf, 2.0], "infinity"),
+    "too large": ([1.0, 1e200, 2.0], "between -1e\\+150 and 1e\\+150"),
+    "strings": (["a", "b", "c"], "could not convert string to float|dtype"),
+    "too many": ([1.0, 2.0, 3.0, 4.0], "inconsistent numbers of samples"),
+    "two columns": (
+        np.ones((3, 2)),
+        "one number per sample, but has shape \\(3, 2\\).*MultiOutput",
+    ),
+    "none": (None, "requires y to be passed"),
+}
+
+
+@pytest.mark.parametrize("name", BAD_TARGETS)
+def test_bad_targets_change_nothing(name):
+    y, message = BAD_TARGETS[name]
+    forest = fitted()
+    for method in ("fit", "partial_fit"):
+        with pytest.raises(ValueError, match=message):
+            getattr(forest, method)(X[:3], y)
+    assert forest.n_samples_seen_ == 300 and forest.digest_ == WHOLE
+
+
+@pytest.mark.parametrize("q", [0.0, 1.0, -0.1, np.nan, [0.5, 2.0], [[0.5]], []])
+def test_bad_levels(q):
+    with pytest.raises(ValueError, match="q must lie between 0 and 1"):
+        fitted().predict_quantiles(X[:3], q)
+
+
+@pytest.mark.parametrize("coverage", [0.0, 1.0, 1.5, np.nan, [0.5, 0.9]])
+def test_bad_coverage(coverage):
+    with pytest.raises(ValueError, match="coverage must"):
+        fitted().predict_interval(X[:3], coverage)
+
+
+def test_a_density_is_not_asked_for_at_nan():
+    with pytest.raises(ValueError, match="finite"):
+        fitted().log_density(X[:1], [np.nan])
+
+
+@pytest.mark.parametrize("y", [np.nan, np.inf, -np.inf, 1e151])
+def test_bad_values_one_by_one_change_nothing(y):
+    forest = fitted()
+    for value in (y, np.float64(y)):
+        with pytest.raises(ValueError, match="1e"):
+            forest.learn_one(X[0], value)
+    assert forest.digest_ == WHOLE
+
+
+def test_not_fitted():
+    forest = OnlineForestRegressor()
+    for ask in (
+        lambda: forest.predict([[0.0]]),
+        lambda: forest.predict_one([0.0]),
+        lambda: forest.predict_quantiles([[0.0]]),
+        lambda: forest.log_density([[0.0]], [0.0]),
+        lambda: forest.feature_importances_,
+    ):
+        with pytest.raises(NotFittedError):
+            ask()
+
+
 @pytest.mark.parametrize(
     ("name", "value"),
     [
@@ -660,9 +784,37 @@ def test_other_kinds_of_tables():
 # The core, threads and interrupts
 
 
+def test_a_column_is_taken_with_scikit_learns_warning():
+    with pytest.warns(DataConversionWarning):
+        forest = small().fit(X, Y[:, None])
+    assert forest.digest_ == WHOLE
+
+
+def test_several_targets_through_scikit_learn():
+    forest = MultiOutputRegressor(small()).fit(X[:60], np.column_stack([Y[:60], -Y[:60]]))
+    assert forest.predict(X[:3]).shape == (3, 2)
+
+
+def test_series_and_whole_numbers_are_targets():
+    assert small().fit(X, pd.Series(Y)).digest_ == WHOLE
+    assert np.isfinite(small().fit(X, np.arange(300)).predict(X)).all()
+
+
+def test_one_sample_is_enough():
+    forest = OnlineForestRegressor(n_estimators=3).fit([[1.0, 2.0]], [5.0])
+    assert forest.predict([[1.0, 2.0], [7.0, 7.0]]).tolist() == [5.0, 5.0]
+
+
+def test_outliers_in_features_and_values():
+    rows, y = X.copy(), Y.copy()
+    rows[0, 0], rows[1, 0], y[2] = 3e38, -3e38, 1e100
+    forest = small().fit(rows, y)
+    assert forest.verify() and np.isfinite(forest.predict(rows, return_std=True)).all()
+
+
 def test_the_core_has_every_member_of_its_protocol():
     core = GuidedNumberForest(2, 3, seed=7)
-    assert isinstance(core, GuidedNumberCore) and not isinstance(core, MondrianCore)
+    assert isinstance(core, GuidedNumberCore) and not isinstance(core, GuidedLabelCore)
     assert pickle.loads(pickle.dumps(GUIDED_NUMBERS)) is GUIDED_NUMBERS
 
 

@@ -7,7 +7,6 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from onlineforest import (
     MondrianForestClassifier,
-    MondrianForestRegressor,
     OnlineForestClassifier,
     OnlineForestRegressor,
 )
@@ -16,10 +15,6 @@ ESTIMATORS = [
     MondrianForestClassifier(n_estimators=10),
     MondrianForestClassifier(
         n_estimators=5, lifetime=2.0, min_samples_split=5, feature_weights=None, n_jobs=2
-    ),
-    MondrianForestRegressor(n_estimators=10),
-    MondrianForestRegressor(
-        n_estimators=5, lifetime=50.0, noise=0.01, trend=None, feature_weights=None, n_jobs=2
     ),
     OnlineForestClassifier(n_estimators=10),
     OnlineForestClassifier(

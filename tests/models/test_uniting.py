@@ -8,7 +8,6 @@ import pytest
 from sklearn.exceptions import NotFittedError
 
 from onlineforest import (
-    MergedForestClassifier,
     MondrianForestClassifier,
     OnlineForestClassifier,
     OnlineForestRegressor,
@@ -192,10 +191,11 @@ def test_labels_of_other_kinds_are_refused():
 
 def test_only_order_free_forests_of_one_class_are_united():
     one = new(OnlineForestClassifier).fit(X[:60], LABELS[:60])
-    mondrian = MondrianForestClassifier(7, random_state=0).fit(X[:60], LABELS[:60])
+    mondrian = MondrianForestClassifier(7, random_state=0).fit(np.nan_to_num(X[:60]), LABELS[:60])
     with pytest.raises(TypeError, match=r"forests\[0\] is of type MondrianForestClassifier"):
         one.learn_from(mondrian)
-    with pytest.raises(TypeError, match=r"merge needs forests of one kind, but forests\[0\] is a "):
+    message = r"merge needs order-free forests.* but forests\[1\] is of type MondrianForestCl"
+    with pytest.raises(TypeError, match=message):
         merge([one, mondrian])
     with pytest.raises(TypeError, match=r"forests\[0\] is of type OnlineForestRegressor"):
         one.learn_from(new(OnlineForestRegressor).fit(X, VALUES))
@@ -207,7 +207,36 @@ def test_only_order_free_forests_of_one_class_are_united():
         one.learn_from(new(OnlineForestClassifier))
     with pytest.raises(NotFittedError):
         new(OnlineForestClassifier).learn_from(one)
-    assert isinstance(merge([mondrian]), MergedForestClassifier)
+
+
+def test_what_merge_refuses():
+    one = new(OnlineForestClassifier).fit(X[:60], LABELS[:60])
+    other = new(OnlineForestRegressor).fit(X[60:90], VALUES[60:90])
+    with pytest.raises(ValueError, match=r"at least one forest\. Got none"):
+        merge([])
+    with pytest.raises(TypeError, match=r"forests\[1\] is of type int"):
+        merge([one, 3])
+    with pytest.raises(
+        TypeError, match=r"forests\[0\] is a \w+Classifier and forests\[1\] a \w+Reg"
+    ):
+        merge([one, other])
+    with pytest.raises(NotFittedError, match=r"forests\[1\], a OnlineForestClassifier, has"):
+        merge([one, new(OnlineForestClassifier)])
+
+
+@each_kind
+def test_merge_neither_changes_its_forests_nor_shares_with_them(kind, y):
+    forests = parts_of(kind, y, [slice(0, 60), slice(60, 200)])
+    digests = [forest.digest_ for forest in forests]
+    merged = merge(forest for forest in forests)
+    assert type(merged) is kind and merged.n_samples_stored_ == 200
+    digest = merged.digest_
+    assert [forest.digest_ for forest in forests] == digests
+    forests[0].partial_fit(X[200:], y[200:])
+    assert merged.digest_ == digest
+    merged.partial_fit(X[200:], y[200:])
+    assert forests[1].digest_ == digests[1] and forests[0].n_samples_stored_ == 260
+    assert merge([forests[1]]).digest_ == digests[1]
 
 
 @pytest.mark.parametrize("place", ["teach", "finish"])

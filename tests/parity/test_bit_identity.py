@@ -15,10 +15,10 @@ import pytest
 from sklearn.base import clone
 from sklearn.datasets import load_digits
 
-from onlineforest import MondrianForestClassifier, MondrianForestRegressor, load
+from onlineforest import MondrianForestClassifier, OnlineForestRegressor, load
 from support.bits import assert_same, assert_same_forest
-from support.core import core_forest, gaussian_forest, learn
-from support.estimators import each_kind
+from support.core import core_forest, learn
+from support.estimators import UNLEARNED
 from support.interrupts import CtrlC
 from support.model_files import saved
 
@@ -39,26 +39,26 @@ def streamed(forest, start=0, stop=900):
 
 @pytest.mark.parametrize("n_jobs", [2, 3, -1])
 @pytest.mark.parametrize("parameters", [{}, {"lifetime": 2.0, "min_samples_split": 5}], ids=str)
-@each_kind
-def test_threads_do_not_matter(kind, n_jobs, parameters):
-    one = streamed(kind.estimator(n_estimators=11, random_state=0, **parameters))
-    many = streamed(kind.estimator(n_estimators=11, random_state=0, n_jobs=n_jobs, **parameters))
+def test_threads_do_not_matter(n_jobs, parameters):
+    one = streamed(MondrianForestClassifier(n_estimators=11, random_state=0, **parameters))
+    many = streamed(
+        MondrianForestClassifier(n_estimators=11, random_state=0, n_jobs=n_jobs, **parameters)
+    )
     assert_same_forest(one, many)
-    assert np.array_equal(kind.predict(one, X), kind.predict(many, X))
+    assert np.array_equal(one.predict_proba(X), many.predict_proba(X))
     assert np.array_equal(one.apply(X), many.apply(X))
 
 
-@each_kind
-def test_predictions_do_not_depend_on_threads_or_on_other_rows(kind):
+def test_predictions_do_not_depend_on_threads_or_on_other_rows():
     """Threads take groups of trees and ranges of rows; neither changes the sums."""
-    forest = kind.estimator(n_estimators=37, random_state=0).fit(X[::2], Y[::2])
+    forest = MondrianForestClassifier(n_estimators=37, random_state=0).fit(X[::2], Y[::2])
     rows = X[1::2]
-    whole = kind.predict(forest, rows)
+    whole = forest.predict_proba(rows)
     for n_jobs in (2, 3, 16):
         forest.n_jobs = n_jobs
-        assert np.array_equal(kind.predict(forest, rows), whole)
-        assert np.array_equal(kind.predict(forest, rows[:70]), whole[:70])
-    assert np.array_equal([kind.predict_one(forest, row) for row in rows], whole)
+        assert np.array_equal(forest.predict_proba(rows), whole)
+        assert np.array_equal(forest.predict_proba(rows[:70]), whole[:70])
+    assert np.array_equal([forest.predict_proba_one(row) for row in rows], whole)
 
 
 def test_a_seed_fixes_the_forest():
@@ -82,16 +82,15 @@ def test_trees_of_a_forest_differ():
     [lambda f: pickle.loads(pickle.dumps(f)), copy.deepcopy, copy.copy],
     ids=["pickle", "deepcopy", "copy"],
 )
-@each_kind
-def test_a_resumed_forest_equals_one_that_never_stopped(kind, copied):
-    through = streamed(kind.estimator(n_estimators=5, random_state=0))
-    first_half = streamed(kind.estimator(n_estimators=5, random_state=0), stop=300)
+def test_a_resumed_forest_equals_one_that_never_stopped(copied):
+    through = streamed(MondrianForestClassifier(n_estimators=5, random_state=0))
+    first_half = streamed(MondrianForestClassifier(n_estimators=5, random_state=0), stop=300)
     resumed = copied(first_half)
-    before = kind.predict(first_half, X)
-    assert np.array_equal(kind.predict(resumed, X), before)
+    before = first_half.predict_proba(X)
+    assert np.array_equal(resumed.predict_proba(X), before)
     assert_same_forest(first_half, resumed)
     assert_same_forest(through, streamed(resumed, start=300))
-    assert np.array_equal(before, kind.predict(first_half, X)), "the copy shares state"
+    assert np.array_equal(before, first_half.predict_proba(X)), "the copy shares state"
 
 
 def test_clone_starts_empty():
@@ -107,17 +106,16 @@ def big_data(n=60_000, d=20):
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2])
-@each_kind
-def test_an_interrupted_fit_returns_soon_and_leaves_the_forest_unchanged(kind, n_jobs):
+def test_an_interrupted_fit_returns_soon_and_leaves_the_forest_unchanged(n_jobs):
     big, labels = big_data()
-    forest = kind.estimator(n_estimators=2000, random_state=0, n_jobs=n_jobs)
+    forest = MondrianForestClassifier(n_estimators=2000, random_state=0, n_jobs=n_jobs)
     forest.set_params(n_estimators=5).fit(X[:, :20], Y)
-    before = kind.predict(forest, X[:50, :20])
+    before = forest.predict_proba(X[:50, :20])
     forest.set_params(n_estimators=2000)
     with CtrlC(0.3, n_jobs) as interrupt, pytest.raises(KeyboardInterrupt):
         forest.fit(big, labels)
     assert interrupt.seconds_to_return < 1.0, "the interrupt was answered late"
-    assert np.array_equal(before, kind.predict(forest, X[:50, :20]))
+    assert np.array_equal(before, forest.predict_proba(X[:50, :20]))
     forest._forest.check_invariants()
 
 
@@ -157,15 +155,14 @@ def test_a_signal_handler_cannot_use_the_forest_it_interrupts():
     [(1, False), (2, False), (2, True)],
     ids=["one_thread", "two_threads", "learning"],
 )
-@each_kind
-def test_an_interrupted_partial_fit_is_finished_by_the_next(kind, n_jobs, learns):
+def test_an_interrupted_partial_fit_is_finished_by_the_next(n_jobs, learns):
     big, labels = big_data()
     parameters = {"n_estimators": 30, "random_state": 0, "n_jobs": n_jobs}
     if not learns:
-        parameters |= kind.unlearned
+        parameters |= UNLEARNED
 
     def start():
-        return kind.estimator(**parameters).partial_fit(big[:1000], labels[:1000])
+        return MondrianForestClassifier(**parameters).partial_fit(big[:1000], labels[:1000])
 
     forest = start()
     with CtrlC(0.2), pytest.raises(KeyboardInterrupt):
@@ -174,9 +171,9 @@ def test_an_interrupted_partial_fit_is_finished_by_the_next(kind, n_jobs, learns
     assert min(sizes) < len(labels) - 1, "not interrupted: nothing tested"
     forest._forest.check_invariants()
     assert forest.n_samples_seen_ == len(labels) - 1
-    assert np.isfinite(kind.predict(forest, big[:100])).all()
+    assert np.isfinite(forest.predict_proba(big[:100])).all()
     saved = copy.deepcopy(forest)
-    assert np.array_equal(kind.predict(saved, big[:100]), kind.predict(forest, big[:100]))
+    assert np.array_equal(saved.predict_proba(big[:100]), forest.predict_proba(big[:100]))
 
     forest.partial_fit(big[-1:], labels[-1:])
     undisturbed = start()
@@ -185,10 +182,9 @@ def test_an_interrupted_partial_fit_is_finished_by_the_next(kind, n_jobs, learns
 
 
 @pytest.mark.slow
-@each_kind
-def test_an_interrupted_forget_leaves_trees_empty_or_up_to_date(kind):
+def test_an_interrupted_forget_leaves_trees_empty_or_up_to_date():
     big, labels = big_data(10_000)
-    forest = kind.estimator(n_estimators=400, random_state=0, n_jobs=2, **kind.unlearned)
+    forest = MondrianForestClassifier(n_estimators=400, random_state=0, n_jobs=2, **UNLEARNED)
     forest.fit(big, labels, ids=range(len(big)))
     with CtrlC(0.05, forest.n_jobs) as interrupt, pytest.raises(KeyboardInterrupt):
         forest.forget(ids=range(1800))
@@ -198,16 +194,15 @@ def test_an_interrupted_forget_leaves_trees_empty_or_up_to_date(kind):
     assert forest.ids_ == frozenset(range(1800, 10_000))
     sizes = n_points_of_trees(forest)
     assert sizes == {0, 8_200}, "not interrupted: nothing tested"
-    assert np.isfinite(kind.predict(forest, big[:100])).all()
+    assert np.isfinite(forest.predict_proba(big[:100])).all()
     forest = copy.deepcopy(forest).forget(ids=[1800])
     assert n_points_of_trees(forest) == {8_199}
 
 
 @pytest.mark.slow
-@each_kind
-def test_loading_can_be_interrupted(kind):
+def test_loading_can_be_interrupted():
     big, labels = big_data(10_000)
-    forest = kind.estimator(n_estimators=200, random_state=0, n_jobs=2, **kind.unlearned)
+    forest = MondrianForestClassifier(n_estimators=200, random_state=0, n_jobs=2, **UNLEARNED)
     data = saved(forest.fit(big, labels))
     start = time.process_time()
     whole = load(io.BytesIO(data))
@@ -219,17 +214,16 @@ def test_loading_can_be_interrupted(kind):
 
 
 @pytest.mark.slow
-@each_kind
-def test_an_interrupted_partial_fit_with_a_window_has_stored_the_batch(kind):
+def test_an_interrupted_partial_fit_with_a_window_has_stored_the_batch():
     big, labels = big_data(11_800)
-    forest = kind.estimator(n_estimators=400, random_state=0, n_jobs=2, window=10_000)
-    forest.set_params(**kind.unlearned).fit(big[:10_000], labels[:10_000])
+    forest = MondrianForestClassifier(n_estimators=400, random_state=0, n_jobs=2, window=10_000)
+    forest.set_params(**UNLEARNED).fit(big[:10_000], labels[:10_000])
     with CtrlC(0.05), pytest.raises(KeyboardInterrupt):
         forest.partial_fit(big[10_000:], labels[10_000:])
     forest._forest.check_invariants()
     assert forest.n_samples_seen_ == 11_800
     assert sorted(forest._forest.serials) == list(range(1800, 11_800))
-    assert np.isfinite(kind.predict(forest, big[:100])).all()
+    assert np.isfinite(forest.predict_proba(big[:100])).all()
     forest.partial_fit(big[:1], labels[:1])
     assert n_points_of_trees(forest) == {10_000}
 
@@ -307,21 +301,6 @@ def test_learning_and_predicting_from_several_python_threads():
     forest.check_invariants()
 
 
-def test_numbers_learned_one_by_one_in_one_call_equal_separate_calls():
-    """Includes refreshes, and equal values at first, from which no prior can be estimated."""
-    options = {"weights": "range", "trend": True, "calibrate": True, "noise": None}
-    one_call, many_calls = (gaussian_forest(4, 64, **options) for _ in range(2))
-    rows, values = X[:300].astype(np.float32), np.maximum(Y[:300] - 5.0, 0.0)
-    values[:30] = 0.0
-    for forest in (one_call, many_calls):
-        forest.learn(rows[:7], values[:7])
-    one_call.learn(rows[7:], values[7:], 2, one_by_one=True)
-    for i in range(7, 300):
-        many_calls.learn(rows[i : i + 1], values[i : i + 1])
-    one_call.check_invariants()
-    assert_same(one_call.get_state(), many_calls.get_state())
-
-
 def test_labels_learned_one_by_one_in_one_call_equal_separate_calls():
     """Includes refreshes of the weights, new classes and a forest that has learned before."""
     one_call, many_calls = (core_forest(4, 64, weights="range") for _ in range(2))
@@ -356,11 +335,11 @@ def test_learn_one_equals_partial_fit_of_one_row():
 
 
 def test_learn_one_of_a_number_equals_partial_fit_of_one_row():
-    rows, many = (MondrianForestRegressor(n_estimators=3, random_state=0) for _ in range(2))
+    rows, many = (OnlineForestRegressor(n_estimators=3, random_state=0) for _ in range(2))
     for i, (x, y) in enumerate(zip(X[:200], Y[:200])):
         rows.learn_one(x, float(y) if i % 2 else y)
         many.partial_fit(x[np.newaxis], [y])
-    assert_same_forest(rows, many)
+    assert rows.digest_ == many.digest_
     expected = np.column_stack(many.predict(X[200:250], return_std=True))
     for convert in (np.asarray, np.float32, list, tuple):
         one = np.array([rows.predict_one(convert(x), return_std=True) for x in X[200:250]])

@@ -1,5 +1,5 @@
 """Any history of learning, forgetting, predicting and saving keeps every invariant, on any finite
-data, some of it missing, with any weights."""
+data, some of it repeated."""
 
 from __future__ import annotations
 
@@ -13,10 +13,9 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from onlineforest import MondrianForestClassifier, MondrianForestRegressor
-from onlineforest._core import UNITS_PER_SAMPLE
+from onlineforest import MondrianForestClassifier
 from support.bits import assert_same
-from support.core import core_forest, forget, gaussian_forest, learn
+from support.core import core_forest, forget, learn
 from support.examples import examples
 
 N_FEATURES = 3
@@ -49,10 +48,6 @@ def rows(min_size=1, max_size=12, elements=values):
     )
 
 
-def rows_with_gaps(**sizes):
-    return st.one_of(rows(**sizes), rows(**sizes, elements=st.one_of(values, st.just(math.nan))))
-
-
 parameters = st.fixed_dictionaries(
     {
         "lifetime": st.sampled_from([math.inf, 1.0, 0.0, 1e-30, 1e30]),
@@ -73,13 +68,6 @@ parameters = st.fixed_dictionaries(
 )
 
 
-def weights_of(n):
-    """The weights of n samples in units; None: each counts once."""
-    units = st.sampled_from([1, 2**15, UNITS_PER_SAMPLE, 3 * 2**15, 3 * UNITS_PER_SAMPLE, 2**40])
-    weights = st.lists(units, min_size=n, max_size=n).map(lambda units: np.array(units, np.int64))
-    return st.one_of(st.none(), weights)
-
-
 # Which points a forest keeps.
 keeping = st.one_of(
     st.just({}),
@@ -92,26 +80,55 @@ keeping = st.one_of(
 )
 
 
-class History(RuleBasedStateMachine):
+class ForestHistory(RuleBasedStateMachine):
     """Learns, forgets, saves and loads a core forest in any order, and tracks what it must hold.
 
-    `stored` has the row and the value of every sample that must be there, by its serial, and
-    `units` the weight of every sample that came.
+    `stored` has the row and the label of every sample that must be there, by its serial.
     """
 
-    def start_with(self, forest, keep, n_calls, data):
+    @initialize(
+        options=parameters,
+        keep=keeping,
+        n_classes=st.sampled_from([1, 2, 63, 64]),
+        n_calls=st.integers(0, 3),
+        data=st.data(),
+    )
+    def start(self, options, keep, n_classes, n_calls, data):
         """Start with `n_calls` calls to learn: some histories have no others."""
-        self.forest = forest
+        self.n_classes = n_classes
+        self.forest = core_forest(3, N_FEATURES, **options, **keep)
         self.keep = keep
-        self.stored, self.units = {}, []
+        self.stored = {}
         self.n_seen = self.n_seen_before = 0
         self.has_forgotten = False
         for _ in range(n_calls):
             self.learn_more(data)
 
-    def note(self, X, y, units):
+    @rule(data=st.data())
+    def learn_more(self, data):
+        X = data.draw(rows(), label="X")
+        y = data.draw(
+            st.lists(st.integers(0, self.n_classes - 1), min_size=len(X), max_size=len(X)),
+            label="y",
+        )
+        learn(self.forest, X, y, self.n_classes)
+        self.note(X, y)
+
+    @precondition(lambda self: self.n_seen > 0)
+    @rule(more=st.sampled_from([1, 2, 70]))
+    def add_classes(self, more):
+        self.n_classes += more
+
+    @precondition(lambda self: self.stored)
+    @rule(X=rows())
+    def predict_some(self, X):
+        probabilities = self.forest.predict(X, 2)
+        assert np.isfinite(probabilities).all()
+        assert (probabilities >= 0).all()
+        assert np.allclose(probabilities.sum(axis=1), 1, atol=1e-9)
+
+    def note(self, X, y):
         """Samples were learned."""
-        self.units += [UNITS_PER_SAMPLE] * len(X) if units is None else units.tolist()
         came = {self.n_seen + i: (row, value) for i, (row, value) in enumerate(zip(X, y))}
         self.n_seen += len(came)
         known = {**self.stored, **came}
@@ -163,7 +180,7 @@ class History(RuleBasedStateMachine):
         left, missing, numbers = dict(sorted(self.stored.items())), [], []
         for place, (row, value) in enumerate(points):
             for number, (stored_row, stored_value) in left.items():
-                if stored_value == value and np.array_equal(stored_row, row, equal_nan=True):
+                if stored_value == value and np.array_equal(stored_row, row):
                     del left[number]
                     numbers.append(number)
                     break
@@ -174,9 +191,9 @@ class History(RuleBasedStateMachine):
     def arrays(self, points):
         """Rows and values as arrays of the types that the core takes."""
         X = np.array([row for row, _ in points], dtype=np.float32).reshape(-1, N_FEATURES)
-        return X, np.array([value for _, value in points], dtype=self.dtype)
+        return X, np.array([value for _, value in points], dtype=np.int32)
 
-    @rule(data=st.data(), X=rows_with_gaps(max_size=3), value=st.integers(0, 3))
+    @rule(data=st.data(), X=rows(max_size=3), value=st.integers(0, 3))
     def ask_for_rows_that_are_not_stored(self, data, X, value):
         points = [(row, value) for row in X]
         if self.stored:
@@ -233,38 +250,24 @@ class History(RuleBasedStateMachine):
         serials = state["serials"].tolist()
         assert sorted(serials) == sorted(self.stored)
         X, y = self.arrays([self.stored[i] for i in serials])
-        filled = state["rows"].reshape(-1, N_FEATURES)
-        assert np.isfinite(filled).all()
-        # Equal samples are one point of their total weight.
+        rows = state["rows"].reshape(-1, N_FEATURES)
+        assert np.isfinite(rows).all()
+        # Equal samples are one point.
         points = state.get("sample_of", np.arange(len(X)))
-        assert len(np.unique(points)) == len(filled) == len(distinct(X, y))
-        assert np.array_equal(np.where(np.isnan(X), X, filled[points]), X, equal_nan=True)
-        assert np.array_equal(missing_in(state, filled.shape)[points], np.isnan(X))
+        assert len(np.unique(points)) == len(rows) == len(distinct(X, y))
+        assert np.array_equal(X, rows[points])
         assert np.array_equal(state["values"][points], y)
-        units = np.array([self.units[serial] for serial in serials], dtype=np.int64)
-        assert np.array_equal(state.get("weights", np.full(len(X), UNITS_PER_SAMPLE)), units)
-        weights = np.bincount(points, units, minlength=len(filled)) / UNITS_PER_SAMPLE
+        counts = np.bincount(points, minlength=len(rows))
         for t in range(self.forest.n_trees):
-            recount(self.forest.tree(t), filled, state["values"], weights)
+            recount(self.forest.tree(t), rows, state["values"], counts)
 
 
 def distinct(X, y):
     """The distinct samples; -0 is 0."""
-    return {(*np.where(np.isnan(row), np.inf, row).tolist(), value) for row, value in zip(X, y)}
+    return {(*row.tolist(), value) for row, value in zip(X, y)}
 
 
-def missing_in(state, shape):
-    """The cells that are missing according to a state, as a mask."""
-    if not len(state["missing.features"]):
-        return np.zeros(shape, dtype=bool)
-    columns = state["missing.words"].reshape(len(state["missing.features"]), -1).view(np.uint8)
-    bits = np.unpackbits(columns, axis=1, bitorder="little", count=shape[0])
-    missing = np.zeros(shape, dtype=bool)
-    missing[:, state["missing.features"]] = bits.T
-    return missing
-
-
-def recount(tree, X, y, weights):
+def recount(tree, X, y, n_copies):
     """Check counts and boxes of all nodes against the points that the cuts lead to them."""
     waiting = [(0, np.arange(len(X)))] if len(X) else []
     n_nodes = 0
@@ -275,115 +278,16 @@ def recount(tree, X, y, weights):
         assert np.array_equal(tree["lower"][j], X[here].min(axis=0))
         assert np.array_equal(tree["upper"][j], X[here].max(axis=0))
         if tree["split_dimension"][j] == -1:
-            if "count" in tree:
-                counts = np.bincount(y[here], weights[here], tree["count"].shape[1])
-                assert np.array_equal(tree["count"][j], counts)
+            counts = np.bincount(y[here], n_copies[here], tree["count"].shape[1])
+            assert np.array_equal(tree["count"][j], counts)
         else:
             is_left = X[here, tree["split_dimension"][j]] <= tree["split_location"][j]
             waiting += [(tree["left"][j], here[is_left]), (tree["right"][j], here[~is_left])]
     assert n_nodes == len(tree["left"])
 
 
-class ForestHistory(History):
-    """A forest over labels."""
-
-    dtype = np.int32
-
-    @initialize(
-        options=parameters,
-        keep=keeping,
-        n_classes=st.sampled_from([1, 2, 63, 64]),
-        n_calls=st.integers(0, 3),
-        data=st.data(),
-    )
-    def start(self, options, keep, n_classes, n_calls, data):
-        self.n_classes = n_classes
-        self.start_with(core_forest(3, N_FEATURES, **options, **keep), keep, n_calls, data)
-
-    @rule(data=st.data())
-    def learn_more(self, data):
-        X = data.draw(rows_with_gaps(), label="X")
-        y = data.draw(
-            st.lists(st.integers(0, self.n_classes - 1), min_size=len(X), max_size=len(X)),
-            label="y",
-        )
-        units = data.draw(weights_of(len(X)), label="units")
-        learn(self.forest, X, y, self.n_classes, units=units)
-        self.note(X, y, units)
-
-    @precondition(lambda self: self.n_seen > 0)
-    @rule(more=st.sampled_from([1, 2, 70]))
-    def add_classes(self, more):
-        self.n_classes += more
-
-    @precondition(lambda self: self.stored)
-    @rule(X=rows_with_gaps())
-    def predict_some(self, X):
-        probabilities = self.forest.predict(X, 2)
-        assert np.isfinite(probabilities).all()
-        assert (probabilities >= 0).all()
-        assert np.allclose(probabilities.sum(axis=1), 1, atol=1e-9)
-
-
 ForestHistory.TestCase.settings = settings(max_examples=examples(100), stateful_step_count=20)
 test_any_history = ForestHistory.TestCase
-
-
-numbers = st.one_of(
-    st.sampled_from([0.0, 1.0, 1.0, -5e-324, 1e150, -1e150, 1e9, 1e9 + 1]),
-    st.integers(-2, 2).map(float),
-    st.floats(-1e150, 1e150),
-)
-
-
-class NumbersHistory(History):
-    """A forest over numbers."""
-
-    dtype = np.float64
-
-    @initialize(
-        options=parameters,
-        keep=keeping,
-        noise=st.sampled_from([None, 1e-6, 0.1, 1.0]),
-        trend=st.booleans(),
-        calibrate=st.booleans(),
-        n_calls=st.integers(0, 2),
-        data=st.data(),
-    )
-    def start(self, options, keep, noise, trend, calibrate, n_calls, data):
-        options = {**options, "noise": noise, "trend": trend, "calibrate": calibrate}
-        options["discount"] = options["discount"] or None  # 0 would tie all means to the trend
-        self.start_with(gaussian_forest(3, N_FEATURES, **options, **keep), keep, n_calls, data)
-
-    @rule(data=st.data())
-    def learn_more(self, data):
-        X = data.draw(rows_with_gaps(max_size=30), label="X")
-        y = data.draw(st.lists(numbers, min_size=len(X), max_size=len(X)), label="y")
-        one_by_one = data.draw(st.booleans(), label="one by one")
-        units = data.draw(weights_of(len(X)), label="units")
-        self.forest.learn(X, np.array(y), 2, one_by_one, units)
-        self.note(X, y, units)
-
-    @precondition(lambda self: self.stored)
-    @rule(X=rows_with_gaps(), y=numbers)
-    def predict_some(self, X, y):
-        moments = self.forest.predict(X, 2)
-        assert np.isfinite(moments).all()
-        assert (moments[:, 1] >= 0).all()
-        quantiles = self.forest.quantiles(X, np.array([0.01, 0.5, 0.99]))
-        assert np.isfinite(quantiles).all()
-        assert (np.diff(quantiles, axis=1) >= 0).all()
-        assert not np.isnan(self.forest.log_density(X, np.full(len(X), y))).any()
-
-    @precondition(lambda self: self.stored)
-    @rule(n=st.integers(1, 10))
-    def leave_some_out(self, n):
-        slots = np.arange(min(n, len(self.forest.get_state()["values"])), dtype=np.int32)
-        assert np.isfinite(self.forest.predict_left_out(slots)).all()
-
-
-NumbersHistory.TestCase.settings = settings(max_examples=examples(100), stateful_step_count=20)
-test_any_history_of_numbers = NumbersHistory.TestCase
 
 
 @settings(max_examples=examples(150))
@@ -426,7 +330,7 @@ def test_range_weights_make_scales_irrelevant(X, scale):
 
 
 @settings(max_examples=examples(40))
-@given(X=rows_with_gaps(min_size=3, max_size=15), seed=st.integers(0, 2**31 - 1))
+@given(X=rows(min_size=3, max_size=15), seed=st.integers(0, 2**31 - 1))
 def test_the_classifier_takes_any_finite_rows(X, seed):
     y = np.where(np.arange(len(X)) % 2, "even", "odd")
     forest = MondrianForestClassifier(n_estimators=3, random_state=seed).partial_fit(X[:1], y[:1])
@@ -434,14 +338,3 @@ def test_the_classifier_takes_any_finite_rows(X, seed):
     forest = pickle.loads(pickle.dumps(forest))
     assert forest.predict_proba(X).shape == (len(X), len(forest.classes_))
     assert set(forest.predict(X)) <= {"even", "odd"}
-
-
-@settings(max_examples=examples(40))
-@given(X=rows_with_gaps(min_size=3, max_size=60), seed=st.integers(0, 2**31 - 1))
-def test_the_regressor_takes_any_finite_rows(X, seed):
-    y = np.nan_to_num(X[:, 0].astype(float)) + np.arange(len(X)) % 3
-    forest = MondrianForestRegressor(n_estimators=3, random_state=seed).partial_fit(X[:1], y[:1])
-    forest.partial_fit(X[1:], y[1:])
-    forest = pickle.loads(pickle.dumps(forest))
-    assert np.isfinite(forest.predict(X, return_std=True)).all()
-    assert np.isfinite(forest.predict_interval(X)).all()

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from onlineforest import load
-from onlineforest.ray import RayForest, SaveWarning, ShardLostError
+from onlineforest.ray import RayForest, ShardLostError
 from support.bits import assert_same_forest
 from support.rays import (
     RAY,
@@ -196,7 +196,7 @@ def test_a_full_disk_is_a_warning_and_learning_continues(tmp_path, ray_here, mon
                     warnings.simplefilter("always")
                     forest.partial_fit(X[rows], LABELS[rows])
                 n_warned += len(caught)
-                assert all(warning.category is SaveWarning for warning in caught)
+                assert all(warning.category is RuntimeWarning for warning in caught)
                 local.partial_fit(X[rows], LABELS[rows])
             with pytest.raises(OSError, match="No space left"):
                 forest.save()

@@ -20,7 +20,6 @@ from support.core import (
     check_same_trees,
     core_forest,
     forget,
-    gaussian_forest,
     learn,
     statistics_of,
     tree_statistics,
@@ -225,44 +224,20 @@ def batch_statistics(n_trees):
     return statistics
 
 
-KINDS = {"labels": core_forest, "numbers": gaussian_forest}
 PAIRS = [(name, history) for name in CASES for history in COMPARED[name]]
-PAIRS_OF_NUMBERS = [
-    ("pausing", "outliers"),
-    ("finite lifetime", "one comes, one goes"),
-    ("window", "one by one"),
-]
 
 
-@pytest.mark.parametrize(
-    ("kind", "name", "history"),
-    [*(("labels", *pair) for pair in PAIRS), *(("numbers", *pair) for pair in PAIRS_OF_NUMBERS)],
-)
+@pytest.mark.parametrize(("name", "history"), PAIRS)
 def test_a_history_gives_the_trees_of_a_batch(
-    kind, name, history, n_trees, batch_statistics, check_invariants
+    name, history, n_trees, batch_statistics, check_invariants
 ):
     case, steps = CASES[name], HISTORIES[history]
     left = left_after(case, steps)
-    forest = KINDS[kind](n_trees, case.X.shape[1], seed=2, **case.options)
+    forest = core_forest(n_trees, case.X.shape[1], seed=2, **case.options)
     slots = play(case, steps, forest)
     assert sorted(slots) == left
     check_same_trees(batch_statistics(name, left), tree_statistics(forest, slots), case.X[left])
     check_invariants(forest)
-
-
-@pytest.mark.parametrize(("name", "history"), PAIRS)
-def test_trees_over_numbers_equal_trees_over_labels(name, history, check_invariants):
-    """Equal to the bit, so the comparisons above hold for trees over numbers."""
-    case = CASES[name]
-    labels, numbers = (kind(20, case.X.shape[1], seed=4, **case.options) for kind in KINDS.values())
-    for forest in (labels, numbers):
-        play(case, HISTORIES[history], forest)
-    check_invariants(numbers)
-    assert np.array_equal(labels.serials, numbers.serials)
-    for first, second in zip(trees_of(labels), trees_of(numbers)):
-        for key in ("left", "right", "split_dimension", "split_location", "split_time", "rng"):
-            assert np.array_equal(first[key], second[key])
-        assert np.array_equal(first["next_point"], second["next_point"])
 
 
 @pytest.mark.parametrize(("name", "half_life"), [("pausing", np.inf), ("no pausing", 4.0)])
@@ -290,7 +265,8 @@ def test_a_reservoir_chooses_points_blindly(n_trees):
     for seed in range(n_trees):
         forest = core_forest(1, 3, reservoir=7, seed=seed)
         X, y = case.X.astype(np.float32), case.y.astype(np.int32)
-        forest.learn(X, y, 12, one_by_one=True)
+        for i in ALL:
+            forest.learn(X[i : i + 1], y[i : i + 1], 12)
         trees += trees_of(forest)
         rows = np.sort(forest.serials)
         forest = core_forest(1, 3, seed=n_trees + seed)
@@ -326,14 +302,12 @@ def with_measure_of(forest, other):
     depend on it, but predictions do.
     """
     state, source = forest.get_state(), other.get_state()
-    names = {"discount_rate", "leaf_discount", "noise", "scale", "intercept", "trend_variance"}
-    state |= {key: source[key] for key in {f"measures.{name}" for name in names} & state.keys()}
+    state |= {key: source[key] for key in ("measures.discount_rate", "measures.leaf_discount")}
     return type(forest).from_state(state)
 
 
-@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(("name", "history"), PREDICTED)
-def test_a_history_gives_the_predictions_of_a_batch(name, history, kind, n_trees):
+def test_a_history_gives_the_predictions_of_a_batch(name, history, n_trees):
     case, steps = CASES[name], HISTORIES[history]
     left = left_after(case, steps)
     n_features = case.X.shape[1]
@@ -341,9 +315,9 @@ def test_a_history_gives_the_predictions_of_a_batch(name, history, kind, n_trees
     n_groups = 100
     online, batch = [], []
     for seed in range(n_groups):
-        forest = KINDS[kind](n_trees // n_groups, n_features, seed=seed, **case.options)
+        forest = core_forest(n_trees // n_groups, n_features, seed=seed, **case.options)
         play(case, steps, forest)
         online.append(forest.predict(queries))
-        fresh = KINDS[kind](n_trees // n_groups, n_features, seed=n_groups + seed, **case.options)
+        fresh = core_forest(n_trees // n_groups, n_features, seed=n_groups + seed, **case.options)
         batch.append(with_measure_of(case.learn(fresh, left), forest).predict(queries))
     check_same_predictions(np.array(batch), np.array(online))

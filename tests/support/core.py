@@ -13,36 +13,23 @@ from support.statistics import check_same_distribution, check_same_frequencies, 
 
 def core_forest(n_trees, n_features, **options):
     """An empty forest over labels. `weights`: None, "range" or an array."""
-    return _built(_core.LabelForest, n_trees, n_features, {"discount": 10.0, **options})
-
-
-def gaussian_forest(n_trees, n_features, **options):
-    """An empty forest over numbers that learns nothing about the data as a whole."""
-    plain = {"discount": 0.1, "noise": 0.1, "trend": False, "calibrate": False}
-    return _built(_core.GaussianForest, n_trees, n_features, {**plain, **options})
-
-
-def _built(kind, n_trees, n_features, options):
     weights = options.pop("weights", None)
     rule = "unit" if weights is None else weights if isinstance(weights, str) else "fixed"
-    return kind(
+    return _core.LabelForest(
         n_trees,
         n_features,
         weight_rule=rule,
         weights=np.asarray(weights, dtype=float) if rule == "fixed" else None,
-        **{"lifetime": math.inf, "min_samples_split": 2, "seed": 0, **options},
+        **{"lifetime": math.inf, "discount": 10.0, "min_samples_split": 2, "seed": 0, **options},
     )
 
 
-def learn(forest, X, y, n_classes=None, n_threads=2, units=None):
-    """Learn rows and targets of any type, converted to the types of the core."""
+def learn(forest, X, y, n_classes=None, n_threads=2):
+    """Learn rows and labels of any type, converted to the types of the core."""
     X = np.ascontiguousarray(X, dtype=np.float32)
-    if isinstance(forest, _core.GaussianForest):
-        forest.learn(X, np.ascontiguousarray(y, dtype=np.float64), n_threads, False, units)
-        return forest
     y = np.ascontiguousarray(y, dtype=np.int32)
     n_classes = max(forest.n_classes, int(y.max()) + 1) if n_classes is None else n_classes
-    forest.learn(X, y, n_classes, n_threads, False, units)
+    forest.learn(X, y, n_classes, n_threads)
     return forest
 
 

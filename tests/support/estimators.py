@@ -11,7 +11,6 @@ import pytest
 
 from onlineforest import (
     MondrianForestClassifier,
-    MondrianForestRegressor,
     OnlineForestClassifier,
     OnlineForestRegressor,
 )
@@ -24,49 +23,29 @@ class Kind:
     estimator: Callable[..., Any]
     predict: Callable[[Any, np.ndarray], np.ndarray]
     predict_one: Callable[[Any, np.ndarray], np.ndarray]
-    unlearned: dict[str, Any]  # parameters: nothing is learned about the data as a whole
+
+
+def _probabilities(forest, X):
+    return forest.predict_proba(X)
+
+
+def _probabilities_of_one(forest, x):
+    return forest.predict_proba_one(x)
 
 
 def _moments(forest, X):
     return np.column_stack(forest.predict(X, return_std=True))
 
 
-KINDS = {
-    "classifier": Kind(
-        MondrianForestClassifier,
-        lambda forest, X: forest.predict_proba(X),
-        lambda forest, x: forest.predict_proba_one(x),
-        {"feature_weights": None, "leaf_discount": 0.0},
-    ),
-    "regressor": Kind(
-        MondrianForestRegressor,
-        _moments,
-        lambda forest, x: np.array(forest.predict_one(x, return_std=True)),
-        {
-            "feature_weights": None,
-            "discount": 0.02,
-            "noise": 0.01,
-            "trend": None,
-            "calibrate": False,
-        },
-    ),
-}
-each_kind = pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS.keys())
+def _moments_of_one(forest, x):
+    return np.array(forest.predict_one(x, return_std=True))
 
-# Those above are Mondrian forests; these are all.
+
 ALL_KINDS = {
-    **KINDS,
-    "online classifier": Kind(
-        OnlineForestClassifier,
-        lambda forest, X: forest.predict_proba(X),
-        lambda forest, x: forest.predict_proba_one(x),
-        {},
-    ),
-    "online regressor": Kind(
-        OnlineForestRegressor,
-        _moments,
-        lambda forest, x: np.array(forest.predict_one(x, return_std=True)),
-        {},
-    ),
+    "classifier": Kind(MondrianForestClassifier, _probabilities, _probabilities_of_one),
+    "online classifier": Kind(OnlineForestClassifier, _probabilities, _probabilities_of_one),
+    "online regressor": Kind(OnlineForestRegressor, _moments, _moments_of_one),
 }
 each_of_all_kinds = pytest.mark.parametrize("kind", ALL_KINDS.values(), ids=ALL_KINDS.keys())
+# Parameters of a Mondrian forest that learns nothing about the data as a whole.
+UNLEARNED = {"feature_weights": None, "leaf_discount": 0.0}

@@ -1,4 +1,4 @@
-"""Errors and warnings of sharded forests."""
+"""Errors of sharded forests."""
 
 from __future__ import annotations
 
@@ -14,20 +14,6 @@ class ShardLostError(RuntimeError):
     >>> from onlineforest.ray import ShardLostError
     >>> issubclass(ShardLostError, RuntimeError)
     True
-    """
-
-    __module__ = "onlineforest.ray"
-
-
-class SaveWarning(UserWarning):
-    """The model file could not be written; learning continues, and the file before stays.
-
-    Examples
-    --------
-    >>> import warnings
-    >>> from onlineforest.ray import SaveWarning
-    >>> warnings.simplefilter("error", SaveWarning)  # stop instead
-    >>> warnings.simplefilter("default", SaveWarning)
     """
 
     __module__ = "onlineforest.ray"

@@ -8,8 +8,8 @@ except ImportError:
     require("ray", "ray")  # its error says how to install Ray
     raise
 
-from onlineforest._distributed.errors import SaveWarning, ShardLostError
+from onlineforest._distributed.errors import ShardLostError
 from onlineforest.ray.forest import RayForest
 from onlineforest.ray.streams import StreamReport
 
-__all__ = ["RayForest", "SaveWarning", "ShardLostError", "StreamReport"]
+__all__ = ["RayForest", "ShardLostError", "StreamReport"]

@@ -9,8 +9,9 @@ import errno
 import math
 import os
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from numbers import Integral, Real
 from typing import Any, BinaryIO, ClassVar, Self
 
@@ -18,13 +19,11 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
-from onlineforest._distributed.errors import SaveWarning
+from onlineforest._distributed.keeper import Settings
 from onlineforest._distributed.sharded import ShardedForest
 from onlineforest._models.core import LOCAL
-from onlineforest._models.ids import Id
 from onlineforest._models.loading import ESTIMATORS
 from onlineforest._models.locking import guard_of, without_guard
-from onlineforest._models.one_row import RowLike
 from onlineforest._models.online import BaseOnlineForest
 from onlineforest._models.parameters import Constraints, check_parameters, instance_of, interval
 from onlineforest._models.saving import check_can_be_saved, read_model, write_model
@@ -38,6 +37,7 @@ from onlineforest.ray.streams import (
     new_batches,
 )
 
+_CHANGES = frozenset({"forget", "keep_latest", "learn_one", "recalibrate"})
 _CORES = "_started_cores"  # attribute made when it is first needed
 
 
@@ -49,8 +49,8 @@ class RayForest(MetaEstimatorMixin, BaseEstimator):
     combines its trees. So the forest equals the local one, for any number of shards, threads
     and nodes.
 
-    A `RayForest` has all methods and attributes of its estimator: `predict`, `predict_proba`,
-    `predict_interval`, `classes_`, `trees_`, `digest_` and so on.
+    A `RayForest` has all methods and attributes of its estimator: `predict`, `learn_one`, `forget`,
+    `keep_latest`, `recalibrate`, `classes_`, `trees_`, `digest_` and so on.
 
     Parameters
     ----------
@@ -215,124 +215,6 @@ class RayForest(MetaEstimatorMixin, BaseEstimator):
         """
         with self._changing() as estimator:
             estimator.partial_fit(X, y, **options)
-        return self
-
-    def learn_one(self, x: RowLike, y: Any, id: Id | None = None, **options: Any) -> Self:
-        """Learn one more sample. Slow: use batches of 1,000 on Ray.
-
-        Parameters
-        ----------
-        x : array-like of shape (n_features,), mapping or data frame of one row
-            The sample.
-        y : str, int, bool or float
-            Its class or value.
-        id : int or str, default=None
-            A name by which `forget` finds the sample.
-        **options : sample_weight
-            Those of the estimator's `learn_one`.
-
-        Returns
-        -------
-        RayForest
-            The forest itself.
-
-        Examples
-        --------
-        >>> from onlineforest import OnlineForestClassifier
-        >>> from onlineforest.ray import RayForest
-        >>> local = OnlineForestClassifier(n_estimators=4, random_state=0)
-        >>> with RayForest(local, n_shards=1) as forest:
-        ...     forest.learn_one([0.0], "no").n_samples_seen_
-        1
-        """
-        with self._changing() as estimator:
-            estimator.learn_one(x, y, id=id, **options)
-        return self
-
-    def forget(
-        self,
-        X: ArrayLike | None = None,
-        y: ArrayLike | None = None,
-        *,
-        ids: Iterable[Id] | None = None,
-    ) -> Self:
-        """Forget samples, as the estimator's `forget` does.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features), default=None
-            The samples, together with `y`.
-        y : array-like of shape (n_samples,), default=None
-            Their classes or values.
-        ids : iterable of int or str, default=None
-            The ids of the samples, instead of X and y.
-
-        Returns
-        -------
-        RayForest
-            The forest itself.
-
-        Examples
-        --------
-        >>> from onlineforest import OnlineForestClassifier
-        >>> from onlineforest.ray import RayForest
-        >>> local = OnlineForestClassifier(n_estimators=4, random_state=0)
-        >>> with RayForest(local, n_shards=1) as forest:
-        ...     forest = forest.fit([[0.0], [1.0]], ["no", "yes"], ids=["a", "b"])
-        ...     forest.forget(ids=["a"]).n_samples_stored_
-        1
-        """
-        check_is_fitted(self)
-        with self._changing() as estimator:
-            estimator.forget(X, y, ids=ids)
-        return self
-
-    def keep_latest(self, n_samples: int) -> Self:
-        """Forget all but the latest samples, as the estimator's `keep_latest` does.
-
-        Parameters
-        ----------
-        n_samples : int
-            How many to keep.
-
-        Returns
-        -------
-        RayForest
-            The forest itself.
-
-        Examples
-        --------
-        >>> from onlineforest import OnlineForestClassifier
-        >>> from onlineforest.ray import RayForest
-        >>> local = OnlineForestClassifier(n_estimators=4, random_state=0)
-        >>> with RayForest(local, n_shards=1) as forest:
-        ...     forest.fit([[0.0], [1.0]], ["old", "new"]).keep_latest(1).n_samples_stored_
-        1
-        """
-        check_is_fitted(self)
-        with self._changing() as estimator:
-            estimator.keep_latest(n_samples)
-        return self
-
-    def recalibrate(self) -> Self:
-        """Calibrate probabilities anew, as the estimator's `recalibrate` does.
-
-        Returns
-        -------
-        RayForest
-            The forest itself.
-
-        Examples
-        --------
-        >>> from onlineforest import OnlineForestClassifier
-        >>> from onlineforest.ray import RayForest
-        >>> with RayForest(OnlineForestClassifier(10, random_state=0), n_shards=1) as forest:
-        ...     forest.fit([[0.0], [1.0]], ["no", "yes"]).recalibrate().n_samples_stored_
-        2
-        """
-        check_is_fitted(self)
-        with self._changing() as estimator:
-            estimator.recalibrate()
         return self
 
     def learn_from(self, *forests: Any) -> Self:
@@ -534,7 +416,7 @@ class RayForest(MetaEstimatorMixin, BaseEstimator):
         2
         """
         check_is_fitted(self)
-        own = self._cores.parameters.file
+        own = self._cores.parameters.settings.file
         target = own if file is None else file
         if target is None:
             raise ValueError("save needs a file: save(file), or RayForest(..., file=...).")
@@ -636,7 +518,16 @@ class RayForest(MetaEstimatorMixin, BaseEstimator):
         if name.startswith("_") or not isinstance(estimator, BaseOnlineForest):
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         # An unfitted clone raises NotFittedError when the method is called.
-        return getattr(self.__dict__.get("_estimator") or clone(estimator), name)
+        found = getattr(self.__dict__.get("_estimator") or clone(estimator), name)
+        return partial(self._change, name) if name in _CHANGES else found
+
+    def _change(self, method: str, *arguments: Any, **options: Any) -> Self:
+        """Call a method of the estimator that changes the forest."""
+        if method != "learn_one":
+            check_is_fitted(self)
+        with self._changing() as estimator:
+            getattr(estimator, method)(*arguments, **options)
+        return self
 
     def __sklearn_is_fitted__(self) -> bool:
         return "_estimator" in self.__dict__
@@ -674,9 +565,11 @@ class RayForest(MetaEstimatorMixin, BaseEstimator):
         self._cores.parameters = StartParameters(
             n_shards=self.n_shards,
             actor_options=dict(self.actor_options or {}),
-            file=file,
-            max_in_flight=int(self.max_in_flight),
-            recovery_timeout=float(self.recovery_timeout),
+            settings=Settings(
+                max_in_flight=int(self.max_in_flight),
+                recovery_timeout=float(self.recovery_timeout),
+                file=file,
+            ),
         )
         return self._cores
 
@@ -734,14 +627,14 @@ class RayForest(MetaEstimatorMixin, BaseEstimator):
             self._save_or_warn()
 
     def _save_or_warn(self) -> None:
-        if self._cores.parameters.file is None:
+        if self._cores.parameters.settings.file is None:
             return
         try:
             self.save()
         except OSError as error:
             warnings.warn(
                 f"The model file could not be written; the one before stays: {error}",
-                SaveWarning,
+                RuntimeWarning,
                 stacklevel=6,
             )
 

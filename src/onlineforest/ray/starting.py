@@ -27,9 +27,7 @@ class StartParameters:
 
     n_shards: int | None
     actor_options: Mapping[str, Any]
-    file: str | None  # whose name messages to users have
-    max_in_flight: int
-    recovery_timeout: float
+    settings: Settings
 
 
 class RayCores(CoreSource):
@@ -91,18 +89,13 @@ class RayCores(CoreSource):
     def _start(self, spec: CoreSpec[Any], start: Start) -> ShardedForest:
         began = time.monotonic()
         n_shards, n_cpus = self._allocate(spec.n_trees)
-        settings = Settings(
-            max_in_flight=self.parameters.max_in_flight,
-            recovery_timeout=self.parameters.recovery_timeout,
-            file=self.parameters.file,
-        )
         actor_options = {
             "scheduling_strategy": "SPREAD", **self.parameters.actor_options, "num_cpus": n_cpus
         }  # fmt: skip
         crew = RayCrew(actor_options)
         self.close()  # the cluster may not have room for both forests
         plans = plans_of(spec, n_shards, n_threads=max(int(n_cpus), 1))
-        keeper = ShardKeeper(crew, plans, start, hello_from_here(), settings)
+        keeper = ShardKeeper(crew, plans, start, hello_from_here(), self.parameters.settings)
         forest = SHARDED_FORESTS[spec.kind.name](keeper)
         self.current = forest
         self._n_cpus = n_cpus
