@@ -229,6 +229,14 @@ def test_rows_with_missing_features_are_bad_for_mondrian_forests(folder, name):
     fine("train", name, *CLASSIFY, *SMALL, "-o", "m.st")  # as the error says
 
 
+def test_a_mondrian_forest_refuses_a_column_without_values(folder):
+    stream(50).assign(c=np.nan).to_csv("empty.csv", index=False)
+    options = ["train", "empty.csv", *CLASSIFY, *SMALL, *of("mondrian"), "-o", "m.st"]
+    result = run(*options)
+    assert result.exit_code == 1 and "line 2: the value of column 'c' is missing" in result.output
+    assert "Warning" not in result.output  # about categories, which it does not learn
+
+
 @each_kind
 def test_a_run_resumes_after_a_bad_row_is_fixed(folder, kind):
     good = (folder / "data.csv").read_text()

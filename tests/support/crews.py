@@ -81,6 +81,12 @@ class LocalShards(CoreSource):
     def new(self, spec):
         return sharded(LocalCrew(self.loses), plans_of(spec, 3, 1))
 
+    def restore(self, spec, state):
+        return sharded(LocalCrew(self.loses), plans_of(spec, 3, 1), Start(state=state))
+
+    def are_trees_of_samples(self, core):
+        return core.are_trees_of_samples()
+
 
 OPTIONS = {"min_samples_split": 2, "max_samples": 0.8, "calibrates": True, "seed": 7}
 KINDS = {kind.name: kind for kind in (GUIDED_LABELS, GUIDED_NUMBERS)}

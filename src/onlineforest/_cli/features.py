@@ -154,6 +154,7 @@ def advice_about(
         if column.inferred_type is InferredType.EMPTY
         and column.name not in (*said.numeric, *said.categorical)
         and specs[column.name].type is ColumnType.NUMBER
+        and not specs[column.name].is_required
     ]
     mixed = [
         column for column in categorical if column.texts and column.name not in said.categorical

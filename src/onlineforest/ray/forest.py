@@ -183,7 +183,7 @@ class RayForest(MetaEstimatorMixin, BaseEstimator):
                 raise
             self._estimator = estimator
             self._n_batches = 1
-            self._next_save = 0
+            self._saved_position, self._next_save = -1, 0
             self._save_if_due()
         return self
 
