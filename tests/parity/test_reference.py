@@ -24,8 +24,6 @@ SETTINGS = {
     "short lifetime": ({"lifetime": 0.2, "feature_weights": None}, 3),
     "min_samples_split": ({"min_samples_split": 12}, 3),
     "lifetime and min_samples_split": ({"lifetime": 2.0, "min_samples_split": 6}, 3),
-    "weighted": ({}, 3),
-    "weighted, leaf discount": ({"leaf_discount": 0.4, "feature_weights": None}, 3),
     "no discount": ({"discount": 0.0}, 3),
     "huge discount": ({"discount": 1e6}, 3),
     "many classes": ({"lifetime": 4.0}, 90),
@@ -52,22 +50,15 @@ def grown(request):
     parameters, n_classes = SETTINGS[request.param]
     X, y = make_data(n_classes)
     forest = MondrianForestClassifier(n_estimators=5, random_state=3, **{**PAPER, **parameters})
-    weights = weights_of(request.param)
     for start, stop in ((0, 40), (40, 41), (41, 42), (42, 100), (100, 160)):
         part = slice(start, stop)
-        forest.partial_fit(X[part], y[part], np.arange(n_classes), weights[part])
+        forest.partial_fit(X[part], y[part], np.arange(n_classes))
     forest._forest.check_invariants()
     rng = np.random.default_rng(6)
     queries = np.vstack(
         [X[::8], X[::8] + 0.1 * rng.normal(size=X[::8].shape), 9 * rng.normal(size=(10, 4))]
     )
-    return forest, X, y, weights, queries.astype(np.float32)
-
-
-def weights_of(setting):
-    """Weights from 1/16 to 3, or ones."""
-    steps = np.random.default_rng(7).integers(1, 48, size=160)
-    return steps / 16 if setting.startswith("weighted") else np.ones(160)
+    return forest, X, y, queries.astype(np.float32)
 
 
 def reference_trees(forest):
@@ -84,7 +75,7 @@ def reference_trees(forest):
 
 
 def test_predictions_equal_the_reference_on_the_same_trees(grown):
-    forest, _, _, _, queries = grown
+    forest, _, _, queries = grown
     expected = np.mean(
         [[tree.predict(x) for x in queries.astype(float)] for tree in reference_trees(forest)],
         axis=0,
@@ -96,12 +87,12 @@ def test_predictions_equal_the_reference_on_the_same_trees(grown):
 
 
 def test_counts_and_label_sets_equal_a_recount(grown):
-    forest, X, y, weights, _ = grown
+    forest, X, y, _ = grown
     n_classes = len(forest.classes_)
     leaves = forest.apply(X)
     for t, tree in enumerate(forest.trees_):
         counts = np.zeros((tree.n_nodes, n_classes))
-        np.add.at(counts, (leaves[:, t], y), weights)
+        np.add.at(counts, (leaves[:, t], y), 1)
         assert (counts[tree.is_leaf].sum(axis=1) > 0).all()
         for j in np.argsort(-tree.depth):
             if not tree.is_leaf[j]:
@@ -112,7 +103,7 @@ def test_counts_and_label_sets_equal_a_recount(grown):
 
 
 def test_boxes_equal_a_recount(grown):
-    forest, X, _, _, _ = grown
+    forest, X, _, _ = grown
     leaves = forest.apply(X)
     for t, tree in enumerate(forest.trees_):
         for n, x in enumerate(X):

@@ -1,8 +1,8 @@
 """The paper's Algorithms 1 to 10, one by one, in its own letters: for reading and comparing.
 
 Slow and recursive on purpose. It adds to the paper: weights w of the features (w = 1 is the paper),
-the pausing rule of onlineforest (labels all equal, or fewer than `min_samples_split` points),
-counts that are weights, and reading a tree of the library through its arrays.
+the pausing rule of onlineforest (labels all equal, or fewer than `min_samples_split` points), and
+reading a tree of the library through its arrays.
 """
 
 from __future__ import annotations
