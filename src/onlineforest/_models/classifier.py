@@ -1,4 +1,4 @@
-"""The Mondrian forest classifier. Must not know how its core forest works, nor where it lives."""
+"""The Mondrian forest classifier. Must not know how its core forest works."""
 
 from __future__ import annotations
 
@@ -131,6 +131,10 @@ class MondrianForestClassifier(BaseClassifier[LabelForest], SaveableForest[Label
         Memory of the forest in bytes: its samples, trees, ids and names of classes.
     trees_ : sequence of MondrianTree
         The trees as read-only arrays.
+
+    See Also
+    --------
+    OnlineForestClassifier : Also learns categories, rows with missing values and weighted samples.
 
     Notes
     -----
