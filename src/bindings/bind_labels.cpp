@@ -81,9 +81,9 @@ std::vector<float> complete_row(const LabelForest& self, nb::handle x) {
 }
 
 void learn(LabelForest& self, const InArray<float, 2>& rows, const InArray<Label, 1>& labels, std::int32_t n_classes,
-           std::size_t n_threads) {
+           std::size_t n_threads, bool one_by_one) {
   require_width(self, rows);
-  run(n_threads, [&](const Call& call) { self.learn(span_of(rows), span_of(labels), n_classes, call); });
+  run(n_threads, [&](const Call& call) { self.learn(span_of(rows), span_of(labels), n_classes, call, one_by_one); });
 }
 
 void learn_one(LabelForest& self, nb::handle x, Label label, std::int32_t n_classes) {
@@ -163,7 +163,8 @@ void bind_labels(nb::module_& module) {
       .def("__init__", &labels::init, "n_trees"_a, "n_features"_a, nb::kw_only(), "lifetime"_a, "discount"_a,
            "min_samples_split"_a, "weight_rule"_a, "weights"_a.noconvert() = nb::none(), "seed"_a,
            "leaf_discount"_a.none() = 0.0, "window"_a = 0, "reservoir"_a = 0, "half_life"_a = kInfinity)
-      .def("learn", &labels::learn, "rows"_a.noconvert(), "labels"_a.noconvert(), "n_classes"_a, "n_threads"_a = 1)
+      .def("learn", &labels::learn, "rows"_a.noconvert(), "labels"_a.noconvert(), "n_classes"_a, "n_threads"_a = 1,
+           "one_by_one"_a = false)
       .def("learn_one", &labels::learn_one, "row"_a, "label"_a, "n_classes"_a)
       .def("predict", &labels::predict, "rows"_a.noconvert(), "n_threads"_a = 1)
       .def("predict_one", &labels::predict_one, "row"_a, "out"_a.noconvert())

@@ -223,32 +223,32 @@ std::vector<Weight> some_weights(std::size_t n) {
   return weights;
 }
 
-void learn(LabelForest& forest, const std::vector<float>& rows) {
+void learn(LabelForest& forest, const std::vector<float>& rows, bool one_by_one) {
   const std::int32_t n_classes = std::max(forest.n_classes(), 2);
   std::vector<Label> labels(rows.size() / forest.width());
   for (std::size_t i = 0; i < labels.size(); ++i) labels[i] = i % 2 == 0 ? 0 : n_classes - 1;
-  forest.learn(rows, labels, n_classes, Call());
+  forest.learn(rows, labels, n_classes, Call(), one_by_one);
 }
 
-void learn(guided::LabelForest& forest, const std::vector<float>& rows) {
+void learn(guided::LabelForest& forest, const std::vector<float>& rows, bool /*one_by_one*/) {
   if (forest.n_labels() == 0) forest.set_labels(std::vector<guided::Word>{7}, std::vector<std::uint8_t>{0});
   std::vector<guided::Label> labels(rows.size() / forest.width());
   for (std::size_t i = 0; i < labels.size(); ++i) labels[i] = i % 2 == 0 ? 0 : forest.n_labels() - 1;
   forest.learn(rows, labels, some_weights(labels.size()), Call());
 }
 
-void learn(guided::NumberForest& forest, const std::vector<float>& rows) {
+void learn(guided::NumberForest& forest, const std::vector<float>& rows, bool /*one_by_one*/) {
   std::vector<double> values(rows.size() / forest.width());
   for (std::size_t i = 0; i < values.size(); ++i) values[i] = i % 2 == 0 ? 1.0 : 1e6;
   forest.learn(rows, values, some_weights(values.size()), Call());
 }
 
-// Learns a batch, learns it again, forgets one point. Calls check() after each step.
+// Learns a batch, learns it again one by one, forgets one point. Calls check() after each step.
 template <class Forest, class Check>
 void use(Forest& forest, Check check) {
   const std::vector<float> rows = some_rows(forest);
-  for (int i = 0; i < 2; ++i) {
-    learn(forest, rows);
+  for (const bool one_by_one : {false, true}) {
+    learn(forest, rows, one_by_one);
     check();
   }
   const std::vector<Serial> serials = forest.serials();

@@ -182,6 +182,16 @@ def test_threads_and_resuming_do_not_matter(copied):
         assert np.array_equal(one.feature_importances_, other.feature_importances_)
 
 
+def test_rows_one_by_one_in_one_call():
+    X, y = load_digits(return_X_y=True)
+    rows, labels = X[:300].astype(np.float32), y[:300].astype(np.int32)
+    one_call, calls = forest_of(4)._start(64)["_forest"], forest_of(4)._start(64)["_forest"]
+    one_call.learn(rows, labels, 10, 2, one_by_one=True)
+    for row, label in zip(rows, labels):
+        calls.learn_one(row, int(label), 10)
+    assert np.array_equal(one_call.predict(rows), calls.predict(rows))
+
+
 def test_importances_in_all_modes():
     X = uniform(800, 6)
     y = X[:, 1] + 0.5 * X[:, 4] > 0.75

@@ -301,6 +301,20 @@ def test_learning_and_predicting_from_several_python_threads():
     forest.check_invariants()
 
 
+def test_labels_learned_one_by_one_in_one_call_equal_separate_calls():
+    """Includes refreshes of the weights, new classes and a forest that has learned before."""
+    one_call, many_calls = (core_forest(4, 64, weights="range") for _ in range(2))
+    rows, labels = X[:400].astype(np.float32), Y[:400].astype(np.int32)
+    for forest in (one_call, many_calls):
+        forest.learn(rows[:7], labels[:7], 10)
+    one_call.learn(rows[7:], labels[7:], 10, 2, one_by_one=True)
+    for i in range(7, 400):
+        many_calls.learn(rows[i : i + 1], labels[i : i + 1], 10)
+    one_call.check_invariants()
+    assert one_call.n_points == 400
+    assert_same(one_call.get_state(), many_calls.get_state())
+
+
 def test_learn_one_equals_partial_fit_of_one_row():
     rows, many = (MondrianForestClassifier(n_estimators=3, random_state=0) for _ in range(2))
     names = np.array(

@@ -49,8 +49,11 @@ class LabelForest {
   // points that are to be kept are stored. A later stop (Interrupted) leaves each tree with a prefix of the points; the
   // next call brings all trees up to date and ends where the stopped call would have ended, except that trees which a
   // stop emptied (see Tree::extend) are regrown.
+  //
+  // The samples of a call are one set. With `one_by_one`, the result is that of one call per point, and a stop may
+  // leave only the first points stored.
   void learn(std::span<const float> rows, std::span<const Label> labels, std::int32_t n_classes,
-             const Call& call = Call());
+             const Call& call = Call(), bool one_by_one = false);
 
   // Forgets the arrivals with these serials. Throws std::invalid_argument, and changes nothing, if one is not stored or
   // given twice. The forest that remains has the distribution of one that never saw the points, given the measure,
@@ -153,6 +156,7 @@ class LabelForest {
   std::int32_t n_classes_ = 0;
   std::vector<LabelTree> trees_;
   Gate gate_;
+  bool one_by_one_ = false;  // how the points of the last call are learned
   Pool<Workspace> workspaces_;
   mutable Pool<LabelWalk> walks_;
 };

@@ -56,7 +56,7 @@ void LabelForest::require_label_per_row(std::span<const float> rows, std::size_t
 }
 
 void LabelForest::learn(std::span<const float> rows, std::span<const Label> labels, std::int32_t n_classes,
-                        const Call& call) {
+                        const Call& call, bool one_by_one) {
   const auto pass = gate_.writing();
   require_label_per_row(rows, labels.size());
   require(std::ranges::all_of(rows, [](float x) { return std::isfinite(x); }), "a value of the rows is not finite");
@@ -70,8 +70,21 @@ void LabelForest::learn(std::span<const float> rows, std::span<const Label> labe
     });
   }
   bring_up_to_date(call);  // finishes what a stopped call left
-  store({rows, labels}, n_classes, call);
-  bring_up_to_date(call);
+  one_by_one_ = one_by_one;
+  std::size_t done = 0;
+  do {
+    std::size_t n = labels.size() - done;
+    if (one_by_one) {
+      // A point that makes the measure due is stored alone, so that the refresh happens where single calls would have
+      // it. So is a point that replaces another.
+      n = std::min(
+          {n, std::max<std::size_t>(schedule_.n_until_due() - 1, 1), std::max<std::size_t>(tenure_.room(), 1)});
+    }
+    store({rows.subspan(done * options_.n_features, n * options_.n_features), labels.subspan(done, n)}, n_classes,
+          call);
+    bring_up_to_date(call);
+    done += n;
+  } while (done < labels.size());
 }
 
 // Stores the samples that are to be kept, in place of arrivals that leave.
@@ -178,7 +191,7 @@ void LabelForest::bring_tree_up_to_date(LabelTree& tree, const Columns* columns,
   tree.set_measure(measure_);
   while (tree.n_points() < points_.size()) {
     const std::size_t n_before = tree.n_points(), n_new = points_.size() - n_before;
-    if (n_new < n_before / kSmallSet) {
+    if (one_by_one_ || n_new < n_before / kSmallSet) {
       tree.extend_one_by_one(points_, n_before + std::min(n_new, kBetweenStops), work, stop);
     } else {
       tree.extend(points_, n_before + std::min(n_new, largest_set(options_.n_features)), work, stop);

@@ -58,6 +58,11 @@ class Tenure {
   [[nodiscard]] double turned_away() const { return turned_away_; }
   [[nodiscard]] bool is_limited() const { return options_.rule != KeepRule::kAll; }
 
+  // Number of points that can be admitted before one must leave; the largest size_t without a limit.
+  [[nodiscard]] std::size_t room() const {
+    return is_limited() ? options_.capacity - std::min(options_.capacity, serials_.size()) : ~std::size_t{0};
+  }
+
   // Decides about the next `n` points.
   [[nodiscard]] Admission admit(std::size_t n) const {
     if (n > kMostSeen - static_cast<std::uint64_t>(n_seen_)) {

@@ -48,6 +48,11 @@ class MeasureSchedule {
 
   [[nodiscard]] bool is_due() const { return state_.n_since >= wait(); }
 
+  // Number of further points after which a refresh is due; at least 1.
+  [[nodiscard]] std::size_t n_until_due() const {
+    return static_cast<std::size_t>(std::max<std::uint64_t>(wait(), state_.n_since + 1) - state_.n_since);
+  }
+
   // Refreshes `measure` (null before the first refresh); `data` is the box of all points. New weights make all trees
   // grow from scratch. So the old weights stay if the change is within kTolerance, and so does the old discount rate,
   // unless the refresh was forced.
