@@ -52,7 +52,7 @@ def test_includes_of_lower_rooms_are_allowed(check_rooms, tmp_path):
     ("texts", "problem"),
     [
         ({"tree__tree": '#include "labels/sets.hpp"\n', "labels__sets": ""}, "must not include"),
-        ({"labels__a": '#include "numbers/b.hpp"\n', "numbers__b": ""}, "must not include"),
+        ({"labels__a": '#include "guided/b.hpp"\n', "guided__b": ""}, "must not include"),
         ({"tree__tree": '#include "walk.hpp"\n', "tree__walk": ""}, "does not name a room"),
         ({"tree__tree": '#include "base/none.hpp"\n'}, "does not name a room"),
         ({"base__rng": "#include <nanobind/nanobind.h>\n"}, "the core includes <nanobind"),

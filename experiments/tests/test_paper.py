@@ -652,6 +652,7 @@ def quick(folder):
 
 
 @pytest.mark.xdist_group("compiled competitors")  # compiled once
+@pytest.mark.thorough
 def test_the_quick_run_survives_an_interrupt(tmp_path):
     started = quick(tmp_path)
     deadline = time.monotonic() + 200

@@ -31,6 +31,7 @@ from onlineforest._cli import progress as _cli_progress
 from onlineforest._cli.forests import FORESTS
 from onlineforest._cli.interrupts import Interrupts
 from support.bits import assert_same_forest
+from support.examples import thorough_but
 
 COMMAND = [sys.executable, "-m", "onlineforest"]
 each_kind = pytest.mark.parametrize("kind", FORESTS)
@@ -371,11 +372,14 @@ def n_lines(path):
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "task", "kept"),
-    [
-        ("mondrian", CLASSIFY, "--window"),
+    thorough_but(
         ("order-free", CLASSIFY, "--window"),
-        ("order-free", REGRESS, "--reservoir"),
-    ],
+        of=[
+            ("mondrian", CLASSIFY, "--window"),
+            ("order-free", CLASSIFY, "--window"),
+            ("order-free", REGRESS, "--reservoir"),
+        ],
+    ),
 )
 def test_a_killed_and_resumed_run_ends_with_the_same_files(folder, kind, task, kept):
     lines = lines_of_pipe(500, kind)

@@ -19,6 +19,7 @@ from onlineforest import MondrianForestClassifier, OnlineForestRegressor, load
 from support.bits import assert_same, assert_same_forest
 from support.core import core_forest, learn
 from support.estimators import UNLEARNED
+from support.examples import thorough_but
 from support.interrupts import CtrlC
 from support.model_files import saved
 
@@ -152,7 +153,7 @@ def test_a_signal_handler_cannot_use_the_forest_it_interrupts():
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("n_jobs", "learns"),
-    [(1, False), (2, False), (2, True)],
+    thorough_but((2, False), of=[(1, False), (2, False), (2, True)]),
     ids=["one_thread", "two_threads", "learning"],
 )
 def test_an_interrupted_partial_fit_is_finished_by_the_next(n_jobs, learns):

@@ -12,8 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from support.examples import thorough_but
+
 FOLDER = os.environ.get("ONLINEFOREST_DATA")
-THOROUGH = pytest.mark.thorough
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -26,8 +27,7 @@ def run_table(*arguments, folder):
 @pytest.mark.slow
 @pytest.mark.skipif(not FOLDER, reason="ONLINEFOREST_DATA names no folder of data sets")
 @pytest.mark.parametrize(
-    "name",
-    ["satimages", *(pytest.param(name, marks=THOROUGH) for name in ("letter", "dna", "dna†"))],
+    "name", thorough_but("satimages", of=["satimages", "letter", "dna", "dna†"])
 )
 def test_depth_and_accuracy_agree_with_the_paper(name):
     result = run_table("--data", name, folder=FOLDER)

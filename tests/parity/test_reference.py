@@ -10,6 +10,7 @@ import pytest
 from onlineforest import MondrianForestClassifier
 from reference.mondrian import MondrianTree as ReferenceTree
 from support.core import core_forest, learn, tree_statistics
+from support.examples import thorough_but
 from support.statistics import check_mean, check_same_distribution, check_same_mean
 
 # Parameters, and the number of classes of the data.
@@ -120,13 +121,17 @@ def test_boxes_equal_a_recount(grown):
 @pytest.mark.heavy_under_sanitizers(reason="most of the time is spent in the plain reference")
 @pytest.mark.parametrize(
     "setting",
-    [
+    thorough_but(
         "paper",
-        "finite lifetime",
-        "weights",
-        "min_samples_split",
         "leaf discount, finite lifetime",
-    ],
+        of=[
+            "paper",
+            "finite lifetime",
+            "weights",
+            "min_samples_split",
+            "leaf discount, finite lifetime",
+        ],
+    ),
 )
 @pytest.mark.slow
 def test_prediction_is_the_average_over_extensions(setting, n_trees):

@@ -36,6 +36,7 @@ def run_on_a_small_stack(body):
 
 
 @pytest.mark.slow
+@pytest.mark.thorough
 def test_a_tree_with_a_depth_of_40_000_fits_a_small_stack():
     """100,000 points in 400 directions, distances doubling along each direction.
 

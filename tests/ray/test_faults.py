@@ -18,6 +18,7 @@ import pytest
 from onlineforest import load
 from onlineforest.ray import RayForest, ShardLostError
 from support.bits import assert_same_forest
+from support.examples import thorough_but
 from support.rays import (
     RAY,
     SMALL_ACTORS,
@@ -75,8 +76,14 @@ def _pid(_):
     return os.getpid()
 
 
-@pytest.mark.parametrize(("make", "n_kills"), [(classifier, 20), (regressor, 10)])
-def test_thirty_killed_shards_do_not_change_the_forest(make, n_kills, ray_here):
+FEW_KILLS = [(classifier, 4), (regressor, 3)]
+
+
+@pytest.mark.parametrize(
+    ("make", "n_kills"),
+    thorough_but(*FEW_KILLS, of=[*FEW_KILLS, (classifier, 20), (regressor, 10)]),
+)
+def test_killed_shards_do_not_change_the_forest(make, n_kills, ray_here):
     """Batches are in progress all the time, and none is stored once it is learned."""
     y = target_of(make, LABELS, VALUES)
     parameters = {"n_estimators": 6, "window": 700}

@@ -25,6 +25,7 @@ from support.rays import (
     classifier,
     data,
     each_maker,
+    first_classifier,
     on_ray,
     process_of,
     regressor,
@@ -96,7 +97,7 @@ def test_a_forest_on_ray_equals_the_local_forest(make, tmp_path, ray_here):
         assert np.array_equal(last.split_location, own.split_location, equal_nan=True)
 
 
-@each_maker
+@first_classifier
 def test_a_forest_on_ray_learns_from_others(make, ray_here):
     y = target_of(make, LABELS, VALUES)
     parts = [slice(0, 600), slice(600, 1000), slice(1000, 1200)]
@@ -130,7 +131,7 @@ def test_a_forest_on_ray_learns_from_others(make, ray_here):
         assert forest.n_samples_seen_ == 1605
 
 
-@each_maker
+@first_classifier
 def test_scattered_gathered_and_resumed_forests_equal_the_local_one(make, tmp_path):
     y = target_of(make, LABELS, VALUES)
     file = tmp_path / "run.safetensors"

@@ -26,6 +26,7 @@ from support.core import (
     tree_statistics,
     wide,
 )
+from support.examples import thorough_but
 from support.statistics import (
     check_distribution,
     check_frequencies,
@@ -94,6 +95,7 @@ ARRIVALS = {
         [n // 2, n - n // 2],
     ),
 }
+FIRST_ARRIVALS = ("one by one, shuffled", "pairs, shuffled", "one, then the rest", "two last")
 
 
 def _sizes(n, size):
@@ -123,7 +125,7 @@ def batch_statistics(n_trees):
     return statistics
 
 
-@pytest.mark.parametrize("arrival", ARRIVALS)
+@pytest.mark.parametrize("arrival", thorough_but(*FIRST_ARRIVALS, of=ARRIVALS))
 @pytest.mark.parametrize("name", CASES)
 def test_online_trees_equal_batch_trees(name, arrival, n_trees, batch_statistics, check_invariants):
     case, batch = CASES[name], batch_statistics(name)
@@ -174,7 +176,7 @@ def test_batch_follows_the_definition_at_the_root(name, n_trees, batch_statistic
 QUERIES = np.array([[0.25, 0.5], [0.7, 0.7], [0.0, 0.0], [2.0, 0.4], [-0.5, 1.2]])
 
 
-@pytest.mark.parametrize("arrival", ARRIVALS)
+@pytest.mark.parametrize("arrival", thorough_but(*FIRST_ARRIVALS, of=ARRIVALS))
 @pytest.mark.parametrize(
     "name",
     [

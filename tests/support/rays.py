@@ -9,6 +9,7 @@ import pytest
 
 from onlineforest import OnlineForestClassifier, OnlineForestRegressor
 from onlineforest.ray import RayForest
+from support.examples import thorough_but
 
 RAY = pytest.mark.xdist_group("ray")
 SMALL_ACTORS = {"num_cpus": 0.2}  # five per processor
@@ -32,7 +33,9 @@ def regressor(**parameters):
     return OnlineForestRegressor(**{"n_estimators": 10, "random_state": 0} | parameters)
 
 
-each_maker = pytest.mark.parametrize("make", [classifier, regressor])
+MAKERS = [classifier, regressor]
+each_maker = pytest.mark.parametrize("make", MAKERS)
+first_classifier = pytest.mark.parametrize("make", thorough_but(classifier, of=MAKERS))
 
 
 def target_of(make, labels, values):
