@@ -28,6 +28,7 @@ from onlineforest import OnlineForestRegressor, OnlineTree, load
 from onlineforest._models.base import BaseForest
 from onlineforest._models.calibration import Calibration, r2_of
 from onlineforest._models.core import GUIDED_NUMBERS
+from support.examples import thorough_but
 from support.interrupts import Signal, interrupted_in_the_middle
 from support.model_files import saved
 
@@ -879,7 +880,7 @@ def test_an_interrupted_fit_leaves_the_forest_unchanged():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("forgets", [False, True])
+@pytest.mark.parametrize("forgets", thorough_but(True, of=[False, True]))
 def test_an_interrupted_change_is_finished_when_it_is_needed(forgets):
     rows, numbers = big_data()
     some = range(0, N_BIG, 3)

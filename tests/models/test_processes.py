@@ -8,11 +8,15 @@ import sys
 
 import pytest
 
+from support.examples import thorough_but
+
 CHILD = """
 import os
 import warnings
 import numpy as np
 import onlineforest
+
+from support.examples import thorough_but
 
 warnings.simplefilter("ignore", DeprecationWarning)  # of a fork beside threads
 rng = np.random.default_rng(0)
@@ -35,7 +39,12 @@ assert np.array_equal(forest.predict_proba(X), expected)
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system copies no processes")
-@pytest.mark.parametrize("name", ["OnlineForestClassifier", "MondrianForestClassifier"])
+@pytest.mark.parametrize(
+    "name",
+    thorough_but(
+        "OnlineForestClassifier", of=["OnlineForestClassifier", "MondrianForestClassifier"]
+    ),
+)
 def test_a_copy_of_a_process_has_threads_of_its_own(name):
     """The threads that wait between calls do not exist in a copy, which must not wait for them."""
     subprocess.run([sys.executable, "-c", CHILD.format(name=name)], check=True, timeout=120)

@@ -16,7 +16,7 @@ from onlineforest._core import UNITS_PER_SAMPLE, GuidedLabelForest, GuidedNumber
 from reference import order_free_forest as reference
 from reference.order_free_forest import OrderFreeForest, bits_of, derive, float_bits, is_left, weigh
 from reference.order_free_numbers import OrderFreeNumbers, leaf_of
-from support.examples import examples
+from support.examples import examples, thorough_but
 
 pytestmark = pytest.mark.random
 
@@ -458,7 +458,7 @@ def test_the_core_equals_its_definition_with_categorical_features(levels, way, k
 
 @pytest.mark.heavy_under_sanitizers(reason="most of the time is the plain definition's")
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("n", [15, 16, 63, 64, 65, 66, 130])
+@pytest.mark.parametrize("n", thorough_but(16, 65, of=[15, 16, 63, 64, 65, 66, 130]))
 @pytest.mark.parametrize(
     ("world", "levels"),
     [
@@ -500,7 +500,7 @@ def test_the_core_equals_its_definition_where_the_law_changes(world, levels, n, 
 @pytest.mark.heavy_under_sanitizers(reason="most of the time is the plain definition's")
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("key_bits", [0, 3, 6])
+@pytest.mark.parametrize("key_bits", thorough_but(3, of=[0, 3, 6]))
 def test_ties_of_ranks_are_broken_by_content(key_bits, way, kind):
     """All keys are equal, or many are. Some values are missing. Low bits of levels come first."""
     for n, levels in [(20, None), (60, None), (110, None), (60, "many"), (110, "equal low bits")]:

@@ -161,7 +161,7 @@ def test_prediction_is_the_average_over_extensions(setting, n_trees):
 @pytest.mark.heavy_under_sanitizers(reason="most of the time is spent in the plain reference")
 @pytest.mark.parametrize("online", [False, True], ids=["batch", "one by one"])
 @pytest.mark.parametrize("pausing", [False, True], ids=["no pausing", "pausing"])
-@pytest.mark.parametrize("lifetime", [math.inf, 1.0])
+@pytest.mark.parametrize("lifetime", thorough_but(1.0, of=[math.inf, 1.0]))
 def test_the_reference_and_the_core_draw_from_one_distribution(online, pausing, lifetime):
     """Trees of the reference, sampled by its own random numbers, against trees of the core."""
     X = np.random.default_rng(1).random((7, 2)).astype(np.float32)

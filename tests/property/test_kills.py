@@ -18,6 +18,7 @@ from onlineforest._models.checkpoints import Checkpointer
 from support.bits import assert_same_forest
 from support.checkpointing_child import Report, digest, learn_batch, new_forest
 from support.estimators import ALL_KINDS
+from support.examples import thorough_but
 
 N_KILLS = int(os.environ.get("ONLINEFOREST_KILLS", "12"))
 TESTS = Path(__file__).resolve().parents[1]
@@ -47,7 +48,7 @@ def killed_many_times(kind, folder, seed):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", ALL_KINDS)
+@pytest.mark.parametrize("kind", thorough_but("online classifier", of=ALL_KINDS))
 def test_a_killed_learner_ends_with_the_forest_of_one_that_was_not(kind, tmp_path):
     report = killed_many_times(kind, tmp_path / "checkpoints", seed=N_KILLS)
     print(

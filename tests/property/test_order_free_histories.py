@@ -423,7 +423,7 @@ def call_forever(call, *arguments):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", thorough_but("learn some", "forget many", "predict", of=CALLS))
+@pytest.mark.parametrize("name", thorough_but("learn some", "predict", of=CALLS))
 def test_an_interrupted_call_leaves_the_forest_of_the_held_samples(name, alarm):
     """Predictions follow at once, and the next call goes on from where this one was stopped."""
     call, is_cut = CALLS[name]

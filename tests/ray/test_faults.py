@@ -76,12 +76,12 @@ def _pid(_):
     return os.getpid()
 
 
-FEW_KILLS = [(classifier, 4), (regressor, 3)]
+FEW_KILLS = (classifier, 4)
 
 
 @pytest.mark.parametrize(
     ("make", "n_kills"),
-    thorough_but(*FEW_KILLS, of=[*FEW_KILLS, (classifier, 20), (regressor, 10)]),
+    thorough_but(FEW_KILLS, of=[FEW_KILLS, (classifier, 20), (regressor, 10)]),
 )
 def test_killed_shards_do_not_change_the_forest(make, n_kills, ray_here):
     """Batches are in progress all the time, and none is stored once it is learned."""
@@ -117,6 +117,7 @@ def test_killed_shards_do_not_change_the_forest(make, n_kills, ray_here):
     print(f"{n_kills} kills, {n_learned} batches")
 
 
+@pytest.mark.thorough
 def test_a_shard_out_of_memory_is_made_anew(ray_here):
     """The limit ends with the process: the new shard gets the batch with all other samples."""
     local = classifier(n_estimators=2)
@@ -140,7 +141,7 @@ def test_a_shard_out_of_memory_is_made_anew(ray_here):
         assert_same_forest(forest.gather(), local)
 
 
-@pytest.mark.parametrize("n_shards", [1, 2])
+@pytest.mark.parametrize("n_shards", thorough_but(1, of=[1, 2]))
 def test_if_all_shards_are_lost_the_model_file_continues(n_shards, tmp_path, ray_here):
     file = tmp_path / "run.safetensors"
     local = regressor()
@@ -215,6 +216,7 @@ def test_a_full_disk_is_a_warning_and_learning_continues(tmp_path, ray_here, mon
         assert [each.name for each in tmp_path.iterdir()] == ["run.safetensors"]
 
 
+@pytest.mark.thorough
 def test_the_shard_of_a_killed_node_is_made_anew_on_another(tmp_path):
     """Without another node there is an error after `recovery_timeout` seconds."""
     from ray.cluster_utils import Cluster

@@ -8,6 +8,7 @@ import pickle
 import pytest
 
 import onlineforest.ray
+from support.examples import thorough_but
 from support.rays import RAY
 
 pytestmark = [RAY, pytest.mark.usefixtures("ray_here")]
@@ -22,7 +23,7 @@ def test_public_names_say_that_they_are_of_onlineforest_ray(name):
     assert pickle.loads(pickle.dumps(thing)) is thing
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", thorough_but("ShardLostError", "StreamReport", of=NAMES))
 def test_docstring_examples_run(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)  # some of them write files
     runner, thing = doctest.DocTestRunner(), getattr(onlineforest.ray, name)

@@ -9,6 +9,7 @@ from sklearn.datasets import make_classification, make_friedman1
 from sklearn.impute import SimpleImputer
 
 from onlineforest import OnlineForestClassifier, OnlineForestRegressor
+from support.examples import thorough_but
 
 N_WORLDS = 6
 N_TRAIN = 1000
@@ -68,7 +69,7 @@ def test_cells_that_are_missing_at_random_cost_no_more_than_with_medians(kind):
 
 
 @each_kind
-@pytest.mark.parametrize("share", [0.1, 0.3, 0.5])
+@pytest.mark.parametrize("share", thorough_but(0.3, of=[0.1, 0.3, 0.5]))
 def test_cells_that_are_missing_for_a_reason_cost_less_than_with_medians(kind, share):
     """The greatest values of each feature are missing: trees see that, medians hide it.
 
