@@ -16,8 +16,6 @@ import warnings
 import numpy as np
 import onlineforest
 
-from support.examples import thorough_but
-
 warnings.simplefilter("ignore", DeprecationWarning)  # of a fork beside threads
 rng = np.random.default_rng(0)
 X = rng.normal(size=(400, 3))
