@@ -444,6 +444,7 @@ def test_forests_with_and_without_calibration_take_turns(monkeypatch):
     assert row.values == [1.5, 1.5] and row.seconds == {"ours": [3.0, 3.0], "peer": [2.0, 2.0]}
 
 
+@pytest.mark.thorough
 def test_long_streams_of_the_order_free_forest_shrink_with_the_scale():
     cases = [case for case in full_cases() if case.name == "long stream"]
     assert [case.data for case in cases] == [SYNTHETIC, NOISE]

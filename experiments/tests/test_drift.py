@@ -250,6 +250,7 @@ def test_a_quick_run_prints_the_whole_table(monkeypatch, capsys):
                 assert float(cell) == pytest.approx(found, abs=0.6 * 10**-digits)
 
 
+@pytest.mark.thorough
 def test_the_command_runs_without_a_data_folder():
     environment = {k: v for k, v in os.environ.items() if k != "ONLINEFOREST_DATA"}
     command = [sys.executable, "-m", "experiments.drift", "--quick", "--streams", "abrupt"]

@@ -15,7 +15,10 @@ from experiments.competitors import dynamic_trees
 from experiments.competitors.dynamic_trees import GROW, NONE, PRUNE, STAY, DynamicTrees
 from experiments.tests.reference.dynamic_trees import Cloud as ReferenceCloud
 
-pytestmark = pytest.mark.xdist_group("compiled competitors")  # compiled once
+pytestmark = [
+    pytest.mark.thorough,
+    pytest.mark.xdist_group("compiled competitors"),  # compiled once
+]
 
 FOLDER = os.environ.get("ONLINEFOREST_DATA")
 # Under new seeds, each comparison of a mean fails by chance with p_fail = 6e-7, the probability of

@@ -13,6 +13,7 @@ from experiments.competitors.denil import OnlineForestDenil
 from experiments.competitors.dynamic_trees import DynamicTrees
 from experiments.competitors.river_forests import RiverForest
 from experiments.competitors.saffari import OnlineForestSaffari
+from support.examples import thorough_but
 
 pytestmark = pytest.mark.xdist_group("compiled competitors")  # compiled once
 
@@ -23,7 +24,7 @@ NEW = {
 }
 
 
-@pytest.fixture(params=NEW)
+@pytest.fixture(params=thorough_but("Denil", of=NEW))
 def new(request):
     return NEW[request.param]
 

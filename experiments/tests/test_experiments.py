@@ -176,6 +176,7 @@ def test_the_calibration_error_is_that_of_its_definition():
     assert found == pytest.approx((2 * 0.4 + 2 * 0.35) / 4)
 
 
+@pytest.mark.thorough
 def test_imbalance_runs_without_a_data_folder(no_folder, capsys):
     pytest.importorskip("river")
     assert imbalance.main(["--data", "generated", "--seeds", "1", "--samples", "600"]) == 0

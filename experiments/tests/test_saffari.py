@@ -29,7 +29,10 @@ from experiments.tests.online_forests import (
 from experiments.tests.reference import saffari as reference
 from experiments.tests.reference.saffari import SaffariTree
 
-pytestmark = pytest.mark.xdist_group("compiled competitors")  # compiled once
+pytestmark = [
+    pytest.mark.thorough,
+    pytest.mark.xdist_group("compiled competitors"),  # compiled once
+]
 
 FOLDER = os.environ.get("ONLINEFOREST_DATA")
 N_TREES = 3

@@ -755,6 +755,7 @@ def own_mounts():
 
 
 @pytest.mark.slow
+@pytest.mark.thorough
 def test_files_of_limited_size(tmp_path):
     run_child(LIMITED_FILES, tmp_path)
 
@@ -771,6 +772,7 @@ def test_a_small_disk_full_or_read_only(tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.thorough
 def test_a_folder_one_may_not_write_into():
     with tempfile.TemporaryDirectory() as folder:  # which others can enter, unlike tmp_path
         run_child(FORBIDDEN_FOLDER, folder)

@@ -24,6 +24,7 @@ from onlineforest._models.base import BaseForest
 from onlineforest._models.canonical import canonical_bytes
 from onlineforest._models.core import GUIDED_LABELS
 from onlineforest._models.label_hashes import label_hash
+from support.examples import thorough_but
 from support.interrupts import Signal, interrupted_in_the_middle
 
 X, Y = load_iris(return_X_y=True)  # has duplicates
@@ -917,7 +918,7 @@ def test_an_interrupted_fit_leaves_the_forest_unchanged():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("n_jobs", [1, 2])
+@pytest.mark.parametrize("n_jobs", thorough_but(2, of=[1, 2]))
 def test_an_interrupted_partial_fit_is_finished_when_it_is_needed(n_jobs):
     rows, labels = big_data()
     half = N_BIG // 2

@@ -215,6 +215,7 @@ def test_loading_can_be_interrupted():
 
 
 @pytest.mark.slow
+@pytest.mark.thorough
 def test_an_interrupted_partial_fit_with_a_window_has_stored_the_batch():
     big, labels = big_data(11_800)
     forest = MondrianForestClassifier(n_estimators=400, random_state=0, n_jobs=2, window=10_000)

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 from onlineforest import MondrianForestClassifier
+from support.examples import thorough_but
 
 
 def run_on_a_small_stack(body):
@@ -78,13 +79,13 @@ def test_exponentially_spaced_points_on_a_line_are_learned(one_by_one):
     check_grows(X, np.arange(n) % 2, one_by_one)
 
 
-@pytest.mark.parametrize("one_by_one", [False, True])
+@pytest.mark.parametrize("one_by_one", thorough_but(False, of=[False, True]))
 def test_sorted_points_are_learned(one_by_one):
     n = 3_000 if one_by_one else 100_000
     check_grows(np.arange(n).reshape(-1, 1), np.arange(n) % 3, one_by_one)
 
 
-@pytest.mark.parametrize("one_by_one", [False, True])
+@pytest.mark.parametrize("one_by_one", thorough_but(False, of=[False, True]))
 @pytest.mark.parametrize("n_classes", [3, 3000])
 def test_identical_points_with_different_labels_share_a_leaf(n_classes, one_by_one):
     n = 3_000 if one_by_one else 100_000

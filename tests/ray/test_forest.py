@@ -25,7 +25,6 @@ from support.rays import (
     classifier,
     data,
     each_maker,
-    first_classifier,
     on_ray,
     process_of,
     regressor,
@@ -97,7 +96,7 @@ def test_a_forest_on_ray_equals_the_local_forest(make, tmp_path, ray_here):
         assert np.array_equal(last.split_location, own.split_location, equal_nan=True)
 
 
-@first_classifier
+@each_maker
 def test_a_forest_on_ray_learns_from_others(make, ray_here):
     y = target_of(make, LABELS, VALUES)
     parts = [slice(0, 600), slice(600, 1000), slice(1000, 1200)]
@@ -131,7 +130,7 @@ def test_a_forest_on_ray_learns_from_others(make, ray_here):
         assert forest.n_samples_seen_ == 1605
 
 
-@first_classifier
+@each_maker
 def test_scattered_gathered_and_resumed_forests_equal_the_local_one(make, tmp_path):
     y = target_of(make, LABELS, VALUES)
     file = tmp_path / "run.safetensors"
@@ -209,6 +208,7 @@ def test_a_ray_dataset_is_a_stream(ray_here):
         assert_same_forest(forest.gather(), local)
 
 
+@pytest.mark.thorough
 def test_a_slow_shard_slows_down_the_stream(ray_here):
     """At most `max_in_flight` batches are in progress while one shard is stopped."""
     sent = []

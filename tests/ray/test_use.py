@@ -19,6 +19,7 @@ from onlineforest import (
 )
 from onlineforest.ray import RayForest, ShardLostError
 from support.bits import assert_same_forest
+from support.examples import thorough_but
 from support.rays import RAY, classifier, data, on_ray, regressor
 
 pytestmark = [RAY, pytest.mark.usefixtures("ray_here")]
@@ -70,7 +71,7 @@ def test_an_invalid_stream_is_an_error(batches, options, error, message):
     assert forest._cores.current is None
 
 
-@pytest.mark.parametrize("method", ["fit", "partial_fit"])
+@pytest.mark.parametrize("method", thorough_but("fit", of=["fit", "partial_fit"]))
 def test_a_forest_without_references_is_freed_at_once(method):
     """So are its actors: the next fold of a cross-validation has room."""
     forest = on_ray(classifier(n_estimators=2))

@@ -33,9 +33,7 @@ def regressor(**parameters):
     return OnlineForestRegressor(**{"n_estimators": 10, "random_state": 0} | parameters)
 
 
-MAKERS = [classifier, regressor]
-each_maker = pytest.mark.parametrize("make", MAKERS)
-first_classifier = pytest.mark.parametrize("make", thorough_but(classifier, of=MAKERS))
+each_maker = pytest.mark.parametrize("make", thorough_but(classifier, of=[classifier, regressor]))
 
 
 def target_of(make, labels, values):
