@@ -11,7 +11,7 @@ import pytest
 def examples(n):
     """The share of `n` that ONLINEFOREST_EXAMPLES says, by default a tenth; at least one.
 
-    A later step of .ci/run tries all.
+    A later step of .ci/run tries half of them, the nightly run all.
     """
     return max(1, round(n * float(os.environ.get("ONLINEFOREST_EXAMPLES", "0.1"))))
 
