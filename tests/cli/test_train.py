@@ -694,7 +694,7 @@ def test_every_plot_command_saves_a_picture(models, kind):
         (["train", "data.csv", *CLASSIFY, "-o", "m", "--forest", "mondrian", "--from", "kinds.st"],
          2, "--forest is mondrian, but the forest in kinds.st is order-free"),
         (["train", "data.csv", *REGRESS, "-o", "m", "--forest", "mondrian"], 2,
-         "--forest mondrian cannot --task regress: a forest of numbers is --forest order-free"),
+         "--task regress needs --forest order-free: --forest mondrian learns classes only"),
         (["evaluate", "data.csv", *REGRESS, "--forest", "mondrian"], 2, "--forest order-free"),
         (["plot", "tree", "kinds.st", "-o", "p.doc"], 2, "must end in .png, .svg or .pdf"),
         (["plot", "partition", "kinds.st", "-o", "p.png"], 1, "2 features"),

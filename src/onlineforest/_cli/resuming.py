@@ -152,8 +152,8 @@ def _new_forest(options: TrainingOptions) -> Forest:
     estimators = FORESTS[options.kind or DEFAULT_KIND]
     if options.task not in estimators:
         raise OptionError(
-            f"--forest {options.kind} cannot --task {options.task}: a forest of numbers is "
-            "--forest order-free."
+            f"--task {options.task} needs --forest order-free: --forest {options.kind} learns "
+            "classes only."
         )
     forest = estimators[options.task](n_jobs=options.n_jobs, **parameters)
     if forest.window is not None and forest.reservoir is not None:
