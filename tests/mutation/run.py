@@ -204,7 +204,7 @@ MUTANTS = [
         "    sets_.erase(j, label);\n",
         "",
         FORGETTING,
-        only="predictions and labels",
+        only="predictions",
         is_variant=True,
     ),
     Mutant(
