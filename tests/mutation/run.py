@@ -193,7 +193,7 @@ MUTANTS = [
         "src/core/tree/forget.hpp",
         "  move_node(sibling, j);\n",
         "  const double time = nodes_.split_time(j);\n  move_node(sibling, j);\n"
-        "  if (!nodes_[j].is_leaf()) set_split_time(j, time);\n",
+        "  if (!nodes_[j].is_leaf()) nodes_.split_time(j) = time;\n",
         FORGETTING,
         only="outliers",
         is_variant=True,
