@@ -22,7 +22,7 @@ from onlineforest import OnlineForestClassifier, OnlineTree
 from onlineforest._models import label_hashes
 from onlineforest._models.base import BaseForest
 from onlineforest._models.canonical import canonical_bytes
-from onlineforest._models.core import GUIDED_LABELS
+from onlineforest._models.core import ORDER_FREE_LABELS
 from onlineforest._models.label_hashes import label_hash
 from support.examples import thorough_but
 from support.interrupts import Signal, interrupted_in_the_middle
@@ -771,7 +771,7 @@ def test_data_frames():
 
 
 def test_the_kind_of_the_core_is_pickled_by_name():
-    assert pickle.loads(pickle.dumps(GUIDED_LABELS)) is GUIDED_LABELS
+    assert pickle.loads(pickle.dumps(ORDER_FREE_LABELS)) is ORDER_FREE_LABELS
 
 
 def test_threads_may_learn_and_predict_at_once():

@@ -27,7 +27,7 @@ from sklearn.multioutput import MultiOutputRegressor
 from onlineforest import OnlineForestRegressor, OnlineTree, load
 from onlineforest._models.base import BaseForest
 from onlineforest._models.calibration import Calibration, r2_of
-from onlineforest._models.core import GUIDED_NUMBERS
+from onlineforest._models.core import ORDER_FREE_NUMBERS
 from support.examples import thorough_but
 from support.interrupts import Signal, interrupted_in_the_middle
 from support.model_files import saved
@@ -813,7 +813,7 @@ def test_outliers_in_features_and_values():
 
 
 def test_the_kind_of_the_core_is_pickled_by_name():
-    assert pickle.loads(pickle.dumps(GUIDED_NUMBERS)) is GUIDED_NUMBERS
+    assert pickle.loads(pickle.dumps(ORDER_FREE_NUMBERS)) is ORDER_FREE_NUMBERS
 
 
 def test_threads_may_learn_and_predict_at_once():

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from onlineforest._core import LAW, UNITS_PER_SAMPLE
 from onlineforest._models.canonical import canonical_bytes
 from onlineforest._models.class_codes import ClassCodes
-from onlineforest._models.core import GuidedCore, State
+from onlineforest._models.core import OrderFreeCore, State
 
 if TYPE_CHECKING:
     from hashlib import _Hash
@@ -100,7 +100,7 @@ class NumberDigest:
 
 
 def forest_digest(
-    core: GuidedCore,
+    core: OrderFreeCore,
     samples: Samples,
     values: LabelDigest | NumberDigest,
     settings: Mapping[str, int | float | bool],
@@ -109,7 +109,7 @@ def forest_digest(
 
     Parameters
     ----------
-    core : GuidedCore
+    core : OrderFreeCore
         The core forest, whose trees are taken.
     samples : Samples
         Its samples.
