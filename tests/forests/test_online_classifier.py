@@ -771,7 +771,7 @@ def test_data_frames():
 
 
 def test_the_kind_of_the_core_is_pickled_by_name():
-    assert pickle.loads(pickle.dumps(GUIDED_LABELS)) is GUIDED_LABELS
+    assert pickle.loads(pickle.dumps(ORDER_FREE_LABELS)) is ORDER_FREE_LABELS
 
 
 def test_threads_may_learn_and_predict_at_once():

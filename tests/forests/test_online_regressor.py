@@ -813,7 +813,7 @@ def test_outliers_in_features_and_values():
 
 
 def test_the_kind_of_the_core_is_pickled_by_name():
-    assert pickle.loads(pickle.dumps(GUIDED_NUMBERS)) is GUIDED_NUMBERS
+    assert pickle.loads(pickle.dumps(ORDER_FREE_NUMBERS)) is ORDER_FREE_NUMBERS
 
 
 def test_threads_may_learn_and_predict_at_once():

@@ -32,7 +32,7 @@ each_core = pytest.mark.parametrize("core", KINDS)
 
 def prepared(core, forest):
     """A forest that knows what it must know before it learns."""
-    if core == "GuidedLabelForest":
+    if core == "OrderFreeLabelForest":
         forest.set_labels(HASHES, NONE_DECLARED)
     return forest
 
@@ -47,7 +47,7 @@ def sharded_forest(core, n_trees, n_shards, options=OPTIONS, crew=None, **settin
 
 
 def batch_of(core, rows):
-    return X[rows], (LABELS if core == "GuidedLabelForest" else VALUES)[rows]
+    return X[rows], (LABELS if core == "OrderFreeLabelForest" else VALUES)[rows]
 
 
 def assert_same_answers(forest, local):
@@ -236,7 +236,7 @@ def test_a_shard_lost_in_any_call_gets_the_samples_of_another(core, n_more, mome
 
 @pytest.mark.parametrize(
     ("core", "protocol"),
-    [("GuidedLabelForest", GuidedLabelCore), ("GuidedNumberForest", GuidedNumberCore)],
+    [("OrderFreeLabelForest", OrderFreeLabelCore), ("OrderFreeNumberForest", OrderFreeNumberCore)],
 )
 def test_a_sharded_forest_has_the_interface_of_a_core_forest(core, protocol):
     forest = sharded_forest(core, 4, 2)
@@ -254,11 +254,11 @@ def test_messages_count_the_bytes_of_their_arrays():
 
 
 def some_forest(crew=None, n_shards=2, **settings):
-    return sharded_forest("GuidedLabelForest", 6, n_shards, crew=crew, **settings)
+    return sharded_forest("OrderFreeLabelForest", 6, n_shards, crew=crew, **settings)
 
 
 def some_local_forest():
-    return local_forest("GuidedLabelForest", 6)
+    return local_forest("OrderFreeLabelForest", 6)
 
 
 def test_at_most_max_in_flight_batches_are_in_progress():
@@ -362,7 +362,7 @@ def test_shards_that_do_not_agree_at_the_start_are_an_error(monkeypatch):
     monkeypatch.setattr(Shard, "__init__", with_another_sample)
     crew = LocalCrew()
     with pytest.raises(ShardLostError, match=r"The shards do not agree: .*=0.*n_points=1"):
-        sharded(crew, some_plans("GuidedNumberForest", 6, OPTIONS, 2))
+        sharded(crew, some_plans("OrderFreeNumberForest", 6, OPTIONS, 2))
     assert not crew.shards  # they were ended
 
 

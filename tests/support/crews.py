@@ -89,7 +89,7 @@ class LocalShards(CoreSource):
 
 
 OPTIONS = {"min_samples_split": 2, "max_samples": 0.8, "calibrates": True, "seed": 7}
-KINDS = {kind.name: kind for kind in (GUIDED_LABELS, GUIDED_NUMBERS)}
+KINDS = {kind.name: kind for kind in (ORDER_FREE_LABELS, ORDER_FREE_NUMBERS)}
 
 
 def some_plans(core, n_trees, options, n_shards):

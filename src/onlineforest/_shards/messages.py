@@ -13,9 +13,9 @@ from typing import Any, Generic, Literal, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from onlineforest._core import GuidedLabelForest, GuidedNumberForest
+from onlineforest._core import OrderFreeLabelForest, OrderFreeNumberForest
 
-Forest = GuidedLabelForest | GuidedNumberForest
+Forest = OrderFreeLabelForest | OrderFreeNumberForest
 Answer = TypeVar("Answer")
 
 _WITHOUT_THREADS = frozenset(

@@ -70,7 +70,7 @@ class Status:
 
 
 def _status_of(forest: Forest) -> Status:
-    if not isinstance(forest, _core.GuidedLabelForest):
+    if not isinstance(forest, _core.OrderFreeLabelForest):
         return Status(forest.n_points, forest.n_seen, 0, "")
     weights = forest.label_weights
     # Not the version of the core: a shard that was made anew counts from 0.
@@ -114,10 +114,10 @@ def fingerprint() -> str:
     """A digest of forests grown from fixed numbers: equal where forests agree to the bit."""
     rows = _fixed_rows()
     values = rows[:, 0].astype(np.float64) * 2.0 - rows[:, 1] ** 2
-    labels = _core.GuidedLabelForest(4, 3, seed=1)
+    labels = _core.OrderFreeLabelForest(4, 3, seed=1)
     labels.set_labels(np.arange(2, dtype=np.uint64), np.zeros(2, dtype=np.uint8))
     labels.learn(rows, (values > 0).astype(np.int32))
-    numbers = _core.GuidedNumberForest(4, 3, seed=1, calibrates=True)
+    numbers = _core.OrderFreeNumberForest(4, 3, seed=1, calibrates=True)
     numbers.learn(rows, values)
     digest = hashlib.sha256()
     for forest in (labels, numbers):

@@ -206,7 +206,7 @@ class ShardedForest:
 
 
 class ShardedLabelForest(ShardedForest):
-    """A sharded `GuidedLabelForest`."""
+    """A sharded `OrderFreeLabelForest`."""
 
     _n_labels_sent = 0
 
@@ -311,7 +311,7 @@ class ShardedLabelForest(ShardedForest):
 
 
 class ShardedNumberForest(ShardedForest):
-    """A sharded `GuidedNumberForest`."""
+    """A sharded `OrderFreeNumberForest`."""
 
     def learn_one(self, row: Any, value: float, weight: int = UNITS_PER_SAMPLE, /) -> None:
         """Learn one row."""
@@ -357,7 +357,7 @@ def _ranges_of(n: int, width: int) -> list[tuple[int, int]]:
 
 
 SHARDED_FORESTS: dict[str, type[ShardedForest]] = {
-    GUIDED_LABELS.name: ShardedLabelForest,
-    GUIDED_NUMBERS.name: ShardedNumberForest,
+    ORDER_FREE_LABELS.name: ShardedLabelForest,
+    ORDER_FREE_NUMBERS.name: ShardedNumberForest,
 }
 """The class of sharded forests for each kind of core forest, by name."""

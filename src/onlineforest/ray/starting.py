@@ -58,7 +58,7 @@ class RayCores(CoreSource):
         """The forest of this state."""
         return cast(Core, self._start(spec, Start(state=state)))
 
-    def are_trees_of_samples(self, core: GuidedCore) -> bool:
+    def are_trees_of_samples(self, core: OrderFreeCore) -> bool:
         """Whether each shard grows the trees that it has from its samples again."""
         return cast(ShardedForest, core).are_trees_of_samples()
 

@@ -100,7 +100,7 @@ class NumberDigest:
 
 
 def forest_digest(
-    core: GuidedCore,
+    core: OrderFreeCore,
     samples: Samples,
     values: LabelDigest | NumberDigest,
     settings: Mapping[str, int | float | bool],
@@ -109,7 +109,7 @@ def forest_digest(
 
     Parameters
     ----------
-    core : GuidedCore
+    core : OrderFreeCore
         The core forest, whose trees are taken.
     samples : Samples
         Its samples.
