@@ -26,7 +26,7 @@ from sklearn.multioutput import MultiOutputRegressor
 
 from onlineforest import OnlineForestRegressor, OnlineTree, load
 from onlineforest._forests.base import BaseForest
-from onlineforest._forests.core import GUIDED_NUMBERS
+from onlineforest._forests.core import ORDER_FREE_NUMBERS
 from onlineforest._forests.orderfree.number_calibration import Calibration, r2_of
 from support.examples import thorough_but
 from support.interrupts import Signal, interrupted_in_the_middle

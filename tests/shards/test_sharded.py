@@ -12,7 +12,7 @@ import pytest
 
 from onlineforest import _core
 from onlineforest._core import calibration_by
-from onlineforest._forests.core import GuidedLabelCore, GuidedNumberCore
+from onlineforest._forests.core import OrderFreeLabelCore, OrderFreeNumberCore
 from onlineforest._shards.errors import MemberLostError, ShardLostError
 from onlineforest._shards.messages import ArrayQuestion, Operation, nbytes_of
 from onlineforest._shards.shard import Shard, Start

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pickle
 
-from onlineforest._forests.core import GUIDED_LABELS, GUIDED_NUMBERS, CoreSource, CoreSpec
+from onlineforest._forests.core import ORDER_FREE_LABELS, ORDER_FREE_NUMBERS, CoreSource, CoreSpec
 from onlineforest._shards.crew import Crew
 from onlineforest._shards.errors import MemberLostError
 from onlineforest._shards.keeper import Settings, ShardKeeper

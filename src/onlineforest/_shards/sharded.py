@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from onlineforest._core import UNITS_PER_SAMPLE, moments_of_leaves
 from onlineforest._forests.core import (
-    GUIDED_LABELS,
-    GUIDED_NUMBERS,
+    ORDER_FREE_LABELS,
+    ORDER_FREE_NUMBERS,
     Floats,
     Masses,
     Rows,

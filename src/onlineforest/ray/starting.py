@@ -14,7 +14,7 @@ from numbers import Real
 from typing import Any, cast
 
 import ray
-from onlineforest._forests.core import Core, CoreSource, CoreSpec, GuidedCore, State
+from onlineforest._forests.core import Core, CoreSource, CoreSpec, OrderFreeCore, State
 from onlineforest._shards.keeper import Settings, ShardKeeper
 from onlineforest._shards.shard import Start, hello_from_here, plans_of
 from onlineforest._shards.sharded import SHARDED_FORESTS, ShardedForest
