@@ -39,4 +39,4 @@ plt.show()
 
 # %%
 # Above the diagonal, a forest is underconfident, like most averages of many trees. The effect is
-# strong with many classes; :doc:`/classify` shows a remedy.
+# strong with many classes; :doc:`/classification` shows a remedy.

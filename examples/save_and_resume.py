@@ -59,4 +59,4 @@ plt.show()
 folder.cleanup()
 
 # %%
-# :doc:`/model-files` explains what a checkpoint contains.
+# :doc:`/save-and-load` explains what a checkpoint contains.
