@@ -2,7 +2,7 @@
 
 They call nothing whose last bit depends on the platform. (For Mondrian forests, see
 test_golden_digests.py.) The tests of each wheel run this file. After a change that is meant to
-change forests, raise the number of the law, `kLaw` in src/core/guided/law.hpp;
+change forests, raise the number of the law, `kLaw` in src/core/orderfree/law/law.hpp;
 `python tests/parity/test_every_platform.py` prints the new digests.
 """
 
@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from onlineforest import OnlineForestClassifier, OnlineForestRegressor
-from onlineforest._models import digests as _digests
+from onlineforest._forests.orderfree import digests as _digests
 
 N_SAMPLES, N_QUERIES = 600, 100
 # Digests of each forest: its own, that without the number of the law, and that of its answers.

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from onlineforest import OnlineForestRegressor
-from onlineforest._core import GuidedNumberForest
+from onlineforest._core import OrderFreeNumberForest
 from support.bits import assert_same
 
 pytestmark = pytest.mark.slow
@@ -20,7 +20,7 @@ LEAST = 5e-324
 
 
 def forest_of(n_features, n_trees=2, **options):
-    return GuidedNumberForest(n_trees, n_features, seed=3, **options)
+    return OrderFreeNumberForest(n_trees, n_features, seed=3, **options)
 
 
 def as_samples(X, y):

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pickle
 
-from onlineforest._distributed.crew import Crew
-from onlineforest._distributed.errors import MemberLostError
-from onlineforest._distributed.keeper import Settings, ShardKeeper
-from onlineforest._distributed.shard import Shard, Start, hello_from_here, plans_of
-from onlineforest._distributed.sharded import SHARDED_FORESTS
-from onlineforest._models.core import GUIDED_LABELS, GUIDED_NUMBERS, CoreSource, CoreSpec
+from onlineforest._forests.core import GUIDED_LABELS, GUIDED_NUMBERS, CoreSource, CoreSpec
+from onlineforest._shards.crew import Crew
+from onlineforest._shards.errors import MemberLostError
+from onlineforest._shards.keeper import Settings, ShardKeeper
+from onlineforest._shards.shard import Shard, Start, hello_from_here, plans_of
+from onlineforest._shards.sharded import SHARDED_FORESTS
 
 
 class Lost:
@@ -89,7 +89,7 @@ class LocalShards(CoreSource):
 
 
 OPTIONS = {"min_samples_split": 2, "max_samples": 0.8, "calibrates": True, "seed": 7}
-KINDS = {kind.name: kind for kind in (GUIDED_LABELS, GUIDED_NUMBERS)}
+KINDS = {kind.name: kind for kind in (ORDER_FREE_LABELS, ORDER_FREE_NUMBERS)}
 
 
 def some_plans(core, n_trees, options, n_shards):

@@ -14,10 +14,10 @@ from numbers import Real
 from typing import Any, cast
 
 import ray
-from onlineforest._distributed.keeper import Settings, ShardKeeper
-from onlineforest._distributed.shard import Start, hello_from_here, plans_of
-from onlineforest._distributed.sharded import SHARDED_FORESTS, ShardedForest
-from onlineforest._models.core import Core, CoreSource, CoreSpec, GuidedCore, State
+from onlineforest._forests.core import Core, CoreSource, CoreSpec, GuidedCore, State
+from onlineforest._shards.keeper import Settings, ShardKeeper
+from onlineforest._shards.shard import Start, hello_from_here, plans_of
+from onlineforest._shards.sharded import SHARDED_FORESTS, ShardedForest
 from onlineforest.ray.crew import RayCrew
 
 
@@ -58,7 +58,7 @@ class RayCores(CoreSource):
         """The forest of this state."""
         return cast(Core, self._start(spec, Start(state=state)))
 
-    def are_trees_of_samples(self, core: GuidedCore) -> bool:
+    def are_trees_of_samples(self, core: OrderFreeCore) -> bool:
         """Whether each shard grows the trees that it has from its samples again."""
         return cast(ShardedForest, core).are_trees_of_samples()
 
