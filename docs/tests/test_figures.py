@@ -10,7 +10,7 @@ import pytest
 
 from docs import figures
 
-RECORDS = ("model-files.md", "order-free-figures.md")  # of measurements, as benchmarks/NOTES.md
+RECORDS = ("save-and-load.md", "order-free-figures.md")  # of measurements, as benchmarks/NOTES.md
 QUOTING = [page for page in figures.PAGES if page.name not in RECORDS]
 NUMBER = r"(?:\d[\d.,]*|two|three|four|five|six|seven|eight|nine|ten|twenty)"
 # "0.3 of extra-trees' time", "6 to 7 times as fast", "twice as long", "37 times one fit", "11 ms".
