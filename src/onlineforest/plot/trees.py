@@ -243,7 +243,7 @@ def _draw_lines(axes: Axes, layout: TreeLayout) -> None:
 
 
 def _cut_labels(layout: TreeLayout, forest: Forest) -> list[str]:
-    """What is true of samples that go left at each cut, in lines short enough for a column."""
+    """The condition for going left at each split, in lines short enough for a column."""
     tree, names = layout.tree, raw_feature_names(forest)
     sides = _levels_at_cuts(layout, categories_of(forest))
     offsets = np.zeros(len(names)) if forest._offsets is None else forest._offsets
