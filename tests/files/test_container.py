@@ -100,7 +100,7 @@ def assert_same(arrays, expected):
         np.testing.assert_array_equal(array, expected[name], strict=True, err_msg=name)
 
 
-# What is written is read
+# Arrays and metadata come back as they were written
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -262,7 +262,7 @@ def test_safetensors_reads_our_files(tmp_path):
     }
 
 
-# What cannot be written
+# Arrays and metadata that cannot be written
 
 
 @pytest.mark.parametrize("dtype", ["f2", "i2", "i1", "u2", "c16", "U3", "S3", "O", "M8[s]", "V8"])
@@ -548,7 +548,7 @@ def test_any_added_byte_is_detected(more):
 
 @pytest.mark.parametrize("n", [1, 2, 3, 5, 7, 999_999_999])
 def test_other_formats_are_refused_with_both_numbers(n):
-    # What another format has in its header cannot be known: nothing else of it is looked at.
+    # The header of another format is unknown: nothing of it but the number is looked at.
     data = file_of(f'{FIRST}"{n}"}},"a":{{"dtype":"F8","new":[[[{{NaN', b"data")
     words = (
         f"the file has format {n}, but this version of onlineforest "

@@ -19,7 +19,7 @@ from itertools import zip_longest
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-LEAST, MOST = 8, 12  # what the gate tries
+LEAST, MOST = 8, 12  # mutants that the gate tries
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""What pictures show is what the forest holds and says."""
+"""Pictures show what the forest holds and predicts."""
 
 from __future__ import annotations
 
@@ -630,7 +630,9 @@ def test_other_features_are_held_at_their_medians(iris, plain_iris):
         rows[:, [3, 0]] = grid_of(image, 10)
         sure = (forest.predict_proba(rows).max(axis=1) - 1 / 3) / (1 - 1 / 3)
         shown = np.asarray(image.get_array()).reshape(-1, 3)
-        darkest = 1 - shown.min(axis=1)  # of the three colours: 1, 1 and 1 less their least part
+        darkest = 1 - shown.min(
+            axis=1
+        )  # the three class colours become 1, 1 and 1 less their least part
         colours = class_colours(3)[forest.predict_proba(rows).argmax(axis=1)]
         expected = 0.7 * sure * (1 - colours.min(axis=1))
         assert (np.abs(darkest - expected) < 1e-3).mean() > 0.95
@@ -782,7 +784,7 @@ def test_pictures_of_samples_with_gaps_leave_these_out(estimator):
     if estimator is OnlineForestRegressor:
         right = np.abs(plain.ravel() - forest.predict(rows)) < 1e-3
         assert right.mean() > 0.95
-    assert axes.get_xlim()[1] > 100  # of a sample without the other feature
+    assert axes.get_xlim()[1] > 100  # where a sample lies that lacks the other feature
     are_drawn = ~np.isnan(X[:, :2]).any(axis=1)
     assert 50 < are_drawn.sum() < 100
     np.testing.assert_array_equal(only(PathCollection, axes).get_offsets(), X[are_drawn, :2])
@@ -942,7 +944,7 @@ def as_array(X):
 
 
 def colours_at(delays, rows):
-    """What a surface shows at these rows: colours of classes, or means."""
+    """The colours of classes, or the means, that a surface shows at these rows."""
     if isinstance(delays, OnlineForestRegressor):
         return delays.predict(rows)[:, None]
     probabilities = delays.predict_proba(rows)
@@ -958,7 +960,7 @@ def test_a_surface_holds_categorical_features_at_their_most_frequent_level(delay
     for carrier, chosen in [("UA", X.carrier == "UA"), (None, X.carrier.isna())]:
         given = X[chosen]
         origin = given.origin.mode()[0]
-        assert carrier != "UA" or origin != most  # of the given rows, not of all
+        assert carrier != "UA" or origin != most  # the mode of the given rows, not of all
         for axes in (
             plot.decision_surface(delays, given, y[chosen], resolution=20),
             plot.decision_surface(delays, given, resolution=20, features=("distance", 3)),

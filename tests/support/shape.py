@@ -119,7 +119,7 @@ def is_generated(name: str, value: Any) -> bool:
 
 
 def declared_in(cls: type) -> set[str]:
-    """What a class itself defines, or annotates without a value for subclasses to define."""
+    """Names that a class defines, or annotates without a value for subclasses to define."""
     return defined_in(cls) | set(inspect.get_annotations(cls))
 
 
