@@ -277,7 +277,7 @@ def test_more_dimensions_are_not_written():
 
 
 def test_bools_other_than_0_and_1_are_not_written():
-    with pytest.raises(ValueError, match="bools of 'a' are not all 0 or 1"):
+    with pytest.raises(ValueError, match=r"bools of 'a' must be 0 or 1\. Got 2 at position 2"):
         as_bytes({"a": np.array([0, 1, 2], np.uint8).view(bool)})
 
 
@@ -437,7 +437,11 @@ def test_a_file_truncated_while_read_is_an_error(tmp_path, monkeypatch, n):
     before = os.stat(path)
     path.write_bytes(SMALL[:n])
     monkeypatch.setattr(_reading.os, "fstat", lambda descriptor: before)
-    what = "is not a model file" if n < 256 else "became shorter while it was read"
+    what = (
+        "is not a model file"
+        if n < 256
+        else f"became shorter while it was read: it ends at byte {n}"
+    )
     with pytest.raises(ModelFileError, match=f"^{path} {what}"):
         read(path)
     if n <= 300:
@@ -484,9 +488,9 @@ def test_an_error_of_reading_names_the_file(tmp_path, monkeypatch):
         (pickle.dumps(list(range(300))), "it looks like a pickle"),
         (save({"a": np.zeros(99)}), "it looks like a safetensors file of another kind"),
         (save({"a": np.zeros(9)}, {"format": "pt"}), "it looks like a safetensors file of another"),
-        (b"Some text.\n" * 99, "it does not begin like one"),
-        (b"\x89PNG\r\n\x1a\n" + bytes(500), "it does not begin like one"),
-        (b"\xff" * 8 + b"{" * 500, "it does not begin like one"),
+        (b"Some text.\n" * 99, "it begins with the bytes b'Some tex'"),
+        (b"\x89PNG\r\n\x1a\n" + bytes(500), "it begins with the bytes b'\\x89PNG"),
+        (b"\xff" * 8 + b"{" * 500, "it begins with the bytes b'\\xff"),
         (SMALL.replace(b"onlineforest", b"offlineforst"), "it looks like a safetensors file"),
         (SMALL.replace(b'"4"', b'"0"'), "it looks like a safetensors file"),
     ],
@@ -512,8 +516,10 @@ def test_a_wrong_digest_is_named_in_the_error():
 
 @pytest.mark.parametrize("digit", [b"A", b"g", b"\x00", b'"', b"\xff"])
 def test_a_digest_that_is_not_hexadecimal_is_refused(digit):
-    damaged = SMALL[:40] + digit + SMALL[41:]
-    assert_refused(damaged, "is damaged: its SHA-256 is not 64 hexadecimal digits.")
+    place = DIGEST.start + 7
+    damaged = SMALL[:place] + digit + SMALL[place + 1 :]
+    words = "is damaged: its SHA-256 must be 64 hexadecimal digits"
+    assert_refused(damaged, f"{words}. Got the byte {digit!r} at position 7 instead.")
 
 
 @pytest.mark.parametrize("flip", [0x01, 0x20, 0x80, 0xFF])
@@ -595,9 +601,9 @@ def test_headers_that_end_too_early_are_refused(n_bytes):
         (WHOLE + ',"k":"\\ud800"}}', r"the string '\ud800', which is not Unicode"),
         (WHOLE + ',"\\udc00":""}}', r"the string '\udc00', which is not Unicode"),
         (WHOLE + '},"\\udfff":1}', r"the string '\udfff', which is not Unicode"),
-        (WHOLE + "}}\n", "its header does not end with } and spaces"),
-        (WHOLE + "}}\0", "its header does not end with } and spaces"),
-        (WHOLE + "}}  \t ", "its header does not end with } and spaces"),
+        (WHOLE + "}}\n", r"its header must end with } and spaces, but it ends with '\n'"),
+        (WHOLE + "}}\0", r"its header must end with } and spaces, but it ends with '\x00'"),
+        (WHOLE + "}}  \t ", r"its header must end with } and spaces, but it ends with '\t'"),
         (WHOLE + "}}x}", "its header is not JSON (Extra data"),
         (WHOLE + "}", "its header is not JSON"),
         (WHOLE + ',"k":"\n"}}', "its header is not JSON (Invalid control character"),
@@ -612,9 +618,12 @@ def test_headers_that_end_too_early_are_refused(n_bytes):
         (WHOLE + '},"a":' + "1" * 41 + "}", "has a number of 41 characters, more than 40"),
         (WHOLE + '},"a":' + "1" * 10**5 + "}", "has a number of 100000 characters"),
         (WHOLE + '},"a":0.' + "1" * 39 + "}", "has a number of 41 characters, more than 40"),
-        (WHOLE + '},"a":' + "[" * 10**5 + "]" * 10**5 + "}", "nested more than 32 levels"),
-        (WHOLE + '},"a":' + '{"a":' * 40 + "1" + "}" * 41, "nested more than 32 levels"),
-        (WHOLE + '},"a":' + "[" * 10**6 + "}", "nested more than 32 levels"),
+        (
+            WHOLE + '},"a":' + "[" * 10**5 + "]" * 10**5 + "}",
+            "nested 100001 levels deep, more than 32",
+        ),
+        (WHOLE + '},"a":' + '{"a":' * 40 + "1" + "}" * 41, "nested 41 levels deep, more than 32"),
+        (WHOLE + '},"a":' + "[" * 10**6 + "}", "nested 1000001 levels deep, more than 32"),
         (WHOLE + ',"k":1}}', "its metadata have 1, which is not a string"),
         (WHOLE + ',"k":null}}', "its metadata have None, which is not a string"),
         (WHOLE + ',"k":{"a":"b"}}}', "its metadata have {'a': 'b'}, which is not a string"),
@@ -631,7 +640,8 @@ def test_padding_and_space_within_the_header_are_allowed():
 KEYS = "its tensor 'a' must have exactly the keys dtype, shape and data_offsets"
 SHAPE = "instead of a list of at most 8 counts"
 OFFSETS = "instead of a begin and an end"
-SIZE = "do not fit that"
+SIZE = "dtype U8 need "
+LARGEST = "more than 9223372036854775807"
 
 
 @pytest.mark.parametrize(
@@ -668,16 +678,16 @@ SIZE = "do not fit that"
         (entry(offsets="[false,4]"), OFFSETS),
         (entry(offsets="[-4,0]"), OFFSETS),
         (entry(offsets="[4,0]"), OFFSETS),
-        (entry(shape="[3]"), SIZE),
+        (entry(shape="[3]"), "has 4 bytes, but its shape [3] and dtype U8 need 3"),
         (entry(shape="[]"), SIZE),
         (entry(shape="[0]"), SIZE),
-        (entry(dtype='"F32"'), SIZE),
+        (entry(dtype='"F32"'), "has 4 bytes, but its shape [4] and dtype F32 need 16"),
         (entry(shape=f"[{2**62},4]", offsets="[0,0]"), SIZE),  # 2**64 is 0 in 64 bits
         (entry(shape=f"[{2**32},{2**32},4]", offsets="[0,4]"), SIZE),
-        (entry(shape=f"[0,{2**63}]", offsets="[0,0]"), SIZE),
-        (entry(shape=f"[0,{2**40},{2**40}]", offsets="[0,0]"), SIZE),
-        (entry(dtype='"F64"', shape=f"[{2**60},0]", offsets="[0,0]"), SIZE),
-        (entry(shape=f"[{10**30}]", offsets=f"[0,{10**30}]"), SIZE),
+        (entry(shape=f"[0,{2**63}]", offsets="[0,0]"), LARGEST),
+        (entry(shape=f"[0,{2**40},{2**40}]", offsets="[0,0]"), LARGEST),
+        (entry(dtype='"F64"', shape=f"[{2**60},0]", offsets="[0,0]"), LARGEST),
+        (entry(shape=f"[{10**30}]", offsets=f"[0,{10**30}]"), LARGEST),
         (entry(shape=f"[{2**50}]", offsets=f"[0,{2**50}]"), "but its data 4"),
         (entry(shape="[0]", offsets="[0,0]"), "its tensors have 0 bytes, but its data 4"),
         (entry(shape="[3]", offsets="[0,3]"), "its tensors have 3 bytes, but its data 4"),
@@ -752,7 +762,7 @@ def test_unaligned_tensors_are_copied(shift):
 @pytest.mark.parametrize("byte", [2, 0x80, 0xFF])
 def test_bools_are_0_or_1(byte):
     data = with_tensors(entry(dtype='"BOOL"'), bytes([0, 1, byte, 1]))
-    words = "the bools of its tensor 'a' are not all 0 or 1"
+    words = f"the bools of its tensor 'a' must be 0 or 1, but it has {byte} at position 2"
     assert_refused(data, words, by_header_too=False)
     assert read_header(io.BytesIO(data)).tensors["a"].dtype == bool
 
