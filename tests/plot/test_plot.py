@@ -207,7 +207,7 @@ def test_anything_but_a_forest_with_samples_is_an_error(kind, name):
 # The partition
 
 
-def test_a_partition_has_the_boxes_and_cuts_of_the_tree(mondrian_petals):
+def test_a_partition_has_the_boxes_and_splits_of_the_tree(mondrian_petals):
     axes = plot.partition(mondrian_petals, tree=2)
     tree = mondrian_petals.trees_[2]
     boxes = [path.vertices for path in only(PolyCollection, axes).get_paths()]
@@ -215,10 +215,10 @@ def test_a_partition_has_the_boxes_and_cuts_of_the_tree(mondrian_petals):
     drawn = sorted((*b.min(axis=0), *b.max(axis=0)) for b in boxes)
     held = sorted(zip(*tree.lower.T, *tree.upper.T))
     np.testing.assert_allclose(drawn, held)
-    cuts = only(LineCollection, axes).get_segments()
+    splits = only(LineCollection, axes).get_segments()
     inner = np.flatnonzero(~tree.is_leaf)
-    assert len(cuts) == len(inner)
-    for j, (start, stop) in zip(inner, cuts):
+    assert len(splits) == len(inner)
+    for j, (start, stop) in zip(inner, splits):
         d = tree.split_dimension[j]
         assert start[d] == stop[d] == tree.split_location[j]
         assert tree.lower[j, d] <= start[d] <= tree.upper[j, d]
@@ -226,23 +226,23 @@ def test_a_partition_has_the_boxes_and_cuts_of_the_tree(mondrian_petals):
 
 
 def path_conditions(tree, j):
-    """Which sides of which cuts lead to a node: feature, location, whether to the left."""
+    """Which sides of which splits lead to a node: feature, location, whether to the left."""
     while tree.parent[j] >= 0:
         j, child = tree.parent[j], j
         yield tree.split_dimension[j], tree.split_location[j], tree.left[j] == child
 
 
-def test_a_partition_of_an_order_free_tree_has_its_cuts_up_to_those_above():
+def test_a_partition_of_an_order_free_tree_has_its_splits_up_to_those_above():
     forest = OnlineForestClassifier(3, random_state=0).fit(PETALS, NAMES)
     tree = forest.trees_[1]
     axes = rendered(plot.partition(forest, tree=1))
     assert not [artist for artist in axes.get_children() if type(artist) is PolyCollection]
-    cuts = only(LineCollection, axes).get_segments()
+    splits = only(LineCollection, axes).get_segments()
     inner = np.flatnonzero(~tree.is_leaf)
-    assert len(cuts) == len(inner) > 5
+    assert len(splits) == len(inner) > 5
     limits = np.array([axes.get_xlim(), axes.get_ylim()])
     assert (limits[:, 0] < PETALS.min(axis=0)).all() and (limits[:, 1] > PETALS.max(axis=0)).all()
-    for j, (start, stop) in zip(inner, cuts):
+    for j, (start, stop) in zip(inner, splits):
         d = tree.split_dimension[j]
         assert start[d] == stop[d] == tree.split_location[j]
         low, high = limits[1 - d]
@@ -348,9 +348,9 @@ def test_a_tree_is_drawn_at_its_split_times(mondrian_iris):
     np.testing.assert_allclose(
         sorted(line[0][1] for line in across), sorted(tree.split_time[inner])
     )
-    cuts = [text for text in axes.texts if "≤" in text.get_text()]
-    assert len(cuts) == len(inner)
-    for text in cuts:
+    splits = [text for text in axes.texts if "≤" in text.get_text()]
+    assert len(splits) == len(inner)
+    for text in splits:
         (j,) = [j for j in inner if tree.split_time[j] == text.get_position()[1]]
         name = IRIS.data.columns[tree.split_dimension[j]]
         words = text.get_text().replace("\n", " ")
@@ -369,8 +369,10 @@ def test_an_order_free_tree_is_drawn_at_its_depths():
     inner, depth = ~tree.is_leaf, tree.depth
     assert sorted(line[0][1] for line in across) == sorted(depth[inner])
     assert sorted(line[1][1] for line in down) == sorted(depth)  # leaves, too, end at their depth
-    cuts = [text for text in axes.texts if "≤" in text.get_text()]
-    written = sorted((text.get_position()[1], text.get_text().replace("\n", " ")) for text in cuts)
+    splits = [text for text in axes.texts if "≤" in text.get_text()]
+    written = sorted(
+        (text.get_position()[1], text.get_text().replace("\n", " ")) for text in splits
+    )
     assert written == sorted(
         (depth[j], f"{IRIS.data.columns[tree.split_dimension[j]]} ≤ {tree.split_location[j]:.4g}")
         for j in np.flatnonzero(inner)
@@ -387,12 +389,12 @@ def test_an_order_free_tree_is_drawn_at_its_depths():
     assert counts_below(axes) == 150
 
 
-def test_each_cut_of_a_tree_is_between_the_ends_it_separates(iris):
+def test_each_split_of_a_tree_is_between_the_ends_it_separates(iris):
     layout = _plot_tree.TreeLayout.of(iris.trees_[0], 100)
     tree = layout.tree
-    places = [layout.x[j] for j in layout.cuts]
+    places = [layout.x[j] for j in layout.splits]
     assert len(set(places)) == len(places)
-    for j in layout.cuts:
+    for j in layout.splits:
         below = {tree.left[j]: [], tree.right[j]: []}
         for end in layout.ends:
             i = end
@@ -531,8 +533,8 @@ def test_long_names_are_shortened_in_the_middle():
     assert _plot_figures.shortened("a\nb\x1b") == "a b "
     X = pd.DataFrame([[0.0], [1.0]], columns=["$" * 60])
     forest = MondrianForestClassifier(1, random_state=0).fit(X, [0, 1])
-    (cut,) = [t.get_text() for t in rendered(plot.tree(forest)).texts if "≤" in t.get_text()]
-    assert cut.count(r"\$") == cut.count("$") == 27  # none was parted from its backslash
+    (split,) = [t.get_text() for t in rendered(plot.tree(forest)).texts if "≤" in t.get_text()]
+    assert split.count(r"\$") == split.count("$") == 27  # none was parted from its backslash
 
 
 def test_characters_without_a_glyph_are_drawn_as_question_marks():
@@ -599,7 +601,7 @@ def test_a_surface_shows_what_the_classifier_predicts(petals):
     probabilities = petals.predict_proba(grid)
     sure = (probabilities.max(axis=1) - 1 / 3) / (1 - 1 / 3)
     colours = np.array([to_rgb(colour) for colour in COLOURS])[probabilities.argmax(axis=1)]
-    # A place and the middle of its pixel differ by rounding; a cut may lie between.
+    # A place and the middle of its pixel differ by rounding; a split may lie between.
     right = np.abs(shown - (1 - 0.7 * sure[:, None] * (1 - colours))).max(axis=1) < 1e-3
     assert right.mean() > 0.99
     assert len(np.unique(shown, axis=0)) > 10
@@ -734,7 +736,7 @@ GAP_LABELS = [str(i % 2) if i < 50 else "rest" for i in range(60)]
 
 
 @pytest.mark.parametrize("kind", [OnlineForestClassifier, OnlineForestRegressor])
-def test_a_cut_that_asks_for_missing_values_is_labelled(kind):
+def test_a_split_that_asks_for_missing_values_is_labelled(kind):
     y = GAP_LABELS if kind is OnlineForestClassifier else np.unique(GAP_LABELS, return_inverse=1)[1]
     forest = kind(4, random_state=0).fit(GAPS, y)
     n_asked = 0
@@ -744,8 +746,8 @@ def test_a_cut_that_asks_for_missing_values_is_labelled(kind):
         asked = [t.get_text() for t in axes.texts if "missing" in t.get_text()]
         names = [f"feature {feature}\nnot missing" for feature in tree.split_dimension[asks]]
         assert sorted(asked) == sorted(names)
-        cuts = [t for t in axes.texts if "≤" in t.get_text()]
-        assert len(cuts) == np.isfinite(tree.split_location).sum()
+        splits = [t for t in axes.texts if "≤" in t.get_text()]
+        assert len(splits) == np.isfinite(tree.split_location).sum()
         n_asked += len(asked)
     assert n_asked > 0
 
@@ -845,7 +847,7 @@ def targets_of(kind, late):
     return late if kind is OnlineForestRegressor else np.where(late > 11, "late", "on time")
 
 
-def test_what_a_cut_says_of_levels_is_true_of_the_samples_that_go_left(delays):
+def test_what_a_split_says_of_levels_is_true_of_the_samples_that_go_left(delays):
     X, _ = flights()
     said = set()
     for index, tree in enumerate(delays.trees_):
@@ -857,7 +859,7 @@ def test_what_a_cut_says_of_levels_is_true_of_the_samples_that_go_left(delays):
             while node >= 0:
                 below[node][row] = True
                 node = tree.parent[node]
-        for j in layout.cuts:
+        for j in layout.splits:
             name, *words = texts[layout.x[j], layout.height[j]].split("\n")
             at, goes_left = X[below[j]], below[tree.left[j]][below[j]]
             if not name.endswith(":"):
@@ -892,7 +894,7 @@ def levels_at_root(levels, y=None):
     return words, forest.trees_[0].split_levels[0]
 
 
-def test_levels_at_a_cut_are_named_if_few_and_short():
+def test_levels_at_a_split_are_named_if_few_and_short():
     lines = _plot_tree._level_lines
     few, many = frozenset(["AA", "UA"]), frozenset("abcdefg")
     assert lines(few, many) == ["AA, UA"]
@@ -1161,8 +1163,9 @@ def test_bad_probabilities_are_errors():
         ([[0.2, 0.3, 0.5]] * 2, "probabilities have 3 columns for 2 classes. Give the classes"),
         ([[0.2, 0.8]], r"shape \(2, n_classes\), as y has 2 labels. Got an array of shape \(1, 2"),
         ([0.2, 0.8], r"Got an array of shape \(2,\)"),
-        ([[0.2, 1.8]] * 2, "must lie between 0 and 1"),
-        ([[0.2, np.nan]] * 2, "must lie between 0 and 1"),
+        ([[0.2, 0.8], [0.2, 1.8]], r"must lie between 0 and 1\. Got 1.8 in row 1, column 1"),
+        ([[0.2, np.nan]] * 2, r"must lie between 0 and 1\. Got nan in row 0, column 1"),
+        ([[0.2, 0.8], [-1.0, 2.0]], r"Got -1 in row 1, column 0"),
         ({}, "nothing to draw"),
     ]:
         with pytest.raises(ValueError, match=words):
@@ -1255,8 +1258,8 @@ def test_pictures_of_a_forest_with_offsets_are_in_the_units_of_users():
             assert (np.asarray(one.get_array()) == np.asarray(two.get_array())).mean() > 0.98
     labels = [text.get_text() for text in plot.tree(forest).texts if "≤" in text.get_text()]
     times = {text.split("≤ ")[1] for text in labels if text.startswith("feature 0")}
-    cuts = forest.trees_[0]
-    known = cuts.split_location[cuts.split_dimension == 0]
-    assert len(times) > 1, "cuts of one feature have labels that differ"
+    splits = forest.trees_[0]
+    known = splits.split_location[splits.split_dimension == 0]
+    assert len(times) > 1, "splits of one feature have labels that differ"
     for text in times:
         assert np.abs(known - float(text.replace(",", ""))).min() < 1
