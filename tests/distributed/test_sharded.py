@@ -158,6 +158,23 @@ def test_shards_start_from_the_samples_of_any_forest(core):
         forest.tree(9)
 
 
+@pytest.mark.parametrize(
+    ("row", "error", "words"),
+    [
+        (np.zeros(2), ValueError, "x has 2 features, but this forest has 3"),
+        (np.array([0.0, 1e39, 2.0]), ValueError, r"x has 1e\+39 at feature 1, .* is 3.40282e\+38"),
+        (np.array([0.0, 1.0, -np.inf]), ValueError, "x has -inf at feature 2"),
+        ([0.0, 1.0, 2.0], TypeError, "must be a one-dimensional array of numbers"),
+    ],
+)
+@each_core
+def test_a_bad_row_is_named_with_its_value(core, row, error, words):
+    forest = sharded_forest(core, 4, 2)
+    with pytest.raises(error, match=words):
+        forest.learn_one(row, 0)
+    assert forest.n_seen == 0
+
+
 class Fate:
     """Loses shards at random, before or after they handle a message; one always lives."""
 
