@@ -15,7 +15,7 @@ from onlineforest._cli.commands import ENTRIES, load_command
 from onlineforest._cli.defaults import DEFAULT_KIND, NAMES
 from onlineforest._cli.demo_stream import Demo
 from onlineforest._cli.forests import FORESTS
-from onlineforest._models.saving import write_model
+from onlineforest._forests.saving import write_model
 from support.model_files import changed
 
 

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from onlineforest._models.classifier import MondrianForestClassifier
-from onlineforest._models.loading import AnyForest as Forest
-from onlineforest._models.online_classifier import OnlineForestClassifier
-from onlineforest._models.online_regressor import OnlineForestRegressor
+from onlineforest._forests.mondrian.classifier import MondrianForestClassifier
+from onlineforest._forests.orderfree.classifier import OnlineForestClassifier
+from onlineforest._forests.orderfree.regressor import OnlineForestRegressor
+from onlineforest._store.loading import AnyForest as Forest
 
 __all__ = [
     "FORESTS",

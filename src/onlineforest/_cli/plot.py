@@ -23,7 +23,7 @@ from onlineforest._cli.predictions import features_in, rows_for
 from onlineforest._cli.schema import Schema, column_specs, targets
 from onlineforest._cli.table_options import FILE
 from onlineforest._extras import require
-from onlineforest._models.loading import load
+from onlineforest._store.loading import load
 from onlineforest._tables.tables import open_table, sample_rows
 from onlineforest.plot.checks import numeric_features
 from onlineforest.plot.maps import check_features

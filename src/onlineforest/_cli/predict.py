@@ -105,7 +105,7 @@ def predict(model: Path, data: str, **given: Any) -> None:
     order of the rows and are written batch by batch, so DATA may be larger than memory.
     """
     from onlineforest._cli.predictions import PredictionRequest, predictions
-    from onlineforest._models.loading import load
+    from onlineforest._store.loading import load
     from onlineforest._tables.tables import open_table
 
     request = PredictionRequest(

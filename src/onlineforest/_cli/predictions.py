@@ -21,8 +21,8 @@ from onlineforest._cli.features import check_named, feature_specs
 from onlineforest._cli.forests import Forest
 from onlineforest._cli.schema import TrainingError
 from onlineforest._cli.training import first_line
-from onlineforest._models.base_classifier import BaseClassifier
-from onlineforest._models.classifier import MondrianForestClassifier
+from onlineforest._forests.classification import BaseClassifier
+from onlineforest._forests.mondrian.classifier import MondrianForestClassifier
 from onlineforest._tables.columns import (
     ColumnSpec,
     ColumnType,

@@ -19,8 +19,8 @@ from onlineforest._cli.forests import FORESTS, Forest, is_of, kind_of
 from onlineforest._cli.schema import TrainingError
 from onlineforest._cli.training import Position, finish_last_batch
 from onlineforest._files.container import parse_json, read_header
-from onlineforest._models.checkpoints import Checkpointer
-from onlineforest._models.loading import load, load_with_position
+from onlineforest._store.checkpoints import Checkpointer
+from onlineforest._store.loading import load, load_with_position
 
 
 @dataclass(frozen=True)

@@ -28,8 +28,8 @@ from onlineforest._cli.resuming import (
 )
 from onlineforest._cli.schema import column_specs, fingerprint, schema_of
 from onlineforest._cli.training import Training
-from onlineforest._models.checkpoints import Checkpointer
-from onlineforest._models.rounding import RoundingWarning
+from onlineforest._inputs.rounding import RoundingWarning
+from onlineforest._store.checkpoints import Checkpointer
 from onlineforest._tables.columns import FIRST_ROWS, BadRow, Table, TableError, join_names
 from onlineforest._tables.tables import open_table
 

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from onlineforest._cli.features import Said, check_named, check_types, feature_specs
 from onlineforest._cli.forests import Forest, is_fitted
 from onlineforest._core import LARGEST_VALUE
-from onlineforest._models.base_classifier import BaseClassifier
-from onlineforest._models.class_codes import exact_labels
+from onlineforest._forests.classification import BaseClassifier
+from onlineforest._inputs.class_codes import exact_labels
 from onlineforest._tables.columns import (
     ColumnInfo,
     ColumnSpec,

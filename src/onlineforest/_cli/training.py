@@ -19,8 +19,8 @@ from sklearn.exceptions import NotFittedError
 from onlineforest._cli.forests import Forest, is_fitted, kind_of
 from onlineforest._cli.metrics import Metrics, class_metrics, interval_metrics, value_metrics
 from onlineforest._cli.schema import Schema, TrainingError, targets
-from onlineforest._models.base_classifier import BaseClassifier
-from onlineforest._models.online_classifier import OnlineForestClassifier
+from onlineforest._forests.classification import BaseClassifier
+from onlineforest._forests.orderfree.classifier import OnlineForestClassifier
 from onlineforest._tables.columns import ColumnSpec, OnBadRow, Table
 from onlineforest._tables.tables import rebatch, skip_rows
 
