@@ -26,7 +26,7 @@ TUNE = (ROOT / "docs/hyperparameters.md").read_text()
 REGRESSION = (ROOT / "docs/regression.md").read_text()
 # The README, and all pages but those that Sphinx makes.
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), *ROOT.glob("docs/*/0*.md")]
-RAY = pytest.mark.xdist_group("ray")  # what starts Ray: one after the other
+RAY = pytest.mark.xdist_group("ray")  # tests that start Ray run one after the other
 MODULES = [name for _, name, _ in pkgutil.walk_packages(onlineforest.__path__, "onlineforest.")]
 
 
@@ -100,7 +100,7 @@ def test_the_examples_of_regression_run(capsys):
     names = run_examples(REGRESSION, "regression.md")
     assert names["forest"].n_samples_seen_ == 2100
     inside, n_predictions = map(float, capsys.readouterr().out.split())
-    assert 0.8 < inside < 0.97  # of 500 samples: 0.9, or a little less, with standard error 0.013
+    assert 0.8 < inside < 0.97  # 0.9 or a little less; the standard error of 500 samples is 0.013
     assert n_predictions == 1  # a constant far away
 
 
