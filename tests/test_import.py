@@ -20,7 +20,7 @@ def modules_after(code):
 
 
 def test_a_shard_does_not_import_the_estimators():
-    modules = modules_after("import onlineforest._distributed.shard")
+    modules = modules_after("import onlineforest._shards.shard")
     assert "onlineforest._core" in modules
     assert not modules & {
         "sklearn",
@@ -28,7 +28,7 @@ def test_a_shard_does_not_import_the_estimators():
         "scipy",
         "matplotlib",
         "ray",
-        "onlineforest._models.base",
+        "onlineforest._forests.base",
     }
 
 
@@ -86,7 +86,7 @@ def test_the_stub_names_the_same_modules():
 
 def test_all_public_names_can_be_imported():
     code = "from onlineforest import *; MondrianForestClassifier, merge, load, plot.partition"
-    assert "onlineforest._models.merging" in modules_after(code)
+    assert "onlineforest._forests.orderfree.merging" in modules_after(code)
     assert set(onlineforest.__all__) <= set(dir(onlineforest))
     for name in onlineforest.__all__:
         assert getattr(onlineforest, name) is not None

@@ -9,13 +9,13 @@ from importlib import import_module
 # The public names of each module.
 _NAMES = {
     "_files.errors": ("ModelFileError", "ModelTooLargeError"),
-    "_models.checkpoints": ("Checkpoint", "Checkpointer"),
-    "_models.classifier": ("MondrianForestClassifier",),
-    "_models.loading": ("load",),
-    "_models.merging": ("merge",),
-    "_models.online_classifier": ("OnlineForestClassifier",),
-    "_models.online_regressor": ("OnlineForestRegressor",),
-    "_models.trees": (
+    "_store.checkpoints": ("Checkpoint", "Checkpointer"),
+    "_forests.mondrian.classifier": ("MondrianForestClassifier",),
+    "_store.loading": ("load",),
+    "_forests.orderfree.merging": ("merge",),
+    "_forests.orderfree.classifier": ("OnlineForestClassifier",),
+    "_forests.orderfree.regressor": ("OnlineForestRegressor",),
+    "_forests.trees": (
         "MondrianTree",
         "OnlineClassificationTree",
         "OnlineRegressionTree",

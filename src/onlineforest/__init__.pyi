@@ -1,17 +1,17 @@
 from . import plot
 from ._files.errors import ModelFileError, ModelTooLargeError
-from ._models.checkpoints import Checkpoint, Checkpointer
-from ._models.classifier import MondrianForestClassifier
-from ._models.loading import load
-from ._models.merging import merge
-from ._models.online_classifier import OnlineForestClassifier
-from ._models.online_regressor import OnlineForestRegressor
-from ._models.trees import (
+from ._forests.mondrian.classifier import MondrianForestClassifier
+from ._forests.orderfree.classifier import OnlineForestClassifier
+from ._forests.orderfree.merging import merge
+from ._forests.orderfree.regressor import OnlineForestRegressor
+from ._forests.trees import (
     MondrianTree,
     OnlineClassificationTree,
     OnlineRegressionTree,
     OnlineTree,
 )
+from ._store.checkpoints import Checkpoint, Checkpointer
+from ._store.loading import load
 
 __all__ = [
     "Checkpoint",

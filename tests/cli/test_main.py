@@ -20,7 +20,7 @@ from onlineforest._cli.commands import SUMMARIES, load_command
 from onlineforest._cli.demo import Demo
 from onlineforest._cli.forests import FORESTS
 from onlineforest._cli.options import DEFAULT_KIND, NAMES
-from onlineforest._models.saving import write_model
+from onlineforest._forests.saving import write_model
 from support.model_files import changed
 
 

@@ -228,7 +228,7 @@ def start_of(path, options, resume=True, folder=None, source="s", from_=None):
 
 
 def saved(path, n_rows, kind="order-free", **options):
-    from onlineforest._models.saving import write_model
+    from onlineforest._forests.saving import write_model
 
     training = trained(rows_of(n_rows), FORESTS[kind]["classify"](5, random_state=0))
     position = {**training.position().as_json(), "source": "s", **options}

@@ -18,15 +18,15 @@ from mutation.workshop import Mutant, main
 ONLINE_EQUALS_BATCH = "tests/statistical/test_online_equals_batch.py"
 FORGETTING = "tests/statistical/test_forgetting.py"
 REFERENCE = "tests/parity/test_reference.py"
-LEARNED_WEIGHTS = "tests/models/test_learned_weights.py"
-SHARDED = "tests/distributed/test_sharded.py"
-COPIES = "tests/models/test_copies.py"
+LEARNED_WEIGHTS = "tests/forests/test_learned_weights.py"
+SHARDED = "tests/shards/test_sharded.py"
+COPIES = "tests/forests/test_copies.py"
 ORDER_FREE = "tests/parity/test_order_free.py"
 HOSTILE = "tests/property/test_order_free_hostile.py"
 HOSTILE_NUMBERS = "tests/property/test_order_free_hostile_numbers.py"
-LABEL_CALIBRATION = "tests/models/test_label_calibration.py"
-ONLINE_REGRESSOR = "tests/models/test_online_regressor.py"
-SAVING = "tests/models/test_saving.py"
+LABEL_CALIBRATION = "tests/forests/test_label_calibration.py"
+ONLINE_REGRESSOR = "tests/forests/test_online_regressor.py"
+SAVING = "tests/forests/test_saving.py"
 
 MUTANTS = [
     Mutant(
@@ -644,7 +644,7 @@ MUTANTS = [
         "src/core/guided/sample_store.hpp",
         "    drop_levels(row(slot), layout_.n_categorical);\n",
         "",
-        "tests/distributed/test_categories.py",
+        "tests/shards/test_categories.py",
         only="shards_give",
         is_variant=True,
     ),

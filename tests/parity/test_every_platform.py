@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from onlineforest import OnlineForestClassifier, OnlineForestRegressor
-from onlineforest._models import digests as _digests
+from onlineforest._forests.orderfree import digests as _digests
 
 N_SAMPLES, N_QUERIES = 600, 100
 # Digests of each forest: its own, that without the number of the law, and that of its answers.

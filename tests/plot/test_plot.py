@@ -25,7 +25,7 @@ from onlineforest import (
     _extras,
     plot,
 )
-from onlineforest._models.categories import Categories
+from onlineforest._inputs.categories import Categories
 from onlineforest.plot import calibration as _plot_calibration
 from onlineforest.plot import figures as _plot_figures
 from onlineforest.plot import points as _plot_points

@@ -14,7 +14,7 @@ from hypothesis import event, given, settings
 from sklearn.base import is_classifier
 
 from onlineforest import ModelFileError, load
-from onlineforest._models.classifier import MondrianForestClassifier
+from onlineforest._forests.mondrian.classifier import MondrianForestClassifier
 from support.bits import assert_same_forest
 from support.examples import examples
 from support.hostile_files import FILES, ROWS, damaged, rewritten

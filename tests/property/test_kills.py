@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from onlineforest._models.checkpoints import Checkpointer
+from onlineforest._store.checkpoints import Checkpointer
 from support.bits import assert_same_forest
 from support.checkpointing_child import Report, digest, learn_batch, new_forest
 from support.estimators import ALL_KINDS

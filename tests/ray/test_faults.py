@@ -197,7 +197,7 @@ def test_a_full_disk_is_a_warning_and_learning_continues(tmp_path, ray_here, mon
             each.partial_fit(X[:100], LABELS[:100])
         n_warned = 0
         with monkeypatch.context() as patched:
-            patched.setattr("onlineforest._models.saving.write", fail)
+            patched.setattr("onlineforest._forests.saving.write", fail)
             for begin in range(100, 900, 100):
                 rows = slice(begin, begin + 100)
                 with warnings.catch_warnings(record=True) as caught:

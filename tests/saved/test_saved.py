@@ -11,7 +11,7 @@ import pytest
 
 import onlineforest
 from onlineforest._files.container import FORMAT_VERSION
-from onlineforest._models.loading import ESTIMATORS
+from onlineforest._store.loading import ESTIMATORS
 from saved.make import predictions
 from support.model_files import signed
 

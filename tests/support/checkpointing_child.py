@@ -22,7 +22,7 @@ import numpy as np
 
 from onlineforest import MondrianForestClassifier, OnlineForestClassifier, OnlineForestRegressor
 from onlineforest._files.atomic import leftovers
-from onlineforest._models.checkpoints import Checkpointer
+from onlineforest._store.checkpoints import Checkpointer
 
 MOST_EVENTS = 14  # of a life that is killed
 EVENT = struct.Struct("<q")

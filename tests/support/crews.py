@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pickle
 
-from onlineforest._distributed.crew import Crew
-from onlineforest._distributed.errors import MemberLostError
-from onlineforest._distributed.keeper import Settings, ShardKeeper
-from onlineforest._distributed.shard import Shard, Start, hello_from_here, plans_of
-from onlineforest._distributed.sharded import SHARDED_FORESTS
-from onlineforest._models.core import GUIDED_LABELS, GUIDED_NUMBERS, CoreSource, CoreSpec
+from onlineforest._forests.core import GUIDED_LABELS, GUIDED_NUMBERS, CoreSource, CoreSpec
+from onlineforest._shards.crew import Crew
+from onlineforest._shards.errors import MemberLostError
+from onlineforest._shards.keeper import Settings, ShardKeeper
+from onlineforest._shards.shard import Shard, Start, hello_from_here, plans_of
+from onlineforest._shards.sharded import SHARDED_FORESTS
 
 
 class Lost:

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from onlineforest._cli.commands import OptionError
 from onlineforest._cli.forests import Forest, TrainingError, is_fitted, learns_categories
 from onlineforest._core import LARGEST_VALUE
-from onlineforest._models.base_classifier import BaseClassifier
-from onlineforest._models.class_codes import exact_labels
+from onlineforest._forests.classification import BaseClassifier
+from onlineforest._inputs.class_codes import exact_labels
 from onlineforest._tables.columns import (
     CATEGORICAL,
     FIRST_ROWS,

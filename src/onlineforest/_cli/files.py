@@ -23,7 +23,7 @@ def inspect(file: Path, as_json: bool, arrays: bool) -> None:
     Reads only the header of the file, which is fast, and checks neither the digest nor the trees;
     `verify` checks both.
     """
-    from onlineforest._models.inspection import describe, lines_about
+    from onlineforest._store.inspection import describe, lines_about
 
     if as_json:
         click.echo(json.dumps(describe(file), indent=2))
@@ -44,7 +44,7 @@ def verify(files: tuple[Path, ...], max_bytes: int | None) -> None:
 
     Exits with code 1 if a file is not valid. Needs the memory of the largest forest.
     """
-    from onlineforest._models.inspection import verify_file
+    from onlineforest._store.inspection import verify_file
 
     n_bad = 0
     for file in files:

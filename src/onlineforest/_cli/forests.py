@@ -19,11 +19,11 @@ from onlineforest._cli.commands import OptionError
 from onlineforest._cli.metrics import Metrics
 from onlineforest._cli.options import DEFAULT_BATCH_SIZE, DEFAULT_KIND
 from onlineforest._files.container import parse_json, read_header
-from onlineforest._models.checkpoints import Checkpointer
-from onlineforest._models.classifier import MondrianForestClassifier
-from onlineforest._models.loading import AnyForest, load, load_with_position
-from onlineforest._models.online_classifier import OnlineForestClassifier
-from onlineforest._models.online_regressor import OnlineForestRegressor
+from onlineforest._forests.mondrian.classifier import MondrianForestClassifier
+from onlineforest._forests.orderfree.classifier import OnlineForestClassifier
+from onlineforest._forests.orderfree.regressor import OnlineForestRegressor
+from onlineforest._store.checkpoints import Checkpointer
+from onlineforest._store.loading import AnyForest, load, load_with_position
 
 Forest = AnyForest
 FORESTS: Mapping[str, Mapping[str, type[Forest]]] = {  # kind, task and estimator

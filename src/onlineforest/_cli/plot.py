@@ -25,7 +25,7 @@ from onlineforest._cli.metrics import METRIC_LABELS, read_curve
 from onlineforest._cli.options import FILE, BadRows, check_output_file
 from onlineforest._extras import require
 from onlineforest._files.atomic import replacing
-from onlineforest._models.loading import load
+from onlineforest._store.loading import load
 from onlineforest._tables.tables import open_table, sample_rows
 from onlineforest.plot.checks import numeric_features
 from onlineforest.plot.figures import new_figure

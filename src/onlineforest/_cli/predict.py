@@ -105,7 +105,7 @@ def predict(model: Path, data: str, **given: Any) -> None:
     model finds its columns by name, in any order; other columns are ignored. Predictions keep the
     order of the rows and are written batch by batch, so DATA may be larger than memory.
     """
-    from onlineforest._models.loading import load
+    from onlineforest._store.loading import load
     from onlineforest._tables.tables import open_table
 
     requested = _Requested(
@@ -137,8 +137,8 @@ class _Requested:
     def check(self, forest: Forest) -> None:
         """Raise if this forest cannot predict the requested columns."""
         from onlineforest._cli.forests import TrainingError
-        from onlineforest._models.base_classifier import BaseClassifier
-        from onlineforest._models.classifier import MondrianForestClassifier
+        from onlineforest._forests.classification import BaseClassifier
+        from onlineforest._forests.mondrian.classifier import MondrianForestClassifier
 
         if self.probabilities and not isinstance(forest, BaseClassifier):
             raise TrainingError("--probabilities is for classes, but the model predicts numbers.")
@@ -205,8 +205,8 @@ def _with_kept_columns(batch: pa.Table, requested: _Requested, columns: dict[str
 
 
 def _predict(forest: Forest, rows: Any, requested: _Requested) -> dict[str, Any]:
-    from onlineforest._models.base_classifier import BaseClassifier
-    from onlineforest._models.classifier import MondrianForestClassifier
+    from onlineforest._forests.classification import BaseClassifier
+    from onlineforest._forests.mondrian.classifier import MondrianForestClassifier
 
     columns: dict[str, Any] = {}
     if isinstance(forest, BaseClassifier):

@@ -39,8 +39,8 @@ from onlineforest._cli.forests import (
 from onlineforest._cli.metrics import CurveFile, LearningCurve, format_metrics
 from onlineforest._cli.options import BadRows
 from onlineforest._cli.training import Training
-from onlineforest._models.checkpoints import Checkpointer
-from onlineforest._models.rounding import RoundingWarning
+from onlineforest._inputs.rounding import RoundingWarning
+from onlineforest._store.checkpoints import Checkpointer
 from onlineforest._tables.columns import FIRST_ROWS, BadRow, Table, TableError, join_names
 from onlineforest._tables.tables import open_table
 

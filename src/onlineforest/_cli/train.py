@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from onlineforest._cli.forests import ModelStore
     from onlineforest._cli.run import Run
     from onlineforest._cli.training import Training
-    from onlineforest._models.checkpoints import Checkpointer
+    from onlineforest._store.checkpoints import Checkpointer
 
 _CHECKPOINTS = "Checkpoints"
 _DEFAULT_SECONDS = 60.0
@@ -150,13 +150,13 @@ def _checkpointer(given: dict[str, Any]) -> Checkpointer | None:
         return None
     if seconds is None and samples is None:
         seconds = _DEFAULT_SECONDS
-    from onlineforest._models.checkpoints import Checkpointer
+    from onlineforest._store.checkpoints import Checkpointer
 
     return Checkpointer(folder, every_seconds=seconds, every_samples=samples)
 
 
 def _save(training: Training, store: ModelStore, is_finished: bool = True) -> None:
-    from onlineforest._models.saving import write_model
+    from onlineforest._forests.saving import write_model
 
     position = replace(training.position(), is_finished=is_finished).as_json()
     if store.checkpointer is not None:

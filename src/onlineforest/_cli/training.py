@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from onlineforest._cli.columns import Schema, targets
 from onlineforest._cli.forests import Forest, Position, is_fitted, rejection
 from onlineforest._cli.metrics import Metrics, class_metrics, interval_metrics, value_metrics
-from onlineforest._models.base_classifier import BaseClassifier
-from onlineforest._models.online_classifier import OnlineForestClassifier
+from onlineforest._forests.classification import BaseClassifier
+from onlineforest._forests.orderfree.classifier import OnlineForestClassifier
 from onlineforest._tables.columns import ColumnSpec, OnBadRow, Table
 from onlineforest._tables.tables import rebatch, skip_rows
 

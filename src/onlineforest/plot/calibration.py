@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from matplotlib.artist import Artist
     from matplotlib.axes import Axes
 
-    from onlineforest._models.online_regressor import OnlineForestRegressor
+    from onlineforest._forests.orderfree.regressor import OnlineForestRegressor
 
 
 def reliability(

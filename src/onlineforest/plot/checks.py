@@ -9,14 +9,14 @@ from typing import Any
 
 from sklearn.utils.validation import check_is_fitted
 
-from onlineforest._models.base import BaseForest
-from onlineforest._models.base_classifier import BaseClassifier
-from onlineforest._models.categories import Categories
-from onlineforest._models.classifier import MondrianForestClassifier
-from onlineforest._models.online import BaseOnlineForest
-from onlineforest._models.online_classifier import OnlineForestClassifier
-from onlineforest._models.online_regressor import OnlineForestRegressor
-from onlineforest._models.trees import MondrianTree, OnlineTree
+from onlineforest._forests.base import BaseForest
+from onlineforest._forests.classification import BaseClassifier
+from onlineforest._forests.mondrian.classifier import MondrianForestClassifier
+from onlineforest._forests.orderfree.base import BaseOnlineForest
+from onlineforest._forests.orderfree.classifier import OnlineForestClassifier
+from onlineforest._forests.orderfree.regressor import OnlineForestRegressor
+from onlineforest._forests.trees import MondrianTree, OnlineTree
+from onlineforest._inputs.categories import Categories
 from onlineforest.plot.figures import printable, shortened
 
 Classifier = OnlineForestClassifier | MondrianForestClassifier

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from onlineforest._models.base_classifier import BaseClassifier
-from onlineforest._models.classifier import MondrianForestClassifier
-from onlineforest._models.levels import Level
-from onlineforest._models.online_regressor import OnlineForestRegressor
+from onlineforest._forests.classification import BaseClassifier
+from onlineforest._forests.mondrian.classifier import MondrianForestClassifier
+from onlineforest._forests.orderfree.regressor import OnlineForestRegressor
+from onlineforest._inputs.levels import Level
 from onlineforest.plot.checks import (
     Classifier,
     Forest,

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from onlineforest._models.base_classifier import BaseClassifier
-from onlineforest._models.trees import MondrianTree, OnlineTree
+from onlineforest._forests.classification import BaseClassifier
+from onlineforest._forests.trees import MondrianTree, OnlineTree
 from onlineforest.plot.checks import (
     Forest,
     categorical_names,

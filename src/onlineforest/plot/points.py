@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from onlineforest._models.base_classifier import BaseClassifier
-from onlineforest._models.categories import Categories, Table
-from onlineforest._models.classifier import MondrianForestClassifier
-from onlineforest._models.digests import samples_of
-from onlineforest._models.levels import Level, in_order, plain_level
-from onlineforest._models.trees import MondrianTree
-from onlineforest._models.validation import check_values
+from onlineforest._forests.classification import BaseClassifier
+from onlineforest._forests.mondrian.classifier import MondrianForestClassifier
+from onlineforest._forests.orderfree.digests import samples_of
+from onlineforest._forests.trees import MondrianTree
+from onlineforest._inputs.categories import Categories, Table
+from onlineforest._inputs.levels import Level, in_order, plain_level
+from onlineforest._inputs.validation import check_values
 from onlineforest.plot.checks import Forest, categories_of, check_tree
 from onlineforest.plot.figures import COLOUR_MAP, DARK, class_colours, legend_beside, printable
 

@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from onlineforest._models.base_classifier import BaseClassifier
-from onlineforest._models.categories import Categories
-from onlineforest._models.levels import Level, in_order
-from onlineforest._models.trees import (
+from onlineforest._forests.classification import BaseClassifier
+from onlineforest._forests.trees import (
     MondrianTree,
     OnlineClassificationTree,
     OnlineRegressionTree,
     OnlineTree,
     TreeArrays,
 )
+from onlineforest._inputs.categories import Categories
+from onlineforest._inputs.levels import Level, in_order
 from onlineforest.plot.checks import (
     Forest,
     categories_of,

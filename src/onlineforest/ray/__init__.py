@@ -8,7 +8,7 @@ except ImportError:
     require("ray", "ray")  # its error says how to install Ray
     raise
 
-from onlineforest._distributed.errors import ShardLostError
+from onlineforest._shards.errors import ShardLostError
 from onlineforest.ray.forest import RayForest
 from onlineforest.ray.streams import StreamReport
 

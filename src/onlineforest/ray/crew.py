@@ -9,10 +9,10 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 import ray
-from onlineforest._distributed.crew import Crew, Pending, Sent
-from onlineforest._distributed.errors import MemberLostError, ShardLostError
-from onlineforest._distributed.messages import Message, nbytes_of
-from onlineforest._distributed.shard import Shard, ShardPlan, Start
+from onlineforest._shards.crew import Crew, Pending, Sent
+from onlineforest._shards.errors import MemberLostError, ShardLostError
+from onlineforest._shards.messages import Message, nbytes_of
+from onlineforest._shards.shard import Shard, ShardPlan, Start
 from ray import exceptions
 
 _SMALL = 2**16  # bytes: smaller messages travel with each call, not through the object store

@@ -19,14 +19,14 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
-from onlineforest._distributed.keeper import Settings
-from onlineforest._distributed.sharded import ShardedForest
-from onlineforest._models.core import LOCAL
-from onlineforest._models.loading import ESTIMATORS
-from onlineforest._models.locking import guard_of, without_guard
-from onlineforest._models.online import BaseOnlineForest
-from onlineforest._models.parameters import Constraints, check_parameters, instance_of, interval
-from onlineforest._models.saving import check_can_be_saved, read_model, write_model
+from onlineforest._forests.core import LOCAL
+from onlineforest._forests.locking import guard_of, without_guard
+from onlineforest._forests.orderfree.base import BaseOnlineForest
+from onlineforest._forests.saving import check_can_be_saved, read_model, write_model
+from onlineforest._inputs.parameters import Constraints, check_parameters, instance_of, interval
+from onlineforest._shards.keeper import Settings
+from onlineforest._shards.sharded import ShardedForest
+from onlineforest._store.loading import ESTIMATORS
 from onlineforest.ray.starting import RayCores, StartParameters
 from onlineforest.ray.streams import (
     StreamReport,

@@ -14,10 +14,10 @@ from numbers import Real
 from typing import Any, cast
 
 import ray
-from onlineforest._distributed.keeper import Settings, ShardKeeper
-from onlineforest._distributed.shard import Start, hello_from_here, plans_of
-from onlineforest._distributed.sharded import SHARDED_FORESTS, ShardedForest
-from onlineforest._models.core import Core, CoreSource, CoreSpec, GuidedCore, State
+from onlineforest._forests.core import Core, CoreSource, CoreSpec, GuidedCore, State
+from onlineforest._shards.keeper import Settings, ShardKeeper
+from onlineforest._shards.shard import Start, hello_from_here, plans_of
+from onlineforest._shards.sharded import SHARDED_FORESTS, ShardedForest
 from onlineforest.ray.crew import RayCrew
 
 

@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, Concatenate, ParamSpec, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from onlineforest._models.base import BaseForest
-from onlineforest._models.cells import is_missing
-from onlineforest._models.regrowing import with_columns
-from onlineforest._models.rounding import offsets_of_features
-from onlineforest._models.validation import unchanged_on_error
+from onlineforest._forests.base import BaseForest
+from onlineforest._forests.orderfree.copies import with_columns
+from onlineforest._inputs.cells import is_missing
+from onlineforest._inputs.rounding import offsets_of_features
+from onlineforest._inputs.validation import unchanged_on_error
 from onlineforest.river.dict_columns import Columns, MixedColumns, columns_of, number_of
 from onlineforest.river.frames import frame_of, holds_numbers, numbers_in
 from river import base

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from onlineforest._models import online_classifier as _online_classifier
-from onlineforest._models.cells import is_missing
-from onlineforest._models.regrowing import relabelled
+from onlineforest._forests.orderfree import classifier as _online_classifier
+from onlineforest._forests.orderfree.copies import relabelled
+from onlineforest._inputs.cells import is_missing
 from onlineforest.river.base import ForestModel, Sample, rows_of
 from onlineforest.river.frames import frame_of, native_frame, native_series, series_of
 from onlineforest.river.names import plain_labels, text_of

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from onlineforest._models.cells import is_missing
+from onlineforest._inputs.cells import is_missing
 from onlineforest.river.names import sorted_keys
 
 _LARGEST = float(np.finfo(np.float32).max)

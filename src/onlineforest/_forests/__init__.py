@@ -1,0 +1,1 @@
+"""The estimators, and the core forests behind them."""

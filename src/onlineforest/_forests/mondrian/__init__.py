@@ -1,0 +1,1 @@
+"""The Mondrian forest: `MondrianForestClassifier`."""

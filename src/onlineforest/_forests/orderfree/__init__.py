@@ -1,0 +1,1 @@
+"""The order-free forest: `OnlineForestClassifier` and `OnlineForestRegressor`."""

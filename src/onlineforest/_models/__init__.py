@@ -1,1 +1,0 @@
-"""Estimators: validation, saving, checkpoints, merging. Knows no Ray, River or terminal."""

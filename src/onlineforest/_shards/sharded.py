@@ -1,0 +1,363 @@
+"""Sharded order-free forests: the interface of a core forest, the same answers to the bit.
+
+Turns calls into operations and questions, and joins the answers of shards. Masses of labels are
+integers, so shards send sums. Moments of numbers are rounded, so shards send the leaf of each tree
+and the driver combines them in the order of trees. Must not know how messages travel.
+"""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from onlineforest._core import UNITS_PER_SAMPLE, moments_of_leaves
+from onlineforest._forests.core import (
+    GUIDED_LABELS,
+    GUIDED_NUMBERS,
+    Floats,
+    Masses,
+    Rows,
+    Serials,
+    State,
+    Units,
+    Votes,
+)
+from onlineforest._shards.keeper import ShardKeeper
+from onlineforest._shards.messages import (
+    ArrayQuestion,
+    ArraysQuestion,
+    CompletionQuestion,
+    NamedArraysQuestion,
+    NumberQuestion,
+    Operation,
+    TruthQuestion,
+)
+
+_MAX_NUMBERS = 2**24  # in the answers to one question: more rows are asked for in pieces
+
+
+class ShardedForest:
+    """A core forest whose trees live in shards. A shard decides itself how many threads it uses.
+
+    Parameters
+    ----------
+    keeper : ShardKeeper
+        Keeps the shards.
+    """
+
+    def __init__(self, keeper: ShardKeeper) -> None:
+        self.keeper = keeper
+        self._spec = keeper.plans[0].spec
+
+    @property
+    def n_trees(self) -> int:
+        """Number of trees of the whole forest."""
+        return self._spec.n_trees
+
+    @property
+    def n_features(self) -> int:
+        """Number of features."""
+        return self._spec.n_features
+
+    @property
+    def seed(self) -> int:
+        """The seed of the trees."""
+        return self._spec.seed
+
+    @property
+    def n_shards(self) -> int:
+        """Number of shards."""
+        return len(self.keeper.plans)
+
+    @property
+    def n_points(self) -> int:
+        """Number of samples stored."""
+        return self.keeper.status().n_points
+
+    @property
+    def n_seen(self) -> int:
+        """Number of samples given."""
+        return self.keeper.n_seen
+
+    @property
+    def version(self) -> int:
+        """A number that changes when other samples are stored."""
+        return self.keeper.position
+
+    @property
+    def nbytes(self) -> int:
+        """Memory of all shards in bytes."""
+        return sum(self.keeper.ask_all(NumberQuestion()))
+
+    # What one shard answers for all, since each has all samples.
+
+    @property
+    def serials(self) -> Serials:
+        """The serial of each stored sample."""
+        return self.keeper.ask_any(ArrayQuestion("serials"))
+
+    @property
+    def values(self) -> NDArray[Any]:
+        """The value of each stored sample, in the order of `serials`."""
+        return self.keeper.ask_any(ArrayQuestion("values"))
+
+    @property
+    def weights(self) -> Floats:
+        """The weight of each stored sample, in the order of `serials`."""
+        return self.keeper.ask_any(ArrayQuestion("weights"))
+
+    @property
+    def sample_numbers(self) -> NDArray[np.int32]:
+        """A number for each stored sample, the same for equal ones, in the order of `serials`."""
+        return self.keeper.ask_any(ArrayQuestion("sample_numbers"))
+
+    @property
+    def n_levels(self) -> NDArray[np.int64]:
+        """The number of levels of each categorical feature that samples have."""
+        return self.keeper.ask_any(ArrayQuestion("n_levels"))
+
+    def levels(self, categorical: int, /) -> NDArray[np.uint64]:
+        """The levels of a categorical feature that samples have, sorted."""
+        return self.keeper.ask_any(ArrayQuestion("levels", {"categorical": categorical}))
+
+    def are_stored(self, serials: Serials, /) -> NDArray[np.uint8]:
+        """Which of these serials belong to stored samples."""
+        return self.keeper.ask_any(ArrayQuestion("are_stored", {"serials": serials}))
+
+    def get_state(self) -> State:
+        """The state of the whole forest, which is its samples."""
+        state = self.keeper.ask_any(NamedArraysQuestion("get_state"))
+        trees = {"n_trees": self.n_trees, "first_tree": 0}  # not those of the shard
+        return state | {f"options.{k}": np.array([n], dtype=np.uint64) for k, n in trees.items()}
+
+    # Changes.
+
+    def learn(
+        self, rows: Rows, values: NDArray[Any], _n_threads: int = 1, weights: Units = None, /
+    ) -> None:
+        """Learn rows with class codes or numbers."""
+        samples = {"rows": rows, "values": values, "weights": weights}
+        self.keeper.operate(Operation("learn", samples, n_new=len(rows)))
+
+    def forget(self, serials: Serials, _n_threads: int = 1, /) -> None:
+        """Forget samples by serial."""
+        self.keeper.operate(Operation("forget", {"serials": serials}))
+
+    def forget_rows(self, rows: Rows, values: NDArray[Any], _n_threads: int = 1, /) -> Serials:
+        """Forget samples by row and target; return the positions of those that are not stored."""
+        operation = Operation("forget_rows", {"rows": rows, "values": values})
+        return cast(Serials, self.keeper.operate(operation))
+
+    def keep_latest(self, n: int, _n_threads: int = 1, /) -> None:
+        """Forget all but the latest samples."""
+        self.keeper.operate(Operation("keep_latest", {"n": n}))
+
+    def count_as_seen(self, n_seen: int, /) -> None:
+        """Count samples that another forest has seen and forgotten."""
+        n_more = n_seen - self.n_seen
+        if n_more > 0:
+            self.keeper.operate(Operation("count_as_seen", {"n_seen": n_seen}, n_new=n_more))
+
+    # Trees.
+
+    def tree(self, index: int, /) -> dict[str, NDArray[Any]]:
+        """One tree as arrays."""
+        for plan in self.keeper.plans:
+            begin, end = plan.held
+            if begin <= index < end:
+                question = NamedArraysQuestion("tree", {"index": index - begin})
+                return self.keeper.ask_one(plan.number, question)
+        raise IndexError(f"tree {index} is outside [0, n_trees = {self.n_trees})")
+
+    def apply(self, rows: Rows, _n_threads: int = 1, /) -> NDArray[np.int32]:
+        """The leaf of each row in each tree."""
+        leaves = self.keeper.ask_all(ArrayQuestion("apply", {"rows": rows}))
+        return np.concatenate(leaves, axis=1)
+
+    def importances(self, _n_threads: int = 1, /) -> Floats:
+        """The importance of each feature in each tree."""
+        return np.concatenate(self.keeper.ask_all(ArrayQuestion("importances")))
+
+    def complete(self, _n_threads: int = 1, /) -> None:
+        """Cut all blocks that are not cut yet, which changes no answer."""
+        self.keeper.ask_all(CompletionQuestion())
+
+    def are_trees_of_samples(self) -> bool:
+        """Whether each shard grows the trees that it has from its samples again."""
+        answers: list[bool] = self.keeper.ask_all(TruthQuestion())
+        return all(answers)
+
+    def _one_row(self, row: Any) -> Rows:
+        """One row as a batch; `TypeError` if it is not an array of numbers, as from the core."""
+        if not isinstance(row, np.ndarray) or row.ndim != 1 or row.dtype.kind not in "fiub":
+            raise TypeError(f"a row must be a one-dimensional array of numbers, not {row!r}")
+        if len(row) != self._spec.width:
+            raise ValueError(f"x has {len(row)} features, but this forest has {self._spec.width}")
+        with np.errstate(over="ignore"):
+            array = np.ascontiguousarray(row, dtype=np.float32)
+        infinite = np.flatnonzero(np.isinf(array))
+        if len(infinite):
+            raise ValueError(
+                f"x contains infinity or a value too large for float32, at feature {infinite[0]}"
+            )
+        return array[np.newaxis]
+
+
+class ShardedLabelForest(ShardedForest):
+    """A sharded `GuidedLabelForest`."""
+
+    _n_labels_sent = 0
+
+    @property
+    def n_labels(self) -> int:
+        """Number of codes."""
+        # Does not wait for batches in progress: only `set_labels` changes it.
+        return self._n_labels_sent or self.keeper.status().n_labels
+
+    @property
+    def label_weights(self) -> Floats:
+        """The weight of the stored samples of each label, in the order of codes."""
+        return self.keeper.ask_any(ArrayQuestion("label_weights"))
+
+    @property
+    def labels_version(self) -> int:
+        """A number that changes when other labels are known or have codes."""
+        return self.keeper.status().labels_version
+
+    def set_labels(self, hashes: NDArray[np.uint64], are_declared: NDArray[np.uint8], /) -> None:
+        """Give labels their codes."""
+        labels = {"hashes": hashes, "are_declared": are_declared}
+        self.keeper.operate(Operation("set_labels", labels))
+        self._n_labels_sent = len(hashes)
+
+    def learn_one(self, row: Any, value: int, weight: int = UNITS_PER_SAMPLE, /) -> None:
+        """Learn one row."""
+        values = np.array([value], dtype=np.int32)
+        self.learn(self._one_row(row), values, 1, np.array([weight]))
+
+    def predict(
+        self, rows: Rows, _n_threads: int = 1, power: float = 1.0, spread: float = 0.0, /
+    ) -> Floats:
+        """Probabilities, in the order of codes."""
+        with self.keeper.at_one_position():
+            return np.concatenate(
+                [
+                    self._finished(
+                        self.keeper.ask_all(ArrayQuestion("masses", {"rows": rows[begin:end]})),
+                        power,
+                        spread,
+                    )
+                    for begin, end in _ranges_of(len(rows), self._width())
+                ]
+            )
+
+    def predict_one(
+        self, row: Any, out: Floats, power: float = 1.0, spread: float = 0.0, /
+    ) -> bool:
+        """Write the probabilities of one row into `out`; False if it has not one entry per code."""
+        probabilities = self.predict(self._one_row(row), 1, power, spread)[0]
+        if len(probabilities) != len(out):
+            return False
+        out[:] = probabilities
+        return True
+
+    def left_out(self, _n_threads: int = 1, /) -> tuple[Floats, NDArray[np.int64]]:
+        """Predict each stored sample from the trees that have not learned it."""
+        answers = []
+        with self.keeper.at_one_position():
+            for begin, end in _ranges_of(self.n_points, self._width()):
+                samples = {"begin": begin, "end": end}
+                shards = self.keeper.ask_all(ArraysQuestion("left_out_masses", samples))
+                n_trees = np.sum([n for _, n in shards], axis=0)
+                probabilities = self._finished([masses for masses, _ in shards])
+                probabilities[n_trees == 0] = np.nan
+                answers.append((probabilities, n_trees))
+        predictions, counts = zip(*answers, strict=True)
+        return np.concatenate(predictions), np.concatenate(counts)
+
+    def votes(self, _n_threads: int = 1, begin: int = 0, end: int = 2**62, /) -> Votes:
+        """What the trees that leave out the samples that calibrate say about them."""
+        return self._summed(ArraysQuestion("votes", {"begin": begin, "end": end}))
+
+    def votes_at(self, n_seen: int, _n_threads: int = 1, /) -> Votes:
+        """Those of this forest when it had seen `n_seen` samples, all of which it still holds."""
+        return self._summed(ArraysQuestion("votes_at", {"n_seen": n_seen}))
+
+    def votes_after(
+        self, rows: Rows, labels: NDArray[np.int32], _n_threads: int = 1, weights: Units = None, /
+    ) -> Votes:
+        """Those of this forest if it learned these samples next; it does not."""
+        samples = {"rows": rows, "labels": labels, "weights": weights}
+        return self._summed(ArraysQuestion("votes_after", samples))
+
+    def _finished(self, masses: list[Masses], power: float = 1.0, spread: float = 0.0) -> Floats:
+        """Probabilities, given the masses of all shards and a calibration."""
+        sums = {"sums": np.sum(masses, axis=0), "power": power, "spread": spread}
+        return self.keeper.ask_any(ArrayQuestion("finish", sums))
+
+    def _summed(self, question: ArraysQuestion) -> Votes:
+        """The votes of all shards."""
+        shards = cast(list[Votes], self.keeper.ask_all(question))
+        held, labels, weights = shards[0][:3]
+        votes = np.sum([each[3] for each in shards], axis=0)
+        half = np.sum([each[4] for each in shards], axis=0)
+        return held, labels, weights, votes, half
+
+    def _width(self) -> int:
+        """How many numbers all shards send for a row."""
+        return self.n_shards * (self.n_labels + 1)
+
+
+class ShardedNumberForest(ShardedForest):
+    """A sharded `GuidedNumberForest`."""
+
+    def learn_one(self, row: Any, value: float, weight: int = UNITS_PER_SAMPLE, /) -> None:
+        """Learn one row."""
+        values = np.array([value], dtype=np.float64)
+        self.learn(self._one_row(row), values, 1, np.array([weight]))
+
+    def predict(self, rows: Rows, _n_threads: int = 1, /) -> Floats:
+        """Mean, variance within leaves and variance between trees."""
+        with self.keeper.at_one_position():
+            ranges = _ranges_of(len(rows), 2 * self.n_trees)
+            return np.concatenate([self._predict(rows[begin:end]) for begin, end in ranges])
+
+    def _predict(self, rows: Rows) -> Floats:
+        leaves = self.keeper.ask_all(ArrayQuestion("leaves", {"rows": rows}))
+        moments, n_trees = moments_of_leaves(np.concatenate(leaves, axis=1))
+        if not n_trees.all():  # no tree knows anything about a row
+            moments[n_trees == 0] = self.keeper.ask_any(ArrayQuestion("of_all_samples"))
+        return moments
+
+    def predict_one(self, row: Any, /) -> tuple[float, float, float]:
+        """The prediction of one row."""
+        mean, within, between = self.predict(self._one_row(row))[0].tolist()
+        return mean, within, between
+
+    def left_out(self, _n_threads: int = 1, /) -> tuple[Floats, NDArray[np.int64]]:
+        """Predict each stored sample from the trees that have not learned it."""
+        with self.keeper.at_one_position():
+            n = self.n_points
+            moments, n_trees = np.full((n, 3), np.nan), np.zeros(n, dtype=np.int64)
+            for begin, end in _ranges_of(n, 2 * self.n_trees):
+                samples = {"begin": begin, "end": end}
+                shards = self.keeper.ask_all(ArraysQuestion("left_out_leaves", samples))
+                places = shards[0][0]
+                leaves = np.concatenate([leaves for _, leaves in shards], axis=1)
+                moments[places], n_trees[places] = moments_of_leaves(leaves)
+        return moments, n_trees
+
+
+def _ranges_of(n: int, width: int) -> list[tuple[int, int]]:
+    """[0, n) in ranges, at least one, whose answers of `width` numbers each are not too large."""
+    n_together = max(_MAX_NUMBERS // width, 1)
+    return [(i, min(i + n_together, n)) for i in range(0, max(n, 1), n_together)]
+
+
+SHARDED_FORESTS: dict[str, type[ShardedForest]] = {
+    GUIDED_LABELS.name: ShardedLabelForest,
+    GUIDED_NUMBERS.name: ShardedNumberForest,
+}
+"""The class of sharded forests for each kind of core forest, by name."""

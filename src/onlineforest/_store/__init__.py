@@ -1,0 +1,1 @@
+"""Forests in files: loading, checkpoints, descriptions."""
