@@ -117,7 +117,7 @@ def test_the_examples_and_commands_of_categories_run(tmp_path, monkeypatch):
     import pandas as pd
     from click.testing import CliRunner
 
-    from onlineforest._cli.main import build_command
+    from onlineforest._cli import build_command
 
     monkeypatch.chdir(tmp_path)
     numbers = {
@@ -208,7 +208,7 @@ def parse(command, words):
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_commands_of_a_page_exist_with_their_options(page):
-    from onlineforest._cli.main import build_command
+    from onlineforest._cli import build_command
 
     for words in commands_of(page):
         parse(build_command(), words)
@@ -217,7 +217,7 @@ def test_commands_of_a_page_exist_with_their_options(page):
 def test_a_wrong_option_is_found():
     import click
 
-    from onlineforest._cli.main import build_command
+    from onlineforest._cli import build_command
 
     for words in (["train", "x.csv", "--no-such-option"], ["plot", "no-such-picture"], ["trian"]):
         with pytest.raises(click.UsageError):
@@ -227,7 +227,7 @@ def test_a_wrong_option_is_found():
 def test_the_commands_of_the_command_line_page_run(tmp_path, monkeypatch):
     from click.testing import CliRunner
 
-    from onlineforest._cli.main import build_command
+    from onlineforest._cli import build_command
 
     monkeypatch.chdir(tmp_path)
     commands = list(commands_of(ROOT / "docs/command-line.md"))
