@@ -1,4 +1,4 @@
-"""What is imported when: names come when they are asked for, and shards need little."""
+"""Modules are imported when a name of theirs is asked for, and shards need few."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ def test_importing_the_package_imports_neither_numpy_nor_sklearn():
 
 def test_the_help_of_the_command_imports_neither_numpy_nor_sklearn():
     code = (
-        "from onlineforest._cli.main import build_command\n"
+        "from onlineforest._cli import build_command\n"
         "build_command()(['--help'], standalone_mode=False)"
     )
     modules = modules_after(code)
-    assert "onlineforest._cli.base" in modules
+    assert "onlineforest._cli.commands" in modules
     assert not modules & {"numpy", "sklearn", "pyarrow", "onlineforest._cli.train"}
 
 

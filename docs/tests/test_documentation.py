@@ -22,11 +22,11 @@ ROOT = Path(__file__).resolve().parents[2]
 from docs import pictures
 
 README = (ROOT / "README.md").read_text()
-TUNE = (ROOT / "docs/tune.md").read_text()
+TUNE = (ROOT / "docs/hyperparameters.md").read_text()
 REGRESSION = (ROOT / "docs/regression.md").read_text()
 # The README, and all pages but those that Sphinx makes.
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), *ROOT.glob("docs/*/0*.md")]
-RAY = pytest.mark.xdist_group("ray")  # what starts Ray: one after the other
+RAY = pytest.mark.xdist_group("ray")  # tests that start Ray run one after the other
 MODULES = [name for _, name, _ in pkgutil.walk_packages(onlineforest.__path__, "onlineforest.")]
 
 
@@ -87,12 +87,12 @@ def test_the_readme_examples_run(capsys, tmp_path, monkeypatch):
     assert is_forgotten == "True"
 
 
-def test_the_examples_of_model_files_run(tmp_path, monkeypatch):
+def test_the_examples_of_save_and_load_run(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    names = run_examples((ROOT / "docs/model-files.md").read_text(), "model-files.md")
+    names = run_examples((ROOT / "docs/save-and-load.md").read_text(), "save-and-load.md")
     assert names["later"].n_samples_seen_ == names["forest"].n_samples_seen_ == 1797
     assert names["samples"].shape == (1000, 64)
-    again = run_examples((ROOT / "docs/model-files.md").read_text(), "model-files.md")
+    again = run_examples((ROOT / "docs/save-and-load.md").read_text(), "save-and-load.md")
     assert again["start"] == 1500 and again["forest"].n_samples_seen_ == 1797
 
 
@@ -100,7 +100,7 @@ def test_the_examples_of_regression_run(capsys):
     names = run_examples(REGRESSION, "regression.md")
     assert names["forest"].n_samples_seen_ == 2100
     inside, n_predictions = map(float, capsys.readouterr().out.split())
-    assert 0.8 < inside < 0.97  # of 500 samples: 0.9, or a little less, with standard error 0.013
+    assert 0.8 < inside < 0.97  # 0.9 or a little less; the standard error of 500 samples is 0.013
     assert n_predictions == 1  # a constant far away
 
 
@@ -117,7 +117,7 @@ def test_the_examples_and_commands_of_categories_run(tmp_path, monkeypatch):
     import pandas as pd
     from click.testing import CliRunner
 
-    from onlineforest._cli.main import build_command
+    from onlineforest._cli import build_command
 
     monkeypatch.chdir(tmp_path)
     numbers = {
@@ -164,7 +164,7 @@ def test_the_examples_of_ray_run(capsys, tmp_path, monkeypatch):
 OWN_TESTS = {
     "README.md",
     "categories.md",
-    "model-files.md",
+    "save-and-load.md",
     "ray.md",
     "regression.md",
     "river.md",
@@ -208,7 +208,7 @@ def parse(command, words):
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_commands_of_a_page_exist_with_their_options(page):
-    from onlineforest._cli.main import build_command
+    from onlineforest._cli import build_command
 
     for words in commands_of(page):
         parse(build_command(), words)
@@ -217,7 +217,7 @@ def test_commands_of_a_page_exist_with_their_options(page):
 def test_a_wrong_option_is_found():
     import click
 
-    from onlineforest._cli.main import build_command
+    from onlineforest._cli import build_command
 
     for words in (["train", "x.csv", "--no-such-option"], ["plot", "no-such-picture"], ["trian"]):
         with pytest.raises(click.UsageError):
@@ -227,7 +227,7 @@ def test_a_wrong_option_is_found():
 def test_the_commands_of_the_command_line_page_run(tmp_path, monkeypatch):
     from click.testing import CliRunner
 
-    from onlineforest._cli.main import build_command
+    from onlineforest._cli import build_command
 
     monkeypatch.chdir(tmp_path)
     commands = list(commands_of(ROOT / "docs/command-line.md"))

@@ -1,6 +1,6 @@
 """Entry point of `python -m onlineforest`."""
 
-from onlineforest._cli.main import main
+from onlineforest._cli import main
 
 if __name__ == "__main__":
     main()

@@ -15,10 +15,15 @@ from click.testing import CliRunner
 from pyarrow import parquet
 
 import onlineforest
-from onlineforest import MondrianForestClassifier, OnlineForestClassifier, OnlineForestRegressor
-from onlineforest._cli import main as _cli
+from onlineforest import (
+    MondrianForestClassifier,
+    OnlineForestClassifier,
+    OnlineForestRegressor,
+    _cli,
+)
 from onlineforest._cli import plot as _cli_plot
-from onlineforest._cli.features import FeatureError, Said, feature_specs
+from onlineforest._cli.columns import RequestedTypes, feature_specs
+from onlineforest._cli.commands import OptionError
 from onlineforest._tables import csv_blocks as _csv_blocks
 from onlineforest._tables.columns import ColumnType, TableError
 from onlineforest._tables.csv_tables import CsvTable
@@ -303,7 +308,7 @@ def test_columns_with_nearly_distinct_values_give_a_warning(folder, name):
     assert "Warning" in fine("evaluate", name, *options[:-2]).output
     for more in (["-q"], ["--drop", "person"], ["--id", "person"], ["--from", "m.st"]):
         assert "Warning" not in fine("train", name, *options[:-2], *more, "-o", "n.st").output
-    frame[:99].to_csv("few.csv", index=False)  # of too few values nothing is said
+    frame[:99].to_csv("few.csv", index=False)  # too few values for a warning
     assert "Warning" not in fine("train", "few.csv", *options).output
 
 
@@ -536,5 +541,5 @@ def test_levels_of_both_types_cannot_be_read_from_a_table():
     forest.fit(np.array([[1], ["1"]], dtype=object), [0, 1])
     with pytest.raises(TableError, match="levels of 'a' in the model are both text and whole"):
         feature_specs(table_of("a\n1\n"), ["a"], forest)
-    with pytest.raises(FeatureError, match="both name 'a'"):
-        feature_specs(table_of("a\n1\n"), ["a"], forest, Said(("a",), ("a",)))
+    with pytest.raises(OptionError, match="both name 'a'"):
+        feature_specs(table_of("a\n1\n"), ["a"], forest, RequestedTypes(("a",), ("a",)))

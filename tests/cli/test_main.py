@@ -9,12 +9,17 @@ import pandas as pd
 import pytest
 from click.testing import CliRunner
 
-from onlineforest import MondrianForestClassifier, OnlineForestClassifier, __version__, _extras
-from onlineforest._cli import main as _cli
-from onlineforest._cli.commands import ENTRIES, load_command
-from onlineforest._cli.defaults import DEFAULT_KIND, NAMES
-from onlineforest._cli.demo_stream import Demo
+from onlineforest import (
+    MondrianForestClassifier,
+    OnlineForestClassifier,
+    __version__,
+    _cli,
+    _extras,
+)
+from onlineforest._cli.commands import SUMMARIES, load_command
+from onlineforest._cli.demo import Demo
 from onlineforest._cli.forests import FORESTS
+from onlineforest._cli.options import DEFAULT_KIND, NAMES
 from onlineforest._forests.saving import write_model
 from support.model_files import changed
 
@@ -43,7 +48,7 @@ def test_demo_learns(kind):
     assert demo.learned == steps[:-1]
     assert demo.recent(demo.online.correct) > 0.9
     assert demo.recent(demo.online.correct) > demo.recent(demo.online.correct[:5]) + 0.05
-    assert demo.online.seconds > 0 and demo.batch.seconds > 0
+    assert demo.online.seconds > 0 and demo.retrained.seconds > 0
 
 
 def test_demo_into_a_folder_that_cannot_be_written_is_an_error(tmp_path):
@@ -69,11 +74,11 @@ def test_bad_arguments_exit_with_code_2(arguments, message):
     assert message in result.output
 
 
-@pytest.mark.parametrize("name", ENTRIES)
+@pytest.mark.parametrize("name", SUMMARIES)
 def test_each_command_is_where_the_list_says(name):
     command = load_command(name)
     assert command.name == name
-    assert command.get_short_help_str(70) == ENTRIES[name].summary
+    assert command.get_short_help_str(70) == SUMMARIES[name]
 
 
 def test_version_and_help_are_printed():

@@ -8,8 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 import onlineforest
-from onlineforest import OnlineForestClassifier
-from onlineforest._cli import main as _cli
+from onlineforest import OnlineForestClassifier, _cli
 
 START = 1_700_000_000
 RNG = np.random.default_rng(2)

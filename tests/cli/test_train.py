@@ -24,12 +24,11 @@ from click.testing import CliRunner
 from pyarrow import parquet
 
 import onlineforest
-from onlineforest import MondrianForestClassifier, OnlineForestRegressor
-from onlineforest._cli import main as _cli
+from onlineforest import MondrianForestClassifier, OnlineForestRegressor, _cli
 from onlineforest._cli import plot as _cli_plot
-from onlineforest._cli import progress as _cli_progress
+from onlineforest._cli import run as _cli_run
 from onlineforest._cli.forests import FORESTS
-from onlineforest._cli.interrupts import Interrupts
+from onlineforest._cli.run import Interrupts
 from support.bits import assert_same_forest
 from support.examples import thorough_but
 
@@ -167,7 +166,7 @@ def test_train_reports_samples_and_metrics(folder):
 
 
 def test_progress_is_printed_as_lines_without_a_terminal(folder, monkeypatch):
-    monkeypatch.setattr(_cli_progress, "SECONDS_BETWEEN_LINES", 0.0)
+    monkeypatch.setattr(_cli_run, "SECONDS_BETWEEN_LINES", 0.0)
     result = fine("train", "data.csv", *REGRESS, *SMALL, "-o", "m.st")
     assert re.search(r"^100%, 500 samples, [\d,]+/s, RMSE [\d.]+$", result.output, re.MULTILINE)
     assert "accuracy" not in result.output
@@ -507,7 +506,7 @@ def test_a_signal_raises_after_the_grace_period():
         assert time.monotonic() - begun < 5
     with Interrupts() as interrupts:
         os.kill(os.getpid(), signal.SIGINT)
-        interrupts.settle()  # the interrupt is handled: no grace period is left
+        interrupts.cancel()  # the interrupt is handled: no grace period is left
         time.sleep(0.6)
         with pytest.raises(KeyboardInterrupt):
             signal.raise_signal(signal.SIGINT)
@@ -685,9 +684,9 @@ def test_every_plot_command_saves_a_picture(models, kind):
         (["evaluate", "data.csv", *CLASSIFY, "--batch-size", "500"], 1, "smaller --batch-size"),
         (["predict", "data.csv", "data.csv"], 1, "data.csv is not a model file"),
         (["predict", "kinds.st", "other.csv"], 1, "lacks 2 of the 3 columns"),
-        (["predict", "kinds.st", "data.csv", "--intervals", "0.9"], 1, "are for numbers"),
+        (["predict", "kinds.st", "data.csv", "--intervals", "0.9"], 1, "is for numbers"),
         (["predict", "kinds.st", "data.csv", "--intervals", "90"], 2, "not in the range"),
-        (["predict", "values.st", "data.csv", "--probabilities"], 1, "are for classes"),
+        (["predict", "values.st", "data.csv", "--probabilities"], 1, "is for classes"),
         (["predict", "kinds.st", "data.csv", "--keep", "zz"], 1, "no column 'zz'"),
         (["predict", "kinds.st", "data.csv", "--novelty"], 1, "an OnlineForestClassifier. `train"),
         (["train", "data.csv", *CLASSIFY, "-o", "m", "--forest", "oak"], 2, "'order-free', 'mon"),

@@ -10,19 +10,27 @@ import pytest
 from sklearn.metrics import log_loss
 
 from onlineforest import Checkpointer, MondrianForestClassifier, OnlineForestRegressor
-from onlineforest._cli.curves import CurveFile, read_curve
-from onlineforest._cli.forests import FORESTS
-from onlineforest._cli.metrics import Metrics, class_metrics, interval_metrics, value_metrics
-from onlineforest._cli.resuming import (
+from onlineforest._cli.columns import column_specs, fingerprint, schema_of
+from onlineforest._cli.commands import OptionError
+from onlineforest._cli.forests import (
+    FORESTS,
     ModelStore,
-    OptionError,
+    Position,
+    TrainingError,
     TrainingOptions,
     check_task,
     load_previous,
     start_run,
 )
-from onlineforest._cli.schema import TrainingError, column_specs, fingerprint, schema_of
-from onlineforest._cli.training import Position, Training
+from onlineforest._cli.metrics import (
+    CurveFile,
+    Metrics,
+    class_metrics,
+    interval_metrics,
+    read_curve,
+    value_metrics,
+)
+from onlineforest._cli.training import Training
 from onlineforest._tables.columns import ColumnType, TableError
 from onlineforest._tables.csv_tables import CsvTable
 from onlineforest.plot.calibration import Bins
@@ -214,7 +222,7 @@ def test_unusable_columns_are_an_error(header, row, options, message):
 
 def start_of(path, options, resume=True, folder=None, source="s", from_=None):
     store = ModelStore(path, None if folder is None else Checkpointer(folder))
-    previous = load_previous(store, resume, from_)
+    previous = load_previous(from_, store if resume else None)
     check_task(options, previous)
     return start_run(options, previous, source)
 

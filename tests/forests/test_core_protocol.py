@@ -16,10 +16,8 @@ from onlineforest import (
     OnlineForestClassifier,
     OnlineForestRegressor,
 )
-from onlineforest._core import GuidedLabelForest, GuidedNumberForest, LabelForest
+from onlineforest._core import MondrianForest, OrderFreeLabelForest, OrderFreeNumberForest
 from onlineforest._forests.core import (
-    GUIDED_LABELS,
-    GUIDED_NUMBERS,
     LOCAL,
     ORDER_FREE_LABELS,
     ORDER_FREE_NUMBERS,

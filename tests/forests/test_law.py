@@ -21,7 +21,7 @@ from onlineforest import (
     OnlineForestRegressor,
     load,
 )
-from onlineforest._cli.main import build_command
+from onlineforest._cli import build_command
 from onlineforest._core import LAW
 from onlineforest._files import container as _container
 from onlineforest._forests import saving as _saving

@@ -21,7 +21,7 @@ from onlineforest import (
 )
 from onlineforest._forests.base import Lesson
 from onlineforest._forests.locking import guard_of, without_guard
-from onlineforest._forests.orderfree.classifier import GuidedLesson
+from onlineforest._forests.orderfree.classifier import OrderFreeLesson
 from support.model_files import saved
 
 

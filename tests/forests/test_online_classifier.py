@@ -20,7 +20,7 @@ from sklearn.exceptions import NotFittedError
 
 from onlineforest import OnlineForestClassifier, OnlineTree
 from onlineforest._forests.base import BaseForest
-from onlineforest._forests.core import GUIDED_LABELS
+from onlineforest._forests.core import ORDER_FREE_LABELS
 from onlineforest._forests.orderfree import classes as label_hashes
 from onlineforest._forests.orderfree.classes import label_hash
 from onlineforest._inputs.canonical import canonical_bytes

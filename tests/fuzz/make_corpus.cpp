@@ -187,7 +187,7 @@ class OrderFreeCorpus {
           cell = static_cast<float>(1 + static_cast<int>(cell * 64) % 8) / 4;
       }
       if (n > 0 && layout.n_numeric() > 0) data.rows[0] = orderfree::kMissing;
-      std::vector<Weight> weights;  // of each second forest
+      std::vector<Weight> weights;  // each second forest has some
       for (std::size_t i = 0; i < n && n_written_ % 2 == 0; ++i) weights.push_back(1 + static_cast<int>(i) * 20'000);
       forest.learn(data.rows, data.values, weights, Call(1));
     }

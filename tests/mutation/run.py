@@ -650,7 +650,7 @@ MUTANTS = [
     ),
 ]
 
-# What the unbroken core must pass before any mutant is judged: a test file and a `-k` expression.
+# The unbroken core must pass these tests before any mutant is judged: a file and a `-k` expression.
 SOUND = (REFERENCE, "recount")
 
 

@@ -19,7 +19,7 @@ from itertools import zip_longest
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-LEAST, MOST = 12, 12  # what the gate tries: at least one of every room that has mutants
+LEAST, MOST = 12, 12  # mutants that the gate tries: at least one of every room that has some
 
 
 @dataclass(frozen=True)

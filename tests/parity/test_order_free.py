@@ -20,7 +20,7 @@ from support.examples import examples, thorough_but
 
 pytestmark = pytest.mark.random
 
-N_SETS = examples(14)  # of each test
+N_SETS = examples(14)  # sets that each test tries
 N_TREES = 2
 KINDS = ["labels", "numbers"]
 
@@ -88,7 +88,7 @@ class Case:
 
     X: np.ndarray
     y: np.ndarray  # codes or numbers
-    hashes: np.ndarray | None  # of labels; None if y are numbers
+    hashes: np.ndarray | None  # one per label; None if y are numbers
     declared: np.ndarray
     options: dict
     queries: np.ndarray

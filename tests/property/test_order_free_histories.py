@@ -101,7 +101,7 @@ class History(RuleBasedStateMachine):
     """
 
     core = None  # class of the forests
-    dtype = None  # of values
+    dtype = None  # type of the values
 
     def __init__(self):
         super().__init__()
@@ -202,7 +202,7 @@ class History(RuleBasedStateMachine):
     @precondition(lambda self: self.held)
     @rule(n=st.sampled_from([1, 1, 2, 5, 40]), seed=seeds)
     def forget_by_row(self, n, seed):
-        """Of equal samples the oldest leaves first."""
+        """The oldest of equal samples leaves first."""
         X, y = self.samples(self.some_held(seed, n))
         for forest in self.both():
             assert len(forest.forget_rows(X, y)) == 0

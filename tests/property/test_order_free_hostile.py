@@ -222,7 +222,7 @@ def test_ten_thousand_features(world):
 
 
 def test_a_tree_as_deep_as_it_has_samples_fits_a_small_stack():
-    """Of one-hot rows each cut splits off one. A thread with 256 kB would overflow by recursion."""
+    """Each split of one-hot rows splits off one. Recursion would overflow a stack of 256 kB."""
     script = textwrap.dedent(
         """
         import threading

@@ -175,7 +175,7 @@ def test_the_number_that_others_are_compared_with_comes_and_goes():
         forest.predict(X[i : i + 1])
         held[i] = True
     check_equals_fresh(forest, X[held], y[held])
-    for _ in range(50):  # the same one again and again
+    for _ in range(50):  # one sample again and again
         forest.learn(X[:1] + 5, np.array([9.0]))
         assert len(forest.forget_rows(X[:1] + 5, np.array([9.0]))) == 0
     check_equals_fresh(forest, X[held], y[held])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from onlineforest._core import GuidedNumberForest
+from onlineforest._core import OrderFreeNumberForest
 from onlineforest._shards import shard as module
 from onlineforest._shards.errors import GapError
 from onlineforest._shards.messages import ArrayQuestion, NamedArraysQuestion, Operation

@@ -7,40 +7,28 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from onlineforest._cli.base import Command, examples, option
-from onlineforest._cli.commands import ENTRIES
-from onlineforest._cli.paths import check_output_file
-from onlineforest._cli.progress import METRIC_LABELS
-from onlineforest._cli.table_options import (
+from onlineforest._cli.commands import command, option
+from onlineforest._cli.options import (
     FILE,
     REPORT,
+    check_output_file,
     curve_option,
-    forest_options,
     learning_options,
-    learning_table_options,
 )
 from onlineforest._extras import require
 
 if TYPE_CHECKING:
     from onlineforest._cli.training import Training
 
-_EXAMPLES = examples(
+
+@command(
+    "evaluate",
     "onlineforest evaluate flowers.csv --target species --task classify",
     "onlineforest evaluate patients.csv --target progression --task regress --drop patient \\\n"
     "      --batch-size 10 --picture curve.png",
     "onlineforest evaluate new-flowers.csv --target species --from flowers.safetensors --no-learn",
 )
-
-
-@click.command(
-    "evaluate",
-    cls=Command,
-    short_help=ENTRIES["evaluate"].summary,
-    epilog=_EXAMPLES,
-)
 @learning_options
-@forest_options
-@learning_table_options
 @option(
     "--coverage",
     type=click.FloatRange(0, 1, min_open=True, max_open=True),
@@ -64,34 +52,34 @@ _EXAMPLES = examples(
     section=REPORT,
     help="Draw the learning curve: .png, .svg or .pdf.",
 )
-@curve_option("Write the learning curve as CSV.")
+@curve_option
 @option("--json", "as_json", is_flag=True, section=REPORT, help="Print the metrics as JSON.")
 @option("-q", "--quiet", is_flag=True, section=REPORT, help="Show no progress.")
 def evaluate(**given: Any) -> None:
     """Predict each batch of DATA, then learn it, and report how good the predictions were.
 
-    This prequential evaluation shows how a forest performs that learns a stream: no sample is
-    predicted after it was learned. The first batch cannot be predicted and does not count, unless
-    --from names a model. Nothing is saved. DATA is a CSV or Parquet file, or - for standard input:
-    see `train --help`.
+    This prequential evaluation shows how well a forest predicts a stream that it learns: no
+    sample is predicted after it was learned. The first batch cannot be predicted and does not
+    count, unless --from names a model. Nothing is saved. DATA is a CSV or Parquet file, or - for
+    standard input: see `train --help`.
 
     For classes: accuracy, log loss in nats (a probability counts as 0.001 at least), and the
     expected calibration error: how far the probability of the predicted class is from the share of
-    correct predictions, on average over 15 bins of this probability. For numbers, in units of the
-    target: the root mean squared error (RMSE), the mean absolute error, and the coverage and mean
-    width of intervals.
+    correct predictions, on average over 15 bins of this probability. For numbers, on the scale of
+    the target: the root mean squared error (RMSE), the mean absolute error, and the coverage and
+    mean width of intervals.
     """
     if given["picture"] is not None:
         require("matplotlib", "plot")
     if given["no_learn"] and given["from_"] is None:
         raise click.UsageError("--no-learn needs a model: name one with --from.")
-    from onlineforest._cli.curves import LearningCurve
-    from onlineforest._cli.resuming import load_previous
+    from onlineforest._cli.forests import load_previous
+    from onlineforest._cli.metrics import LearningCurve
     from onlineforest._cli.run import open_run
     from onlineforest._cli.training import Training
 
     with open_run({**given, "id_": None}) as run:
-        start = run.start(load_previous(None, False, given["from_"]))
+        start = run.start(load_previous(given["from_"]))
         learn = not given["no_learn"]
         training = Training(start.forest, start.position, coverage=given["coverage"], learn=learn)
         curve = LearningCurve()
@@ -99,20 +87,21 @@ def evaluate(**given: Any) -> None:
         run.reporter.say(run.bad_rows.summary())
         if training.metrics.n == 0:
             raise ValueError(
-                f"{run.table.name} has {training.n_rows:,} rows, which is at most one batch: "
-                "nothing was predicted. Choose a smaller --batch-size."
+                f"{run.table.name} has {training.n_rows:,} rows, and the first batch (--batch-size "
+                f"{start.position.batch_size:,}) is not predicted: choose a smaller --batch-size."
             )
         _print_metrics(training, run.reporter.seconds, given)
         if given["picture"] is not None:
-            from onlineforest._cli.pictures import draw_curve, saved_picture
+            from onlineforest._cli.plot import save_curve
 
-            with saved_picture(given["picture"]) as axes:
-                draw_curve(axes, curve.samples, curve.values)
+            save_curve(given["picture"], curve.samples, curve.values)
         if given["curve"] is not None:
             run.reporter.say(f"Saved {given['curve']}")
 
 
 def _print_metrics(training: Training, seconds: float, given: dict[str, Any]) -> None:
+    from onlineforest._cli.metrics import METRIC_LABELS
+
     means, n_predicted, n_rows = training.metrics.means(), training.metrics.n, training.n_rows
     if given["as_json"]:
         counts = {"samples": n_rows, "predicted": n_predicted, "seconds": round(seconds, 3)}

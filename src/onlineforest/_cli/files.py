@@ -8,26 +8,20 @@ from pathlib import Path
 
 import click
 
-from onlineforest._cli.base import Command, examples, option, readable_errors
-from onlineforest._cli.commands import ENTRIES
+from onlineforest._cli.commands import command, option, readable_errors
 
 _SECTION = "Report"
 
 
-@click.command(
-    "inspect",
-    cls=Command,
-    short_help=ENTRIES["inspect"].summary,
-    epilog=examples("onlineforest inspect flowers.safetensors"),
-)
+@command("inspect", "onlineforest inspect flowers.safetensors")
 @click.argument("file", type=click.Path(path_type=Path))
 @option("--json", "as_json", is_flag=True, section=_SECTION, help="Print the description as JSON.")
 @option("--arrays", is_flag=True, section=_SECTION, help="List the arrays, too.")
 def inspect(file: Path, as_json: bool, arrays: bool) -> None:
     """Describe a model file.
 
-    Reads only the header of the file, which is fast, and checks neither the digest nor the trees:
-    `verify` does.
+    Reads only the header of the file, which is fast, and checks neither the digest nor the trees;
+    `verify` checks both.
     """
     from onlineforest._store.inspection import describe, lines_about
 
@@ -37,12 +31,7 @@ def inspect(file: Path, as_json: bool, arrays: bool) -> None:
         click.echo("\n".join(lines_about(file, arrays)))
 
 
-@click.command(
-    "verify",
-    cls=Command,
-    short_help=ENTRIES["verify"].summary,
-    epilog=examples("onlineforest verify flowers.safetensors"),
-)
+@command("verify", "onlineforest verify flowers.safetensors")
 @click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path))
 @option(
     "--max-bytes",

@@ -2,31 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import closing
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 import numpy as np
 
 from onlineforest import plot as pictures
-from onlineforest._cli.bad_rows import BadRows
-from onlineforest._cli.base import Command, Group, examples, option, options
-from onlineforest._cli.commands import ENTRIES
-from onlineforest._cli.curves import read_curve
-from onlineforest._cli.features import feature_specs
+from onlineforest._cli.columns import (
+    Schema,
+    column_specs,
+    feature_specs,
+    features_in,
+    rows_for,
+    targets,
+)
+from onlineforest._cli.commands import SUMMARIES, Group, command, option, options
 from onlineforest._cli.forests import Forest
-from onlineforest._cli.paths import check_output_file
-from onlineforest._cli.pictures import draw_curve, saved_picture
-from onlineforest._cli.predictions import features_in, rows_for
-from onlineforest._cli.schema import Schema, column_specs, targets
-from onlineforest._cli.table_options import FILE
+from onlineforest._cli.metrics import METRIC_LABELS, read_curve
+from onlineforest._cli.options import FILE, BadRows, check_output_file
 from onlineforest._extras import require
+from onlineforest._files.atomic import replacing
 from onlineforest._store.loading import load
 from onlineforest._tables.tables import open_table, sample_rows
 from onlineforest.plot.checks import numeric_features
+from onlineforest.plot.figures import new_figure
 from onlineforest.plot.maps import check_features
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 _PICTURE = "The picture"
 _POINTS = "Points in the picture"
@@ -37,6 +43,20 @@ def _check_format(context: click.Context, option: click.Parameter, path: Path) -
     if path.suffix.lower() not in _FORMATS:
         raise click.BadParameter(f"{path} must end in .png, .svg or .pdf.")
     return check_output_file(context, option, path)
+
+
+def _number_option(
+    name: str, type: click.IntRange, default: int, help: str, section: str = _PICTURE
+) -> Callable[[Any], Any]:
+    return option(
+        name,
+        type=type,
+        default=default,
+        show_default=True,
+        metavar="N",
+        section=section,
+        help=help,
+    )
 
 
 _output = option(
@@ -50,15 +70,7 @@ _output = option(
     help="Where to save the picture: .png, .svg or .pdf.",
 )
 _model = click.argument("model", type=FILE)
-_tree = option(
-    "--tree",
-    type=click.IntRange(0),
-    default=0,
-    show_default=True,
-    metavar="N",
-    section=_PICTURE,
-    help="Index of the tree, from 0.",
-)
+_tree = _number_option("--tree", click.IntRange(0), 0, "Index of the tree, from 0.")
 _features = option(
     "--features",
     nargs=2,
@@ -67,14 +79,8 @@ _features = option(
     help="The two features, by name (or by index, from 0, if the model has no feature names). "
     "They must be numbers. Default: the two most important ones.",
 )
-_resolution = option(
-    "--resolution",
-    type=click.IntRange(2, 2000),
-    default=200,
-    show_default=True,
-    metavar="N",
-    section=_PICTURE,
-    help="Number of grid points along each axis.",
+_resolution = _number_option(
+    "--resolution", click.IntRange(2, 2000), 200, "Number of grid points along each axis."
 )
 _points = options(
     option("--data", metavar="FILE", section=_POINTS, help="CSV or Parquet: points to draw."),
@@ -84,20 +90,18 @@ _points = options(
         section=_POINTS,
         help="The column of --data that holds the targets, for the colours of the points.",
     ),
-    option(
+    _number_option(
         "--rows",
-        type=click.IntRange(1),
-        default=1000,
-        show_default=True,
-        metavar="N",
-        section=_POINTS,
-        help="Number of rows to draw: a random sample of --data with a fixed seed.",
+        click.IntRange(1),
+        1000,
+        "Number of rows to draw: a random sample of --data with a fixed seed.",
+        _POINTS,
     ),
 )
 _map_options = options(_model, _features, _resolution, _output, _points)
 
 
-@click.group(cls=Group, short_help=ENTRIES["plot"].summary)
+@click.group(cls=Group, short_help=SUMMARIES["plot"])
 def plot() -> None:
     """Draw a model file, or the learning curve of `train` or `evaluate`.
 
@@ -106,33 +110,29 @@ def plot() -> None:
     require("matplotlib", "plot")
 
 
-def _command(name: str, short_help: str, *commands: str) -> Callable[[Any], click.Command]:
-    return click.command(name, cls=Command, short_help=short_help, epilog=examples(*commands))
-
-
-@_command(
+@command(
     "partition",
-    "The cuts of one tree, for two features.",
     "onlineforest train flowers.csv --target species --task classify --drop sepal_length \\\n"
     "      --drop sepal_width -o petals.safetensors",
-    "onlineforest plot partition petals.safetensors -o cuts.png --data flowers.csv",
+    "onlineforest plot partition petals.safetensors -o splits.png --data flowers.csv",
+    summary="The splits of one tree, for two features.",
 )
 @_model
 @_tree
 @_output
 @_points
 def partition(model: Path, output: Path, tree: int, **points: Any) -> None:
-    """Draw the partition of the plane by one tree. For models of two features, both numbers."""
+    """Draw the partition of the plane by one tree. For models of two numeric features."""
     forest = load(model)
     X, y = _read_points(forest, **points)
-    with saved_picture(output) as axes:
+    with _saved_picture(output) as axes:
         pictures.partition(forest, X, y, tree=tree, ax=axes)
 
 
-@_command(
+@command(
     "tree",
-    "The nodes of one tree.",
     "onlineforest plot tree flowers.safetensors -o tree.svg --max-depth 4",
+    summary="The nodes of one tree.",
 )
 @_model
 @_tree
@@ -145,16 +145,16 @@ def partition(model: Path, output: Path, tree: int, **points: Any) -> None:
 )
 @_output
 def draw_tree(model: Path, output: Path, tree: int, max_depth: int | None) -> None:
-    """Draw one tree of a model: its cuts and leaves."""
-    with saved_picture(output) as axes:
+    """Draw one tree of a model: its splits and leaves."""
+    with _saved_picture(output) as axes:
         pictures.tree(load(model), tree=tree, max_depth=max_depth, ax=axes)
 
 
-@_command(
+@command(
     "surface",
-    "Predictions over two features.",
     "onlineforest plot surface flowers.safetensors -o surface.png --data flowers.csv \\\n"
     "      --target species",
+    summary="Predictions over two features.",
 )
 @_map_options
 def surface(**given: Any) -> None:
@@ -162,10 +162,10 @@ def surface(**given: Any) -> None:
     _draw_map(pictures.decision_surface, **given)
 
 
-@_command(
+@command(
     "novelty",
-    "Novelty over two features.",
     "onlineforest plot novelty mondrian.safetensors -o novelty.png --data flowers.csv",
+    summary="Novelty over two features.",
 )
 @_map_options
 def novelty(**given: Any) -> None:
@@ -176,34 +176,31 @@ def novelty(**given: Any) -> None:
     _draw_map(pictures.novelty_map, **given)
 
 
-@_command(
+@command(
     "importances",
-    "Importance of each feature.",
     "onlineforest plot importances flowers.safetensors -o importances.png",
+    summary="Importance of each feature.",
 )
 @_model
-@option(
+@_number_option(
     "--max-features",
-    type=click.IntRange(1),
-    default=20,
-    show_default=True,
-    metavar="N",
-    section=_PICTURE,
-    help="Number of features to draw, the most important first.",
+    click.IntRange(1),
+    20,
+    "Number of features to draw, the most important first.",
 )
 @_output
 def importances(model: Path, output: Path, max_features: int) -> None:
     """Draw the importances of the features of a model."""
-    with saved_picture(output) as axes:
+    with _saved_picture(output) as axes:
         pictures.importances(load(model), max_features=max_features, ax=axes)
 
 
-@_command(
+@command(
     "curve",
-    "A learning curve.",
     "onlineforest train flowers.csv --target species --task classify --curve curve.csv \\\n"
     "      -o flowers.safetensors",
     "onlineforest plot curve curve.csv -o curve.png",
+    summary="A learning curve.",
 )
 @click.argument("curve_file", metavar="CURVE", type=FILE)
 @option(
@@ -217,20 +214,48 @@ def importances(model: Path, output: Path, max_features: int) -> None:
 @_output
 def curve(curve_file: Path, output: Path, metric: str | None) -> None:
     """Draw the learning curve that `train` or `evaluate` wrote with --curve."""
-    samples, values = read_curve(curve_file)
-    with saved_picture(output) as axes:
-        draw_curve(axes, samples, values, metric)
+    save_curve(output, *read_curve(curve_file), metric)
 
 
-for _each in (partition, draw_tree, surface, novelty, importances, curve):
-    plot.add_command(_each)
 plot.sections = {
     heading: {each.name or "": each.get_short_help_str(70) for each in commands}
     for heading, commands in {
-        "Of a model": (partition, draw_tree, surface, novelty, importances),
-        "Of a curve": (curve,),
+        "Pictures of a model": (partition, draw_tree, surface, novelty, importances),
+        "Pictures of a learning curve": (curve,),
     }.items()
 }
+for _each in (partition, draw_tree, surface, novelty, importances, curve):
+    plot.add_command(_each)
+
+
+def save_curve(
+    path: Path,
+    samples: Sequence[int],
+    values: Mapping[str, Sequence[float]],
+    metric: str | None = None,
+) -> None:
+    """Draw a metric over all samples so far and, if the curve has it, over each batch."""
+    if metric is None:
+        metric = next((name for name in ("accuracy", "rmse") if name in values), None)
+    if metric is None or metric not in values:
+        raise ValueError(f"the curve has no metric {metric}; it has {', '.join(values)}.")
+    curves = {"all samples so far": values[metric]}
+    if f"batch_{metric}" in values:
+        curves = {"each batch": values[f"batch_{metric}"], **curves}
+    label = metric if metric == "width" else METRIC_LABELS.get(metric, metric)
+    with _saved_picture(path) as axes:
+        pictures.learning_curve(samples, curves, ylabel=label, ax=axes)
+        axes.set_title("Predicted before learned")
+
+
+@contextmanager
+def _saved_picture(path: Path) -> Iterator[Axes]:
+    """Yield axes to draw into, then save them to a file."""
+    figure, axes = new_figure()
+    yield axes
+    with replacing(path) as file:
+        figure.savefig(file, format=path.suffix[1:].lower(), dpi=150)
+    click.echo(f"Saved {path}", err=True)
 
 
 def _draw_map(
@@ -252,7 +277,7 @@ def _draw_map(
         )
     X, y = _read_points(forest, **points)
     arguments = (forest, X, y) if draw is pictures.decision_surface else (forest, X)
-    with saved_picture(output) as axes:
+    with _saved_picture(output) as axes:
         draw(*arguments, features=chosen, resolution=resolution, ax=axes)
 
 

@@ -5,35 +5,48 @@ Shared by `train` and `evaluate`; knows neither of them.
 
 from __future__ import annotations
 
+import signal
+import threading
+import time
 import warnings
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
-from typing import Any
+from types import FrameType
+from typing import Any, Self
 
 import click
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
 
-from onlineforest._cli.bad_rows import BadRows
-from onlineforest._cli.curves import CurveFile, LearningCurve
-from onlineforest._cli.features import Said, advice_about, categorical_in
-from onlineforest._cli.forests import is_fitted
-from onlineforest._cli.interrupts import Interrupts
-from onlineforest._cli.progress import Reporter
-from onlineforest._cli.resuming import (
+from onlineforest._cli.columns import (
+    RequestedTypes,
+    advice_about,
+    categorical_in,
+    column_specs,
+    features_in,
+    fingerprint,
+    schema_of,
+)
+from onlineforest._cli.forests import (
     PreviousForest,
     RunStart,
     TrainingOptions,
     check_task,
+    is_fitted,
     start_run,
 )
-from onlineforest._cli.schema import column_specs, fingerprint, schema_of
+from onlineforest._cli.metrics import CurveFile, LearningCurve, format_metrics
+from onlineforest._cli.options import BadRows
 from onlineforest._cli.training import Training
 from onlineforest._inputs.rounding import RoundingWarning
 from onlineforest._store.checkpoints import Checkpointer
 from onlineforest._tables.columns import FIRST_ROWS, BadRow, Table, TableError, join_names
 from onlineforest._tables.tables import open_table
 
-_PARAMETERS = {  # of the estimators, by the names of the options
+GRACE_SECONDS = 0.3
+SECONDS_BETWEEN_LINES = 10.0
+_PARAMETERS = {  # parameters of the estimators, by the names of the options
     "trees": "n_estimators",
     "window": "window",
     "reservoir": "reservoir",
@@ -52,32 +65,29 @@ class Run:
 
     def start(self, previous: PreviousForest | None) -> RunStart:
         """Find the columns to learn, and the forest and position to start from."""
-        options = _training_options(self._given)
+        given, table = self._given, self.table
+        options = _training_options(given)
         check_task(options, previous)
-        target, id_column = self._given["target"], self._given["id_"]
-        drop = self._given["drop"]
-        names = None if previous is None else getattr(previous.forest, "feature_names_in_", None)
-        if names is not None:  # the forest decides which columns are features
-            columns = [column.name for column in self.table.columns]
-            missing = [name for name in names if name not in columns]
-            if missing:
-                raise ValueError(
-                    f"{self.table.name} lacks {join_names(missing)}, which the model has."
-                )
-            used = {*names, target, id_column}
-            drop = tuple(name for name in columns if name not in used)
-        self.schema = schema_of(self.table, target, drop, id_column)
-        source = fingerprint(self.table, self.schema)
-        start = start_run(options, previous, source)
-        said = Said(self._given["categorical"], self._given["numeric"])
-        self.specs = column_specs(self.table, self.schema, start.forest, said)
+        drop = given["drop"] if previous is None else self._unused_columns(previous)
+        self.schema = schema_of(table, given["target"], drop, given["id_"])
+        start = start_run(options, previous, fingerprint(table, self.schema))
+        requested = RequestedTypes(given["categorical"], given["numeric"])
+        self.specs = column_specs(table, self.schema, start.forest, requested)
         if not is_fitted(start.forest):
             categorical = categorical_in(self.specs, self.schema.features)
             if categorical:
                 start.forest.set_params(categorical_features=categorical)
-            self.reporter.say(advice_about(self.table, self.schema.features, self.specs, said))
+            self.reporter.say(advice_about(table, self.schema, self.specs, requested))
         self.reporter.say(start.message)
         return start
+
+    def _unused_columns(self, previous: PreviousForest) -> tuple[str, ...]:
+        """The columns to drop: if the forest has feature names, all others."""
+        given, forest = self._given, previous.forest
+        if not hasattr(forest, "feature_names_in_"):
+            return tuple(given["drop"])
+        used = {*features_in(self.table, forest), given["target"], given["id_"]}
+        return tuple(each.name for each in self.table.columns if each.name not in used)
 
     def learn(
         self,
@@ -88,7 +98,7 @@ class Run:
     ) -> None:
         """Learn the whole table; report progress, extend the curves, save checkpoints."""
         n_start = n_before = training.n_rows
-        with ExitStack() as stack, self._ended_by_interrupts(), self._telling_warnings():
+        with ExitStack() as stack, self._ended_by_interrupts(), self._reported_warnings():
             curves: list[CurveFile | LearningCurve] = [] if curve is None else [curve]
             if curve_path is not None:
                 curves.append(stack.enter_context(closing(CurveFile(curve_path, n_start))))
@@ -108,6 +118,7 @@ class Run:
 
     @contextmanager
     def _ended_by_interrupts(self) -> Iterator[None]:
+        """Let an interrupt come before an error that it may have caused in the table."""
         try:
             yield
         except TableError:
@@ -116,13 +127,13 @@ class Run:
             raise
 
     @contextmanager
-    def _telling_warnings(self) -> Iterator[None]:
+    def _reported_warnings(self) -> Iterator[None]:
         """Show a warning about rounding as a message."""
         with warnings.catch_warnings():
             show = warnings.showwarning
             warnings.simplefilter("always", RoundingWarning)
 
-            def tell(message: Warning | str, category: type[Warning], *others: Any) -> None:
+            def report(message: Warning | str, category: type[Warning], *others: Any) -> None:
                 if not issubclass(category, RoundingWarning):
                     show(message, category, *others)
                     return
@@ -131,7 +142,7 @@ class Run:
                     "order-free forests."
                 )
 
-            warnings.showwarning = tell  # type: ignore[assignment]
+            warnings.showwarning = report  # type: ignore[assignment]
             yield
 
     def _on_bad_row(self, bad: BadRow) -> None:
@@ -163,3 +174,106 @@ def _training_options(given: dict[str, Any]) -> TrainingOptions:
     return TrainingOptions(
         given["task"], parameters, given["jobs"], given["batch_size"], learn, given["forest"]
     )
+
+
+class Interrupts:
+    """Context in which the first signal raises `KeyboardInterrupt` after a grace period.
+
+    A batch that is almost learned can finish; a long one is interrupted. Between batches, `check`
+    raises immediately. A second signal raises immediately.
+    """
+
+    def __init__(self) -> None:
+        self._n_signals = 0
+        self._old: dict[int, Any] = {}
+
+    def __enter__(self) -> Self:
+        if threading.current_thread() is threading.main_thread():  # no other thread gets signals
+            for number in (signal.SIGINT, signal.SIGTERM):
+                if signal.getsignal(number) == signal.SIG_IGN:  # as in a background job of a shell
+                    continue
+                self._old[number] = signal.signal(number, self._on_signal)
+            if hasattr(signal, "SIGALRM"):
+                self._old[signal.SIGALRM] = signal.signal(signal.SIGALRM, _on_alarm)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.cancel()
+        for number, handler in self._old.items():
+            signal.signal(number, handler)
+
+    def check(self) -> None:
+        """Raise `KeyboardInterrupt` if a signal has arrived."""
+        if self._n_signals:
+            raise KeyboardInterrupt
+
+    def cancel(self) -> None:
+        """Cancel the grace period: from now on, only a new signal raises."""
+        if hasattr(signal, "SIGALRM"):
+            signal.setitimer(signal.ITIMER_REAL, 0)
+
+    def _on_signal(self, _number: int, _frame: FrameType | None) -> None:
+        self._n_signals += 1
+        if self._n_signals > 1 or not hasattr(signal, "SIGALRM"):
+            raise KeyboardInterrupt
+        signal.setitimer(signal.ITIMER_REAL, GRACE_SECONDS)
+
+
+def _on_alarm(_number: int, _frame: FrameType | None) -> None:
+    raise KeyboardInterrupt
+
+
+class Reporter:
+    """Shows progress on standard error: as a bar in a terminal, otherwise as lines."""
+
+    def __init__(self, quiet: bool) -> None:
+        self._quiet = quiet
+        self._console = Console(stderr=True)
+        self._start = self._last_line = time.monotonic()
+        self._progress: Progress | None = None
+        if self._console.is_terminal and not quiet:
+            self._progress = Progress(
+                BarColumn(20),
+                TaskProgressColumn(),
+                TextColumn("{task.description}"),
+                TimeElapsedColumn(),
+                console=self._console,
+                transient=True,
+            )
+            self._task = self._progress.add_task("reading", total=None)
+
+    def __enter__(self) -> Self:
+        if self._progress is not None:
+            self._progress.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._progress is not None:
+            self._progress.stop()
+
+    @property
+    def seconds(self) -> float:
+        """Time since the start."""
+        return time.monotonic() - self._start
+
+    def show(
+        self, fraction: float | None, n_samples: int, n_learned: int, means: dict[str, float]
+    ) -> None:
+        """Show the total number of samples, the samples per second of this run, and a metric."""
+        if self._quiet:
+            return
+        rate = n_learned / max(self.seconds, 1e-9)
+        text = f"{n_samples:,} samples, {rate:,.0f}/s{format_metrics(means)}"
+        if self._progress is not None:
+            total = None if fraction is None else 1.0
+            done = min(fraction or 0.0, 0.999)  # the last rows are read, but not learned
+            self._progress.update(self._task, description=text, total=total, completed=done)
+        elif time.monotonic() - self._last_line >= SECONDS_BETWEEN_LINES:
+            self._last_line = time.monotonic()
+            percent = "" if fraction is None else f"{fraction:.0%}, "
+            click.echo(f"{percent}{text}", err=True)
+
+    def say(self, text: str) -> None:
+        """Print a line, unless the text is empty or the reporter is quiet."""
+        if text and not self._quiet:
+            click.echo(text, err=True)

@@ -9,29 +9,29 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
-from onlineforest._cli.base import INTERRUPTED, Command, examples, option
-from onlineforest._cli.commands import ENTRIES
-from onlineforest._cli.paths import check_output_file, check_output_folder
-from onlineforest._cli.progress import format_metrics
-from onlineforest._cli.table_options import (
+from onlineforest._cli.commands import INTERRUPTED, command, option
+from onlineforest._cli.options import (
     DATA,
     FILE,
     REPORT,
+    check_output_file,
+    check_output_folder,
     curve_option,
-    forest_options,
     learning_options,
-    learning_table_options,
 )
 
 if TYPE_CHECKING:
-    from onlineforest._cli.resuming import ModelStore
+    from onlineforest._cli.forests import ModelStore
     from onlineforest._cli.run import Run
     from onlineforest._cli.training import Training
     from onlineforest._store.checkpoints import Checkpointer
 
 _CHECKPOINTS = "Checkpoints"
 _DEFAULT_SECONDS = 60.0
-_EXAMPLES = examples(
+
+
+@command(
+    "train",
     "onlineforest train flowers.csv --target species --task classify -o flowers.safetensors",
     "onlineforest train patients.csv --target progression --task regress --drop patient \\\n"
     "      --checkpoints saved --every-seconds 300 --resume -o patients.safetensors",
@@ -39,14 +39,6 @@ _EXAMPLES = examples(
     "      --id patient --window 200 -o latest.safetensors",
     "onlineforest train flowers.csv --target species --task classify --forest mondrian \\\n"
     "      -o mondrian.safetensors",
-)
-
-
-@click.command(
-    "train",
-    cls=Command,
-    short_help=ENTRIES["train"].summary,
-    epilog=_EXAMPLES,
 )
 @learning_options
 @option(
@@ -69,8 +61,6 @@ _EXAMPLES = examples(
     "integers if all in the first rows are, otherwise text; a model that is continued keeps the "
     "type of its ids.",
 )
-@forest_options
-@learning_table_options
 @option(
     "--checkpoints",
     type=click.Path(path_type=Path, file_okay=False),
@@ -110,27 +100,24 @@ _EXAMPLES = examples(
     section=REPORT,
     help="Do not predict each batch before learning it: faster.",
 )
-@curve_option(
-    "Write the learning curve as CSV: samples learned, and each metric over all samples so far "
-    "and over the batch alone."
-)
+@curve_option
 @option("-q", "--quiet", is_flag=True, section=REPORT, help="Print nothing but errors.")
 def train(**given: Any) -> None:
     """Learn a forest from DATA: a CSV or Parquet file, or - for standard input.
 
     Rows are read and learned in batches, so DATA may be larger than memory. The forest keeps
     every sample, unless --window or --reservoir limits it. CSV needs a header; it may be gzipped.
-    Columns of numbers are learned as numbers; columns of text and of true/false are categories
-    (a Mondrian forest learns no text, and true/false as 1 and 0). A CSV column of numbers with text
-    among its first 100 rows is one of text. --categorical and --numeric say
-    otherwise. Missing numbers are empty, NA, NaN, null, None or ?; a missing category is empty. A
-    row whose target is missing is bad, for a Mondrian forest also one with a missing feature.
+    Columns of numbers are learned as numbers; columns of text and of true/false are categories. (A
+    Mondrian forest learns no text, and true/false as 1 and 0.) A CSV column of numbers with text
+    among its first 100 rows is a column of text. --categorical and --numeric override this.
+    Missing numbers are empty, NA, NaN, null, None or ?; a missing category is empty. A row is bad
+    if its target is missing, and for a Mondrian forest also if a feature is missing.
 
     Ctrl-C (or SIGTERM) saves the samples learned so far and exits with code 130; --resume
     continues.
     """
     checkpointer = _checkpointer(given)
-    from onlineforest._cli.resuming import ModelStore, load_previous
+    from onlineforest._cli.forests import ModelStore, load_previous
     from onlineforest._cli.run import open_run
     from onlineforest._cli.training import Training
 
@@ -138,14 +125,14 @@ def train(**given: Any) -> None:
         store = ModelStore(given["model"], checkpointer)
         if not given["resume"]:
             store.check_is_new(given["from_"])
-        start = run.start(load_previous(store, given["resume"], given["from_"]))
+        start = run.start(load_previous(given["from_"], store if given["resume"] else None))
         if given["resume"] and not start.message:
             run.reporter.say("Nothing to resume: starting from the first row.")
         training = Training(start.forest, start.position, evaluate=not given["no_evaluate"])
         try:
             run.learn(training, checkpointer, given["curve"])
         except KeyboardInterrupt:
-            run.interrupts.settle()
+            run.interrupts.cancel()
             _save_interrupted(run, training, store)
         except ValueError:
             if checkpointer is not None and training.n_rows > start.position.rows:
@@ -155,11 +142,8 @@ def train(**given: Any) -> None:
 
 
 def _checkpointer(given: dict[str, Any]) -> Checkpointer | None:
-    folder, seconds, samples = (
-        given["checkpoints"],
-        given["every_seconds"],
-        given["every_samples"],
-    )
+    folder, seconds = given["checkpoints"], given["every_seconds"]
+    samples = given["every_samples"]
     if folder is None:
         if seconds is not None or samples is not None:
             raise click.UsageError("--every-seconds and --every-samples need --checkpoints FOLDER.")
@@ -200,6 +184,8 @@ def _save_interrupted(run: Run, training: Training, store: ModelStore) -> NoRetu
 
 
 def _save_finished(run: Run, training: Training, store: ModelStore) -> None:
+    from onlineforest._cli.metrics import format_metrics
+
     skipped = run.bad_rows.summary(" ")
     if training.n_rows == 0:
         raise ValueError(f"{run.table.name} has no rows to learn.{skipped}")

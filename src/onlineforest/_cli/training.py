@@ -1,63 +1,26 @@
-"""Learn the rows of a table in batches, and continue after an interruption.
+"""Predict and learn the rows of a table in batches, from the first row or from a position.
 
-Knows nothing of terminals, signals or options. The position that is stored with a forest says which
-table it has learned, how many rows, and in which batches. A run that continues from there ends
-with the forest of an uninterrupted run, bit for bit.
+A resumed run ends with the forest of an uninterrupted run, bit for bit. Knows nothing of
+terminals, signals or options.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
-from sklearn.exceptions import NotFittedError
 
-from onlineforest._cli.forests import Forest, is_fitted, kind_of
+from onlineforest._cli.columns import Schema, targets
+from onlineforest._cli.forests import Forest, Position, is_fitted, rejection
 from onlineforest._cli.metrics import Metrics, class_metrics, interval_metrics, value_metrics
-from onlineforest._cli.schema import Schema, TrainingError, targets
 from onlineforest._forests.classification import BaseClassifier
 from onlineforest._forests.orderfree.classifier import OnlineForestClassifier
 from onlineforest._tables.columns import ColumnSpec, OnBadRow, Table
 from onlineforest._tables.tables import rebatch, skip_rows
-
-
-@dataclass(frozen=True)
-class Position:
-    """How much of a table a forest has learned."""
-
-    rows: int
-    batch_size: int
-    source: str  # the table's fingerprint
-    metrics: Metrics = field(default_factory=Metrics)
-    is_finished: bool = True  # False if the run was interrupted
-
-    def as_json(self) -> dict[str, Any]:
-        """JSON values to store with the forest."""
-        return {
-            "rows": self.rows,
-            "batch_size": self.batch_size,
-            "source": self.source,
-            "measures": self.metrics.as_json(),  # the key of the file format
-            **({} if self.is_finished else {"is_finished": False}),
-        }
-
-    @classmethod
-    def from_json(cls, stored: Any) -> Position | None:
-        """Position from the result of `as_json`; None for any other value."""
-        match stored:
-            case {"rows": int(rows), "batch_size": int(size), "source": str(source), **others}:
-                try:
-                    metrics = Metrics.from_json(others.get("measures"))
-                except ValueError:
-                    return None
-                is_finished = others.get("is_finished") is not False
-                is_valid = rows >= 0 and size > 0
-                return cls(rows, size, source, metrics, is_finished) if is_valid else None
-        return None
 
 
 @dataclass(frozen=True)
@@ -117,13 +80,13 @@ class Training:
         return _n_seen(self.forest) - self._n_seen_before if self._learn else self._n_predicted
 
     def finish(self) -> None:
-        """Calibrate by all samples: the forest of a finished run does not depend on batches."""
+        """Calibrate with all samples, so that the forest does not depend on the batches."""
         if isinstance(self.forest, OnlineForestClassifier):
             self.forest.recalibrate()
 
     def position(self) -> Position:
         """Position after the last stored batch, even if its call was interrupted."""
-        self._settle()
+        self._count_pending()
         return Position(self.n_rows, self._start.batch_size, self._start.source, self.metrics)
 
     def run(
@@ -157,12 +120,11 @@ class Training:
             self._pending = (self.n_rows + len(y), after)
             self._learn_batch(batch)
         except ValueError as error:
-            place = f"samples {first:,} to {first + len(y) - 1:,}"
-            raise TrainingError(f"{place}: {first_line(error)}") from error
-        self._settle()
+            raise rejection("samples", first, len(y), error) from error
+        self._count_pending()
 
-    def _settle(self) -> None:
-        """Take over the metrics of a batch once the forest has stored it."""
+    def _count_pending(self) -> None:
+        """Add the metrics of the pending batch once the forest has stored it."""
         if self._pending is not None and self.n_rows == self._pending[0]:
             self.metrics, self._pending = self._pending[1], None
 
@@ -196,34 +158,18 @@ class Training:
         if not self._evaluate or not is_fitted(forest) or forest.n_samples_stored_ == 0:
             return Metrics()
         if isinstance(forest, BaseClassifier):
-            one = None if row is None else forest.predict_proba_one(row)[np.newaxis]
-            return class_metrics(
-                forest.classes_, forest.predict_proba(X) if one is None else one, y
+            probabilities = (
+                forest.predict_proba(X)
+                if row is None
+                else forest.predict_proba_one(row)[np.newaxis]
             )
-        metrics = value_metrics(
-            forest.predict(X) if row is None else np.array([forest.predict_one(row)]), y
-        )
+            return class_metrics(forest.classes_, probabilities, y)
+        predicted = forest.predict(X) if row is None else np.array([forest.predict_one(row)])
+        metrics = value_metrics(predicted, y)
         if self._coverage is None:
             return metrics
         return metrics + interval_metrics(forest.predict_interval(X, self._coverage), y)
 
 
-def finish_last_batch(forest: Forest) -> None:
-    """Finish the batch that was interrupted when the forest was saved; learns nothing else.
-
-    An order-free forest does so by itself, and would calibrate here.
-    """
-    if kind_of(forest) == "mondrian":
-        forest.keep_latest(forest.n_samples_stored_)
-
-
 def _n_seen(forest: Forest) -> int:
-    try:
-        return forest.n_samples_seen_
-    except NotFittedError:
-        return 0
-
-
-def first_line(error: Exception) -> str:
-    """First line of an error message."""
-    return str(error).splitlines()[0] if str(error) else repr(error)
+    return forest.n_samples_seen_ if is_fitted(forest) else 0

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 FIRST_ROWS = 100  # a column with text among these is not one of numbers
-MAX_DIGITS = 18  # of the whole numbers that categories may be
+MAX_DIGITS = 18  # longest whole number that may be a category
 MAX_FLOAT32 = float(np.finfo(np.float32).max)
 MISSING_VALUES = frozenset(
     ["", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "-NaN", "-nan", "NULL", "Null", "null"]

@@ -30,7 +30,7 @@ _LARGEST_CODE = 10**MAX_DIGITS - 1
 
 
 def infer_column(name: str, arrow_type: pa.DataType, values: pa.ChunkedArray) -> ColumnInfo:
-    """What the type of a column and its first values show."""
+    """The kind of a column, inferred from its type and its first values."""
     inferred = _inferred_type(arrow_type)
     if pa.types.is_dictionary(values.type):
         values = values.cast(values.type.value_type)

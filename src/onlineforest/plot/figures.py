@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 # The palette of Okabe and Ito, which colour-blind readers can distinguish. Its yellow is omitted
 # because it is hard to see on white.
 COLOURS = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9", "#000000")
-MAX_LINES_INSIDE = 6  # of a legend; a longer one would cover the curves
-COLOUR_MAP = "viridis"  # of numbers
+MAX_LINES_INSIDE = 6  # a longer legend inside the axes would cover the curves
+COLOUR_MAP = "viridis"  # for predicted numbers
 DARK, MIDDLE, LIGHT = "0.2", "0.55", "0.85"
 BLUE, ORANGE = COLOURS[0], COLOURS[3]
 LINE_STYLES = ("-", "--", ":", "-.")

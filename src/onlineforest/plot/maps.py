@@ -178,7 +178,7 @@ class Plane:
     x: NDArray[np.floating]  # grid values of the first feature, ascending
     y: NDArray[np.floating]  # grid values of the second feature, ascending
     others: NDArray[Any]  # values of all features; those of the two are unused
-    levels: dict[int, Level]  # of the categorical features, which `others` has, too
+    levels: dict[int, Level]  # the level in `others` of each categorical feature
     points: Points | None  # in this plane
 
     @classmethod

@@ -35,8 +35,8 @@ class Points:
     """Samples to draw, with their classes or values if given."""
 
     rows: NDArray[np.floating]  # in the order of columns; NaN if a feature is categorical
-    codes: NDArray[np.intp] | None = None  # of a classifier: class codes, -1 for unknown labels
-    values: NDArray[np.float64] | None = None  # of a regressor
+    codes: NDArray[np.intp] | None = None  # class codes if y are labels, -1 for unknown ones
+    values: NDArray[np.float64] | None = None  # y if they are numbers
 
     @property
     def size(self) -> float:

@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from onlineforest._core import LabelForest
+from onlineforest._core import MondrianForest
 from onlineforest._forests.base import Lesson, shares_of
 from onlineforest._forests.classification import BaseClassifier, codes_in
-from onlineforest._forests.core import LABELS, Rows
+from onlineforest._forests.core import MONDRIAN, Rows
 from onlineforest._forests.saveable import SaveableForest
 from onlineforest._forests.trees import MondrianTree, TreeSequence
 from onlineforest._inputs.class_codes import (

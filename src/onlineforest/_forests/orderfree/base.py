@@ -19,7 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 from onlineforest._core import UNITS_PER_SAMPLE
 from onlineforest._files.encoding import from_json
 from onlineforest._forests.base import Batch, Lesson, shares_of
-from onlineforest._forests.core import CoreSpec, Floats, OfGuided, Rows, State
+from onlineforest._forests.core import CoreSpec, Floats, OfOrderFree, Rows, State
 from onlineforest._forests.orderfree.digests import (
     LabelDigest,
     NumberDigest,

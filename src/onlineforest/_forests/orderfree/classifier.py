@@ -17,7 +17,7 @@ from onlineforest._files.encoding import from_json
 from onlineforest._forests.base import Lesson
 from onlineforest._forests.classification import BaseClassifier, codes_in
 from onlineforest._forests.core import (
-    GUIDED_LABELS,
+    ORDER_FREE_LABELS,
     Floats,
     OrderFreeLabelCore,
     Rows,

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onlineforest._core import LAW, UNITS_PER_SAMPLE
-from onlineforest._forests.core import GuidedCore, State
+from onlineforest._forests.core import OrderFreeCore, State
 from onlineforest._inputs.canonical import canonical_bytes
 from onlineforest._inputs.class_codes import ClassCodes
 

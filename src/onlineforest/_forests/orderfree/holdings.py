@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from onlineforest._core import UNITS_PER_SAMPLE
 from onlineforest._forests.base import Lesson
-from onlineforest._forests.core import OfGuided, Rows, Units
+from onlineforest._forests.core import OfOrderFree, Rows, Units
 from onlineforest._inputs.categories import Categories
 from onlineforest._inputs.ids import Id, some_of
 

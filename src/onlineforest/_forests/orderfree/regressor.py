@@ -13,7 +13,7 @@ from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from onlineforest._forests.base import Lesson
-from onlineforest._forests.core import GUIDED_NUMBERS, Floats, GuidedNumberCore, Rows, Units
+from onlineforest._forests.core import ORDER_FREE_NUMBERS, Floats, OrderFreeNumberCore, Rows, Units
 from onlineforest._forests.locking import Guard, guard_of
 from onlineforest._forests.orderfree.base import BaseOnlineForest, tree_arrays
 from onlineforest._forests.orderfree.digests import NumberDigest

@@ -39,7 +39,7 @@ LeftOutVotes votes_of(double power, std::size_t n, bool half_is_worse) {
     votes.weights.push_back(kOne);
     for (const double share : p) {
       votes.all.push_back(static_cast<std::uint64_t>(share / sum * 0x1p31));
-      // Of half of the trees the same, or what asks for a power of half the logarithm.
+      // Half of the trees vote alike, or so that the power is half the logarithm.
       const double of_half = half_is_worse ? std::sqrt(share / sum) : share / sum;
       votes.half.push_back(static_cast<std::uint64_t>(of_half * 0x1p31));
     }

@@ -1,4 +1,4 @@
-// What order-free trees know of numbers, against plain code: exact sums, summaries, leaves.
+// Exact sums, summaries and leaves of numbers in order-free trees, against plain code.
 #include <algorithm>
 #include <array>
 #include <bit>
