@@ -1,6 +1,7 @@
 // The extension module onlineforest._core: arrays in and out, the GIL, nothing else.
 #include <nanobind/nanobind.h>
 
+#include "arrays.hpp"
 #include "base/allowance.hpp"
 #include "bindings.hpp"
 #include "mondrian/process/measure.hpp"
@@ -19,6 +20,7 @@ NB_MODULE(_core, module) {
   // A daemon thread that is alive at exit holds references, which nanobind would report as leaks.
   nb::set_leak_warnings(false);
 #endif
+  bindings::find_numpy();
   module.doc() = "The compiled core of onlineforest. Private: use the estimators.";
   module.attr("LAW") = orderfree::kLaw;
   module.attr("LARGEST_WEIGHT") = mondrian::kLargestWeight;

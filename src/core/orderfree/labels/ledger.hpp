@@ -79,7 +79,7 @@ class LabelLedger {
     return state;
   }
 
-  [[nodiscard]] const std::vector<Label>& known() const { return known_; }
+  [[nodiscard]] const std::vector<Label>& known() const { return known_; }  // in the order of codes
   [[nodiscard]] const LabelCounts& totals() const { return totals_; }
   [[nodiscard]] std::uint64_t version() const { return version_; }  // another number when other labels are known
 
@@ -88,11 +88,11 @@ class LabelLedger {
     known_before_.reserve(are_declared_.size());
     known_.swap(known_before_);
     known_.clear();
+    auto held = totals_.entries().begin();
     for (std::size_t c = 0; c < are_declared_.size(); ++c) {
-      if (are_declared_[c] != 0) known_.push_back(static_cast<Label>(c));
-    }
-    for (const auto& [label, weight] : totals_.entries()) {
-      if (are_declared_[static_cast<std::size_t>(label)] == 0) known_.push_back(label);
+      const bool is_held = held != totals_.entries().end() && held->label == static_cast<Label>(c);
+      if (is_held) ++held;
+      if (is_held || are_declared_[c] != 0) known_.push_back(static_cast<Label>(c));
     }
     if (known_ != known_before_) ++version_;
   }
