@@ -118,6 +118,17 @@ class Forest {
   const Tenure& tenure() const { return tenure_; }
   const Arrivals& arrivals() const { return arrivals_; }
 
+  // Calls visit(name, function) for each number or array that the forest tells about its points. The bindings follow
+  // this list.
+  template <class Visit>
+  static void for_each_property(Visit visit) {
+    visit("n_classes", &Forest::n_classes);
+    visit("n_points", &Forest::n_points);
+    visit("n_seen", &Forest::n_seen);
+    visit("serials", &Forest::serials);
+    visit("nbytes", &Forest::nbytes);
+  }
+
  private:
   friend class Archive;
 

@@ -4,6 +4,7 @@
 // trees that are behind follow when they are next used. So every answer is that of the set that is stored.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -25,6 +26,7 @@
 #include "samples/moves.hpp"
 #include "samples/slot_numbers.hpp"
 #include "samples/tenure.hpp"
+#include "samples/weight.hpp"
 
 namespace onlineforest::orderfree {
 
@@ -69,19 +71,76 @@ class Forest {
 
   [[nodiscard]] State save() const;
 
-  [[nodiscard]] std::size_t n_points() const;  // samples held, equal ones counted each
-  [[nodiscard]] std::size_t n_seen() const;
-  [[nodiscard]] std::vector<Serial> serials() const;  // increasing
-  [[nodiscard]] std::vector<Value> values() const;    // in the order of serials()
-  [[nodiscard]] std::vector<Weight> weights() const;  // likewise
-  // A number for each, the same for equal samples; likewise.
-  [[nodiscard]] std::vector<Slot> sample_numbers() const;
+  // What a forest tells about its samples. Each function takes a pass, so it is not called from inside.
+  [[nodiscard]] std::size_t n_points() const {  // samples held, equal ones counted each
+    const auto pass = gate_.reading();
+    return sample_of_.size();
+  }
+  [[nodiscard]] std::size_t n_seen() const {
+    const auto pass = gate_.reading();
+    return tenure_.n_seen();
+  }
+  [[nodiscard]] std::vector<Serial> serials() const {  // increasing
+    const auto pass = gate_.reading();
+    std::vector<Serial> result(tenure_.serials().begin(), tenure_.serials().end());
+    std::ranges::sort(result);
+    return result;
+  }
+  [[nodiscard]] std::vector<Value> values() const {  // in the order of serials()
+    const auto pass = gate_.reading();
+    std::vector<Value> result;
+    for (const Slot slot : arrivals(0, sample_of_.size())) result.push_back(samples_.value(slot));
+    return result;
+  }
+  [[nodiscard]] std::vector<double> weights() const {  // how often each sample counts, in the order of serials()
+    const auto pass = gate_.reading();
+    std::vector<double> result;
+    for (const Slot arrival : order_of_arrivals()) result.push_back(multiplicity(weight_of_[arrival]));
+    return result;
+  }
+  // A number for each sample, the same for equal ones, in the order of serials().
+  [[nodiscard]] std::vector<Slot> sample_numbers() const {
+    const auto pass = gate_.reading();
+    return arrivals(0, sample_of_.size());
+  }
+  [[nodiscard]] std::vector<std::int64_t> n_levels() const {  // of each categorical feature: those that samples have
+    const auto pass = gate_.reading();
+    std::vector<std::int64_t> result;
+    for (std::size_t c = 0; c < options_.layout.n_categorical; ++c) {
+      result.push_back(static_cast<std::int64_t>(samples_.levels(c).size()));
+    }
+    return result;
+  }
+  [[nodiscard]] std::uint64_t version() const {  // another number when other samples are held
+    const auto pass = gate_.reading();
+    return version_;
+  }
+  [[nodiscard]] std::size_t nbytes() const {
+    const auto pass = gate_.reading();
+    std::size_t n = samples_.nbytes() + tenure_.nbytes() + calibrators_.nbytes() + weight_of_.nbytes();
+    n += sample_of_.capacity() * sizeof(Slot);
+    for (const auto& grown : trees_) {
+      const std::shared_lock lock(grown->mutex);  // a prediction in another thread may cut this tree
+      n += sizeof(Grown) + grown->tree.nbytes();
+    }
+    return n;
+  }
+  // Calls visit(name, function) for each of these. The bindings follow this list.
+  template <class Visit>
+  static void for_each_property(Visit visit) {
+    visit("n_points", &Forest::n_points);
+    visit("n_seen", &Forest::n_seen);
+    visit("serials", &Forest::serials);
+    visit("values", &Forest::values);
+    visit("weights", &Forest::weights);
+    visit("sample_numbers", &Forest::sample_numbers);
+    visit("n_levels", &Forest::n_levels);
+    visit("version", &Forest::version);
+    visit("nbytes", &Forest::nbytes);
+  }
+
   [[nodiscard]] std::vector<std::uint8_t> are_stored(std::span<const Serial> serials) const;
-  // The number of levels of each categorical feature that samples have, and those of one of them, sorted.
-  [[nodiscard]] std::vector<std::int64_t> n_levels() const;
-  [[nodiscard]] std::vector<Level> levels(std::size_t categorical) const;
-  [[nodiscard]] std::uint64_t version() const;  // another number when other samples are held
-  [[nodiscard]] std::size_t nbytes() const;
+  [[nodiscard]] std::vector<Level> levels(std::size_t categorical) const;  // of one feature, those samples have, sorted
 
  protected:
   using Samples = SampleStore<typename Target::Values>;

@@ -1,6 +1,7 @@
 // The order-free forest of labels. Must not know Python.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -66,14 +67,41 @@ class LabelForest : public Forest<Labels> {
   };
   [[nodiscard]] LeftOutMasses left_out_masses(std::size_t begin, std::size_t end, const Call& call) const;
 
-  [[nodiscard]] std::int32_t n_labels() const;              // labels that have a code
-  [[nodiscard]] std::vector<Weight> label_weights() const;  // by code
-  [[nodiscard]] std::uint64_t labels_version() const;       // another number when other labels are known or have codes
+  [[nodiscard]] std::int32_t n_labels() const {  // labels that have a code
+    const auto pass = gate_.reading();
+    return samples_.values().n_labels();
+  }
+  [[nodiscard]] std::vector<double> label_weights() const {  // of the samples held, by code
+    const auto pass = gate_.reading();
+    std::vector<double> result(n_codes(), 0.0);
+    for (const auto& [label, weight] : ledger_.totals().entries()) {
+      result[static_cast<std::size_t>(label)] = multiplicity(weight);
+    }
+    return result;
+  }
+  [[nodiscard]] std::uint64_t labels_version() const {  // another number when other labels are known or have codes
+    const auto pass = gate_.reading();
+    return ledger_.version();
+  }
+  template <class Visit>
+  static void for_each_property(Visit visit) {
+    Forest::for_each_property(visit);
+    visit("n_labels", &LabelForest::n_labels);
+    visit("label_weights", &LabelForest::label_weights);
+    visit("labels_version", &LabelForest::labels_version);
+  }
 
  private:
   [[nodiscard]] std::size_t n_codes() const { return static_cast<std::size_t>(samples_.values().n_labels()); }
   // The answer for rows whose probabilities are not filled in yet.
   [[nodiscard]] Answer answer_for(std::size_t n_rows) const;
+  // The answers of trees that vote about the rows of a piece: the masses of labels and the rest of each row, summed
+  // over the trees that are half voters and over the others.
+  struct VoteSums {
+    std::array<std::vector<std::uint64_t>, 2> masses, rests;
+  };
+  [[nodiscard]] VoteSums vote_sums(const Pieces& pieces, std::size_t piece, std::span<const float> rows, bool are_plain,
+                                   Scratch& scratch, StopProbe& stop) const;
   // Calls use(i, masses, rest) for each row i.
   template <class Use>
   void for_each_sum(std::span<const float> rows, const Call& call, Use use) const;
