@@ -210,7 +210,7 @@ MUTANTS = [
     Mutant(
         "the point that lies deepest goes",
         "src/core/mondrian/forest/learning.cpp",
-        "  const Exchange exchange(std::move(admission.leaving)",
+        "  const PointChanges changes(std::move(admission.leaving)",
         "    std::size_t most = 0;\n"
         "    for (std::size_t i = 0; admission.leaving.size() == 1 && i < points_.size(); ++i) {\n"
         "      const Slot slot = static_cast<Slot>(i);\n"
@@ -219,7 +219,7 @@ MUTANTS = [
         "      if (path.size() > most) admission.leaving.front() = slot;\n"
         "      most = std::max(most, path.size());\n"
         "    }\n"
-        "  const Exchange exchange(std::move(admission.leaving)",
+        "  const PointChanges changes(std::move(admission.leaving)",
         FORGETTING,
         only="blindly",
         is_variant=True,
@@ -374,7 +374,7 @@ MUTANTS = [
     ),
     Mutant(
         "a sample that comes again in a batch is another point",
-        "src/core/mondrian/forest/exchange.hpp",
+        "src/core/mondrian/forest/point_changes.hpp",
         "index.find(hash, [&](Slot k) { return is_fresh(k, row, label); })",
         "kNoSlot",
         COPIES,
