@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <sstream>
 #include <string>
 #include <utility>
 
@@ -20,7 +21,7 @@ constexpr double kLeastLog = -40.0;  // a label that no tree knows of counts as 
 constexpr double kParts = 0x1p40;    // powers are rounded to multiples of 1 / kParts, so that sums have no order
 
 // Logarithms of powers that are tried. Most forests need a power between 1 and 4.
-constexpr double kLeastPower = -3.0, kMostPower = 5.0;
+constexpr double kLeastLogOfPower = -3.0, kMostLogOfPower = 5.0;
 constexpr std::array kWholeLogs{0.0, 1.0, -1.0, 2.0, -2.0, 3.0, -3.0, 4.0, 5.0};  // likely ones first
 constexpr std::size_t kNoLog = std::numeric_limits<std::size_t>::max();
 // How much the power is drawn towards 1: like so many samples, about.
@@ -115,7 +116,7 @@ class Rows {
     }
   }
   constexpr double kSection = 0.6180339887498949;
-  double low = std::max(best - 1.0, kLeastPower), high = std::min(best + 1.0, kMostPower);
+  double low = std::max(best - 1.0, kLeastLogOfPower), high = std::min(best + 1.0, kMostLogOfPower);
   double left = high - kSection * (high - low), right = low + kSection * (high - low);
   double at_left = rows.loss(left, spread), at_right = rows.loss(right, spread);
   for (int step = 0; step < 12; ++step) {
@@ -137,10 +138,15 @@ class Rows {
 }  // namespace
 
 void check_calibration(const LabelCalibration& calibration) {
-  require(calibration.power >= 0.03125 && calibration.power <= 128.0,
-          [&] { return "power must be in [0.03125, 128], got " + std::to_string(calibration.power); });
-  require(calibration.spread >= 0.0 && calibration.spread <= 1.0,
-          [&] { return "spread must be in [0, 1], got " + std::to_string(calibration.spread); });
+  const auto check = [](const char* name, double number, double least, double most) {
+    require(number >= least && number <= most, [&] {
+      std::ostringstream text;
+      text << name << " must be in [" << least << ", " << most << "], got " << number;
+      return text.str();
+    });
+  };
+  check("power", calibration.power, kLeastPower, kMostPower);
+  check("spread", calibration.spread, 0.0, kMostSpread);
 }
 
 void find_probabilities(std::span<const std::uint64_t> masses, std::uint64_t rest, std::span<const Label> known,

@@ -20,6 +20,10 @@ struct LabelCalibration {
   [[nodiscard]] bool is_none() const { return power == 1.0 && spread == 0.0; }
 };
 
+// Bounds of a calibration. find_calibration() finds powers between 0.046 and 87.
+inline constexpr double kLeastPower = 0x1p-5, kMostPower = 0x1p7, kMostSpread = 1.0;
+
+// With fewer trees, none can be spared to leave out the samples that calibrate.
 inline constexpr std::size_t kFewestTreesToCalibrate = 10;
 
 // Whether a tree leaves out the samples that calibrate: half of the first ten trees, then every fourth.

@@ -9,7 +9,7 @@
 #include <string>
 
 #include "base/require.hpp"
-#include "orderfree/forest/keeping.hpp"
+#include "orderfree/forest/stages.hpp"
 #include "orderfree/labels/errors.hpp"
 
 namespace onlineforest::orderfree {
