@@ -390,9 +390,9 @@ def test_an_order_free_tree_is_drawn_at_its_depths():
 def test_each_cut_of_a_tree_is_between_the_ends_it_separates(iris):
     layout = _plot_tree.TreeLayout.of(iris.trees_[0], 100)
     tree = layout.tree
-    places = [layout.x[j] for j in layout.cuts]
+    places = [layout.x[j] for j in layout.splits]
     assert len(set(places)) == len(places)
-    for j in layout.cuts:
+    for j in layout.splits:
         below = {tree.left[j]: [], tree.right[j]: []}
         for end in layout.ends:
             i = end
@@ -855,7 +855,7 @@ def test_what_a_cut_says_of_levels_is_true_of_the_samples_that_go_left(delays):
             while node >= 0:
                 below[node][row] = True
                 node = tree.parent[node]
-        for j in layout.cuts:
+        for j in layout.splits:
             name, *words = texts[layout.x[j], layout.height[j]].split("\n")
             at, goes_left = X[below[j]], below[tree.left[j]][below[j]]
             if not name.endswith(":"):

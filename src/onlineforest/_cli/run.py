@@ -118,7 +118,7 @@ class Run:
 
     @contextmanager
     def _ended_by_interrupts(self) -> Iterator[None]:
-        """Let an interrupt come before an error that it may have caused in the table."""
+        """Raise an interrupt in place of an error in the table that it may have caused."""
         try:
             yield
         except TableError:

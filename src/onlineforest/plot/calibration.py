@@ -140,7 +140,7 @@ class Bins:
 
     confidence: NDArray[np.float64]  # mean probability of the predicted class, per nonempty bin
     accuracy: NDArray[np.float64]  # share of correct predictions, per nonempty bin
-    share: NDArray[np.float64]  # of all samples, per bin
+    share: NDArray[np.float64]  # share of all samples, per bin
 
     @property
     def error(self) -> float:

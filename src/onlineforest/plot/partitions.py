@@ -1,4 +1,4 @@
-"""Picture of the cuts of a tree of two features, and of its boxes if it has them."""
+"""Picture of the splits of a tree of two features, and of its boxes if it has them."""
 
 from __future__ import annotations
 
@@ -45,11 +45,11 @@ def partition(
 ) -> Axes:
     """Draw the partition of the plane by a tree of two numeric features.
 
-    Of a Mondrian forest, as in figures 1 and 2 of the paper: a grey box around the samples of each
-    node, and a line for each cut, which ends at the box. Of an order-free forest, whose nodes have
-    no boxes, each line ends at the cuts above it. Cuts nearer to the root are thicker. A cut that
-    asks whether a feature is missing has no line, nor have those below it for samples that lack the
-    feature.
+    For a Mondrian forest, the picture is as in figures 1 and 2 of the paper: a grey box around the
+    samples of each node, and a line for each split, which ends at the box. The nodes of an
+    order-free forest have no boxes: each line ends at the splits above it. Splits nearer to the
+    root are thicker. A split that asks whether a feature is missing has no line, nor have the
+    splits below it that only samples without the feature reach.
 
     Parameters
     ----------
@@ -93,14 +93,14 @@ def partition(
     low, high = _limits(forest, points)
     lower: Corners
     upper: Corners
-    cuts = np.flatnonzero(~nodes.is_leaf)
+    splits = np.flatnonzero(~nodes.is_leaf)
     if isinstance(nodes, OnlineTree):
         lower, upper, are_in_plane = _cells(nodes, low, high)
-        cuts = cuts[are_in_plane[cuts] & np.isfinite(nodes.split_location[cuts])]
+        splits = splits[are_in_plane[splits] & np.isfinite(nodes.split_location[splits])]
     else:
         lower, upper = nodes.lower, nodes.upper
         _draw_boxes(axes, nodes)
-    _draw_cuts(axes, nodes, cuts, lower, upper)
+    _draw_splits(axes, nodes, splits, lower, upper)
     names = feature_names(forest)
     axes.set(xlabel=names[0], ylabel=names[1], xlim=(low[0], high[0]), ylim=(low[1], high[1]))
     if points is not None:
@@ -134,7 +134,7 @@ def _cells(
 ) -> tuple[Corners, Corners, NDArray[np.bool_]]:
     """Lower and upper corners of the part of a rectangle that belongs to each node.
 
-    The third array says which nodes have one: others hold only samples that lack a feature.
+    The third array marks the nodes that have one: the others hold only samples that lack a feature.
     """
     lower, upper = np.tile(low, (tree.n_nodes, 1)), np.tile(high, (tree.n_nodes, 1))
     are_in_plane = np.ones(tree.n_nodes, dtype=np.bool_)
@@ -149,19 +149,21 @@ def _cells(
     return lower, upper, are_in_plane
 
 
-def _draw_cuts(
+def _draw_splits(
     axes: Axes,
     tree: MondrianTree | OnlineTree,
-    cuts: NDArray[np.intp],
+    splits: NDArray[np.intp],
     lower: Corners,
     upper: Corners,
 ) -> None:
-    """Draw the lines of some cuts, each of which ends at the given rectangle of its node."""
+    """Draw the lines of some splits; each ends at the given rectangle of its node."""
     from matplotlib.collections import LineCollection
 
-    ends = np.stack([lower[cuts], upper[cuts]], axis=1)
-    ends[np.arange(len(cuts)), :, tree.split_dimension[cuts]] = tree.split_location[cuts, None]
-    widths = 0.5 + 1.3 / (1.0 + tree.depth[cuts])
+    ends = np.stack([lower[splits], upper[splits]], axis=1)
+    ends[np.arange(len(splits)), :, tree.split_dimension[splits]] = tree.split_location[
+        splits, None
+    ]
+    widths = 0.5 + 1.3 / (1.0 + tree.depth[splits])
     axes.add_collection(
         LineCollection(list(ends), colors=DARK, linewidths=widths, zorder=2, capstyle="butt"),
         autolim=False,

@@ -43,11 +43,11 @@ from onlineforest.plot.points import MAX_CLASSES_IN_LEGEND, name_classes
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-MAX_ENDS = 10  # if `max_depth` is None
+MAX_ENDS = 10  # ends drawn if `max_depth` is None
 MAX_ROWS = 3  # classes listed below an end
-MAX_LEVELS, MAX_LEVEL_LINES = 3, 2  # listed at a cut; more are counted
-CUT_WIDTH, LEVEL_WIDTH = 14, 12  # characters
-ROW_HEIGHT = 10.0  # points
+MAX_LEVELS, MAX_LEVEL_LINES = 3, 2  # listed at a split; more are counted
+SPLIT_WIDTH, LEVEL_WIDTH = 14, 12  # in characters
+ROW_HEIGHT = 10.0  # in points
 
 Row = tuple[str, Any]  # a text below an end, and its colour
 Levels = frozenset[Level]
@@ -60,16 +60,17 @@ def tree(
     max_depth: int | None = None,
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw a tree: the height of a node is its split time or, of an order-free forest, its depth.
+    """Draw a tree: the height of a node is its split time or, in an order-free forest, its depth.
 
-    Samples for which the text at a cut is true go left: those with a value at most the split
-    location, or all whose feature is not missing. Where else missing values go is not drawn.
+    Samples for which the text at a split is true go left: those with a value of at most the split
+    location, or all whose feature is not missing. The picture does not show where other splits send
+    missing values.
 
-    A cut on a categorical feature names the levels that go left, as in "carrier: AA, UA", or, if
-    they are fewer, those that go right, as in "carrier: all but AA". If there are more than a few,
-    it says how many go left, as in "carrier: 7 of 16 levels". It speaks of the levels of stored
-    samples that the cuts above send to it; "missing" is the level of missing values. Text that
-    might be taken for something else is in quotation marks.
+    A split on a categorical feature names the levels that go left, as in "carrier: AA, UA", or, if
+    they are fewer, those that go right, as in "carrier: all but AA". If both are many, it counts
+    those that go left, as in "carrier: 7 of 16 levels". Only the levels of stored samples that
+    reach the split are named or counted; "missing" is the level of missing values. Text that could
+    be mistaken for something else is in quotation marks.
 
     The line of a leaf of a Mondrian forest ends at the lifetime, or continues dotted if that is
     infinite. The line of a leaf of an order-free forest ends at the depth of the leaf; a dotted
@@ -111,7 +112,7 @@ def tree(
     else:
         max_depth = check_count(max_depth, "max_depth", 0)
     layout = TreeLayout.of(nodes, max_depth)
-    labels = _cut_labels(layout, forest)
+    labels = _split_labels(layout, forest)
     if isinstance(nodes, OnlineRegressionTree):
         assert not isinstance(forest, BaseClassifier)
         rows = _means(layout, nodes)
@@ -121,7 +122,7 @@ def tree(
         rows = _class_counts(layout, nodes, forest.classes_)
     axes = axes_or_new(ax, _tree_size(labels, rows))
     _draw_lines(axes, layout)
-    _label_cuts(axes, layout, labels)
+    _label_splits(axes, layout, labels)
     _label_ends(axes, layout, rows)
     if isinstance(forest, BaseClassifier) and len(forest.classes_) <= MAX_CLASSES_IN_LEGEND:
         name_classes(axes, forest.classes_, dict, title="samples of class")
@@ -144,7 +145,7 @@ class TreeLayout:
     """The upper part of a tree and its layout: a column per end, time or depth downwards."""
 
     tree: MondrianTree | OnlineTree
-    cuts: list[int]  # nodes drawn with their cut
+    splits: list[int]  # nodes drawn with their split
     ends: list[int]  # other nodes drawn, from left to right
     owner: NDArray[np.intp]  # the end above each omitted node; otherwise the node itself
     x: NDArray[np.float64]
@@ -162,12 +163,12 @@ class TreeLayout:
             if depth[j] < max_depth and not is_leaf[j]:
                 waiting += [int(tree.right[j]), int(tree.left[j])]
         is_end = is_leaf | (depth >= max_depth)
-        cuts, ends = [j for j in order if not is_end[j]], [j for j in order if is_end[j]]
+        splits, ends = [j for j in order if not is_end[j]], [j for j in order if is_end[j]]
         x = np.full(tree.n_nodes, np.nan)
         x[ends] = np.arange(len(ends))
         first_end = dict(zip(ends, range(len(ends)), strict=True))
-        for j in reversed(cuts):  # children come before their parents
-            # Between the two ends that the cut separates, so that no two cuts share a place.
+        for j in reversed(splits):  # children come before their parents
+            # Halfway between the ends to its left and right, so that no two splits share a place.
             x[j] = first_end[int(tree.right[j])] - 0.5
             first_end[j] = first_end[int(tree.left[j])]
         owner = np.where(depth > max_depth, tree.parent, np.arange(tree.n_nodes))
@@ -180,12 +181,12 @@ class TreeLayout:
             times = tree.split_time[[j for j in order if not is_leaf[j]]]
             last, axis = _time_axis(times, tree.split_time[is_leaf][0])
             height = np.where(is_leaf, last if axis.is_open else axis.bottom, tree.split_time)
-        return cls(tree, cuts, ends, owner, x, height, axis)
+        return cls(tree, splits, ends, owner, x, height, axis)
 
     @property
     def n_left_out(self) -> int:
         """Number of nodes that are not drawn."""
-        return self.tree.n_nodes - len(self.cuts) - len(self.ends)
+        return self.tree.n_nodes - len(self.splits) - len(self.ends)
 
     @property
     def hidden(self) -> list[int]:
@@ -200,13 +201,13 @@ class HeightAxis:
     label: str
     top: float
     bottom: float
-    is_open: bool = True  # whether the bottom is nothing but the end of the picture
+    is_open: bool = True  # the bottom ends the picture, not the lives of leaves
     is_log: bool = False
 
 
 def _time_axis(times: NDArray[np.float64], lifetime: float) -> tuple[float, HeightAxis]:
     """The latest split time, or where the line of an open leaf ends, and the axis."""
-    label = "time of cut"
+    label = "split time"
     if len(times) == 0:
         is_open = not 0 < lifetime < math.inf
         return 0.8, HeightAxis(label, 0.0, 1.0 if is_open else lifetime, is_open)
@@ -220,18 +221,18 @@ def _time_axis(times: NDArray[np.float64], lifetime: float) -> tuple[float, Heig
 
 
 def _draw_lines(axes: Axes, layout: TreeLayout) -> None:
-    """Draw lines down to cuts and ends, lines across at cuts, triangles at omitted subtrees."""
+    """Draw lines down to splits and ends, lines across at splits, triangles at omitted subtrees."""
     from matplotlib.collections import LineCollection
 
     tree, x, height, axis = layout.tree, layout.x, layout.height, layout.axis
     solid, dotted = [], []
-    for j, is_end in [(j, False) for j in layout.cuts] + [(j, True) for j in layout.ends]:
+    for j, is_end in [(j, False) for j in layout.splits] + [(j, True) for j in layout.ends]:
         start = axis.top if tree.parent[j] < 0 else float(height[tree.parent[j]])
         stop = float(height[j])
         solid.append([(x[j], start), (x[j], stop)])
         if is_end and stop < axis.bottom:
             dotted.append([(x[j], stop), (x[j], axis.bottom)])
-    for j in layout.cuts:
+    for j in layout.splits:
         across = float(height[j])
         solid.append([(x[tree.left[j]], across), (x[tree.right[j]], across)])
     axes.add_collection(LineCollection(solid, colors=DARK, linewidths=1.0), autolim=False)
@@ -242,14 +243,14 @@ def _draw_lines(axes: Axes, layout: TreeLayout) -> None:
     axes.plot(x[hidden], height[hidden], "v", mfc="white", mec=DARK, ms=8, zorder=3)
 
 
-def _cut_labels(layout: TreeLayout, forest: Forest) -> list[str]:
-    """What is true of samples that go left at each cut, in lines short enough for a column."""
+def _split_labels(layout: TreeLayout, forest: Forest) -> list[str]:
+    """The condition for going left at each split, in lines short enough for a column."""
     tree, names = layout.tree, raw_feature_names(forest)
-    sides = _levels_at_cuts(layout, categories_of(forest))
+    sides = _levels_at_splits(layout, categories_of(forest))
     offsets = np.zeros(len(names)) if forest._offsets is None else forest._offsets
     labels = []
-    for j in layout.cuts:
-        name = wrap(shortened(names[tree.split_dimension[j]]), CUT_WIDTH)
+    for j in layout.splits:
+        name = wrap(shortened(names[tree.split_dimension[j]]), SPLIT_WIDTH)
         location, offset = float(tree.split_location[j]), offsets[tree.split_dimension[j]]
         if j in sides:
             name[-1:] = [f"{name[-1]}:" if name else ":"]
@@ -262,10 +263,10 @@ def _cut_labels(layout: TreeLayout, forest: Forest) -> list[str]:
     return labels
 
 
-def _levels_at_cuts(
+def _levels_at_splits(
     layout: TreeLayout, categories: Categories | None
 ) -> dict[int, tuple[Levels, Levels]]:
-    """For each cut on a categorical feature the levels that reach it and go left, and right."""
+    """For each split on a categorical feature the levels that reach it and go left, and right."""
     tree = layout.tree
     if categories is None or not isinstance(tree, OnlineTree):
         return {}
@@ -275,7 +276,7 @@ def _levels_at_cuts(
     }
     reaching = {tree.root: known}
     sides = {}
-    for j in layout.cuts:  # parents come first
+    for j in layout.splits:  # parents come first
         here, feature = reaching.pop(j), int(tree.split_dimension[j])
         at_left = at_right = here
         if feature in here:
@@ -288,7 +289,7 @@ def _levels_at_cuts(
 
 
 def _level_lines(left: Levels, right: Levels) -> list[str]:
-    """The levels that go left, or all but those that go right, if these are few; else how many."""
+    """Names of the levels that go left, or of those that go right; numbers if both are many."""
     is_left = len(left) <= len(right)
     named = left if is_left else right
     if 1 <= len(named) <= MAX_LEVELS:
@@ -302,10 +303,10 @@ def _level_lines(left: Levels, right: Levels) -> list[str]:
 
 
 def _lines_of(words: list[str]) -> list[str]:
-    """Words in lines; unlike `wrap` it leaves a word with spaces as it is."""
+    """Words in lines. Unlike `wrap`, never breaks a word that contains spaces."""
     lines = words[:1]
     for word in words[1:]:
-        if len(lines[-1]) + 1 + len(word) <= CUT_WIDTH:
+        if len(lines[-1]) + 1 + len(word) <= SPLIT_WIDTH:
             lines[-1] += f" {word}"
         else:
             lines.append(word)
@@ -313,9 +314,9 @@ def _lines_of(words: list[str]) -> list[str]:
 
 
 def _short(number: float, offset: float = 0.0) -> str:
-    """A number with four digits, or as an integer if that is as short as a power of ten.
+    """A number with four digits, or an integer if that is as short as a power of ten.
 
-    With more digits after an offset, so that four of the difference are shown.
+    A number with an offset has more digits, so that four digits of the difference are shown.
     """
     if offset:
         digits = 4 + math.ceil(max(0.0, math.log10(abs(offset) / abs(number - offset or 1.0))))
@@ -331,8 +332,8 @@ def _tree_size(labels: list[str], rows: list[list[Row]]) -> tuple[float, float]:
     return min(max(5.0, 2.0 + column * len(rows)), 60.0), 5.5
 
 
-def _label_cuts(axes: Axes, layout: TreeLayout, labels: list[str]) -> None:
-    for j, label in zip(layout.cuts, labels, strict=True):
+def _label_splits(axes: Axes, layout: TreeLayout, labels: list[str]) -> None:
+    for j, label in zip(layout.splits, labels, strict=True):
         axes.text(
             layout.x[j],
             layout.height[j],
@@ -400,7 +401,7 @@ def _finish_tree(axes: Axes, layout: TreeLayout, n_rows: int) -> None:
     if axis.is_log:
         axes.set_yscale("log")
         _plain_ticks(axes, axis.bottom / axis.top)
-    elif not layout.cuts and axis.is_open:
+    elif not layout.splits and axis.is_open:
         axes.set_yticks([0.0])  # no node has a split time
     elif isinstance(layout.tree, OnlineTree):
         axes.locator_params(axis="y", integer=True)
