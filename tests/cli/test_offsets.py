@@ -88,7 +88,7 @@ def test_a_model_keeps_its_offsets():
     fine(*more, *OFFSET)
     assert onlineforest.load("more.safetensors").offsets == {"time": START}
     result = run(*more, "--offset", "time=5")
-    assert result.exit_code == 2 and "offsets is {'time': 5.0}, but the forest" in result.output
+    assert result.exit_code == 2 and "--offset is {'time': 5.0}, but the forest" in result.output
     of_array = OnlineForestClassifier(5, random_state=0, offsets=[0, START]).fit(FRAME, KIND)
     of_array.save("array.safetensors")
     fine(*TRAIN, "--from", "array.safetensors", "-o", "more.safetensors")
