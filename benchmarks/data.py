@@ -19,7 +19,7 @@ ELEC2, COVTYPE = "elec2", "covtype"
 REGRESSION = ("kin8nm", "power_plant", "concrete", "california")
 SYNTHETIC_REGRESSION = "synthetic regression"
 BUNDLED = (DIGITS, SYNTHETIC, NOISE, SYNTHETIC_REGRESSION)  # need no folder
-N_STREAM_ROWS = 10_000  # of a stream that is loaded like other data
+N_STREAM_ROWS = 10_000  # rows of a stream that is loaded like other data
 
 
 @dataclass(frozen=True)

@@ -118,7 +118,7 @@ def calibration(task: Task) -> Measure:
 
 
 def calibration_of_stream(row_by_row: RowByRow, n_piece: int = 250) -> Measure:
-    """The same for rows one by one: both forests take turns, piece by piece of a stream."""
+    """Measure the cost of calibration row by row; both forests take turns in a stream."""
 
     def measure(case: Case, settings: Settings) -> list[Row]:
         data, pairs = settings.load(case.data), Pairs()
@@ -197,10 +197,12 @@ def one_row(ours: Callable[[int, int], Any], learn: float, predict: float) -> Me
         tails: dict[str, list[float]] = {}
         for seed in range(case.runs(settings)):
             forest = ours(settings.n_trees, seed).fit(data.X[:-n_rows], data.y[:-n_rows])
-            for row in rows:  # so that what is put off has been done
+            for row in rows:  # makes the splits that were put off, so that they are not timed
                 forest.predict_proba_one(row)
             seconds = {
-                "predict, settled": [seconds_of_call(forest.predict_proba_one, row) for row in rows]
+                "predict, nothing learned": [
+                    seconds_of_call(forest.predict_proba_one, row) for row in rows
+                ]
             }
             pairs = [
                 (

@@ -87,7 +87,7 @@ def timed(seconds: list[float], call: Callable[..., Any], *values: Any, **named:
 
 
 def measure(forest: Any, n_rows: int, n_features: int, batch: int, every: int) -> Iterator[Stretch]:
-    """Learn a stream. Every so many batches, and at the end of a line, a batch is predicted."""
+    """Learn a stream; predict a batch after each `every` batches and at the end of a line."""
     ends, stretch = set(line_ends(batch, n_rows)), Stretch(batch)
     forget_the_past()
     (before, _), start = resident_and_peak(), time.perf_counter()

@@ -13,7 +13,7 @@ from typing import Any
 HERE = Path(__file__).parent
 PAGE, NOTEBOOK = HERE / "start.md", HERE / "quick-start.ipynb"
 INSTALL = "%pip install onlineforest"
-LEFT_OUT = "## Install\n"  # of a checkout, with a compiler
+LEFT_OUT = "## Install\n"  # the section on installing a checkout with a compiler
 
 
 def cells_of(page: str) -> list[tuple[str, str]]:

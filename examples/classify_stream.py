@@ -1,10 +1,10 @@
 """
-Classify a stream
-=================
+Streaming classification
+========================
 
-Handwritten digits arrive in batches of 50. Three forests predict each batch before they learn it:
-one learns online, the others are batch forests (scikit-learn's random forest and extra-trees) that
-are trained again on all digits so far.
+Handwritten digits arrive in batches of 50. Three forests predict each batch before they learn it.
+One forest learns online. The others are batch forests (scikit-learn's random forest and
+extra-trees) that are trained again on all digits so far.
 """
 
 import time

@@ -1,8 +1,8 @@
 """
-Predictions and novelty
-=======================
+Decision surface and novelty
+============================
 
-A classifier on two moons: its predictions, and the novelty of each point of the plane.
+The predictions of a classifier on two moons, and the novelty of each point of the plane.
 """
 
 import matplotlib.pyplot as plt
@@ -23,7 +23,7 @@ plt.show()
 # prior, one half here. Right: novelty is 0 at the samples and grows with the distance from their
 # boxes.
 #
-# A batch forest extends its outer cells without limit, so it is as certain far away from the data:
+# Far away from the data, a batch forest would be as certain as at its border. This forest is not:
 
 far = [[0.0, 1.0], [3.0, 5.0], [100.0, 100.0]]
 print(forest.predict_proba(far).round(2))

@@ -3,8 +3,8 @@ Concept drift and windows
 =========================
 
 The label says on which side of a line a sample lies. After 2,000 and 4,000 samples the line turns.
-A forest that keeps all samples learns the average of three concepts; one with a window forgets the
-earlier ones.
+A forest that keeps all samples learns the average of three concepts. A forest with a window forgets
+the earlier concepts.
 """
 
 import matplotlib.pyplot as plt
@@ -42,7 +42,7 @@ for change in (2000, 4000):
 plt.show()
 
 # %%
-# Predictions of both forests at the end. The forest with the window knows only the last concept.
+# Predictions of both forests at the end. The forest with the window holds only the last concept.
 
 figure, panels = plt.subplots(1, 2, figsize=(9, 4.2), layout="constrained")
 for axes, (name, forest) in zip(panels, forests.items(), strict=True):

@@ -1,8 +1,8 @@
 """
-Forget samples
-==============
+Forget wrong samples
+====================
 
-A stream contains a group of wrong samples. ``forget`` removes them: the result is the forest that
+A stream contains a group of wrong samples. ``forget`` removes them. The result is the forest that
 never learned them.
 """
 
@@ -44,5 +44,5 @@ print(forest.n_samples_stored_, "samples stored,", len(forest.ids_), "with an id
 print("the same forest, bit for bit:", forest.digest_ == never.digest_)
 
 # %%
-# The last two are equal to the last bit. A Mondrian forest would be equal in distribution only.
+# The last two forests are equal to the last bit. Mondrian forests would be equal in distribution.
 # :doc:`/forget` explains which traces of a forgotten sample remain.

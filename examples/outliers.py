@@ -2,13 +2,13 @@
 Outlier detection compared with IsolationForest
 ===============================================
 
-:meth:`novelty <onlineforest.MondrianForestClassifier.novelty>` is the distance of a sample from all
-samples learned. This example compares it with scikit-learn's ``IsolationForest`` on two kinds of
-outliers:
+:meth:`novelty <onlineforest.MondrianForestClassifier.novelty>` measures how far a sample is from
+all learned samples. This example compares it with scikit-learn's ``IsolationForest`` on two kinds
+of outliers:
 
 - **a class held out** of training, one class after the other;
 - **permuted columns**: test rows whose columns are shuffled independently. Every single value is
-  usual, only the combination is not.
+  usual, only the combination is unusual.
 
 All forests have 100 trees. ``IsolationForest`` is shown with its default parameters, and with trees
 of all samples. A Mondrian forest can use labels if there are any. Without labels, it learns random
@@ -103,7 +103,7 @@ for (task, name), areas in results.items():
     print(f"{task:32} {name:28} {np.mean(areas):.3f} (least {min(areas):.3f}, {len(areas)} runs)")
 
 # %%
-# A dot is a run, a line the mean of the runs.
+# Each dot is a run. Each line is the mean of the runs.
 
 tasks = list(dict.fromkeys(task for task, _ in results))
 figure, axes = plt.subplots(figsize=(8, 4.8), layout="constrained")
@@ -123,12 +123,12 @@ figure.legend(loc="outside upper center", ncols=2, frameon=False)
 plt.show()
 
 # %%
-# **Interpretation.** If single values are usual and only their combination is not,
-# ``IsolationForest`` detects little: it counts the cuts of one feature that isolate a sample.
+# **Interpretation.** If single values are usual and only their combination is unusual,
+# ``IsolationForest`` detects little: it counts the splits on one feature that isolate a sample.
 # A Mondrian tree stores the box around the samples of each node, and compares all features of a row
 # with it. This helps much on digits. On tables with few features, in some of which an unknown class
 # has extreme values, both are about equal. With labels, features that do not separate the *known*
-# classes have small weights, which can hide a class that differs only in these (*wine*).
+# classes have small feature weights. This can hide a class that differs only in these (*wine*).
 #
-# ``IsolationForest`` finds outliers *within* the training data; ``novelty`` does not, because the
+# ``IsolationForest`` finds outliers *within* the training data. ``novelty`` does not, because the
 # novelty of a learned sample is 0. Compute it before a sample is learned, or hold the sample out.

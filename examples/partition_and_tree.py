@@ -17,24 +17,24 @@ X = X[["petal length (cm)", "petal width (cm)"]]
 forest = MondrianForestClassifier(n_estimators=1, feature_weights=None, random_state=1)
 
 # %%
-# Fifteen samples at first. A cut ends at the box around the samples of its node: outside the box,
-# the tree has not decided yet.
+# First, the tree learns fifteen samples. A cut ends at the box around the samples of its node.
+# Outside the box, the partition is still undetermined.
 
 forest.partial_fit(X[::10], y[::10])
 plot.partition(forest, X[::10], y[::10])
 plt.show()
 
 # %%
-# The tree of these cuts. Height is time: smaller boxes are cut later. A leaf with a single class is
-# paused: its block is not cut yet.
+# The tree of these cuts. The height of a node is the time of its cut: smaller boxes are cut later.
+# A leaf with a single class is paused: its block is not cut yet.
 
 plot.tree(forest)
 plt.show()
 
 # %%
-# Fifteen more samples. Cuts stay where they are, boxes grow, and new cuts are inserted. (With
-# learned feature weights, the measure would be refreshed and the tree grown again from time to
-# time; ``feature_weights=None`` learns none.)
+# Then it learns fifteen more samples. Cuts stay where they are, boxes grow, and new cuts are
+# inserted. (With learned feature weights, the tree would be grown again from time to time;
+# ``feature_weights=None`` learns none.)
 
 forest.partial_fit(X[2::10], y[2::10])
 plot.partition(forest, pd.concat([X[::10], X[2::10]]), pd.concat([y[::10], y[2::10]]))

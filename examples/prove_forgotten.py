@@ -2,8 +2,8 @@
 Prove that a sample is forgotten
 ================================
 
-Patients ask for their data to be deleted. The digest of the forest shows that it is now the forest
-that never saw them: a claim that somebody else can check.
+Patients ask for their data to be deleted. After ``forget``, the digest of the forest is that of the
+forest that never saw them. Anybody can check this claim.
 """
 
 import matplotlib.pyplot as plt
@@ -40,8 +40,8 @@ after, p_after = forest.digest_, forest.predict_proba(X)[:, 1]
 never = new_forest().fit(X[others], y[others])
 
 # %%
-# A third one has a different history: another order, other batches, and other samples that it
-# learned and forgot on the way.
+# A third forest has a different history: another order, other batches, and other samples that it
+# learned and forgot in between.
 
 rng = np.random.default_rng(0)
 order = rng.permutation(others)
@@ -53,8 +53,8 @@ for i in order[200:]:
 detour.forget(ids=[f"stranger {i}" for i in range(40)])
 
 # %%
-# The digest is SHA-256 of the whole forest: seed, parameters, samples, all cuts and leaves. It
-# changes when the patients leave, and then equals that of the forests that never saw them.
+# The digest is SHA-256 of the whole forest: seed, parameters, samples, all splits and leaves. It
+# changes when the patients are forgotten, and then equals that of the forests that never saw them.
 
 print(f"before forgetting   {before[:16]}…")
 print(f"after forgetting    {after[:16]}…")
@@ -64,8 +64,8 @@ assert before != after
 assert after == never.digest_ == detour.digest_
 
 # %%
-# Equal digests, equal predictions: the difference to the forest that never saw the patients is
-# exactly zero, for all rows. Before, it was not. It was largest for patient 7, one of the three.
+# Equal digests mean equal predictions. After forgetting, the difference to the forest that never
+# saw the patients is exactly zero, for all rows. Before, it was largest for patient 7.
 
 p_never = never.predict_proba(X)[:, 1]
 figure, panels = plt.subplots(1, 2, figsize=(8, 3.2), sharey=True, layout="constrained")
@@ -80,14 +80,13 @@ print("largest difference:", np.abs(p_before - p_never).max(), "before,", end=" 
 print(np.abs(p_after - p_never).max(), "after")
 
 # %%
-# ``verify`` needs no second forest of yours: it grows one from the stored samples and compares. If
-# you published the digest of a forest, anybody with the remaining samples, the seed and the
-# parameters can compute it again.
+# ``verify`` grows a second forest from the stored samples and compares. If you publish the digest
+# of a forest, anybody with the remaining samples, the seed and the parameters can compute it again.
 
 print("the trees are those of the stored samples:", forest.verify())
 print("patient 7 is stored:", 7 in forest.ids_)
 
 # %%
-# What this does not prove: that no copy of the samples exists elsewhere. Files saved before
+# This does not prove that no copy of the samples exists elsewhere. Files that were saved before
 # ``forget`` still hold them. :doc:`/forget` lists what to delete, and :doc:`/order-free` explains
 # why the order has no influence.

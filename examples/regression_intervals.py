@@ -1,9 +1,9 @@
 """
-Intervals for numbers
-=====================
+Prediction intervals
+====================
 
 A regressor learns Friedman's function with noise in batches, and predicts an interval for each new
-value; 90 % of the values should lie in their intervals.
+value. 90 % of the values should lie in their intervals.
 """
 
 import matplotlib.pyplot as plt

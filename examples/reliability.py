@@ -1,8 +1,8 @@
 """
-Reliability of probabilities
+Calibration of probabilities
 ============================
 
-Are 80 % of the predictions with probability 0.8 correct? Digits, predicted before they are
+Are 80 % of the predictions with probability 0.8 correct? The digits are predicted before they are
 learned.
 """
 
@@ -39,4 +39,4 @@ plt.show()
 
 # %%
 # Above the diagonal, a forest is underconfident, like most averages of many trees. The effect is
-# strong with many classes; :doc:`/classify` shows a remedy.
+# strong with many classes. The order-free forest is calibrated: :doc:`/classification` says how.

@@ -1,6 +1,6 @@
 """
-Save and resume
-===============
+Save and resume with checkpoints
+================================
 
 A consumer of a stream is stopped and restarted from its checkpoint. It ends with the forest of an
 uninterrupted run, bit for bit.
@@ -59,4 +59,4 @@ plt.show()
 folder.cleanup()
 
 # %%
-# :doc:`/model-files` explains what a checkpoint contains.
+# :doc:`/save-and-load` explains what a checkpoint contains.

@@ -77,7 +77,7 @@ def scores_of(probabilities: Floats, y: Labels) -> tuple[float, float, float]:
 
 
 def flights(n_rows: int | None = None) -> tuple[pd.DataFrame, Labels]:
-    """What is known before departure, and whether the flight arrived more than 15 minutes late."""
+    """Facts known before departure, and whether the flight arrived more than 15 minutes late."""
     table = pd.read_parquet(data_folder() / "flights.parquet").dropna(subset="arr_delay")
     table = table[:n_rows].reset_index(drop=True)
     late = (table.pop("arr_delay") > 15).to_numpy(dtype=np.int64)

@@ -28,7 +28,7 @@ from onlineforest._extras import MissingExtraError, require
 
 LEAST_PROBABILITY = 1e-6
 N_SAMPLES, N_QUICK = 20_000, 2_000
-N_COVTYPE = 50_000  # of 581,012: River takes two milliseconds for each
+N_COVTYPE = 50_000  # not all 581,012: River takes two milliseconds for each
 N_TREES, N_QUICK_TREES = 10, 3
 WINDOW, HALF_LIFE, SHORT_WINDOW = 2_000, 1_000, 200
 

@@ -43,7 +43,7 @@ MODELS: dict[str, Callable[[int], Any]] = {
 }
 METRICS = ("accuracy", "log loss")
 LEAST_PROBABILITY = 1e-6
-LARGEST_LOSS = 0.006  # of accuracy beside a random forest
+LARGEST_LOSS = 0.006  # accuracy that may be missing beside a random forest
 
 Scores = NDArray[np.float64]  # by model and metric
 

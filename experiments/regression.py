@@ -47,7 +47,7 @@ RIVER_TREES, RIVER_ROWS = 10, 2_000
 Data = tuple[NDArray, NDArray, NDArray, NDArray]
 
 
-LARGEST_RATIO = 1.01  # of the RMSE to the best of the forests beside it
+LARGEST_RATIO = 1.01  # RMSE relative to the best of the forests beside it
 LEAST_COVERAGE, MOST_COVERAGE = 0.88, 0.92
 SEEDS = {"kin8nm": 5, "power_plant": 5, "concrete": 20, "california": 5}  # single splits differ
 

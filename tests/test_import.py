@@ -1,4 +1,4 @@
-"""What is imported when: names come when they are asked for, and shards need little."""
+"""Modules are imported when a name of theirs is asked for, and shards need few."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a release is made of agrees: versions, addresses, workflows and the files they name."""
+"""Versions, addresses, workflows and the files that they name agree with each other."""
 
 from __future__ import annotations
 

@@ -333,7 +333,7 @@ def test_streams_are_learned_beside_rivers_forest():
 def test_one_row_is_timed_in_three_ways():
     case = Case("one row", DIGITS, one_row(order_free, 600.0, 30.0), any_data=True)
     rows = case.measure(case, Settings(repeats=2, quick=True, scale=0.02))
-    ways = ["predict, settled", "predict, after each learn", "learn"]
+    ways = ["predict, nothing learned", "predict, after each learn", "learn"]
     assert [row.case for row in rows] == [f"one row, {way}" for way in ways]
     assert all(len(row.values) == 2 and min(row.values) > 0 for row in rows)
     assert [row.target for row in rows] == [30.0, 30.0, 600.0]

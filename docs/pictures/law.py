@@ -56,7 +56,7 @@ class Proposal:
     feature: int
     threshold: float
     pair: tuple[Sample, Sample] | None
-    starts: tuple[int, int]  # of the pair, on the circle
+    starts: tuple[int, int]  # places of the pair on the circle
     gain: float  # decrease of the Gini impurity
 
 

@@ -194,7 +194,7 @@ def arrival_picture() -> Figure:
 def with_new_sample(X: Floats, y: Labels, outcome: tuple[bool, bool]) -> tuple[Floats, Labels]:
     """Samples and a new one, for which it is given whether it decides and changes the first cut."""
     old = one_tree(X, y).trees_[0].split_location[0]
-    last = law.ranked(X, y, SEED)[law.MOST_DECIDING - 1]  # of those that decide
+    last = law.ranked(X, y, SEED)[law.MOST_DECIDING - 1]  # the deciding sample of greatest rank
     for x in np.random.default_rng(0).uniform(0.1, 0.9, (2000, 2)):
         label = y[np.hypot(*(X - x).T).argmin()]
         (new,) = law.ranked(x[np.newaxis], np.array([label]), SEED)
@@ -208,7 +208,7 @@ def with_new_sample(X: Floats, y: Labels, outcome: tuple[bool, bool]) -> tuple[F
 
 
 def numbers_picture() -> Figure:
-    """What one cut and what neighbours tell about numbers, and a prediction with its interval."""
+    """The variance gain of a split, the share of neighbours, and a prediction with its interval."""
     rng = np.random.default_rng(0)
     X = rng.uniform(0.0, 1.0, (600, 2))
     y = np.sin(4 * np.pi * X[:, 0]) + rng.normal(0.0, 0.2, 600)

@@ -1,4 +1,4 @@
-"""What the pictures of `how-it-works.md` share: colours, samples and the style of small panels."""
+"""Colours, samples and the style of small panels, which pictures of `how-it-works.md` share."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Floats = NDArray[np.float64]
 Labels = NDArray[np.int64]
 
 BLUE, ORANGE, GREEN, RED = "#0072B2", "#E69F00", "#009E73", "#D55E00"
-CLASS_COLOURS = (BLUE, ORANGE, GREEN)  # those of `onlineforest.plot`
+CLASS_COLOURS = (BLUE, ORANGE, GREEN)  # as in `onlineforest.plot`
 
 
 def draw_points(n: int = 24, seed: int = 3, spread: float = 0.09) -> tuple[Floats, Labels]:

@@ -110,11 +110,16 @@ def test_every_step_of_a_call_is_in_the_file_beside_it():
 
 
 def test_wrong_names_are_found():
-    assert missing_files("`tree/grow.hpp`, `tree/shrub.hpp`") == ["tree/shrub.hpp"]
-    assert missing_files("`grow.hpp`, `src/core/tree/grow.hpp`") == ["grow.hpp"]
+    assert missing_files("`mondrian/tree/grow.hpp`, `mondrian/tree/shrub.hpp`") == [
+        "mondrian/tree/shrub.hpp"
+    ]
+    assert missing_files("`grow.hpp`, `src/core/mondrian/tree/grow.hpp`") == ["grow.hpp"]
     assert missing_in_core("`Tree::grow`, `Tree::wither`, `Shrub::grow`") == [
         "Shrub: grow", "Tree: wither"
     ]  # fmt: skip
     assert missing_in_package("`MondrianForestClassifier.fit`, `Shrub.fit`") == ["Shrub: fit"]
-    step = "1. `Tree::grow` (`tree/grow.hpp`): grows.\n2. `Tree::grow` (`tree/forget.hpp`): no.\n"
-    assert misplaced_steps(step) == ["grow: tree/forget.hpp"]
+    room = "mondrian/tree"
+    step = (
+        f"1. `Tree::grow` (`{room}/grow.hpp`): grows.\n2. `Tree::grow` (`{room}/forget.hpp`): no.\n"
+    )
+    assert misplaced_steps(step) == [f"grow: {room}/forget.hpp"]

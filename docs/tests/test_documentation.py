@@ -22,11 +22,11 @@ ROOT = Path(__file__).resolve().parents[2]
 from docs import pictures
 
 README = (ROOT / "README.md").read_text()
-TUNE = (ROOT / "docs/tune.md").read_text()
+TUNE = (ROOT / "docs/hyperparameters.md").read_text()
 REGRESSION = (ROOT / "docs/regression.md").read_text()
 # The README, and all pages but those that Sphinx makes.
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), *ROOT.glob("docs/*/0*.md")]
-RAY = pytest.mark.xdist_group("ray")  # what starts Ray: one after the other
+RAY = pytest.mark.xdist_group("ray")  # tests that start Ray run one after the other
 MODULES = [name for _, name, _ in pkgutil.walk_packages(onlineforest.__path__, "onlineforest.")]
 
 
@@ -87,12 +87,12 @@ def test_the_readme_examples_run(capsys, tmp_path, monkeypatch):
     assert is_forgotten == "True"
 
 
-def test_the_examples_of_model_files_run(tmp_path, monkeypatch):
+def test_the_examples_of_save_and_load_run(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    names = run_examples((ROOT / "docs/model-files.md").read_text(), "model-files.md")
+    names = run_examples((ROOT / "docs/save-and-load.md").read_text(), "save-and-load.md")
     assert names["later"].n_samples_seen_ == names["forest"].n_samples_seen_ == 1797
     assert names["samples"].shape == (1000, 64)
-    again = run_examples((ROOT / "docs/model-files.md").read_text(), "model-files.md")
+    again = run_examples((ROOT / "docs/save-and-load.md").read_text(), "save-and-load.md")
     assert again["start"] == 1500 and again["forest"].n_samples_seen_ == 1797
 
 
@@ -100,7 +100,7 @@ def test_the_examples_of_regression_run(capsys):
     names = run_examples(REGRESSION, "regression.md")
     assert names["forest"].n_samples_seen_ == 2100
     inside, n_predictions = map(float, capsys.readouterr().out.split())
-    assert 0.8 < inside < 0.97  # of 500 samples: 0.9, or a little less, with standard error 0.013
+    assert 0.8 < inside < 0.97  # 0.9 or a little less; the standard error of 500 samples is 0.013
     assert n_predictions == 1  # a constant far away
 
 
@@ -164,7 +164,7 @@ def test_the_examples_of_ray_run(capsys, tmp_path, monkeypatch):
 OWN_TESTS = {
     "README.md",
     "categories.md",
-    "model-files.md",
+    "save-and-load.md",
     "ray.md",
     "regression.md",
     "river.md",

@@ -10,7 +10,7 @@ import pytest
 
 from docs import figures
 
-RECORDS = ("model-files.md", "order-free-figures.md")  # of measurements, as benchmarks/NOTES.md
+RECORDS = ("save-and-load.md", "order-free-figures.md")  # pages that record measurements
 QUOTING = [page for page in figures.PAGES if page.name not in RECORDS]
 NUMBER = r"(?:\d[\d.,]*|two|three|four|five|six|seven|eight|nine|ten|twenty)"
 # "0.3 of extra-trees' time", "6 to 7 times as fast", "twice as long", "37 times one fit", "11 ms".
@@ -34,7 +34,7 @@ def prose(text):
 
 
 def unmarked(text):
-    """What looks like a measured speed outside of marked places."""
+    """Texts outside of marked places that look like measured speeds."""
     rows = TIMED_ROW.findall(figures.PLACE.sub("FIGURE", text))
     return [match[0] for match in SPEED.finditer(prose(text))] + [
         row for row in rows if re.search(r"\d\.\d", row)

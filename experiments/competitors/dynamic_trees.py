@@ -45,10 +45,10 @@ NODE = np.dtype(
         ("split_dimension", np.int32),
         ("references", np.int32),  # parents and particles that hold this node
         ("n_points", np.int32),
-        ("first_cell", np.int32),  # of a leaf: its list of points
+        ("first_cell", np.int32),  # where the list of the points of a leaf begins
         ("last_point", np.int32),  # the last one added in place
         ("split_location", np.float64),  # x <= split_location goes left
-        ("log_posterior", np.float64),  # of the subtree, prior and likelihood
+        ("log_posterior", np.float64),  # prior and likelihood of the subtree
     ]
 )
 CELL = np.dtype([("point", np.int32), ("next", np.int32)])

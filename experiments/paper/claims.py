@@ -510,7 +510,7 @@ def beside_river(race: Race) -> Iterator[Claim]:
             texts.append(
                 f"{name} {theirs.accuracy[-1]:.3f}, {ratio:.1f} times slower ({plain:.0f} than MF)"
             )
-            bins = reliability(same, data, name)  # of all seeds
+            bins = reliability(same, data, name)  # pooled over the seeds
             n_rows = bins[0].sum()
             error = np.sqrt(2 * ours.accuracy[-1] * (1 - ours.accuracy[-1]) / n_rows)
             ok &= ratio >= 10 and theirs.accuracy[-1] <= ours.accuracy[-1] + 2 * error

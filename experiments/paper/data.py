@@ -72,7 +72,7 @@ SOURCES = {
     "letter": Source(6),
     "dna": Source(40670),
 }
-SHARE_OF_EQUAL_ROWS = 0.99  # of a data set that comes in the known order
+SHARE_OF_EQUAL_ROWS = 0.99  # with less, the rows have another order than the known one
 DAGGER = "dna†"  # dna reduced to its 60 relevant columns
 RELEVANT_COLUMNS = slice(60, 120)
 DIGITS = "digits"

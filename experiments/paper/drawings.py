@@ -454,7 +454,7 @@ def figure_2() -> Figure:
     time_1, time_2 = first.split_time[root_1], second.split_time[root_2]
     time_3 = third.split_time[b_d]
     born = round(float(third.split_time[extended]), 2)
-    # Of rounded times, so that the sum in the text is right as it stands there.
+    # Times are rounded first, so that the sum in the text is right as it stands there.
     waited = round(float(time_3), 2) - born
 
     draw_committed(panels[0], first)

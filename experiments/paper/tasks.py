@@ -19,7 +19,7 @@ from experiments.paper.methods import METHODS, warm_up
 from experiments.paper.names import AMF_10, ARF_10, AT_ONCE, ERT_1, LEARNED, MF
 from experiments.paper.records import Record
 
-N_BINS = 10  # of the reliability diagrams
+N_BINS = 10  # in a reliability diagram
 
 
 @dataclass(frozen=True)

@@ -110,7 +110,7 @@ def test_structure_points_do_not_predict():
     forest = OnlineForestDenil(100, max_depth=0).partial_fit(X, y, classes)
     n_estimation = np.array([nodes.counts.sum() for nodes, *_ in forest._trees])
     assert (n_estimation < 300).all()
-    # Of 30000 tosses, within 6 standard deviations of a half (p_fail < 1e-8).
+    # Each of 30000 points tosses a coin: within 6 standard deviations of a half (p_fail < 1e-8).
     assert abs(n_estimation.sum() - 15000) < 6 * np.sqrt(30000 / 4)
 
 

@@ -307,7 +307,7 @@ class AllParticles:
         p = self.alpha * (1 + depth) ** -self.beta
         if isinstance(tree, tuple):
             return p * self.posterior(tree[1], depth + 1) * self.posterior(tree[2], depth + 1)
-        likelihood = 1.0  # of one label after the other
+        likelihood = 1.0  # multiplied by that of one label after the other
         for seen, label in enumerate(ys := [self.y[j] for j in tree]):
             likelihood *= (ys[:seen].count(label) + 1 / self.n_classes) / (seen + 1)
         return (1 - p) * likelihood

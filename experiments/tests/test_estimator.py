@@ -1,4 +1,4 @@
-"""What holds for all competitors: checked input, probabilities, randomness from the seed."""
+"""All competitors check input, predict probabilities and draw from their seed alone."""
 
 from __future__ import annotations
 

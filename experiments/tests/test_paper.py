@@ -480,7 +480,7 @@ def good_records():
             yield record("letter", name, seed, 0.1, seconds=float(seconds), accuracy=value)
 
 
-# What breaks a claim: its words, whose records, and what is changed in them.
+# Changes that break a claim: words of the claim, whose records, and the change.
 BREAKS = [
     (
         "same distribution",

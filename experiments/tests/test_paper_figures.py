@@ -113,7 +113,7 @@ def test_accuracy_against_time():
     np.testing.assert_allclose(online[-1], 1e-4 * 1000**1.5)
     assert 30 * online[-1] < retrained[-1] < 100 * online[-1]
     further = [line for line in axes.lines if line.get_linestyle() == "None"]
-    assert len(further) == 3  # of ORF-Saffari, twice, and ORF-Denil
+    assert len(further) == 3  # ORF-Saffari twice, ORF-Denil once
     np.testing.assert_allclose(further[0].get_xdata(), 2e-4 * 1000**1.5)
 
 

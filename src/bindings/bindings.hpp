@@ -5,7 +5,7 @@
 
 namespace onlineforest::bindings {
 
-void bind_guided(nanobind::module_& module);
-void bind_labels(nanobind::module_& module);
+void bind_orderfree(nanobind::module_& module);
+void bind_mondrian(nanobind::module_& module);
 
 }  // namespace onlineforest::bindings

@@ -11,7 +11,7 @@
 
 #include "arrays.hpp"
 #include "calls.hpp"
-#include "points/tenure.hpp"
+#include "samples/tenure.hpp"
 
 namespace onlineforest::bindings {
 

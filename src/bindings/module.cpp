@@ -3,10 +3,10 @@
 
 #include "base/allowance.hpp"
 #include "bindings.hpp"
-#include "guided/law.hpp"
-#include "guided/number_ledger.hpp"
-#include "points/weight.hpp"
-#include "process/measure.hpp"
+#include "mondrian/process/measure.hpp"
+#include "orderfree/law/law.hpp"
+#include "orderfree/numbers/ledger.hpp"
+#include "samples/weight.hpp"
 
 NB_MODULE(_core, module) {
   namespace nb = nanobind;
@@ -16,12 +16,12 @@ NB_MODULE(_core, module) {
   nb::set_leak_warnings(false);
 #endif
   module.doc() = "The compiled core of onlineforest. Private: use the estimators.";
-  module.attr("LAW") = guided::kLaw;
-  module.attr("LARGEST_WEIGHT") = kLargestWeight;
-  module.attr("LARGEST_VALUE") = guided::NumberLedger::kLargest;
+  module.attr("LAW") = orderfree::kLaw;
+  module.attr("LARGEST_WEIGHT") = mondrian::kLargestWeight;
+  module.attr("LARGEST_VALUE") = orderfree::NumberLedger::kLargest;
   module.attr("UNITS_PER_SAMPLE") = kOne;
   module.attr("LARGEST_TOTAL_WEIGHT") = kMostWeight / kOne;
   nb::exception<TooLarge>(module, "TooLargeError", PyExc_ValueError);
-  bindings::bind_guided(module);
-  bindings::bind_labels(module);
+  bindings::bind_orderfree(module);
+  bindings::bind_mondrian(module);
 }

@@ -19,7 +19,7 @@ LARGEST_TOTAL_WEIGHT: int = 68719476736
 class TooLargeError(ValueError):
     pass
 
-class GuidedLabelForest:
+class OrderFreeLabelForest:
     """An order-free forest over labels 0, 1, ... Rows are float32."""
 
     def __init__(
@@ -76,7 +76,7 @@ class GuidedLabelForest:
         *,
         n_trees: int = 0,
         first_tree: int = 0,
-    ) -> GuidedLabelForest: ...
+    ) -> OrderFreeLabelForest: ...
     @property
     def n_levels(self) -> NDArray[np.int64]: ...
     def levels(self, categorical: int) -> NDArray[np.uint64]: ...
@@ -164,7 +164,7 @@ def probabilities_by(
     spread: float,
 ) -> NDArray[np.float64]: ...
 
-class GuidedNumberForest:
+class OrderFreeNumberForest:
     """An order-free forest over numbers. Rows are float32."""
 
     def __init__(
@@ -221,7 +221,7 @@ class GuidedNumberForest:
         *,
         n_trees: int = 0,
         first_tree: int = 0,
-    ) -> GuidedNumberForest: ...
+    ) -> OrderFreeNumberForest: ...
     @property
     def n_levels(self) -> NDArray[np.int64]: ...
     def levels(self, categorical: int) -> NDArray[np.uint64]: ...
@@ -252,7 +252,7 @@ def moments_of_leaves(
     leaves: NDArray[np.float64],
 ) -> tuple[NDArray[np.float64], NDArray[np.int64]]: ...
 
-class LabelForest:
+class MondrianForest:
     """A Mondrian forest over labels 0, 1, ... Rows are float32."""
 
     def __init__(
@@ -292,7 +292,7 @@ class LabelForest:
     @staticmethod
     def from_state(
         state: dict[str, NDArray[Any]], n_threads: int = 1, max_bytes: int = ...
-    ) -> LabelForest: ...
+    ) -> MondrianForest: ...
     @property
     def n_trees(self) -> int: ...
     @property

@@ -308,7 +308,7 @@ def test_columns_with_nearly_distinct_values_give_a_warning(folder, name):
     assert "Warning" in fine("evaluate", name, *options[:-2]).output
     for more in (["-q"], ["--drop", "person"], ["--id", "person"], ["--from", "m.st"]):
         assert "Warning" not in fine("train", name, *options[:-2], *more, "-o", "n.st").output
-    frame[:99].to_csv("few.csv", index=False)  # of too few values nothing is said
+    frame[:99].to_csv("few.csv", index=False)  # too few values for a warning
     assert "Warning" not in fine("train", "few.csv", *options).output
 
 

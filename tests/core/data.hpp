@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "forest/forest.hpp"
+#include "mondrian/forest/forest.hpp"
 
 namespace onlineforest::testing {
 
@@ -17,8 +17,8 @@ struct Data {
 };
 
 // `n_classes` counts the labels of the data; the forest may know more.
-inline void learn(LabelForest& forest, const Data<Label>& data, std::int32_t n_classes, std::size_t n_threads = 1,
-                  const StopRequested& requested = {}) {
+inline void learn(mondrian::Forest& forest, const Data<mondrian::Label>& data, std::int32_t n_classes,
+                  std::size_t n_threads = 1, const StopRequested& requested = {}) {
   forest.learn(data.rows, data.values, std::max(forest.n_classes(), n_classes), Call(n_threads, requested));
 }
 

@@ -193,7 +193,7 @@ def test_a_private_file_is_private_from_the_beginning(path, umask, monkeypatch):
     assert created[0] == 0o600
 
 
-# What cannot be replaced
+# Targets that cannot be replaced
 
 
 def assert_refused(path, error, number):
@@ -309,7 +309,7 @@ def test_a_disk_that_is_full_at_the_end(path, monkeypatch):
         replace(path)
     assert caught.value.filename == str(path)
     assert_only(path, OLD)
-    # What the block raises is not hidden by the buffer, which cannot be written then, either.
+    # The buffer cannot be written then, either, but the error of the block is raised.
     with pytest.raises(KeyboardInterrupt):
         replace_but(path, KeyboardInterrupt())
     assert_only(path, OLD)
@@ -369,7 +369,7 @@ def test_a_folder_that_may_not_be_listed(path, monkeypatch):
     assert_only(path, NEW)
 
 
-# What killed processes leave
+# Killed processes
 
 
 def test_a_killed_process_leaves_the_old_file_and_one_temporary_file(path):

@@ -31,10 +31,10 @@ def test_json_is_parsed(value):
         ("[-1e999]", "X has the number -1e999, which is not finite."),
         ('[{"a":1,"b":2,"a":1}]', "X has the key 'a' twice."),
         ("-" + "1" * 40, "X has a number of 41 characters, more than 40."),
-        ("[" * 33 + "]" * 33, "X is nested more than 32 levels deep."),
-        ('{"a":[' * 17 + "1" + "]}" * 17, "X is nested more than 32 levels deep."),
-        ("[]" * 99 + '"]]]]]]"' + "[" * 33, "X is nested more than 32 levels deep."),
-        ("[" * 10**6, "X is nested more than 32 levels deep."),
+        ("[" * 33 + "]" * 33, "X is nested 33 levels deep, more than 32."),
+        ('{"a":[' * 17 + "1" + "]}" * 17, "X is nested 34 levels deep, more than 32."),
+        ("[]" * 99 + '"]]]]]]"' + "[" * 33, "X is nested 33 levels deep, more than 32."),
+        ("[" * 10**6, "X is nested 1000000 levels deep, more than 32."),
     ],
 )
 def test_json_is_refused(text, words):

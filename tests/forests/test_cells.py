@@ -32,7 +32,7 @@ def new(kind, **parameters):
 
 def masked_rows(dtype):
     cells = X.astype(dtype)
-    cells[ARE_MASKED] = 7  # what is learned if the mask is ignored
+    cells[ARE_MASKED] = 7  # 7 would be learned if the mask were ignored
     return np.ma.array(cells, mask=ARE_MASKED)
 
 

@@ -232,7 +232,7 @@ def test_save_saves_now_and_starts_the_count(folder, clock):
     assert numbers(folder) == [1]
 
 
-# What is saved
+# Contents of a checkpoint
 
 
 @each_of_all_kinds
@@ -665,7 +665,7 @@ def test_a_full_disk_is_tried_again_after_an_interval(folder, clock, monkeypatch
     assert tried[2:] == [(28, 1106), (31, 1184), (34, 1262)]  # every 60 seconds
 
 
-# The same in a process of its own, where the system itself says no
+# Errors of the system itself, in a process of its own
 
 
 def run_child(script, *arguments, within=()):

@@ -23,7 +23,11 @@ X = RNG.integers(0, 12, (N, 3)).astype(float)
 Y = np.array(["low", "high", "rare"])[np.where(RNG.random(N) < 0.05, 2, X.sum(axis=1) > 17)]
 COPIES = RNG.integers(1, 4, N)
 COPIED = np.repeat(np.arange(N), COPIES)
-ARRIVALS = {"serials", "sample_of", "n_seen"}  # of a state
+ARRIVALS = {
+    "serials",
+    "sample_of",
+    "n_seen",
+}  # arrays of a state that depend on the order of samples
 
 
 def new(**parameters):
@@ -93,7 +97,7 @@ def test_forgetting_removes_one_copy():
     forest.partial_fit(X[:60], Y[:60], ids=range(60))
     assert counts_of(forest).sum() == N + 60
     assert_equal(forest.forget(ids=range(60)), expected)
-    # Of equal samples the oldest leaves.
+    # The oldest of equal samples leaves.
     pair = fixed().fit([[1.0], [1.0]], ["a", "a"], ids=["old", "young"])
     assert pair.forget([[1.0]], ["a"]).ids_ == {"young"}
     assert counts_of(pair).tolist() == [1]
@@ -113,7 +117,7 @@ def test_forgetting_is_the_same_however_samples_leave():
 
 
 def test_a_window_that_fills_with_copies_learns_about_them():
-    """What is learned about the data is refreshed though no more distinct samples come."""
+    """The weights of features are refreshed though no more distinct samples come."""
     rng = np.random.default_rng(4)
     rows = rng.random((200, 2))
     forest = new(window=200).fit(rows, rows[:, 0] > 0.5)

@@ -16,27 +16,27 @@ from onlineforest import (
     OnlineForestClassifier,
     OnlineForestRegressor,
 )
-from onlineforest._core import GuidedLabelForest, GuidedNumberForest, LabelForest
+from onlineforest._core import MondrianForest, OrderFreeLabelForest, OrderFreeNumberForest
 from onlineforest._forests.core import (
-    GUIDED_LABELS,
-    GUIDED_NUMBERS,
     LOCAL,
+    ORDER_FREE_LABELS,
+    ORDER_FREE_NUMBERS,
     CoreKind,
     CoreSource,
     CoreSpec,
-    GuidedCore,
-    GuidedLabelCore,
-    GuidedNumberCore,
+    OrderFreeCore,
+    OrderFreeLabelCore,
+    OrderFreeNumberCore,
     State,
 )
 
 
-def of_labels() -> GuidedLabelCore:
-    return GuidedLabelForest(2, 3, seed=7)
+def of_labels() -> OrderFreeLabelCore:
+    return OrderFreeLabelForest(2, 3, seed=7)
 
 
-def of_numbers() -> GuidedNumberCore:
-    return GuidedNumberForest(2, 3, seed=7)
+def of_numbers() -> OrderFreeNumberCore:
+    return OrderFreeNumberForest(2, 3, seed=7)
 
 
 def members_of(protocol: type) -> set[str]:
@@ -47,29 +47,30 @@ def members_of(protocol: type) -> set[str]:
 
 def test_the_core_of_labels_has_every_member_of_its_protocol() -> None:
     core = of_labels()
-    assert isinstance(core, GuidedLabelCore)
-    assert members_of(GuidedLabelCore) <= set(dir(GuidedLabelForest))
+    assert isinstance(core, OrderFreeLabelCore)
+    assert members_of(OrderFreeLabelCore) <= set(dir(OrderFreeLabelForest))
 
 
 def test_the_core_of_numbers_has_every_member_of_its_protocol() -> None:
     core = of_numbers()
-    assert isinstance(core, GuidedNumberCore) and not isinstance(core, GuidedLabelCore)
-    assert members_of(GuidedNumberCore) <= set(dir(GuidedNumberForest))
+    assert isinstance(core, OrderFreeNumberCore) and not isinstance(core, OrderFreeLabelCore)
+    assert members_of(OrderFreeNumberCore) <= set(dir(OrderFreeNumberForest))
 
 
 def test_both_share_the_members_of_the_common_protocol() -> None:
-    assert {"apply", "get_state", "n_seen"} <= members_of(GuidedCore)
-    for protocol in (GuidedLabelCore, GuidedNumberCore):
-        assert members_of(GuidedCore) <= members_of(protocol)
+    assert {"apply", "get_state", "n_seen"} <= members_of(OrderFreeCore)
+    for protocol in (OrderFreeLabelCore, OrderFreeNumberCore):
+        assert members_of(OrderFreeCore) <= members_of(protocol)
 
 
 def test_a_mondrian_forest_is_no_order_free_core() -> None:
     core: object = MondrianForestClassifier(1, random_state=0).fit([[0.0]], [0])._forest
-    assert isinstance(core, LabelForest) and not isinstance(core, GuidedCore)
+    assert isinstance(core, MondrianForest) and not isinstance(core, OrderFreeCore)
 
 
 @pytest.mark.parametrize(
-    ("kind", "protocol"), [(GUIDED_LABELS, GuidedLabelCore), (GUIDED_NUMBERS, GuidedNumberCore)]
+    ("kind", "protocol"),
+    [(ORDER_FREE_LABELS, OrderFreeLabelCore), (ORDER_FREE_NUMBERS, OrderFreeNumberCore)],
 )
 def test_the_extension_takes_the_parameters_of_the_protocol(
     kind: CoreKind[Any], protocol: type
@@ -119,9 +120,9 @@ def test_an_injected_source_makes_and_restores_the_core_forests(kind: type[Any])
 
 def test_the_spec_of_a_copy_is_that_of_the_forest_when_it_was_built() -> None:
     forest = MondrianForestClassifier(3, random_state=0).fit([[0.0], [1.0]], [0, 1])
-    specs: list[CoreSpec[LabelForest]] = []
+    specs: list[CoreSpec[MondrianForest]] = []
 
-    def note(spec: CoreSpec[LabelForest], state: State) -> LabelForest:
+    def note(spec: CoreSpec[MondrianForest], state: State) -> MondrianForest:
         specs.append(spec)
         return LOCAL.restore(spec, state)
 

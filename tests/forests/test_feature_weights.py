@@ -40,7 +40,7 @@ def test_weight_0_leaves_a_feature_out():
     rows = X + np.random.default_rng(0).normal(scale=0.01, size=X.shape)  # distinct in any feature
     some = forest_of(feature_weights=weights).fit(rows, Y)
     alone = forest_of(feature_weights=[1.0, 2.0]).fit(rows[:, [0, 2]], Y)
-    # The same trees; sums over the features run in another order.
+    # Both have equal trees, but add up the features in another order.
     np.testing.assert_allclose(
         some.predict_proba(X + 0.1), alone.predict_proba(X[:, [0, 2]] + 0.1), atol=1e-9
     )

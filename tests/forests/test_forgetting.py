@@ -304,8 +304,7 @@ def test_nothing_of_a_forgotten_sample_is_saved(kind):
     for array in (state["rows"], state["values"]):
         assert not any(pattern in array.tobytes() for pattern in patterns)
     if kind.estimator is MondrianForestClassifier:
-        # What was learned about the data as a whole may hold numbers of a sample. Computed anew, it
-        # does not.
+        # The weights of features may hold numbers of a sample until they are computed anew.
         saved = pickle.dumps(forest.refresh_weights())
     assert not any(pattern in saved for pattern in patterns)
 
@@ -355,7 +354,7 @@ def test_a_class_without_samples_stays_known():
     probabilities = forest.predict_proba(X)
     assert probabilities.shape == (600, 10)
     assert not (forest.predict(X) == 3).any()
-    # What is left of it is its share of the prior: the same for all classes where nothing is known.
+    # Only its share of the prior is left, which is equal for all classes where nothing is known.
     far = forest.predict_proba(np.full((1, 64), 1e30))
     assert far == pytest.approx(0.1, abs=0.02)
 

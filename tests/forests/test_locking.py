@@ -21,7 +21,7 @@ from onlineforest import (
 )
 from onlineforest._forests.base import Lesson
 from onlineforest._forests.locking import guard_of, without_guard
-from onlineforest._forests.orderfree.classifier import GuidedLesson
+from onlineforest._forests.orderfree.classifier import OrderFreeLesson
 from support.model_files import saved
 
 
@@ -154,7 +154,7 @@ def test_other_threads_see_a_forest_only_with_its_classes(classifier, monkeypatc
             return None
 
     monkeypatch.setattr(Lesson, "finish", finish)
-    monkeypatch.setattr(GuidedLesson, "finish", finish)
+    monkeypatch.setattr(OrderFreeLesson, "finish", finish)
     forest.partial_fit(X, ["a", "b"])
     forest.fit(X, ["c", "d"])
     assert seen == [None, ["a", "b"]]

@@ -19,7 +19,7 @@ Y = np.arange(N) % 3
 
 
 def besides(forest):
-    """What `nbytes_` counts besides the core forest, whose trees change."""
+    """The bytes in `nbytes_` besides those of the core forest, whose trees change."""
     return forest.nbytes_ - forest._forest.nbytes
 
 

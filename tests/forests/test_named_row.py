@@ -48,7 +48,7 @@ def dict_of(frame, i):
 
 
 def answers(forest, x):
-    """What all methods of a forest predict for one row."""
+    """Predictions of all methods of a forest for one row."""
     if hasattr(forest, "predict_proba_one"):
         return [forest.predict_one(x), *forest.predict_proba_one(x)]
     return [forest.predict_one(x), *forest.predict_one(x, return_std=True)]
@@ -233,7 +233,7 @@ def test_categorical_features_are_found_in_the_first_row(kind):
     assert not hasattr(forest, "feature_names_in_") and not hasattr(forest, "_forest")
     forest = new(kind, categorical_features=["shop", "colour"]).learn_one(row, 1)
     assert forest.levels_ == {"shop": [3], "colour": ["red"]}
-    missing = new(kind).learn_one({**row, "colour": None}, 1)  # what it is cannot be seen
+    missing = new(kind).learn_one({**row, "colour": None}, 1)  # None does not show its kind
     assert missing.levels_ == {}
 
 

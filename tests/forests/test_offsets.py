@@ -240,7 +240,7 @@ def test_several_columns_share_a_warning():
     assert len(caught) == 1
 
 
-# What offsets mean
+# Meaning of offsets
 
 
 def same(kind, one, other, queries, shifted):

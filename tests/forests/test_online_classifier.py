@@ -20,7 +20,7 @@ from sklearn.exceptions import NotFittedError
 
 from onlineforest import OnlineForestClassifier, OnlineTree
 from onlineforest._forests.base import BaseForest
-from onlineforest._forests.core import GUIDED_LABELS
+from onlineforest._forests.core import ORDER_FREE_LABELS
 from onlineforest._forests.orderfree import classes as label_hashes
 from onlineforest._forests.orderfree.classes import label_hash
 from onlineforest._inputs.canonical import canonical_bytes
@@ -771,7 +771,7 @@ def test_data_frames():
 
 
 def test_the_kind_of_the_core_is_pickled_by_name():
-    assert pickle.loads(pickle.dumps(GUIDED_LABELS)) is GUIDED_LABELS
+    assert pickle.loads(pickle.dumps(ORDER_FREE_LABELS)) is ORDER_FREE_LABELS
 
 
 def test_threads_may_learn_and_predict_at_once():

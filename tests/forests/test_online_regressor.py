@@ -26,7 +26,7 @@ from sklearn.multioutput import MultiOutputRegressor
 
 from onlineforest import OnlineForestRegressor, OnlineTree, load
 from onlineforest._forests.base import BaseForest
-from onlineforest._forests.core import GUIDED_NUMBERS
+from onlineforest._forests.core import ORDER_FREE_NUMBERS
 from onlineforest._forests.orderfree.number_calibration import Calibration, r2_of
 from support.examples import thorough_but
 from support.interrupts import Signal, interrupted_in_the_middle
@@ -393,7 +393,7 @@ def test_coverage_with_few_samples_for_the_features():
         forest = OnlineForestRegressor(n_estimators=20, random_state=seed)
         low, high = forest.fit(rows[:200], y[:200]).predict_interval(rows[200:]).T
         inside.append(np.mean((low <= y[200:]) & (y[200:] <= high)))
-    # Of 50 samples that calibrate, one standard error is 0.042, of the mean 0.015.
+    # With 50 calibrators, the standard error of one share is 0.042, that of the mean 0.015.
     assert 0.84 < np.mean(inside) < 0.96
 
 
@@ -813,7 +813,7 @@ def test_outliers_in_features_and_values():
 
 
 def test_the_kind_of_the_core_is_pickled_by_name():
-    assert pickle.loads(pickle.dumps(GUIDED_NUMBERS)) is GUIDED_NUMBERS
+    assert pickle.loads(pickle.dumps(ORDER_FREE_NUMBERS)) is ORDER_FREE_NUMBERS
 
 
 def test_threads_may_learn_and_predict_at_once():
@@ -906,7 +906,7 @@ def test_an_interrupted_change_is_finished_when_it_is_needed(forgets):
 
 
 def test_fewer_than_five_trees_leave_nothing_out():
-    """Two trees must leave out the samples that calibrate, or nothing is gained."""
+    """Nothing is gained unless at least two trees leave out the calibrators."""
     few, enough = small(n_estimators=4).fit(X, Y), small(n_estimators=5).fit(X, Y)
     assert np.isnan(few.oob_prediction_).all()
     assert np.isfinite(enough.oob_prediction_).sum() == len(Y) // 4

@@ -135,7 +135,7 @@ def test_forgetting_removes_the_weight_that_a_sample_came_with(kind):
     assert_same(by_id, expected)
     assert_same(latest, expected)
     assert window.digest_ == expected.digest_
-    # Of equal samples the oldest is forgotten, with its weight.
+    # The oldest of equal samples is forgotten, with its weight.
     one, other = X[rest][:1], y[rest][:1]
     again = new(cls).fit(one, other, [7.5]).partial_fit(X[rest], y[rest], sample_weight=PARTS[rest])
     assert again.forget(one, other).digest_ == expected.digest_

@@ -672,7 +672,7 @@ def test_a_label_that_a_failed_call_has_left_is_no_class(monkeypatch):
         raise MemoryError
 
     with monkeypatch.context() as patch:
-        patch.setattr(_online_classifier.GuidedLesson, "teach", fail)
+        patch.setattr(_online_classifier.OrderFreeLesson, "teach", fail)
         with pytest.raises(MemoryError):
             forest.partial_fit(X[40:42], ["c", "c"])
     other = loaded(forest)

@@ -18,9 +18,9 @@
 #include <variant>
 #include <vector>
 
-#include "guided/label_forest.hpp"
-#include "guided/number_forest.hpp"
-#include "state/state_arrays.hpp"
+#include "mondrian/state/state_arrays.hpp"
+#include "orderfree/labels/forest.hpp"
+#include "orderfree/numbers/forest.hpp"
 
 namespace onlineforest::fuzz {
 
@@ -63,18 +63,18 @@ enum class Kind : std::uint8_t { kMondrian, kOrderFreeLabels, kOrderFreeNumbers 
 inline constexpr int kKinds = 3;
 
 template <class Forest>
-inline constexpr Kind kKindOf = std::is_same_v<Forest, LabelForest>           ? Kind::kMondrian
-                                : std::is_same_v<Forest, guided::LabelForest> ? Kind::kOrderFreeLabels
-                                                                              : Kind::kOrderFreeNumbers;
+inline constexpr Kind kKindOf = std::is_same_v<Forest, mondrian::Forest>         ? Kind::kMondrian
+                                : std::is_same_v<Forest, orderfree::LabelForest> ? Kind::kOrderFreeLabels
+                                                                                 : Kind::kOrderFreeNumbers;
 
 template <class Forest>
-concept OrderFree = std::is_same_v<Forest, guided::LabelForest> || std::is_same_v<Forest, guided::NumberForest>;
+concept OrderFree = std::is_same_v<Forest, orderfree::LabelForest> || std::is_same_v<Forest, orderfree::NumberForest>;
 
 // All arrays of a state of this kind; those of an empty forest.
 inline const Arrays& arrays_of(Kind kind) {
-  static const Arrays of_mondrian = to_arrays(ForestState());
-  static const Arrays of_order_free_labels = to_arrays(guided::LabelForest::State());
-  static const Arrays of_order_free_numbers = to_arrays(guided::NumberForest::State());
+  static const Arrays of_mondrian = to_arrays(mondrian::ForestState());
+  static const Arrays of_order_free_labels = to_arrays(orderfree::LabelForest::State());
+  static const Arrays of_order_free_numbers = to_arrays(orderfree::NumberForest::State());
   switch (kind) {
     case Kind::kMondrian:
       return of_mondrian;

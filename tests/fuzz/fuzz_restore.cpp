@@ -14,10 +14,10 @@
 #include "base/rng.hpp"
 #include "byte_state.hpp"
 #include "forget_edges.hpp"
-#include "guided/label_forest.hpp"
-#include "guided/number_forest.hpp"
-#include "state/archive.hpp"
-#include "state/invariants.hpp"
+#include "mondrian/state/archive.hpp"
+#include "mondrian/state/invariants.hpp"
+#include "orderfree/labels/forest.hpp"
+#include "orderfree/numbers/forest.hpp"
 
 extern "C" std::size_t LLVMFuzzerMutate(std::uint8_t* data, std::size_t size, std::size_t max_size);
 
@@ -39,17 +39,19 @@ void expect(bool ok, const char* what) {
   std::abort();
 }
 
-std::unique_ptr<LabelForest> restore(const ForestState& state) { return Archive::restore(state, Call(), kMostBytes); }
-
-std::unique_ptr<guided::LabelForest> restore(const guided::LabelForest::State& state) {
-  return guided::LabelForest::restore(state, kMostBytes);
+std::unique_ptr<mondrian::Forest> restore(const mondrian::ForestState& state) {
+  return mondrian::Archive::restore(state, Call(), kMostBytes);
 }
 
-std::unique_ptr<guided::NumberForest> restore(const guided::NumberForest::State& state) {
-  return guided::NumberForest::restore(state, kMostBytes);
+std::unique_ptr<orderfree::LabelForest> restore(const orderfree::LabelForest::State& state) {
+  return orderfree::LabelForest::restore(state, kMostBytes);
 }
 
-ForestState state_of(const LabelForest& forest) { return Archive::save(forest); }
+std::unique_ptr<orderfree::NumberForest> restore(const orderfree::NumberForest::State& state) {
+  return orderfree::NumberForest::restore(state, kMostBytes);
+}
+
+mondrian::ForestState state_of(const mondrian::Forest& forest) { return mondrian::Archive::save(forest); }
 
 template <OrderFree Forest>
 auto state_of(const Forest& forest) {
@@ -73,9 +75,9 @@ bool are_same(const Arrays& a, const Arrays& b) {
   });
 }
 
-bool has_few_classes(const LabelForest& forest) { return forest.n_classes() <= kMostClasses; }
-bool has_few_classes(const guided::LabelForest& forest) { return forest.n_labels() <= kMostClasses; }
-bool has_few_classes(const guided::NumberForest&) { return true; }
+bool has_few_classes(const mondrian::Forest& forest) { return forest.n_classes() <= kMostClasses; }
+bool has_few_classes(const orderfree::LabelForest& forest) { return forest.n_labels() <= kMostClasses; }
+bool has_few_classes(const orderfree::NumberForest&) { return true; }
 
 // Whether more samples can come: the total weight has a bound.
 template <OrderFree Forest>
@@ -84,22 +86,22 @@ bool is_light(const Forest& forest) {
   return std::accumulate(weights.begin(), weights.end(), Weight{0}) <= kMostWeight / 2;
 }
 
-bool is_usable(const LabelForest& forest) {
-  const ForestOptions& options = forest.options();
-  const bool makes_trials = options.weight_rule == WeightRule::kLearned || options.learns_leaf_discount;
+bool is_usable(const mondrian::Forest& forest) {
+  const mondrian::ForestOptions& options = forest.options();
+  const bool makes_trials = options.weight_rule == mondrian::WeightRule::kLearned || options.learns_leaf_discount;
   return options.n_trees <= kMostTrees && options.n_features <= kMostFeatures && has_few_classes(forest) &&
          forest.n_seen() <= kMostSeen && forest.n_points() <= (makes_trials ? kMostPointsOfTrial : kMostPoints);
 }
 
 template <OrderFree Forest>
 bool is_usable(const Forest& forest) {
-  const guided::Options& options = forest.options();
+  const orderfree::Options& options = forest.options();
   return options.n_trees <= kMostTrees && options.layout.width() <= kMostFeatures && has_few_classes(forest) &&
          forest.n_seen() <= kMostSeen && forest.n_points() <= kMostPoints && is_light(forest);
 }
 
-std::vector<float> stored_rows(const LabelForest& forest) {
-  return forest.read([](const LabelForest& f) {
+std::vector<float> stored_rows(const mondrian::Forest& forest) {
+  return forest.read([](const mondrian::Forest& f) {
     const auto rows = f.points().rows();
     return std::vector<float>(rows.begin(), rows.end());
   });
@@ -110,7 +112,7 @@ std::vector<float> stored_rows(const Forest& forest) {
   return forest.save().rows;
 }
 
-std::size_t n_numeric(const LabelForest& forest) { return forest.n_features(); }
+std::size_t n_numeric(const mondrian::Forest& forest) { return forest.n_features(); }
 
 template <OrderFree Forest>
 std::size_t n_numeric(const Forest& forest) {
@@ -130,7 +132,7 @@ std::vector<float> some_rows(const Forest& forest) {
   return rows;
 }
 
-void check_predictions(const LabelForest& forest) {
+void check_predictions(const mondrian::Forest& forest) {
   const std::size_t n_classes = static_cast<std::size_t>(forest.n_classes());
   const std::vector<double> predicted = forest.predict(some_rows(forest), Call(1));
   for (std::size_t i = 0; i < predicted.size(); i += n_classes) {
@@ -143,14 +145,14 @@ void check_predictions(const LabelForest& forest) {
   }
 }
 
-void check_predictions(const guided::LabelForest& forest) {
-  const guided::LabelForest::State state = forest.save();
+void check_predictions(const orderfree::LabelForest& forest) {
+  const orderfree::LabelForest::State state = forest.save();
   const bool knows_a_label =
       !state.serials.empty() || std::ranges::count(state.ledger.are_declared, 0) < forest.n_labels();
   const auto n_labels = static_cast<std::size_t>(forest.n_labels());
-  const guided::LeftOutVotes votes = forest.left_out_votes(0, 1000, Call(1));
-  const auto found = guided::find_calibration(votes, forest.options().n_trees).of_all;
-  for (const guided::LabelCalibration& calibration : {guided::LabelCalibration{}, found, {2.5, 0.01}}) {
+  const orderfree::LeftOutVotes votes = forest.left_out_votes(0, 1000, Call(1));
+  const auto found = orderfree::find_calibration(votes, forest.options().n_trees).of_all;
+  for (const orderfree::LabelCalibration& calibration : {orderfree::LabelCalibration{}, found, {2.5, 0.01}}) {
     const std::vector<double> predicted = forest.predict(some_rows(forest), calibration, Call(1));
     for (std::size_t i = 0; i < predicted.size(); i += n_labels) {
       double sum = 0.0;
@@ -163,7 +165,7 @@ void check_predictions(const guided::LabelForest& forest) {
   }
 }
 
-void check_predictions(const guided::NumberForest& forest) {
+void check_predictions(const orderfree::NumberForest& forest) {
   for (const auto& [mean, within, between] : forest.predict(some_rows(forest), Call(1))) {
     expect(std::isfinite(mean), "means are finite");
     expect(within >= 0.0 && between >= 0.0, "variances are at least 0");
@@ -173,16 +175,16 @@ void check_predictions(const guided::NumberForest& forest) {
   }
 }
 
-bool are_same(const guided::Labels::Columns& a, const guided::Labels::Columns& b) {
+bool are_same(const orderfree::Labels::Columns& a, const orderfree::Labels::Columns& b) {
   return a.counts_end == b.counts_end && a.label == b.label && a.count == b.count;
 }
 
-bool are_same(const guided::Numbers::Columns& a, const guided::Numbers::Columns& b) {
+bool are_same(const orderfree::Numbers::Columns& a, const orderfree::Numbers::Columns& b) {
   return a.mean == b.mean && a.squares == b.squares;
 }
 
 template <class Target>
-bool are_same(const guided::TreeTable<Target>& a, const guided::TreeTable<Target>& b) {
+bool are_same(const orderfree::TreeTable<Target>& a, const orderfree::TreeTable<Target>& b) {
   return a.parent == b.parent && a.left == b.left && a.right == b.right && a.cell == b.cell &&
          a.threshold == b.threshold && a.missing_left == b.missing_left && a.is_of_levels == b.is_of_levels &&
          a.weight == b.weight && a.surrogates_end == b.surrogates_end && a.surrogates == b.surrogates &&
@@ -205,7 +207,7 @@ void check_invariants(const Forest& forest) {
     rows.insert(rows.end(), row, row + static_cast<std::ptrdiff_t>(width));
     values.push_back(state.values[sample]);
   }
-  guided::Options options = state.options;
+  orderfree::Options options = state.options;
   options.keep = {};
   Forest fresh(options);
   if constexpr (kKindOf<Forest> == Kind::kOrderFreeLabels) {
@@ -223,21 +225,21 @@ std::vector<Weight> some_weights(std::size_t n) {
   return weights;
 }
 
-void learn(LabelForest& forest, const std::vector<float>& rows, bool one_by_one) {
+void learn(mondrian::Forest& forest, const std::vector<float>& rows, bool one_by_one) {
   const std::int32_t n_classes = std::max(forest.n_classes(), 2);
-  std::vector<Label> labels(rows.size() / forest.width());
+  std::vector<mondrian::Label> labels(rows.size() / forest.width());
   for (std::size_t i = 0; i < labels.size(); ++i) labels[i] = i % 2 == 0 ? 0 : n_classes - 1;
   forest.learn(rows, labels, n_classes, Call(), one_by_one);
 }
 
-void learn(guided::LabelForest& forest, const std::vector<float>& rows, bool /*one_by_one*/) {
-  if (forest.n_labels() == 0) forest.set_labels(std::vector<guided::Word>{7}, std::vector<std::uint8_t>{0});
-  std::vector<guided::Label> labels(rows.size() / forest.width());
+void learn(orderfree::LabelForest& forest, const std::vector<float>& rows, bool /*one_by_one*/) {
+  if (forest.n_labels() == 0) forest.set_labels(std::vector<orderfree::Word>{7}, std::vector<std::uint8_t>{0});
+  std::vector<orderfree::Label> labels(rows.size() / forest.width());
   for (std::size_t i = 0; i < labels.size(); ++i) labels[i] = i % 2 == 0 ? 0 : forest.n_labels() - 1;
   forest.learn(rows, labels, some_weights(labels.size()), Call());
 }
 
-void learn(guided::NumberForest& forest, const std::vector<float>& rows, bool /*one_by_one*/) {
+void learn(orderfree::NumberForest& forest, const std::vector<float>& rows, bool /*one_by_one*/) {
   std::vector<double> values(rows.size() / forest.width());
   for (std::size_t i = 0; i < values.size(); ++i) values[i] = i % 2 == 0 ? 1.0 : 1e6;
   forest.learn(rows, values, some_weights(values.size()), Call());
@@ -271,7 +273,7 @@ void check_restored(Forest& forest) {
 }
 
 // A state with points of arrivals only where they say something.
-ForestState plain(ForestState state) {
+mondrian::ForestState plain(mondrian::ForestState state) {
   bool are_alone = true;
   for (std::size_t i = 0; i < state.sample_of.size(); ++i) are_alone &= state.sample_of[i] == static_cast<Slot>(i);
   if (are_alone) state.sample_of.clear();
@@ -279,11 +281,11 @@ ForestState plain(ForestState state) {
 }
 
 void check_mondrian_state(const Arrays& arrays) {
-  std::unique_ptr<LabelForest> forest;
-  ForestState state;
+  std::unique_ptr<mondrian::Forest> forest;
+  mondrian::ForestState state;
   try {
     const ArraySource source(arrays);
-    state = read_state(source);
+    state = mondrian::read_state(source);
     forest = restore(state);
   } catch (const std::invalid_argument&) {  // Not std::bad_alloc: memory is counted before it is allocated.
     forget_edges();
@@ -299,8 +301,8 @@ void check_order_free_state(const Arrays& arrays) {
   std::unique_ptr<Forest> forest;
   try {
     const ArraySource source(arrays);
-    using Target = std::conditional_t<kKindOf<Forest> == Kind::kOrderFreeLabels, guided::Labels, guided::Numbers>;
-    forest = restore(guided::read_state<Target>(source));
+    using Target = std::conditional_t<kKindOf<Forest> == Kind::kOrderFreeLabels, orderfree::Labels, orderfree::Numbers>;
+    forest = restore(orderfree::read_state<Target>(source));
   } catch (const std::invalid_argument&) {
     forget_edges();
     return;
@@ -459,10 +461,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       fuzz::check_mondrian_state(state->arrays);
       break;
     case fuzz::Kind::kOrderFreeLabels:
-      fuzz::check_order_free_state<guided::LabelForest>(state->arrays);
+      fuzz::check_order_free_state<orderfree::LabelForest>(state->arrays);
       break;
     case fuzz::Kind::kOrderFreeNumbers:
-      fuzz::check_order_free_state<guided::NumberForest>(state->arrays);
+      fuzz::check_order_free_state<orderfree::NumberForest>(state->arrays);
       break;
   }
   return 0;

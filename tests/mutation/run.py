@@ -31,7 +31,7 @@ SAVING = "tests/forests/test_saving.py"
 MUTANTS = [
     Mutant(
         "the rate of an extension counts the old box too",
-        "src/core/tree/extend.hpp",
+        "src/core/mondrian/tree/extend.hpp",
         "const double rate = extension_rate(weights(), block.box, outer, 0, n);",
         "const double rate = extension_rate(weights(), block.box, outer, 0, n) > 0.0"
         " ? linear_dimension(weights(), outer, n) : 0.0;",
@@ -39,7 +39,7 @@ MUTANTS = [
     ),
     Mutant(
         "the location is drawn in the wrong gap",
-        "src/core/process/cut.hpp",
+        "src/core/mondrian/process/cut.hpp",
         "is_upper ? rng.location(box.upper[d], row[d]) : rng.location(row[d], box.lower[d])",
         "is_upper ? rng.location(box.lower[d], row[d]) : rng.location(row[d], box.upper[d])",
         ONLINE_EQUALS_BATCH,
@@ -47,7 +47,7 @@ MUTANTS = [
     ),
     Mutant(
         "the random state is the same for every sample",
-        "src/core/tree/extend.hpp",
+        "src/core/mondrian/tree/extend.hpp",
         "    learn();\n  } catch",
         "    learn();\n    rng_ = before.copy();\n  } catch",
         ONLINE_EQUALS_BATCH,
@@ -55,7 +55,7 @@ MUTANTS = [
     ),
     Mutant(
         "a box is not grown",
-        "src/core/tree/boxes.hpp",
+        "src/core/mondrian/tree/boxes.hpp",
         "  if (n_points <= kFewPoints) return;\n  nodes_.add_box(j);",
         "  if (n_points <= kFewPoints || nodes_.has_box(j)) return;\n  nodes_.add_box(j);",
         ONLINE_EQUALS_BATCH,
@@ -64,7 +64,7 @@ MUTANTS = [
     ),
     Mutant(
         "a box is not grown by one point",
-        "src/core/tree/boxes.hpp",
+        "src/core/mondrian/tree/boxes.hpp",
         "    include(nodes_.lower(j), nodes_.upper(j), {row, row}, n_features());\n  }\n}",
         "  }\n}",
         ONLINE_EQUALS_BATCH,
@@ -73,7 +73,7 @@ MUTANTS = [
     ),
     Mutant(
         "the near child is born at its grandparent's time",
-        "src/core/tree/extend.hpp",
+        "src/core/mondrian/tree/extend.hpp",
         "work.tasks.push_back({near, near_begin, near_end, time, rng_.exponential()})",
         "work.tasks.push_back({near, near_begin, near_end, task.birth_time, rng_.exponential()})",
         ONLINE_EQUALS_BATCH,
@@ -81,7 +81,7 @@ MUTANTS = [
     ),
     Mutant(
         "both children go on with one clock",
-        "src/core/tree/extend.hpp",
+        "src/core/mondrian/tree/extend.hpp",
         "both ? rng_.exponential() : clock",
         "clock",
         ONLINE_EQUALS_BATCH,
@@ -89,7 +89,7 @@ MUTANTS = [
     ),
     Mutant(
         "the clock does not run down",
-        "src/core/tree/extend.hpp",
+        "src/core/mondrian/tree/extend.hpp",
         "return rate > 0.0 ? std::max(clock - rate * duration, 0.0) : clock;",
         "return rate * duration >= 0.0 ? clock : clock;",
         ONLINE_EQUALS_BATCH,
@@ -97,7 +97,7 @@ MUTANTS = [
     ),
     Mutant(
         "a proposal that misses the box is taken",
-        "src/core/process/cut.hpp",
+        "src/core/mondrian/process/cut.hpp",
         "if (range.lower <= location && location < range.upper) {",
         "if (range.lower <= location && range.lower < range.upper) {",
         ONLINE_EQUALS_BATCH,
@@ -106,7 +106,7 @@ MUTANTS = [
     ),
     Mutant(
         "a right child goes on with the bounds of the left",
-        "src/core/tree/grow.hpp",
+        "src/core/mondrian/tree/grow.hpp",
         "        work.bounds.rewind(block.mark);\n",
         "",
         ONLINE_EQUALS_BATCH,
@@ -115,14 +115,14 @@ MUTANTS = [
     ),
     Mutant(
         "the posterior counts labels both children hold once",
-        "src/core/labels/label_walk.hpp",
+        "src/core/mondrian/labels/walk.hpp",
         "n_labels + sets.size_common(node.left, node.right())",
         "n_labels",
         REFERENCE,
     ),
     Mutant(
         "the walk forgets to weigh the features",
-        "src/core/process/rates.hpp",
+        "src/core/mondrian/process/rates.hpp",
         "rate += weights[d] * distance_to(box.lower[d], box.upper[d], row[d]);",
         "rate += (weights[d] > 0) * distance_to(box.lower[d], box.upper[d], row[d]);",
         REFERENCE,
@@ -130,7 +130,7 @@ MUTANTS = [
     ),
     Mutant(
         "pausing looks at the first new point only",
-        "src/core/tree/pausing.hpp",
+        "src/core/mondrian/tree/pausing.hpp",
         "target().holds_only(leaf, label) && all_equal(points, more, label)",
         "target().holds_only(leaf, label)",
         ONLINE_EQUALS_BATCH,
@@ -138,7 +138,7 @@ MUTANTS = [
     ),
     Mutant(
         "relevance keeps what chance takes off",
-        "src/core/forest/relevance.cpp",
+        "src/core/mondrian/forest/relevance.cpp",
         "relevance[d] += (gain - by_chance) * share;",
         "relevance[d] += gain * share;",
         LEARNED_WEIGHTS,
@@ -146,7 +146,7 @@ MUTANTS = [
     ),
     Mutant(
         "a box does not shrink when a point is forgotten",
-        "src/core/points/box.hpp",
+        "src/core/mondrian/points/box.hpp",
         "    lower[d] = low;\n    upper[d] = high;\n",
         "",
         FORGETTING,
@@ -154,7 +154,7 @@ MUTANTS = [
     ),
     Mutant(
         "the boxes above one that shrinks do not",
-        "src/core/tree/boxes.hpp",
+        "src/core/mondrian/tree/boxes.hpp",
         "return std::exchange(old, now) == now;",
         "return old == now;",
         FORGETTING,
@@ -163,7 +163,7 @@ MUTANTS = [
     ),
     Mutant(
         "the box of a leaf does not shrink when a point is forgotten",
-        "src/core/tree/boxes.hpp",
+        "src/core/mondrian/tree/boxes.hpp",
         "(is_upper ? upper : lower)[d] = points.row(nodes_[leaf].first_point)[d];",
         "static_cast<void>(d), static_cast<void>(is_upper);",
         FORGETTING,
@@ -172,7 +172,7 @@ MUTANTS = [
     ),
     Mutant(
         "a block that may pause again stays cut",
-        "src/core/tree/forget.hpp",
+        "src/core/mondrian/tree/forget.hpp",
         "j != kRoot && target_.may_join(nodes_, links_.parent(j), points)",
         "false && target_.may_join(nodes_, links_.parent(j), points)",
         FORGETTING,
@@ -181,7 +181,7 @@ MUTANTS = [
     ),
     Mutant(
         "of the cuts of a block that may pause again only the last is undone",
-        "src/core/tree/forget.hpp",
+        "src/core/mondrian/tree/forget.hpp",
         "    j = join(links_.parent(j), points, work, stop);\n",
         "    j = join(links_.parent(j), points, work, stop);\n    break;\n",
         FORGETTING,
@@ -190,7 +190,7 @@ MUTANTS = [
     ),
     Mutant(
         "who takes its parent's place takes its time",
-        "src/core/tree/forget.hpp",
+        "src/core/mondrian/tree/forget.hpp",
         "  move_node(sibling, j);\n",
         "  const double time = nodes_.split_time(j);\n  move_node(sibling, j);\n"
         "  if (!nodes_[j].is_leaf()) nodes_.split_time(j) = time;\n",
@@ -200,7 +200,7 @@ MUTANTS = [
     ),
     Mutant(
         "a label that is forgotten stays known above its leaf",
-        "src/core/labels/label_target.hpp",
+        "src/core/mondrian/labels/target.hpp",
         "    sets_.erase(j, label);\n",
         "",
         FORGETTING,
@@ -209,7 +209,7 @@ MUTANTS = [
     ),
     Mutant(
         "the point that lies deepest goes",
-        "src/core/forest/learning.cpp",
+        "src/core/mondrian/forest/learning.cpp",
         "  const Exchange exchange(std::move(admission.leaving)",
         "    std::size_t most = 0;\n"
         "    for (std::size_t i = 0; admission.leaving.size() == 1 && i < points_.size(); ++i) {\n"
@@ -226,14 +226,14 @@ MUTANTS = [
     ),
     Mutant(
         "trees of a part are numbered from 0",
-        "src/core/guided/keeping.hpp",
+        "src/core/orderfree/forest/keeping.hpp",
         "options_.first_tree + i",
         "i",
         SHARDED,
     ),
     Mutant(
         "a part counts its half of the trees from 0",
-        "src/core/guided/label_forest.cpp",
+        "src/core/orderfree/labels/forest.cpp",
         "is_half_voter(options_.first_tree + each)",
         "is_half_voter(each)",
         SHARDED,
@@ -241,7 +241,7 @@ MUTANTS = [
     ),
     Mutant(
         "samples of equal rank are ordered by slot",
-        "src/core/guided/sample_store.hpp",
+        "src/core/orderfree/law/sample_store.hpp",
         "return at_a != at_b ? at_a < at_b : samples_.content_less(a, b);",
         "return at_a != at_b ? at_a < at_b : a < b;",
         ORDER_FREE,
@@ -249,7 +249,7 @@ MUTANTS = [
     ),
     Mutant(
         "a pair of samples is not drawn again when one of them leaves",
-        "src/core/guided/ballot.cpp",
+        "src/core/orderfree/labels/ballot.cpp",
         "return place_ - from <= order_.place(other) - from;",
         "return place_ - from < order_.place(other) - from;",
         HOSTILE,
@@ -258,7 +258,7 @@ MUTANTS = [
     ),
     Mutant(
         "a range is not looked at again when its end leaves",
-        "src/core/guided/ballot.cpp",
+        "src/core/orderfree/labels/ballot.cpp",
         " || left <= proposal.low || left >= proposal.high;",
         ";",
         ORDER_FREE,
@@ -267,7 +267,7 @@ MUTANTS = [
     ),
     Mutant(
         "a sample that leaves the ballot is still counted",
-        "src/core/guided/ballot.cpp",
+        "src/core/orderfree/labels/ballot.cpp",
         "split.squares_right -= share(~proposal.left & like_leaving_, old_weight_);",
         "",
         ORDER_FREE,
@@ -275,7 +275,7 @@ MUTANTS = [
     ),
     Mutant(
         "a deciding sample that is forgotten is not replaced",
-        "src/core/guided/apply.hpp",
+        "src/core/orderfree/tree/apply.hpp",
         "      ++n_lost;\n",
         "      n_lost += 0;\n",
         ORDER_FREE,
@@ -284,7 +284,7 @@ MUTANTS = [
     ),
     Mutant(
         "the deciding sample of greatest rank is not found again",
-        "src/core/guided/apply.hpp",
+        "src/core/orderfree/tree/apply.hpp",
         "    coming.erase(coming.begin());\n    find_last(junction, samples);\n",
         "    coming.erase(coming.begin());\n",
         ORDER_FREE,
@@ -293,7 +293,7 @@ MUTANTS = [
     ),
     Mutant(
         "a count is not taken back when a sample is forgotten",
-        "src/core/guided/apply.hpp",
+        "src/core/orderfree/tree/apply.hpp",
         "    junction.summary.add(samples.value(step.slot), step.by);\n",
         "    if (step.by > 0) junction.summary.add(samples.value(step.slot), step.by);\n",
         ORDER_FREE,
@@ -302,7 +302,7 @@ MUTANTS = [
     ),
     Mutant(
         "a cut is not decided again when a weight changes",
-        "src/core/guided/apply.hpp",
+        "src/core/orderfree/tree/apply.hpp",
         "      is_reweighted = true;\n",
         "      is_reweighted = false;\n",
         ORDER_FREE,
@@ -311,7 +311,7 @@ MUTANTS = [
     ),
     Mutant(
         "whether a tree learns a sample depends on its label",
-        "src/core/guided/tree.hpp",
+        "src/core/orderfree/tree/tree.hpp",
         "scramble(samples.x_hash(slot) ^ seeds_.membership)",
         "scramble(samples.key(slot) ^ seeds_.membership)",
         ORDER_FREE,
@@ -320,7 +320,7 @@ MUTANTS = [
     ),
     Mutant(
         "both children of a large block have one seed",
-        "src/core/guided/grow.hpp",
+        "src/core/orderfree/tree/grow.hpp",
         "right.seed = derive(junction.seed, of_node::kRight);",
         "right.seed = derive(junction.seed, of_node::kLeft);",
         ORDER_FREE,
@@ -329,7 +329,7 @@ MUTANTS = [
     ),
     Mutant(
         "the children of a small block swap their seeds",
-        "src/core/guided/grow.hpp",
+        "src/core/orderfree/tree/grow.hpp",
         ".next ? of_node::kLeft : of_node::kRight);",
         ".next ? of_node::kRight : of_node::kLeft);",
         ORDER_FREE,
@@ -338,7 +338,7 @@ MUTANTS = [
     ),
     Mutant(
         "the cuts of a small block stay when it learns a sample",
-        "src/core/guided/apply.hpp",
+        "src/core/orderfree/tree/apply.hpp",
         "    list.uncut();\n    return;\n",
         "    return;\n",
         ORDER_FREE,
@@ -347,7 +347,7 @@ MUTANTS = [
     ),
     Mutant(
         "of the samples of another row any decides",
-        "src/core/guided/grow.hpp",
+        "src/core/orderfree/tree/grow.hpp",
         "(best == kNoSlot || by_rank(slot, best))",
         "best == kNoSlot",
         ORDER_FREE,
@@ -356,7 +356,7 @@ MUTANTS = [
     ),
     Mutant(
         "a list that learned a sample counts as ordered by rank",
-        "src/core/guided/apply.hpp",
+        "src/core/orderfree/tree/apply.hpp",
         "    list.slots.push_back(step.slot);\n    list.is_ranked = false;\n",
         "    list.slots.push_back(step.slot);\n",
         ORDER_FREE,
@@ -365,7 +365,7 @@ MUTANTS = [
     ),
     Mutant(
         "a label stays known when its last sample is forgotten",
-        "src/core/guided/label_ledger.hpp",
+        "src/core/orderfree/labels/ledger.hpp",
         "void add(Label label, Weight by) { totals_.add(label, by); }",
         "void add(Label label, Weight by) { if (by > 0) totals_.add(label, by); }",
         ORDER_FREE,
@@ -374,7 +374,7 @@ MUTANTS = [
     ),
     Mutant(
         "a sample that comes again in a batch is another point",
-        "src/core/forest/exchange.hpp",
+        "src/core/mondrian/forest/exchange.hpp",
         "index.find(hash, [&](Slot k) { return is_fresh(k, row, label); })",
         "kNoSlot",
         COPIES,
@@ -383,7 +383,7 @@ MUTANTS = [
     ),
     Mutant(
         "a leaf does not learn that a point counts less",
-        "src/core/tree/recount.hpp",
+        "src/core/mondrian/tree/recount.hpp",
         "points.label(slot), by);",
         "points.label(slot), std::max(by, 0));",
         COPIES,
@@ -392,7 +392,7 @@ MUTANTS = [
     ),
     Mutant(
         "a point that is counted anew keeps its old count in the store",
-        "src/core/forest/forgetting.cpp",
+        "src/core/mondrian/forest/forgetting.cpp",
         "points_.set_count(slot, points_.count(slot) + by);",
         "static_cast<void>(slot), static_cast<void>(by);",
         COPIES,
@@ -400,7 +400,7 @@ MUTANTS = [
     ),
     Mutant(
         "relevance does not know how often points count",
-        "src/core/forest/relevance.cpp",
+        "src/core/mondrian/forest/relevance.cpp",
         "LabelImpurity(points.labels(), n_classes, counts)",
         "LabelImpurity(points.labels(), n_classes, RelativeCounts())",
         COPIES,
@@ -409,7 +409,7 @@ MUTANTS = [
     ),
     Mutant(
         "squares of heavy weights lose their upper half",
-        "src/core/points/weight.hpp",
+        "src/core/samples/weight.hpp",
         "high_ += high + (low_ < low ? 1 : 0);",
         "static_cast<void>(high);",
         ORDER_FREE,
@@ -418,7 +418,7 @@ MUTANTS = [
     ),
     Mutant(
         "a label lighter than the discount gets a negative share",
-        "src/core/guided/label_tree.cpp",
+        "src/core/orderfree/labels/tree.cpp",
         "if (whole < discount_) {",
         "if (whole < 0.0) {",
         ORDER_FREE,
@@ -427,7 +427,7 @@ MUTANTS = [
     ),
     Mutant(
         "weights that are not whole are light",
-        "src/core/guided/proposal.hpp",
+        "src/core/orderfree/law/proposal.hpp",
         "return is_whole(total) && total <= kMost * kOne;",
         "return total <= kMost * kOne;",
         ORDER_FREE,
@@ -436,7 +436,7 @@ MUTANTS = [
     ),
     Mutant(
         "16 samples make few proposals",
-        "src/core/guided/law.hpp",
+        "src/core/orderfree/law/law.hpp",
         "inline constexpr int kManyDeciding = 16;",
         "inline constexpr int kManyDeciding = 17;",
         ORDER_FREE,
@@ -445,7 +445,7 @@ MUTANTS = [
     ),
     Mutant(
         "numbers of neighbours do not speak for a feature",
-        "src/core/guided/number_judge.cpp",
+        "src/core/orderfree/numbers/judge.cpp",
         "scores[q] = squares > 0.0 ? std::max(score, walk_.neighbours) : score;",
         "scores[q] = score;",
         ORDER_FREE,
@@ -453,7 +453,7 @@ MUTANTS = [
     ),
     Mutant(
         "numbers of samples that lack the feature are not counted on the left",
-        "src/core/guided/number_judge.cpp",
+        "src/core/orderfree/numbers/judge.cpp",
         "walk_.sums[n_left] + (walk_.sums[walk_.n] - walk_.sums[n_there]);",
         "walk_.sums[n_left] + 0.0 * static_cast<double>(n_there);",
         ORDER_FREE,
@@ -462,7 +462,7 @@ MUTANTS = [
     ),
     Mutant(
         "a sum forgets to borrow from the next digit",
-        "src/core/guided/exact_sum.hpp",
+        "src/core/base/exact_sum.hpp",
         "carry = (more >> 32) + borrow;",
         "carry = (more >> 32) + 0 * borrow;",
         ORDER_FREE,
@@ -471,7 +471,7 @@ MUTANTS = [
     ),
     Mutant(
         "the number that others are compared with stays when it is forgotten",
-        "src/core/guided/number_summary.hpp",
+        "src/core/orderfree/numbers/summary.hpp",
         "return n_equal_ == 0 && total_ > 0;",
         "return n_equal_ < 0 && total_ > 0;",
         HOSTILE_NUMBERS,
@@ -480,7 +480,7 @@ MUTANTS = [
     ),
     Mutant(
         "a large leaf keeps the numbers that are forgotten",
-        "src/core/guided/numbers.hpp",
+        "src/core/orderfree/numbers/numbers.hpp",
         "if (sums) sums->add(value, weight);",
         "if (sums && weight > 0) sums->add(value, weight);",
         HOSTILE_NUMBERS,
@@ -489,7 +489,7 @@ MUTANTS = [
     ),
     Mutant(
         "values that share a place in the table are one group",
-        "src/core/guided/groups.hpp",
+        "src/core/orderfree/law/groups.hpp",
         "while (places_[at] != 0 && words_[places_[at] - 1u] != word)",
         "while (places_[at] != 0 && n_ > kMostDeciding)",
         ORDER_FREE,
@@ -498,7 +498,7 @@ MUTANTS = [
     ),
     Mutant(
         "a sample of lesser key does not take the place of one that calibrates",
-        "src/core/guided/calibrators.hpp",
+        "src/core/orderfree/forest/calibrators.hpp",
         "less()(*next_.begin(), *chosen_.rbegin())",
         "less()(*chosen_.rbegin(), *chosen_.rbegin())",
         ORDER_FREE,
@@ -507,7 +507,7 @@ MUTANTS = [
     ),
     Mutant(
         "trees do not follow who calibrates",
-        "src/core/guided/keeping.hpp",
+        "src/core/orderfree/forest/keeping.hpp",
         "      note(slot, samples_.weight(slot));\n"
         "      samples_.set_calibrates(slot, calibrates);\n",
         "      samples_.set_calibrates(slot, calibrates);\n",
@@ -517,7 +517,7 @@ MUTANTS = [
     ),
     Mutant(
         "of the first ten trees every fourth votes about what it has left out",
-        "src/core/guided/label_calibration.hpp",
+        "src/core/orderfree/labels/calibration.hpp",
         "tree % (tree < 10 ? 2 : 4) == 0",
         "tree % 4 == 0",
         LABEL_CALIBRATION,
@@ -526,7 +526,7 @@ MUTANTS = [
     ),
     Mutant(
         "the power is not corrected for the number of trees",
-        "src/core/guided/label_calibration.cpp",
+        "src/core/orderfree/labels/calibration.cpp",
         "return {{binary_power(of_all + step), spread}, {binary_power(of_all), spread}};",
         "return {{binary_power(of_all + 0.0 * step), spread}, {binary_power(of_all), spread}};",
         LABEL_CALIBRATION,
@@ -535,7 +535,7 @@ MUTANTS = [
     ),
     Mutant(
         "sums of powers depend on the codes of labels",
-        "src/core/guided/label_calibration.cpp",
+        "src/core/orderfree/labels/calibration.cpp",
         "parts += parts_of(probabilities[c]);",
         "parts += parts_of(probabilities[c]) + parts % 0x100000;",
         LABEL_CALIBRATION,
@@ -544,7 +544,7 @@ MUTANTS = [
     ),
     Mutant(
         "in a forest from a file no sample calibrates",
-        "src/core/guided/keeping.hpp",
+        "src/core/orderfree/forest/keeping.hpp",
         "calibrators_.choose([&](Slot slot, bool calibrates) "
         "{ samples_.set_calibrates(slot, calibrates); });",
         "",
@@ -554,7 +554,7 @@ MUTANTS = [
     ),
     Mutant(
         "of a number that a file has twice the first is taken",
-        "src/core/guided/forest_state.hpp",
+        "src/core/orderfree/forest/forest_state.hpp",
         "require(array.size() == 1,",
         "require(array.size() >= 1,",
         SAVING,
@@ -563,7 +563,7 @@ MUTANTS = [
     ),
     Mutant(
         "a sample that lacks a value draws no more proposals",
-        "src/core/guided/panel.hpp",
+        "src/core/orderfree/law/panel.hpp",
         "(block & lacking_) != 0)",
         "false)",
         ORDER_FREE,
@@ -571,7 +571,7 @@ MUTANTS = [
     ),
     Mutant(
         "of equal scores of numbers the first wins",
-        "src/core/guided/number_judge.cpp",
+        "src/core/orderfree/numbers/judge.cpp",
         "scores[q] == scores[best] && gains[q] > gains[best]",
         "false",
         ORDER_FREE,
@@ -579,7 +579,7 @@ MUTANTS = [
     ),
     Mutant(
         "a surrogate need not be better than the larger side",
-        "src/core/guided/panel.cpp",
+        "src/core/orderfree/law/panel.cpp",
         "if (n_right * n_known <= n_larger * (n + 4)) continue;",
         "if (n_right * n_known < n_larger * (n + 4)) continue;",
         ORDER_FREE,
@@ -588,7 +588,7 @@ MUTANTS = [
     ),
     Mutant(
         "a complete tree does not ask surrogates",
-        "src/core/guided/flat_tree.hpp",
+        "src/core/orderfree/tree/flat_tree.hpp",
         "found == surrogates_.end() ? std::span<const Surrogate>() : found->second",
         "std::span<const Surrogate>()",
         ORDER_FREE,
@@ -597,7 +597,7 @@ MUTANTS = [
     ),
     Mutant(
         "samples stay where they are when only the way of missing values changes",
-        "src/core/guided/apply.hpp",
+        "src/core/orderfree/tree/apply.hpp",
         "if (!is_same_cut || (old != *fork && samples.has_missing(fork->cut.cell))) {",
         "if (!is_same_cut) {",
         ORDER_FREE,
@@ -606,7 +606,7 @@ MUTANTS = [
     ),
     Mutant(
         "two samples are told apart by a feature that one of them lacks",
-        "src/core/guided/proposal.hpp",
+        "src/core/orderfree/law/proposal.hpp",
         "return must_have ? a[k] < b[k] || a[k] > b[k] : !is_same(a[k], b[k]);",
         "return !is_same(a[k], b[k]);",
         ORDER_FREE,
@@ -615,7 +615,7 @@ MUTANTS = [
     ),
     Mutant(
         "a kept proposal outlives the second of its levels",
-        "src/core/guided/ballot.cpp",
+        "src/core/orderfree/labels/ballot.cpp",
         "if (level(second, cell) == of_first) return true;",
         "",
         ORDER_FREE,
@@ -623,7 +623,7 @@ MUTANTS = [
     ),
     Mutant(
         "a salt need not separate the levels",
-        "src/core/guided/proposal.hpp",
+        "src/core/orderfree/law/proposal.hpp",
         "t < kMostSalts &&",
         "t < 1 &&",
         ORDER_FREE,
@@ -632,7 +632,7 @@ MUTANTS = [
     ),
     Mutant(
         "levels have no part in the key of a sample",
-        "src/core/guided/sample_store.hpp",
+        "src/core/orderfree/law/sample_store.hpp",
         "kGolden * level_at(row + layout_.cell_of(d))",
         "kGolden",
         ORDER_FREE,
@@ -641,7 +641,7 @@ MUTANTS = [
     ),
     Mutant(
         "levels are counted after their last sample has left",
-        "src/core/guided/sample_store.hpp",
+        "src/core/orderfree/law/sample_store.hpp",
         "    drop_levels(row(slot), layout_.n_categorical);\n",
         "",
         "tests/shards/test_categories.py",
@@ -650,7 +650,7 @@ MUTANTS = [
     ),
 ]
 
-# What the unbroken core must pass before any mutant is judged: a test file and a `-k` expression.
+# The unbroken core must pass these tests before any mutant is judged: a file and a `-k` expression.
 SOUND = (REFERENCE, "recount")
 
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
 from mutation.run import MUTANTS, SOUND
 from mutation.workshop import LEAST, MOST, ROOT, Mutant, Workshop, choose, main, problems_of
 
-ROOMS = {path.name for path in (ROOT / "src/core").iterdir() if path.is_dir()} | {"bindings"}
+CORE = ROOT / "src/core"
+ROOMS = {path.parent.relative_to(CORE).as_posix() for path in CORE.rglob("*.hpp")} | {"bindings"}
 
 
 def test_every_text_to_replace_occurs_exactly_once_in_its_file():
@@ -34,7 +34,7 @@ def test_every_mutant_belongs_to_a_room():
     [
         ({"old": "no such text"}, "occurs 0 times"),
         ({"old": "\n"}, r"occurs \d+ times"),
-        ({"file": "src/core/tree/none.hpp"}, "does not exist"),
+        ({"file": "src/core/mondrian/tree/none.hpp"}, "does not exist"),
         ({"tests": "tests/none.py"}, "does not exist"),
         ({"new": MUTANTS[0].old}, "are equal"),
         ({"name": MUTANTS[1].name}, "two mutants have this name"),
@@ -48,9 +48,19 @@ def test_a_mutant_that_fits_nothing_is_a_problem(change, problem):
 
 
 def mutants_of(**n_mutants):
-    """As many mutants of each room as said, the first of each room no variant."""
+    """As many mutants of each room as said, the first of each room no variant.
+
+    The room of the keyword `law_tree` is `law/tree`.
+    """
     return [
-        Mutant(f"{room} {i}", str(Path("src/core", room, "x.hpp")), "a", "b", "", is_variant=i > 0)
+        Mutant(
+            f"{room} {i}",
+            f"src/core/{room.replace('_', '/')}/x.hpp",
+            "a",
+            "b",
+            "",
+            is_variant=i > 0,
+        )
         for room, n in n_mutants.items()
         for i in range(n)
     ]
@@ -118,15 +128,15 @@ class QuickWorkshop:
     [
         (["--all"], 1, "22 of 23 mutants found"),
         (["--only", "labels"], 0, "20 of 20 mutants found"),
-        (["--rooms", "labels"], 0, "20 of 20 mutants found"),
-        (["--rooms", "tree"], 1, "7 of 8 mutants found"),
-        ([], 0, f"{MOST} of {MOST} mutants found"),  # labels has changed
+        (["--rooms", "law/labels"], 0, "20 of 20 mutants found"),
+        (["--rooms", "tree"], 1, f"{LEAST - 1} of {LEAST} mutants found"),
+        ([], 0, f"{MOST} of {MOST} mutants found"),  # law/labels has changed
     ],
 )
 def test_all_chosen_mutants_are_tried(monkeypatch, capsys, words, status, line):
     monkeypatch.setattr("mutation.workshop.Workshop", QuickWorkshop)
     monkeypatch.setattr("mutation.workshop.problems_of", lambda mutants: [])
-    monkeypatch.setattr("mutation.workshop.changed_rooms", lambda: {"labels"})
+    monkeypatch.setattr("mutation.workshop.changed_rooms", lambda: {"law/labels"})
     monkeypatch.setattr("sys.argv", ["run.py", *words])
-    assert main(mutants_of(tree=3, labels=20), SOUND, "") == status
+    assert main(mutants_of(tree=3, law_labels=20), SOUND, "") == status
     assert capsys.readouterr().out.splitlines() == [line]

@@ -2,7 +2,7 @@
 
 They call nothing whose last bit depends on the platform. (For Mondrian forests, see
 test_golden_digests.py.) The tests of each wheel run this file. After a change that is meant to
-change forests, raise the number of the law, `kLaw` in src/core/guided/law.hpp;
+change forests, raise the number of the law, `kLaw` in src/core/orderfree/law/law.hpp;
 `python tests/parity/test_every_platform.py` prints the new digests.
 """
 

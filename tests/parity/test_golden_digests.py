@@ -38,7 +38,7 @@ from onlineforest import MondrianForestClassifier, load
 COMMITTED = Path(__file__).with_name("golden_digests.json")
 RECORD = Path(os.environ.get("ONLINEFOREST_GOLDEN_DIGESTS", COMMITTED))
 N_TREES, N_SAMPLES, N_FEATURES, N_QUERIES = 12, 420, 5, 40
-EDGES = (0, 1, 9, 10, 50, 51, 130, 131, 260, N_SAMPLES)  # of uneven batches
+EDGES = (0, 1, 9, 10, 50, 51, 130, 131, 260, N_SAMPLES)  # where uneven batches begin and end
 # The paper's settings: only ranges are learned from the data as a whole.
 PLAIN = {"feature_weights": "range", "leaf_discount": 0.0}
 LEARNED = ("feature_weights_", "discount_rate_", "feature_importances_", "leaf_discount_")
@@ -65,12 +65,12 @@ def make_data(seed=20):
     X[:, 3] = rng.integers(0, 4, N_SAMPLES)  # few values, many ties
     X[:, 4] = 1000.0 * X[:, 4] - 300.0  # another scale
     X[70:80] = X[60:70]  # rows that occur twice
-    rng.random(N_SAMPLES)  # of cases that are gone: all draws are those of the first record
+    rng.random(N_SAMPLES)  # keeps later draws as they were when cases that are gone drew these
     labels = np.floor(2.0 * X[:, 0] + 2.0 * X[:, 1] * X[:, 1]).astype(np.int64)
     flipped = rng.random(N_SAMPLES) < 0.1
     labels[flipped] = rng.integers(0, 4, np.count_nonzero(flipped))
     labels[:4] = range(4)
-    rng.random(X.shape)  # the same
+    rng.random(X.shape)  # keeps later draws as they were, too
     many = rng.integers(0, 30, N_SAMPLES)
     many[120:] = rng.integers(0, 90, N_SAMPLES - 120)
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from onlineforest._core import UNITS_PER_SAMPLE, GuidedLabelForest, GuidedNumberForest
+from onlineforest._core import UNITS_PER_SAMPLE, OrderFreeLabelForest, OrderFreeNumberForest
 from reference import order_free_forest as reference
 from reference.order_free_forest import OrderFreeForest, bits_of, derive, float_bits, is_left, weigh
 from reference.order_free_numbers import OrderFreeNumbers, leaf_of
@@ -20,7 +20,7 @@ from support.examples import examples, thorough_but
 
 pytestmark = pytest.mark.random
 
-N_SETS = examples(14)  # of each test
+N_SETS = examples(14)  # sets that each test tries
 N_TREES = 2
 KINDS = ["labels", "numbers"]
 
@@ -88,7 +88,7 @@ class Case:
 
     X: np.ndarray
     y: np.ndarray  # codes or numbers
-    hashes: np.ndarray | None  # of labels; None if y are numbers
+    hashes: np.ndarray | None  # one per label; None if y are numbers
     declared: np.ndarray
     options: dict
     queries: np.ndarray
@@ -190,8 +190,8 @@ def empty_core(case):
     options = {**case.options, "n_categorical": case.n_categorical}
     n_features = case.X.shape[1] - case.n_categorical
     if case.hashes is None:
-        return GuidedNumberForest(options.pop("n_trees"), n_features, **options)
-    forest = GuidedLabelForest(options.pop("n_trees"), n_features, **options)
+        return OrderFreeNumberForest(options.pop("n_trees"), n_features, **options)
+    forest = OrderFreeLabelForest(options.pop("n_trees"), n_features, **options)
     forest.set_labels(case.hashes, case.declared)
     return forest
 

@@ -202,7 +202,7 @@ class FittedHistory(RuleBasedStateMachine):
     @precondition(lambda self: self.saved_at is not None)
     @rule(seed=seeds)
     def be_killed_and_resume(self, seed):
-        """What came after the checkpoint is learned again, in other batches."""
+        """Learn again the samples that came after the checkpoint, in other batches."""
         opened = self.checkpointer.open()
         assert opened.position == self.saved_at
         self.forest = opened.forest

@@ -20,7 +20,7 @@ from support.examples import examples
 from support.hostile_files import FILES, ROWS, damaged, rewritten
 from support.model_files import saved, signed
 
-N_CASES = examples(1000)  # of each test
+N_CASES = examples(1000)  # files that each test tries
 quick = settings(max_examples=N_CASES)
 
 

@@ -15,7 +15,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from onlineforest._core import GuidedLabelForest, GuidedNumberForest
+from onlineforest._core import OrderFreeLabelForest, OrderFreeNumberForest
 from support.bits import assert_same
 from support.examples import examples, thorough_but
 
@@ -101,7 +101,7 @@ class History(RuleBasedStateMachine):
     """
 
     core = None  # class of the forests
-    dtype = None  # of values
+    dtype = None  # type of the values
 
     def __init__(self):
         super().__init__()
@@ -202,7 +202,7 @@ class History(RuleBasedStateMachine):
     @precondition(lambda self: self.held)
     @rule(n=st.sampled_from([1, 1, 2, 5, 40]), seed=seeds)
     def forget_by_row(self, n, seed):
-        """Of equal samples the oldest leaves first."""
+        """The oldest of equal samples leaves first."""
         X, y = self.samples(self.some_held(seed, n))
         for forest in self.both():
             assert len(forest.forget_rows(X, y)) == 0
@@ -282,7 +282,7 @@ class History(RuleBasedStateMachine):
 class LabelHistory(History):
     """Values are codes of labels; the fresh forest gives them other codes."""
 
-    core, dtype = GuidedLabelForest, np.int32
+    core, dtype = OrderFreeLabelForest, np.int32
 
     def start_values(self, n_values, seed):
         self.hashes, self.declared = np.empty(0, np.uint64), np.empty(0, np.uint8)
@@ -342,7 +342,7 @@ NUMBERS = {
 class NumberHistory(History):
     """Values are numbers."""
 
-    core, dtype = GuidedNumberForest, np.float64
+    core, dtype = OrderFreeNumberForest, np.float64
 
     def start_values(self, n_values, seed):
         rng = np.random.default_rng(seed)
@@ -431,7 +431,7 @@ def test_an_interrupted_call_leaves_the_forest_of_the_held_samples(name, alarm):
     X = rng.integers(0, 60, (14_000, 3)).astype(np.float32)
     y = ((X.sum(axis=1) + rng.integers(0, 9, len(X))) // 9 % 3).astype(np.int32)
     hashes, declared = np.arange(3, dtype=np.uint64), np.zeros(3, dtype=np.uint8)
-    forest, fresh = (GuidedLabelForest(400, 3, seed=5) for _ in range(2))
+    forest, fresh = (OrderFreeLabelForest(400, 3, seed=5) for _ in range(2))
     for each in (forest, fresh):
         each.set_labels(hashes, declared)
     forest.learn(X[:4000], y[:4000])

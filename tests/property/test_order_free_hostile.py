@@ -19,7 +19,7 @@ import textwrap
 import numpy as np
 import pytest
 
-from onlineforest._core import GuidedLabelForest
+from onlineforest._core import OrderFreeLabelForest
 from support.bits import assert_same
 
 pytestmark = pytest.mark.slow
@@ -28,7 +28,7 @@ N_TREES = 2
 
 
 def empty_forest(n_features, n_labels, n_trees=N_TREES):
-    forest = GuidedLabelForest(n_trees, n_features, seed=3)
+    forest = OrderFreeLabelForest(n_trees, n_features, seed=3)
     hashes = np.random.default_rng(0).integers(0, 2**64, n_labels, dtype=np.uint64)
     forest.set_labels(hashes, np.zeros(n_labels, dtype=np.uint8))
     return forest
@@ -222,17 +222,17 @@ def test_ten_thousand_features(world):
 
 
 def test_a_tree_as_deep_as_it_has_samples_fits_a_small_stack():
-    """Of one-hot rows each cut splits off one. A thread with 256 kB would overflow by recursion."""
+    """Each split of one-hot rows splits off one. Recursion would overflow a stack of 256 kB."""
     script = textwrap.dedent(
         """
         import threading
         import numpy as np
-        from onlineforest._core import GuidedLabelForest
+        from onlineforest._core import OrderFreeLabelForest
 
         def body():
             n = 1000
             X, y = np.eye(n, dtype=np.float32), np.arange(n, dtype=np.int32) % 2
-            forest = GuidedLabelForest(1, n, seed=3)
+            forest = OrderFreeLabelForest(1, n, seed=3)
             forest.set_labels(np.arange(2, dtype=np.uint64), np.zeros(2, dtype=np.uint8))
             forest.learn(X[:-9], y[:-9])
             forest.predict(X[:5])
@@ -244,7 +244,7 @@ def test_a_tree_as_deep_as_it_has_samples_fits_a_small_stack():
             assert depth.max() > 0.9 * n, depth.max()
             forest.forget(np.arange(9))
             forest.predict(X)
-            forest = GuidedLabelForest.from_state(forest.get_state())
+            forest = OrderFreeLabelForest.from_state(forest.get_state())
             forest.apply(X[:5])
             done.append(True)
 

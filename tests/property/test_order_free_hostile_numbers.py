@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from onlineforest import OnlineForestRegressor
-from onlineforest._core import GuidedNumberForest
+from onlineforest._core import OrderFreeNumberForest
 from support.bits import assert_same
 
 pytestmark = pytest.mark.slow
@@ -20,7 +20,7 @@ LEAST = 5e-324
 
 
 def forest_of(n_features, n_trees=2, **options):
-    return GuidedNumberForest(n_trees, n_features, seed=3, **options)
+    return OrderFreeNumberForest(n_trees, n_features, seed=3, **options)
 
 
 def as_samples(X, y):
@@ -175,7 +175,7 @@ def test_the_number_that_others_are_compared_with_comes_and_goes():
         forest.predict(X[i : i + 1])
         held[i] = True
     check_equals_fresh(forest, X[held], y[held])
-    for _ in range(50):  # the same one again and again
+    for _ in range(50):  # one sample again and again
         forest.learn(X[:1] + 5, np.array([9.0]))
         assert len(forest.forget_rows(X[:1] + 5, np.array([9.0]))) == 0
     check_equals_fresh(forest, X[held], y[held])

@@ -183,7 +183,9 @@ def test_a_stream_gives_the_forest_of_its_batches():
         assert_same_forest(forest.gather(), local)
 
 
-@pytest.mark.filterwarnings("ignore::DeprecationWarning:ray.data.context")  # of its own names
+@pytest.mark.filterwarnings(
+    "ignore::DeprecationWarning:ray.data.context"
+)  # Ray warns of its own names
 def test_a_ray_dataset_is_a_stream(ray_here):
     import pandas as pd
     import pyarrow as pa

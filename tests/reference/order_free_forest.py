@@ -22,7 +22,7 @@ Surrogate = tuple[int, float | int, bool]  # feature, threshold, is it reversed
 
 MASK, GOLDEN = 2**64 - 1, 0x9E3779B97F4A7C15
 MOST_DECIDING = 64  # samples of a block that decide about its cut
-MANY_DECIDING = 16  # so many samples that decide get more proposals
+MANY_DECIDING = 16  # blocks with at least 16 deciding samples get more proposals
 MOST_SURROGATES = 4
 FEATURE_DRAWS = 32  # draws of a feature before the words of all features are compared
 SALT_DRAWS = 64  # draws of a salt that separates two levels
@@ -361,7 +361,7 @@ def grow_trees(
 
 
 def is_left_out_voter(number: int) -> bool:
-    """Whether a tree of labels leaves out the samples that calibrate."""
+    """Whether a tree of labels leaves out the calibrators."""
     return number % 2 == 0 if number < 10 else number % 4 == 0
 
 

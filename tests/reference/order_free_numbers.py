@@ -32,7 +32,7 @@ class NumberJudge:
         self.deciding, self.total = deciding, weight(deciding)
         self.many = min(max(4 * len(deciding[0].x), 16), 32)
         self.mean = summed(s.weight * s.value for s in deciding) / self.total
-        self.unit = 1.0  # of deviations
+        self.unit = 1.0  # deviations are divided by it
         self.squares = self.summed_squares()
         if not math.isfinite(self.squares * self.total * self.total):
             self.unit = 2.0**128

@@ -99,7 +99,7 @@ def test_every_public_method_has_an_example(kind):
             assert ">>> " in inspect.getdoc(method), name
 
 
-# The same forest as the estimator's
+# Forests of a model and of its estimator
 
 
 @pytest.mark.parametrize("kind", MODELS)

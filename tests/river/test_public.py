@@ -29,7 +29,7 @@ def test_a_pickled_model_names_only_public_modules(kind):
 
 @pytest.mark.parametrize("kind", MODELS)
 def test_docstring_examples_run(kind):
-    """Those of the class and of all its methods, also of inherited ones."""
+    """Examples of the class and of all its methods, inherited ones included."""
     runner, parser = doctest.DocTestRunner(), doctest.DocTestParser()
     for name, thing in [("", kind), *inspect.getmembers(kind, inspect.isfunction)]:
         if thing.__module__.startswith("onlineforest.river") and thing.__doc__:

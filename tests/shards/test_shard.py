@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from onlineforest._core import GuidedNumberForest
+from onlineforest._core import OrderFreeNumberForest
 from onlineforest._shards import shard as module
 from onlineforest._shards.errors import GapError
 from onlineforest._shards.messages import ArrayQuestion, NamedArraysQuestion, Operation
@@ -21,7 +21,7 @@ FORGET = Operation("forget", {"serials": np.array([99])})
 
 
 def new_shard(number=0, start=None):
-    return Shard(some_plans("GuidedNumberForest", 5, OPTIONS, 2)[number], start or Start())
+    return Shard(some_plans("OrderFreeNumberForest", 5, OPTIONS, 2)[number], start or Start())
 
 
 def learning(rows=slice(0, 30)):
@@ -80,7 +80,7 @@ def test_only_questions_are_answered(message):
 
 
 def test_a_shard_has_trees_of_the_whole_forest():
-    whole = GuidedNumberForest(5, 3, **OPTIONS)
+    whole = OrderFreeNumberForest(5, 3, **OPTIONS)
     whole.learn(X, Y)
     for number, (begin, end) in enumerate([(0, 2), (2, 5)]):
         shard = new_shard(number)

@@ -12,7 +12,7 @@ import pytest
 
 from onlineforest import _core
 from onlineforest._core import calibration_by
-from onlineforest._forests.core import GuidedLabelCore, GuidedNumberCore
+from onlineforest._forests.core import OrderFreeLabelCore, OrderFreeNumberCore
 from onlineforest._shards.errors import MemberLostError, ShardLostError
 from onlineforest._shards.messages import ArrayQuestion, Operation, nbytes_of
 from onlineforest._shards.shard import Shard, Start
@@ -30,24 +30,24 @@ HASHES, NONE_DECLARED = np.array([11, 12], dtype=np.uint64), np.zeros(2, dtype=n
 each_core = pytest.mark.parametrize("core", KINDS)
 
 
-def prepared(core, forest):
-    """A forest that knows what it must know before it learns."""
-    if core == "GuidedLabelForest":
+def with_labels(core, forest):
+    """The forest, with codes for its labels if it is one of labels."""
+    if core == "OrderFreeLabelForest":
         forest.set_labels(HASHES, NONE_DECLARED)
     return forest
 
 
 def local_forest(core, n_trees, options=OPTIONS):
-    return prepared(core, getattr(_core, core)(n_trees, 3, **options))
+    return with_labels(core, getattr(_core, core)(n_trees, 3, **options))
 
 
 def sharded_forest(core, n_trees, n_shards, options=OPTIONS, crew=None, **settings):
     plans = some_plans(core, n_trees, options, n_shards)
-    return prepared(core, sharded(crew or LocalCrew(), plans, **settings))
+    return with_labels(core, sharded(crew or LocalCrew(), plans, **settings))
 
 
 def batch_of(core, rows):
-    return X[rows], (LABELS if core == "GuidedLabelForest" else VALUES)[rows]
+    return X[rows], (LABELS if core == "OrderFreeLabelForest" else VALUES)[rows]
 
 
 def assert_same_answers(forest, local):
@@ -158,6 +158,23 @@ def test_shards_start_from_the_samples_of_any_forest(core):
         forest.tree(9)
 
 
+@pytest.mark.parametrize(
+    ("row", "error", "words"),
+    [
+        (np.zeros(2), ValueError, "x has 2 features, but this forest has 3"),
+        (np.array([0.0, 1e39, 2.0]), ValueError, r"x has 1e\+39 at feature 1, .* is 3.40282e\+38"),
+        (np.array([0.0, 1.0, -np.inf]), ValueError, "x has -inf at feature 2"),
+        ([0.0, 1.0, 2.0], TypeError, "must be a one-dimensional array of numbers"),
+    ],
+)
+@each_core
+def test_a_bad_row_is_named_with_its_value(core, row, error, words):
+    forest = sharded_forest(core, 4, 2)
+    with pytest.raises(error, match=words):
+        forest.learn_one(row, 0)
+    assert forest.n_seen == 0
+
+
 class Fate:
     """Loses shards at random, before or after they handle a message; one always lives."""
 
@@ -236,7 +253,7 @@ def test_a_shard_lost_in_any_call_gets_the_samples_of_another(core, n_more, mome
 
 @pytest.mark.parametrize(
     ("core", "protocol"),
-    [("GuidedLabelForest", GuidedLabelCore), ("GuidedNumberForest", GuidedNumberCore)],
+    [("OrderFreeLabelForest", OrderFreeLabelCore), ("OrderFreeNumberForest", OrderFreeNumberCore)],
 )
 def test_a_sharded_forest_has_the_interface_of_a_core_forest(core, protocol):
     forest = sharded_forest(core, 4, 2)
@@ -254,11 +271,11 @@ def test_messages_count_the_bytes_of_their_arrays():
 
 
 def some_forest(crew=None, n_shards=2, **settings):
-    return sharded_forest("GuidedLabelForest", 6, n_shards, crew=crew, **settings)
+    return sharded_forest("OrderFreeLabelForest", 6, n_shards, crew=crew, **settings)
 
 
 def some_local_forest():
-    return local_forest("GuidedLabelForest", 6)
+    return local_forest("OrderFreeLabelForest", 6)
 
 
 def test_at_most_max_in_flight_batches_are_in_progress():
@@ -267,11 +284,11 @@ def test_at_most_max_in_flight_batches_are_in_progress():
     with forest.keeper.pipelined():
         for begin in range(0, 600, 20):
             forest.learn(X[begin : begin + 20], LABELS[begin : begin + 20])
-            most = max(most, forest.keeper.position - forest.keeper._completed)
+            most = max(most, forest.keeper.position - forest.keeper._n_done)
             assert len(forest.keeper._in_progress) <= 3
     assert most == 3
-    assert forest.keeper._completed == forest.keeper.position == 31
-    assert not forest.keeper._in_progress  # what is done is not stored
+    assert forest.keeper._n_done == forest.keeper.position == 31
+    assert not forest.keeper._in_progress  # operations that are done are not stored
     assert not any(member.outcomes or member.pending for member in forest.keeper._members)
 
 
@@ -362,7 +379,7 @@ def test_shards_that_do_not_agree_at_the_start_are_an_error(monkeypatch):
     monkeypatch.setattr(Shard, "__init__", with_another_sample)
     crew = LocalCrew()
     with pytest.raises(ShardLostError, match=r"The shards do not agree: .*=0.*n_points=1"):
-        sharded(crew, some_plans("GuidedNumberForest", 6, OPTIONS, 2))
+        sharded(crew, some_plans("OrderFreeNumberForest", 6, OPTIONS, 2))
     assert not crew.shards  # they were ended
 
 

@@ -12,7 +12,7 @@ import itertools
 import numpy as np
 import pytest
 
-from onlineforest._core import GuidedLabelForest
+from onlineforest._core import OrderFreeLabelForest
 from reference import order_free_forest as reference
 from support.statistics import check_distribution, check_frequencies
 
@@ -250,7 +250,7 @@ def test_root_cuts_of_the_core_are_uniform_and_independent(seed, n_trees):
     Its feature is any, its threshold anywhere between the samples, independent of other trees.
     """
     n_features = 12
-    forest = GuidedLabelForest(n_trees, n_features, seed=seed)
+    forest = OrderFreeLabelForest(n_trees, n_features, seed=seed)
     forest.set_labels(np.arange(2, dtype=np.uint64), np.zeros(2, dtype=np.uint8))
     X = np.zeros((2, n_features), dtype=np.float32)
     X[1] = 2.0**20
@@ -268,7 +268,7 @@ def test_root_cuts_of_the_core_are_uniform_and_independent(seed, n_trees):
 
 def test_roots_and_children_of_the_core_are_independent(n_trees):
     """Three samples on a diagonal with three labels: the root and its child cut anywhere."""
-    forest = GuidedLabelForest(n_trees, 5, seed=11)
+    forest = OrderFreeLabelForest(n_trees, 5, seed=11)
     forest.set_labels(np.arange(3, dtype=np.uint64), np.zeros(3, dtype=np.uint8))
     forest.learn(np.arange(3, dtype=np.float32)[:, None].repeat(5, 1), np.arange(3, dtype=np.int32))
     features = []

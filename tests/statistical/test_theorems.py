@@ -61,7 +61,7 @@ def test_the_split_time_of_two_points_is_exponential(n_trees):
 
 
 def test_the_cuts_of_three_points_on_a_line(n_trees):
-    """Of 0, 1 and 3, the first cut falls into the longer gap with probability 2/3, in any order of
+    """The first cut of 0, 1 and 3 falls into the longer gap with probability 2/3, in any order of
     arrival. The other gap is cut after an exponential time whose rate is its length."""
     for order in ([0, 1, 2], [2, 0, 1], [1, 2, 0]):
         X, y = np.array([[0.0], [1.0], [3.0]])[order], np.array([0, 1, 2])[order]

@@ -24,7 +24,7 @@ from onlineforest import MondrianForestClassifier, OnlineForestClassifier, Onlin
 from onlineforest._files.atomic import leftovers
 from onlineforest._store.checkpoints import Checkpointer
 
-MOST_EVENTS = 14  # of a life that is killed
+MOST_EVENTS = 14  # events of a process before it is killed
 EVENT = struct.Struct("<q")
 
 

@@ -15,7 +15,7 @@ def core_forest(n_trees, n_features, **options):
     """An empty forest over labels. `weights`: None, "range" or an array."""
     weights = options.pop("weights", None)
     rule = "unit" if weights is None else weights if isinstance(weights, str) else "fixed"
-    return _core.LabelForest(
+    return _core.MondrianForest(
         n_trees,
         n_features,
         weight_rule=rule,

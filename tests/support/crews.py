@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pickle
 
-from onlineforest._forests.core import GUIDED_LABELS, GUIDED_NUMBERS, CoreSource, CoreSpec
+from onlineforest._forests.core import ORDER_FREE_LABELS, ORDER_FREE_NUMBERS, CoreSource, CoreSpec
 from onlineforest._shards.crew import Crew
 from onlineforest._shards.errors import MemberLostError
 from onlineforest._shards.keeper import Settings, ShardKeeper
@@ -13,7 +13,7 @@ from onlineforest._shards.sharded import SHARDED_FORESTS
 
 
 class Lost:
-    """What a call to a lost member returns."""
+    """The reply of a lost member."""
 
 
 class LocalCrew(Crew):
@@ -33,7 +33,7 @@ class LocalCrew(Crew):
         self.n_started += 1
         self.shards.pop(plan.number, None)
         if self.can_start:
-            # What another process gets is a copy.
+            # Another process gets a copy.
             self.shards[plan.number] = Shard(*pickle.loads(pickle.dumps((plan, start))))
 
     def call(self, number, method, *arguments):
@@ -89,7 +89,7 @@ class LocalShards(CoreSource):
 
 
 OPTIONS = {"min_samples_split": 2, "max_samples": 0.8, "calibrates": True, "seed": 7}
-KINDS = {kind.name: kind for kind in (GUIDED_LABELS, GUIDED_NUMBERS)}
+KINDS = {kind.name: kind for kind in (ORDER_FREE_LABELS, ORDER_FREE_NUMBERS)}
 
 
 def some_plans(core, n_trees, options, n_shards):

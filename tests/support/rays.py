@@ -37,7 +37,7 @@ each_maker = pytest.mark.parametrize("make", thorough_but(classifier, of=[classi
 
 
 def target_of(make, labels, values):
-    """What the estimators of a maker learn."""
+    """The targets that the estimators of a maker learn."""
     return labels if make is classifier else values
 
 

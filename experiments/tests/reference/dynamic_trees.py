@@ -72,7 +72,7 @@ class Cloud:
         return [(c + 1 / self.n_classes) / (sum(counts) + 1) for c in counts]
 
     def log_posterior(self, node, depth):
-        """Of the subtree at this node, prior and marginal likelihood."""
+        """Prior and marginal likelihood of the subtree at this node."""
         p_split = self.alpha * (1 + depth) ** -self.beta
         if not node.is_leaf:
             left = self.log_posterior(node.left, depth + 1)
@@ -106,7 +106,7 @@ class Cloud:
     def propagate(self, root, x):
         """The tree after its move at the leaf of x."""
         path = root.path(x)
-        depth = max(len(path) - 2, 0)  # of the subtree that may change
+        depth = max(len(path) - 2, 0)  # where the subtree begins that may change
         here = path[depth]
         trees = {"stay": here}
         if len(path) > 1:

@@ -44,7 +44,7 @@ class Node:
     """Split while it has children, else a leaf."""
 
     def __init__(self, counts, depth):
-        self.counts = counts  # of the points that predict
+        self.counts = counts  # the points that predict, per class
         self.depth = depth
         self.children = None
         self.dimension = self.location = None

@@ -21,7 +21,7 @@ from onlineforest._files.errors import ModelFileError
 from onlineforest._files.strict_json import parse_json
 
 _WIDE_ENOUGH = 4096  # characters of an array of strings that are always accepted
-_MAX_LABEL_BYTES = 2**28  # of all labels of a classifier; one long string widens the whole array
+_MAX_LABEL_BYTES = 2**28  # for all labels of a classifier: one long string widens the whole array
 _NUMBERS_OR_TEXT = re.compile(r"[<>|](b1|[iu][1248]|f(2|4|8|16)|U[1-9][0-9]{0,7})")
 _TIMES = re.compile(r"[<>][mM]8\[[0-9]{0,6}(Y|M|W|D|h|m|s|ms|us|ns|ps|fs|as)\]")
 _MERSENNE_WORDS = 624

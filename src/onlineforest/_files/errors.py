@@ -17,7 +17,7 @@ class ModelFileError(ValueError):
     ...     onlineforest.load(io.BytesIO(b"A text, for example. " * 20))
     ... except onlineforest.ModelFileError as error:
     ...     print(error)
-    the file is not a model file of onlineforest: it does not begin like one.
+    the file is not a model file of onlineforest: it begins with the bytes b'A text, '.
     """
 
     __module__ = "onlineforest"

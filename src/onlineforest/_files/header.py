@@ -82,9 +82,13 @@ class Header:
     sha256: str
 
 
-def is_sound(array: NDArray[Any]) -> bool:
-    """Whether all bools are 0 or 1; a view of other bytes can hold other values."""
-    return array.dtype != np.bool_ or int(array.view(np.uint8).max(initial=0)) <= 1
+def bad_bool(array: NDArray[Any]) -> str | None:
+    """The first bool that is neither 0 nor 1, and its place; a view of other bytes can hold one."""
+    if array.dtype != np.bool_ or int(array.view(np.uint8).max(initial=0)) <= 1:
+        return None
+    flat = array.view(np.uint8).reshape(-1)
+    place = int((flat > 1).argmax())
+    return f"{flat[place]} at position {place}"
 
 
 def is_text(each: str) -> bool:
@@ -150,8 +154,11 @@ def check_beginning(name: str, start: bytes) -> tuple[str, int]:
     if match is None:
         raise ModelFileError(f"{name} is not a model file of onlineforest: {_what_else(start)}.")
     sha256, format_version = match.groups()
-    if re.fullmatch(rb"[0-9a-f]{64}", sha256) is None:
-        raise ModelFileError(f"{name} is damaged: its SHA-256 is not 64 hexadecimal digits.")
+    if (other := re.search(rb"[^0-9a-f]", sha256)) is not None:
+        raise ModelFileError(
+            f"{name} is damaged: its SHA-256 must be 64 hexadecimal digits. Got the byte "
+            f"{other[0]!r} at position {other.start()} instead."
+        )
     return sha256.decode(), int(format_version)
 
 
@@ -165,7 +172,7 @@ def _what_else(start: bytes) -> str:
         return "it looks like a pickle"
     if start[8:9] == b"{" and int.from_bytes(start[:8], "little") < 2**32:
         return "it looks like a safetensors file of another kind"
-    return "it does not begin like one"
+    return f"it begins with the bytes {start[:8]!r}"
 
 
 def check_version(name: str, format_version: int) -> None:
@@ -199,7 +206,7 @@ def parse_header(
         refuse(name, f"its header is not UTF-8 ({error})")
     text = text.rstrip(" ")
     if not text.endswith("}"):  # JSON allows other white space
-        refuse(name, "its header does not end with } and spaces")
+        refuse(name, f"its header must end with }} and spaces, but it ends with {text[-1:]!r}")
     entries = parse_json(text, f"{name} is not a valid model file: its header")
     metadata = entries.pop(METADATA)  # `check_beginning` has shown that it is a dict
     if len(entries) > _MAX_TENSORS:
@@ -217,7 +224,11 @@ def parse_header(
 def _check_tensor(name: str, key: str, entry: Any) -> Tensor:
     whose = f"its tensor {reprlib.repr(key)}"
     if not isinstance(entry, dict) or entry.keys() != {"dtype", "shape", "data_offsets"}:
-        refuse(name, f"{whose} must have exactly the keys dtype, shape and data_offsets")
+        refuse(
+            name,
+            f"{whose} must have exactly the keys dtype, shape and data_offsets, but it is "
+            f"{reprlib.repr(entry)}",
+        )
     dtype_name, shape, offsets = entry["dtype"], entry["shape"], entry["data_offsets"]
     if not isinstance(dtype_name, str) or dtype_name not in DTYPES:
         refuse(name, f"{whose} has dtype {reprlib.repr(dtype_name)}, which is unknown")
@@ -235,11 +246,17 @@ def _check_tensor(name: str, key: str, entry: Any) -> Tensor:
     dtype, (begin, end) = DTYPES[dtype_name], offsets
     # `largest` ignores zeros: numpy multiplies the other dimensions of an empty array.
     n_bytes, largest = (math.prod(s) * dtype.itemsize for s in (shape, [n or 1 for n in shape]))
-    if n_bytes != end - begin or largest >= 2**63:
+    if n_bytes != end - begin:
         refuse(
             name,
             f"{whose} has {end - begin} bytes, but its shape {reprlib.repr(shape)} and dtype "
-            f"{dtype_name} do not fit that",
+            f"{dtype_name} need {reprlib.repr(n_bytes)}",
+        )
+    if largest >= 2**63:
+        refuse(
+            name,
+            f"{whose} has shape {reprlib.repr(shape)}, whose dimensions other than 0 need "
+            f"{reprlib.repr(largest)} bytes, more than {2**63 - 1}",
         )
     return Tensor(dtype.newbyteorder("="), tuple(shape), begin, end)
 

@@ -22,10 +22,10 @@ from onlineforest._files.header import (
     NO_DIGEST,
     Header,
     Tensor,
+    bad_bool,
     check_beginning,
     check_version,
     end_of_header,
-    is_sound,
     parse_header,
     refuse,
 )
@@ -77,7 +77,7 @@ def read_header(source: Source) -> Header:
         start += _read_up_to(file, end - len(start))
         file.seek(position)
     if len(start) < end:
-        _refuse_shorter(name)
+        _refuse_shorter(name, len(start), end)
     metadata, tensors = parse_header(name, start[8:end], size - end)
     return Header(metadata, tensors, size, sha256)
 
@@ -135,11 +135,13 @@ def _read_size(name: str, file: BinaryIO, start: bytes, size: int) -> Bytes:
     data = np.empty(size, np.uint8)
     start = start[:size]  # the file may have grown
     data[: len(start)] = np.frombuffer(start, np.uint8)
-    for piece in pieces(data[len(start) :]):
+    n_bytes = len(start)
+    for piece in pieces(data[n_bytes:]):
         while len(piece):
             n_read = file.readinto(piece)  # type: ignore[attr-defined]
             if not n_read:
-                _refuse_shorter(name)
+                _refuse_shorter(name, n_bytes, size)
+            n_bytes += n_read
             piece = piece[n_read:]
     return data
 
@@ -152,15 +154,20 @@ def _read_rest(file: BinaryIO, start: bytes) -> Bytes:
     return np.frombuffer(data, np.uint8)
 
 
-def _refuse_shorter(name: str) -> NoReturn:
-    raise ModelFileError(f"{name} became shorter while it was read.")
+def _refuse_shorter(name: str, n_bytes: int, n_expected: int) -> NoReturn:
+    raise ModelFileError(
+        f"{name} became shorter while it was read: it ends at byte {n_bytes} instead of "
+        f"{n_expected} or later."
+    )
 
 
 def _array(name: str, key: str, data: Bytes, tensor: Tensor) -> NDArray[Any]:
     """A read-only array: a view of the data if that is aligned and in native byte order."""
     little = data[tensor.begin : tensor.end].view(tensor.dtype.newbyteorder("<"))
-    if not is_sound(little):
-        refuse(name, f"the bools of its tensor {reprlib.repr(key)} are not all 0 or 1")
+    if (found := bad_bool(little)) is not None:
+        refuse(
+            name, f"the bools of its tensor {reprlib.repr(key)} must be 0 or 1, but it has {found}"
+        )
     array: NDArray[Any] = np.require(little, tensor.dtype, "A").reshape(tensor.shape)
     array.flags.writeable = False
     return array

@@ -46,8 +46,9 @@ def parse_json(text: str, what: str) -> Any:
 
     # The parser recurses once per level. The depth at which it raises, or crashes the process,
     # depends on the thread's stack and on the recursion limit.
-    if nesting_depth(text) > _MAX_DEPTH:
-        refuse(f"is nested more than {_MAX_DEPTH} levels deep")
+    depth = nesting_depth(text)
+    if depth > _MAX_DEPTH:
+        refuse(f"is nested {depth} levels deep, more than {_MAX_DEPTH}")
     try:
         return json.loads(
             text,

@@ -14,8 +14,8 @@ from onlineforest._files.header import (
     DIGEST,
     DTYPE_NAMES,
     MAX_DIMENSIONS,
+    bad_bool,
     beginning_of,
-    is_sound,
 )
 
 
@@ -52,8 +52,8 @@ def _as_written(name: str, array: NDArray[Any]) -> NDArray[Any]:
             f"Got {array.ndim} for {name!r} instead."
         )
     written = np.asarray(array, dtype=dtype, order="C")
-    if not is_sound(written):
-        raise ValueError(f"The bools of {name!r} are not all 0 or 1.")
+    if (found := bad_bool(written)) is not None:
+        raise ValueError(f"The bools of {name!r} must be 0 or 1. Got {found} instead.")
     return written
 
 

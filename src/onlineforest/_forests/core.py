@@ -1,7 +1,7 @@
 """The typed interface between estimators and core forests, and where core forests come from.
 
 Must not know scikit-learn, nor any process but this one: a sharded forest implements these
-protocols in a room above. A Mondrian forest is never sharded: its core is `LabelForest`.
+protocols in a room above. A Mondrian forest is never sharded: its core is `MondrianForest`.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from onlineforest._core import (
     UNITS_PER_SAMPLE,
-    GuidedLabelForest,
-    GuidedNumberForest,
-    LabelForest,
+    MondrianForest,
+    OrderFreeLabelForest,
+    OrderFreeNumberForest,
 )
 
 State = dict[str, NDArray[Any]]
@@ -49,7 +49,7 @@ None: each sample counts once.
 
 
 @runtime_checkable
-class GuidedCore(Protocol):
+class OrderFreeCore(Protocol):
     """A core forest of trees whose cuts look at the values, whatever these are.
 
     Parameters are positional: implementations may name them differently. `n_threads` may be
@@ -177,8 +177,8 @@ class GuidedCore(Protocol):
 
 
 @runtime_checkable
-class GuidedLabelCore(GuidedCore, Protocol):
-    """A core forest of guided trees that predicts classes.
+class OrderFreeLabelCore(OrderFreeCore, Protocol):
+    """A core forest of order-free trees that predicts classes.
 
     A label is known if it is declared or if a sample of it is stored; the probability of all others
     is 0.
@@ -246,8 +246,8 @@ class GuidedLabelCore(GuidedCore, Protocol):
 
 
 @runtime_checkable
-class GuidedNumberCore(GuidedCore, Protocol):
-    """A core forest of guided trees that predicts numbers.
+class OrderFreeNumberCore(OrderFreeCore, Protocol):
+    """A core forest of order-free trees that predicts numbers.
 
     `predict` gives the mean, the mean variance within leaves and the variance between trees, shape
     (n_rows, 3).
@@ -268,19 +268,21 @@ class GuidedNumberCore(GuidedCore, Protocol):
         ...
 
 
-CoreForest: TypeAlias = LabelForest | GuidedCore
+CoreForest: TypeAlias = MondrianForest | OrderFreeCore
 """A Mondrian forest, which lives in this process, or an order-free one, wherever its trees live."""
 
 if TYPE_CHECKING:  # before Python 3.13, only type checkers know defaults of type variables
     from typing_extensions import TypeVar as TypeVarWithDefault
 
     Core = TypeVarWithDefault("Core", bound=CoreForest, default=Any)
-    OfLabels = TypeVarWithDefault("OfLabels", bound=LabelForest | GuidedLabelCore, default=Any)
-    OfGuided = TypeVarWithDefault("OfGuided", bound=GuidedCore, default=Any)
+    OfLabels = TypeVarWithDefault(
+        "OfLabels", bound=MondrianForest | OrderFreeLabelCore, default=Any
+    )
+    OfOrderFree = TypeVarWithDefault("OfOrderFree", bound=OrderFreeCore, default=Any)
 else:
     Core = TypeVar("Core", bound=CoreForest)
-    OfLabels = TypeVar("OfLabels", bound=LabelForest | GuidedLabelCore)
-    OfGuided = TypeVar("OfGuided", bound=GuidedCore)
+    OfLabels = TypeVar("OfLabels", bound=MondrianForest | OrderFreeLabelCore)
+    OfOrderFree = TypeVar("OfOrderFree", bound=OrderFreeCore)
 
 
 @dataclass(frozen=True)
@@ -317,30 +319,30 @@ class CoreKind(Generic[Core]):
 
 # A state lacks the samples of arrivals if each is a sample of its own, and the weights if each
 # counts once.
-LABELS: CoreKind[LabelForest] = CoreKind(
-    "LabelForest",
-    LabelForest,
-    LabelForest.from_state,
+MONDRIAN: CoreKind[MondrianForest] = CoreKind(
+    "MondrianForest",
+    MondrianForest,
+    MondrianForest.from_state,
     optional_arrays=frozenset({"sample_of"}),
 )
-GUIDED_LABELS: CoreKind[GuidedLabelCore] = CoreKind(
-    "GuidedLabelForest",
-    GuidedLabelForest,
-    GuidedLabelForest.from_state,
+ORDER_FREE_LABELS: CoreKind[OrderFreeLabelCore] = CoreKind(
+    "OrderFreeLabelForest",
+    OrderFreeLabelForest,
+    OrderFreeLabelForest.from_state,
     has_trees_in_state=False,
     optional_arrays=frozenset({"weights"}),
 )
-GUIDED_NUMBERS: CoreKind[GuidedNumberCore] = CoreKind(
-    "GuidedNumberForest",
-    GuidedNumberForest,
-    GuidedNumberForest.from_state,
+ORDER_FREE_NUMBERS: CoreKind[OrderFreeNumberCore] = CoreKind(
+    "OrderFreeNumberForest",
+    OrderFreeNumberForest,
+    OrderFreeNumberForest.from_state,
     has_trees_in_state=False,
     optional_arrays=frozenset({"weights"}),
 )
 
 
 def _kind_named(name: str) -> CoreKind[Any]:
-    kinds: tuple[CoreKind[Any], ...] = (LABELS, GUIDED_LABELS, GUIDED_NUMBERS)
+    kinds: tuple[CoreKind[Any], ...] = (MONDRIAN, ORDER_FREE_LABELS, ORDER_FREE_NUMBERS)
     return {kind.name: kind for kind in kinds}[name]
 
 
@@ -395,7 +397,7 @@ class CoreSource(ABC):
     def restore(self, spec: CoreSpec[Core], state: State) -> Core:
         """The core forest of this state, which was built with `spec`."""
 
-    def are_trees_of_samples(self, core: GuidedCore) -> bool | None:  # noqa: ARG002
+    def are_trees_of_samples(self, core: OrderFreeCore) -> bool | None:  # noqa: ARG002
         """Whether the trees are those that grow from the stored samples again.
 
         None if the caller has to find out; trees that live elsewhere are compared there.

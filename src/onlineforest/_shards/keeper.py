@@ -67,7 +67,7 @@ class ShardKeeper:
     plans : list of ShardPlan
         The shards.
     start : Start
-        What all shards start from, at position 0.
+        The state that all shards start from, at position 0.
     own : Hello
         The hello of this process, to compare with.
     settings : Settings
@@ -84,7 +84,7 @@ class ShardKeeper:
         self._lock = threading.RLock()
         self._is_pipelined = False
         self._is_closed = False
-        self._completed = 0
+        self._n_done = 0  # operations that all shards have carried out
         self._in_progress: dict[int, Sent] = {}
         self._answer: Any = None
         self.n_recoveries = 0
@@ -127,13 +127,13 @@ class ShardKeeper:
             self._check_open()
             is_pipelined = self._is_pipelined and operation.name == "learn"
             if not is_pipelined:
-                self._settle()
-            while self._tip.number - self._completed >= self._settings.max_in_flight:
-                self._complete_next()
+                self._wait_for_all()
+            while self._tip.number - self._n_done >= self._settings.max_in_flight:
+                self._wait_for_next()
             self._submit(operation)
             if is_pipelined:
                 return None
-            self._settle()
+            self._wait_for_all()
             answer, self._answer = self._answer, None
             return answer
 
@@ -149,9 +149,9 @@ class ShardKeeper:
                 except MemberLostError as error:
                     self._note_loss(member, error)
 
-    def _complete_next(self) -> None:
+    def _wait_for_next(self) -> None:
         """Wait until all shards have carried out the oldest operation in progress."""
-        number = self._completed + 1
+        number = self._n_done + 1
         outcomes = [self._outcome_of(member, number) for member in self._members]
         first = next(outcome for outcome in outcomes if outcome is not None)
         for member, outcome in zip(self._members, outcomes, strict=True):
@@ -167,17 +167,17 @@ class ShardKeeper:
         self._status, self._answer = first.status, first.answer
         if first.refusal is not None and self._tip.number == number:
             self._tip = replace(self._tip, n_seen=first.status.n_seen)  # nothing was learned
-        self._completed = number
+        self._n_done = number
         self._in_progress.pop(number, None)
         for member in self._members:
             member.outcomes.pop(number, None)
         if first.refusal is not None:
             raise ValueError(first.refusal)
 
-    def _settle(self) -> None:
+    def _wait_for_all(self) -> None:
         """Wait until no operation is in progress."""
-        while self._completed < self._tip.number:
-            self._complete_next()
+        while self._n_done < self._tip.number:
+            self._wait_for_next()
 
     @contextmanager
     def pipelined(self) -> Iterator[None]:
@@ -187,12 +187,12 @@ class ShardKeeper:
             yield
             with self._lock:
                 self._check_open()
-                self._settle()
+                self._wait_for_all()
         finally:
             self._is_pipelined = False
 
     def _outcome_of(self, member: Member, number: int) -> Outcome | None:
-        """What a shard replied to an operation; None if it started after it."""
+        """The reply of a shard to an operation; None if the shard started after the operation."""
         while member.start < number and number not in member.outcomes:
             try:
                 self._bring_up(member)
@@ -228,10 +228,10 @@ class ShardKeeper:
             yield
 
     def status(self) -> Status:
-        """What all shards agree on after the latest operation."""
+        """The status that all shards agree on after the latest operation."""
         with self._lock:
             self._check_open()
-            self._settle()
+            self._wait_for_all()
             return self._status
 
     def ask_any(self, question: Question[Answer]) -> Answer:
@@ -251,7 +251,7 @@ class ShardKeeper:
     def _ask(self, members: list[Member], question: Question[Answer]) -> list[Answer]:
         with self._lock:
             self._check_open()
-            self._settle()
+            self._wait_for_all()
             outcomes = self._replies(members, question)
         for outcome in outcomes:
             if outcome.refusal is not None:
@@ -269,7 +269,7 @@ class ShardKeeper:
                 try:
                     if member.plan.number not in pending:
                         self._bring_up(member)
-                        asked = self._call(member, "ask", sent, self._completed)
+                        asked = self._call(member, "ask", sent, self._n_done)
                         pending[member.plan.number] = asked
                 except MemberLostError as error:
                     self._note_loss(member, error)
@@ -296,7 +296,7 @@ class ShardKeeper:
             member.n_losses = 0
             raise ShardLostError(
                 f"{member.plan.name} was lost {self._settings.max_tries} times in a row, after "
-                f"operation {self._completed}. {self._about_file()} {error}"
+                f"operation {self._n_done}. {self._about_file()} {error}"
             ) from error
 
     def _bring_up(self, member: Member) -> None:
@@ -318,7 +318,7 @@ class ShardKeeper:
             if not member.is_running:
                 continue
             try:
-                for number in range(max(self._completed, member.start) + 1, member.sent + 1):
+                for number in range(max(self._n_done, member.start) + 1, member.sent + 1):
                     self._receive(member, number)
                 question = self._crew.put(NamedArraysQuestion("get_state"))
                 reply = self._crew.get(self._call(member, "ask", question, member.sent))
@@ -326,8 +326,7 @@ class ShardKeeper:
             except MemberLostError as error:
                 self._note_loss(member, error)
         raise ShardLostError(
-            f"The last living shard was lost, after operation {self._completed}. "
-            f"{self._about_file()}"
+            f"The last living shard was lost, after operation {self._n_done}. {self._about_file()}"
         )
 
     def _greet(self, member: Member, position: int, deadline: float) -> Status:
@@ -360,7 +359,7 @@ class ShardKeeper:
                 )
 
     def _about_file(self) -> str:
-        """What the model file is good for now."""
+        """A sentence for errors: which file to continue from."""
         file = self._settings.file
         if file is None or not os.path.exists(file):
             return "There is no model file."

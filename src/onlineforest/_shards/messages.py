@@ -13,9 +13,9 @@ from typing import Any, Generic, Literal, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from onlineforest._core import GuidedLabelForest, GuidedNumberForest
+from onlineforest._core import OrderFreeLabelForest, OrderFreeNumberForest
 
-Forest = GuidedLabelForest | GuidedNumberForest
+Forest = OrderFreeLabelForest | OrderFreeNumberForest
 Answer = TypeVar("Answer")
 
 _WITHOUT_THREADS = frozenset(
@@ -34,7 +34,7 @@ class Message:
     arguments: Mapping[str, Any] = field(default_factory=dict)
 
     def call(self, forest: Forest, n_threads: int) -> Any:
-        """Call the method, on so many threads, or get the property."""
+        """Call the method on `n_threads` threads, or get the property."""
         found = getattr(forest, self.name)
         if not callable(found):
             return found
@@ -86,7 +86,7 @@ class ArrayQuestion(Question[NDArray[Any]]):
 
 @dataclass(frozen=True, eq=False)
 class ArraysQuestion(Question[tuple[NDArray[Any], ...]]):
-    """Asks for several arrays: what trees say about samples that they leave out."""
+    """Asks for several arrays: predictions of trees for samples that they leave out."""
 
     name: Literal["left_out_leaves", "left_out_masses", "votes", "votes_after", "votes_at"]
 
@@ -107,7 +107,7 @@ class NumberQuestion(Question[int]):
 
 @dataclass(frozen=True, eq=False)
 class CompletionQuestion(Question[None]):
-    """Asks a shard to cut all blocks that are not cut yet, which changes no answer."""
+    """Asks a shard to split all blocks that are not split yet, which changes no answer."""
 
     name: Literal["complete"] = "complete"
 

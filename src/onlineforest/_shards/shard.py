@@ -27,7 +27,7 @@ from onlineforest._shards.messages import Forest, Operation, Question
 class ShardPlan:
     """How a shard is built: the core forest it belongs to, and its place in it."""
 
-    spec: CoreSpec[Any]  # of the whole forest
+    spec: CoreSpec[Any]  # describes the whole forest
     number: int
     n_shards: int
     n_threads: int
@@ -52,7 +52,10 @@ def plans_of(spec: CoreSpec[Any], n_shards: int, n_threads: int) -> list[ShardPl
 
 @dataclass(frozen=True)
 class Start:
-    """What a shard starts from: the state of any shard after so many operations, or nothing."""
+    """The beginning of a shard: the state of any shard after `position` operations.
+
+    Without a state, the forest is empty.
+    """
 
     position: int = 0
     state: State | None = None
@@ -60,17 +63,17 @@ class Start:
 
 @dataclass(frozen=True)
 class Status:
-    """What all shards must agree on after an operation."""
+    """Facts that all shards must agree on after an operation."""
 
     n_points: int
     n_seen: int
     n_labels: int  # 0 for a forest over numbers
-    digest: str  # of the weight of the samples of each label
+    digest: str  # SHA-256 of the weight of the samples of each label
     labels_version: int = 0  # another number when other labels are known
 
 
 def _status_of(forest: Forest) -> Status:
-    if not isinstance(forest, _core.GuidedLabelForest):
+    if not isinstance(forest, _core.OrderFreeLabelForest):
         return Status(forest.n_points, forest.n_seen, 0, "")
     weights = forest.label_weights
     # Not the version of the core: a shard that was made anew counts from 0.
@@ -91,7 +94,7 @@ class Hello:
     version: str
     machine: str
     fingerprint: str
-    status: Status | None = None  # None: of the driver
+    status: Status | None = None  # None in the hello of the driver
 
 
 @dataclass(frozen=True)
@@ -100,7 +103,7 @@ class Outcome:
 
     answer: Any = None
     refusal: str | None = None  # an error text; nothing has changed
-    status: Status | None = None  # None: of a question
+    status: Status | None = None  # None after a question
 
 
 def _fixed_rows() -> NDArray[np.float32]:
@@ -114,10 +117,10 @@ def fingerprint() -> str:
     """A digest of forests grown from fixed numbers: equal where forests agree to the bit."""
     rows = _fixed_rows()
     values = rows[:, 0].astype(np.float64) * 2.0 - rows[:, 1] ** 2
-    labels = _core.GuidedLabelForest(4, 3, seed=1)
+    labels = _core.OrderFreeLabelForest(4, 3, seed=1)
     labels.set_labels(np.arange(2, dtype=np.uint64), np.zeros(2, dtype=np.uint8))
     labels.learn(rows, (values > 0).astype(np.int32))
-    numbers = _core.GuidedNumberForest(4, 3, seed=1, calibrates=True)
+    numbers = _core.OrderFreeNumberForest(4, 3, seed=1, calibrates=True)
     numbers.learn(rows, values)
     digest = hashlib.sha256()
     for forest in (labels, numbers):
@@ -142,13 +145,13 @@ class Shard:
     plan : ShardPlan
         Which shard it is.
     start : Start
-        What it starts from.
+        Its position and state at the beginning.
     """
 
     def __init__(self, plan: ShardPlan, start: Start) -> None:
         self._plan = plan
         self._position = start.position
-        self._last = Outcome()  # of the latest operation
+        self._last = Outcome()  # the answer if the latest operation is sent again
         self._forest: Forest
         if start.state is None:
             self._forest = plan.spec.new_shard(plan.held)

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from onlineforest._core import UNITS_PER_SAMPLE, moments_of_leaves
 from onlineforest._forests.core import (
-    GUIDED_LABELS,
-    GUIDED_NUMBERS,
+    ORDER_FREE_LABELS,
+    ORDER_FREE_NUMBERS,
     Floats,
     Masses,
     Rows,
@@ -91,7 +91,7 @@ class ShardedForest:
         """Memory of all shards in bytes."""
         return sum(self.keeper.ask_all(NumberQuestion()))
 
-    # What one shard answers for all, since each has all samples.
+    # Questions that one shard answers for all, since each has all samples.
 
     @property
     def serials(self) -> Serials:
@@ -129,7 +129,7 @@ class ShardedForest:
     def get_state(self) -> State:
         """The state of the whole forest, which is its samples."""
         state = self.keeper.ask_any(NamedArraysQuestion("get_state"))
-        trees = {"n_trees": self.n_trees, "first_tree": 0}  # not those of the shard
+        trees = {"n_trees": self.n_trees, "first_tree": 0}  # the state has those of the shard
         return state | {f"options.{k}": np.array([n], dtype=np.uint64) for k, n in trees.items()}
 
     # Changes.
@@ -181,7 +181,7 @@ class ShardedForest:
         return np.concatenate(self.keeper.ask_all(ArrayQuestion("importances")))
 
     def complete(self, _n_threads: int = 1, /) -> None:
-        """Cut all blocks that are not cut yet, which changes no answer."""
+        """Split all blocks that are not split yet, which changes no answer."""
         self.keeper.ask_all(CompletionQuestion())
 
     def are_trees_of_samples(self) -> bool:
@@ -200,13 +200,14 @@ class ShardedForest:
         infinite = np.flatnonzero(np.isinf(array))
         if len(infinite):
             raise ValueError(
-                f"x contains infinity or a value too large for float32, at feature {infinite[0]}"
+                f"x has {row[infinite[0]]:g} at feature {infinite[0]}, which is infinite or too "
+                f"large for float32: the limit is {np.finfo(np.float32).max:g}"
             )
         return array[np.newaxis]
 
 
 class ShardedLabelForest(ShardedForest):
-    """A sharded `GuidedLabelForest`."""
+    """A sharded `OrderFreeLabelForest`."""
 
     _n_labels_sent = 0
 
@@ -278,17 +279,17 @@ class ShardedLabelForest(ShardedForest):
         return np.concatenate(predictions), np.concatenate(counts)
 
     def votes(self, _n_threads: int = 1, begin: int = 0, end: int = 2**62, /) -> Votes:
-        """What the trees that leave out the samples that calibrate say about them."""
+        """The votes on the calibrators, by the trees that leave them out."""
         return self._summed(ArraysQuestion("votes", {"begin": begin, "end": end}))
 
     def votes_at(self, n_seen: int, _n_threads: int = 1, /) -> Votes:
-        """Those of this forest when it had seen `n_seen` samples, all of which it still holds."""
+        """The votes after `n_seen` samples, all of which the forest must still hold."""
         return self._summed(ArraysQuestion("votes_at", {"n_seen": n_seen}))
 
     def votes_after(
         self, rows: Rows, labels: NDArray[np.int32], _n_threads: int = 1, weights: Units = None, /
     ) -> Votes:
-        """Those of this forest if it learned these samples next; it does not."""
+        """The votes as they would be after these samples, which the forest does not learn."""
         samples = {"rows": rows, "labels": labels, "weights": weights}
         return self._summed(ArraysQuestion("votes_after", samples))
 
@@ -311,7 +312,7 @@ class ShardedLabelForest(ShardedForest):
 
 
 class ShardedNumberForest(ShardedForest):
-    """A sharded `GuidedNumberForest`."""
+    """A sharded `OrderFreeNumberForest`."""
 
     def learn_one(self, row: Any, value: float, weight: int = UNITS_PER_SAMPLE, /) -> None:
         """Learn one row."""
@@ -357,7 +358,7 @@ def _ranges_of(n: int, width: int) -> list[tuple[int, int]]:
 
 
 SHARDED_FORESTS: dict[str, type[ShardedForest]] = {
-    GUIDED_LABELS.name: ShardedLabelForest,
-    GUIDED_NUMBERS.name: ShardedNumberForest,
+    ORDER_FREE_LABELS.name: ShardedLabelForest,
+    ORDER_FREE_NUMBERS.name: ShardedNumberForest,
 }
 """The class of sharded forests for each kind of core forest, by name."""

@@ -140,7 +140,7 @@ class Bins:
 
     confidence: NDArray[np.float64]  # mean probability of the predicted class, per nonempty bin
     accuracy: NDArray[np.float64]  # share of correct predictions, per nonempty bin
-    share: NDArray[np.float64]  # share of all samples, per bin
+    share: NDArray[np.float64]  # part of all samples that a bin has, per bin
 
     @property
     def error(self) -> float:
@@ -184,10 +184,12 @@ def _check_probabilities(values: Any, n_samples: int, n_classes: int) -> NDArray
             f"probabilities have {array.shape[1]} columns for {n_classes} classes. "
             "Give the classes of the columns, as classes=forest.classes_."
         )
-    if not (np.isfinite(array).all() and array.min() >= 0 and array.max() <= 1 + 1e-6):
+    bad = np.argwhere(~((array >= 0) & (array <= 1 + 1e-6)))  # NaN compares as false
+    if len(bad):
+        row, column = bad[0]
         raise ValueError(
             "probabilities must lie between 0 and 1. "
-            f"Got values from {array.min():g} to {array.max():g}."
+            f"Got {array[row, column]:g} in row {row}, column {column} instead."
         )
     return array
 

@@ -1,4 +1,4 @@
-"""The same order-free forest on a Ray cluster, to the bit: its trees in shards, Ray actors."""
+"""An order-free forest on a Ray cluster, equal to the local one: its shards are Ray actors."""
 
 from onlineforest._extras import require
 

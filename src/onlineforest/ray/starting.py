@@ -1,4 +1,4 @@
-"""Starts the shards of a forest on Ray: how many, with which resources, and from what.
+"""Starts the shards of a forest on Ray: how many, with which resources, and from which state.
 
 Must not know estimators: it is a source of core forests for them.
 """
@@ -14,7 +14,7 @@ from numbers import Real
 from typing import Any, cast
 
 import ray
-from onlineforest._forests.core import Core, CoreSource, CoreSpec, GuidedCore, State
+from onlineforest._forests.core import Core, CoreSource, CoreSpec, OrderFreeCore, State
 from onlineforest._shards.keeper import Settings, ShardKeeper
 from onlineforest._shards.shard import Start, hello_from_here, plans_of
 from onlineforest._shards.sharded import SHARDED_FORESTS, ShardedForest
@@ -48,7 +48,7 @@ class RayCores(CoreSource):
     def __init__(self) -> None:
         self.current: ShardedForest | None = None
         self.starting_seconds = 0.0
-        self._n_cpus = 1.0  # of each shard
+        self._n_cpus = 1.0  # processors of each shard
 
     def new(self, spec: CoreSpec[Core]) -> Core:
         """An empty forest."""
@@ -58,7 +58,7 @@ class RayCores(CoreSource):
         """The forest of this state."""
         return cast(Core, self._start(spec, Start(state=state)))
 
-    def are_trees_of_samples(self, core: GuidedCore) -> bool:
+    def are_trees_of_samples(self, core: OrderFreeCore) -> bool:
         """Whether each shard grows the trees that it has from its samples again."""
         return cast(ShardedForest, core).are_trees_of_samples()
 

@@ -35,12 +35,12 @@ class Columns:
     undecided: frozenset[Hashable] = frozenset()
 
     def plain(self) -> tuple[Any, ...]:
-        """The same as plain values, for pickles."""
+        """The arguments of `from_plain`, for pickles."""
         return (self.keys,)
 
     @staticmethod
     def from_plain(keys: tuple[Hashable, ...], *others: Any) -> Columns:
-        """What `plain` gave."""
+        """Columns with the values that `plain` returned."""
         return MixedColumns(keys, *others) if others else Columns(keys)
 
     def categorical_places(self) -> list[int]:
@@ -126,7 +126,7 @@ class MixedColumns(Columns):
         self.undecided = undecided
 
     def plain(self) -> tuple[Any, ...]:
-        """The same as plain values, for pickles."""
+        """The arguments of `from_plain`, for pickles."""
         return self.keys, self.categorical, self.undecided
 
     def categorical_places(self) -> list[int]:

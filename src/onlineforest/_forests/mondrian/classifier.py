@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from onlineforest._core import LabelForest
+from onlineforest._core import MondrianForest
 from onlineforest._forests.base import Lesson, shares_of
 from onlineforest._forests.classification import BaseClassifier, codes_in
-from onlineforest._forests.core import LABELS, Rows
+from onlineforest._forests.core import MONDRIAN, Rows
 from onlineforest._forests.saveable import SaveableForest
 from onlineforest._forests.trees import MondrianTree, TreeSequence
 from onlineforest._inputs.class_codes import (
@@ -29,18 +29,18 @@ from onlineforest._inputs.parameters import ARRAY_LIKE, Constraints, interval
 from onlineforest._inputs.validation import check_feature_weights
 
 
-class LabelLesson(Lesson[LabelForest]):
+class LabelLesson(Lesson[MondrianForest]):
     """The class codes of a batch, and all classes known after it."""
 
     def __init__(self, labels: NDArray[np.int32], codes: ClassCodes) -> None:
         self._labels, self._n_classes = labels, codes.n_classes
         self.changes = {"_codes": codes}
 
-    def teach(self, core: LabelForest, rows: Rows, n_threads: int) -> None:
+    def teach(self, core: MondrianForest, rows: Rows, n_threads: int) -> None:
         core.learn(rows, self._labels, self._n_classes, n_threads)
 
 
-class MondrianForestClassifier(BaseClassifier[LabelForest], SaveableForest[LabelForest]):
+class MondrianForestClassifier(BaseClassifier[MondrianForest], SaveableForest[MondrianForest]):
     """A random forest classifier that learns online.
 
     The Mondrian forest of Lakshminarayanan, Roy and Teh [1]_. Samples can come all at once
@@ -179,7 +179,7 @@ class MondrianForestClassifier(BaseClassifier[LabelForest], SaveableForest[Label
         "discount": [interval(Real, 0, math.inf, "[)")],
         "leaf_discount": [interval(Real, 0, 1), "learned"],
     }
-    _core_kind = LABELS
+    _core_kind = MONDRIAN
     _saved_as = "MondrianForestClassifier"
     _takes_missing = False
     _not_numbers = (

@@ -19,7 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 from onlineforest._core import UNITS_PER_SAMPLE
 from onlineforest._files.encoding import from_json
 from onlineforest._forests.base import Batch, Lesson, shares_of
-from onlineforest._forests.core import CoreSpec, Floats, OfGuided, Rows, State
+from onlineforest._forests.core import CoreSpec, Floats, OfOrderFree, Rows, State
 from onlineforest._forests.orderfree.digests import (
     LabelDigest,
     NumberDigest,
@@ -81,7 +81,7 @@ class LeftOutSamples:
     numbers: NDArray[np.int32]
 
 
-class BaseOnlineForest(SaveableForest[OfGuided]):
+class BaseOnlineForest(SaveableForest[OfOrderFree]):
     """Base of the order-free forests, which document the parameters.
 
     A subclass says how the values of its samples enter a digest (`_value_digest`) and prepares new
@@ -303,7 +303,7 @@ class BaseOnlineForest(SaveableForest[OfGuided]):
         """How the values of samples enter the digest."""
         raise NotImplementedError
 
-    def _prepare(self, core: OfGuided) -> None:
+    def _prepare(self, core: OfOrderFree) -> None:
         """Tell a new core forest what it must know before it learns the stored samples."""
 
     @property
@@ -342,7 +342,7 @@ class BaseOnlineForest(SaveableForest[OfGuided]):
             state = self._forest.get_state()
             return self._digest_of(self._forest, state, self._spec_of_state(state))
 
-    def _digest_of(self, core: OfGuided, state: State, spec: CoreSpec[OfGuided]) -> str:
+    def _digest_of(self, core: OfOrderFree, state: State, spec: CoreSpec[OfOrderFree]) -> str:
         """The digest of a core forest with the values of this estimator."""
         core.complete(self._n_threads())
         others = {"window", "reservoir", "half_life", "n_categorical"}
@@ -389,7 +389,7 @@ class BaseOnlineForest(SaveableForest[OfGuided]):
         if not self.verify():
             raise RuntimeError("The trees are not those of the stored samples.")
 
-    def _grown_afresh(self, spec: CoreSpec[OfGuided], samples: Samples) -> OfGuided:
+    def _grown_afresh(self, spec: CoreSpec[OfOrderFree], samples: Samples) -> OfOrderFree:
         """A core forest that keeps all samples, and learned these in another order."""
         keep_all = {"window": 0, "reservoir": 0, "half_life": math.inf}
         core: Any = self._core_source.new(replace(spec, options={**spec.options, **keep_all}))
@@ -550,7 +550,7 @@ class BaseOnlineForest(SaveableForest[OfGuided]):
                 self._record(batch)
                 keep_changes()
 
-    def _lesson_of(self, others: Sequence[Holdings]) -> Lesson[OfGuided]:
+    def _lesson_of(self, others: Sequence[Holdings]) -> Lesson[OfOrderFree]:
         """The samples of other forests as one lesson."""
         raise NotImplementedError
 

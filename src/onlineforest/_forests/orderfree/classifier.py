@@ -17,9 +17,9 @@ from onlineforest._files.encoding import from_json
 from onlineforest._forests.base import Lesson
 from onlineforest._forests.classification import BaseClassifier, codes_in
 from onlineforest._forests.core import (
-    GUIDED_LABELS,
+    ORDER_FREE_LABELS,
     Floats,
-    GuidedLabelCore,
+    OrderFreeLabelCore,
     Rows,
     State,
     Units,
@@ -58,7 +58,7 @@ _SECONDS_TO_VOTE = 0.008  # in one call; what the votes are does not depend on i
 
 
 def calibration_at(
-    fitted: Fitted[LabelCalibration], core: GuidedLabelCore, table: LabelTable, n_threads: int
+    fitted: Fitted[LabelCalibration], core: OrderFreeLabelCore, table: LabelTable, n_threads: int
 ) -> LabelCalibration:
     """The calibration by the samples that a core forest held at an arrival, and still holds."""
     is_now = fitted.arrival == core.n_seen
@@ -66,7 +66,7 @@ def calibration_at(
     return LabelCalibration.by(votes, core.n_trees, table)
 
 
-class GuidedLesson(Lesson[GuidedLabelCore]):
+class OrderFreeLesson(Lesson[OrderFreeLabelCore]):
     """The class codes of a batch, and the labels that are declared with it.
 
     The core forest gets the hashes of new labels first: a label without samples changes nothing.
@@ -94,7 +94,7 @@ class GuidedLesson(Lesson[GuidedLabelCore]):
         self._completes, self._fitted, self._is_in_demand = completes, fitted, is_in_demand
         self.changes: dict[str, Any] = {"_labels": table, "_declared": self._after}
 
-    def teach(self, core: GuidedLabelCore, rows: Rows, n_threads: int) -> None:
+    def teach(self, core: OrderFreeLabelCore, rows: Rows, n_threads: int) -> None:
         if core.n_labels < len(self._hashes) or self._table.has_reused:
             core.set_labels(self._hashes, are_declared(self._before, len(self._hashes)))
             self._table.has_reused = False
@@ -105,7 +105,7 @@ class GuidedLesson(Lesson[GuidedLabelCore]):
             core.complete(n_threads)
 
     def _fitted_after(
-        self, fitted: Fitted[LabelCalibration], core: GuidedLabelCore, rows: Rows, n_threads: int
+        self, fitted: Fitted[LabelCalibration], core: OrderFreeLabelCore, rows: Rows, n_threads: int
     ) -> Fitted[LabelCalibration]:
         """The fitted part after the batch, computed if the samples that it needs may leave."""
         n_seen = core.n_seen
@@ -124,15 +124,15 @@ class GuidedLesson(Lesson[GuidedLabelCore]):
             return fitted.with_found(calibration_at(fitted, core, self._table, n_threads))
         return fitted
 
-    def finish(self, core: GuidedLabelCore) -> None:
+    def finish(self, core: OrderFreeLabelCore) -> None:
         if self._after != self._before:
             core.set_labels(self._hashes, are_declared(self._after, len(self._hashes)))
 
 
-class WholeLesson(GuidedLesson):
+class WholeLesson(OrderFreeLesson):
     """All samples of a new forest, which is calibrated by them."""
 
-    def teach(self, core: GuidedLabelCore, rows: Rows, n_threads: int) -> None:
+    def teach(self, core: OrderFreeLabelCore, rows: Rows, n_threads: int) -> None:
         super().teach(core, rows, n_threads)
         if self._fitted is not None:
             capacity = self._fitted.capacity
@@ -142,7 +142,9 @@ class WholeLesson(GuidedLesson):
             )
 
 
-class OnlineForestClassifier(BaseClassifier[GuidedLabelCore], BaseOnlineForest[GuidedLabelCore]):
+class OnlineForestClassifier(
+    BaseClassifier[OrderFreeLabelCore], BaseOnlineForest[OrderFreeLabelCore]
+):
     """A random forest classifier that learns online and does not depend on the order of samples.
 
     The forest is a function of its seed, its parameters, the samples it holds and the classes that
@@ -319,7 +321,7 @@ class OnlineForestClassifier(BaseClassifier[GuidedLabelCore], BaseOnlineForest[G
         "calibrate": [BOOLEAN],
         "class_weight": [instance_of(dict, "a dict"), "balanced", None],
     }
-    _core_kind = GUIDED_LABELS
+    _core_kind = ORDER_FREE_LABELS
     _saved_as = "OnlineForestClassifier"
 
     _labels: LabelTable
@@ -429,7 +431,7 @@ class OnlineForestClassifier(BaseClassifier[GuidedLabelCore], BaseOnlineForest[G
     def _value_digest(self) -> LabelDigest:
         return LabelDigest(self._class_codes())
 
-    def _prepare(self, core: GuidedLabelCore) -> None:
+    def _prepare(self, core: OrderFreeLabelCore) -> None:
         hashes = LabelTable(self._labels.codes).hashes  # from the labels themselves
         core.set_labels(hashes, are_declared(self._declared, len(hashes)))
 
@@ -814,14 +816,14 @@ class OnlineForestClassifier(BaseClassifier[GuidedLabelCore], BaseOnlineForest[G
                 self._noted()
 
     def _probabilities(
-        self, core: GuidedLabelCore, calibrated: bool, rows: Rows, n_threads: int
+        self, core: OrderFreeLabelCore, calibrated: bool, rows: Rows, n_threads: int
     ) -> Floats:
         if not calibrated:
             return core.predict(rows, n_threads)
         return core.predict(rows, n_threads, *self._power_and_spread())
 
     def _put_probabilities(
-        self, core: GuidedLabelCore, x: ArrayLike, out: Floats, calibrated: bool
+        self, core: OrderFreeLabelCore, x: ArrayLike, out: Floats, calibrated: bool
     ) -> bool:
         if not calibrated:
             return core.predict_one(x, out)
@@ -872,7 +874,7 @@ class OnlineForestClassifier(BaseClassifier[GuidedLabelCore], BaseOnlineForest[G
                 "Learn some first."
             )
 
-    def _lesson(self, target: NDArray[Any], *, starts: bool, **options: Any) -> GuidedLesson:
+    def _lesson(self, target: NDArray[Any], *, starts: bool, **options: Any) -> OrderFreeLesson:
         declared = None if options.get("classes") is None else check_classes(options["classes"])
         table = LabelTable() if starts else self._labels
         if declared is not None:
@@ -881,7 +883,7 @@ class OnlineForestClassifier(BaseClassifier[GuidedLabelCore], BaseOnlineForest[G
             check_declared(target, known)
         table.extend(target, declared)
         new = () if declared is None else table.codes.encode(np.unique(declared)).tolist()
-        kind = WholeLesson if options.get("is_whole") else GuidedLesson
+        kind = WholeLesson if options.get("is_whole") else OrderFreeLesson
         lesson = kind(
             table.codes.encode(target),
             table,
@@ -903,7 +905,7 @@ class OnlineForestClassifier(BaseClassifier[GuidedLabelCore], BaseOnlineForest[G
         calibrates = self.calibrate and self.n_estimators >= LEAST_TREES
         return Fitted(0, 0, self.window or self.reservoir) if calibrates else None
 
-    def _lesson_of(self, others: Sequence[Holdings]) -> GuidedLesson:
+    def _lesson_of(self, others: Sequence[Holdings]) -> OrderFreeLesson:
         table = self._labels
         for each in others:
             for labels in (each.target, each.declared):
@@ -918,7 +920,7 @@ class OnlineForestClassifier(BaseClassifier[GuidedLabelCore], BaseOnlineForest[G
             if len(each.declared):
                 table.extend(each.declared, None)
                 declared.update(table.codes.encode(each.declared).tolist())
-        lesson = GuidedLesson(
+        lesson = OrderFreeLesson(
             np.concatenate(codes),
             table,
             self._declared,

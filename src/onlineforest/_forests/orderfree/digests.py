@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onlineforest._core import LAW, UNITS_PER_SAMPLE
-from onlineforest._forests.core import GuidedCore, State
+from onlineforest._forests.core import OrderFreeCore, State
 from onlineforest._inputs.canonical import canonical_bytes
 from onlineforest._inputs.class_codes import ClassCodes
 
@@ -100,7 +100,7 @@ class NumberDigest:
 
 
 def forest_digest(
-    core: GuidedCore,
+    core: OrderFreeCore,
     samples: Samples,
     values: LabelDigest | NumberDigest,
     settings: Mapping[str, int | float | bool],
@@ -109,7 +109,7 @@ def forest_digest(
 
     Parameters
     ----------
-    core : GuidedCore
+    core : OrderFreeCore
         The core forest, whose trees are taken.
     samples : Samples
         Its samples.

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from onlineforest._core import UNITS_PER_SAMPLE
 from onlineforest._forests.base import Lesson
-from onlineforest._forests.core import OfGuided, Rows, Units
+from onlineforest._forests.core import OfOrderFree, Rows, Units
 from onlineforest._inputs.categories import Categories
 from onlineforest._inputs.ids import Id, some_of
 
@@ -84,17 +84,17 @@ class Holdings:
     categories: Categories | None
 
 
-class UnionLesson(Lesson[OfGuided]):
+class UnionLesson(Lesson[OfOrderFree]):
     """The samples of other forests, and the number of samples that all of them have seen."""
 
-    def __init__(self, lesson: Lesson[OfGuided], n_seen: int) -> None:
+    def __init__(self, lesson: Lesson[OfOrderFree], n_seen: int) -> None:
         self._lesson, self._n_seen = lesson, n_seen
         self.changes = lesson.changes
 
-    def teach(self, core: OfGuided, rows: Rows, n_threads: int) -> None:
+    def teach(self, core: OfOrderFree, rows: Rows, n_threads: int) -> None:
         self._lesson.teach(core, rows, n_threads)
 
-    def finish(self, core: OfGuided) -> None:
+    def finish(self, core: OfOrderFree) -> None:
         self._lesson.finish(core)
         core.count_as_seen(self._n_seen)
 

@@ -13,7 +13,7 @@ from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from onlineforest._forests.base import Lesson
-from onlineforest._forests.core import GUIDED_NUMBERS, Floats, GuidedNumberCore, Rows, Units
+from onlineforest._forests.core import ORDER_FREE_NUMBERS, Floats, OrderFreeNumberCore, Rows, Units
 from onlineforest._forests.locking import Guard, guard_of
 from onlineforest._forests.orderfree.base import BaseOnlineForest, tree_arrays
 from onlineforest._forests.orderfree.digests import NumberDigest
@@ -39,19 +39,19 @@ from onlineforest._inputs.validation import (
 )
 
 
-class GuidedNumberLesson(Lesson[GuidedNumberCore]):
+class OrderFreeNumberLesson(Lesson[OrderFreeNumberCore]):
     """The numbers of a batch."""
 
     def __init__(self, values: Floats, *, completes: bool, units: Units = None) -> None:
         self._values, self._units, self._completes = values, units, completes
 
-    def teach(self, core: GuidedNumberCore, rows: Rows, n_threads: int) -> None:
+    def teach(self, core: OrderFreeNumberCore, rows: Rows, n_threads: int) -> None:
         core.learn(rows, self._values, n_threads, self._units)
         if self._completes:
             core.complete(n_threads)
 
 
-class OnlineForestRegressor(RegressorMixin, BaseOnlineForest[GuidedNumberCore]):
+class OnlineForestRegressor(RegressorMixin, BaseOnlineForest[OrderFreeNumberCore]):
     """A random forest regressor that learns online and does not depend on the order of samples.
 
     The forest is a function of its seed, its parameters and the samples it holds. Nothing else
@@ -176,11 +176,11 @@ class OnlineForestRegressor(RegressorMixin, BaseOnlineForest[GuidedNumberCore]):
         **BaseOnlineForest._constraints,
         "calibrate": [BOOLEAN],
     }
-    _core_kind = GUIDED_NUMBERS
+    _core_kind = ORDER_FREE_NUMBERS
     _saved_as = "OnlineForestRegressor"
 
     # The calibration of a version of the core forest. Not saved: it is computed again.
-    _calibrated: tuple[GuidedNumberCore, int, Calibration] | None = None
+    _calibrated: tuple[OrderFreeNumberCore, int, Calibration] | None = None
 
     def __init__(
         self,
@@ -631,12 +631,14 @@ class OnlineForestRegressor(RegressorMixin, BaseOnlineForest[GuidedNumberCore]):
     def _stored_values(self, target: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.bool_]]:
         return target, np.ones(len(target), dtype=np.bool_)
 
-    def _lesson(self, target: NDArray[Any], *, starts: bool, **options: Any) -> GuidedNumberLesson:
-        return GuidedNumberLesson(target, completes=starts, units=options.get("units"))
+    def _lesson(
+        self, target: NDArray[Any], *, starts: bool, **options: Any
+    ) -> OrderFreeNumberLesson:
+        return OrderFreeNumberLesson(target, completes=starts, units=options.get("units"))
 
-    def _lesson_of(self, others: Sequence[Holdings]) -> GuidedNumberLesson:
+    def _lesson_of(self, others: Sequence[Holdings]) -> OrderFreeNumberLesson:
         numbers = np.concatenate([each.target for each in others])
-        return GuidedNumberLesson(numbers, completes=False, units=joined_units(others))
+        return OrderFreeNumberLesson(numbers, completes=False, units=joined_units(others))
 
     def __getstate__(self) -> dict[str, Any]:
         state = super().__getstate__()

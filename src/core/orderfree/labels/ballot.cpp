@@ -1,0 +1,250 @@
+#include "orderfree/labels/ballot.hpp"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <utility>
+
+#include "orderfree/labels/labels.hpp"
+
+namespace onlineforest::orderfree {
+
+void Ballot::keep(const Panel<Labels>& panel) {
+  clear();
+  if (!panel.is_light() || !panel.has_distinct_x() || panel.has_missing() || panel.size() < kMostDeciding) return;
+  total_ = panel.light().of(panel.all());
+  entries_.reserve(panel.proposals().size());
+  for (std::size_t q = 0; q < panel.proposals().size(); ++q) {
+    entries_.push_back({panel.proposals()[q], panel.judge().splits()[q]});
+  }
+}
+
+bool Ballot::is_open_to(const Samples& samples, std::span<const Slot> seats, Slot slot) const {
+  const float* const row = samples.row(slot);
+  if (samples.has_missing() && std::any_of(row, row + samples.layout().n_numeric(), is_missing)) return false;
+  const Word hash = samples.x_hash(slot);
+  return LightWeights::may_be(total_ * kOne + samples.weight(slot)) &&
+         std::ranges::none_of(seats, [&](Slot other) { return samples.x_hash(other) == hash; });
+}
+
+// The work of one exchange.
+class Ballot::Exchange {
+ public:
+  Exchange(const Samples& samples, const Order& order, std::span<const Slot> seats, std::size_t seat, Slot leaving,
+           int old_weight)
+      : samples_(samples),
+        order_(order),
+        seats_(seats),
+        seat_(seat),
+        coming_(seats[seat]),
+        leaving_(leaving),
+        old_weight_(old_weight),
+        new_weight_(LightWeights::whole(samples.weight(coming_))),
+        place_(order.place(coming_)) {
+    const Label left = samples.value(leaving), came = samples.value(coming_);
+    for (std::size_t i = 0; i < seats.size(); ++i) {
+      const Label label = samples.value(seats[i]);
+      like_leaving_ |= static_cast<Block>(label == left) << i;
+      like_coming_ |= static_cast<Block>(label == came) << i;
+      weights_.set(i, samples.weight(seats[i]));
+    }
+    like_leaving_ &= ~(Block{1} << seat);
+    like_coming_ &= ~(Block{1} << seat);
+  }
+
+  void update(Entry& entry, bool is_pair, Word seed) {
+    auto& [proposal, split] = entry;
+    if (is_pair ? is_other_pair(proposal, seed) : is_other_range(proposal, seed) || is_other_feature(proposal, seed)) {
+      propose(proposal, is_pair, seed);
+      count(proposal, split);
+      return;
+    }
+    const Block bit = Block{1} << seat_;
+    // With others of weight n of its label on its side, a sample of weight w adds (n + w)^2 - n^2.
+    const auto share = [&](Block others, int w) { return w * (2 * weights_.of(others) + w); };
+    if ((proposal.left & bit) != 0) {
+      proposal.left &= ~bit;
+      split.n_left = static_cast<std::uint8_t>(split.n_left - old_weight_);
+      split.squares_left -= share(proposal.left & like_leaving_, old_weight_);
+    } else {
+      split.squares_right -= share(~proposal.left & like_leaving_, old_weight_);
+    }
+    if (sends_left(proposal.cut, {}, samples_.row(coming_))) {
+      split.squares_left += share(proposal.left & like_coming_, new_weight_);
+      proposal.left |= bit;
+      split.n_left = static_cast<std::uint8_t>(split.n_left + new_weight_);
+    } else {
+      split.squares_right += share(~proposal.left & like_coming_, new_weight_);
+    }
+  }
+
+ private:
+  [[nodiscard]] const Layout& layout() const { return samples_.layout(); }
+  [[nodiscard]] float x(Slot slot, std::int32_t cell) const { return samples_.row(slot)[cell]; }
+  [[nodiscard]] Level level(Slot slot, std::int32_t cell) const { return level_at(samples_.row(slot) + cell); }
+
+  // Whether the pair may be another one now. If one of the two leaves, the new sample has its seat, and is met with it.
+  [[nodiscard]] bool is_other_pair(const Proposal& proposal, Word seed) const {
+    const Slot first = seats_[proposal.first], second = seats_[proposal.second];
+    if (comes_before(first, derive(seed, of_proposal::kFirst))) return true;
+    const Label label = samples_.value(first);
+    if (samples_.value(coming_) == label) return samples_.value(second) == label;
+    return samples_.value(second) == label || comes_before(second, derive(seed, of_proposal::kSecond));
+  }
+  // Whether the new sample is met before another one, or with it, on the way around the circle from a place.
+  [[nodiscard]] bool comes_before(Slot other, Word from) const { return place_ - from <= order_.place(other) - from; }
+
+  // Whether the range, or the pair of levels, may be another one now.
+  [[nodiscard]] bool is_other_range(const Proposal& proposal, Word seed) const {
+    const std::int32_t cell = proposal.cut.cell;
+    if (proposal.cut.is_of_levels) {
+      const Slot first = seats_[proposal.first], second = seats_[proposal.second];
+      if (comes_before(first, derive(seed, of_proposal::kFirst))) return true;
+      const Level of_first = level(first, cell);
+      if (level(second, cell) == of_first) return true;  // the second one has left
+      return level(coming_, cell) != of_first && comes_before(second, derive(seed, of_proposal::kSecond));
+    }
+    const float came = x(coming_, cell), left = x(leaving_, cell);
+    return came < proposal.low || came > proposal.high || left <= proposal.low || left >= proposal.high;
+  }
+  // Whether the feature of the range may be another one now. Those that were tried before were constant.
+  [[nodiscard]] bool is_other_feature(const Proposal& proposal, Word seed) const {
+    const auto feature = static_cast<std::int32_t>(layout().feature_of(static_cast<std::size_t>(proposal.cut.cell)));
+    const float *const came = samples_.row(coming_), *const left = samples_.row(leaving_);
+    if (layout().n_categorical == 0) {  // the same, faster
+      const auto is_fit = [&](std::int32_t d) { return d == feature || came[d] != left[d]; };
+      return first_fit(seed, layout().n_features, is_fit) != feature;
+    }
+    const auto is_fit = [&](std::int32_t d) { return d == feature || differ(layout(), d, came, left, true); };
+    return first_fit(seed, layout().n_features, is_fit) != feature;
+  }
+
+  void propose(Proposal& proposal, bool is_pair, Word seed) {
+    look_at_all();
+    if (is_pair) {
+      const std::size_t i = first_from(derive(seed, of_proposal::kFirst), [](std::size_t) { return true; });
+      const auto is_rival = [&](std::size_t k) { return labels_[k] != labels_[i]; };
+      const auto is_other = [&](std::size_t k) { return k != i; };
+      const Word place = derive(seed, of_proposal::kSecond);
+      std::size_t j = first_from(place, is_rival);
+      if (j == kNone) j = first_from(place, is_other);
+      proposal.first = static_cast<std::uint8_t>(i);
+      proposal.second = static_cast<std::uint8_t>(j);
+      proposal.cut = draw_between(seed, rows_[i], rows_[j], layout());
+    } else {
+      const auto varies = [&](std::int32_t d) {
+        return std::ranges::any_of(rows_, [&](const float* row) { return differ(layout(), d, row, rows_[0], true); });
+      };
+      const auto for_each_varying = [&](auto use) { std::ranges::for_each(varying_features(rows_, layout()), use); };
+      const std::int32_t feature = draw_feature(seed, layout().n_features, varies, for_each_varying);
+      const std::size_t k = layout().cell_of(static_cast<std::size_t>(feature));
+      const auto cell = static_cast<std::int32_t>(k);
+      if (layout().is_categorical(static_cast<std::size_t>(feature))) {
+        const std::size_t i = first_from(derive(seed, of_proposal::kFirst), [](std::size_t) { return true; });
+        const Level level = level_at(rows_[i] + k);
+        const auto is_other = [&](std::size_t other) { return level_at(rows_[other] + k) != level; };
+        const std::size_t j = first_from(derive(seed, of_proposal::kSecond), is_other);
+        proposal.first = static_cast<std::uint8_t>(i);
+        proposal.second = static_cast<std::uint8_t>(j);
+        proposal.cut = draw_level_cut(seed, cell, level, level_at(rows_[j] + k));
+        return;
+      }
+      find_range(proposal, cell);
+      proposal.cut = draw_cut(seed, cell, proposal.low, proposal.high);
+    }
+  }
+
+  void look_at_all() {
+    if (has_looked_) return;
+    has_looked_ = true;
+    groups_.clear();
+    for (std::size_t i = 0; i < kMostDeciding; ++i) {
+      rows_[i] = samples_.row(seats_[i]);
+      labels_[i] = samples_.value(seats_[i]);
+      places_[i] = order_.place(seats_[i]);
+      groups_.add(i, LabelHashes::word(labels_[i]));
+    }
+  }
+
+  static constexpr std::size_t kNone = kMostDeciding;
+
+  // The seat of the first sample that is fit, on the way around the circle from a place.
+  template <class IsFit>
+  [[nodiscard]] std::size_t first_from(Word from, IsFit is_fit) const {
+    std::size_t best = kNone;
+    for (std::size_t i = 0; i < kMostDeciding; ++i) {
+      if (!is_fit(i)) continue;
+      if (best == kNone || order_.less(places_[i] - from, seats_[i], places_[best] - from, seats_[best])) best = i;
+    }
+    return best;
+  }
+
+  void find_range(Proposal& proposal, std::int32_t cell) const {
+    proposal.low = proposal.high = rows_[0][cell];
+    for (const float* const row : rows_) {
+      proposal.low = std::min(proposal.low, row[cell]);
+      proposal.high = std::max(proposal.high, row[cell]);
+    }
+  }
+
+  void count(Proposal& proposal, LabelSplit& split) const {
+    proposal.left = 0;
+    for (std::size_t i = 0; i < kMostDeciding; ++i) {
+      proposal.left |= static_cast<Block>(sends_left(proposal.cut, {}, rows_[i])) << i;
+    }
+    int left = 0, right = 0;
+    for (std::size_t c = 0; c < groups_.size(); ++c) {
+      const int n_left = weights_.of(groups_.block(c) & proposal.left);
+      const int n_right = weights_.of(groups_.block(c) & ~proposal.left);
+      left += n_left * n_left;
+      right += n_right * n_right;
+    }
+    split.n_left = static_cast<std::uint8_t>(weights_.of(proposal.left));
+    split.squares_left = static_cast<std::uint16_t>(left);
+    split.squares_right = static_cast<std::uint16_t>(right);
+  }
+
+  const Samples& samples_;
+  const Order& order_;
+  std::span<const Slot> seats_;
+  std::size_t seat_;
+  Slot coming_, leaving_;
+  int old_weight_, new_weight_;
+  LightWeights weights_;
+  Word place_;                                // of the new sample
+  Block like_leaving_ = 0, like_coming_ = 0;  // the others of their labels
+  // Of all samples, once one proposal is another one.
+  bool has_looked_ = false;
+  std::array<const float*, kMostDeciding> rows_;
+  std::array<Label, kMostDeciding> labels_;
+  std::array<Word, kMostDeciding> places_;
+  Groups groups_;
+};
+
+void Ballot::exchange(const Samples& samples, const Order& order, Word seed, std::span<Slot> seats, std::size_t seat,
+                      Slot slot, Weight old_weight) {
+  const Slot leaving = std::exchange(seats[seat], slot);
+  total_ += LightWeights::whole(samples.weight(slot)) - LightWeights::whole(old_weight);
+  Exchange exchange(samples, order, seats, seat, leaving, LightWeights::whole(old_weight));
+  for (std::uint32_t q = 0; q < entries_.size(); ++q) {
+    exchange.update(entries_[q], is_between(q), derive(seed, of_node::kProposal + q));
+  }
+}
+
+Cut Ballot::best() const {
+  const Entry* best = nullptr;
+  double best_score = -1.0;
+  for (const Entry& entry : entries_) {
+    const LabelSplit& split = entry.split;
+    const double score = score_of(split.squares_left, split.n_left, split.squares_right, total_ - split.n_left);
+    if (score > best_score) {
+      best = &entry;
+      best_score = score;
+    }
+  }
+  Cut cut = best->proposal.cut;
+  cut.missing_left = 2 * best->split.n_left >= total_;
+  return cut;
+}
+
+}  // namespace onlineforest::orderfree

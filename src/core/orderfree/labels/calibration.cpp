@@ -1,0 +1,232 @@
+#include "orderfree/labels/calibration.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+#include <string>
+#include <utility>
+
+#include "base/powers.hpp"
+#include "base/require.hpp"
+#include "orderfree/forest/calibrators.hpp"
+
+namespace onlineforest::orderfree {
+
+namespace {
+
+constexpr double kLog2 = 0.6931471805599453;
+constexpr double kLeastLog = -40.0;  // a label that no tree knows of counts as one of this logarithm, to the base 2
+constexpr double kParts = 0x1p40;    // powers are rounded to multiples of 1 / kParts, so that sums have no order
+
+// Logarithms of powers that are tried. Most forests need a power between 1 and 4.
+constexpr double kLeastPower = -3.0, kMostPower = 5.0;
+constexpr std::array kWholeLogs{0.0, 1.0, -1.0, 2.0, -2.0, 3.0, -3.0, 4.0, 5.0};  // likely ones first
+constexpr std::size_t kNoLog = std::numeric_limits<std::size_t>::max();
+// How much the power is drawn towards 1: like so many samples, about.
+constexpr double kPrior = 4.0;
+constexpr std::size_t kRowsAtOnce = 64;           // of which powers are computed in one loop
+constexpr double kMostStep = 1.4426950408889634;  // of an extrapolation: a factor of e
+
+[[nodiscard]] std::int64_t parts_of(double share) {
+  const double parts = share * kParts + 0.5;
+  return static_cast<std::int64_t>(parts);
+}
+
+// The logarithm of a probability over the largest of a row.
+[[nodiscard]] double log_of(double mass, double largest) {
+  return mass > 0.0 ? std::max(binary_log(mass / largest), kLeastLog) : kLeastLog;
+}
+
+// A row whose labels without mass are one group: they have the same probability.
+struct Row {
+  std::size_t begin, end;  // of the logarithms of labels with mass
+  std::size_t true_at;     // the logarithm of the true label; `end` if it has no mass
+  double log_of_others;
+  double n_others;
+  double weight;
+};
+
+// Rows to which a power is fitted.
+class Rows {
+ public:
+  Rows(const LeftOutVotes& votes, std::span<const std::uint64_t> sums) : n_known_(votes.held.size()) {
+    const std::size_t n_labels = votes.n_labels;
+    for (std::size_t i = 0; i < votes.labels.size(); ++i) {
+      const std::span<const std::uint64_t> masses = sums.subspan(i * (n_labels + 1), n_labels);
+      const double others = static_cast<double>(sums[(i + 1) * (n_labels + 1) - 1]) / static_cast<double>(n_known_);
+      const double largest = static_cast<double>(std::ranges::max(masses)) + others;
+      Row row{logs_.size(), 0, kNoLog, log_of(others, largest), 0.0, multiplicity(votes.weights[i])};
+      for (const Label label : votes.held) {
+        const std::uint64_t mass = masses[static_cast<std::size_t>(label)];
+        if (mass > 0) {
+          if (label == votes.labels[i]) row.true_at = logs_.size();
+          logs_.push_back(log_of(static_cast<double>(mass) + others, largest));
+        } else {
+          row.n_others += 1.0;
+        }
+      }
+      row.end = logs_.size();
+      row.true_at = std::min(row.true_at, row.end);
+      rows_.push_back(row);
+    }
+  }
+
+  // The sum of log losses, and what speaks against powers far from 1, if this is the logarithm of the power. Infinity
+  // if it is more than `most`.
+  [[nodiscard]] double loss(double log_of_power, double spread, double most = kInfinity) const {
+    const double power = binary_power(log_of_power), even = spread / static_cast<double>(n_known_);
+    double sum = 0.0;
+    std::vector<double> raised;
+    for (std::size_t begin = 0; begin < rows_.size(); begin += kRowsAtOnce) {
+      const std::span<const Row> rows = std::span(rows_).subspan(begin, std::min(kRowsAtOnce, rows_.size() - begin));
+      const std::size_t first = rows.front().begin;
+      raised.resize(rows.back().end - first);
+      for (std::size_t i = 0; i < raised.size(); ++i) raised[i] = binary_power(power * logs_[first + i]);
+      for (const Row& row : rows) {
+        std::int64_t parts = 0;
+        for (std::size_t i = row.begin; i < row.end; ++i) parts += parts_of(raised[i - first]);
+        const double of_others = row.n_others > 0.0 ? binary_power(power * row.log_of_others) : 0.0;
+        const double of_true = row.true_at == row.end ? of_others : raised[row.true_at - first];
+        const double total = static_cast<double>(parts) / kParts + row.n_others * of_others;
+        const double probability = (1.0 - spread) * (of_true / total) + even;
+        sum -= row.weight * binary_log(probability);
+      }
+      if (sum * kLog2 > most) return kInfinity;  // the rest is not negative
+    }
+    const double log = log_of_power * kLog2;
+    return sum * kLog2 + kPrior * log * log / 2.0;
+  }
+
+ private:
+  std::size_t n_known_;
+  std::vector<double> logs_;
+  std::vector<Row> rows_;
+};
+
+// The logarithm of the power of least loss: the best of whole numbers, then golden sections around it.
+[[nodiscard]] double best_log(const Rows& rows, double spread) {
+  double best = 0.0, least = kInfinity;
+  for (const double log : kWholeLogs) {
+    const double loss = rows.loss(log, spread, least);
+    if (loss < least || (loss == least && log < best)) {
+      least = loss;
+      best = log;
+    }
+  }
+  constexpr double kSection = 0.6180339887498949;
+  double low = std::max(best - 1.0, kLeastPower), high = std::min(best + 1.0, kMostPower);
+  double left = high - kSection * (high - low), right = low + kSection * (high - low);
+  double at_left = rows.loss(left, spread), at_right = rows.loss(right, spread);
+  for (int step = 0; step < 12; ++step) {
+    if (at_left <= at_right) {
+      high = std::exchange(right, left);
+      at_right = at_left;
+      left = high - kSection * (high - low);
+      at_left = rows.loss(left, spread);
+    } else {
+      low = std::exchange(left, right);
+      at_left = at_right;
+      right = low + kSection * (high - low);
+      at_right = rows.loss(right, spread);
+    }
+  }
+  return at_left <= at_right ? left : right;
+}
+
+}  // namespace
+
+void check_calibration(const LabelCalibration& calibration) {
+  require(calibration.power >= 0.03125 && calibration.power <= 128.0,
+          [&] { return "power must be in [0.03125, 128], got " + std::to_string(calibration.power); });
+  require(calibration.spread >= 0.0 && calibration.spread <= 1.0,
+          [&] { return "spread must be in [0, 1], got " + std::to_string(calibration.spread); });
+}
+
+void find_probabilities(std::span<const std::uint64_t> masses, std::uint64_t rest, std::span<const Label> known,
+                        const LabelCalibration& calibration, std::span<double> probabilities) {
+  const double others = static_cast<double>(rest) / static_cast<double>(known.size());
+  if (calibration.is_none()) {
+    std::uint64_t sum = rest;
+    for (const std::uint64_t mass : masses) sum += mass;
+    for (const Label label : known) {
+      const auto c = static_cast<std::size_t>(label);
+      probabilities[c] = (static_cast<double>(masses[c]) + others) / static_cast<double>(sum);
+    }
+    return;
+  }
+  std::uint64_t most = 0, n_others = 0;
+  std::int64_t parts = 0;
+  for (const Label label : known) most = std::max(most, masses[static_cast<std::size_t>(label)]);
+  const double largest = static_cast<double>(most) + others;
+  const auto raised = [&](std::uint64_t mass) {
+    return binary_power(calibration.power * log_of(static_cast<double>(mass) + others, largest));
+  };
+  for (const Label label : known) {
+    const auto c = static_cast<std::size_t>(label);
+    if (masses[c] == 0) {
+      ++n_others;
+    } else {
+      probabilities[c] = raised(masses[c]);
+      parts += parts_of(probabilities[c]);
+    }
+  }
+  const double of_others = n_others > 0 ? raised(0) : 0.0;
+  const double total = static_cast<double>(parts) / kParts + static_cast<double>(n_others) * of_others;
+  const double even = calibration.spread / static_cast<double>(known.size());
+  for (const Label label : known) {
+    const auto c = static_cast<std::size_t>(label);
+    const double share = masses[c] == 0 ? of_others : probabilities[c];
+    probabilities[c] = (1.0 - calibration.spread) * (share / total) + even;
+  }
+}
+
+std::size_t n_left_out_voters(std::size_t n_trees) {
+  std::size_t n = 0;
+  for (std::size_t tree = 0; tree < n_trees; ++tree) n += is_left_out_voter(tree) ? 1 : 0;
+  return n;
+}
+
+void check_votes(const LeftOutVotes& votes) {
+  const std::size_t n = votes.labels.size(), n_sums = n * (votes.n_labels + 1);
+  require(votes.weights.size() == n && votes.all.size() == n_sums && votes.half.size() == n_sums, [&] {
+    return "the votes about " + std::to_string(n) + " samples and " + std::to_string(votes.n_labels) +
+           " labels are incomplete";
+  });
+  require(n == 0 || !votes.held.empty(), "there are votes, but no label is held");
+  for (const auto labels : {std::span(votes.held), std::span(votes.labels)}) {
+    for (const Label label : labels) {
+      require(label >= 0 && static_cast<std::size_t>(label) < votes.n_labels, [&] {
+        return "label " + std::to_string(label) + " is outside [0, " + std::to_string(votes.n_labels) + ")";
+      });
+    }
+  }
+}
+
+FoundCalibration find_calibration(const LeftOutVotes& votes, std::size_t n_trees) {
+  const std::size_t n = votes.labels.size();
+  if (n < kFewestCalibrators || votes.held.size() < 2 || n_trees < kFewestTreesToCalibrate) return {};
+  const double spread = 1.0 / (static_cast<double>(n) + 2.0);
+  const double of_all = best_log(Rows(votes, votes.all), spread);
+  const double of_half = best_log(Rows(votes, votes.half), spread);
+  // More trees are more cautious. The logarithm of the power grows about like minus one over their number.
+  const auto n_all = static_cast<double>(n_left_out_voters(n_trees));
+  double n_half = 0.0;
+  for (std::size_t tree = 0; tree < n_trees; ++tree) n_half += is_half_voter(tree) ? 1.0 : 0.0;
+  const double ratio = (1.0 / n_all - 1.0 / static_cast<double>(n_trees)) / (1.0 / n_half - 1.0 / n_all);
+  const double step = std::clamp((of_all - of_half) * ratio, -kMostStep, kMostStep);
+  return {{binary_power(of_all + step), spread}, {binary_power(of_all), spread}};
+}
+
+std::vector<double> probabilities_by(const LeftOutVotes& votes, const LabelCalibration& calibration) {
+  const std::size_t n_labels = votes.n_labels;
+  std::vector<double> result(votes.labels.size() * n_labels);
+  for (std::size_t i = 0; i < votes.labels.size(); ++i) {
+    const auto of_sample = std::span(votes.all).subspan(i * (n_labels + 1), n_labels + 1);
+    find_probabilities(of_sample.first(n_labels), of_sample.back(), votes.held, calibration,
+                       std::span(result).subspan(i * n_labels, n_labels));
+  }
+  return result;
+}
+
+}  // namespace onlineforest::orderfree

@@ -1,0 +1,306 @@
+#include "orderfree/labels/forest.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <limits>
+#include <mutex>
+#include <numeric>
+#include <string>
+
+#include "base/require.hpp"
+#include "orderfree/forest/keeping.hpp"
+#include "orderfree/labels/errors.hpp"
+
+namespace onlineforest::orderfree {
+
+template class Forest<Labels>;
+
+namespace {
+
+// The sums of rows over trees that several threads ask. Integers, so that their order changes nothing.
+class MassSums {
+ public:
+  MassSums(std::size_t n_rows, std::size_t n_labels, std::size_t n_pieces)
+      : n_labels_(n_labels), masses_(n_rows * n_labels), rests_(n_rows), mutexes_(n_pieces) {}
+
+  // Adds sums of the rows of a piece, the first of which is `begin`.
+  void add(std::size_t piece, std::size_t begin, std::span<const std::uint64_t> masses,
+           std::span<const std::uint64_t> rests) {
+    const std::lock_guard lock(mutexes_[piece]);
+    add(masses, masses_.data() + begin * n_labels_);
+    add(rests, rests_.data() + begin);
+  }
+
+  [[nodiscard]] std::span<const std::uint64_t> masses(std::size_t row) const {
+    return std::span(masses_).subspan(row * n_labels_, n_labels_);
+  }
+  [[nodiscard]] std::uint64_t rest(std::size_t row) const { return rests_[row]; }
+
+ private:
+  static void add(std::span<const std::uint64_t> from, std::uint64_t* to) {
+    for (std::size_t i = 0; i < from.size(); ++i) to[i] += from[i];
+  }
+
+  std::size_t n_labels_;
+  std::vector<std::uint64_t> masses_, rests_;
+  std::vector<std::mutex> mutexes_;  // one per piece
+};
+
+constexpr std::size_t kAll = std::numeric_limits<std::size_t>::max();
+
+}  // namespace
+
+std::unique_ptr<LabelForest> LabelForest::restore(const State& state, std::size_t max_bytes) {
+  auto forest = std::make_unique<LabelForest>(options_within(state, max_bytes));
+  forest->take_in(state);
+  return forest;
+}
+
+void LabelForest::set_labels(std::span<const Word> hashes, std::span<const std::uint8_t> are_declared) {
+  const auto pass = gate_.writing();
+  ledger_.set(hashes, are_declared, samples_.values());
+}
+
+template <class Use>
+void LabelForest::for_each_sum(std::span<const float> rows, const Call& call, Use use) const {
+  const std::size_t width = options_.layout.width(), n_labels = n_codes();
+  const bool are_plain = check_rows(rows);
+  // To add sums takes less than a tenth of the time that so many trees take.
+  const std::size_t least_trees = 1 + n_labels / 8;
+  const Pieces pieces = shared_pieces_of(n_rows(rows), n_labels * sizeof(std::uint64_t), call, least_trees);
+  if (pieces.n() > 1) prepare_for(pieces.n_rows(), call);
+  MassSums sums(pieces.are_whole() ? 0 : pieces.n_rows(), n_labels, pieces.n());
+  call.parallel_for(pieces.n_tasks(), [&] {
+    return [&, loan = scratches_.lend(), masses = std::vector<std::uint64_t>(), rests = std::vector<std::uint64_t>()](
+               std::size_t task, StopProbe& stop) mutable {
+      const std::size_t begin = pieces.begin(task), size = pieces.size(task);
+      masses.assign(size * n_labels, 0);
+      rests.assign(size, 0);
+      const Labels::Answers answers{masses.data(), rests.data(), n_labels};
+      const auto predict = [&](std::size_t, OneTree& tree) {
+        tree.predict(samples_, rows.subspan(begin * width, size * width), are_plain, answers, *loan, stop);
+      };
+      if (pieces.n_rows() == 1) {
+        predict_row(rows.data(), are_plain, [&](std::size_t) { return answers.at(0); }, *loan, stop, predict);
+      } else {
+        for (std::size_t k = 0; k < pieces.n_trees(task); ++k) {
+          const std::size_t t = pieces.tree(task, k);
+          with_tree(t, pieces.n_rows(), *loan, stop, [&](OneTree& tree) { predict(t, tree); });
+          stop.tick(64 * size);
+        }
+      }
+      if (!pieces.are_whole()) {
+        sums.add(pieces.piece(task), begin, masses, rests);
+        return;
+      }
+      for (std::size_t i = 0; i < size; ++i) {
+        use(begin + i, std::span<const std::uint64_t>(masses).subspan(i * n_labels, n_labels), rests[i]);
+      }
+    };
+  });
+  if (pieces.are_whole()) return;
+  const Pieces parts(pieces.n_rows(), 0, 1, call.n_threads(), 1);
+  call.parallel_for(parts.n(), [&] {
+    return [&](std::size_t part, StopProbe&) {
+      for (std::size_t i = parts.begin(part), end = i + parts.size(part); i < end; ++i) {
+        use(i, sums.masses(i), sums.rest(i));
+      }
+    };
+  });
+}
+
+std::vector<double> LabelForest::predict(std::span<const float> rows, const LabelCalibration& calibration,
+                                         const Call& call) const {
+  check_calibration(calibration);
+  const auto pass = gate_.reading();
+  const std::size_t n_labels = n_codes();
+  std::vector<double> result(n_rows(rows) * n_labels);
+  for_each_sum(rows, call, [&](std::size_t i, std::span<const std::uint64_t> masses, std::uint64_t rest) {
+    find_probabilities(masses, rest, ledger_.known(), calibration, std::span(result).subspan(i * n_labels, n_labels));
+  });
+  return result;
+}
+
+std::vector<std::uint64_t> LabelForest::masses(std::span<const float> rows, const Call& call) const {
+  const auto pass = gate_.reading();
+  const std::size_t n_labels = n_codes();
+  std::vector<std::uint64_t> result(n_rows(rows) * (n_labels + 1));
+  for_each_sum(rows, call, [&](std::size_t i, std::span<const std::uint64_t> masses, std::uint64_t rest) {
+    std::ranges::copy(masses, result.begin() + static_cast<std::ptrdiff_t>(i * (n_labels + 1)));
+    result[(i + 1) * (n_labels + 1) - 1] = rest;
+  });
+  return result;
+}
+
+std::vector<double> LabelForest::finish(std::span<const std::uint64_t> sums,
+                                        const LabelCalibration& calibration) const {
+  check_calibration(calibration);
+  const auto pass = gate_.reading();
+  const std::size_t n_labels = n_codes(), n = sums.size() / (n_labels + 1);
+  require(n * (n_labels + 1) == sums.size(), [&] {
+    return "the sums hold " + std::to_string(sums.size()) + " numbers, which is no multiple of the " +
+           std::to_string(n_labels) + " labels and the rest";
+  });
+  std::vector<double> result(n * n_labels);
+  for (std::size_t i = 0; i < n; ++i) {
+    const std::span<const std::uint64_t> of_row = sums.subspan(i * (n_labels + 1), n_labels + 1);
+    find_probabilities(of_row.first(n_labels), of_row.back(), ledger_.known(), calibration,
+                       std::span(result).subspan(i * n_labels, n_labels));
+  }
+  return result;
+}
+
+template <class Use>
+void LabelForest::for_each_left_out(std::span<const Slot> slots, const Call& call, Use use) const {
+  const std::size_t n_labels = n_codes();
+  const Pieces pieces = pieces_of(slots.size(), n_labels * sizeof(std::uint64_t), call);
+  prepare_for(pieces.n_rows(), call);
+  call.parallel_for(pieces.n(), [&] {
+    return [&, loan = scratches_.lend()](std::size_t piece, StopProbe& stop) {
+      const std::size_t begin = pieces.begin(piece), size = pieces.size(piece);
+      std::vector<std::uint64_t> masses(size * n_labels, 0), rests(size, 0);
+      std::vector<std::int64_t> n_trees(size, 0);
+      const Labels::Answers answers{masses.data(), rests.data(), n_labels};
+      for (std::size_t k = 0; k < trees_.size(); ++k) {
+        const std::size_t each = pieces.tree(piece, k);
+        if (!trees_[each]->tree.leaves_out()) continue;
+        with_tree(each, pieces.n_rows(), *loan, stop, [&](OneTree& tree) {
+          for (std::size_t i = 0; i < size; ++i) {
+            const Slot slot = slots[begin + i];
+            if (!may_be_left_out(slot) || tree.takes(samples_, slot)) continue;
+            ++n_trees[i];
+            tree.predict(samples_, {samples_.row(slot), options_.layout.width()}, false, answers.from(i), *loan, stop);
+          }
+        });
+        stop.tick(64 * size);
+      }
+      for (std::size_t i = 0; i < size; ++i) {
+        use(begin + i, std::span<const std::uint64_t>(masses).subspan(i * n_labels, n_labels), rests[i], n_trees[i]);
+      }
+    };
+  });
+}
+
+LeftOutVotes LabelForest::left_out_votes(std::size_t begin_at, std::size_t end_at, const Call& call) const {
+  const auto pass = gate_.reading();
+  const std::size_t n_labels = n_codes(), width = options_.layout.width();
+  std::vector<Slot> slots = calibrators_.chosen();
+  slots.resize(std::min(slots.size(), end_at));
+  slots.erase(slots.begin(), slots.begin() + static_cast<std::ptrdiff_t>(std::min(slots.size(), begin_at)));
+  const std::size_t n = slots.size();
+  LeftOutVotes votes;
+  votes.n_labels = n_labels;
+  for (const auto& [label, weight] : ledger_.totals().entries()) votes.held.push_back(label);
+  std::vector<float> rows;
+  for (const Slot slot : slots) {
+    votes.labels.push_back(samples_.value(slot));
+    votes.weights.push_back(samples_.weight(slot));
+    rows.insert(rows.end(), samples_.row(slot), samples_.row(slot) + width);
+  }
+  votes.all.resize(n * (n_labels + 1));
+  votes.half.resize(n * (n_labels + 1));
+  const bool are_plain = check_rows(rows);
+  const Pieces pieces = pieces_of(n, 2 * n_labels * sizeof(std::uint64_t), call);
+  prepare_for(pieces.n_rows(), call);
+  call.parallel_for(pieces.n(), [&] {
+    return [&, loan = scratches_.lend()](std::size_t piece, StopProbe& stop) {
+      const std::size_t begin = pieces.begin(piece), size = pieces.size(piece);
+      // Of trees that are among the half, and of the others.
+      std::array<std::vector<std::uint64_t>, 2> masses, rests;
+      for (auto& each : masses) each.resize(size * n_labels);
+      for (auto& each : rests) each.resize(size);
+      for (std::size_t k = 0; k < trees_.size(); ++k) {
+        const std::size_t each = pieces.tree(piece, k);
+        if (!trees_[each]->tree.leaves_calibrators_out()) continue;
+        const std::size_t part = is_half_voter(options_.first_tree + each) ? 0 : 1;
+        // A tree that follows the samples lacks few of the cuts, though many rows ask it.
+        with_tree(each, is_followed(each) ? 1 : n, *loan, stop, [&](OneTree& tree) {
+          tree.predict(samples_, std::span(rows).subspan(begin * width, size * width), are_plain,
+                       {masses[part].data(), rests[part].data(), n_labels}, *loan, stop);
+        });
+        stop.tick(64 * size);
+      }
+      for (std::size_t i = 0; i < size; ++i) {
+        const std::size_t at = (begin + i) * (n_labels + 1);
+        for (std::size_t c = 0; c <= n_labels; ++c) {
+          const auto of_part = [&](std::size_t part) {
+            return c < n_labels ? masses[part][i * n_labels + c] : rests[part][i];
+          };
+          votes.half[at + c] = of_part(0);
+          votes.all[at + c] = of_part(0) + of_part(1);
+        }
+      }
+    };
+  });
+  return votes;
+}
+
+LeftOutVotes LabelForest::left_out_votes_at(std::size_t n_seen, const Call& call) const {
+  return restore(state_at(save(), n_seen))->left_out_votes(0, kAll, call);
+}
+
+LeftOutVotes LabelForest::left_out_votes_after(std::span<const float> rows, std::span<const Label> labels,
+                                               std::span<const Weight> weights, const Call& call) const {
+  const std::unique_ptr<LabelForest> next = restore(save());
+  next->learn(rows, labels, weights, call);
+  return next->left_out_votes(0, kAll, call);
+}
+
+LabelForest::LeftOut LabelForest::predict_left_out(const Call& call) const {
+  const auto pass = gate_.reading();
+  const std::size_t n_labels = n_codes();
+  std::vector<Slot> slots(samples_.n_slots());
+  std::iota(slots.begin(), slots.end(), Slot{0});
+  std::vector<double> by_slot(slots.size() * n_labels, std::numeric_limits<double>::quiet_NaN());
+  std::vector<std::int64_t> n_trees(slots.size(), 0);
+  for_each_left_out(slots, call,
+                    [&](std::size_t i, std::span<const std::uint64_t> masses, std::uint64_t rest, std::int64_t n) {
+                      n_trees[i] = n;
+                      if (n == 0) return;
+                      const std::span<double> probabilities = std::span(by_slot).subspan(i * n_labels, n_labels);
+                      std::ranges::fill(probabilities, 0.0);
+                      find_probabilities(masses, rest, ledger_.known(), {}, probabilities);
+                    });
+  LeftOut result;
+  for (const Slot slot : arrivals(0, sample_of_.size())) {
+    const auto at = static_cast<std::size_t>(slot);
+    const std::span<const double> probabilities = std::span(by_slot).subspan(at * n_labels, n_labels);
+    result.probabilities.insert(result.probabilities.end(), probabilities.begin(), probabilities.end());
+    result.n_trees.push_back(n_trees[at]);
+  }
+  return result;
+}
+
+LabelForest::LeftOutMasses LabelForest::left_out_masses(std::size_t begin, std::size_t end, const Call& call) const {
+  const auto pass = gate_.reading();
+  const std::vector<Slot> slots = arrivals(begin, end);
+  const std::size_t width = n_codes() + 1;
+  LeftOutMasses result{std::vector<std::uint64_t>(slots.size() * width), std::vector<std::int64_t>(slots.size())};
+  for_each_left_out(slots, call,
+                    [&](std::size_t i, std::span<const std::uint64_t> masses, std::uint64_t rest, std::int64_t n) {
+                      std::ranges::copy(masses, result.masses.begin() + static_cast<std::ptrdiff_t>(i * width));
+                      result.masses[(i + 1) * width - 1] = rest;
+                      result.n_trees[i] = n;
+                    });
+  return result;
+}
+
+std::int32_t LabelForest::n_labels() const {
+  const auto pass = gate_.reading();
+  return samples_.values().n_labels();
+}
+
+std::uint64_t LabelForest::labels_version() const {
+  const auto pass = gate_.reading();
+  return ledger_.version();
+}
+
+std::vector<Weight> LabelForest::label_weights() const {
+  const auto pass = gate_.reading();
+  std::vector<Weight> result(n_codes(), 0);
+  for (const auto& [label, weight] : ledger_.totals().entries()) result[static_cast<std::size_t>(label)] = weight;
+  return result;
+}
+
+}  // namespace onlineforest::orderfree

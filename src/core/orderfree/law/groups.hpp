@@ -1,0 +1,50 @@
+// The samples of a panel in groups of equal values. Must not know what the values are.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "orderfree/law/law.hpp"
+#include "orderfree/law/proposal.hpp"
+
+namespace onlineforest::orderfree {
+
+class Groups {
+ public:
+  void clear() {
+    n_ = 0;
+    places_.fill(0);
+  }
+
+  // Puts the sample of bit i into the group of a word.
+  void add(std::size_t i, Word word) {
+    std::size_t at = (kGolden * word) >> kShift;
+    while (places_[at] != 0 && words_[places_[at] - 1u] != word) at = (at + 1) % places_.size();
+    if (places_[at] == 0) {
+      words_[n_] = word;
+      blocks_[n_] = 0;
+      places_[at] = static_cast<std::uint8_t>(++n_);
+    }
+    group_of_[i] = static_cast<std::uint8_t>(places_[at] - 1);
+    blocks_[group_of_[i]] |= Block{1} << i;
+  }
+
+  [[nodiscard]] std::size_t size() const { return n_; }
+  [[nodiscard]] Word word(std::size_t group) const { return words_[group]; }
+  [[nodiscard]] Block block(std::size_t group) const { return blocks_[group]; }
+  [[nodiscard]] Block like(std::size_t i) const { return blocks_[group_of_[i]]; }  // all of the group of bit i
+  // Of a block that is not empty. (The remainder changes nothing: GCC 13 warns of bit 64 of an empty block.)
+  [[nodiscard]] bool are_one(Block block) const { return (block & ~like(first_bit(block) % kMostDeciding)) == 0; }
+
+ private:
+  static constexpr int kShift = 57;  // leaves 128 places, so that half of them stay empty
+
+  std::size_t n_ = 0;
+  std::array<std::uint8_t, 128> places_{};  // of groups, plus 1, by hash
+  std::array<Word, kMostDeciding> words_{};
+  std::array<Block, kMostDeciding> blocks_{};
+  std::array<std::uint8_t, kMostDeciding> group_of_{};
+};
+
+}  // namespace onlineforest::orderfree

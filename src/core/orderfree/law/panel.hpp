@@ -1,0 +1,204 @@
+// A panel: up to 64 samples that decide about cuts, a block of them as a word of bits. Must not know trees.
+#pragma once
+
+#include <array>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "orderfree/law/groups.hpp"
+#include "orderfree/law/law.hpp"
+#include "orderfree/law/proposal.hpp"
+#include "orderfree/law/sample_store.hpp"
+
+namespace onlineforest::orderfree {
+
+// What a panel knows of its samples but their values.
+class PanelRows {
+ public:
+  [[nodiscard]] std::size_t size() const { return n_; }
+  [[nodiscard]] const Layout& layout() const { return layout_; }
+  [[nodiscard]] Block all() const { return n_ == 64 ? ~Block{0} : (Block{1} << n_) - 1; }
+  [[nodiscard]] std::span<const Slot> slots() const { return {slots_.data(), n_}; }  // by bit
+
+  [[nodiscard]] bool has_one_x(Block block) const { return (block & ~same_x(first_bit(block))) == 0; }
+  [[nodiscard]] bool has_distinct_x() const { return !has_same_x_; }
+  [[nodiscard]] bool has_missing() const { return lacking_ != 0; }
+
+  [[nodiscard]] bool is_light() const { return is_light_; }
+  [[nodiscard]] const LightWeights& light() const { return light_; }
+  [[nodiscard]] Weight weight(std::size_t i) const { return weights_[i]; }
+  [[nodiscard]] Weight weight_of(Block block) const {
+    return is_light() ? light_.of(block) * kOne : heavy_weight(block);
+  }
+
+  // The values of a cell, by bit; only those of a block need be there.
+  [[nodiscard]] const float* column(Block block, std::int32_t cell);
+  // The samples of a block that lack a cell.
+  [[nodiscard]] Block missing(Block block, std::int32_t cell) {
+    return has_missing() ? missing_in(block, column(block, cell)) : 0;
+  }
+
+ protected:
+  static constexpr std::size_t kMostCached = 64;  // cells whose columns are kept
+
+  struct Range {
+    float low, high;  // of the values that are there
+    bool has_missing;
+
+    [[nodiscard]] bool varies() const { return low < high || (has_missing && low == high); }
+  };
+
+  void begin(std::size_t n, const Layout& layout);
+  void add(std::size_t i, const float* row, Word x_hash, Weight weight);
+  void finish(bool may_lack_cells);
+  template <class Values>
+  void sort(const RankOrder<Values>& order, std::span<const Slot> slots);
+
+  [[nodiscard]] Block same_x(std::size_t i) const { return has_same_x_ ? same_x_[i] : Block{1} << i; }
+
+  // The sample of a block whose place is the first at or after `place` on the circle.
+  [[nodiscard]] std::size_t first_from(Block block, Word place) const;
+
+  // `like` are the samples with the value of the first one; see first_of_pair.
+  [[nodiscard]] Proposal propose_pair(Block block, Word seed, std::size_t first, Block like) const;
+  [[nodiscard]] std::size_t first_of_pair(Block block, Word seed) const {
+    return first_from(block, derive(seed, of_proposal::kFirst));
+  }
+  [[nodiscard]] Proposal propose_range(Block block, Word seed);
+  // The samples of a block that have the level of one of them; the cell is its first one.
+  [[nodiscard]] Block like_level(Block block, std::int32_t cell, std::size_t i) const;
+  // The features in which a block is not constant.
+  [[nodiscard]] const std::vector<std::int32_t>& varying(Block block);
+  [[nodiscard]] Block left_of(Block block, Cut cut);
+  // Finds the surrogates of the best proposal, and sends samples that lack its feature where they say.
+  void find_surrogates(Block block, std::span<const Proposal> proposals, Proposal& best);
+
+  void fill_columns();
+  [[nodiscard]] Range range(Block block, std::int32_t cell);
+  [[nodiscard]] Range range_of(Block block, const float* column) const;
+  [[nodiscard]] Block missing_in(Block block, const float* column) const;
+  [[nodiscard]] Weight heavy_weight(Block block) const;
+
+  std::size_t n_ = 0, width_ = 0;
+  Layout layout_;
+  bool has_same_x_ = false;
+  Block lacking_ = 0;  // samples that lack a value
+  std::array<Slot, kMostDeciding> slots_{};
+  std::array<const float*, kMostDeciding> rows_{};
+  std::array<Word, kMostDeciding> x_hashes_{};
+  std::array<Word, kMostDeciding> places_{};  // the greatest word where there is no sample
+  std::array<Block, kMostDeciding> same_x_{};
+  Weight total_ = 0;
+  std::array<Weight, kMostDeciding> weights_{};
+  bool is_light_ = true;
+  LightWeights light_;                 // the same, if they are light
+  Surrogates surrogates_;              // of the proposal that was best last
+  std::vector<std::int32_t> varying_;  // of the block that is decided; empty until they are asked for
+  // Columns by cell if there are few cells, with their ranges over all samples; else the one of `gathered_from_`,
+  // for the samples of `gathered_`.
+  bool has_columns_ = false;
+  Block ranged_ = 0, gathered_ = 0;
+  std::int32_t gathered_from_ = -1;
+  std::array<Range, kMostCached> ranges_{};
+  alignas(16) std::array<float, kMostCached * kMostDeciding> columns_{};
+
+ private:
+  void find_same_x();
+};
+
+// A panel with values: `Target::Judge` knows which proposal is best.
+template <class Target>
+class Panel : public PanelRows {
+ public:
+  using Values = typename Target::Values;
+  using Judge = typename Target::Judge;
+
+  // Loads samples, at most kMostDeciding. Their bits are in the order of the circle of a tree.
+  void load(const SampleStore<Values>& samples, const RankOrder<Values>& order, std::span<const Slot> slots) {
+    begin(slots.size(), samples.layout());
+    sort(order, slots);
+    groups_.clear();
+    judge_.clear();
+    for (std::size_t i = 0; i < n_; ++i) {
+      const auto value = samples.value(slots_[i]);
+      add(i, samples.row(slots_[i]), samples.x_hash(slots_[i]), samples.weight(slots_[i]));
+      groups_.add(i, Values::word(value));
+      judge_.set(i, value);
+    }
+    finish(samples.has_missing());
+  }
+
+  [[nodiscard]] bool has_one_value(Block block) const { return groups_.are_one(block); }
+  [[nodiscard]] const Groups& groups() const { return groups_; }
+  [[nodiscard]] const Judge& judge() const { return judge_; }
+
+  // The best proposal for a block, which has two different rows.
+  [[nodiscard]] const Proposal& decide(Block block, Word seed) {
+    varying_.clear();
+    n_proposals_ = std::popcount(block) < kManyDeciding ? Judge::kFewProposals
+                                                        : Judge::n_proposals(layout_, (block & lacking_) != 0);
+    for (std::uint32_t q = 0; q < n_proposals_; ++q) {
+      const Word word = derive(seed, of_node::kProposal + q);
+      Proposal& proposal = proposals_[q];
+      if (is_between(q)) {
+        const std::size_t first = first_of_pair(block, word);
+        proposal = propose_pair(block, word, first, groups_.like(first));
+      } else {
+        proposal = propose_range(block, word);
+      }
+      proposal.left = left_of(block, proposal.cut);
+    }
+    Proposal& best = proposals_[judge_.best(*this, groups_, block, {proposals_.data(), n_proposals_})];
+    // Rows that lack the feature, which the judge has not seen, go to the larger side.
+    if (!best.cut.asks_if_missing() && missing(block, best.cut.cell) == 0) {
+      best.cut.missing_left = 2 * weight_of(best.left) >= weight_of(block);
+    }
+    find_surrogates(block, proposals(), best);
+    return best;
+  }
+  // The surrogates of the best proposal, and all proposals of the block that was decided last.
+  [[nodiscard]] const Surrogates& surrogates() const { return surrogates_; }
+  [[nodiscard]] std::span<const Proposal> proposals() const { return {proposals_.data(), n_proposals_}; }
+
+ private:
+  Groups groups_;
+  Judge judge_;
+  std::size_t n_proposals_ = 0;
+  std::array<Proposal, Judge::kMostProposals> proposals_{};
+};
+
+// Sorts samples by place. Places are uniform, so each one is sent near to where it belongs first.
+template <class Values>
+void PanelRows::sort(const RankOrder<Values>& order, std::span<const Slot> slots) {
+  constexpr int kShift = 58;  // leaves 64 buckets
+  std::array<Word, kMostDeciding> places;
+  std::array<std::uint8_t, 65> ends{};
+  for (std::size_t i = 0; i < n_; ++i) {
+    places[i] = order.place(slots[i]);
+    ++ends[(places[i] >> kShift) + 1];
+  }
+  for (std::size_t i = 1; i < ends.size(); ++i) ends[i] = static_cast<std::uint8_t>(ends[i] + ends[i - 1]);
+  for (std::size_t i = 0; i < n_; ++i) {
+    const std::size_t at = ends[places[i] >> kShift]++;
+    places_[at] = places[i];
+    slots_[at] = slots[i];
+  }
+  for (std::size_t i = 1; i < n_; ++i) {
+    const Word place = places_[i];
+    if (place > places_[i - 1]) continue;
+    const Slot slot = slots_[i];
+    std::size_t at = i;
+    for (; at > 0 && order.less(place, slot, places_[at - 1], slots_[at - 1]); --at) {
+      places_[at] = places_[at - 1];
+      slots_[at] = slots_[at - 1];
+    }
+    places_[at] = place;
+    slots_[at] = slot;
+  }
+  std::fill(places_.begin() + static_cast<std::ptrdiff_t>(n_), places_.end(), ~Word{0});
+}
+
+}  // namespace onlineforest::orderfree

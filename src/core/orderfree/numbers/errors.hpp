@@ -1,0 +1,28 @@
+// How badly a node predicts numbers, for importances. Must not know forests.
+#pragma once
+
+#include <cstddef>
+
+#include "orderfree/numbers/numbers.hpp"
+#include "orderfree/tree/importances.hpp"
+#include "orderfree/tree/tree_table.hpp"
+
+namespace onlineforest::orderfree {
+
+template <>
+class Errors<Numbers> {
+ public:
+  explicit Errors(const TreeTable<Numbers>& table) : table_(table) {}
+
+  [[nodiscard]] double own(std::size_t node) const { return table_.columns.squares[node]; }
+  [[nodiscard]] double unit() const { return table_.columns.unit; }
+  [[nodiscard]] double of(std::size_t node, double value) const {
+    const double error = value - table_.columns.mean[node];
+    return error * error;
+  }
+
+ private:
+  const TreeTable<Numbers>& table_;
+};
+
+}  // namespace onlineforest::orderfree

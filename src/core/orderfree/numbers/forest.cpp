@@ -1,0 +1,202 @@
+#include "orderfree/numbers/forest.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <limits>
+
+#include "orderfree/forest/keeping.hpp"
+#include "orderfree/numbers/errors.hpp"
+
+namespace onlineforest::orderfree {
+
+template class Forest<Numbers>;
+
+std::optional<TreeMoments> moments_of(std::vector<NumberLeaf>& leaves) {
+  std::erase_if(leaves, [](const NumberLeaf& leaf) { return leaf.variance < 0.0; });
+  if (leaves.empty()) return std::nullopt;
+  const auto n = static_cast<double>(leaves.size());
+  double sum = 0.0, within = 0.0, squares = 0.0;
+  for (const NumberLeaf& leaf : leaves) {
+    sum += leaf.mean;
+    within += leaf.variance;
+  }
+  // Equal answers have their own mean, which a division might miss by a rounding.
+  const bool are_equal =
+      std::ranges::all_of(leaves, [&](const NumberLeaf& leaf) { return leaf.mean == leaves[0].mean; });
+  const double mean = are_equal ? leaves[0].mean : sum / n;
+  for (const NumberLeaf& leaf : leaves) squares += (leaf.mean - mean) * (leaf.mean - mean);
+  return TreeMoments{mean, within / n, leaves.size() > 1 ? squares / (n - 1.0) : 0.0};
+}
+
+std::unique_ptr<NumberForest> NumberForest::restore(const State& state, std::size_t max_bytes) {
+  auto forest = std::make_unique<NumberForest>(options_within(state, max_bytes));
+  forest->take_in(state);
+  return forest;
+}
+
+TreeMoments NumberForest::mean_of_samples() const {
+  if (sample_of_.empty()) return {};
+  NumberSums sums;
+  for (std::size_t i = 0; i < sample_of_.size(); ++i) {
+    sums.add(samples_.value(sample_of_[i]), weight_of_[static_cast<Slot>(i)]);
+  }
+  const NumberLeaf leaf = sums.leaf();
+  return {leaf.mean, leaf.variance, 0.0};
+}
+
+TreeMoments NumberForest::of_all_samples() const {
+  const auto pass = gate_.reading();
+  return mean_of_samples();
+}
+
+template <class Use>
+void NumberForest::for_each_row(std::span<const float> rows, const Call& call, Use use) const {
+  const std::size_t width = options_.layout.width(), n_trees = trees_.size();
+  const bool are_plain = check_rows(rows);
+  const Pieces pieces = shared_pieces_of(n_rows(rows), n_trees * sizeof(NumberLeaf), call, 1);
+  if (pieces.n() > 1) prepare_for(pieces.n_rows(), call);
+  // Answers are tree by tree: those of all rows if several threads share a piece, otherwise those of a piece.
+  std::vector<NumberLeaf> of_all(pieces.are_whole() ? 0 : pieces.n_rows() * n_trees);
+  const auto use_row = [&](std::size_t i, const NumberLeaf* first, std::size_t stride,
+                           std::vector<NumberLeaf>& leaves) {
+    leaves.clear();
+    for (std::size_t t = 0; t < n_trees; ++t) leaves.push_back(first[t * stride]);
+    use(i, leaves);
+  };
+  call.parallel_for(pieces.n_tasks(), [&] {
+    return [&, loan = scratches_.lend(), of_piece = std::vector<NumberLeaf>(), of_row = std::vector<NumberLeaf>()](
+               std::size_t task, StopProbe& stop) mutable {
+      const std::size_t begin = pieces.begin(task), size = pieces.size(task);
+      if (pieces.are_whole()) of_piece.resize(size * n_trees);
+      const std::size_t stride = pieces.are_whole() ? size : pieces.n_rows();
+      NumberLeaf* const first = pieces.are_whole() ? of_piece.data() : of_all.data() + begin;
+      const auto predict = [&](std::size_t t, OneTree& tree) {
+        if (tree.empty()) {
+          std::fill_n(first + t * stride, size, kNoLeaf);
+          return;
+        }
+        tree.predict(samples_, rows.subspan(begin * width, size * width), are_plain, {first + t * stride}, *loan, stop);
+      };
+      if (pieces.n_rows() == 1) {
+        const auto answer_of = [&](std::size_t t) -> NumberLeaf& { return first[t]; };
+        predict_row(rows.data(), are_plain, answer_of, *loan, stop, predict);
+      } else {
+        for (std::size_t k = 0; k < pieces.n_trees(task); ++k) {
+          const std::size_t t = pieces.tree(task, k);
+          with_tree(t, pieces.n_rows(), *loan, stop, [&](OneTree& tree) { predict(t, tree); });
+          stop.tick(64 * size);
+        }
+      }
+      if (!pieces.are_whole()) return;
+      for (std::size_t i = 0; i < size; ++i) use_row(begin + i, first + i, stride, of_row);
+    };
+  });
+  if (pieces.are_whole()) return;
+  const Pieces parts(pieces.n_rows(), 0, 1, call.n_threads(), 1);
+  call.parallel_for(parts.n(), [&] {
+    return [&, of_row = std::vector<NumberLeaf>()](std::size_t part, StopProbe&) mutable {
+      for (std::size_t i = parts.begin(part), end = i + parts.size(part); i < end; ++i) {
+        use_row(i, of_all.data() + i, pieces.n_rows(), of_row);
+      }
+    };
+  });
+}
+
+std::vector<TreeMoments> NumberForest::predict(std::span<const float> rows, const Call& call) const {
+  const auto pass = gate_.reading();
+  std::vector<TreeMoments> result(n_rows(rows));
+  for_each_row(rows, call, [&](std::size_t i, std::vector<NumberLeaf>& leaves) {
+    const std::optional<TreeMoments> moments = moments_of(leaves);
+    result[i] = moments ? *moments : mean_of_samples();
+  });
+  return result;
+}
+
+std::vector<NumberLeaf> NumberForest::leaves(std::span<const float> rows, const Call& call) const {
+  const auto pass = gate_.reading();
+  std::vector<NumberLeaf> result(n_rows(rows) * trees_.size());
+  for_each_row(rows, call, [&](std::size_t i, const std::vector<NumberLeaf>& leaves) {
+    std::ranges::copy(leaves, result.begin() + static_cast<std::ptrdiff_t>(i * leaves.size()));
+  });
+  return result;
+}
+
+template <class Use>
+void NumberForest::for_each_left_out(std::span<const Slot> slots, const Call& call, Use use) const {
+  const Pieces pieces = pieces_of(slots.size(), trees_.size() * sizeof(NumberLeaf), call);
+  prepare_for(pieces.n_rows(), call);
+  call.parallel_for(pieces.n(), [&] {
+    return [&, loan = scratches_.lend()](std::size_t piece, StopProbe& stop) {
+      const std::span<const Slot> own = slots.subspan(pieces.begin(piece), pieces.size(piece));
+      std::vector<NumberLeaf> answers(own.size() * trees_.size(), kNoLeaf), of_tree, of_row;
+      std::vector<std::size_t> places;
+      std::vector<float> rows;
+      for (std::size_t k = 0; k < trees_.size(); ++k) {
+        const std::size_t t = pieces.tree(piece, k);
+        if (!trees_[t]->tree.leaves_out()) continue;
+        with_tree(t, pieces.n_rows(), *loan, stop, [&](OneTree& tree) {
+          if (tree.empty()) return;
+          places.clear();
+          rows.clear();
+          for (std::size_t i = 0; i < own.size(); ++i) {
+            if (tree.takes(samples_, own[i])) continue;
+            places.push_back(i);
+            const float* row = samples_.row(own[i]);
+            rows.insert(rows.end(), row, row + options_.layout.width());
+          }
+          of_tree.resize(places.size());
+          tree.predict(samples_, rows, check_rows(rows), {of_tree.data()}, *loan, stop);
+          for (std::size_t i = 0; i < places.size(); ++i) answers[places[i] * trees_.size() + t] = of_tree[i];
+        });
+        stop.tick(64 * own.size());
+      }
+      for (std::size_t i = 0; i < own.size(); ++i) {
+        const auto first = answers.begin() + static_cast<std::ptrdiff_t>(i * trees_.size());
+        of_row.assign(first, first + static_cast<std::ptrdiff_t>(trees_.size()));
+        use(pieces.begin(piece) + i, of_row);
+      }
+    };
+  });
+}
+
+NumberForest::LeftOut NumberForest::predict_left_out(const Call& call) const {
+  const auto pass = gate_.reading();
+  constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
+  std::vector<Slot> slots;
+  for (Slot slot = 0; slot < static_cast<Slot>(samples_.n_slots()); ++slot) {
+    if (may_be_left_out(slot)) slots.push_back(slot);
+  }
+  std::vector<TreeMoments> moments(samples_.n_slots(), {kNone, kNone, kNone});
+  std::vector<std::int64_t> n_trees(samples_.n_slots(), 0);
+  for_each_left_out(slots, call, [&](std::size_t i, std::vector<NumberLeaf>& leaves) {
+    const std::optional<TreeMoments> own = moments_of(leaves);
+    if (!own) return;
+    moments[static_cast<std::size_t>(slots[i])] = *own;
+    n_trees[static_cast<std::size_t>(slots[i])] = static_cast<std::int64_t>(leaves.size());
+  });
+  LeftOut result;
+  for (const Slot slot : arrivals(0, sample_of_.size())) {
+    result.moments.push_back(moments[static_cast<std::size_t>(slot)]);
+    result.n_trees.push_back(n_trees[static_cast<std::size_t>(slot)]);
+  }
+  return result;
+}
+
+NumberForest::LeftOutLeaves NumberForest::left_out_leaves(std::size_t begin, std::size_t end, const Call& call) const {
+  const auto pass = gate_.reading();
+  LeftOutLeaves result;
+  std::vector<Slot> slots;
+  const std::vector<Slot> of_arrivals = arrivals(begin, end);
+  for (std::size_t i = 0; i < of_arrivals.size(); ++i) {
+    if (!may_be_left_out(of_arrivals[i])) continue;
+    slots.push_back(of_arrivals[i]);
+    result.places.push_back(static_cast<std::int64_t>(begin + i));
+  }
+  result.leaves.resize(slots.size() * trees_.size());
+  for_each_left_out(slots, call, [&](std::size_t i, const std::vector<NumberLeaf>& leaves) {
+    std::ranges::copy(leaves, result.leaves.begin() + static_cast<std::ptrdiff_t>(i * leaves.size()));
+  });
+  return result;
+}
+
+}  // namespace onlineforest::orderfree

@@ -1,0 +1,189 @@
+#include "orderfree/numbers/judge.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <limits>
+
+namespace onlineforest::orderfree {
+
+namespace {
+
+// Calls use(i) for each bit of a block, the lowest first.
+template <class Use>
+void for_each_bit(Block block, Use use) {
+  for (; block != 0; block &= block - 1) use(first_bit(block));
+}
+
+}  // namespace
+
+std::size_t NumberJudge::best(PanelRows& panel, const Groups&, Block block, std::span<Proposal> proposals) {
+  const Weight total = panel.weight_of(block);
+  double sum = 0.0, plain_sum = 0.0, squares = 0.0;
+  for_each_bit(block, [&](std::size_t i) {
+    sum += multiplicity(panel.weight(i)) * values_[i];
+    plain_sum += values_[i];
+  });
+  const double mean = sum / multiplicity(total), plain_mean = plain_sum / std::popcount(block);
+  plain_squares_ = 0.0;
+  for_each_bit(block, [&](std::size_t i) {
+    deviations_[i] = values_[i] - mean;
+    squares += multiplicity(panel.weight(i)) * (deviations_[i] * deviations_[i]);
+    const double plain = values_[i] - plain_mean;
+    plain_squares_ += plain * plain;
+  });
+  // Squares of sums are at most the total weight times this sum of squares. They must be finite: a smaller unit changes
+  // no share.
+  if (!std::isfinite(squares * multiplicity(total) * multiplicity(total))) {
+    squares = 0.0;
+    for_each_bit(block, [&](std::size_t i) {
+      deviations_[i] *= 0x1p-128;
+      squares += multiplicity(panel.weight(i)) * (deviations_[i] * deviations_[i]);
+    });
+  }
+  // The decrease of the sum of squares, as a share of it, if `left` deviations of weight n go left.
+  const auto gain = [&](double left, Weight n) {
+    if (!(squares > 0.0)) return 0.0;
+    const double sides = multiplicity(n) * multiplicity(total - n);
+    return left * left * multiplicity(total) / sides / squares;
+  };
+  std::array<double, kMostProposals> scores, gains;
+  // Sends samples that lack the feature to the left if that is not worse.
+  const auto settle = [&](Proposal& proposal, Block missing, double score, double score_with) {
+    proposal.cut.missing_left = score_with >= score;
+    if (!proposal.cut.missing_left) return score;
+    proposal.left |= missing;
+    return score_with;
+  };
+  if (std::popcount(block) < kManyDeciding) {
+    // All proposals side by side, and a sample that is not on the left adds 0: without branches that are mispredicted.
+    const auto gains_of = [&](const std::array<Block, kFewProposals>& lefts) {
+      std::array<double, kFewProposals> sums{};
+      for_each_bit(block, [&](std::size_t i) {
+        const double deviation = multiplicity(panel.weight(i)) * deviations_[i];
+        for (std::size_t q = 0; q < kFewProposals; ++q) sums[q] += (lefts[q] >> i & 1) != 0 ? deviation : 0.0;
+      });
+      for (std::size_t q = 0; q < kFewProposals; ++q) sums[q] = gain(sums[q], panel.weight_of(lefts[q]));
+      return sums;
+    };
+    std::array<Block, kFewProposals> lefts, with;
+    for (std::size_t q = 0; q < kFewProposals; ++q) lefts[q] = proposals[q].left;
+    const std::array<double, kFewProposals> without_missing = gains_of(lefts);
+    std::ranges::copy(without_missing, scores.begin());
+    if (panel.has_missing()) {
+      for (std::size_t q = 0; q < kFewProposals; ++q) {
+        with[q] = lefts[q] | panel.missing(block, proposals[q].cut.cell);
+      }
+      const std::array<double, kFewProposals> with_missing = gains_of(with);
+      for (std::size_t q = 0; q < kFewProposals; ++q) {
+        if (proposals[q].cut.asks_if_missing() || with[q] == lefts[q]) continue;
+        scores[q] = settle(proposals[q], with[q] & ~lefts[q], without_missing[q], with_missing[q]);
+      }
+    }
+    std::copy_n(scores.begin(), kFewProposals, gains.begin());
+  } else {
+    std::uint32_t todo = static_cast<std::uint32_t>((std::uint64_t{1} << proposals.size()) - 1);
+    static_assert(kMostProposals <= 32);
+    while (todo != 0) {  // all proposals on one feature at a time
+      const auto next = static_cast<std::size_t>(std::countr_zero(todo));
+      const std::int32_t feature = proposals[next].cut.cell;
+      if (proposals[next].cut.is_of_levels) {  // levels have no order
+        double left = 0.0;
+        for_each_bit(proposals[next].left,
+                     [&](std::size_t i) { left += multiplicity(panel.weight(i)) * deviations_[i]; });
+        scores[next] = gains[next] = gain(left, panel.weight_of(proposals[next].left));
+        todo &= todo - 1;
+        continue;
+      }
+      walk(panel, block, feature);
+      const Block missing = panel.missing(block, feature);
+      const auto n_there = static_cast<std::size_t>(std::popcount(block & ~missing));
+      for (std::uint32_t rest = todo; rest != 0; rest &= rest - 1) {
+        const auto q = static_cast<std::size_t>(std::countr_zero(rest));
+        Proposal& proposal = proposals[q];
+        if (proposal.cut.cell != feature) continue;
+        todo &= ~(1u << q);
+        const auto n_left = static_cast<std::size_t>(std::popcount(proposal.left));
+        double score = gain(walk_.sums[n_left], walk_.weights[n_left]);
+        if (missing != 0 && !proposal.cut.asks_if_missing()) {
+          const double sum_with = walk_.sums[n_left] + (walk_.sums[walk_.n] - walk_.sums[n_there]);
+          const Weight weight_with = walk_.weights[n_left] + panel.weight_of(missing);
+          score = settle(proposal, missing, score, gain(sum_with, weight_with));
+        }
+        gains[q] = score;
+        scores[q] = squares > 0.0 ? std::max(score, walk_.neighbours) : score;
+      }
+    }
+  }
+  std::size_t best = 0;
+  for (std::size_t q = 1; q < proposals.size(); ++q) {
+    if (scores[q] > scores[best] || (scores[q] == scores[best] && gains[q] > gains[best])) best = q;
+  }
+  return best;
+}
+
+void NumberJudge::walk(PanelRows& panel, Block block, std::int32_t feature) {
+  std::size_t n_ordered = 0;
+  const Order& bits = order(panel, block, feature, n_ordered);
+  walk_.n = 0;
+  walk_.sums[0] = 0.0;
+  walk_.weights[0] = 0;
+  std::array<std::uint8_t, kMostDeciding> members;
+  for (std::size_t k = 0; k < n_ordered; ++k) {  // without branches, which would be mispredicted
+    members[walk_.n] = bits[k];
+    walk_.n += block >> bits[k] & 1;
+  }
+  double differences = 0.0, last = values_[members[0]];
+  for (std::size_t k = 0; k < walk_.n; ++k) {
+    const std::size_t i = members[k];
+    const double difference = values_[i] - last;
+    differences += difference * difference;
+    last = values_[i];
+    walk_.sums[k + 1] = walk_.sums[k] + multiplicity(panel.weight(i)) * deviations_[i];
+    walk_.weights[k + 1] = walk_.weights[k] + panel.weight(i);
+  }
+  // Independent numbers differ by twice their variance (von Neumann's ratio).
+  const auto n = static_cast<double>(walk_.n);
+  walk_.neighbours = plain_squares_ > 0.0 ? 1.0 - n * differences / (2.0 * plain_squares_ * (n - 1.0)) : 0.0;
+}
+
+const NumberJudge::Order& NumberJudge::order(PanelRows& panel, Block block, std::int32_t feature, std::size_t& n) {
+  if (panel.layout().width() > kMostCached) {
+    sort(block, panel.column(block, feature), order_);
+    n = static_cast<std::size_t>(std::popcount(block));
+    return order_;
+  }
+  Order& known = orders_[static_cast<std::size_t>(feature)];
+  if ((ordered_ >> feature & 1) == 0) {
+    sort(panel.all(), panel.column(panel.all(), feature), known);
+    ordered_ |= Block{1} << feature;
+  }
+  n = panel.size();
+  return known;
+}
+
+// Counts for each value how many are not greater: that is its place, but for ties. Without branches, which would be
+// mispredicted half of the time, this is faster than any other way to sort so few.
+void NumberJudge::sort(Block block, const float* column, Order& order) {
+  constexpr float kLast = std::numeric_limits<float>::infinity();
+  std::array<std::uint8_t, kMostDeciding> bits;
+  alignas(16) std::array<float, kMostDeciding> x;
+  std::size_t n = 0;
+  for_each_bit(block, [&](std::size_t i) {
+    bits[n] = static_cast<std::uint8_t>(i);
+    x[n++] = is_missing(column[i]) ? kLast : column[i];
+  });
+  const std::size_t n_whole = (n + 3) / 4 * 4;
+  std::fill(x.begin() + static_cast<std::ptrdiff_t>(n), x.begin() + static_cast<std::ptrdiff_t>(n_whole), kLast);
+  std::array<std::int32_t, kMostDeciding> counts{};
+  for (std::size_t i = 0; i < n; ++i) {
+    for (std::size_t k = 0; k < n_whole; ++k) counts[k] += x[i] <= x[k];
+  }
+  std::array<std::uint8_t, kMostDeciding + 1> n_equal{};  // of those that have their place already
+  for (std::size_t k = n; k-- > 0;) {
+    const auto count = static_cast<std::size_t>(counts[k]);
+    order[count - 1 - n_equal[count]++] = bits[k];
+  }
+}
+
+}  // namespace onlineforest::orderfree

@@ -1,0 +1,102 @@
+// What a large block of a tree knows of its numbers, and what a leaf predicts. Must not know trees.
+#pragma once
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+
+#include "base/exact_sum.hpp"
+#include "orderfree/law/law.hpp"
+#include "samples/weight.hpp"
+
+namespace onlineforest::orderfree {
+
+// Numbers are told apart by their bits. There is no negative zero.
+class NumberHashes {
+ public:
+  using Value = double;
+
+  [[nodiscard]] static Word hash(double value) { return std::bit_cast<Word>(value); }
+  [[nodiscard]] static Word word(double value) { return std::bit_cast<Word>(value); }
+};
+
+// The weight of a block, and how much of it has the value of one of its samples: all numbers are equal if it is all.
+class NumberSummary {
+ public:
+  void add(double value, Weight weight) {
+    if (total_ == 0) value_ = value;
+    total_ += weight;
+    if (value == value_) n_equal_ += weight;
+  }
+
+  [[nodiscard]] Weight total() const { return total_; }
+  [[nodiscard]] bool is_pure() const { return n_equal_ == total_; }
+  // Whether no sample has the value that others are compared with: then all samples must be added again.
+  [[nodiscard]] bool is_lost() const { return n_equal_ == 0 && total_ > 0; }
+  [[nodiscard]] double value() const { return value_; }
+  [[nodiscard]] static std::size_t nbytes() { return 0; }
+
+ private:
+  double value_ = 0.0;
+  Weight total_ = 0, n_equal_ = 0;
+};
+
+// A sum of squares of the largest numbers, times the largest weights, is above the range of doubles, though the
+// variance is within it. Such sums are computed in units of 2^kRoom, which changes no other bit.
+inline constexpr int kRoom = 64;
+inline constexpr double kLargeUnit = 0x1p64;
+
+// The mean and the variance of the numbers in a leaf.
+struct NumberLeaf {
+  double mean = 0.0, variance = 0.0;
+};
+
+// The sums of a leaf of many numbers, exact so that samples can come and leave.
+class NumberSums {
+ public:
+  void add(double value, Weight weight) {
+    total_ += weight;
+    sum_.add(value, weight);
+    add_product(squares_, value, value, weight);
+  }
+
+  [[nodiscard]] NumberLeaf leaf() const {
+    const double n = multiplicity(total_);
+    const double mean = rounded(sum_) / n;
+    // Of squares little would be left: the variance of 1e9 and 1e9 + 1 would be lost. So these are deviations from the
+    // mean as it is rounded, which are not rounded until they are added up.
+    ExactSum deviations = sum_, squares = squares_;
+    deviations.add(mean, -total_);
+    add_product(squares, mean, mean, total_);
+    // A large sum times a large mean is above the range of doubles. A smaller part is taken more often.
+    const int room = std::abs(mean) > 0x1p400 ? 40 : 0;
+    sum_.for_each_part(-kWeightBits - room,
+                       [&](double part) { add_product(squares, mean, part, -((2 * kOne) << room)); });
+    const double rest = rounded(deviations);
+    const auto variance = [&](int exponent) {  // times a power of two
+      return (rounded(squares, exponent) - std::ldexp(rest * (rest / n), exponent)) / n;
+    };
+    double result = variance(0);
+    if (!std::isfinite(result)) result = std::ldexp(variance(-kRoom), kRoom);
+    return {mean, std::max(result, 0.0)};
+  }
+
+ private:
+  static void add_product(ExactSum& sum, double a, double b, Weight weight) {
+    const double product = a * b;
+    sum.add(product, weight);
+    sum.add(error_of_product(a, b, product), weight);
+  }
+  // The sum times a power of two.
+  [[nodiscard]] static double rounded(const ExactSum& sum, int exponent = 0) {
+    const auto [high, low] = sum.rounded(exponent - kWeightBits);
+    return high + low;
+  }
+
+  Weight total_ = 0;
+  ExactSum sum_, squares_;  // of numbers times their weights
+};
+
+}  // namespace onlineforest::orderfree

@@ -1,0 +1,32 @@
+// The members of a tree that numbers define for themselves, declared so that no other code instantiates them.
+#pragma once
+
+#include "orderfree/numbers/numbers.hpp"
+#include "orderfree/tree/tree.hpp"
+
+namespace onlineforest::orderfree {
+
+template <>
+void Tree<Numbers>::answer_nothing(NumberLeaf& answer) const;
+template <>
+void Tree<Numbers>::answer_closed(NodeIndex at, NumberLeaf& answer) const;
+template <>
+void Tree<Numbers>::answer_list(List& list, const Samples& samples, NumberLeaf& answer) const;
+template <>
+void Tree<Numbers>::answer_twig(const List& list, std::uint32_t leaf, NumberLeaf& answer) const;
+template <>
+void Tree<Numbers>::make_leaf(List& list, std::span<const std::uint32_t> path, const Panel<Numbers>& panel) const;
+template <>
+void Tree<Numbers>::flatten_twig_leaf(const List& list, std::uint32_t leaf, NodeIndex at, Flat& flat, Scratch&) const;
+template <>
+void Tree<Numbers>::flatten_large_leaf(NodeIndex from, const Samples& samples, NodeIndex at, Flat& flat, Scratch&);
+template <>
+void Tree<Numbers>::describe_node(NodeIndex at, const Samples& samples, Table& table);
+template <>
+void Tree<Numbers>::describe_twig(Block block, const Panel<Numbers>& panel, Table& table) const;
+template <>
+void Tree<Numbers>::finish_table(Table& table);
+
+extern template class Tree<Numbers>;
+
+}  // namespace onlineforest::orderfree

@@ -1,0 +1,283 @@
+// How a tree of the order-free forest follows changes of its samples.
+#pragma once
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "orderfree/tree/grow.hpp"
+
+namespace onlineforest::orderfree {
+
+// So many exchanges are cheaper than to decide afresh.
+inline constexpr std::size_t kFewExchanges = 4;
+
+// A longer list is cut when a sample is removed from it.
+inline constexpr std::size_t kLongList = 1024;
+
+template <class Target>
+void Tree<Target>::apply(const Samples& samples, std::span<const Change> changes, Scratch& scratch, StopProbe& stop) {
+  scratch.loaded = nullptr;
+  scratch.steps.clear();
+  for (const Change& change : changes) {
+    const bool was_taken = takes(samples, change.slot, change.calibrated_before);
+    const Weight by = weight(samples, change.slot) - (was_taken ? change.weight_before : 0);
+    if (by != 0) scratch.steps.push_back({change.slot, by});
+  }
+  if (scratch.steps.empty()) return;
+  flat_.clear();
+  std::vector<Task> tasks{{kRoot, scratch.steps}};
+  while (!tasks.empty()) {
+    const Task task = tasks.back();
+    tasks.pop_back();
+    stop.tick(64 * task.steps.size());
+    if (node(task.at).kind == Kind::kList) {
+      apply_to_list(task, samples, scratch, stop);
+    } else {
+      apply_to_junction(task, samples, scratch, tasks);
+    }
+  }
+}
+
+template <class Target>
+void Tree<Target>::apply_to_junction(const Task& task, const Samples& samples, Scratch& scratch,
+                                     std::vector<Task>& tasks) {
+  Junction& junction = junctions_[node(task.at).contents];
+  for (const Step& step : task.steps) {
+    junction.summary.add(samples.value(step.slot), step.by);
+    junction.n += is_new(samples, step);
+    junction.n -= is_gone(samples, step.slot);
+  }
+  const std::optional<Fork> fork = decide_again(task.at, samples, task.steps, scratch);
+  if (!fork || junction.summary.total() < least_weight()) {
+    collapse(task, samples, scratch);
+    return;
+  }
+  if (junction.summary.is_lost()) {
+    junction.summary = {};
+    const auto add = [&](Slot slot) { junction.summary.add(samples.value(slot), samples.weight(slot)); };
+    for_each_below(task.at, scratch, [&](Slot slot) {
+      if (!is_gone(samples, slot)) add(slot);
+    });
+    for (const Step& step : task.steps) {
+      if (is_new(samples, step)) add(step.slot);
+    }
+  }
+  // Another way for missing values changes nothing below if there are none.
+  const Fork old = std::exchange(junction.fork, *fork);
+  const bool is_same_cut = old.cut.cell == fork->cut.cell && old.cut.threshold == fork->cut.threshold;
+  if (!is_same_cut || (old != *fork && samples.has_missing(fork->cut.cell))) {
+    cut_again(task, samples, scratch);
+    return;
+  }
+  set_cut(task.at, junction);
+  const auto middle = std::partition(task.steps.begin(), task.steps.end(),
+                                     [&](const Step& step) { return fork->sends_left(samples.row(step.slot)); });
+  const auto n_left = static_cast<std::size_t>(middle - task.steps.begin());
+  const NodeIndex left = node(task.at).left;
+  if (n_left > 0) tasks.push_back({left, task.steps.first(n_left)});
+  if (n_left < task.steps.size()) tasks.push_back({left + 1, task.steps.subspan(n_left)});
+}
+
+template <class Target>
+std::optional<Fork> Tree<Target>::decide_again(NodeIndex at, const Samples& samples, std::span<const Step> steps,
+                                               Scratch& scratch) {
+  Junction& junction = junctions_[node(at).contents];
+  if (junction.is_stretched || junction.n <= kMostDeciding) return std::nullopt;
+  const Order by_rank = order(samples);
+  const Slot last = junction.deciding[junction.last];
+  const auto comes_later = [&](Slot slot) { return by_rank.less(junction.last_rank, last, by_rank.rank(slot), slot); };
+  std::vector<Slot>& coming = scratch.coming;
+  coming.clear();
+  std::size_t n_lost = 0;
+  const Step* lost = nullptr;
+  bool is_reweighted = false;
+  for (const Step& step : steps) {
+    if (comes_later(step.slot)) continue;
+    if (is_gone(samples, step.slot)) {
+      ++n_lost;
+      lost = &step;
+    } else if (is_new(samples, step)) {
+      coming.push_back(step.slot);
+    } else {
+      is_reweighted = true;
+    }
+  }
+  if (n_lost == 0 && coming.empty() && !is_reweighted) return junction.fork;
+  if (n_lost > kMostDeciding / 2) return std::nullopt;
+  const bool are_few = n_lost <= 1 && coming.size() <= kFewExchanges && !is_reweighted;
+  if (n_lost > 0) {
+    for (const Step& step : steps) {
+      if (is_new(samples, step) && comes_later(step.slot)) coming.push_back(step.slot);
+    }
+    const NodeIndex left = node(at).left;
+    for (const NodeIndex child : {left, left + 1}) find_next(child, samples, last, n_lost, coming);
+  }
+  if (are_few && exchange_few(junction, samples, lost, coming)) return Fork{junction.ballot.best(), {}};
+  std::vector<Slot>& slots = junction.deciding;
+  std::erase_if(slots, [&](Slot slot) { return is_gone(samples, slot); });
+  slots.insert(slots.end(), coming.begin(), coming.end());
+  std::nth_element(slots.begin(), slots.begin() + static_cast<std::ptrdiff_t>(kMostDeciding) - 1, slots.end(), by_rank);
+  slots.resize(kMostDeciding);
+  return decide(junction, samples, scratch);
+}
+
+template <class Target>
+bool Tree<Target>::exchange_few(Junction& junction, const Samples& samples, const Step* lost,
+                                std::vector<Slot>& coming) const {
+  if (junction.ballot.empty()) return false;
+  const Order by_rank = order(samples);
+  std::vector<Slot>& seats = junction.deciding;
+  // No more than these can take a seat.
+  const std::size_t n_first = std::min(coming.size(), kFewExchanges + 1);
+  std::ranges::partial_sort(coming, coming.begin() + static_cast<std::ptrdiff_t>(n_first), by_rank);
+  const auto give = [&](std::size_t seat, Weight old_weight) {
+    const Slot slot = coming.front();
+    if (!junction.ballot.is_open_to(samples, seats, slot)) return false;
+    junction.ballot.exchange(samples, by_rank, junction.seed, seats, seat, slot, old_weight);
+    coming.erase(coming.begin());
+    find_last(junction, samples);
+    return true;
+  };
+  if (lost != nullptr) {
+    const auto seat = static_cast<std::size_t>(std::ranges::find(seats, lost->slot) - seats.begin());
+    if (!give(seat, -lost->by)) return false;
+  }
+  while (!coming.empty() && by_rank(coming.front(), seats[junction.last])) {
+    if (!give(junction.last, samples.weight(seats[junction.last]))) return false;
+  }
+  return true;
+}
+
+// Finds at least the `n` samples of least rank after `last` below a node, or all if there are fewer.
+template <class Target>
+void Tree<Target>::find_next(NodeIndex at, const Samples& samples, Slot last, std::size_t n,
+                             std::vector<Slot>& found) const {
+  const Order by_rank = order(samples);
+  std::vector<NodeIndex> stack{at};
+  std::vector<Slot> here;
+  while (!stack.empty()) {
+    const Node& next = node(stack.back());
+    stack.pop_back();
+    const bool is_list = next.kind == Kind::kList;
+    const std::vector<Slot>& slots = is_list ? lists_[next.contents].slots : junctions_[next.contents].deciding;
+    here.clear();
+    for (const Slot slot : slots) {
+      if (!is_gone(samples, slot) && by_rank(last, slot)) here.push_back(slot);
+    }
+    if (is_list || (here.size() >= n && !junctions_[next.contents].is_stretched)) {
+      found.insert(found.end(), here.begin(), here.end());
+    } else {
+      stack.push_back(next.left);
+      stack.push_back(next.left + 1);
+    }
+  }
+}
+
+template <class Target>
+template <class Use>
+void Tree<Target>::for_each_below(NodeIndex at, Scratch& scratch, Use use) const {
+  scratch.stack.assign({node(at).left, node(at).left + 1});
+  while (!scratch.stack.empty()) {
+    const Node& next = node(scratch.stack.back());
+    scratch.stack.pop_back();
+    if (next.kind == Kind::kList) {
+      std::ranges::for_each(lists_[next.contents].slots, use);
+    } else {
+      scratch.stack.push_back(next.left);
+      scratch.stack.push_back(next.left + 1);
+    }
+  }
+}
+
+template <class Target>
+std::vector<Slot> Tree<Target>::gather(const Task& task, const Samples& samples, Scratch& scratch) {
+  std::vector<Slot> slots;
+  for_each_below(task.at, scratch, [&](Slot slot) {
+    if (!is_gone(samples, slot)) slots.push_back(slot);
+  });
+  for (const Step& step : task.steps) {
+    if (is_new(samples, step)) slots.push_back(step.slot);
+  }
+  scratch.stack.assign(1, node(task.at).left);
+  while (!scratch.stack.empty()) {
+    const NodeIndex pair = scratch.stack.back();
+    scratch.stack.pop_back();
+    free_pairs_.push_back(pair);
+    for (const NodeIndex at : {pair, pair + 1}) {
+      const Node& next = node(at);
+      if (next.kind == Kind::kList) {
+        lists_.put_back(next.contents);
+      } else {
+        junctions_.put_back(next.contents);
+        scratch.stack.push_back(next.left);
+      }
+    }
+  }
+  return slots;
+}
+
+// Makes a list of a junction and all below it. The summary of the junction includes the changes already.
+template <class Target>
+void Tree<Target>::collapse(const Task& task, const Samples& samples, Scratch& scratch) {
+  const std::int32_t index = lists_.take();
+  List& list = lists_[index];
+  list.slots = gather(task, samples, scratch);
+  const std::int32_t junction_index = node(task.at).contents;
+  Junction& junction = junctions_[junction_index];
+  list.parent = junction.parent;
+  list.seed = junction.seed;
+  list.summary = std::move(junction.summary);
+  junctions_.put_back(junction_index);
+  settle(list, samples);
+  node(task.at) = {};
+  node(task.at).contents = index;
+}
+
+// Splits all below a junction by its new cut into two lists.
+template <class Target>
+void Tree<Target>::cut_again(const Task& task, const Samples& samples, Scratch& scratch) {
+  const std::int32_t list = lists_.take(), junction = node(task.at).contents;
+  lists_[list].slots = gather(task, samples, scratch);
+  split(task.at, junction, list, samples, scratch);
+}
+
+template <class Target>
+void Tree<Target>::apply_to_list(const Task& task, const Samples& samples, Scratch& scratch, StopProbe& stop) {
+  List& list = lists_[node(task.at).contents];
+  const bool was_small = list.is_small();
+  if (was_small && task.steps.size() == 1 && is_new(samples, task.steps.front()) && list.slots.size() < kMostDeciding) {
+    list.slots.push_back(task.steps.front().slot);
+    list.uncut();
+    return;
+  }
+  const auto n_lost = static_cast<std::size_t>(
+      std::ranges::count_if(task.steps, [&](const Step& step) { return is_gone(samples, step.slot); }));
+  if (n_lost == 1 && task.steps.size() == 1) {
+    list.slots.erase(std::ranges::find(list.slots, task.steps.front().slot));
+  } else if (n_lost > 0) {
+    std::erase_if(list.slots, [&](Slot slot) { return is_gone(samples, slot); });
+  }
+  bool has_one_x = list.has_one_x;
+  for (const Step& step : task.steps) {
+    if (!was_small) list.summary.add(samples.value(step.slot), step.by);
+    if (!is_new(samples, step)) continue;
+    has_one_x = has_one_x && !list.slots.empty() && samples.same_x(step.slot, list.slots.front());
+    list.slots.push_back(step.slot);
+    list.is_ranked = false;
+  }
+  if (list.slots.empty()) {
+    clear();
+    return;
+  }
+  typename Target::LargeLeaf large_leaf = std::exchange(list.large_leaf, {});
+  settle(list, samples);
+  if (list.is_small()) return;
+  list.has_one_x = has_one_x;
+  for (const Step& step : task.steps) large_leaf.add(samples.value(step.slot), step.by);
+  list.large_leaf = std::move(large_leaf);
+  // A sample is found in a list by looking at all of it. So that this does not happen often, a long list is cut.
+  if (n_lost > 0 && !has_one_x && list.slots.size() > kLongList) (void)cut_list(task.at, samples, scratch, stop);
+}
+
+}  // namespace onlineforest::orderfree

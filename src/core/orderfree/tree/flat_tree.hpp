@@ -1,0 +1,156 @@
+// A complete tree for predictions alone: nodes side by side, with the whole prediction at each leaf. Must not know
+// samples.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include "base/huge_pages.hpp"
+#include "base/types.hpp"
+#include "orderfree/law/proposal.hpp"
+
+namespace onlineforest::orderfree {
+
+// The cell of a cut, the side of rows that lack it, and whether it holds levels, in one number.
+class CutCell {
+ public:
+  static constexpr std::int32_t kMost = (1 << 30) - 1;  // cells are below
+
+  CutCell() = default;
+  explicit CutCell(const Cut& cut)
+      : code_(cut.cell | (cut.missing_left ? 0 : kMissingRight) | (cut.is_of_levels ? kOfLevels : 0)) {}
+
+  [[nodiscard]] std::int32_t cell() const { return code_ & kMost; }
+  [[nodiscard]] bool missing_left() const { return (code_ & kMissingRight) == 0; }
+  [[nodiscard]] bool is_of_levels() const { return code_ < 0; }
+
+  [[nodiscard]] Cut cut(float threshold) const { return {cell(), threshold, missing_left(), is_of_levels()}; }
+
+ private:
+  static constexpr std::int32_t kMissingRight = 1 << 30;
+  static constexpr std::int32_t kOfLevels = std::numeric_limits<std::int32_t>::min();  // the sign
+  std::int32_t code_ = 0;
+};
+
+// `Leaves` holds what leaves predict, by number.
+template <class Leaves>
+class FlatTree {
+ public:
+  [[nodiscard]] bool empty() const { return nodes_.empty(); }
+  void clear() { *this = {}; }
+
+  // Building: the root first, then children in pairs.
+  NodeIndex add_root() {
+    nodes_.emplace_back();
+    return kRoot;
+  }
+  // Makes a node a cut and returns its left child; the right one follows.
+  NodeIndex cut(NodeIndex at, const Cut& cut, const Surrogates& surrogates) {
+    const auto left = static_cast<NodeIndex>(nodes_.size());
+    if (!surrogates.empty()) surrogates_.emplace(at, surrogates);
+    nodes_[static_cast<std::size_t>(at)] = {cut.threshold, CutCell(cut), left};
+    nodes_.resize(nodes_.size() + 2);
+    return left;
+  }
+  // Makes a node the leaf that is added to leaves() next.
+  void make_leaf(NodeIndex at) {
+    nodes_[static_cast<std::size_t>(at)].next = -1 - static_cast<NodeIndex>(leaves_.size());
+  }
+  [[nodiscard]] Leaves& leaves() { return leaves_; }
+  [[nodiscard]] const Leaves& leaves() const { return leaves_; }
+  void finish() {
+    nodes_.shrink_to_fit();
+    leaves_.finish();
+  }
+
+  // Calls use(i, leaf) for each row. Plain rows hold numbers, and lack none.
+  template <class Use>
+  void for_each_row(const float* rows, std::size_t width, std::size_t n, bool are_plain, Use use) const {
+    const auto tree_of = [this](std::size_t) -> const FlatTree& { return *this; };
+    const auto row_of = [=](std::size_t i) { return rows + i * width; };
+    if (are_plain) {
+      walk<true>(n, tree_of, row_of, use);
+    } else {
+      walk<false>(n, tree_of, row_of, use);
+    }
+  }
+  // Calls use(i, leaf) for one row in each of several trees.
+  template <class Use>
+  static void for_each_tree(std::span<const FlatTree* const> trees, const float* row, bool is_plain, Use use) {
+    const auto tree_of = [trees](std::size_t i) -> const FlatTree& { return *trees[i]; };
+    const auto row_of = [row](std::size_t) { return row; };
+    if (is_plain) {
+      walk<true>(trees.size(), tree_of, row_of, use);
+    } else {
+      walk<false>(trees.size(), tree_of, row_of, use);
+    }
+  }
+
+  [[nodiscard]] std::size_t nbytes() const {
+    return nodes_.capacity() * sizeof(Node) + leaves_.nbytes() + surrogates_.size() * kBytesOfSurrogates;
+  }
+
+ private:
+  // So many walks go down side by side, because each one waits for memory at every step.
+  static constexpr std::size_t kSideBySide = 8;
+  static constexpr std::size_t kBytesOfSurrogates = 100;  // of a node that has some, about
+
+  struct Node {
+    float threshold = 0.0f;
+    CutCell cell;
+    NodeIndex next = 0;  // the left child, or -1 - the leaf
+  };
+
+  // For plain rows one comparison is enough.
+  template <bool kArePlain>
+  [[nodiscard]] bool sends_right(const Node& node, const float* row) const {
+    const float* const x = row + node.cell.cell();
+    if constexpr (!kArePlain) {
+      if (node.cell.is_of_levels()) return !LevelSides(node.threshold).sends_left(level_at(x));
+      if (is_missing(*x)) return lacks(node, row);
+    }
+    return *x > node.threshold;
+  }
+  [[nodiscard]] bool lacks(const Node& node, const float* row) const {
+    const auto found = surrogates_.find(static_cast<NodeIndex>(&node - nodes_.data()));
+    const Cut cut = node.cell.cut(node.threshold);
+    return !sends_left(cut, found == surrogates_.end() ? std::span<const Surrogate>() : found->second, row);
+  }
+
+  // Walks down n times, and calls use(i, leaf) at the end of each walk.
+  template <bool kArePlain, class TreeOf, class RowOf, class Use>
+  static void walk(std::size_t n_walks, TreeOf tree_of, RowOf row_of, Use use) {
+    std::array<const Node*, kSideBySide> at;
+    for (std::size_t first = 0; first < n_walks; first += kSideBySide) {
+      const std::size_t n = std::min(kSideBySide, n_walks - first);
+      for (std::size_t i = 0; i < n; ++i) at[i] = tree_of(first + i).nodes_.data();
+      for (bool is_moving = true; is_moving;) {
+        is_moving = false;
+        for (std::size_t i = 0; i < n; ++i) {
+          const Node& node = *at[i];
+          if (node.next < 0) continue;
+          const FlatTree& tree = tree_of(first + i);
+          const bool goes_right = tree.template sends_right<kArePlain>(node, row_of(first + i));
+          at[i] = tree.nodes_.data() + node.next + static_cast<NodeIndex>(goes_right);
+          is_moving = true;
+        }
+      }
+      const auto leaf = [&](std::size_t i) { return static_cast<std::size_t>(-1 - at[i]->next); };
+      for (std::size_t i = 0; i < n; ++i) tree_of(first + i).leaves_.prefetch(leaf(i));
+      for (std::size_t i = 0; i < n; ++i) tree_of(first + i).leaves_.prefetch_contents(leaf(i));
+      for (std::size_t i = 0; i < n; ++i) use(first + i, leaf(i));
+    }
+  }
+
+  LargeVector<Node> nodes_;
+  std::unordered_map<NodeIndex, Surrogates> surrogates_;  // of nodes that have some
+  Leaves leaves_;
+};
+
+}  // namespace onlineforest::orderfree

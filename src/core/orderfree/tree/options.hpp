@@ -1,0 +1,29 @@
+// Options of the order-free forest. Must not know trees.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "orderfree/law/law.hpp"
+#include "orderfree/law/layout.hpp"
+#include "samples/tenure.hpp"
+
+namespace onlineforest::orderfree {
+
+struct Options {
+  std::size_t n_trees = 1;
+  std::size_t first_tree = 0;  // of those of the whole forest
+  Layout layout;               // of rows
+  Word seed = 0;
+  std::int64_t min_samples_split = 2;
+  double max_samples = 1.0;  // the share of rows that a tree learns
+  bool calibrates = false;   // whether trees leave out some samples, which calibrate predictions
+  double discount = 0.2;     // what smoothing takes from each label of a node
+  KeepOptions keep;
+  int key_bits = 64;  // fewer only to test ties
+};
+
+// Throws std::invalid_argument if an option is out of range.
+void check_options(const Options& options);
+
+}  // namespace onlineforest::orderfree

@@ -1,0 +1,235 @@
+// How a tree of the order-free forest predicts, and how it is described.
+#pragma once
+
+#include <array>
+#include <cmath>
+#include <utility>
+
+#include "orderfree/tree/grow.hpp"
+
+namespace onlineforest::orderfree {
+
+template <class Target>
+Tree<Target>::Tree(const Options& options, std::size_t index)
+    : options_(options),
+      seeds_(options.seed, index),
+      membership_(options.max_samples < 1.0 ? static_cast<Word>(std::ldexp(options.max_samples, 64)) : ~Word{0}),
+      leaves_calibrators_out_(Target::leaves_calibrators_out(index)) {}
+
+template <class Target>
+void Tree<Target>::clear() {
+  flat_.clear();
+  nodes_.clear();
+  free_pairs_.clear();
+  junctions_.clear();
+  lists_.clear();
+}
+
+template <class Target>
+void Tree<Target>::predict(const Samples& samples, std::span<const float> rows, bool are_plain, const Answers& answers,
+                           Scratch& scratch, StopProbe& stop) {
+  const std::size_t width = samples.layout().width(), n = rows.size() / width;
+  if (!flat_.empty()) {
+    flat_.for_each_row(rows.data(), width, n, are_plain,
+                       [&](std::size_t i, std::size_t leaf) { flat_.leaves().predict(leaf, answers.at(i)); });
+    return;
+  }
+  for (std::size_t i = 0; i < n; ++i) predict_one(samples, rows.data() + i * width, answers.at(i), scratch, stop);
+}
+
+template <class Target>
+void Tree<Target>::predict_one(const Samples& samples, const float* x, Answer answer, Scratch& scratch,
+                               StopProbe& stop) {
+  if (empty()) {
+    answer_nothing(answer);
+    return;
+  }
+  NodeIndex at = kRoot;
+  for (;;) {
+    while (node(at).kind == Kind::kCut) {
+      const Node& here = node(at);
+      const float value = x[here.cell.cell()];
+      const bool is_plain = !is_missing(value) && !here.cell.is_of_levels();
+      const bool goes_left = is_plain ? value <= here.threshold : junctions_[here.contents].fork.sends_left(x);
+      at = here.left + static_cast<NodeIndex>(!goes_left);
+    }
+    if (node(at).kind == Kind::kClosed) {
+      answer_closed(at, answer);
+      return;
+    }
+    List& list = lists_[node(at).contents];
+    if (list.is_small()) break;
+    if (is_leaf(list) || !cut_list(at, samples, scratch, stop)) {
+      answer_list(list, samples, answer);
+      return;
+    }
+  }
+  List& list = lists_[node(at).contents];
+  std::array<std::uint32_t, kMostDeciding> path;
+  std::size_t depth = 0;
+  std::uint32_t twig = 0;
+  for (;;) {
+    path[depth++] = twig;
+    if (list.twigs.empty() || list.twigs[twig].cut.cell == kUncut) {
+      grow_twig(list, {path.data(), depth}, samples, scratch);
+    }
+    const Twig& here = list.twigs[twig];
+    if (here.cut.cell == kLeaf) break;
+    twig = here.next + static_cast<std::uint32_t>(!list.sends_left(twig, x));
+  }
+  answer_twig(list, list.twigs[twig].next, answer);
+}
+
+template <class Target>
+void Tree<Target>::complete(const Samples& samples, Scratch& scratch, StopProbe& stop) {
+  if (empty() || !flat_.empty()) return;
+  scratch.loaded = nullptr;
+  struct Visit {
+    NodeIndex at, flat;
+  };
+  scratch.of_target.prepare(samples);
+  Flat flat;
+  List spare;  // whose memory for twigs serves all lists
+  std::vector<Visit> visits{{kRoot, flat.add_root()}};
+  while (!visits.empty()) {
+    const Visit visit = visits.back();
+    stop.tick(64);
+    const Node here = node(visit.at);
+    if (here.kind == Kind::kList && !lists_[here.contents].is_small() && !is_leaf(lists_[here.contents]) &&
+        cut_list(visit.at, samples, scratch, stop)) {
+      continue;
+    }
+    visits.pop_back();
+    if (here.kind == Kind::kCut) {
+      const NodeIndex left =
+          flat.cut(visit.flat, junctions_[here.contents].fork.cut, junctions_[here.contents].fork.surrogates);
+      visits.push_back({here.left + 1, left + 1});
+      visits.push_back({here.left, left});
+    } else if (here.kind == Kind::kList && lists_[here.contents].is_small()) {
+      List& list = lists_[here.contents];
+      if (list.twigs.empty()) list.swap_twigs(spare);
+      grow_twigs(list, samples, scratch);
+      flatten_twigs(list, visit.flat, flat, scratch);
+      list.swap_twigs(spare);
+      spare.uncut();
+      list.free_twigs();
+      stop.tick(4096);
+    } else {
+      flatten_large_leaf(visit.at, samples, visit.flat, flat, scratch);
+    }
+  }
+  flat.finish();
+  flat_ = std::move(flat);
+}
+
+template <class Target>
+void Tree<Target>::flatten_twigs(const List& list, NodeIndex root, Flat& flat, Scratch& scratch) const {
+  struct Visit {
+    std::uint32_t twig;
+    NodeIndex at;
+  };
+  std::array<Visit, kMostDeciding> visits{{{0, root}}};  // large enough: each twig that waits holds a sample
+  for (std::size_t n = 1; n > 0;) {
+    const auto [index, at] = visits[--n];
+    const Twig& twig = list.twigs[index];
+    if (twig.cut.cell >= 0) {
+      const NodeIndex left = flat.cut(at, twig.cut, list.surrogates_of(index));
+      visits[n++] = {twig.next + 1, left + 1};
+      visits[n++] = {twig.next, left};
+    } else {
+      flatten_twig_leaf(list, twig.next, at, flat, scratch);
+    }
+  }
+}
+
+template <class Target>
+TreeTable<Target> Tree<Target>::table(const Samples& samples, Scratch& scratch, StopProbe& stop) {
+  scratch.loaded = nullptr;
+  complete(samples, scratch, stop);
+  Table table;
+  if (empty()) return table;
+  const auto add = [&table](std::int32_t parent, bool is_right, const Cut& cut, const Surrogates& surrogates) {
+    const auto index = static_cast<std::int32_t>(table.parent.size());
+    if (parent >= 0) (is_right ? table.right : table.left)[static_cast<std::size_t>(parent)] = index;
+    table.parent.push_back(parent);
+    table.left.push_back(-1);
+    table.right.push_back(-1);
+    table.cell.push_back(cut.cell);
+    table.threshold.push_back(cut.threshold);
+    table.missing_left.push_back(cut.missing_left);
+    table.is_of_levels.push_back(cut.is_of_levels);
+    table.surrogates.insert(table.surrogates.end(), surrogates.begin(), surrogates.end());
+    table.surrogates_end.push_back(static_cast<std::int64_t>(table.surrogates.size()));
+    return index;
+  };
+  struct Visit {
+    NodeIndex at;      // of a node
+    const List* list;  // or of a twig of this list
+    std::uint32_t twig;
+    std::int32_t parent;
+    bool is_right;
+  };
+  std::vector<Visit> visits{{kRoot, nullptr, 0, -1, false}};
+  List* described = nullptr;
+  const auto close = [&described] {
+    if (described != nullptr) described->free_twigs();
+    described = nullptr;
+  };
+  while (!visits.empty()) {
+    Visit visit = visits.back();
+    visits.pop_back();
+    stop.tick(64);
+    if (visit.list == nullptr) {
+      close();
+      const Node& here = node(visit.at);
+      if (here.kind == Kind::kList && lists_[here.contents].is_small()) {
+        visit.list = described = &lists_[here.contents];
+        grow_twigs(*described, samples, scratch);
+      } else {
+        const bool is_cut = here.kind == Kind::kCut;
+        const Fork fork = is_cut ? junctions_[here.contents].fork : Fork{};
+        const std::int32_t index = add(visit.parent, visit.is_right, fork.cut, fork.surrogates);
+        describe_node(visit.at, samples, table);
+        if (is_cut) {
+          visits.push_back({here.left + 1, nullptr, 0, index, true});
+          visits.push_back({here.left, nullptr, 0, index, false});
+        }
+        continue;
+      }
+    }
+    if (scratch.loaded != visit.list) {
+      scratch.panel.load(samples, order(samples), visit.list->slots);
+      scratch.loaded = visit.list;
+    }
+    const Twig& twig = visit.list->twigs[visit.twig];
+    const bool is_cut = twig.cut.cell >= 0;
+    const Surrogates surrogates = is_cut ? visit.list->surrogates_of(visit.twig) : Surrogates();
+    const std::int32_t index = add(visit.parent, visit.is_right, is_cut ? twig.cut : Cut{}, surrogates);
+    describe_twig(twig.block, scratch.panel, table);
+    if (is_cut) {
+      visits.push_back({kNoNode, visit.list, twig.next + 1, index, true});
+      visits.push_back({kNoNode, visit.list, twig.next, index, false});
+    }
+  }
+  close();
+  finish_table(table);
+  return table;
+}
+
+template <class Target>
+std::size_t Tree<Target>::nbytes() const {
+  std::size_t n = flat_.nbytes() + nodes_.capacity() * sizeof(Node) + free_pairs_.capacity() * sizeof(NodeIndex) +
+                  junctions_.nbytes() + lists_.nbytes();
+  for (const Junction& junction : junctions_.items()) {
+    n += junction.summary.nbytes() + junction.deciding.capacity() * sizeof(Slot) + junction.ballot.nbytes() +
+         junction.fork.surrogates.capacity() * sizeof(Surrogate);
+  }
+  for (const List& list : lists_.items()) {
+    n += list.slots.capacity() * sizeof(Slot) + list.summary.nbytes() + list.twigs.capacity() * sizeof(Twig) +
+         list.leaves.nbytes() + list.large_leaf.nbytes() + list.surrogates.capacity() * sizeof(list.surrogates[0]);
+    for (const auto& [twig, surrogates] : list.surrogates) n += surrogates.capacity() * sizeof(Surrogate);
+  }
+  return n;
+}
+
+}  // namespace onlineforest::orderfree

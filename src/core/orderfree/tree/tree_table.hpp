@@ -1,0 +1,45 @@
+// A tree in a form that depends on the set of samples alone: nodes in preorder, left children first.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "base/types.hpp"
+#include "orderfree/law/proposal.hpp"
+#include "samples/weight.hpp"
+
+namespace onlineforest::orderfree {
+
+template <class Target>
+struct TreeTable {
+  std::vector<std::int32_t> parent, left, right, cell;  // -1 where there is none
+  std::vector<float> threshold;
+  std::vector<std::uint8_t> missing_left, is_of_levels;
+  std::vector<Weight> weight;
+  std::vector<std::int64_t> surrogates_end;  // the surrogates of node i are [surrogates_end[i - 1], surrogates_end[i])
+  Surrogates surrogates;
+  typename Target::Columns columns;  // what is known of the values of each node
+
+  [[nodiscard]] bool is_cut(std::size_t node) const { return cell[node] >= 0; }
+  [[nodiscard]] Cut cut(std::size_t node) const {
+    return {cell[node], threshold[node], missing_left[node] != 0, is_of_levels[node] != 0};
+  }
+
+  // The child of a node that a row goes to.
+  [[nodiscard]] std::size_t child(std::size_t node, const float* row) const {
+    const std::size_t begin = node == 0 ? 0 : static_cast<std::size_t>(surrogates_end[node - 1]);
+    const auto of_node = std::span(surrogates).subspan(begin, static_cast<std::size_t>(surrogates_end[node]) - begin);
+    return static_cast<std::size_t>(sends_left(cut(node), of_node, row) ? left[node] : right[node]);
+  }
+
+  // The leaf of a row. The tree is not empty.
+  [[nodiscard]] NodeIndex leaf_of(const float* row) const {
+    std::size_t at = 0;
+    while (is_cut(at)) at = child(at, row);
+    return static_cast<NodeIndex>(at);
+  }
+};
+
+}  // namespace onlineforest::orderfree
