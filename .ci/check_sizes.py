@@ -9,8 +9,8 @@ stand one after the other and are read alone. No function and no file is exempt 
 stubs `_core.pyi` and `__init__.pyi`: one is generated, the other a list of names.
 
 A function counts from the first line of its signature to its closing brace or last statement,
-functions inside it included. Docstrings of Python do not count, neither for a function nor for a
-file: they are pages of the reference, and examples in them are welcome.
+functions inside it included. Docstrings of Python do not count in src, neither for a function nor
+for a file: they are pages of the reference, and examples in them are welcome.
 
 `--largest N` prints the N longest files and functions.
 """
@@ -180,7 +180,7 @@ class Sources:
         """Measure a file, and its functions if it is one of src."""
         text = path.read_text(encoding="utf-8")
         n_lines = len(text.splitlines())
-        if path.suffix == ".py":
+        if path.suffix == ".py" and name.startswith("src/"):
             n_lines -= sum(map(lines_of, docstrings_in(ast.parse(text))))
         length = Length(n_lines, name)
         self.files.append(length)

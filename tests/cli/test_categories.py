@@ -11,7 +11,6 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
-from click.testing import CliRunner
 from pyarrow import parquet
 
 import onlineforest
@@ -19,7 +18,6 @@ from onlineforest import (
     MondrianForestClassifier,
     OnlineForestClassifier,
     OnlineForestRegressor,
-    _cli,
 )
 from onlineforest._cli import plot as _cli_plot
 from onlineforest._cli.columns import RequestedTypes, feature_specs
@@ -27,21 +25,12 @@ from onlineforest._cli.commands import OptionError
 from onlineforest._tables import csv_blocks as _csv_blocks
 from onlineforest._tables.columns import ColumnType, TableError
 from onlineforest._tables.csv_tables import CsvTable
+from support.commands import fine, run
 
 FEATURES = ["size", "city", "shop", "is_new"]
 CLASSIFY = ["--target", "kind", "--task", "classify", "--categorical", "shop"]
 SMALL = ["--trees", "5", "--batch-size", "50"]
 CITIES = ["Rome", "nan", "None", "1", 'say "hi"', "two\nlines", "x" * 5000, "\U0001f333", None]
-
-
-def run(*arguments, **options):
-    return CliRunner().invoke(_cli.build_command(), [str(a) for a in arguments], **options)
-
-
-def fine(*arguments, **options):
-    result = run(*arguments, **options)
-    assert result.exit_code == 0, result.output
-    return result
 
 
 def stream(n=300, seed=0):

@@ -7,7 +7,6 @@ import sys
 import numpy as np
 import pandas as pd
 import pytest
-from click.testing import CliRunner
 
 from onlineforest import (
     MondrianForestClassifier,
@@ -21,6 +20,7 @@ from onlineforest._cli.demo import Demo
 from onlineforest._cli.forests import FORESTS
 from onlineforest._cli.options import DEFAULT_KIND, NAMES
 from onlineforest._forests.saving import write_model
+from support.commands import run
 from support.model_files import changed
 
 
@@ -30,7 +30,7 @@ from support.model_files import changed
 def test_demo_shows_a_table_and_saves_pictures(tmp_path, options, name):
     folder = tmp_path / "new" / "folder"
     arguments = ["demo", "--trees", "3", "--output", str(folder), *options]
-    result = CliRunner().invoke(_cli.build_command(), arguments, terminal_width=200)
+    result = run(*arguments, terminal_width=200)
     assert result.exit_code == 0, result.output
     assert "accuracy" in result.output and "log loss" in result.output
     assert "1797" in result.output
@@ -54,7 +54,7 @@ def test_demo_learns(kind):
 def test_demo_into_a_folder_that_cannot_be_written_is_an_error(tmp_path):
     blocked = tmp_path / "file"
     blocked.write_text("in the way")
-    result = CliRunner().invoke(_cli.build_command(), ["demo", "--output", str(blocked / "sub")])
+    result = run("demo", "--output", blocked / "sub")
     assert result.exit_code == 1
     assert result.output.startswith("Error: cannot write to")
     assert "Traceback" not in result.output
@@ -69,7 +69,7 @@ def test_demo_into_a_folder_that_cannot_be_written_is_an_error(tmp_path):
     ],
 )
 def test_bad_arguments_exit_with_code_2(arguments, message):
-    result = CliRunner().invoke(_cli.build_command(), arguments)
+    result = run(*arguments)
     assert result.exit_code == 2
     assert message in result.output
 
@@ -82,8 +82,8 @@ def test_each_command_is_where_the_list_says(name):
 
 
 def test_version_and_help_are_printed():
-    assert __version__ in CliRunner().invoke(_cli.build_command(), ["--version"]).output
-    assert "demo" in CliRunner().invoke(_cli.build_command(), ["-h"]).output
+    assert __version__ in run("--version").output
+    assert "demo" in run("-h").output
 
 
 def test_the_module_runs_as_a_command():
@@ -131,12 +131,8 @@ def model_file(tmp_path):
     return path
 
 
-def invoke(*arguments):
-    return CliRunner().invoke(_cli.build_command(), [str(a) for a in arguments])
-
-
 def test_inspect_describes_a_file(model_file):
-    result = invoke("inspect", model_file)
+    result = run("inspect", model_file)
     assert result.exit_code == 0, result.output
     for words in (
         "MondrianForestClassifier",
@@ -152,14 +148,14 @@ def test_inspect_describes_a_file(model_file):
         assert words in result.output
     assert "\x1b" not in result.output and "\x07" not in result.output
     assert "trees.left" not in result.output
-    assert "trees.left: int32, 15" in invoke("inspect", "--arrays", model_file).output
+    assert "trees.left: int32, 15" in run("inspect", "--arrays", model_file).output
 
 
 def test_inspect_and_verify_an_order_free_forest(tmp_path, monkeypatch):
     path = tmp_path / "order-free.safetensors"
     forest = OnlineForestClassifier(3, window=3, random_state=0)
     forest.fit([[0.0], [1.0], [1.0], [1.0]], ["no", "no", "yes", "yes"]).save(path)
-    result = invoke("inspect", path)
+    result = run("inspect", path)
     assert result.exit_code == 0, result.output
     for words in (
         "OnlineForestClassifier",
@@ -169,15 +165,15 @@ def test_inspect_and_verify_an_order_free_forest(tmp_path, monkeypatch):
         "smoothing=0.2",
     ):
         assert words in result.output
-    assert json.loads(invoke("inspect", "--json", path).output)["counts"]["samples_distinct"] == 2
-    result = invoke("verify", path)
+    assert json.loads(run("inspect", "--json", path).output)["counts"]["samples_distinct"] == 2
+    result = run("verify", path)
     assert result.output == f"{path}: sound, OnlineForestClassifier of 3 samples in 3 trees\n"
     monkeypatch.setattr(OnlineForestClassifier, "verify", lambda forest: False)
-    assert isinstance(invoke("verify", path).exception, RuntimeError)
+    assert isinstance(run("verify", path).exception, RuntimeError)
 
 
 def test_inspect_prints_json(model_file):
-    facts = json.loads(invoke("inspect", "--json", model_file).output)
+    facts = json.loads(run("inspect", "--json", model_file).output)
     assert facts["counts"]["trees"] == 3 and facts["parameters"]["lifetime"] == 5.0
     assert facts["file_bytes"] == model_file.stat().st_size
     assert facts["tensors"]["rows"] == {"dtype": "float32", "shape": [3, 2]}
@@ -187,8 +183,8 @@ def test_inspect_does_not_read_the_arrays_and_verify_does(model_file):
     data = bytearray(model_file.read_bytes())
     data[-1] ^= 1
     model_file.write_bytes(data)
-    assert invoke("inspect", model_file).exit_code == 0
-    result = invoke("verify", model_file)
+    assert run("inspect", model_file).exit_code == 0
+    result = run("verify", model_file)
     assert result.exit_code == 1
     assert result.output.startswith(f"Error: {model_file} is damaged: its SHA-256 is")
 
@@ -196,18 +192,18 @@ def test_inspect_does_not_read_the_arrays_and_verify_does(model_file):
 def test_verify_continues_after_a_bad_file(model_file, tmp_path):
     bad = tmp_path / "text"
     bad.write_text("something else")
-    result = invoke("verify", bad, tmp_path / "missing", model_file)
+    result = run("verify", bad, tmp_path / "missing", model_file)
     assert result.exit_code == 1
     assert f"{bad} is not a model file of onlineforest: it has only 14 bytes" in result.output
     assert f"{tmp_path / 'missing'}: No such file or directory" in result.output
     assert f"{model_file}: sound, MondrianForestClassifier of 3 samples" in result.output
-    assert invoke("verify", model_file).exit_code == 0
+    assert run("verify", model_file).exit_code == 0
 
 
 @pytest.mark.parametrize("key", ["counts", "features", "parameters", "classes"])
 @pytest.mark.parametrize("value", [None, [], "x", 5, {"count": {}}, {"float": []}])
 def test_inspect_survives_malformed_metadata(model_file, key, value):
     model_file.write_bytes(changed(model_file.read_bytes(), {key: value}))
-    result = invoke("inspect", model_file)
+    result = run("inspect", model_file)
     assert result.exit_code in (0, 1)
     assert result.exception is None or isinstance(result.exception, SystemExit)

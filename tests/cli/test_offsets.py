@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
-from click.testing import CliRunner
 
 import onlineforest
-from onlineforest import OnlineForestClassifier, _cli
+from onlineforest import OnlineForestClassifier
+from support.commands import fine, run
 
 START = 1_700_000_000
 RNG = np.random.default_rng(2)
@@ -17,16 +17,6 @@ KIND = np.where(FRAME["time"] // 600 % 2, "odd", "even")
 TRAIN = ["train", "data.csv", "--target", "kind", "--trees", 5]
 NEW = [*TRAIN, "--task", "classify"]
 OFFSET = ["--offset", f"time={START}"]
-
-
-def run(*arguments):
-    return CliRunner().invoke(_cli.build_command(), [str(a) for a in arguments])
-
-
-def fine(*arguments):
-    result = run(*arguments)
-    assert result.exit_code == 0, result.output
-    return result.output
 
 
 @pytest.fixture(autouse=True)
@@ -42,23 +32,23 @@ def of_frame(**offsets):
 @pytest.mark.parametrize("batch_size", [1, 50])
 def test_offsets_are_learned_and_kept_in_the_model(batch_size):
     options = [*NEW, "--batch-size", batch_size, *OFFSET, "--offset", "a=b=0.5"]
-    assert "Warning" not in fine(*options, "-o", "m.safetensors")
+    assert "Warning" not in fine(*options, "-o", "m.safetensors").output
     forest = onlineforest.load("m.safetensors")
     assert forest.offsets == {"time": START, "a=b": 0.5}
     assert forest.digest_ == of_frame(**{"time": START, "a=b": 0.5}).digest_
     for size in (1, 100):
-        predicted = fine("predict", "m.safetensors", "data.csv", "--batch-size", size)
+        predicted = fine("predict", "m.safetensors", "data.csv", "--batch-size", size).output
         assert predicted.split()[1:] == forest.predict(FRAME).tolist()
 
 
 def test_a_column_that_needs_an_offset_is_told_once():
-    output = fine(*NEW, "--batch-size", "50", "-o", "m.safetensors")
+    output = fine(*NEW, "--batch-size", "50", "-o", "m.safetensors").output
     assert output.count("Warning: Rows are stored as float32") == 1
     assert "in column 'time'" in output and "--offset COLUMN=NUMBER" in output
-    assert "Warning" not in fine(*NEW, "-q", "-o", "quiet.safetensors")
-    output = fine(*NEW, "--forest", "mondrian", "-o", "mondrian.safetensors")
+    assert "Warning" not in fine(*NEW, "-q", "-o", "quiet.safetensors").output
+    output = fine(*NEW, "--forest", "mondrian", "-o", "mondrian.safetensors").output
     assert output.count("Warning: Rows are stored as float32") == 1
-    assert "Warning" in fine("evaluate", *NEW[1:])
+    assert "Warning" in fine("evaluate", *NEW[1:]).output
 
 
 @pytest.mark.parametrize(
@@ -88,7 +78,7 @@ def test_a_model_keeps_its_offsets():
     fine(*more, *OFFSET)
     assert onlineforest.load("more.safetensors").offsets == {"time": START}
     result = run(*more, "--offset", "time=5")
-    assert result.exit_code == 2 and "offsets is {'time': 5.0}, but the forest" in result.output
+    assert result.exit_code == 2 and "--offset is {'time': 5.0}, but the forest" in result.output
     of_array = OnlineForestClassifier(5, random_state=0, offsets=[0, START]).fit(FRAME, KIND)
     of_array.save("array.safetensors")
     fine(*TRAIN, "--from", "array.safetensors", "-o", "more.safetensors")

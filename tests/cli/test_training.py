@@ -263,7 +263,7 @@ def test_a_run_resumes_from_the_file_with_more_samples(tmp_path):
             TrainingOptions(parameters={"n_estimators": 7}),
             {},
             OptionError,
-            "n_estimators is 7, but .* n_estimators = 5",
+            "--trees is 7, but .* n_estimators = 5",
         ),
         (
             TrainingOptions(batch_size=7),

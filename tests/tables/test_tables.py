@@ -570,6 +570,14 @@ def test_a_truncated_file_is_an_error(tmp_path):
         open_table(str(path))
 
 
+def test_a_parquet_column_of_another_type_is_an_error_that_names_table_and_row(tmp_path):
+    path = in_parquet(tmp_path, {"a": [1.5, 2.0]})
+    with pytest.raises(
+        TableError, match=r"a\.parquet, after row 0: column 'a' cannot be read as an"
+    ):
+        read_parquet(path, {"a": INTEGER})
+
+
 def test_parquet_columns_of_all_types_are_read(tmp_path):
     path = tmp_path / "a.parquet"
     columns = {

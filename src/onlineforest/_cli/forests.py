@@ -30,6 +30,14 @@ FORESTS: Mapping[str, Mapping[str, type[Forest]]] = {  # kind, task and estimato
     "order-free": {"classify": OnlineForestClassifier, "regress": OnlineForestRegressor},
     "mondrian": {"classify": MondrianForestClassifier},
 }
+OPTION_OF = {  # parameters of the estimators, and the names of their options
+    "n_estimators": "trees",
+    "window": "window",
+    "reservoir": "reservoir",
+    "half_life": "half_life",
+    "random_state": "seed",
+    "offsets": "offset",
+}
 
 
 class TrainingError(ValueError):
@@ -256,9 +264,10 @@ def _check_same_forest(options: TrainingOptions, previous: PreviousForest) -> No
     for name, value in options.parameters.items():
         known = parameters.get(name)  # a Mondrian forest has no offsets
         if not np.array_equal(np.asarray(known, object), np.asarray(value, object)):
+            option = OPTION_OF[name].replace("_", "-")
             raise OptionError(
-                f"{name} is {value}, but the forest in {previous.path} has {name} = {known}, which "
-                "cannot be changed."
+                f"--{option} is {value}, but the forest in {previous.path} has {name} = {known}, "
+                "which cannot be changed."
             )
 
 

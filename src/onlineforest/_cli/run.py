@@ -29,6 +29,7 @@ from onlineforest._cli.columns import (
     schema_of,
 )
 from onlineforest._cli.forests import (
+    OPTION_OF,
     PreviousForest,
     RunStart,
     TrainingOptions,
@@ -46,14 +47,6 @@ from onlineforest._tables.tables import open_table
 
 GRACE_SECONDS = 0.3
 SECONDS_BETWEEN_LINES = 10.0
-_PARAMETERS = {  # parameters of the estimators, by the names of the options
-    "trees": "n_estimators",
-    "window": "window",
-    "reservoir": "reservoir",
-    "half_life": "half_life",
-    "seed": "random_state",
-    "offset": "offsets",
-}
 
 
 class Run:
@@ -118,7 +111,7 @@ class Run:
 
     @contextmanager
     def _ended_by_interrupts(self) -> Iterator[None]:
-        """Let an interrupt come before an error that it may have caused in the table."""
+        """Raise an interrupt in place of an error in the table that it may have caused."""
         try:
             yield
         except TableError:
@@ -128,7 +121,7 @@ class Run:
 
     @contextmanager
     def _reported_warnings(self) -> Iterator[None]:
-        """Show a warning about rounding as a message."""
+        """Print warnings about rounding as messages of the command."""
         with warnings.catch_warnings():
             show = warnings.showwarning
             warnings.simplefilter("always", RoundingWarning)
@@ -168,7 +161,7 @@ def open_run(given: dict[str, Any]) -> Iterator[Run]:
 
 def _training_options(given: dict[str, Any]) -> TrainingOptions:
     parameters = {
-        parameter: given[key] for key, parameter in _PARAMETERS.items() if given[key] is not None
+        name: given[option] for name, option in OPTION_OF.items() if given[option] is not None
     }
     learn = not given.get("no_learn", False)
     return TrainingOptions(

@@ -33,7 +33,7 @@ class _Batch:
     row: Any = None
 
 
-def _split(table: pa.Table, schema: Schema, batch_size: int) -> Iterator[_Batch]:
+def _batches_of(table: pa.Table, schema: Schema, batch_size: int) -> Iterator[_Batch]:
     """Yield the rows as one batch, or as batches of one if `batch_size` is 1."""
     X, y = table.select(list(schema.features)), targets(table, schema)
     ids = None if schema.id is None else table.column(schema.id).to_pylist()
@@ -104,7 +104,7 @@ class Training:
         rows = skip_rows(table.read(specs, on_bad_row), self._start.rows)
         size = self._start.batch_size
         for piece in rebatch(rows, size) if size > 1 else rows:
-            for batch in _split(piece, schema, size):
+            for batch in _batches_of(piece, schema, size):
                 check()
                 self._step(batch)
                 yield self.n_rows

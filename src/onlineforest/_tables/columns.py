@@ -13,8 +13,8 @@ from typing import Protocol
 import numpy as np
 import pyarrow as pa
 
-FIRST_ROWS = 100  # a column with text among these is not one of numbers
-MAX_DIGITS = 18  # longest whole number that may be a category
+FIRST_ROWS = 100  # a column with text in one of these rows does not hold numbers
+MAX_DIGITS = 18  # largest number of digits of a category that is a whole number
 MAX_FLOAT32 = float(np.finfo(np.float32).max)
 MISSING_VALUES = frozenset(
     ["", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "-NaN", "-nan", "NULL", "Null", "null"]
@@ -121,7 +121,7 @@ def out_of_range(name: str, text: str, max_abs: float) -> str:
 
 
 def not_whole(name: str, text: str, hint: str = "") -> str:
-    """Reason why a row is bad whose value in a column of whole numbers is something else."""
+    """Reason why a row is bad if its category should be a whole number and is not."""
     return (
         f"column {name!r} holds {quote(text)}, but its categories are whole numbers of at most "
         f"{MAX_DIGITS} digits{hint}"

@@ -1,4 +1,4 @@
-"""Cut a stream of bytes into blocks of whole CSV records, each with the number of its first line.
+"""Divide a stream of bytes into blocks of whole CSV records that know their first line.
 
 Knows nothing of columns. Blocks bound the memory, and a block with a bad row can be parsed a second
 time, row by row.

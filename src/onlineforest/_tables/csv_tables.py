@@ -34,7 +34,7 @@ from onlineforest._tables.csv_values import (
     make_table,
 )
 
-_MAX_INSPECTED_ROWS = 1000  # per block, to infer the types of the columns
+_MAX_INSPECTED_ROWS = 1000  # rows of a block from which column types are inferred
 _DELIMITERS = ",;\t|"
 
 

@@ -30,7 +30,7 @@ from onlineforest._tables.columns import (
 
 _NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
 _INFINITE = re.compile(r"[+-]?inf(?:inity)?", re.ASCII | re.IGNORECASE)
-_NAN = re.compile(r"[+-]?nan(?:\(\w*\))?", re.ASCII | re.IGNORECASE)  # spellings Arrow accepts
+_NAN = re.compile(r"[+-]?nan(?:\(\w*\))?", re.ASCII | re.IGNORECASE)  # spellings that Arrow accepts
 _INTEGER = re.compile(r"0|-?[1-9]\d{0,17}", re.ASCII)
 _WHOLE = re.compile(rf"([+-]?\d{{1,{MAX_DIGITS}}})(?:\.0*)?", re.ASCII)  # 7.0 and 007 are 7
 _DATE = re.compile(r"\d{4}-\d\d?-\d\d?(?:[T ].*)?|\d\d?[/.]\d\d?[/.]\d{2,4}(?: .*)?|\d\d?:\d\d.*")
@@ -108,7 +108,7 @@ def make_table(columns: list[list[Any]], specs: Mapping[str, ColumnSpec]) -> pa.
     return pa.table(arrays, names=list(specs))
 
 
-# One field
+# Conversion of one field
 
 
 def convert_field(text: str, name: str, spec: ColumnSpec) -> float | int | str | None:
@@ -170,7 +170,7 @@ def _parse_whole(text: str) -> int | None:
     return int(_BOOLEANS[text]) if text in _BOOLEANS else None
 
 
-# A column
+# Conversion of a column
 
 
 def convert_column(column: pa.ChunkedArray, spec: ColumnSpec) -> pa.ChunkedArray | None:
@@ -200,7 +200,7 @@ def _convert_levels(column: pa.ChunkedArray, spec: ColumnSpec) -> pa.ChunkedArra
 
 def _convert_codes(column: pa.ChunkedArray, spec: ColumnSpec) -> pa.ChunkedArray | None:
     stripped = pc.utf8_trim(column, _BLANKS)
-    # Few values are distinct, and each is converted as a field is.
+    # Only the distinct values, which are few, are converted: each as a field is.
     distinct = stripped.unique()
     try:
         codes = [convert_field(text, "", spec) for text in distinct.to_pylist()]

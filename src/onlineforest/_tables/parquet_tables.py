@@ -21,7 +21,7 @@ from onlineforest._tables.columns import (
 from onlineforest._tables.parquet_values import Converted, convert, infer_column
 
 _BATCH_ROWS = 1 << 14
-_INSPECTED_ROWS = 1000  # to infer the types of the columns
+_INSPECTED_ROWS = 1000  # rows from which column types are inferred
 
 
 class ParquetTable:
@@ -59,9 +59,7 @@ class ParquetTable:
         """Yield the good rows of each batch."""
         try:
             for batch in self._file.iter_batches(_BATCH_ROWS, columns=list(specs)):
-                columns = {
-                    name: convert(batch.column(name), name, spec) for name, spec in specs.items()
-                }
+                columns = self._converted(batch, specs)
                 n_before, self._n_read = self._n_read, self._n_read + len(batch)
                 yield from self._good_rows(columns, n_before, on_bad_row)
         except (pa.ArrowException, OSError) as error:
@@ -75,6 +73,14 @@ class ParquetTable:
             return pa.Table.from_batches(batches, self._file.schema_arrow)
         except (pa.ArrowException, OSError) as error:
             raise TableError(f"{self.name} cannot be read: {one_line(error)}") from error
+
+    def _converted(
+        self, batch: pa.RecordBatch, specs: Mapping[str, ColumnSpec]
+    ) -> dict[str, Converted]:
+        try:
+            return {name: convert(batch.column(name), name, spec) for name, spec in specs.items()}
+        except TableError as error:
+            raise TableError(f"{self.name}, after row {self._n_read:,}: {error}") from error
 
     def _good_rows(
         self, columns: Mapping[str, Converted], n_before: int, on_bad_row: OnBadRow

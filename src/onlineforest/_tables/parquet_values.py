@@ -30,7 +30,7 @@ _LARGEST_CODE = 10**MAX_DIGITS - 1
 
 
 def infer_column(name: str, arrow_type: pa.DataType, values: pa.ChunkedArray) -> ColumnInfo:
-    """The kind of a column, inferred from its type and its first values."""
+    """Infer the type of a column from its Arrow type and its first values."""
     inferred = _inferred_type(arrow_type)
     if pa.types.is_dictionary(values.type):
         values = values.cast(values.type.value_type)
@@ -151,7 +151,7 @@ def _levels(column: Any, name: str, spec: ColumnSpec) -> Converted:
         column, reasons = whole.values, whole.reasons
     is_time = pa.types.is_temporal(column.type)
     values = pc.cast(column, pa.string())
-    if is_time:  # the text must not depend on the unit
+    if is_time:  # the text must be equal in all time resolutions
         values = pc.replace_substring_regex(values, r"\.0+(Z?)$", r"\1")
     return Converted(_without_empty(values), reasons)
 
@@ -171,7 +171,7 @@ def _codes(column: Any, name: str, spec: ColumnSpec) -> Converted:
 
 
 def _from_text(column: Any, name: str, spec: ColumnSpec) -> Converted:
-    """Numbers, integers or codes in text."""
+    """Convert text to numbers, integers or codes."""
     values, reasons = [], {}
     for row, text in enumerate(column.to_pylist()):
         value = None

@@ -55,7 +55,7 @@ def reliability(
     y : array-like of shape (n_samples,)
         The true labels.
     probabilities : array-like of shape (n_samples, n_classes), or mapping of str to such
-        Results of ``predict_proba``; of several methods, by name.
+        Results of ``predict_proba``, or the results of several methods by the methods' names.
     classes : array-like of shape (n_classes,), default=None
         The classes of the columns, such as ``forest.classes_``. None means the sorted labels of y,
         which must then include every class.
@@ -114,7 +114,7 @@ def _draw_bins(axes: Axes, bins: list[Bins], names: list[str]) -> None:
     """Draw the diagonal, a line and bars for each method, and a legend."""
     from matplotlib.patches import Patch
 
-    alone = len(bins) == 1  # bars of several methods overlap: outlines only
+    alone = len(bins) == 1  # bars of several methods overlap, so only their outlines are drawn
     handles: list[Artist] = [axes.plot([0, 1], [0, 1], color=MIDDLE, lw=0.8, ls="--")[0]]
     for i, of_method in enumerate(bins):
         style = line_style(i)

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 # The palette of Okabe and Ito, which colour-blind readers can distinguish. Its yellow is omitted
 # because it is hard to see on white.
 COLOURS = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9", "#000000")
-MAX_LINES_INSIDE = 6  # a longer legend inside the axes would cover the curves
-COLOUR_MAP = "viridis"  # for predicted numbers
+MAX_LINES_INSIDE = 6  # lines of a legend; a longer one would cover the curves
+COLOUR_MAP = "viridis"  # colours for numbers
 DARK, MIDDLE, LIGHT = "0.2", "0.55", "0.85"
 BLUE, ORANGE = COLOURS[0], COLOURS[3]
 LINE_STYLES = ("-", "--", ":", "-.")
@@ -121,7 +121,7 @@ def shortened(value: object, longest: int = 28) -> str:
 
 
 def level_name(level: str | int | None, longest: int) -> str:
-    """A short name of a level: in quotation marks if it is a text that might mislead."""
+    """A short name of a level, in quotation marks if the text could be mistaken for another."""
     if level is None:
         return "missing"
     if isinstance(level, int):
@@ -151,7 +151,7 @@ def _in_glyphs(text: str) -> str:
     for family in FontProperties().get_family():
         try:
             path = findfont(FontProperties(family=family), fallback_to_default=False)
-        except ValueError:  # it is not installed
+        except ValueError:  # the font is not installed
             continue
         fonts.append(get_font(path))
     if not fonts:

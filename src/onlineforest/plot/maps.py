@@ -178,8 +178,8 @@ class Plane:
     x: NDArray[np.floating]  # grid values of the first feature, ascending
     y: NDArray[np.floating]  # grid values of the second feature, ascending
     others: NDArray[Any]  # values of all features; those of the two are unused
-    levels: dict[int, Level]  # the level in `others` of each categorical feature
-    points: Points | None  # in this plane
+    levels: dict[int, Level]  # levels of the categorical features; `others` holds them, too
+    points: Points | None  # the points in this plane
 
     @classmethod
     def of(
@@ -258,7 +258,7 @@ class Plane:
             axes.set_title(held, loc="left", fontsize=9)
 
     def _held(self, names: list[str]) -> str:
-        """At which values the other features are held."""
+        """Text that names the values at which the other features are held."""
         n_levels, n_numbers = len(self.levels), len(names) - 2 - len(self.levels)
         lines = []
         if n_numbers:
@@ -354,7 +354,7 @@ def _draw_classes(axes: Axes, plane: Plane, forest: Classifier) -> None:
 def _most_certain_points(
     plane: Plane, best: NDArray[np.intp], sure: NDArray[np.float64]
 ) -> dict[int, tuple[float, float]]:
-    """For each class, largest area first, a grid point amid those where it is most probable."""
+    """For each class, largest area first, a central grid point of the region where it is surest."""
     codes, sizes = np.unique(best, return_counts=True)
     found = {}
     for code in codes[np.argsort(-sizes, kind="stable")]:

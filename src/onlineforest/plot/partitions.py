@@ -45,11 +45,11 @@ def partition(
 ) -> Axes:
     """Draw the partition of the plane by a tree of two numeric features.
 
-    A tree of a Mondrian forest is drawn as in figures 1 and 2 of the paper: a grey box around the
-    samples of each node, and a line for each split, which ends at the box. Nodes of an order-free
-    forest have no boxes, so each line ends at the splits above it. Splits nearer to the root are
-    thicker. A split that asks whether a feature is missing has no line, nor have those below it for
-    samples that lack the feature.
+    For a Mondrian forest, the picture is as in figures 1 and 2 of the paper: a grey box around the
+    samples of each node, and a line for each split, which ends at the box. The nodes of an
+    order-free forest have no boxes: each line ends at the splits above it. Splits nearer to the
+    root are thicker. A split that asks whether a feature is missing has no line, nor have the
+    splits below it that only samples without the feature reach.
 
     Parameters
     ----------
@@ -134,7 +134,7 @@ def _cells(
 ) -> tuple[Corners, Corners, NDArray[np.bool_]]:
     """Lower and upper corners of the part of a rectangle that belongs to each node.
 
-    The third array says which nodes have one: others hold only samples that lack a feature.
+    The third array marks the nodes that have one: the others hold only samples that lack a feature.
     """
     lower, upper = np.tile(low, (tree.n_nodes, 1)), np.tile(high, (tree.n_nodes, 1))
     are_in_plane = np.ones(tree.n_nodes, dtype=np.bool_)
@@ -156,7 +156,7 @@ def _draw_splits(
     lower: Corners,
     upper: Corners,
 ) -> None:
-    """Draw the lines of some splits, each of which ends at the given rectangle of its node."""
+    """Draw the lines of some splits; each ends at the given rectangle of its node."""
     from matplotlib.collections import LineCollection
 
     ends = np.stack([lower[splits], upper[splits]], axis=1)

@@ -35,8 +35,8 @@ class Points:
     """Samples to draw, with their classes or values if given."""
 
     rows: NDArray[np.floating]  # in the order of columns; NaN if a feature is categorical
-    codes: NDArray[np.intp] | None = None  # class codes if y are labels, -1 for unknown ones
-    values: NDArray[np.float64] | None = None  # y if they are numbers
+    codes: NDArray[np.intp] | None = None  # class codes for a classifier, -1 for unknown labels
+    values: NDArray[np.float64] | None = None  # targets for a regressor
 
     @property
     def size(self) -> float:
@@ -44,7 +44,7 @@ class Points:
         return float(np.clip(9000.0 / max(len(self.rows), 1), 5.0, 26.0))
 
     def in_plane(self, features: list[int]) -> Points | None:
-        """The points with these two coordinates; without those that lack one. None if all do."""
+        """The points in the plane of two features, unless they lack one; None if none is left."""
         rows = self.rows[:, features]
         are_known = ~np.isnan(rows).any(axis=1)
         if not are_known.any():
@@ -60,7 +60,7 @@ def check_points(forest: Forest, X: ArrayLike | None, y: ArrayLike | None) -> Po
         if y is not None:
             raise ValueError("y is given, but not X: give both, or X alone.")
         return None
-    rows = _in_units(_in_columns(forest._check_queries(X), categories_of(forest)), forest)
+    rows = _with_offsets(_in_columns(forest._check_queries(X), categories_of(forest)), forest)
     if y is None:
         return Points(rows)
     if not isinstance(forest, BaseClassifier):
@@ -83,8 +83,8 @@ def _in_columns(rows: NDArray[np.float32], categories: Categories | None) -> NDA
     return ordered
 
 
-def _in_units(rows: NDArray[np.float32], forest: Forest) -> NDArray[np.floating]:
-    """Rows without categorical features in the units of users: float64 if there are offsets."""
+def _with_offsets(rows: NDArray[np.float32], forest: Forest) -> NDArray[np.floating]:
+    """Numeric features as users gave them: the offsets are added, in float64 if there are any."""
     return rows if forest._offsets is None else rows + forest._offsets
 
 
@@ -166,7 +166,7 @@ def _write_names(
     from matplotlib.patheffects import withStroke
 
     names = {code: printable(classes[code], 12) for code in centres}
-    # Estimated size of the longest name in pixels.
+    # An estimate of the size of the longest name, in pixels.
     pixels = axes.figure.dpi / 72.0
     width, height = 7.0 * max(map(len, names.values()), default=0) * pixels, 14.0 * pixels
     taken: list[tuple[float, float]] = []
@@ -225,7 +225,7 @@ def sample_box(forest: Forest) -> tuple[NDArray[np.floating], NDArray[np.floatin
         assert isinstance(tree, MondrianTree)
         return tree.lower[tree.root], tree.upper[tree.root]
     rows = samples_of(forest._core.get_state(), forest.n_features_in_).rows
-    return limits_of(_in_units(rows, forest))
+    return limits_of(_with_offsets(rows, forest))
 
 
 def limits_of(rows: NDArray[np.floating]) -> tuple[NDArray[Any], NDArray[Any]]:
@@ -241,7 +241,7 @@ def medians_of(rows: NDArray[np.floating]) -> NDArray[np.floating]:
 
 
 def typical_levels(X: Any, categories: Categories) -> dict[int, Level]:
-    """The most frequent level of each categorical column; the first in order if several are."""
+    """The most frequent level of each categorical column; of several, the first in order."""
     table = Table.of(X)
     found = {}
     for column in categories.columns:

@@ -43,11 +43,11 @@ from onlineforest.plot.points import MAX_CLASSES_IN_LEGEND, name_classes
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-MAX_ENDS = 10  # if `max_depth` is None
+MAX_ENDS = 10  # ends drawn if `max_depth` is None
 MAX_ROWS = 3  # classes listed below an end
-MAX_LEVELS, MAX_LEVEL_LINES = 3, 2  # that a split lists; more levels are counted
-SPLIT_WIDTH, LEVEL_WIDTH = 14, 12  # characters
-ROW_HEIGHT = 10.0  # points
+MAX_LEVELS, MAX_LEVEL_LINES = 3, 2  # listed at a split; more are counted
+SPLIT_WIDTH, LEVEL_WIDTH = 14, 12  # in characters
+ROW_HEIGHT = 10.0  # in points
 
 Row = tuple[str, Any]  # a text below an end, and its colour
 Levels = frozenset[Level]
@@ -60,16 +60,17 @@ def tree(
     max_depth: int | None = None,
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw a tree: the height of a node is its split time or, of an order-free forest, its depth.
+    """Draw a tree: the height of a node is its split time or, in an order-free forest, its depth.
 
-    Samples for which the text at a split is true go left: those with a value at most the split
-    location, or all whose feature is not missing. Where else missing values go is not drawn.
+    Samples for which the text at a split is true go left: those with a value of at most the split
+    location, or all whose feature is not missing. The picture does not show where other splits send
+    missing values.
 
     A split on a categorical feature names the levels that go left, as in "carrier: AA, UA", or, if
-    they are fewer, those that go right, as in "carrier: all but AA". If there are more than a few,
-    it says how many go left, as in "carrier: 7 of 16 levels". It counts the levels of stored
-    samples that the splits above send to it; "missing" is the level of missing values. Text that
-    might be taken for something else is in quotation marks.
+    they are fewer, those that go right, as in "carrier: all but AA". If both are many, it counts
+    those that go left, as in "carrier: 7 of 16 levels". Only the levels of stored samples that
+    reach the split are named or counted; "missing" is the level of missing values. Text that could
+    be mistaken for something else is in quotation marks.
 
     The line of a leaf of a Mondrian forest ends at the lifetime, or continues dotted if that is
     infinite. The line of a leaf of an order-free forest ends at the depth of the leaf; a dotted
@@ -167,7 +168,7 @@ class TreeLayout:
         x[ends] = np.arange(len(ends))
         first_end = dict(zip(ends, range(len(ends)), strict=True))
         for j in reversed(splits):  # children come before their parents
-            # Between the two ends that the split separates, so that no two splits share a place.
+            # Halfway between the ends to its left and right, so that no two splits share a place.
             x[j] = first_end[int(tree.right[j])] - 0.5
             first_end[j] = first_end[int(tree.left[j])]
         owner = np.where(depth > max_depth, tree.parent, np.arange(tree.n_nodes))
@@ -200,13 +201,13 @@ class HeightAxis:
     label: str
     top: float
     bottom: float
-    is_open: bool = True  # whether the bottom is nothing but the end of the picture
+    is_open: bool = True  # the bottom ends the picture, not the lives of leaves
     is_log: bool = False
 
 
 def _time_axis(times: NDArray[np.float64], lifetime: float) -> tuple[float, HeightAxis]:
     """The latest split time, or where the line of an open leaf ends, and the axis."""
-    label = "time of split"
+    label = "split time"
     if len(times) == 0:
         is_open = not 0 < lifetime < math.inf
         return 0.8, HeightAxis(label, 0.0, 1.0 if is_open else lifetime, is_open)
@@ -288,7 +289,7 @@ def _levels_at_splits(
 
 
 def _level_lines(left: Levels, right: Levels) -> list[str]:
-    """The levels that go left, or all but those that go right, if these are few; else how many."""
+    """Names of the levels that go left, or of those that go right; numbers if both are many."""
     is_left = len(left) <= len(right)
     named = left if is_left else right
     if 1 <= len(named) <= MAX_LEVELS:
@@ -302,7 +303,7 @@ def _level_lines(left: Levels, right: Levels) -> list[str]:
 
 
 def _lines_of(words: list[str]) -> list[str]:
-    """Words in lines; unlike `wrap` it leaves a word with spaces as it is."""
+    """Words in lines. Unlike `wrap`, never breaks a word that contains spaces."""
     lines = words[:1]
     for word in words[1:]:
         if len(lines[-1]) + 1 + len(word) <= SPLIT_WIDTH:
@@ -313,9 +314,9 @@ def _lines_of(words: list[str]) -> list[str]:
 
 
 def _short(number: float, offset: float = 0.0) -> str:
-    """A number with four digits, or as an integer if that is as short as a power of ten.
+    """A number with four digits, or an integer if that is as short as a power of ten.
 
-    With more digits after an offset, so that four of the difference are shown.
+    A number with an offset has more digits, so that four digits of the difference are shown.
     """
     if offset:
         digits = 4 + math.ceil(max(0.0, math.log10(abs(offset) / abs(number - offset or 1.0))))
