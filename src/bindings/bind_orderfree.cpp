@@ -126,13 +126,13 @@ nb::dict dict_of(Table& table, const orderfree::Layout& layout) {
   const auto feature_of = [&](std::int32_t cell) {
     return cell < 0 ? cell : static_cast<std::int32_t>(layout.feature_of(static_cast<std::size_t>(cell)));
   };
-  std::vector<std::int32_t> cut_features;
-  for (const std::int32_t cell : table.cell) cut_features.push_back(feature_of(cell));
+  std::vector<std::int32_t> split_features;
+  for (const std::int32_t cell : table.cell) split_features.push_back(feature_of(cell));
   nb::dict dict;
   dict["parent"] = to_array(std::move(table.parent));
   dict["left"] = to_array(std::move(table.left));
   dict["right"] = to_array(std::move(table.right));
-  dict["feature"] = to_array(std::move(cut_features));
+  dict["feature"] = to_array(std::move(split_features));
   dict["threshold"] = to_array(std::move(table.threshold));
   dict["missing_left"] = to_array(std::move(table.missing_left));
   dict["weight"] = multiplicities(table.weight);

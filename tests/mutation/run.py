@@ -339,7 +339,7 @@ MUTANTS = [
     Mutant(
         "the cuts of a small block stay when it learns a sample",
         "src/core/orderfree/tree/apply.hpp",
-        "    list.uncut();\n    return;\n",
+        "    list.unsplit();\n    return;\n",
         "    return;\n",
         ORDER_FREE,
         only="real and by",
@@ -598,8 +598,8 @@ MUTANTS = [
     Mutant(
         "samples stay where they are when only the way of missing values changes",
         "src/core/orderfree/tree/apply.hpp",
-        "if (!is_same_cut || (old != *fork && samples.has_missing(fork->cut.cell))) {",
-        "if (!is_same_cut) {",
+        "if (!is_same_split || (old != *fork && samples.has_missing(fork->split.cell))) {",
+        "if (!is_same_split) {",
         ORDER_FREE,
         only="half and by",
         is_variant=True,

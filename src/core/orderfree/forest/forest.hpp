@@ -55,7 +55,7 @@ class Forest {
   // Counts samples that another forest has seen and forgotten: n_seen() is at least this number then.
   void count_as_seen(std::size_t n_seen);
 
-  // Cuts all blocks that are not cut yet. Changes no answer.
+  // Splits all blocks that are not split yet. Changes no answer.
   void complete(const Call& call);
 
   [[nodiscard]] Table table(std::size_t index, const Call& call) const;
@@ -63,7 +63,7 @@ class Forest {
   // The leaf of each row in each tree, as an index of its table; -1 in a tree without nodes.
   [[nodiscard]] std::vector<NodeIndex> apply(std::span<const float> rows, const Call& call) const;
 
-  // For each tree and feature, the decrease of the impurity at the cuts per sample. If trees leave samples out, the
+  // For each tree and feature, the decrease of the impurity at the splits per sample. If trees leave samples out, the
   // decrease of the squared error on these samples, which may be negative.
   [[nodiscard]] std::vector<double> importances(const Call& call) const;
 
@@ -123,7 +123,7 @@ class Forest {
                                         std::size_t least_trees) const {
     return {n_rows, n_bytes, trees_.size(), call.n_threads(), least_trees};
   }
-  // Whether so many rows need most cuts of a tree. All of them at once are cheaper than row by row.
+  // Whether so many rows need most splits of a tree. All of them at once are cheaper than row by row.
   [[nodiscard]] bool need_all(std::size_t n_rows) const { return n_rows * kSamplesPerRow >= samples_.n_distinct(); }
   // Completes the trees, each on one thread, if so many rows need it. Otherwise threads would wait for each other.
   void prepare_for(std::size_t n_rows, const Call& call) const;
@@ -190,7 +190,7 @@ class Forest {
   void take_in_arrivals(const State& state);
   // upkeep.hpp
   void catch_up(const Call& call);
-  // Many cuts of the tree may be needed next, or few.
+  // Many splits of the tree may be needed next, or few.
   void catch_up_tree(Grown& grown, Scratch& scratch, StopProbe& stop, bool needs_many) const;
   template <class Work>
   static void change_tree(Grown& grown, Scratch& scratch, Work work);

@@ -99,7 +99,7 @@ std::size_t Forest<Target>::nbytes() const {
   std::size_t n = samples_.nbytes() + tenure_.nbytes() + calibrators_.nbytes() + weight_of_.nbytes();
   n += sample_of_.capacity() * sizeof(Slot);
   for (const auto& grown : trees_) {
-    const std::shared_lock lock(grown->mutex);  // a prediction in another thread may cut this tree
+    const std::shared_lock lock(grown->mutex);  // a prediction in another thread may split this tree
     n += sizeof(Grown) + grown->tree.nbytes();
   }
   return n;

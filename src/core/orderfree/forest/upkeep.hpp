@@ -46,7 +46,7 @@ void Forest<Target>::catch_up(const Call& call) {
       std::ranges::any_of(changes_, [this](const Change& change) { return samples_.weight(change.slot) == 0; });
   bool must_all_regrow = true;
   for (const auto& grown : trees_) {
-    if (are_many || grown->tree.empty() || grown->tree.is_uncut()) grown->must_regrow = true;
+    if (are_many || grown->tree.empty() || grown->tree.is_unsplit()) grown->must_regrow = true;
     must_all_regrow = must_all_regrow && grown->must_regrow;
   }
   if (are_lost || !must_all_regrow) {  // otherwise trees wait until they are used
@@ -68,7 +68,7 @@ void Forest<Target>::catch_up(const Call& call) {
   is_behind_ = false;
 }
 
-// Runs work that may cut blocks of a tree. A stop leaves the tree as it should be; after any other exception, such as
+// Runs work that may split blocks of a tree. A stop leaves the tree as it should be; after any other exception, such as
 // a lack of memory, it is grown again.
 template <class Target>
 template <class Work>
@@ -119,7 +119,7 @@ template <class Target>
 template <class Use>
 void Forest<Target>::with_tree(std::size_t index, std::size_t n_rows, Scratch& scratch, StopProbe& stop,
                                Use use) const {
-  constexpr std::size_t kManyRows = 16;  // whose cuts are worth the ranks of all samples
+  constexpr std::size_t kManyRows = 16;  // whose splits are worth the ranks of all samples
   Grown& grown = *trees_[index];
   scratch.loaded = nullptr;
   {

@@ -214,7 +214,7 @@ LeftOutVotes LabelForest::left_out_votes(std::size_t begin_at, std::size_t end_a
         const std::size_t each = pieces.tree(piece, k);
         if (!trees_[each]->tree.leaves_calibrators_out()) continue;
         const std::size_t part = is_half_voter(options_.first_tree + each) ? 0 : 1;
-        // A tree that follows the samples lacks few of the cuts, though many rows ask it.
+        // A tree that follows the samples lacks few of the splits, though many rows ask it.
         with_tree(each, is_followed(each) ? 1 : n, *loan, stop, [&](OneTree& tree) {
           tree.predict(samples_, std::span(rows).subspan(begin * width, size * width), are_plain,
                        {masses[part].data(), rests[part].data(), n_labels}, *loan, stop);

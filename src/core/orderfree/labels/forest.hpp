@@ -32,7 +32,7 @@ class LabelForest : public Forest<Labels> {
                                             const Call& call) const;
 
   // What the trees that leave out the samples that calibrate say about them, those [begin, end) or as many as there
-  // are, in the order of their keys. To ask for some of them cuts the blocks that they need.
+  // are, in the order of their keys. To ask for some of them splits the blocks that they need.
   [[nodiscard]] LeftOutVotes left_out_votes(std::size_t begin, std::size_t end, const Call& call) const;
   // Those of this forest when it had seen n_seen samples. None may have been forgotten since. Grows the trees that vote
   // a second time.

@@ -102,7 +102,7 @@ Proposal PanelRows::propose_pair(Block block, Word seed, std::size_t first, Bloc
   Proposal result;
   result.first = static_cast<std::uint8_t>(first);
   result.second = static_cast<std::uint8_t>(second);
-  result.cut = draw_between(seed, rows_[first], rows_[second], layout_);
+  result.split = draw_between(seed, rows_[first], rows_[second], layout_);
   return result;
 }
 
@@ -127,14 +127,14 @@ Proposal PanelRows::propose_range(Block block, Word seed) {
     const std::size_t second = first_from(other, derive(seed, of_proposal::kSecond));
     result.first = static_cast<std::uint8_t>(first);
     result.second = static_cast<std::uint8_t>(second);
-    result.cut = draw_level_cut(seed, cell, level_at(rows_[first] + cell), level_at(rows_[second] + cell));
+    result.split = draw_level_split(seed, cell, level_at(rows_[first] + cell), level_at(rows_[second] + cell));
     return result;
   }
   if (!found.varies()) found = range(block, feature);
   result.low = found.low;
   result.high = found.high;
   const bool asks_who_lacks = !(found.low < found.high) || (found.has_missing && asks(derive(seed, of_proposal::kAsk)));
-  result.cut = draw_cut(seed, feature, found.low, asks_who_lacks ? kMissing : found.high);
+  result.split = draw_split(seed, feature, found.low, asks_who_lacks ? kMissing : found.high);
   return result;
 }
 
@@ -186,18 +186,18 @@ void PanelRows::fill_columns() {
   has_columns_ = true;
 }
 
-Block PanelRows::left_of(Block block, Cut cut) {
-  if (cut.is_of_levels) {
-    const LevelSides sides(cut.threshold);
+Block PanelRows::left_of(Block block, Split split) {
+  if (split.is_of_levels) {
+    const LevelSides sides(split.threshold);
     Block result = 0;
     for (Block rest = block; rest != 0; rest &= rest - 1) {
       const std::size_t i = first_bit(rest);
-      result |= static_cast<Block>(sides.sends_left(level_at(rows_[i] + cut.cell))) << i;
+      result |= static_cast<Block>(sides.sends_left(level_at(rows_[i] + split.cell))) << i;
     }
     return result;
   }
-  const float* const x = column(block, cut.cell);
-  const simd::Float4 threshold = simd::all(cut.threshold);
+  const float* const x = column(block, split.cell);
+  const simd::Float4 threshold = simd::all(split.threshold);
   Block result = 0;
   for (std::size_t i = 0; i < n_; i += simd::kWidth) {
     result |= static_cast<Block>(simd::at_most(simd::load(x + i), threshold)) << i;
@@ -269,8 +269,8 @@ PanelRows::Range PanelRows::range_of(Block block, const float* column) const {
 // rule, which sends every sample to the larger side of the best split.
 void PanelRows::find_surrogates(Block block, std::span<const Proposal> proposals, Proposal& best) {
   surrogates_.clear();
-  if (!has_missing() || best.cut.asks_if_missing()) return;
-  const Block missing_best = missing(block, best.cut.cell);
+  if (!has_missing() || best.split.asks_if_missing()) return;
+  const Block missing_best = missing(block, best.split.cell);
   if (missing_best == 0) return;
   struct Candidate {
     int n_right, n;  // number of agreeing samples and of all samples, both with the added ones
@@ -280,14 +280,16 @@ void PanelRows::find_surrogates(Block block, std::span<const Proposal> proposals
   const int n_known = std::popcount(block & ~missing_best), n_left = std::popcount(best.left & ~missing_best);
   const int n_larger = std::max(n_left, n_known - n_left);
   for (const Proposal& proposal : proposals) {
-    if (proposal.cut.cell == best.cut.cell || proposal.cut.asks_if_missing()) continue;
-    const Block both = block & ~missing_best & ~missing(block, proposal.cut.cell);
+    if (proposal.split.cell == best.split.cell || proposal.split.asks_if_missing()) continue;
+    const Block both = block & ~missing_best & ~missing(block, proposal.split.cell);
     const int n = std::popcount(both);
     const int n_same = std::popcount(~(proposal.left ^ best.left) & both);
     const int n_right = std::max(n_same, n - n_same) + 2;
     if (n_right * n_known <= n_larger * (n + 4)) continue;
     candidates.push_back(
-        {n_right, n + 4, {proposal.cut.cell, proposal.cut.threshold, n_same < n - n_same, proposal.cut.is_of_levels}});
+        {n_right,
+         n + 4,
+         {proposal.split.cell, proposal.split.threshold, n_same < n - n_same, proposal.split.is_of_levels}});
   }
   std::ranges::stable_sort(candidates,
                            [](const Candidate& a, const Candidate& b) { return a.n_right * b.n > b.n_right * a.n; });
@@ -298,7 +300,7 @@ void PanelRows::find_surrogates(Block block, std::span<const Proposal> proposals
   }
   for (Block rest = missing_best; rest != 0; rest &= rest - 1) {
     const Block bit = rest & (~rest + 1);
-    best.left = sends_left(best.cut, surrogates_, rows_[first_bit(rest)]) ? best.left | bit : best.left & ~bit;
+    best.left = sends_left(best.split, surrogates_, rows_[first_bit(rest)]) ? best.left | bit : best.left & ~bit;
   }
 }
 

@@ -73,7 +73,7 @@ class PanelRows {
   [[nodiscard]] Block like_level(Block block, std::int32_t cell, std::size_t i) const;
   // The features in which a block is not constant.
   [[nodiscard]] const std::vector<std::int32_t>& varying(Block block);
-  [[nodiscard]] Block left_of(Block block, Cut cut);
+  [[nodiscard]] Block left_of(Block block, Split split);
   // Finds the surrogates of the best proposal. Moves samples that lack its feature to the side the surrogates give.
   void find_surrogates(Block block, std::span<const Proposal> proposals, Proposal& best);
 
@@ -151,13 +151,13 @@ class Panel : public PanelRows {
       } else {
         proposal = propose_range(block, word);
       }
-      proposal.left = left_of(block, proposal.cut);
+      proposal.left = left_of(block, proposal.split);
     }
     Proposal& best = proposals_[judge_.best(*this, groups_, block, {proposals_.data(), n_proposals_})];
     // If no sample of the block lacks the feature, the judge had no reason to choose a side for missing values: they go
     // to the larger side.
-    if (!best.cut.asks_if_missing() && missing(block, best.cut.cell) == 0) {
-      best.cut.missing_left = 2 * weight_of(best.left) >= weight_of(block);
+    if (!best.split.asks_if_missing() && missing(block, best.split.cell) == 0) {
+      best.split.missing_left = 2 * weight_of(best.left) >= weight_of(block);
     }
     find_surrogates(block, proposals(), best);
     return best;

@@ -28,7 +28,7 @@ inline constexpr float kMissing = std::numeric_limits<float>::quiet_NaN();
 // Rows with x[cell] <= threshold go left. An infinite threshold separates rows that have the feature, on the left, from
 // rows that lack it. If the feature is categorical, `cell` is its first cell and the threshold holds the salt of
 // LevelSides.
-struct Cut {
+struct Split {
   std::int32_t cell = -1;
   float threshold = 0.0f;
   bool missing_left = false;  // whether rows that lack the feature go left
@@ -36,7 +36,7 @@ struct Cut {
 
   [[nodiscard]] bool asks_if_missing() const { return threshold == std::numeric_limits<float>::infinity(); }
 
-  friend bool operator==(const Cut&, const Cut&) = default;
+  friend bool operator==(const Split&, const Split&) = default;
 };
 
 // A split on another feature, which decides where rows go that lack the feature of the main split.
@@ -54,9 +54,9 @@ inline constexpr std::size_t kMostSurrogates = 4;
 
 // Whether a row goes left. If it lacks the feature of the split, the first surrogate whose feature it has decides; if
 // there is none, missing_left does.
-[[nodiscard]] inline bool sends_left(const Cut& cut, std::span<const Surrogate> surrogates, const float* row) {
-  if (cut.is_of_levels) return LevelSides(cut.threshold).sends_left(level_at(row + cut.cell));
-  if (const float x = row[cut.cell]; !is_missing(x)) return x <= cut.threshold;
+[[nodiscard]] inline bool sends_left(const Split& split, std::span<const Surrogate> surrogates, const float* row) {
+  if (split.is_of_levels) return LevelSides(split.threshold).sends_left(level_at(row + split.cell));
+  if (const float x = row[split.cell]; !is_missing(x)) return x <= split.threshold;
   for (const Surrogate& surrogate : surrogates) {
     const float* const x = row + surrogate.cell;
     if (surrogate.is_of_levels) {
@@ -64,15 +64,15 @@ inline constexpr std::size_t kMostSurrogates = 4;
     }
     if (!is_missing(*x)) return (*x <= surrogate.threshold) != surrogate.is_reversed;
   }
-  return cut.missing_left;
+  return split.missing_left;
 }
 
 // A split with its surrogates.
 struct Fork {
-  Cut cut;
+  Split split;
   Surrogates surrogates;
 
-  [[nodiscard]] bool sends_left(const float* row) const { return orderfree::sends_left(cut, surrogates, row); }
+  [[nodiscard]] bool sends_left(const float* row) const { return orderfree::sends_left(split, surrogates, row); }
 
   friend bool operator==(const Fork&, const Fork&) = default;
 };
@@ -125,7 +125,7 @@ class LightWeights {
 // A proposal: a split, the samples it sends left, and its source: two samples, or the range of a numeric feature.
 struct Proposal {
   Block left = 0;
-  Cut cut;
+  Split split;
   float low = 0.0f, high = 0.0f;
   std::uint8_t first = 0, second = 0;
 };
@@ -174,14 +174,14 @@ template <class IsFit, class ForEachFit>
 }
 
 // Draws a split between two values of a numeric feature. If one is missing, the split separates missing values.
-[[nodiscard]] inline Cut draw_cut(Word proposal, std::int32_t cell, float a, float b) {
+[[nodiscard]] inline Split draw_split(Word proposal, std::int32_t cell, float a, float b) {
   if (is_missing(a) || is_missing(b)) return {cell, std::numeric_limits<float>::infinity()};
   return {cell, draw_threshold(proposal, std::min(a, b), std::max(a, b))};
 }
 
 // Draws a split on a categorical feature that separates two different levels. The salts of all kMostSalts tries fail
 // with probability 2^-64; then the last one stays.
-[[nodiscard]] inline Cut draw_level_cut(Word proposal, std::int32_t cell, Level a, Level b) {
+[[nodiscard]] inline Split draw_level_split(Word proposal, std::int32_t cell, Level a, Level b) {
   constexpr Word kMostSalts = 64;  // each separates the levels with probability 1/2
   LevelSides sides = LevelSides::drawn(derive(proposal, of_proposal::kSalt));
   for (Word t = 1; t < kMostSalts && sides.sends_left(a) == sides.sends_left(b); ++t) {
@@ -200,11 +200,11 @@ template <class IsFit, class ForEachFit>
 
 // Draws a split that separates two rows: on a feature that both have, or, if they agree in all such features, on one
 // that only one of them has.
-[[nodiscard]] inline Cut draw_between(Word proposal, const float* a, const float* b, const Layout& layout) {
+[[nodiscard]] inline Split draw_between(Word proposal, const float* a, const float* b, const Layout& layout) {
   if (layout.n_categorical == 0) {  // a fast path: differ() without a look at the layout
     const auto are_apart = [&](std::int32_t d) { return a[d] < b[d] || a[d] > b[d]; };
     const std::int32_t d = first_fit(proposal, layout.n_features, are_apart);
-    if (d >= 0) return draw_cut(proposal, d, a[d], b[d]);
+    if (d >= 0) return draw_split(proposal, d, a[d], b[d]);
   }
   const auto draw = [&](bool must_have) {
     const auto is_fit = [&](std::int32_t d) { return differ(layout, d, a, b, must_have); };
@@ -219,8 +219,8 @@ template <class IsFit, class ForEachFit>
   const auto feature = static_cast<std::size_t>(d);
   const std::size_t k = layout.cell_of(feature);
   const auto cell = static_cast<std::int32_t>(k);
-  if (layout.is_categorical(feature)) return draw_level_cut(proposal, cell, level_at(a + k), level_at(b + k));
-  return draw_cut(proposal, cell, a[k], b[k]);
+  if (layout.is_categorical(feature)) return draw_level_split(proposal, cell, level_at(a + k), level_at(b + k));
+  return draw_split(proposal, cell, a[k], b[k]);
 }
 
 // The features in which the rows are not all equal.

@@ -27,7 +27,7 @@ struct NoBallot {
   }
   template <class... Arguments>
   static void exchange(const Arguments&...) {}
-  [[nodiscard]] static Cut best() { return {}; }
+  [[nodiscard]] static Split best() { return {}; }
   [[nodiscard]] static std::size_t nbytes() { return 0; }
 };
 

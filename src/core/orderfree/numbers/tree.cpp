@@ -93,7 +93,8 @@ void Tree<Numbers>::flatten_large_leaf(NodeIndex from, const Samples& samples, N
   flat.leaves().add(leaf);
 }
 
-// Nodes that are cut get their mean from their children, in finish_table(), which also makes squares of the variances.
+// Nodes that are split get their mean from their children, in finish_table(), which also makes squares of the
+// variances.
 template <>
 void Tree<Numbers>::describe_node(NodeIndex at, const Samples& samples, Table& table) {
   const Node& here = node(at);
@@ -125,7 +126,7 @@ void Tree<Numbers>::finish_table(Table& table) {
   const auto fill = [&](double unit) {
     table.columns.unit = unit;
     for (std::size_t node = table.cell.size(); node-- > 0;) {  // children come after their parents
-      if (!table.is_cut(node)) {
+      if (!table.is_split(node)) {
         squares[node] = variance[node] / unit * multiplicity(table.weight[node]);
         continue;
       }

@@ -12,7 +12,7 @@ namespace onlineforest::orderfree {
 // So many exchanges are cheaper than to decide afresh.
 inline constexpr std::size_t kFewExchanges = 4;
 
-// A longer list is cut when a sample is removed from it.
+// A longer list is split when a sample is removed from it.
 inline constexpr std::size_t kLongList = 1024;
 
 template <class Target>
@@ -65,12 +65,12 @@ void Tree<Target>::apply_to_junction(const Task& task, const Samples& samples, S
   }
   // Another way for missing values changes nothing below if there are none.
   const Fork old = std::exchange(junction.fork, *fork);
-  const bool is_same_cut = old.cut.cell == fork->cut.cell && old.cut.threshold == fork->cut.threshold;
-  if (!is_same_cut || (old != *fork && samples.has_missing(fork->cut.cell))) {
-    cut_again(task, samples, scratch);
+  const bool is_same_split = old.split.cell == fork->split.cell && old.split.threshold == fork->split.threshold;
+  if (!is_same_split || (old != *fork && samples.has_missing(fork->split.cell))) {
+    split_again(task, samples, scratch);
     return;
   }
-  set_cut(task.at, junction);
+  set_split(task.at, junction);
   const auto middle = std::partition(task.steps.begin(), task.steps.end(),
                                      [&](const Step& step) { return fork->sends_left(samples.row(step.slot)); });
   const auto n_left = static_cast<std::size_t>(middle - task.steps.begin());
@@ -234,12 +234,12 @@ void Tree<Target>::collapse(const Task& task, const Samples& samples, Scratch& s
   node(task.at).contents = index;
 }
 
-// Splits all below a junction by its new cut into two lists.
+// Splits all below a junction by its new split into two lists.
 template <class Target>
-void Tree<Target>::cut_again(const Task& task, const Samples& samples, Scratch& scratch) {
+void Tree<Target>::split_again(const Task& task, const Samples& samples, Scratch& scratch) {
   const std::int32_t list = lists_.take(), junction = node(task.at).contents;
   lists_[list].slots = gather(task, samples, scratch);
-  split(task.at, junction, list, samples, scratch);
+  divide(task.at, junction, list, samples, scratch);
 }
 
 template <class Target>
@@ -248,7 +248,7 @@ void Tree<Target>::apply_to_list(const Task& task, const Samples& samples, Scrat
   const bool was_small = list.is_small();
   if (was_small && task.steps.size() == 1 && is_new(samples, task.steps.front()) && list.slots.size() < kMostDeciding) {
     list.slots.push_back(task.steps.front().slot);
-    list.uncut();
+    list.unsplit();
     return;
   }
   const auto n_lost = static_cast<std::size_t>(
@@ -276,8 +276,8 @@ void Tree<Target>::apply_to_list(const Task& task, const Samples& samples, Scrat
   list.has_one_x = has_one_x;
   for (const Step& step : task.steps) large_leaf.add(samples.value(step.slot), step.by);
   list.large_leaf = std::move(large_leaf);
-  // A sample is found in a list by looking at all of it. So that this does not happen often, a long list is cut.
-  if (n_lost > 0 && !has_one_x && list.slots.size() > kLongList) (void)cut_list(task.at, samples, scratch, stop);
+  // A sample is found in a list by looking at all of it. So that this does not happen often, a long list is split.
+  if (n_lost > 0 && !has_one_x && list.slots.size() > kLongList) (void)split_list(task.at, samples, scratch, stop);
 }
 
 }  // namespace onlineforest::orderfree

@@ -17,20 +17,20 @@
 
 namespace onlineforest::orderfree {
 
-// The cell of a cut, the side of rows that lack it, and whether it holds levels, in one number.
-class CutCell {
+// The cell of a split, the side of rows that lack it, and whether it holds levels, in one number.
+class SplitCell {
  public:
   static constexpr std::int32_t kMost = (1 << 30) - 1;  // cells are below
 
-  CutCell() = default;
-  explicit CutCell(const Cut& cut)
-      : code_(cut.cell | (cut.missing_left ? 0 : kMissingRight) | (cut.is_of_levels ? kOfLevels : 0)) {}
+  SplitCell() = default;
+  explicit SplitCell(const Split& split)
+      : code_(split.cell | (split.missing_left ? 0 : kMissingRight) | (split.is_of_levels ? kOfLevels : 0)) {}
 
   [[nodiscard]] std::int32_t cell() const { return code_ & kMost; }
   [[nodiscard]] bool missing_left() const { return (code_ & kMissingRight) == 0; }
   [[nodiscard]] bool is_of_levels() const { return code_ < 0; }
 
-  [[nodiscard]] Cut cut(float threshold) const { return {cell(), threshold, missing_left(), is_of_levels()}; }
+  [[nodiscard]] Split split(float threshold) const { return {cell(), threshold, missing_left(), is_of_levels()}; }
 
  private:
   static constexpr std::int32_t kMissingRight = 1 << 30;
@@ -50,11 +50,11 @@ class FlatTree {
     nodes_.emplace_back();
     return kRoot;
   }
-  // Makes a node a cut and returns its left child; the right one follows.
-  NodeIndex cut(NodeIndex at, const Cut& cut, const Surrogates& surrogates) {
+  // Makes a node a split and returns its left child; the right one follows.
+  NodeIndex split(NodeIndex at, const Split& split, const Surrogates& surrogates) {
     const auto left = static_cast<NodeIndex>(nodes_.size());
     if (!surrogates.empty()) surrogates_.emplace(at, surrogates);
-    nodes_[static_cast<std::size_t>(at)] = {cut.threshold, CutCell(cut), left};
+    nodes_[static_cast<std::size_t>(at)] = {split.threshold, SplitCell(split), left};
     nodes_.resize(nodes_.size() + 2);
     return left;
   }
@@ -103,7 +103,7 @@ class FlatTree {
 
   struct Node {
     float threshold = 0.0f;
-    CutCell cell;
+    SplitCell cell;
     NodeIndex next = 0;  // the left child, or -1 - the leaf
   };
 
@@ -119,8 +119,8 @@ class FlatTree {
   }
   [[nodiscard]] bool lacks(const Node& node, const float* row) const {
     const auto found = surrogates_.find(static_cast<NodeIndex>(&node - nodes_.data()));
-    const Cut cut = node.cell.cut(node.threshold);
-    return !sends_left(cut, found == surrogates_.end() ? std::span<const Surrogate>() : found->second, row);
+    const Split split = node.cell.split(node.threshold);
+    return !sends_left(split, found == surrogates_.end() ? std::span<const Surrogate>() : found->second, row);
   }
 
   // Walks down n times, and calls use(i, leaf) at the end of each walk.

@@ -1,4 +1,4 @@
-// How a tree of the order-free forest cuts its blocks.
+// How a tree of the order-free forest splits its blocks.
 #pragma once
 
 #include <algorithm>
@@ -89,7 +89,7 @@ void Tree<Target>::regrow(const Samples& samples, Scratch& scratch, StopProbe& s
 // Brings a list whose slots have changed into its form. A large list without a summary gets one.
 template <class Target>
 void Tree<Target>::settle(List& list, const Samples& samples) const {
-  list.uncut();
+  list.unsplit();
   list.has_one_x = false;
   if (list.is_small()) {
     list.is_ranked = false;
@@ -136,14 +136,14 @@ void Tree<Target>::find_deciding(const Samples& samples, const List& list, Junct
   deciding.back() = best;
 }
 
-// The cut of a junction whose deciding samples are known; nothing if all their rows are equal.
+// The split of a junction whose deciding samples are known; nothing if all their rows are equal.
 template <class Target>
 std::optional<Fork> Tree<Target>::decide(Junction& junction, const Samples& samples, Scratch& scratch) const {
   Panel<Target>& panel = scratch.panel;
   panel.load(samples, order(samples), junction.deciding);
   scratch.loaded = nullptr;
   if (panel.has_one_x(panel.all())) return std::nullopt;
-  Fork fork{panel.decide(panel.all(), junction.seed).cut, panel.surrogates()};
+  Fork fork{panel.decide(panel.all(), junction.seed).split, panel.surrogates()};
   junction.deciding.assign(panel.slots().begin(), panel.slots().end());
   junction.ballot.keep(panel);
   find_last(junction, samples);
@@ -166,7 +166,7 @@ void Tree<Target>::find_last(Junction& junction, const Samples& samples) const {
 
 // Makes a junction of a large list. False if all its rows are equal.
 template <class Target>
-bool Tree<Target>::cut_list(NodeIndex at, const Samples& samples, Scratch& scratch, StopProbe& stop) {
+bool Tree<Target>::split_list(NodeIndex at, const Samples& samples, Scratch& scratch, StopProbe& stop) {
   const std::int32_t list_index = node(at).contents;
   List& list = lists_[list_index];
   if (have_one_x(samples, list.slots)) {
@@ -182,14 +182,14 @@ bool Tree<Target>::cut_list(NodeIndex at, const Samples& samples, Scratch& scrat
   find_deciding(samples, list, junction, scratch);
   junction.fork = *decide(junction, samples, scratch);
   junction.summary = std::move(list.summary);
-  split(at, index, list_index, samples, scratch);
+  divide(at, index, list_index, samples, scratch);
   return true;
 }
 
 // Gives a node a junction, whose samples are in a list. The list becomes that of the left side.
 template <class Target>
-void Tree<Target>::split(NodeIndex at, std::int32_t junction_index, std::int32_t left_list, const Samples& samples,
-                         Scratch& scratch) {
+void Tree<Target>::divide(NodeIndex at, std::int32_t junction_index, std::int32_t left_list, const Samples& samples,
+                          Scratch& scratch) {
   const NodeIndex pair = take_pair();
   const std::int32_t right_list = lists_.take();
   const Junction& junction = junctions_[junction_index];
@@ -201,7 +201,7 @@ void Tree<Target>::split(NodeIndex at, std::int32_t junction_index, std::int32_t
   to_left.resize(n);
   to_right.resize(n);
   std::size_t n_left = 0, n_right = 0;
-  const auto cell = static_cast<std::size_t>(junction.fork.cut.cell);
+  const auto cell = static_cast<std::size_t>(junction.fork.split.cell);
   for (std::size_t i = 0; i < n; ++i) {
     const Slot slot = left.slots[i];
     if (i + kAhead < n) samples.prefetch(left.slots[i + kAhead], cell);
@@ -229,18 +229,18 @@ void Tree<Target>::split(NodeIndex at, std::int32_t junction_index, std::int32_t
   node(pair + 1).contents = right_list;
   node(at).left = pair;
   node(at).contents = junction_index;
-  set_cut(at, junction);
+  set_split(at, junction);
 }
 
-// Makes a node follow the cut of its junction.
+// Makes a node follow the split of its junction.
 template <class Target>
-void Tree<Target>::set_cut(NodeIndex at, const Junction& junction) {
-  node(at).threshold = junction.fork.cut.threshold;
-  node(at).cell = CutCell(junction.fork.cut);
-  node(at).kind = junction.summary.is_pure() ? Kind::kClosed : Kind::kCut;
+void Tree<Target>::set_split(NodeIndex at, const Junction& junction) {
+  node(at).threshold = junction.fork.split.threshold;
+  node(at).cell = SplitCell(junction.fork.split);
+  node(at).kind = junction.summary.is_pure() ? Kind::kClosed : Kind::kSplit;
 }
 
-// Cuts the last twig of a path, or makes it a leaf.
+// Splits the last twig of a path, or makes it a leaf.
 template <class Target>
 void Tree<Target>::grow_twig(List& list, std::span<const std::uint32_t> path, const Samples& samples,
                              Scratch& scratch) {
@@ -249,11 +249,11 @@ void Tree<Target>::grow_twig(List& list, std::span<const std::uint32_t> path, co
     panel.load(samples, order(samples), list.slots);
     scratch.loaded = &list;
   }
-  if (list.twigs.empty()) list.twigs.push_back({panel.all(), {kUncut}, 0});
+  if (list.twigs.empty()) list.twigs.push_back({panel.all(), {kUnsplit}, 0});
   const Block block = list.twigs[path.back()].block;
   if (panel.has_one_value(block) || panel.weight_of(block) < least_weight() || panel.has_one_x(block)) {
     make_leaf(list, path, panel);
-    list.twigs[path.back()].cut.cell = kLeaf;
+    list.twigs[path.back()].split.cell = kLeaf;
     list.twigs[path.back()].next = static_cast<std::uint32_t>(list.leaves.size()) - 1;
     return;
   }
@@ -263,11 +263,11 @@ void Tree<Target>::grow_twig(List& list, std::span<const std::uint32_t> path, co
   }
   const Proposal& best = panel.decide(block, seed);
   const auto next = static_cast<std::uint32_t>(list.twigs.size());
-  list.twigs.push_back({best.left, {kUncut}, 0});
-  list.twigs.push_back({block & ~best.left, {kUncut}, 0});
+  list.twigs.push_back({best.left, {kUnsplit}, 0});
+  list.twigs.push_back({block & ~best.left, {kUnsplit}, 0});
   if (!panel.surrogates().empty()) list.surrogates.emplace_back(path.back(), panel.surrogates());
   Twig& twig = list.twigs[path.back()];
-  twig.cut = best.cut;
+  twig.split = best.split;
   twig.next = next;
 }
 
@@ -276,9 +276,9 @@ void Tree<Target>::grow_twigs(List& list, const Samples& samples, Scratch& scrat
   std::array<std::uint32_t, kMostDeciding> path{};
   for (std::size_t depth = 1;;) {
     const std::uint32_t last = path[depth - 1];
-    if (list.twigs.empty() || list.twigs[last].cut.cell == kUncut)
+    if (list.twigs.empty() || list.twigs[last].split.cell == kUnsplit)
       grow_twig(list, {path.data(), depth}, samples, scratch);
-    if (list.twigs[last].cut.cell >= 0) {
+    if (list.twigs[last].split.cell >= 0) {
       path[depth++] = list.twigs[last].next;
       continue;
     }

@@ -1,4 +1,4 @@
-// How much the cuts on each feature of a tree gain. Must not know forests.
+// How much the splits on each feature of a tree gain. Must not know forests.
 #pragma once
 
 #include <algorithm>
@@ -20,13 +20,13 @@ namespace onlineforest::orderfree {
 template <class Target>
 class Errors;
 
-// The decrease of the error at the cuts on each feature, per sample.
+// The decrease of the error at the splits on each feature, per sample.
 template <class Target>
 [[nodiscard]] std::vector<double> decreases(const TreeTable<Target>& table, const Layout& layout) {
   std::vector<double> result(layout.n_features, 0.0);
   const Errors<Target> errors(table);
   for (std::size_t node = 0; node < table.cell.size(); ++node) {
-    if (!table.is_cut(node)) continue;
+    if (!table.is_split(node)) continue;
     const double gain = errors.own(node) - errors.own(static_cast<std::size_t>(table.left[node])) -
                         errors.own(static_cast<std::size_t>(table.right[node]));
     const std::size_t feature = layout.feature_of(static_cast<std::size_t>(table.cell[node]));
@@ -64,7 +64,7 @@ template <class Target>
     const float* const x = samples.row(slot);
     const auto value = samples.value(slot);
     double before = errors.of(0, value);
-    for (std::size_t node = 0; table.is_cut(node);) {
+    for (std::size_t node = 0; table.is_split(node);) {
       const std::size_t feature = samples.layout().feature_of(static_cast<std::size_t>(table.cell[node]));
       node = table.child(node, x);
       const double after = errors.of(node, value);

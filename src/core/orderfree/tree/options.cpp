@@ -16,12 +16,12 @@ void check_options(const Options& options) {
     });
   };
   in_range("n_trees", options.n_trees, std::numeric_limits<std::int32_t>::max());
-  in_range("n_features", options.layout.n_features, CutCell::kMost);
+  in_range("n_features", options.layout.n_features, SplitCell::kMost);
   require(options.layout.n_categorical <= options.layout.n_features, [&] {
     return "n_categorical must be at most n_features, " + std::to_string(options.layout.n_features) + ", got " +
            std::to_string(options.layout.n_categorical);
   });
-  in_range("the number of cells of a row", options.layout.width(), CutCell::kMost);
+  in_range("the number of cells of a row", options.layout.width(), SplitCell::kMost);
   constexpr std::int64_t most_split = std::numeric_limits<std::int32_t>::max();
   require(options.min_samples_split >= 2 && options.min_samples_split <= most_split, [&] {
     return "min_samples_split must be in [2, " + std::to_string(most_split) + "], got " +

@@ -1,8 +1,8 @@
 // One tree of the order-free forest. Must not know other trees, nor how a forest keeps samples.
 //
-// A block of more than 64 samples that was cut is a junction; it keeps the samples that decide its cut. Every other
-// block is a list of its samples. A list is cut when a prediction first asks for it: small lists into a small tree of
-// their own, larger ones into a junction with two lists. When it is cut cannot be seen from outside.
+// A block of more than 64 samples that was split is a junction; it keeps the samples that decide its split. Every other
+// block is a list of its samples. A list is split when a prediction first asks for it: small lists into a small tree of
+// their own, larger ones into a junction with two lists. When it is split cannot be seen from outside.
 #pragma once
 
 #include <array>
@@ -87,11 +87,11 @@ class Tree {
   // Brings the tree in line with changes of the samples. After an exception it must be regrown.
   void apply(const Samples& samples, std::span<const Change> changes, Scratch& scratch, StopProbe& stop);
 
-  // Starts again from all samples. Ranked ones make the first cut dearer, and all cuts together cheaper.
+  // Starts again from all samples. Ranked ones make the first split dearer, and all splits together cheaper.
   void regrow(const Samples& samples, Scratch& scratch, StopProbe& stop, bool ranks = true);
   void clear();
 
-  // Cuts all that is not cut yet, and makes the tree fast to predict with.
+  // Splits all that is not split yet, and makes the tree fast to predict with.
   void complete(const Samples& samples, Scratch& scratch, StopProbe& stop);
 
   // Gives the predictions at rows, which are plain if they hold numbers and lack none. Changes nothing if the tree is
@@ -116,8 +116,8 @@ class Tree {
   [[nodiscard]] Table table(const Samples& samples, Scratch& scratch, StopProbe& stop);
 
   [[nodiscard]] bool empty() const { return nodes_.empty(); }
-  // Whether a large tree has no cut, and the first prediction will make one. To regrow it costs about as much.
-  [[nodiscard]] bool is_uncut() const {
+  // Whether a large tree has no split, and the first prediction will make one. To regrow it costs about as much.
+  [[nodiscard]] bool is_unsplit() const {
     if (empty() || node(kRoot).kind != Kind::kList) return false;
     const List& root = lists_[node(kRoot).contents];
     return !root.is_small() && !is_leaf(root);
@@ -133,14 +133,14 @@ class Tree {
   using Flat = FlatTree<typename Target::FlatLeaves>;
 
   enum class Kind : std::uint8_t {
-    kCut,
+    kSplit,
     kList,
     kClosed,  // a junction that counts as a leaf, because all its values are equal
   };
 
   struct Node {
     float threshold = 0.0f;
-    CutCell cell;
+    SplitCell cell;
     NodeIndex left = kNoNode;    // the right child follows
     std::int32_t contents = -1;  // index of a junction or of a list
     Kind kind = Kind::kList;
@@ -152,20 +152,20 @@ class Tree {
     Fork fork;
     std::size_t n = 0;  // distinct samples
     Summary summary;
-    std::vector<Slot> deciding;  // the samples that decide the cut, in the order of the bits of `ballot`
+    std::vector<Slot> deciding;  // the samples that decide the split, in the order of the bits of `ballot`
     ONLINEFOREST_NO_UNIQUE_ADDRESS typename Target::Ballot ballot;
     std::size_t last = 0;  // which of them has the greatest rank
     Word last_rank = 0;
     bool is_stretched = false;  // the last one was chosen for its row, not its rank
   };
 
-  static constexpr std::int32_t kUncut = -1;  // feature of a twig that is not cut yet
-  static constexpr std::int32_t kLeaf = -2;   // feature of a twig that is a leaf
+  static constexpr std::int32_t kUnsplit = -1;  // feature of a twig that is not split yet
+  static constexpr std::int32_t kLeaf = -2;     // feature of a twig that is a leaf
 
   // A node of the small tree of a list.
   struct Twig {
     Block block;
-    Cut cut;
+    Split split;
     std::uint32_t next;  // the left child, which the right one follows; or the leaf
   };
 
@@ -182,7 +182,7 @@ class Tree {
     typename Target::TwigLeaves leaves;
 
     [[nodiscard]] bool is_small() const { return slots.size() <= kMostDeciding; }
-    void uncut() {
+    void unsplit() {
       large_leaf = {};
       twigs.clear();
       surrogates.clear();
@@ -194,11 +194,11 @@ class Tree {
       }
       return {};
     }
-    // Where a row goes at a twig that is cut.
+    // Where a row goes at a twig that is split.
     [[nodiscard]] bool sends_left(std::uint32_t twig, const float* row) const {
-      const Cut& cut = twigs[twig].cut;
-      if (surrogates.empty() || !is_missing(row[cut.cell])) return orderfree::sends_left(cut, {}, row);
-      return orderfree::sends_left(cut, surrogates_of(twig), row);
+      const Split& split = twigs[twig].split;
+      if (surrogates.empty() || !is_missing(row[split.cell])) return orderfree::sends_left(split, {}, row);
+      return orderfree::sends_left(split, surrogates_of(twig), row);
     }
     void swap_twigs(List& other) {
       twigs.swap(other.twigs);
@@ -225,7 +225,7 @@ class Tree {
     return weight(samples, step.slot) == step.by;
   }
 
-  // Of a block that may be cut.
+  // Of a block that may be split.
   [[nodiscard]] Weight least_weight() const { return options_.min_samples_split * kOne; }
   [[nodiscard]] Order order(const Samples& samples) const { return {samples, seeds_.rank}; }
   [[nodiscard]] bool counts_as_leaf(const Summary& summary) const {
@@ -241,7 +241,7 @@ class Tree {
   };
   void apply_to_junction(const Task& task, const Samples& samples, Scratch& scratch, std::vector<Task>& tasks);
   void apply_to_list(const Task& task, const Samples& samples, Scratch& scratch, StopProbe& stop);
-  // The cut after changes; nothing if those who decide must be found afresh.
+  // The split after changes; nothing if those who decide must be found afresh.
   [[nodiscard]] std::optional<Fork> decide_again(NodeIndex at, const Samples& samples, std::span<const Step> steps,
                                                  Scratch& scratch);
   // Seats the coming samples with the help of the ballot. If it cannot, it leaves those that are not seated. At most
@@ -250,7 +250,7 @@ class Tree {
                                   std::vector<Slot>& coming) const;
   void find_next(NodeIndex at, const Samples& samples, Slot last, std::size_t n, std::vector<Slot>& found) const;
   void collapse(const Task& task, const Samples& samples, Scratch& scratch);
-  void cut_again(const Task& task, const Samples& samples, Scratch& scratch);
+  void split_again(const Task& task, const Samples& samples, Scratch& scratch);
   // Calls use(slot) for each sample below a node, gone ones included.
   template <class Use>
   void for_each_below(NodeIndex at, Scratch& scratch, Use use) const;
@@ -259,9 +259,9 @@ class Tree {
 
   // grow.hpp
   void settle(List& list, const Samples& samples) const;
-  void split(NodeIndex at, std::int32_t junction_index, std::int32_t left_list, const Samples& samples,
-             Scratch& scratch);
-  bool cut_list(NodeIndex at, const Samples& samples, Scratch& scratch, StopProbe& stop);
+  void divide(NodeIndex at, std::int32_t junction_index, std::int32_t left_list, const Samples& samples,
+              Scratch& scratch);
+  bool split_list(NodeIndex at, const Samples& samples, Scratch& scratch, StopProbe& stop);
   void find_deciding(const Samples& samples, const List& list, Junction& junction, Scratch& scratch) const;
   [[nodiscard]] std::optional<Fork> decide(Junction& junction, const Samples& samples, Scratch& scratch) const;
   void find_last(Junction& junction, const Samples& samples) const;
@@ -269,7 +269,7 @@ class Tree {
   void grow_twigs(List& list, const Samples& samples, Scratch& scratch);
   [[nodiscard]] bool is_leaf(const List& list) const { return list.has_one_x || counts_as_leaf(list.summary); }
   [[nodiscard]] NodeIndex take_pair();
-  void set_cut(NodeIndex at, const Junction& junction);
+  void set_split(NodeIndex at, const Junction& junction);
 
   // predict.hpp
   void flatten_twigs(const List& list, NodeIndex root, Flat& flat, Scratch& scratch) const;

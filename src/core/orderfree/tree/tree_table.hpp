@@ -24,7 +24,7 @@ struct TreeTable {
 
   // Appends a node that is a child of `above`, or the root; returns its index. Its weight and columns are still
   // lacking.
-  std::int32_t add(std::int32_t above, bool is_right, const Cut& of_node, std::span<const Surrogate> its_surrogates) {
+  std::int32_t add(std::int32_t above, bool is_right, const Split& of_node, std::span<const Surrogate> its_surrogates) {
     const auto index = static_cast<std::int32_t>(parent.size());
     if (above >= 0) (is_right ? right : left)[static_cast<std::size_t>(above)] = index;
     parent.push_back(above);
@@ -39,8 +39,8 @@ struct TreeTable {
     return index;
   }
 
-  [[nodiscard]] bool is_cut(std::size_t node) const { return cell[node] >= 0; }
-  [[nodiscard]] Cut cut(std::size_t node) const {
+  [[nodiscard]] bool is_split(std::size_t node) const { return cell[node] >= 0; }
+  [[nodiscard]] Split split(std::size_t node) const {
     return {cell[node], threshold[node], missing_left[node] != 0, is_of_levels[node] != 0};
   }
 
@@ -48,13 +48,13 @@ struct TreeTable {
   [[nodiscard]] std::size_t child(std::size_t node, const float* row) const {
     const std::size_t begin = node == 0 ? 0 : static_cast<std::size_t>(surrogates_end[node - 1]);
     const auto of_node = std::span(surrogates).subspan(begin, static_cast<std::size_t>(surrogates_end[node]) - begin);
-    return static_cast<std::size_t>(sends_left(cut(node), of_node, row) ? left[node] : right[node]);
+    return static_cast<std::size_t>(sends_left(split(node), of_node, row) ? left[node] : right[node]);
   }
 
   // The leaf of a row. The tree is not empty.
   [[nodiscard]] NodeIndex leaf_of(const float* row) const {
     std::size_t at = 0;
-    while (is_cut(at)) at = child(at, row);
+    while (is_split(at)) at = child(at, row);
     return static_cast<NodeIndex>(at);
   }
 };

@@ -135,11 +135,11 @@ TEST_CASE("the side of a level is the first bit of the word that it derives from
     const bool is_left = derive(level, HashCell::bits(salt)) >= Word{1} << 63;
     CHECK(LevelSides(salt).sends_left(level) == is_left);
     CHECK(is_same(LevelSides(salt).threshold(), salt));
-    // A cut looks at both cells, wherever they are.
+    // A split looks at both cells, wherever they are.
     float row[4] = {kMissing, 0.0f, 0.0f, 7.0f};
     put_level(level, row + 1);
     CHECK(sends_left({1, salt, trial % 2 == 0, true}, {}, row) == is_left);
-    // So does a surrogate, if the cell of the cut is missing.
+    // So does a surrogate, if the cell of the split is missing.
     const Surrogate surrogate{1, salt, trial % 3 == 0, true};
     CHECK(sends_left({0, 1.0f, trial % 2 == 0}, {&surrogate, 1}, row) == (is_left != surrogate.is_reversed));
     row[0] = 0.5f;
@@ -157,16 +157,16 @@ TEST_CASE("a drawn salt separates the two levels, and is the first that does") {
     const Level a = draw_level(draw);
     const Level b = trial % 2 == 0 ? draw_level(draw) : a ^ Level{1} << draw() % 60;
     const Word word = Word{draw()} << 32 | draw();
-    const Cut cut = draw_level_cut(word, 5, a, b);
-    CHECK(cut.cell == 5);
-    CHECK(cut.is_of_levels);
-    CHECK_FALSE(cut.missing_left);
-    CHECK_FALSE(cut.asks_if_missing());
-    CHECK(HashCell::may_be(cut.threshold));
-    const LevelSides sides(cut.threshold);
+    const Split split = draw_level_split(word, 5, a, b);
+    CHECK(split.cell == 5);
+    CHECK(split.is_of_levels);
+    CHECK_FALSE(split.missing_left);
+    CHECK_FALSE(split.asks_if_missing());
+    CHECK(HashCell::may_be(split.threshold));
+    const LevelSides sides(split.threshold);
     CHECK(sides.sends_left(a) != sides.sends_left(b));
-    CHECK(draw_level_cut(word, 5, b, a) == cut);
-    const std::uint32_t salt = HashCell::bits(cut.threshold);
+    CHECK(draw_level_split(word, 5, b, a) == split);
+    const std::uint32_t salt = HashCell::bits(split.threshold);
     salts.insert(salt);
     int t = 0;
     while (derive(word, ~static_cast<Word>(t)) >> 34 != salt) {
@@ -183,17 +183,17 @@ TEST_CASE("a drawn salt separates the two levels, and is the first that does") {
 }
 
 TEST_CASE("of equal levels, for which no salt can do, the last one is drawn") {
-  const Cut cut = draw_level_cut(9, 0, 4, 4);
-  CHECK(HashCell::bits(cut.threshold) == derive(9, ~Word{63}) >> 34);
+  const Split split = draw_level_split(9, 0, 4, 4);
+  CHECK(HashCell::bits(split.threshold) == derive(9, ~Word{63}) >> 34);
 }
 
-TEST_CASE("the cell of a cut keeps what a cut is") {
-  for (const std::int32_t cell : {0, 1, 77, CutCell::kMost - 1}) {
+TEST_CASE("the cell of a split keeps what a split is") {
+  for (const std::int32_t cell : {0, 1, 77, SplitCell::kMost - 1}) {
     for (const bool missing_left : {false, true}) {
       for (const bool is_of_levels : {false, true}) {
-        const Cut cut{cell, 0.25f, missing_left, is_of_levels};
-        CHECK(CutCell(cut).cell() == cell);
-        CHECK(CutCell(cut).cut(0.25f) == cut);
+        const Split split{cell, 0.25f, missing_left, is_of_levels};
+        CHECK(SplitCell(split).cell() == cell);
+        CHECK(SplitCell(split).split(0.25f) == split);
       }
     }
   }
@@ -307,7 +307,7 @@ TEST_CASE_TEMPLATE("a forest has features and cells", Forest, orderfree::LabelFo
   for (std::size_t t = 0; t < 3; ++t) {
     const auto table = forest.table(t, Call(1));
     for (std::size_t node = 0; node < table.cell.size(); ++node) {
-      if (!table.is_cut(node)) continue;
+      if (!table.is_split(node)) continue;
       const std::int32_t cell = table.cell[node];
       CHECK((cell == 0 || cell == 1 || cell == 3));
       CHECK((table.is_of_levels[node] != 0) == (cell > 0));
@@ -373,14 +373,14 @@ TEST_CASE_TEMPLATE("rows must have all cells", Forest, orderfree::LabelForest, o
 
 TEST_CASE("options say how many features are categorical, at most all") {
   Options options;
-  for (const Layout& layout : {Layout{1, 0}, Layout{1, 1}, Layout{9, 4}, Layout{9, 9}, Layout{CutCell::kMost, 0}}) {
+  for (const Layout& layout : {Layout{1, 0}, Layout{1, 1}, Layout{9, 4}, Layout{9, 9}, Layout{SplitCell::kMost, 0}}) {
     options.layout = layout;
     CHECK_NOTHROW(check_options(options));
   }
   constexpr std::size_t most = std::numeric_limits<std::size_t>::max();
   for (const Layout& layout :
        {Layout{0, 0}, Layout{1, 2}, Layout{9, 10}, Layout{3, most}, Layout{3, most - 1},
-        Layout{CutCell::kMost + std::size_t{1}, 0}, Layout{CutCell::kMost, 1}, Layout{most, most}}) {
+        Layout{SplitCell::kMost + std::size_t{1}, 0}, Layout{SplitCell::kMost, 1}, Layout{most, most}}) {
     options.layout = layout;
     CHECK_THROWS_AS(check_options(options), std::invalid_argument);
   }

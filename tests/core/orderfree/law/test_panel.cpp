@@ -62,7 +62,7 @@ const World kWorlds[] = {
     {6, 30, 40, 1, 64, 0, false, 3, 6},      // of many labels
 };
 
-TEST_CASE_TEMPLATE("a proposal knows the samples that its cut sends left", Target, Labels, Numbers) {
+TEST_CASE_TEMPLATE("a proposal knows the samples that its split sends left", Target, Labels, Numbers) {
   std::mt19937 draw(1);
   Panel<Target> panel;
   for (const World& world : kWorlds) {
@@ -83,7 +83,7 @@ TEST_CASE_TEMPLATE("a proposal knows the samples that its cut sends left", Targe
           CHECK(proposal.left != 0);
           CHECK(proposal.left != block);
           const Surrogates& others = &proposal == &best ? panel.surrogates() : Surrogates();
-          const auto goes_left = [&](Slot slot) { return sends_left(proposal.cut, others, samples.row(slot)); };
+          const auto goes_left = [&](Slot slot) { return sends_left(proposal.split, others, samples.row(slot)); };
           CHECK(std::ranges::all_of(slots_in(slots, proposal.left), goes_left));
           CHECK(std::ranges::none_of(slots_in(slots, block & ~proposal.left), goes_left));
         }
@@ -92,15 +92,15 @@ TEST_CASE_TEMPLATE("a proposal knows the samples that its cut sends left", Targe
   }
 }
 
-TEST_CASE("a cut sends rows left by threshold, and rows that lack its feature to their side") {
+TEST_CASE("a split sends rows left by threshold, and rows that lack its feature to their side") {
   constexpr float infinity = std::numeric_limits<float>::infinity(), most = std::numeric_limits<float>::max();
-  const auto goes_left = [](float x, Cut cut) { return sends_left(cut, {}, &x); };
+  const auto goes_left = [](float x, Split split) { return sends_left(split, {}, &x); };
   for (const bool missing_left : {false, true}) {
-    const Cut cut{0, 1.5f, missing_left}, asks{0, infinity, missing_left};
-    CHECK(goes_left(1.5f, cut));
-    CHECK_FALSE(goes_left(std::nextafter(1.5f, 2.0f), cut));
-    CHECK(goes_left(kMissing, cut) == missing_left);
-    CHECK_FALSE(cut.asks_if_missing());
+    const Split split{0, 1.5f, missing_left}, asks{0, infinity, missing_left};
+    CHECK(goes_left(1.5f, split));
+    CHECK_FALSE(goes_left(std::nextafter(1.5f, 2.0f), split));
+    CHECK(goes_left(kMissing, split) == missing_left);
+    CHECK_FALSE(split.asks_if_missing());
     CHECK(asks.asks_if_missing());
     CHECK(goes_left(most, asks));
     CHECK(goes_left(-most, asks));
@@ -108,7 +108,7 @@ TEST_CASE("a cut sends rows left by threshold, and rows that lack its feature to
   }
 }
 
-TEST_CASE_TEMPLATE("missing values take part in cuts", Target, Labels, Numbers) {
+TEST_CASE_TEMPLATE("missing values take part in splits", Target, Labels, Numbers) {
   using Samples = SampleStore<typename Target::Values>;
   using Value = typename Target::Value;
   const auto decide = [](std::vector<std::vector<float>> rows, std::vector<int> values, Word seed) {
@@ -119,22 +119,22 @@ TEST_CASE_TEMPLATE("missing values take part in cuts", Target, Labels, Numbers) 
     Panel<Target> panel;
     panel.load(samples, order, circle_of(samples, order));
     CHECK(panel.has_missing() == samples.has_missing());
-    return panel.decide(panel.all(), seed).cut;
+    return panel.decide(panel.all(), seed).split;
   };
   for (Word seed = 0; seed < 60; ++seed) {
     // The first feature is missing in all: it does not vary. The second is constant where it is there.
-    const Cut asks = decide({{kMissing, 1.0f}, {kMissing, kMissing}}, {0, 1}, seed);
+    const Split asks = decide({{kMissing, 1.0f}, {kMissing, kMissing}}, {0, 1}, seed);
     CHECK(asks.cell == 1);
     CHECK(asks.asks_if_missing());
     CHECK_FALSE(asks.missing_left);
     // The threshold is drawn from the values that are there, and what is missing goes to its like.
     const std::vector<std::vector<float>> rows{{2.0f}, {3.0f}, {kMissing}};
     for (const int value : {0, 1}) {
-      const Cut cut = decide(rows, {0, 1, value}, seed);
-      if (cut.asks_if_missing()) continue;
-      CHECK(cut.threshold >= 2.0f);
-      CHECK(cut.threshold < 3.0f);
-      CHECK(cut.missing_left == (value == 0));
+      const Split split = decide(rows, {0, 1, value}, seed);
+      if (split.asks_if_missing()) continue;
+      CHECK(split.threshold >= 2.0f);
+      CHECK(split.threshold < 3.0f);
+      CHECK(split.missing_left == (value == 0));
     }
     // Nothing is missing: a row that lacks the feature later goes to the larger side, on a tie left.
     CHECK(decide({{2.0f}, {3.0f}}, {0, 1}, seed).missing_left);
@@ -188,7 +188,8 @@ TEST_CASE("a panel that is loaded again remembers nothing") {
       panel.load(samples, order, slots);
       fresh = Panel<Labels>();
       fresh.load(samples, order, slots);
-      if (!panel.has_one_x(panel.all())) CHECK(panel.decide(panel.all(), 4).cut == fresh.decide(fresh.all(), 4).cut);
+      if (!panel.has_one_x(panel.all()))
+        CHECK(panel.decide(panel.all(), 4).split == fresh.decide(fresh.all(), 4).split);
     }
   }
 }
@@ -242,7 +243,7 @@ TEST_CASE("a ballot follows exchanges as if all were decided afresh") {
       ballot.exchange(samples, order, seed, seats, seat, slot, samples.weight(seats[seat]));
       ++n_followed;
       panel.load(samples, order, seats);
-      CHECK(ballot.best() == panel.decide(panel.all(), seed).cut);
+      CHECK(ballot.best() == panel.decide(panel.all(), seed).split);
     }
     INFO("features " << world.n_features << ", labels " << world.n_labels);
     CHECK(n_followed > 50);
@@ -334,7 +335,7 @@ TEST_CASE("light weights of blocks are sums") {
   }
 }
 
-TEST_CASE("cuts of neighbouring, denormal and extreme values separate them") {
+TEST_CASE("splits of neighbouring, denormal and extreme values separate them") {
   constexpr float most = std::numeric_limits<float>::max(), least = std::numeric_limits<float>::denorm_min();
   const std::pair<float, float> pairs[] = {{1.0f, std::nextafter(1.0f, 2.0f)},
                                            {0.0f, least},
@@ -352,9 +353,9 @@ TEST_CASE("cuts of neighbouring, denormal and extreme values separate them") {
     Panel<Labels> panel;
     panel.load(samples, order, circle_of(samples, order));
     for (Word seed = 0; seed < 50; ++seed) {
-      const Cut cut = panel.decide(panel.all(), seed).cut;
-      CHECK(cut.threshold >= low);
-      CHECK(cut.threshold < high);
+      const Split split = panel.decide(panel.all(), seed).split;
+      CHECK(split.threshold >= low);
+      CHECK(split.threshold < high);
     }
   }
 }
