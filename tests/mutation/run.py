@@ -275,7 +275,7 @@ MUTANTS = [
     ),
     Mutant(
         "a deciding sample that is forgotten is not replaced",
-        "src/core/orderfree/tree/apply.hpp",
+        "src/core/orderfree/tree/follow.hpp",
         "      ++n_lost;\n",
         "      n_lost += 0;\n",
         ORDER_FREE,
@@ -284,7 +284,7 @@ MUTANTS = [
     ),
     Mutant(
         "the deciding sample of greatest rank is not found again",
-        "src/core/orderfree/tree/apply.hpp",
+        "src/core/orderfree/tree/follow.hpp",
         "    coming.erase(coming.begin());\n    find_last(junction, samples);\n",
         "    coming.erase(coming.begin());\n",
         ORDER_FREE,
@@ -293,7 +293,7 @@ MUTANTS = [
     ),
     Mutant(
         "a count is not taken back when a sample is forgotten",
-        "src/core/orderfree/tree/apply.hpp",
+        "src/core/orderfree/tree/follow.hpp",
         "    junction.summary.add(samples.value(step.slot), step.by);\n",
         "    if (step.by > 0) junction.summary.add(samples.value(step.slot), step.by);\n",
         ORDER_FREE,
@@ -302,7 +302,7 @@ MUTANTS = [
     ),
     Mutant(
         "a cut is not decided again when a weight changes",
-        "src/core/orderfree/tree/apply.hpp",
+        "src/core/orderfree/tree/follow.hpp",
         "      is_reweighted = true;\n",
         "      is_reweighted = false;\n",
         ORDER_FREE,
@@ -338,7 +338,7 @@ MUTANTS = [
     ),
     Mutant(
         "the cuts of a small block stay when it learns a sample",
-        "src/core/orderfree/tree/apply.hpp",
+        "src/core/orderfree/tree/follow.hpp",
         "    list.unsplit();\n    return;\n",
         "    return;\n",
         ORDER_FREE,
@@ -356,7 +356,7 @@ MUTANTS = [
     ),
     Mutant(
         "a list that learned a sample counts as ordered by rank",
-        "src/core/orderfree/tree/apply.hpp",
+        "src/core/orderfree/tree/follow.hpp",
         "    list.slots.push_back(step.slot);\n    list.is_ranked = false;\n",
         "    list.slots.push_back(step.slot);\n",
         ORDER_FREE,
@@ -597,7 +597,7 @@ MUTANTS = [
     ),
     Mutant(
         "samples stay where they are when only the way of missing values changes",
-        "src/core/orderfree/tree/apply.hpp",
+        "src/core/orderfree/tree/follow.hpp",
         "if (!is_same_split || (old != *fork && samples.has_missing(fork->split.cell))) {",
         "if (!is_same_split) {",
         ORDER_FREE,

@@ -27,7 +27,7 @@ void Forest<Target>::catch_up_tree(Grown& grown, Scratch& scratch, StopProbe& st
     if (must_regrow) {
       grown.tree.regrow(samples_, scratch, stop, needs_many);
     } else {
-      grown.tree.apply(samples_, changes_, scratch, stop);
+      grown.tree.follow(samples_, changes_, scratch, stop);
     }
   } catch (...) {
     scratch.clear();

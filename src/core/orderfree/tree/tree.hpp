@@ -85,7 +85,7 @@ class Tree {
   }
 
   // Brings the tree in line with changes of the samples. After an exception it must be regrown.
-  void apply(const Samples& samples, std::span<const Change> changes, Scratch& scratch, StopProbe& stop);
+  void follow(const Samples& samples, std::span<const Change> changes, Scratch& scratch, StopProbe& stop);
 
   // Starts again from all samples. Ranked ones make the first split dearer, and all splits together cheaper.
   void regrow(const Samples& samples, Scratch& scratch, StopProbe& stop, bool ranks = true);
@@ -234,13 +234,13 @@ class Tree {
   [[nodiscard]] Node& node(NodeIndex at) { return nodes_[static_cast<std::size_t>(at)]; }
   [[nodiscard]] const Node& node(NodeIndex at) const { return nodes_[static_cast<std::size_t>(at)]; }
 
-  // apply.hpp
+  // follow.hpp
   struct Task {
     NodeIndex at;
     std::span<Step> steps;
   };
-  void apply_to_junction(const Task& task, const Samples& samples, Scratch& scratch, std::vector<Task>& tasks);
-  void apply_to_list(const Task& task, const Samples& samples, Scratch& scratch, StopProbe& stop);
+  void follow_at_junction(const Task& task, const Samples& samples, Scratch& scratch, std::vector<Task>& tasks);
+  void follow_in_list(const Task& task, const Samples& samples, Scratch& scratch, StopProbe& stop);
   // The split after changes; nothing if those who decide must be found afresh.
   [[nodiscard]] std::optional<Fork> decide_again(NodeIndex at, const Samples& samples, std::span<const Step> steps,
                                                  Scratch& scratch);

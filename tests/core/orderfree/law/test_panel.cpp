@@ -299,7 +299,7 @@ TEST_CASE("a tree that several threads have used is that of its samples") {
     tree.predict(samples, {samples.row(0), 2}, true, {masses, &rest, 2}, first, stop);
     const Slot slot = add();
     const Change change{slot, 0, false};
-    if (samples.weight(slot) == kOne) tree.apply(samples, {&change, 1}, second, stop);
+    if (samples.weight(slot) == kOne) tree.follow(samples, {&change, 1}, second, stop);
     tree.complete(samples, second, stop);
     const TreeTable<Labels> found = tree.table(samples, first, stop);
     Scratch<Labels> scratch;

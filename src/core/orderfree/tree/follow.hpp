@@ -16,7 +16,7 @@ inline constexpr std::size_t kFewExchanges = 4;
 inline constexpr std::size_t kLongList = 1024;
 
 template <class Target>
-void Tree<Target>::apply(const Samples& samples, std::span<const Change> changes, Scratch& scratch, StopProbe& stop) {
+void Tree<Target>::follow(const Samples& samples, std::span<const Change> changes, Scratch& scratch, StopProbe& stop) {
   scratch.loaded = nullptr;
   scratch.steps.clear();
   for (const Change& change : changes) {
@@ -32,16 +32,16 @@ void Tree<Target>::apply(const Samples& samples, std::span<const Change> changes
     tasks.pop_back();
     stop.tick(64 * task.steps.size());
     if (node(task.at).kind == Kind::kList) {
-      apply_to_list(task, samples, scratch, stop);
+      follow_in_list(task, samples, scratch, stop);
     } else {
-      apply_to_junction(task, samples, scratch, tasks);
+      follow_at_junction(task, samples, scratch, tasks);
     }
   }
 }
 
 template <class Target>
-void Tree<Target>::apply_to_junction(const Task& task, const Samples& samples, Scratch& scratch,
-                                     std::vector<Task>& tasks) {
+void Tree<Target>::follow_at_junction(const Task& task, const Samples& samples, Scratch& scratch,
+                                      std::vector<Task>& tasks) {
   Junction& junction = junctions_[node(task.at).contents];
   for (const Step& step : task.steps) {
     junction.summary.add(samples.value(step.slot), step.by);
@@ -243,7 +243,7 @@ void Tree<Target>::split_again(const Task& task, const Samples& samples, Scratch
 }
 
 template <class Target>
-void Tree<Target>::apply_to_list(const Task& task, const Samples& samples, Scratch& scratch, StopProbe& stop) {
+void Tree<Target>::follow_in_list(const Task& task, const Samples& samples, Scratch& scratch, StopProbe& stop) {
   List& list = lists_[node(task.at).contents];
   const bool was_small = list.is_small();
   if (was_small && task.steps.size() == 1 && is_new(samples, task.steps.front()) && list.slots.size() < kMostDeciding) {
