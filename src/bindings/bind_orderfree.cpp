@@ -377,7 +377,7 @@ void bind_common(nb::class_<Forest>& forest) {
       .def("learn_one", &learn_one<Forest>, "row"_a, "value"_a, "weight"_a = kOne)
       .def(
           "complete",
-          [](Forest& self, std::size_t n_threads) { run(n_threads, [&](auto& call) { self.complete(call); }); },
+          [](Forest& self, std::size_t n_threads) { run(n_threads, [&](auto& call) { self.grow_all(call); }); },
           "n_threads"_a = 1)
       .def("apply", &apply<Forest>, "rows"_a.noconvert(), "n_threads"_a = 1)
       .def(

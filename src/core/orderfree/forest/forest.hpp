@@ -56,7 +56,7 @@ class Forest {
   void count_as_seen(std::size_t n_seen);
 
   // Splits all blocks that are not split yet. Changes no answer.
-  void complete(const Call& call);
+  void grow_all(const Call& call);
 
   [[nodiscard]] Table table(std::size_t index, const Call& call) const;
 
@@ -90,14 +90,14 @@ class Forest {
 
   static constexpr std::size_t kSamplesPerRow = 16;
 
-  // A tree, and how far it is. A complete tree is not changed by predictions.
+  // A tree, and how far it is. A fully grown tree is not changed by predictions.
   struct Grown {
     explicit Grown(const Options& options, std::size_t index) : tree(options, index) {}
 
     OneTree tree;
     bool is_behind = false;    // it lacks changes of the samples
     bool must_regrow = false;  // a change was not finished, or to follow it would cost more
-    bool is_complete = false;
+    bool is_fully_grown = false;
     std::shared_mutex mutex;
   };
 
@@ -126,7 +126,7 @@ class Forest {
   // Whether so many rows need most splits of a tree. All of them at once are cheaper than row by row.
   [[nodiscard]] bool need_all(std::size_t n_rows) const { return n_rows * kSamplesPerRow >= samples_.n_distinct(); }
   // Completes the trees, each on one thread, if so many rows need it. Otherwise threads would wait for each other.
-  void prepare_for(std::size_t n_rows, const Call& call) const;
+  void grow_all_for(std::size_t n_rows, const Call& call) const;
   // Whether a tree follows the changes of the samples. Otherwise it is grown afresh when it is next used.
   [[nodiscard]] bool is_followed(std::size_t index) const {
     const std::shared_lock lock(trees_[index]->mutex);

@@ -140,7 +140,7 @@ void Forest<Target>::change(Exchange exchange, const Call& call) {
   is_behind_ = true;
   for (const auto& grown : trees_) {
     grown->is_behind = true;
-    grown->is_complete = false;
+    grown->is_fully_grown = false;
   }
   catch_up(call);
 }

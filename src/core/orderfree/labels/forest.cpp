@@ -69,7 +69,7 @@ void LabelForest::for_each_sum(std::span<const float> rows, const Call& call, Us
   // To add sums takes less than a tenth of the time that so many trees take.
   const std::size_t least_trees = 1 + n_labels / 8;
   const Pieces pieces = shared_pieces_of(n_rows(rows), n_labels * sizeof(std::uint64_t), call, least_trees);
-  if (pieces.n() > 1) prepare_for(pieces.n_rows(), call);
+  if (pieces.n() > 1) grow_all_for(pieces.n_rows(), call);
   MassSums sums(pieces.are_whole() ? 0 : pieces.n_rows(), n_labels, pieces.n());
   call.parallel_for(pieces.n_tasks(), [&] {
     return [&, loan = scratches_.lend(), masses = std::vector<std::uint64_t>(), rests = std::vector<std::uint64_t>()](
@@ -155,7 +155,7 @@ template <class Use>
 void LabelForest::for_each_left_out(std::span<const Slot> slots, const Call& call, Use use) const {
   const std::size_t n_labels = n_codes();
   const Pieces pieces = pieces_of(slots.size(), n_labels * sizeof(std::uint64_t), call);
-  prepare_for(pieces.n_rows(), call);
+  grow_all_for(pieces.n_rows(), call);
   call.parallel_for(pieces.n(), [&] {
     return [&, loan = scratches_.lend()](std::size_t piece, StopProbe& stop) {
       const std::size_t begin = pieces.begin(piece), size = pieces.size(piece);
@@ -202,7 +202,7 @@ LeftOutVotes LabelForest::left_out_votes(std::size_t begin_at, std::size_t end_a
   votes.half.resize(n * (n_labels + 1));
   const bool are_plain = check_rows(rows);
   const Pieces pieces = pieces_of(n, 2 * n_labels * sizeof(std::uint64_t), call);
-  prepare_for(pieces.n_rows(), call);
+  grow_all_for(pieces.n_rows(), call);
   call.parallel_for(pieces.n(), [&] {
     return [&, loan = scratches_.lend()](std::size_t piece, StopProbe& stop) {
       const std::size_t begin = pieces.begin(piece), size = pieces.size(piece);

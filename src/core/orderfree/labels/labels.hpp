@@ -130,7 +130,7 @@ struct Labels {
     [[nodiscard]] static std::size_t nbytes() { return 0; }
   };
 
-  // The leaves of a complete tree.
+  // The leaves of a fully grown tree.
   class FlatLeaves {
    public:
     [[nodiscard]] std::size_t size() const { return leaves_.size(); }

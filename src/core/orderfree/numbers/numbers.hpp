@@ -99,7 +99,7 @@ struct Numbers {
     [[nodiscard]] std::size_t nbytes() const { return sums ? sizeof(NumberSums) : 0; }
   };
 
-  // The leaves of a complete tree.
+  // The leaves of a fully grown tree.
   class FlatLeaves {
    public:
     [[nodiscard]] std::size_t size() const { return leaves_.size(); }

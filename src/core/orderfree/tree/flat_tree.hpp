@@ -1,4 +1,4 @@
-// A complete tree for predictions alone: nodes side by side, with the whole prediction at each leaf. Must not know
+// A fully grown tree for predictions alone: nodes side by side, with the whole prediction at each leaf. Must not know
 // samples.
 #pragma once
 

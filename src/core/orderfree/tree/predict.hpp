@@ -81,7 +81,7 @@ void Tree<Target>::predict_one(const Samples& samples, const float* x, Answer an
 }
 
 template <class Target>
-void Tree<Target>::complete(const Samples& samples, Scratch& scratch, StopProbe& stop) {
+void Tree<Target>::grow_all(const Samples& samples, Scratch& scratch, StopProbe& stop) {
   if (empty() || !flat_.empty()) return;
   scratch.loaded = nullptr;
   struct Visit {
@@ -145,7 +145,7 @@ void Tree<Target>::flatten_twigs(const List& list, NodeIndex root, Flat& flat, S
 template <class Target>
 TreeTable<Target> Tree<Target>::table(const Samples& samples, Scratch& scratch, StopProbe& stop) {
   scratch.loaded = nullptr;
-  complete(samples, scratch, stop);
+  grow_all(samples, scratch, stop);
   Table table;
   if (empty()) return table;
   std::vector<TableVisit> visits{{kRoot, nullptr, 0, -1, false}};

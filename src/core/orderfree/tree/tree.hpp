@@ -92,7 +92,7 @@ class Tree {
   void clear();
 
   // Splits all that is not split yet, and makes the tree fast to predict with.
-  void complete(const Samples& samples, Scratch& scratch, StopProbe& stop);
+  void grow_all(const Samples& samples, Scratch& scratch, StopProbe& stop);
 
   // Gives the predictions at rows, which are plain if they hold numbers and lack none. Changes nothing if the tree is
   // complete.
@@ -310,7 +310,7 @@ class Tree {
   std::vector<NodeIndex> free_pairs_;
   Recycler<Junction> junctions_;
   Recycler<List> lists_;
-  Flat flat_;  // of a complete tree; its lists have no twigs
+  Flat flat_;  // of a fully grown tree; its lists have no twigs
 };
 
 }  // namespace onlineforest::orderfree

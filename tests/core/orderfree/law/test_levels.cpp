@@ -325,7 +325,7 @@ TEST_CASE_TEMPLATE("a tree that is complete predicts what it did before", Forest
   prepare(forest);
   forest.learn(data.rows, data.values, {}, Call(1));
   const std::vector<double> before = predict(forest, data.rows);
-  forest.complete(Call(1));
+  forest.grow_all(Call(1));
   CHECK(predict(forest, data.rows) == before);
 }
 

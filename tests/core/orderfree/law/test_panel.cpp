@@ -300,7 +300,7 @@ TEST_CASE("a tree that several threads have used is that of its samples") {
     const Slot slot = add();
     const Change change{slot, 0, false};
     if (samples.weight(slot) == kOne) tree.follow(samples, {&change, 1}, second, stop);
-    tree.complete(samples, second, stop);
+    tree.grow_all(samples, second, stop);
     const TreeTable<Labels> found = tree.table(samples, first, stop);
     Scratch<Labels> scratch;
     Tree<Labels> fresh(options, 0);
