@@ -169,7 +169,7 @@ void Forest<Target>::make_room(const Exchange& exchange, Notes& notes) {
   notes.reserve(n_notes);
   changes_.clear();
   changes_.reserve(n_notes);
-  if (options_.calibrates) calibrators_.prepare(n_coming, n_leaving);
+  if (options_.calibrates) calibrators_.refill(n_coming, n_leaving);
   tenure_.reserve(n_coming);
   if (const std::size_t n = sample_of_.size() + n_coming; n > sample_of_.capacity()) {
     sample_of_.reserve(std::max(n, sample_of_.capacity() + sample_of_.capacity() / 4));

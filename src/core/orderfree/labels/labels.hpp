@@ -61,7 +61,7 @@ struct Labels {
     std::vector<Weight> counts;
     std::vector<std::uint64_t> masses;
 
-    void prepare(const SampleStore<Values>& samples) {
+    void make_room(const SampleStore<Values>& samples) {
       masses.resize(static_cast<std::size_t>(samples.values().n_labels()), 0);
     }
     void clear() noexcept {

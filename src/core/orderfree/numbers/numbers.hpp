@@ -55,7 +55,7 @@ struct Numbers {
   };
 
   struct Scratch {
-    static void prepare(const SampleStore<Values>&) {}
+    static void make_room(const SampleStore<Values>&) {}
     static void clear() noexcept {}
   };
 

@@ -87,7 +87,7 @@ void Tree<Target>::grow_all(const Samples& samples, Scratch& scratch, StopProbe&
   struct Visit {
     NodeIndex at, flat;
   };
-  scratch.of_target.prepare(samples);
+  scratch.of_target.make_room(samples);
   Flat flat;
   List spare;  // whose memory for twigs serves all lists
   std::vector<Visit> visits{{kRoot, flat.add_root()}};

@@ -579,7 +579,7 @@ TEST_CASE("calibrators are the samples of least keys, whatever came and left") {
     for (int step = 0; step < 700; ++step) {
       const bool shrinks = step / 100 % 2 == 1;
       const unsigned n = choosing.draw() % 4;
-      choosing.calibrators.prepare(n, n);
+      choosing.calibrators.refill(n, n);
       for (unsigned k = 0; k < n; ++k) {
         if (choosing.held.empty() || choosing.draw() % 4 < (shrinks ? 1u : 3u)) {
           choosing.come(1000);
@@ -602,12 +602,12 @@ TEST_CASE("calibrators are found among many samples when the next ones have left
       if (key_bits == 64) CHECK(choosing.calibrators.nbytes() <= 48 * most);
     };
     const auto learn = [&](std::size_t n) {
-      choosing.calibrators.prepare(n, 0);
+      choosing.calibrators.refill(n, 0);
       for (std::size_t i = 0; i < n; ++i) choosing.come(1'000'000);
       choose();
     };
     const auto forget_last = [&](std::size_t n) {
-      choosing.calibrators.prepare(0, n);
+      choosing.calibrators.refill(0, n);
       for (std::size_t i = 0; i < n; ++i) choosing.leave(choosing.held.size() - 1);
       choose();
     };
