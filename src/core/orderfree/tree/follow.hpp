@@ -229,7 +229,7 @@ void Tree<Target>::collapse(const Task& task, const Samples& samples, Scratch& s
   list.seed = junction.seed;
   list.summary = std::move(junction.summary);
   junctions_.put_back(junction_index);
-  settle(list, samples);
+  reset_list(list, samples);
   node(task.at) = {};
   node(task.at).contents = index;
 }
@@ -271,7 +271,7 @@ void Tree<Target>::follow_in_list(const Task& task, const Samples& samples, Scra
     return;
   }
   typename Target::LargeLeaf large_leaf = std::exchange(list.large_leaf, {});
-  settle(list, samples);
+  reset_list(list, samples);
   if (list.is_small()) return;
   list.has_one_x = has_one_x;
   for (const Step& step : task.steps) large_leaf.add(samples.value(step.slot), step.by);

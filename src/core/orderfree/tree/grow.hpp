@@ -82,13 +82,13 @@ void Tree<Target>::regrow(const Samples& samples, Scratch& scratch, StopProbe& s
   list.slots.reserve(scratch.ranked.size());
   for (const Ranked& item : scratch.ranked) list.slots.push_back(item.slot);
   list.summary = Target::summary_of(samples, list.slots, scratch.of_target);
-  settle(list, samples);
+  reset_list(list, samples);
   nodes_.emplace_back().contents = index;
 }
 
 // Brings a list whose slots have changed into its form. A large list without a summary gets one.
 template <class Target>
-void Tree<Target>::settle(List& list, const Samples& samples) const {
+void Tree<Target>::reset_list(List& list, const Samples& samples) const {
   list.unsplit();
   list.has_one_x = false;
   if (list.is_small()) {
@@ -221,8 +221,8 @@ void Tree<Target>::divide(NodeIndex at, std::int32_t junction_index, std::int32_
   left.seed = derive(junction.seed, of_node::kLeft);
   right.seed = derive(junction.seed, of_node::kRight);
   right.is_ranked = left.is_ranked;
-  settle(left, samples);
-  settle(right, samples);
+  reset_list(left, samples);
+  reset_list(right, samples);
   node(pair) = {};
   node(pair).contents = left_list;
   node(pair + 1) = {};

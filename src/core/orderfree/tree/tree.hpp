@@ -258,7 +258,7 @@ class Tree {
   [[nodiscard]] std::vector<Slot> gather(const Task& task, const Samples& samples, Scratch& scratch);
 
   // grow.hpp
-  void settle(List& list, const Samples& samples) const;
+  void reset_list(List& list, const Samples& samples) const;
   void divide(NodeIndex at, std::int32_t junction_index, std::int32_t left_list, const Samples& samples,
               Scratch& scratch);
   bool split_list(NodeIndex at, const Samples& samples, Scratch& scratch, StopProbe& stop);
