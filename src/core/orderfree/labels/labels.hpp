@@ -18,14 +18,14 @@
 
 namespace onlineforest::orderfree {
 
-// Where predictions of labels are summed, in multiples of 1 / kUnit: the mass of each label, and the rest, which is
+// Where predictions of labels are summed, in multiples of 1 / kFullMass: the mass of each label, and the rest, which is
 // uniform.
 struct Masses {
   std::uint64_t* labels;
   std::uint64_t& rest;
 };
 
-// A part of a prediction, in multiples of 1 / kUnit.
+// A part of a prediction, in multiples of 1 / kFullMass.
 struct Share {
   Label label;
   std::uint32_t mass;

@@ -24,9 +24,9 @@ inline constexpr std::size_t kMostDeciding = 64;
 // A prediction mixes the labels of a leaf and its ancestors. When less than this share of the mixture is left for the
 // further ancestors, it is spread evenly over the labels.
 inline constexpr double kLeastLeft = 0x1p-10;
-// Probabilities of trees are rounded to whole multiples of 1 / kUnit, so that their sum does not depend on the order of
-// the trees.
-inline constexpr double kUnit = 0x1p31;
+// Probabilities of trees are rounded to whole multiples of 1 / kFullMass, so that their sum does not depend on the
+// order of the trees.
+inline constexpr double kFullMass = 0x1p31;
 
 // Blocks with at least this many deciding samples get the larger number of proposals.
 inline constexpr int kManyDeciding = 16;

@@ -117,11 +117,11 @@ struct Numbers {
   // The numbers of each node of a tree table.
   struct Columns {
     std::vector<double> mean, squares;  // squares: sum of squared deviations from the mean, in units
-    double unit = 1.0;
+    double scale = 1.0;
 
     // The variance of a node of this weight.
     [[nodiscard]] double variance(std::size_t node, Weight weight) const {
-      return squares[node] / multiplicity(weight) * unit;
+      return squares[node] / multiplicity(weight) * scale;
     }
   };
 };

@@ -30,7 +30,7 @@ template <class Target>
     const double gain = errors.own(node) - errors.own(static_cast<std::size_t>(table.left[node])) -
                         errors.own(static_cast<std::size_t>(table.right[node]));
     const std::size_t feature = layout.feature_of(static_cast<std::size_t>(table.cell[node]));
-    result[feature] += gain / multiplicity(table.weight[0]) * errors.unit();
+    result[feature] += gain / multiplicity(table.weight[0]) * errors.scale();
   }
   return result;
 }
