@@ -268,7 +268,7 @@ MUTANTS = [
     Mutant(
         "a sample that leaves the ballot is still counted",
         "src/core/orderfree/labels/ballot.cpp",
-        "split.squares_right -= share(~proposal.left & like_leaving_, old_weight_);",
+        "sides.squares_right -= share(~proposal.left & like_leaving_, old_weight_);",
         "",
         ORDER_FREE,
         only="real and by",

@@ -1,4 +1,4 @@
-// How a tree of the order-free forest follows changes of its samples.
+// Stage of a tree: following changes of its samples.
 #pragma once
 
 #include <algorithm>
@@ -9,10 +9,10 @@
 
 namespace onlineforest::orderfree {
 
-// So many exchanges are cheaper than to decide afresh.
+// Up to this number of exchanged deciding samples, updating the ballot is faster than drawing all proposals again.
 inline constexpr std::size_t kFewExchanges = 4;
 
-// A longer list is split when a sample is removed from it.
+// A list of more samples is split when a sample is removed from it.
 inline constexpr std::size_t kLongList = 1024;
 
 template <class Target>
@@ -63,7 +63,7 @@ void Tree<Target>::follow_at_junction(const Task& task, const Samples& samples, 
       if (is_new(samples, step)) add(step.slot);
     }
   }
-  // Another way for missing values changes nothing below if there are none.
+  // Surrogates and the side of missing values only matter below if some sample lacks the feature.
   const Fork old = std::exchange(junction.fork, *fork);
   const bool is_same_split = old.split.cell == fork->split.cell && old.split.threshold == fork->split.threshold;
   if (!is_same_split || (old != *fork && samples.has_missing(fork->split.cell))) {
@@ -128,7 +128,7 @@ bool Tree<Target>::exchange_few(Junction& junction, const Samples& samples, cons
   if (junction.ballot.empty()) return false;
   const Order by_rank = order(samples);
   std::vector<Slot>& seats = junction.deciding;
-  // No more than these can take a seat.
+  // One seat may be free, and at most kFewExchanges more samples can displace the one of greatest rank.
   const std::size_t n_first = std::min(coming.size(), kFewExchanges + 1);
   std::ranges::partial_sort(coming, coming.begin() + static_cast<std::ptrdiff_t>(n_first), by_rank);
   const auto give = [&](std::size_t seat, Weight old_weight) {
@@ -149,7 +149,8 @@ bool Tree<Target>::exchange_few(Junction& junction, const Samples& samples, cons
   return true;
 }
 
-// Finds at least the `n` samples of least rank after `last` below a node, or all if there are fewer.
+// Finds the `n` samples of least rank after `last` below a node, or all if there are fewer, and possibly some more. A
+// junction whose deciding samples include n of them need not be searched further.
 template <class Target>
 void Tree<Target>::find_next(NodeIndex at, const Samples& samples, Slot last, std::size_t n,
                              std::vector<Slot>& found) const {
@@ -217,7 +218,7 @@ std::vector<Slot> Tree<Target>::gather(const Task& task, const Samples& samples,
   return slots;
 }
 
-// Makes a list of a junction and all below it. The summary of the junction includes the changes already.
+// Replaces a junction and all nodes below it by one list. The summary of the junction must include the changes.
 template <class Target>
 void Tree<Target>::collapse(const Task& task, const Samples& samples, Scratch& scratch) {
   const std::int32_t index = lists_.take();
@@ -234,7 +235,7 @@ void Tree<Target>::collapse(const Task& task, const Samples& samples, Scratch& s
   node(task.at).contents = index;
 }
 
-// Splits all below a junction by its new split into two lists.
+// Divides the samples below a junction by its new split into two lists. All nodes below are removed.
 template <class Target>
 void Tree<Target>::split_again(const Task& task, const Samples& samples, Scratch& scratch) {
   const std::int32_t list = lists_.take(), junction = node(task.at).contents;
@@ -276,7 +277,7 @@ void Tree<Target>::follow_in_list(const Task& task, const Samples& samples, Scra
   list.has_one_x = has_one_x;
   for (const Step& step : task.steps) large_leaf.add(samples.value(step.slot), step.by);
   list.large_leaf = std::move(large_leaf);
-  // A sample is found in a list by looking at all of it. So that this does not happen often, a long list is split.
+  // Finding a sample in a list takes a scan of the list. Splitting long lists keeps such scans short.
   if (n_lost > 0 && !has_one_x && list.slots.size() > kLongList) (void)split_list(task.at, samples, scratch, stop);
 }
 

@@ -33,9 +33,10 @@ void check_options(const Options& options) {
           [&] { return "discount must be in [0, 1], got " + std::to_string(options.discount); });
   require(options.key_bits >= 0 && options.key_bits <= 64,
           [&] { return "key_bits must be in [0, 64], got " + std::to_string(options.key_bits); });
-  require(is_known(options.keep.rule), "the rule for keeping samples is unknown");
+  require(is_known(options.keep.rule),
+          [&] { return "keep_rule must be 0, 1 or 2, got " + std::to_string(static_cast<int>(options.keep.rule)); });
   require(options.keep.rule == KeepRule::kAll || options.keep.capacity >= 1,
-          "a window or reservoir must hold a sample");
+          "the capacity of a window or reservoir must be at least 1, got 0");
   require(options.keep.half_life >= 1.0,
           [&] { return "half_life must be at least 1, got " + std::to_string(options.keep.half_life); });
 }

@@ -1,4 +1,4 @@
-// How a tree of the order-free forest predicts, and how it is described.
+// Stage of a tree: predicting, growing all pending splits, and the table of its nodes.
 #pragma once
 
 #include <array>
@@ -89,7 +89,7 @@ void Tree<Target>::grow_all(const Samples& samples, Scratch& scratch, StopProbe&
   };
   scratch.of_target.make_room(samples);
   Flat flat;
-  List spare;  // whose memory for twigs serves all lists
+  List spare;  // lends its memory for twigs to one list after the other
   std::vector<Visit> visits{{kRoot, flat.add_root()}};
   while (!visits.empty()) {
     const Visit visit = visits.back();
@@ -128,7 +128,7 @@ void Tree<Target>::flatten_twigs(const List& list, NodeIndex root, Flat& flat, S
     std::uint32_t twig;
     NodeIndex at;
   };
-  std::array<Visit, kMostDeciding> visits{{{0, root}}};  // large enough: each twig that waits holds a sample
+  std::array<Visit, kMostDeciding> visits{{{0, root}}};  // large enough: each pending twig holds a sample
   for (std::size_t n = 1; n > 0;) {
     const auto [index, at] = visits[--n];
     const Twig& twig = list.twigs[index];
