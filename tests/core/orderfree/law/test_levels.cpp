@@ -92,7 +92,7 @@ TEST_CASE("each salt sends about half of all levels left, each level goes left a
     int n_left = 0, n_left_in_order = 0, n_salts_left = 0, n_salts_left_in_order = 0;
     for (unsigned i = 0; i < n; ++i) {
       n_left += sides.sends_left(draw_level(draw));
-      n_left_in_order += sides.sends_left(i);  // a hash would not give these, but they are levels
+      n_left_in_order += sides.sends_left(i);  // consecutive levels, which no hash of values gives
       n_salts_left += LevelSides(draw_salt(draw)).sends_left(level);
       n_salts_left_in_order += LevelSides(HashCell::of(static_cast<Word>(i))).sends_left(level);
     }
@@ -116,7 +116,7 @@ TEST_CASE("the sides of levels at one salt tell nothing of their sides at anothe
     for (int i = 0; i < n; ++i) {
       const Level level = draw_level(draw), flipped = level ^ Level{1} << draw() % 60;
       n_same += one.sends_left(level) == two.sends_left(level);
-      // Nor do the sides of levels that are alike.
+      // The sides of similar levels are independent, too.
       n_same_halves += one.sends_left(level) == one.sends_left(flipped);
       n_same_pairs +=
           (one.sends_left(level) == one.sends_left(flipped)) == (two.sends_left(level) == two.sends_left(flipped));
@@ -135,11 +135,11 @@ TEST_CASE("the side of a level is the first bit of the word that it derives from
     const bool is_left = derive(level, HashCell::bits(salt)) >= Word{1} << 63;
     CHECK(LevelSides(salt).sends_left(level) == is_left);
     CHECK(is_same(LevelSides(salt).threshold(), salt));
-    // A split looks at both cells, wherever they are.
+    // A split on a categorical feature reads both cells of the feature.
     float row[4] = {kMissing, 0.0f, 0.0f, 7.0f};
     put_level(level, row + 1);
     CHECK(sends_left({1, salt, trial % 2 == 0, true}, {}, row) == is_left);
-    // So does a surrogate, if the cell of the split is missing.
+    // A surrogate reads both cells, too, if the row lacks the feature of the split.
     const Surrogate surrogate{1, salt, trial % 3 == 0, true};
     CHECK(sends_left({0, 1.0f, trial % 2 == 0}, {&surrogate, 1}, row) == (is_left != surrogate.is_reversed));
     row[0] = 0.5f;
@@ -233,7 +233,7 @@ TEST_CASE("the store tells levels apart by all their bits") {
 
 TEST_CASE("features in which rows differ, by both cells of a level") {
   const Layout layout{4, 2};
-  // A number, a missing one, a level that differs in the low bits, one that differs in the high bits.
+  // Rows that differ in a number, in a missing value, in the low bits of a level, and in its high bits.
   const std::vector<std::vector<float>> rows{{1.0f, kMissing, 0.5f, 1.0f, 1.0f, 1.0f},
                                              {1.0f, kMissing, 1.0f, 1.0f, 1.0f, 0.5f},
                                              {1.0f, kMissing, 0.5f, 1.0f, 1.0f, 1.0f}};
@@ -276,7 +276,7 @@ Options options_of_three() {
 }
 
 template <class Forest>
-void prepare(Forest& forest) {
+void set_labels_of(Forest& forest) {
   if constexpr (std::is_same_v<Forest, orderfree::LabelForest>) {
     forest.set_labels(label_hashes(2), std::vector<std::uint8_t>{0, 0});
   }
@@ -298,7 +298,7 @@ auto predict(const Forest& forest, const std::vector<float>& rows) {
 TEST_CASE_TEMPLATE("a forest has features and cells", Forest, orderfree::LabelForest, orderfree::NumberForest) {
   const Learned<Forest> data(300);
   Forest forest(options_of_three());
-  prepare(forest);
+  set_labels_of(forest);
   CHECK(forest.n_features() == 3);
   CHECK(forest.width() == 5);
   forest.learn(data.rows, data.values, {}, Call(1));
@@ -322,7 +322,7 @@ TEST_CASE_TEMPLATE("a tree that is complete predicts what it did before", Forest
                    orderfree::NumberForest) {
   const Learned<Forest> data(400);
   Forest forest(options_of_three());
-  prepare(forest);
+  set_labels_of(forest);
   forest.learn(data.rows, data.values, {}, Call(1));
   const std::vector<double> before = predict(forest, data.rows);
   forest.grow_all(Call(1));
@@ -334,7 +334,7 @@ TEST_CASE_TEMPLATE("a forest refuses cells that are no levels, and learns nothin
   constexpr float infinity = std::numeric_limits<float>::infinity();
   const Learned<Forest> data(20);
   Forest forest(options_of_three());
-  prepare(forest);
+  set_labels_of(forest);
   for (const float wrong : {kMissing, 0.0f, -0.0f, -1.0f, -1e-45f, 1e-45f, 4.0f, 3e38f, infinity, -infinity}) {
     for (const std::size_t cell : {1, 2, 3, 4}) {
       for (const std::size_t row : {0, 7, 19}) {
@@ -361,7 +361,7 @@ TEST_CASE_TEMPLATE("a forest refuses cells that are no levels, and learns nothin
 TEST_CASE_TEMPLATE("rows must have all cells", Forest, orderfree::LabelForest, orderfree::NumberForest) {
   const Learned<Forest> data(20);
   Forest forest(options_of_three());
-  prepare(forest);
+  set_labels_of(forest);
   // As many numbers as 20 rows of three features have.
   const std::vector<float> few(data.rows.begin(), data.rows.begin() + 59);
   CHECK_THROWS_AS(forest.learn(few, data.values, {}, Call(1)), std::invalid_argument);
@@ -390,7 +390,7 @@ TEST_CASE_TEMPLATE("a state is restored only if its rows have the cells of its l
                    orderfree::NumberForest) {
   const Learned<Forest> data(150);
   Forest forest(options_of_three());
-  prepare(forest);
+  set_labels_of(forest);
   forest.learn(data.rows, data.values, {}, Call(1));
   const auto state = forest.save();
   CHECK(state.rows.size() == 5 * state.values.size());
