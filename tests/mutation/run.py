@@ -226,7 +226,7 @@ MUTANTS = [
     ),
     Mutant(
         "trees of a part are numbered from 0",
-        "src/core/orderfree/forest/keeping.hpp",
+        "src/core/orderfree/forest/store.hpp",
         "options_.first_tree + i",
         "i",
         SHARDED,
@@ -446,8 +446,8 @@ MUTANTS = [
     Mutant(
         "numbers of neighbours do not speak for a feature",
         "src/core/orderfree/numbers/judge.cpp",
-        "scores[q] = squares > 0.0 ? std::max(score, walk_.neighbours) : score;",
-        "scores[q] = score;",
+        "scores.scores[q] = variation.squares > 0.0 ? std::max(score, walk_.neighbours) : score;",
+        "scores.scores[q] = score;",
         ORDER_FREE,
         only="real and once and numbers",
     ),
@@ -507,10 +507,10 @@ MUTANTS = [
     ),
     Mutant(
         "trees do not follow who calibrates",
-        "src/core/orderfree/forest/keeping.hpp",
-        "      note(slot, samples_.weight(slot));\n"
-        "      samples_.set_calibrates(slot, calibrates);\n",
-        "      samples_.set_calibrates(slot, calibrates);\n",
+        "src/core/orderfree/forest/store.hpp",
+        "    notes.add({slot, samples_.weight(slot), samples_.calibrates(slot)});\n"
+        "    samples_.set_calibrates(slot, calibrates);\n",
+        "    samples_.set_calibrates(slot, calibrates);\n",
         ORDER_FREE,
         only="order_of_ranks",
         is_variant=True,
@@ -536,15 +536,15 @@ MUTANTS = [
     Mutant(
         "sums of powers depend on the codes of labels",
         "src/core/orderfree/labels/calibration.cpp",
-        "parts += parts_of(probabilities[c]);",
-        "parts += parts_of(probabilities[c]) + parts % 0x100000;",
+        "parts += parts_of(probabilities[k]);",
+        "parts += parts_of(probabilities[k]) + parts % 0x100000;",
         LABEL_CALIBRATION,
         only="order_threads_or_codes",
         is_variant=True,
     ),
     Mutant(
         "in a forest from a file no sample calibrates",
-        "src/core/orderfree/forest/keeping.hpp",
+        "src/core/orderfree/forest/state.hpp",
         "calibrators_.choose([&](Slot slot, bool calibrates) "
         "{ samples_.set_calibrates(slot, calibrates); });",
         "",
@@ -572,7 +572,7 @@ MUTANTS = [
     Mutant(
         "of equal scores of numbers the first wins",
         "src/core/orderfree/numbers/judge.cpp",
-        "scores[q] == scores[best] && gains[q] > gains[best]",
+        "is_equal && scores.gains[q] > scores.gains[best]",
         "false",
         ORDER_FREE,
         only="numbers",

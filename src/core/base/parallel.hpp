@@ -17,18 +17,40 @@
 
 namespace onlineforest {
 
+// How threads that help tell that they have ended. Shared, because the last one may still unlock the mutex when the
+// caller returns.
+struct Ending {
+  std::mutex mutex;
+  std::condition_variable some_ended;
+  std::size_t n_ended = 0;
+  std::exception_ptr failure;
+
+  void note_end() {
+    const std::lock_guard lock(mutex);
+    ++n_ended;
+    some_ended.notify_one();
+  }
+  void note_failure(std::exception_ptr current) {
+    const std::lock_guard lock(mutex);
+    if (!failure) failure = std::move(current);
+  }
+  // Polls the signal until so many threads have ended.
+  void wait_for(std::size_t n_threads, StopSignal& signal) {
+    std::unique_lock lock(mutex);
+    while (n_ended < n_threads) {
+      some_ended.wait_for(lock, std::chrono::milliseconds(20));
+      lock.unlock();
+      signal.poll();
+      lock.lock();
+    }
+  }
+};
+
 // Calls make_worker() once per thread, then worker(i, probe) once for each i in [0, n), on any of the threads. The
 // calling thread works too; it is the only one that polls the signal. The first exception of a worker stops the other
 // workers; it is rethrown here after all of them have ended.
 template <class MakeWorker>
 void parallel_for(std::size_t n, std::size_t n_threads, StopSignal& signal, MakeWorker make_worker) {
-  // Shared, because the last helper may still unlock the mutex when the caller returns.
-  struct Ending {
-    std::mutex mutex;
-    std::condition_variable some_ended;
-    std::size_t n_ended = 0;
-    std::exception_ptr failure;
-  };
   const auto ending = std::make_shared<Ending>();
   std::atomic<std::size_t> next{0};
 
@@ -41,8 +63,7 @@ void parallel_for(std::size_t n, std::size_t n_threads, StopSignal& signal, Make
         probe.heed();
       }
     } catch (...) {
-      const std::lock_guard lock(ending->mutex);
-      if (!ending->failure) ending->failure = std::current_exception();
+      ending->note_failure(std::current_exception());
       signal.stop();
     }
   };
@@ -53,24 +74,14 @@ void parallel_for(std::size_t n, std::size_t n_threads, StopSignal& signal, Make
     for (; n_helpers < n_wanted; ++n_helpers) {
       Helpers::shared().start([&work, ending] {
         work(false);
-        const std::lock_guard lock(ending->mutex);
-        ++ending->n_ended;
-        ending->some_ended.notify_one();
+        ending->note_end();
       });
     }
   } catch (const std::exception&) {  // the system starts no more threads: the others do all the work
   }
 
   work(true);
-  {
-    std::unique_lock lock(ending->mutex);
-    while (ending->n_ended < n_helpers) {
-      ending->some_ended.wait_for(lock, std::chrono::milliseconds(20));
-      lock.unlock();
-      signal.poll();
-      lock.lock();
-    }
-  }
+  ending->wait_for(n_helpers, signal);
   if (ending->failure) std::rethrow_exception(ending->failure);
   if (signal.stopped()) throw Interrupted();
 }

@@ -15,6 +15,7 @@
 namespace onlineforest::orderfree {
 
 inline constexpr std::size_t kFewestCalibrators = 20;  // fewer say nothing
+inline constexpr std::size_t kMostCalibrators = 2048;  // more would say little more
 
 // `Target` says which samples have which values, which share of few samples calibrates, and which trees leave them out.
 template <class Target>
@@ -26,7 +27,7 @@ class Calibrators {
 
   // How many of n samples calibrate. They are lost for some trees, so they are few.
   [[nodiscard]] static constexpr std::size_t number(std::size_t n) {
-    return std::min({n / Target::kOneCalibratesOf, 256 + n / 32, std::size_t{2048}});
+    return std::min({n / Target::kOneCalibratesOf, 256 + n / 32, kMostCalibrators});
   }
 
   explicit Calibrators(const Samples& samples) : samples_(samples), chosen_(Less{&samples}), next_(Less{&samples}) {}

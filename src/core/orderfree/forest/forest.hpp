@@ -17,10 +17,12 @@
 #include "base/types.hpp"
 #include "orderfree/forest/calibrators.hpp"
 #include "orderfree/forest/forest_state.hpp"
+#include "orderfree/forest/notes.hpp"
 #include "orderfree/forest/pieces.hpp"
 #include "orderfree/law/sample_store.hpp"
 #include "orderfree/tree/options.hpp"
 #include "orderfree/tree/tree.hpp"
+#include "samples/moves.hpp"
 #include "samples/slot_numbers.hpp"
 #include "samples/tenure.hpp"
 
@@ -166,8 +168,27 @@ class Forest {
     std::vector<Slot> leaving = {};
     const Tenure::Admission* admission = nullptr;
     std::size_t n_came = 0;  // not all are taken in
+
+    [[nodiscard]] Weight weight(std::size_t i) const { return weights.empty() ? kOne : weights[i]; }
+    [[nodiscard]] Weight total_weight() const {
+      Weight total = 0;
+      for (std::size_t i = 0; i < values.size(); ++i) total += weight(i);
+      return total;
+    }
   };
+  // store.hpp
   void change(Exchange exchange, const Call& call);
+  void check_room(const Exchange& exchange) const;  // throws std::invalid_argument if the set would be too large
+  void make_room(const Exchange& exchange, Notes& notes);
+  [[nodiscard]] std::vector<Slot> store_coming(const Exchange& exchange, Notes& notes);
+  void subtract_leaving(std::span<const Slot> leaving, Notes& notes);
+  void choose_calibrators(Notes& notes);
+  void replace_arrivals(const Exchange& exchange, std::span<const Move> moves, std::span<const Slot> came);
+  void find_changes(Notes& notes);
+  // state.hpp
+  static void check_sizes(const State& state);
+  void take_in_arrivals(const State& state);
+  // upkeep.hpp
   void catch_up(const Call& call);
   // Many cuts of the tree may be needed next, or few.
   void catch_up_tree(Grown& grown, Scratch& scratch, StopProbe& stop, bool needs_many) const;

@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <sstream>
 #include <string>
 #include <utility>
 
@@ -20,7 +21,7 @@ constexpr double kLeastLog = -40.0;  // a label that no tree knows of counts as 
 constexpr double kParts = 0x1p40;    // powers are rounded to multiples of 1 / kParts, so that sums have no order
 
 // Logarithms of powers that are tried. Most forests need a power between 1 and 4.
-constexpr double kLeastPower = -3.0, kMostPower = 5.0;
+constexpr double kLeastLogOfPower = -3.0, kMostLogOfPower = 5.0;
 constexpr std::array kWholeLogs{0.0, 1.0, -1.0, 2.0, -2.0, 3.0, -3.0, 4.0, 5.0};  // likely ones first
 constexpr std::size_t kNoLog = std::numeric_limits<std::size_t>::max();
 // How much the power is drawn towards 1: like so many samples, about.
@@ -115,7 +116,7 @@ class Rows {
     }
   }
   constexpr double kSection = 0.6180339887498949;
-  double low = std::max(best - 1.0, kLeastPower), high = std::min(best + 1.0, kMostPower);
+  double low = std::max(best - 1.0, kLeastLogOfPower), high = std::min(best + 1.0, kMostLogOfPower);
   double left = high - kSection * (high - low), right = low + kSection * (high - low);
   double at_left = rows.loss(left, spread), at_right = rows.loss(right, spread);
   for (int step = 0; step < 12; ++step) {
@@ -137,10 +138,15 @@ class Rows {
 }  // namespace
 
 void check_calibration(const LabelCalibration& calibration) {
-  require(calibration.power >= 0.03125 && calibration.power <= 128.0,
-          [&] { return "power must be in [0.03125, 128], got " + std::to_string(calibration.power); });
-  require(calibration.spread >= 0.0 && calibration.spread <= 1.0,
-          [&] { return "spread must be in [0, 1], got " + std::to_string(calibration.spread); });
+  const auto check = [](const char* name, double number, double least, double most) {
+    require(number >= least && number <= most, [&] {
+      std::ostringstream text;
+      text << name << " must be in [" << least << ", " << most << "], got " << number;
+      return text.str();
+    });
+  };
+  check("power", calibration.power, kLeastPower, kMostPower);
+  check("spread", calibration.spread, 0.0, kMostSpread);
 }
 
 void find_probabilities(std::span<const std::uint64_t> masses, std::uint64_t rest, std::span<const Label> known,
@@ -149,9 +155,9 @@ void find_probabilities(std::span<const std::uint64_t> masses, std::uint64_t res
   if (calibration.is_none()) {
     std::uint64_t sum = rest;
     for (const std::uint64_t mass : masses) sum += mass;
-    for (const Label label : known) {
-      const auto c = static_cast<std::size_t>(label);
-      probabilities[c] = (static_cast<double>(masses[c]) + others) / static_cast<double>(sum);
+    for (std::size_t k = 0; k < known.size(); ++k) {
+      const std::uint64_t mass = masses[static_cast<std::size_t>(known[k])];
+      probabilities[k] = (static_cast<double>(mass) + others) / static_cast<double>(sum);
     }
     return;
   }
@@ -162,23 +168,26 @@ void find_probabilities(std::span<const std::uint64_t> masses, std::uint64_t res
   const auto raised = [&](std::uint64_t mass) {
     return binary_power(calibration.power * log_of(static_cast<double>(mass) + others, largest));
   };
-  for (const Label label : known) {
-    const auto c = static_cast<std::size_t>(label);
-    if (masses[c] == 0) {
+  for (std::size_t k = 0; k < known.size(); ++k) {
+    const std::uint64_t mass = masses[static_cast<std::size_t>(known[k])];
+    if (mass == 0) {
       ++n_others;
     } else {
-      probabilities[c] = raised(masses[c]);
-      parts += parts_of(probabilities[c]);
+      probabilities[k] = raised(mass);
+      parts += parts_of(probabilities[k]);
     }
   }
   const double of_others = n_others > 0 ? raised(0) : 0.0;
   const double total = static_cast<double>(parts) / kParts + static_cast<double>(n_others) * of_others;
   const double even = calibration.spread / static_cast<double>(known.size());
-  for (const Label label : known) {
-    const auto c = static_cast<std::size_t>(label);
-    const double share = masses[c] == 0 ? of_others : probabilities[c];
-    probabilities[c] = (1.0 - calibration.spread) * (share / total) + even;
+  for (std::size_t k = 0; k < known.size(); ++k) {
+    const double share = masses[static_cast<std::size_t>(known[k])] == 0 ? of_others : probabilities[k];
+    probabilities[k] = (1.0 - calibration.spread) * (share / total) + even;
   }
+}
+
+void put_by_code(std::span<const double> probabilities, std::span<const Label> known, std::span<double> by_code) {
+  for (std::size_t k = 0; k < known.size(); ++k) by_code[static_cast<std::size_t>(known[k])] = probabilities[k];
 }
 
 std::size_t n_left_out_voters(std::size_t n_trees) {
@@ -220,11 +229,11 @@ FoundCalibration find_calibration(const LeftOutVotes& votes, std::size_t n_trees
 
 std::vector<double> probabilities_by(const LeftOutVotes& votes, const LabelCalibration& calibration) {
   const std::size_t n_labels = votes.n_labels;
-  std::vector<double> result(votes.labels.size() * n_labels);
+  std::vector<double> result(votes.labels.size() * n_labels), of_held(votes.held.size());
   for (std::size_t i = 0; i < votes.labels.size(); ++i) {
     const auto of_sample = std::span(votes.all).subspan(i * (n_labels + 1), n_labels + 1);
-    find_probabilities(of_sample.first(n_labels), of_sample.back(), votes.held, calibration,
-                       std::span(result).subspan(i * n_labels, n_labels));
+    find_probabilities(of_sample.first(n_labels), of_sample.back(), votes.held, calibration, of_held);
+    put_by_code(of_held, votes.held, std::span(result).subspan(i * n_labels, n_labels));
   }
   return result;
 }

@@ -20,6 +20,10 @@ struct LabelCalibration {
   [[nodiscard]] bool is_none() const { return power == 1.0 && spread == 0.0; }
 };
 
+// Bounds of a calibration. find_calibration() finds powers between 0.046 and 87.
+inline constexpr double kLeastPower = 0x1p-5, kMostPower = 0x1p7, kMostSpread = 1.0;
+
+// With fewer trees, none can be spared to leave out the samples that calibrate.
 inline constexpr std::size_t kFewestTreesToCalibrate = 10;
 
 // Whether a tree leaves out the samples that calibrate: half of the first ten trees, then every fourth.
@@ -41,10 +45,13 @@ struct LeftOutVotes {
   std::vector<std::uint64_t> half;  // sums over half of these trees
 };
 
-// The probabilities of labels, given their masses and the rest, which is uniform over the known labels. The result does
-// not depend on the order of labels. Probabilities of labels that are not known are not written.
+// The probabilities of labels, given their masses and the rest, which is uniform over the known labels. `probabilities`
+// has one place for each known label, in their order. A label's probability does not depend on the order of labels.
 void find_probabilities(std::span<const std::uint64_t> masses, std::uint64_t rest, std::span<const Label> known,
                         const LabelCalibration& calibration, std::span<double> probabilities);
+
+// Copies the probability of each known label to the place of its code. Other places keep their values.
+void put_by_code(std::span<const double> probabilities, std::span<const Label> known, std::span<double> by_code);
 
 // How many of so many trees leave out the samples that calibrate.
 [[nodiscard]] std::size_t n_left_out_voters(std::size_t n_trees);

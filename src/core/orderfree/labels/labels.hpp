@@ -41,6 +41,7 @@ struct Labels {
 
   // An eighth of few samples calibrates: a power needs no more.
   static constexpr std::size_t kOneCalibratesOf = 8;
+  static constexpr std::size_t kFewestTreesToCalibrate = orderfree::kFewestTreesToCalibrate;
   [[nodiscard]] static constexpr bool leaves_calibrators_out(std::size_t tree) { return is_left_out_voter(tree); }
 
   using Answer = Masses;

@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <limits>
 
-#include "orderfree/forest/keeping.hpp"
+#include "orderfree/forest/stages.hpp"
 #include "orderfree/numbers/errors.hpp"
 
 namespace onlineforest::orderfree {
@@ -28,10 +28,8 @@ std::optional<TreeMoments> moments_of(std::vector<NumberLeaf>& leaves) {
   return TreeMoments{mean, within / n, leaves.size() > 1 ? squares / (n - 1.0) : 0.0};
 }
 
-std::unique_ptr<NumberForest> NumberForest::restore(const State& state, std::size_t max_bytes) {
-  auto forest = std::make_unique<NumberForest>(options_within(state, max_bytes));
-  forest->take_in(state);
-  return forest;
+NumberForest::NumberForest(const State& state, std::size_t max_bytes) : Forest(options_within(state, max_bytes)) {
+  take_in(state);
 }
 
 TreeMoments NumberForest::mean_of_samples() const {
@@ -49,6 +47,8 @@ TreeMoments NumberForest::of_all_samples() const {
   return mean_of_samples();
 }
 
+using Leaves = std::vector<NumberLeaf>;
+
 template <class Use>
 void NumberForest::for_each_row(std::span<const float> rows, const Call& call, Use use) const {
   const std::size_t width = options_.layout.width(), n_trees = trees_.size();
@@ -56,16 +56,15 @@ void NumberForest::for_each_row(std::span<const float> rows, const Call& call, U
   const Pieces pieces = shared_pieces_of(n_rows(rows), n_trees * sizeof(NumberLeaf), call, 1);
   if (pieces.n() > 1) prepare_for(pieces.n_rows(), call);
   // Answers are tree by tree: those of all rows if several threads share a piece, otherwise those of a piece.
-  std::vector<NumberLeaf> of_all(pieces.are_whole() ? 0 : pieces.n_rows() * n_trees);
-  const auto use_row = [&](std::size_t i, const NumberLeaf* first, std::size_t stride,
-                           std::vector<NumberLeaf>& leaves) {
+  Leaves of_all(pieces.are_whole() ? 0 : pieces.n_rows() * n_trees);
+  const auto use_row = [&](std::size_t i, const NumberLeaf* first, std::size_t stride, Leaves& leaves) {
     leaves.clear();
     for (std::size_t t = 0; t < n_trees; ++t) leaves.push_back(first[t * stride]);
     use(i, leaves);
   };
   call.parallel_for(pieces.n_tasks(), [&] {
-    return [&, loan = scratches_.lend(), of_piece = std::vector<NumberLeaf>(), of_row = std::vector<NumberLeaf>()](
-               std::size_t task, StopProbe& stop) mutable {
+    return [&, loan = scratches_.lend(), of_piece = Leaves(), of_row = Leaves()](std::size_t task,
+                                                                                 StopProbe& stop) mutable {
       const std::size_t begin = pieces.begin(task), size = pieces.size(task);
       if (pieces.are_whole()) of_piece.resize(size * n_trees);
       const std::size_t stride = pieces.are_whole() ? size : pieces.n_rows();
@@ -94,7 +93,7 @@ void NumberForest::for_each_row(std::span<const float> rows, const Call& call, U
   if (pieces.are_whole()) return;
   const Pieces parts(pieces.n_rows(), 0, 1, call.n_threads(), 1);
   call.parallel_for(parts.n(), [&] {
-    return [&, of_row = std::vector<NumberLeaf>()](std::size_t part, StopProbe&) mutable {
+    return [&, of_row = Leaves()](std::size_t part, StopProbe&) mutable {
       for (std::size_t i = parts.begin(part), end = i + parts.size(part); i < end; ++i) {
         use_row(i, of_all.data() + i, pieces.n_rows(), of_row);
       }

@@ -15,9 +15,33 @@ void for_each_bit(Block block, Use use) {
   for (; block != 0; block &= block - 1) use(first_bit(block));
 }
 
+// Sends samples that lack the feature of a proposal to the left if that is not worse; returns the score.
+double better_side(Proposal& proposal, Block missing, double score, double score_with) {
+  proposal.cut.missing_left = score_with >= score;
+  if (!proposal.cut.missing_left) return score;
+  proposal.left |= missing;
+  return score_with;
+}
+
 }  // namespace
 
 std::size_t NumberJudge::best(PanelRows& panel, const Groups&, Block block, std::span<Proposal> proposals) {
+  const Variation variation = vary(panel, block);
+  Scores scores;
+  if (std::popcount(block) < kManyDeciding) {
+    score_few(panel, block, variation, proposals, scores);
+  } else {
+    score_many(panel, block, variation, proposals, scores);
+  }
+  std::size_t best = 0;
+  for (std::size_t q = 1; q < proposals.size(); ++q) {
+    const bool is_equal = scores.scores[q] == scores.scores[best];
+    if (scores.scores[q] > scores.scores[best] || (is_equal && scores.gains[q] > scores.gains[best])) best = q;
+  }
+  return best;
+}
+
+NumberJudge::Variation NumberJudge::vary(const PanelRows& panel, Block block) {
   const Weight total = panel.weight_of(block);
   double sum = 0.0, plain_sum = 0.0, squares = 0.0;
   for_each_bit(block, [&](std::size_t i) {
@@ -41,85 +65,74 @@ std::size_t NumberJudge::best(PanelRows& panel, const Groups&, Block block, std:
       squares += multiplicity(panel.weight(i)) * (deviations_[i] * deviations_[i]);
     });
   }
-  // The decrease of the sum of squares, as a share of it, if `left` deviations of weight n go left.
-  const auto gain = [&](double left, Weight n) {
-    if (!(squares > 0.0)) return 0.0;
-    const double sides = multiplicity(n) * multiplicity(total - n);
-    return left * left * multiplicity(total) / sides / squares;
+  return {squares, total};
+}
+
+// All proposals side by side, and a sample that is not on the left adds 0: without branches that are mispredicted.
+void NumberJudge::score_few(PanelRows& panel, Block block, const Variation& variation, std::span<Proposal> proposals,
+                            Scores& scores) const {
+  using Lefts = std::array<Block, kFewProposals>;
+  const auto gains_of = [&](const Lefts& lefts) {
+    std::array<double, kFewProposals> sums{};
+    for_each_bit(block, [&](std::size_t i) {
+      const double deviation = multiplicity(panel.weight(i)) * deviations_[i];
+      for (std::size_t q = 0; q < kFewProposals; ++q) sums[q] += (lefts[q] >> i & 1) != 0 ? deviation : 0.0;
+    });
+    for (std::size_t q = 0; q < kFewProposals; ++q) sums[q] = variation.gain(sums[q], panel.weight_of(lefts[q]));
+    return sums;
   };
-  std::array<double, kMostProposals> scores, gains;
-  // Sends samples that lack the feature to the left if that is not worse.
-  const auto settle = [&](Proposal& proposal, Block missing, double score, double score_with) {
-    proposal.cut.missing_left = score_with >= score;
-    if (!proposal.cut.missing_left) return score;
-    proposal.left |= missing;
-    return score_with;
-  };
-  if (std::popcount(block) < kManyDeciding) {
-    // All proposals side by side, and a sample that is not on the left adds 0: without branches that are mispredicted.
-    const auto gains_of = [&](const std::array<Block, kFewProposals>& lefts) {
-      std::array<double, kFewProposals> sums{};
-      for_each_bit(block, [&](std::size_t i) {
-        const double deviation = multiplicity(panel.weight(i)) * deviations_[i];
-        for (std::size_t q = 0; q < kFewProposals; ++q) sums[q] += (lefts[q] >> i & 1) != 0 ? deviation : 0.0;
-      });
-      for (std::size_t q = 0; q < kFewProposals; ++q) sums[q] = gain(sums[q], panel.weight_of(lefts[q]));
-      return sums;
-    };
-    std::array<Block, kFewProposals> lefts, with;
-    for (std::size_t q = 0; q < kFewProposals; ++q) lefts[q] = proposals[q].left;
-    const std::array<double, kFewProposals> without_missing = gains_of(lefts);
-    std::ranges::copy(without_missing, scores.begin());
-    if (panel.has_missing()) {
-      for (std::size_t q = 0; q < kFewProposals; ++q) {
-        with[q] = lefts[q] | panel.missing(block, proposals[q].cut.cell);
-      }
-      const std::array<double, kFewProposals> with_missing = gains_of(with);
-      for (std::size_t q = 0; q < kFewProposals; ++q) {
-        if (proposals[q].cut.asks_if_missing() || with[q] == lefts[q]) continue;
-        scores[q] = settle(proposals[q], with[q] & ~lefts[q], without_missing[q], with_missing[q]);
-      }
+  Lefts lefts, with;
+  for (std::size_t q = 0; q < kFewProposals; ++q) lefts[q] = proposals[q].left;
+  const std::array<double, kFewProposals> without_missing = gains_of(lefts);
+  std::ranges::copy(without_missing, scores.scores.begin());
+  if (panel.has_missing()) {
+    for (std::size_t q = 0; q < kFewProposals; ++q) {
+      with[q] = lefts[q] | panel.missing(block, proposals[q].cut.cell);
     }
-    std::copy_n(scores.begin(), kFewProposals, gains.begin());
-  } else {
-    std::uint32_t todo = static_cast<std::uint32_t>((std::uint64_t{1} << proposals.size()) - 1);
-    static_assert(kMostProposals <= 32);
-    while (todo != 0) {  // all proposals on one feature at a time
-      const auto next = static_cast<std::size_t>(std::countr_zero(todo));
-      const std::int32_t feature = proposals[next].cut.cell;
-      if (proposals[next].cut.is_of_levels) {  // levels have no order
-        double left = 0.0;
-        for_each_bit(proposals[next].left,
-                     [&](std::size_t i) { left += multiplicity(panel.weight(i)) * deviations_[i]; });
-        scores[next] = gains[next] = gain(left, panel.weight_of(proposals[next].left));
-        todo &= todo - 1;
-        continue;
-      }
-      walk(panel, block, feature);
-      const Block missing = panel.missing(block, feature);
-      const auto n_there = static_cast<std::size_t>(std::popcount(block & ~missing));
-      for (std::uint32_t rest = todo; rest != 0; rest &= rest - 1) {
-        const auto q = static_cast<std::size_t>(std::countr_zero(rest));
-        Proposal& proposal = proposals[q];
-        if (proposal.cut.cell != feature) continue;
-        todo &= ~(1u << q);
-        const auto n_left = static_cast<std::size_t>(std::popcount(proposal.left));
-        double score = gain(walk_.sums[n_left], walk_.weights[n_left]);
-        if (missing != 0 && !proposal.cut.asks_if_missing()) {
-          const double sum_with = walk_.sums[n_left] + (walk_.sums[walk_.n] - walk_.sums[n_there]);
-          const Weight weight_with = walk_.weights[n_left] + panel.weight_of(missing);
-          score = settle(proposal, missing, score, gain(sum_with, weight_with));
-        }
-        gains[q] = score;
-        scores[q] = squares > 0.0 ? std::max(score, walk_.neighbours) : score;
-      }
+    const std::array<double, kFewProposals> with_missing = gains_of(with);
+    for (std::size_t q = 0; q < kFewProposals; ++q) {
+      if (proposals[q].cut.asks_if_missing() || with[q] == lefts[q]) continue;
+      scores.scores[q] = better_side(proposals[q], with[q] & ~lefts[q], without_missing[q], with_missing[q]);
     }
   }
-  std::size_t best = 0;
-  for (std::size_t q = 1; q < proposals.size(); ++q) {
-    if (scores[q] > scores[best] || (scores[q] == scores[best] && gains[q] > gains[best])) best = q;
+  std::copy_n(scores.scores.begin(), kFewProposals, scores.gains.begin());
+}
+
+// All proposals on one feature at a time.
+void NumberJudge::score_many(PanelRows& panel, Block block, const Variation& variation, std::span<Proposal> proposals,
+                             Scores& scores) {
+  std::uint32_t todo = static_cast<std::uint32_t>((std::uint64_t{1} << proposals.size()) - 1);
+  static_assert(kMostProposals <= 32);
+  while (todo != 0) {
+    const auto next = static_cast<std::size_t>(std::countr_zero(todo));
+    const std::int32_t feature = proposals[next].cut.cell;
+    if (proposals[next].cut.is_of_levels) {  // levels have no order
+      double left = 0.0;
+      for_each_bit(proposals[next].left,
+                   [&](std::size_t i) { left += multiplicity(panel.weight(i)) * deviations_[i]; });
+      scores.scores[next] = scores.gains[next] = variation.gain(left, panel.weight_of(proposals[next].left));
+      todo &= todo - 1;
+      continue;
+    }
+    walk(panel, block, feature);
+    const Block missing = panel.missing(block, feature);
+    const auto n_there = static_cast<std::size_t>(std::popcount(block & ~missing));
+    for (std::uint32_t rest = todo; rest != 0; rest &= rest - 1) {
+      const auto q = static_cast<std::size_t>(std::countr_zero(rest));
+      Proposal& proposal = proposals[q];
+      if (proposal.cut.cell != feature) continue;
+      todo &= ~(1u << q);
+      const auto n_left = static_cast<std::size_t>(std::popcount(proposal.left));
+      double score = variation.gain(walk_.sums[n_left], walk_.weights[n_left]);
+      if (missing != 0 && !proposal.cut.asks_if_missing()) {
+        const double sum_with = walk_.sums[n_left] + (walk_.sums[walk_.n] - walk_.sums[n_there]);
+        const Weight weight_with = walk_.weights[n_left] + panel.weight_of(missing);
+        score = better_side(proposal, missing, score, variation.gain(sum_with, weight_with));
+      }
+      scores.gains[q] = score;
+      scores.scores[q] = variation.squares > 0.0 ? std::max(score, walk_.neighbours) : score;
+    }
   }
-  return best;
 }
 
 void NumberJudge::walk(PanelRows& panel, Block block, std::int32_t feature) {

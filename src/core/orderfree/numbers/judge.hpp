@@ -36,6 +36,28 @@ class NumberJudge {
   static constexpr std::size_t kMostCached = 64;  // features whose orders are kept
   using Order = std::array<std::uint8_t, kMostDeciding>;
 
+  // How much the numbers of a block vary.
+  struct Variation {
+    double squares;  // weighted sum of squared deviations
+    Weight total;
+
+    // The decrease of the sum of squares, as a share of it, if `left` deviations of weight n go left.
+    [[nodiscard]] double gain(double left, Weight n) const {
+      if (!(squares > 0.0)) return 0.0;
+      const double sides = multiplicity(n) * multiplicity(total - n);
+      return left * left * multiplicity(total) / sides / squares;
+    }
+  };
+  struct Scores {
+    std::array<double, kMostProposals> scores, gains;
+  };
+  // Finds the deviations from the mean.
+  Variation vary(const PanelRows& panel, Block block);
+  void score_few(PanelRows& panel, Block block, const Variation& variation, std::span<Proposal> proposals,
+                 Scores& scores) const;
+  void score_many(PanelRows& panel, Block block, const Variation& variation, std::span<Proposal> proposals,
+                  Scores& scores);
+
   // The bits of a block, or of more, in the order of a feature; ties in the order of bits, missing values last.
   [[nodiscard]] const Order& order(PanelRows& panel, Block block, std::int32_t feature, std::size_t& n);
   static void sort(Block block, const float* column, Order& order);

@@ -41,6 +41,7 @@ struct Numbers {
 
   // A quarter of few samples calibrates: quantiles need many. Every fourth tree leaves them out.
   static constexpr std::size_t kOneCalibratesOf = 4;
+  static constexpr std::size_t kFewestTreesToCalibrate = 5;  // so that two of them leave these samples out
   [[nodiscard]] static constexpr bool leaves_calibrators_out(std::size_t tree) { return tree % 4 == 0; }
 
   using Answer = NumberLeaf&;

@@ -148,72 +148,61 @@ TreeTable<Target> Tree<Target>::table(const Samples& samples, Scratch& scratch, 
   complete(samples, scratch, stop);
   Table table;
   if (empty()) return table;
-  const auto add = [&table](std::int32_t parent, bool is_right, const Cut& cut, const Surrogates& surrogates) {
-    const auto index = static_cast<std::int32_t>(table.parent.size());
-    if (parent >= 0) (is_right ? table.right : table.left)[static_cast<std::size_t>(parent)] = index;
-    table.parent.push_back(parent);
-    table.left.push_back(-1);
-    table.right.push_back(-1);
-    table.cell.push_back(cut.cell);
-    table.threshold.push_back(cut.threshold);
-    table.missing_left.push_back(cut.missing_left);
-    table.is_of_levels.push_back(cut.is_of_levels);
-    table.surrogates.insert(table.surrogates.end(), surrogates.begin(), surrogates.end());
-    table.surrogates_end.push_back(static_cast<std::int64_t>(table.surrogates.size()));
-    return index;
-  };
-  struct Visit {
-    NodeIndex at;      // of a node
-    const List* list;  // or of a twig of this list
-    std::uint32_t twig;
-    std::int32_t parent;
-    bool is_right;
-  };
-  std::vector<Visit> visits{{kRoot, nullptr, 0, -1, false}};
+  std::vector<TableVisit> visits{{kRoot, nullptr, 0, -1, false}};
   List* described = nullptr;
   const auto close = [&described] {
     if (described != nullptr) described->free_twigs();
     described = nullptr;
   };
   while (!visits.empty()) {
-    Visit visit = visits.back();
+    TableVisit visit = visits.back();
     visits.pop_back();
     stop.tick(64);
     if (visit.list == nullptr) {
       close();
       const Node& here = node(visit.at);
-      if (here.kind == Kind::kList && lists_[here.contents].is_small()) {
-        visit.list = described = &lists_[here.contents];
-        grow_twigs(*described, samples, scratch);
-      } else {
-        const bool is_cut = here.kind == Kind::kCut;
-        const Fork fork = is_cut ? junctions_[here.contents].fork : Fork{};
-        const std::int32_t index = add(visit.parent, visit.is_right, fork.cut, fork.surrogates);
-        describe_node(visit.at, samples, table);
-        if (is_cut) {
-          visits.push_back({here.left + 1, nullptr, 0, index, true});
-          visits.push_back({here.left, nullptr, 0, index, false});
-        }
+      if (here.kind != Kind::kList || !lists_[here.contents].is_small()) {
+        add_node(visit, samples, table, visits);
         continue;
       }
+      visit.list = described = &lists_[here.contents];
+      grow_twigs(*described, samples, scratch);
     }
-    if (scratch.loaded != visit.list) {
-      scratch.panel.load(samples, order(samples), visit.list->slots);
-      scratch.loaded = visit.list;
-    }
-    const Twig& twig = visit.list->twigs[visit.twig];
-    const bool is_cut = twig.cut.cell >= 0;
-    const Surrogates surrogates = is_cut ? visit.list->surrogates_of(visit.twig) : Surrogates();
-    const std::int32_t index = add(visit.parent, visit.is_right, is_cut ? twig.cut : Cut{}, surrogates);
-    describe_twig(twig.block, scratch.panel, table);
-    if (is_cut) {
-      visits.push_back({kNoNode, visit.list, twig.next + 1, index, true});
-      visits.push_back({kNoNode, visit.list, twig.next, index, false});
-    }
+    add_twig(visit, samples, scratch, table, visits);
   }
   close();
   finish_table(table);
   return table;
+}
+
+template <class Target>
+void Tree<Target>::add_node(const TableVisit& visit, const Samples& samples, Table& table,
+                            std::vector<TableVisit>& visits) {
+  const Node& here = node(visit.at);
+  const bool is_cut = here.kind == Kind::kCut;
+  const Fork fork = is_cut ? junctions_[here.contents].fork : Fork{};
+  const std::int32_t index = table.add(visit.parent, visit.is_right, fork.cut, fork.surrogates);
+  describe_node(visit.at, samples, table);
+  if (!is_cut) return;
+  visits.push_back({here.left + 1, nullptr, 0, index, true});
+  visits.push_back({here.left, nullptr, 0, index, false});
+}
+
+template <class Target>
+void Tree<Target>::add_twig(const TableVisit& visit, const Samples& samples, Scratch& scratch, Table& table,
+                            std::vector<TableVisit>& visits) const {
+  if (scratch.loaded != visit.list) {
+    scratch.panel.load(samples, order(samples), visit.list->slots);
+    scratch.loaded = visit.list;
+  }
+  const Twig& twig = visit.list->twigs[visit.twig];
+  const bool is_cut = twig.cut.cell >= 0;
+  const Surrogates surrogates = is_cut ? visit.list->surrogates_of(visit.twig) : Surrogates();
+  const std::int32_t index = table.add(visit.parent, visit.is_right, is_cut ? twig.cut : Cut{}, surrogates);
+  describe_twig(twig.block, scratch.panel, table);
+  if (!is_cut) return;
+  visits.push_back({kNoNode, visit.list, twig.next + 1, index, true});
+  visits.push_back({kNoNode, visit.list, twig.next, index, false});
 }
 
 template <class Target>

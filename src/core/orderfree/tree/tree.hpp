@@ -283,6 +283,17 @@ class Tree {
   void answer_closed(NodeIndex at, Answer answer) const;
   void flatten_twig_leaf(const List& list, std::uint32_t leaf, NodeIndex at, Flat& flat, Scratch& scratch) const;
   void flatten_large_leaf(NodeIndex node, const Samples& samples, NodeIndex at, Flat& flat, Scratch& scratch);
+  struct TableVisit {
+    NodeIndex at;      // of a node
+    const List* list;  // or of a twig of this list
+    std::uint32_t twig;
+    std::int32_t parent;
+    bool is_right;
+  };
+  // Adds what is visited to the table, and its children to the visits.
+  void add_node(const TableVisit& visit, const Samples& samples, Table& table, std::vector<TableVisit>& visits);
+  void add_twig(const TableVisit& visit, const Samples& samples, Scratch& scratch, Table& table,
+                std::vector<TableVisit>& visits) const;
   void describe_node(NodeIndex at, const Samples& samples, Table& table);
   void describe_twig(Block block, const Panel<Target>& panel, Table& table) const;
   static void finish_table(Table& table);

@@ -22,6 +22,23 @@ struct TreeTable {
   Surrogates surrogates;
   typename Target::Columns columns;  // what is known of the values of each node
 
+  // Appends a node that is a child of `above`, or the root; returns its index. Its weight and columns are still
+  // lacking.
+  std::int32_t add(std::int32_t above, bool is_right, const Cut& of_node, std::span<const Surrogate> its_surrogates) {
+    const auto index = static_cast<std::int32_t>(parent.size());
+    if (above >= 0) (is_right ? right : left)[static_cast<std::size_t>(above)] = index;
+    parent.push_back(above);
+    left.push_back(-1);
+    right.push_back(-1);
+    cell.push_back(of_node.cell);
+    threshold.push_back(of_node.threshold);
+    missing_left.push_back(of_node.missing_left);
+    is_of_levels.push_back(of_node.is_of_levels);
+    surrogates.insert(surrogates.end(), its_surrogates.begin(), its_surrogates.end());
+    surrogates_end.push_back(static_cast<std::int64_t>(surrogates.size()));
+    return index;
+  }
+
   [[nodiscard]] bool is_cut(std::size_t node) const { return cell[node] >= 0; }
   [[nodiscard]] Cut cut(std::size_t node) const {
     return {cell[node], threshold[node], missing_left[node] != 0, is_of_levels[node] != 0};

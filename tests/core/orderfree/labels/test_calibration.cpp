@@ -136,6 +136,10 @@ TEST_CASE("probabilities do not depend on the order of labels") {
 
 TEST_CASE("a calibration out of range is refused") {
   CHECK_NOTHROW(check_calibration({}));
+  CHECK_NOTHROW(check_calibration({kLeastPower, 0.0}));
+  CHECK_NOTHROW(check_calibration({kMostPower, kMostSpread}));
+  CHECK_THROWS_WITH(check_calibration({0.03, 0.0}), "power must be in [0.03125, 128], got 0.03");
+  CHECK_THROWS_WITH(check_calibration({1.0, 1.5}), "spread must be in [0, 1], got 1.5");
   for (const double power : {0.0, -1.0, 0.03, 129.0, std::nan("")}) {
     CHECK_THROWS_AS(check_calibration({power, 0.0}), std::invalid_argument);
   }

@@ -1,0 +1,231 @@
+// How the trees follow the samples, and how they are used when they are up to date.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <mutex>
+#include <shared_mutex>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/require.hpp"
+#include "base/stop.hpp"
+#include "orderfree/forest/forest.hpp"
+#include "orderfree/tree/importances.hpp"
+
+namespace onlineforest::orderfree {
+
+template <class Target>
+void Forest<Target>::catch_up_tree(Grown& grown, Scratch& scratch, StopProbe& stop, bool needs_many) const {
+  if (!grown.is_behind) return;
+  const bool must_regrow = std::exchange(grown.must_regrow, true);  // until all changes are applied
+  grown.is_complete = false;
+  try {
+    if (must_regrow) {
+      grown.tree.regrow(samples_, scratch, stop, needs_many);
+    } else {
+      grown.tree.apply(samples_, changes_, scratch, stop);
+    }
+  } catch (...) {
+    scratch.clear();
+    throw;
+  }
+  grown.must_regrow = grown.is_behind = false;
+}
+
+template <class Target>
+void Forest<Target>::catch_up(const Call& call) {
+  if (!is_behind_) return;
+  // To learn a sample by itself costs about as much as to grow so many in a set.
+  constexpr std::size_t kCheaper = 40;
+  const bool are_many = changes_.size() * kCheaper > samples_.n_distinct();
+  const bool are_lost =
+      std::ranges::any_of(changes_, [this](const Change& change) { return samples_.weight(change.slot) == 0; });
+  bool must_all_regrow = true;
+  for (const auto& grown : trees_) {
+    if (are_many || grown->tree.empty() || grown->tree.is_uncut()) grown->must_regrow = true;
+    must_all_regrow = must_all_regrow && grown->must_regrow;
+  }
+  if (are_lost || !must_all_regrow) {  // otherwise trees wait until they are used
+    call.parallel_for(trees_.size(), [&] {
+      return [&, loan = scratches_.lend()](std::size_t i, StopProbe& stop) {
+        Grown& grown = *trees_[i];
+        if (!grown.must_regrow) {
+          catch_up_tree(grown, *loan, stop, false);
+        } else if (are_lost) {
+          grown.tree.clear();  // nothing of a lost sample stays in memory
+        }
+      };
+    });
+  }
+  for (const Change& change : changes_) {
+    if (samples_.weight(change.slot) == 0) samples_.release(change.slot);
+  }
+  changes_.clear();
+  is_behind_ = false;
+}
+
+// Runs work that may cut blocks of a tree. A stop leaves the tree as it should be; after any other exception, such as
+// a lack of memory, it is grown again.
+template <class Target>
+template <class Work>
+void Forest<Target>::change_tree(Grown& grown, Scratch& scratch, Work work) {
+  try {
+    work();
+  } catch (const Interrupted&) {
+    throw;
+  } catch (...) {
+    grown.is_behind = grown.must_regrow = true;
+    grown.is_complete = false;
+    scratch.clear();
+    throw;
+  }
+}
+
+template <class Target>
+void Forest<Target>::complete(const Call& call) {
+  const auto pass = gate_.writing();
+  catch_up(call);
+  call.parallel_for(trees_.size(), [&] {
+    return [&, loan = scratches_.lend()](std::size_t i, StopProbe& stop) {
+      Grown& grown = *trees_[i];
+      catch_up_tree(grown, *loan, stop, true);
+      change_tree(grown, *loan, [&] { grown.tree.complete(samples_, *loan, stop); });
+      grown.is_complete = true;
+    };
+  });
+}
+
+template <class Target>
+void Forest<Target>::prepare_for(std::size_t n_rows, const Call& call) const {
+  if (call.n_threads() == 1 || !need_all(n_rows)) return;
+  std::vector<std::size_t> incomplete;
+  for (std::size_t t = 0; t < trees_.size(); ++t) {
+    const std::shared_lock lock(trees_[t]->mutex);
+    if (!trees_[t]->is_complete) incomplete.push_back(t);
+  }
+  if (incomplete.empty()) return;
+  call.parallel_for(incomplete.size(), [&] {
+    return [&, loan = scratches_.lend()](std::size_t i, StopProbe& stop) {
+      with_tree(incomplete[i], n_rows, *loan, stop, [](OneTree&) {});
+    };
+  });
+}
+
+template <class Target>
+template <class Use>
+void Forest<Target>::with_tree(std::size_t index, std::size_t n_rows, Scratch& scratch, StopProbe& stop,
+                               Use use) const {
+  constexpr std::size_t kManyRows = 16;  // whose cuts are worth the ranks of all samples
+  Grown& grown = *trees_[index];
+  scratch.loaded = nullptr;
+  {
+    const std::shared_lock lock(grown.mutex);
+    if (grown.is_complete) {
+      use(grown.tree);
+      return;
+    }
+  }
+  const std::unique_lock lock(grown.mutex);
+  const bool needs_all = need_all(n_rows);
+  catch_up_tree(grown, scratch, stop, n_rows >= kManyRows);
+  change_tree(grown, scratch, [&] {
+    if (needs_all) grown.tree.complete(samples_, scratch, stop);
+    use(grown.tree);
+  });
+  if (needs_all) grown.is_complete = true;
+}
+
+template <class Target>
+template <class AnswerOf, class Use>
+void Forest<Target>::predict_row(const float* row, bool is_plain, AnswerOf answer_of, Scratch& scratch, StopProbe& stop,
+                                 Use use) const {
+  constexpr std::size_t kTogether = OneTree::kTogether;
+  for (std::size_t first = 0; first < trees_.size(); first += kTogether) {
+    const std::size_t n = std::min(kTogether, trees_.size() - first);
+    std::array<const OneTree*, kTogether> flat;
+    std::array<std::size_t, kTogether> flat_at, others;
+    std::size_t n_flat = 0, n_others = 0;
+    {
+      std::array<std::shared_lock<std::shared_mutex>, kTogether> locks;
+      for (std::size_t t = first; t < first + n; ++t) {
+        const Grown& grown = *trees_[t];
+        std::shared_lock lock(trees_[t]->mutex);
+        if (grown.is_complete && grown.tree.is_flat()) {
+          flat[n_flat] = &grown.tree;
+          flat_at[n_flat] = t;
+          locks[n_flat++] = std::move(lock);
+        } else {
+          others[n_others++] = t;
+        }
+      }
+      OneTree::predict_together({flat.data(), n_flat}, row, is_plain,
+                                [&](std::size_t i) -> typename Target::Answer { return answer_of(flat_at[i]); });
+    }
+    for (std::size_t i = 0; i < n_others; ++i) {
+      with_tree(others[i], 1, scratch, stop, [&](OneTree& tree) { use(others[i], tree); });
+    }
+  }
+}
+
+template <class Target>
+TreeTable<Target> Forest<Target>::table(std::size_t index, const Call& call) const {
+  const auto pass = gate_.reading();
+  require(index < trees_.size(),
+          [&] { return "tree " + std::to_string(index) + " is outside [0, " + std::to_string(trees_.size()) + ")"; });
+  const auto loan = scratches_.lend();
+  StopProbe stop = call.probe();
+  return table_of(index, *loan, stop);
+}
+
+template <class Target>
+TreeTable<Target> Forest<Target>::table_of(std::size_t index, Scratch& scratch, StopProbe& stop) const {
+  Grown& grown = *trees_[index];
+  const std::unique_lock lock(grown.mutex);
+  catch_up_tree(grown, scratch, stop, true);
+  Table table;
+  change_tree(grown, scratch, [&] { table = grown.tree.table(samples_, scratch, stop); });
+  grown.is_complete = true;
+  return table;
+}
+
+template <class Target>
+std::vector<NodeIndex> Forest<Target>::apply(std::span<const float> rows, const Call& call) const {
+  const auto pass = gate_.reading();
+  const std::size_t n = n_rows(rows);
+  (void)check_rows(rows);
+  std::vector<NodeIndex> result(n * trees_.size(), kNoNode);
+  call.parallel_for(trees_.size(), [&] {
+    return [&, loan = scratches_.lend()](std::size_t t, StopProbe& stop) {
+      const Table table = table_of(t, *loan, stop);
+      if (table.cell.empty()) return;
+      for (std::size_t i = 0; i < n; ++i) {
+        result[i * trees_.size() + t] = table.leaf_of(rows.data() + i * options_.layout.width());
+        stop.tick(64);
+      }
+    };
+  });
+  return result;
+}
+
+template <class Target>
+std::vector<double> Forest<Target>::importances(const Call& call) const {
+  const auto pass = gate_.reading();
+  std::vector<std::vector<double>> by_tree(trees_.size());
+  call.parallel_for(trees_.size(), [&] {
+    return [&, loan = scratches_.lend()](std::size_t t, StopProbe& stop) {
+      const Table table = table_of(t, *loan, stop);
+      by_tree[t] =
+          leaves_out() ? left_out_decreases(samples_, trees_[t]->tree, table, stop) : decreases(table, options_.layout);
+    };
+  });
+  std::vector<double> result;
+  result.reserve(trees_.size() * options_.layout.n_features);
+  for (const std::vector<double>& one : by_tree) result.insert(result.end(), one.begin(), one.end());
+  return result;
+}
+
+}  // namespace onlineforest::orderfree
