@@ -100,13 +100,9 @@ OutArray<double, 2> predict(const Forest& self, const InArray<float, 2>& rows, s
   return to_array(std::move(result), {rows.shape(0), n_classes});
 }
 
-// Puts the probabilities into `out`; false if its length is not the number of classes.
-bool predict_one(const Forest& self, nb::handle x, const InOutArray<double, 1>& out) {
+nb::typed<nb::object, OutArray<double, 1>> predict_one(const Forest& self, nb::handle x) {
   const std::vector<float> row = complete_row(self, x);
-  const auto probabilities = run(1, [&](const Call& call) { return self.predict(row, call); });
-  if (probabilities.size() != out.size()) return false;
-  std::ranges::copy(probabilities, out.data());
-  return true;
+  return small_array(run(1, [&](const Call& call) { return self.predict(row, call); }));
 }
 
 OutArray<NodeIndex, 2> apply(const Forest& self, const InArray<float, 2>& rows, std::size_t n_threads) {
@@ -170,7 +166,7 @@ void bind_mondrian(nb::module_& module) {
            "one_by_one"_a = false)
       .def("learn_one", &of_mondrian::learn_one, "row"_a, "label"_a, "n_classes"_a)
       .def("predict", &of_mondrian::predict, "rows"_a.noconvert(), "n_threads"_a = 1)
-      .def("predict_one", &of_mondrian::predict_one, "row"_a, "out"_a.noconvert())
+      .def("predict_one", &of_mondrian::predict_one, "row"_a)
       .def("apply", &of_mondrian::apply, "rows"_a.noconvert(), "n_threads"_a = 1)
       .def("novelty", &of_mondrian::novelty, "rows"_a.noconvert(), "n_threads"_a = 1)
       .def(

@@ -35,10 +35,32 @@ namespace of_orderfree {
 namespace {
 
 using orderfree::Label;
-using orderfree::LabelForest;
 using orderfree::NumberForest;
 using orderfree::NumberLeaf;
 using orderfree::TreeMoments;
+
+using Hashes = ConstantArray<orderfree::Word, 1>;
+
+// A forest that keeps the array of the hashes of its known labels: to make an array takes longer than to ask ten trees.
+class LabelForest : public orderfree::LabelForest {
+ public:
+  using orderfree::LabelForest::LabelForest;
+
+  // An array of these hashes, the same object while they do not change.
+  nb::typed<nb::object, Hashes> array_of(std::vector<orderfree::Word> hashes) const {
+    const nb::ft_lock_guard lock(mutex_);
+    if (!array_ || hashes != hashes_) {
+      array_ = nb::cast(to_constant_array(hashes));
+      hashes_ = std::move(hashes);
+    }
+    return array_;
+  }
+
+ private:
+  mutable nb::ft_mutex mutex_;
+  mutable std::vector<orderfree::Word> hashes_;
+  mutable nb::object array_;
+};
 
 // Mean, variance within leaves and variance between trees.
 OutArray<double, 2> array_of_moments(const std::vector<TreeMoments>& moments) {
@@ -118,7 +140,7 @@ std::unique_ptr<Forest> from_state(const nb::dict& dict, std::size_t n_threads, 
     state.options.n_trees = n_trees;
     state.options.first_tree = first_tree;
   }
-  return run(n_threads, [&](const Call&) { return Forest::restore(state, max_bytes); });
+  return run(n_threads, [&](const Call&) { return std::make_unique<Forest>(state, max_bytes); });
 }
 
 template <class Table>
@@ -172,23 +194,28 @@ nb::dict number_tree(const NumberForest& self, std::size_t index) {
   return dict;
 }
 
-OutArray<double, 2> predict_labels(const LabelForest& self, const InArray<float, 2>& rows, std::size_t n_threads,
-                                   double power, double spread) {
-  require_width(self, rows);
-  auto result = run(n_threads, [&](const Call& call) { return self.predict(span_of(rows), {power, spread}, call); });
-  const std::size_t n_labels =
-      rows.shape(0) == 0 ? static_cast<std::size_t>(self.n_labels()) : result.size() / rows.shape(0);
-  return to_array(std::move(result), {rows.shape(0), n_labels});
+// The hashes of the known labels in the order of codes, and the probabilities of these labels.
+template <std::size_t Dims>
+using Answer = nb::typed<nb::tuple, Hashes, OutArray<double, Dims>>;
+
+Answer<2> tuple_of(const LabelForest& self, LabelForest::Answer answer, std::size_t n_rows) {
+  const std::size_t n_known = answer.hashes.size();
+  return nb::make_tuple(self.array_of(std::move(answer.hashes)),
+                        to_array(std::move(answer.probabilities), {n_rows, n_known}));
 }
 
-// Puts the probabilities into `out`; false if its length is not the number of labels.
-bool predict_labels_of_one(const LabelForest& self, nb::handle x, const InOutArray<double, 1>& out, double power,
-                           double spread) {
+Answer<2> predict_labels(const LabelForest& self, const InArray<float, 2>& rows, std::size_t n_threads, double power,
+                         double spread) {
+  require_width(self, rows);
+  return tuple_of(self,
+                  run(n_threads, [&](const Call& call) { return self.predict(span_of(rows), {power, spread}, call); }),
+                  rows.shape(0));
+}
+
+Answer<1> predict_labels_of_one(const LabelForest& self, nb::handle x, double power, double spread) {
   const std::vector<float> row = one_row(x, self.width());
-  const auto probabilities = run(1, [&](const Call& call) { return self.predict(row, {power, spread}, call); });
-  if (probabilities.size() != out.size()) return false;
-  std::ranges::copy(probabilities, out.data());
-  return true;
+  auto answer = run(1, [&](const Call& call) { return self.predict(row, {power, spread}, call); });
+  return nb::make_tuple(self.array_of(std::move(answer.hashes)), small_array(answer.probabilities));
 }
 
 // Predictions of each sample from the trees that have not learned it, and the number of these trees.
@@ -197,8 +224,8 @@ using LeftOut = nb::typed<nb::tuple, OutArray<double, 2>, OutArray<std::int64_t,
 LeftOut left_out_labels(const LabelForest& self, std::size_t n_threads) {
   LabelForest::LeftOut result = run(n_threads, [&](const Call& call) { return self.predict_left_out(call); });
   const std::size_t n = result.n_trees.size();
-  const std::size_t n_labels = n == 0 ? static_cast<std::size_t>(self.n_labels()) : result.probabilities.size() / n;
-  return nb::make_tuple(to_array(std::move(result.probabilities), {n, n_labels}), to_array(std::move(result.n_trees)));
+  const std::size_t n_known = n == 0 ? self.known_labels().size() : result.probabilities.size() / n;
+  return nb::make_tuple(to_array(std::move(result.probabilities), {n, n_known}), to_array(std::move(result.n_trees)));
 }
 
 OutArray<std::uint64_t, 2> array_of_masses(const LabelForest& self, std::vector<std::uint64_t> sums, std::size_t n) {
@@ -306,15 +333,9 @@ nb::typed<nb::tuple, OutArray<std::uint64_t, 2>, OutArray<std::int64_t, 1>> left
                         to_array(std::move(result.n_trees)));
 }
 
-// The probabilities that the sums over all trees give.
-OutArray<double, 2> finish(const LabelForest& self, const InArray<std::uint64_t, 2>& sums, double power,
-                           double spread) {
-  auto result = run([&] { return self.finish(span_of(sums), {power, spread}); });
-  if (sums.shape(1) == 0 || result.size() != sums.shape(0) * (sums.shape(1) - 1)) {
-    throw std::invalid_argument("the sums have " + std::to_string(sums.shape(1)) + " columns, but there are " +
-                                std::to_string(self.n_labels()) + " labels and the rest");
-  }
-  return to_array(std::move(result), {sums.shape(0), sums.shape(1) - 1});
+// The answer that the sums over all trees give.
+Answer<2> finish(const LabelForest& self, const InArray<std::uint64_t, 2>& sums, double power, double spread) {
+  return tuple_of(self, run([&] { return self.finish(span_of(sums), sums.shape(1), {power, spread}); }), sums.shape(0));
 }
 
 OutArray<double, 3> array_of_leaves(const std::vector<NumberLeaf>& leaves, std::size_t n_trees) {
@@ -436,8 +457,7 @@ void bind_orderfree(nb::module_& module) {
           "hashes"_a.noconvert(), "are_declared"_a.noconvert())
       .def("predict", &of_orderfree::predict_labels, "rows"_a.noconvert(), "n_threads"_a = 1, "power"_a = 1.0,
            "spread"_a = 0.0)
-      .def("predict_one", &of_orderfree::predict_labels_of_one, "row"_a, "out"_a.noconvert(), "power"_a = 1.0,
-           "spread"_a = 0.0)
+      .def("predict_one", &of_orderfree::predict_labels_of_one, "row"_a, "power"_a = 1.0, "spread"_a = 0.0)
       .def("votes", &of_orderfree::votes, "n_threads"_a = 1, "begin"_a = 0,
            "end"_a = std::numeric_limits<std::int64_t>::max())
       .def("votes_at", &of_orderfree::votes_at, "n_seen"_a, "n_threads"_a = 1)
@@ -449,7 +469,8 @@ void bind_orderfree(nb::module_& module) {
       .def("left_out_masses", &of_orderfree::left_out_masses, "begin"_a, "end"_a, "n_threads"_a = 1)
       .def("finish", &of_orderfree::finish, "sums"_a.noconvert(), "power"_a = 1.0, "spread"_a = 0.0)
       .def_prop_ro("n_labels", [](const LabelForest& self) { return run([&] { return self.n_labels(); }); })
-      .def_prop_ro("labels_version", [](const LabelForest& self) { return run([&] { return self.labels_version(); }); })
+      .def_prop_ro("known_labels",
+                   [](const LabelForest& self) { return self.array_of(run([&] { return self.known_labels(); })); })
       .def_prop_ro(
           "label_weights",
           [](const LabelForest& self) {

@@ -1,6 +1,7 @@
 // The extension module onlineforest._core: arrays in and out, the GIL, nothing else.
 #include <nanobind/nanobind.h>
 
+#include "arrays.hpp"
 #include "base/allowance.hpp"
 #include "bindings.hpp"
 #include "mondrian/process/measure.hpp"
@@ -19,11 +20,12 @@ NB_MODULE(_core, module) {
   // A daemon thread that is alive at exit holds references, which nanobind would report as leaks.
   nb::set_leak_warnings(false);
 #endif
+  bindings::find_numpy();
   module.doc() = "The compiled core of onlineforest. Private: use the estimators.";
   module.attr("LAW") = orderfree::kLaw;
   module.attr("LARGEST_WEIGHT") = mondrian::kLargestWeight;
   module.attr("LARGEST_VALUE") = orderfree::NumberLedger::kLargest;
-  module.attr("UNITS_PER_SAMPLE") = kOne;
+  module.attr("WEIGHT_OF_ONE") = kOne;
   module.attr("LEAST_CALIBRATORS") = orderfree::kFewestCalibrators;
   module.attr("MOST_CALIBRATORS") = orderfree::kMostCalibrators;
   module.attr("SAMPLES_PER_CALIBRATOR_OF_LABELS") = orderfree::Labels::kOneCalibratesOf;

@@ -103,8 +103,8 @@ def unchanged(forest):
     yield
     after = {k: v for k, v in vars(forest).items() if k != "_forest"}
     assert attributes.keys() == after.keys()
-    assert all(np.all(attributes[k] == after[k]) for k in attributes if k != "_codes")
-    assert attributes["_codes"] is after["_codes"]
+    assert all(np.all(attributes[k] == after[k]) for k in attributes if k != "_targets")
+    assert attributes["_targets"] is after["_targets"]
     assert np.array_equal(state, forest.predict_proba(X))
     assert forest.n_samples_seen_ == len(Y)
     forest._forest.check_invariants()

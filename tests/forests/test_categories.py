@@ -202,7 +202,7 @@ def test_levels_leave_though_forgetting_is_interrupted(kind, way, comes_late, mo
             def interrupted(*_):
                 raise KeyboardInterrupt
 
-            patch.setattr(type(forest), "_drop_stale_names", interrupted)
+            patch.setattr(type(forest), "_drop_unused_names", interrupted)
         else:
             forest._forest = InterruptedCore(core)
         with pytest.raises(KeyboardInterrupt):
@@ -210,7 +210,7 @@ def test_levels_leave_though_forgetting_is_interrupted(kind, way, comes_late, mo
     forest._forest = core
     if not comes_late:
         n_left = frame["colour"][50:].nunique()
-        assert len(forest._categories.levels[0]) == n_left, "names are dropped at once"
+        assert len(forest._rows.levels[0]) == n_left, "names are dropped at once"
     assert len(core.serials) == 10
     gone = set(frame["colour"][:50]) - set(frame["colour"][50:])
     of_cuts = [each for tree in forest.trees_ for each in tree.split_levels if each is not None]

@@ -9,9 +9,10 @@ from sklearn.datasets import load_digits
 from sklearn.metrics import log_loss
 
 from onlineforest import OnlineForestClassifier, load
-from onlineforest._core import UNITS_PER_SAMPLE, calibration_by
+from onlineforest._core import WEIGHT_OF_ONE, calibration_by
+from onlineforest._forests import forgetting
 from onlineforest._forests.orderfree import classifier as online_classifier
-from onlineforest._forests.orderfree.classes import LabelTable
+from onlineforest._forests.orderfree.classes import Classes
 from onlineforest._forests.orderfree.copies import relabelled, with_columns
 from onlineforest._forests.orderfree.label_calibration import (
     N_AHEAD,
@@ -53,7 +54,7 @@ def test_the_calibration_is_that_of_the_definition():
     labels = np.concatenate([Y[:300], Y[:30]])
     forest = forest_of(n_trees, min_samples_split=2).fit(rows, labels)
     core = forest._forest
-    table: LabelTable = forest._labels
+    table: Classes = forest._targets
     codes = table.codes.encode(labels)
     hashes = table.hashes.tolist()
     samples = [(row, hashes[code], int(code)) for row, code in zip(rows, codes)]
@@ -65,7 +66,7 @@ def test_the_calibration_is_that_of_the_definition():
     assert len(plain.left_out[0]) == len({(*x, y) for x, y in zip(rows.tolist(), labels)}) // 8
     held_codes, true, units, votes, half = core.votes()
     assert sorted(held_codes) == [0, 1, 2]
-    weights = units / UNITS_PER_SAMPLE
+    weights = units / WEIGHT_OF_ONE
     held = {(point, word): code for point, word, code in map(as_key, samples)}
     for got, asked in ((votes, voters), (half, [0, 4, 8])):
         expected = []
@@ -79,7 +80,7 @@ def test_the_calibration_is_that_of_the_definition():
     )
     spread = 1 / (len(true) + 2)
     powers = [
-        best_power(list(zip(core.finish(sums).tolist(), true, weights)), spread)
+        best_power(list(zip(core.finish(sums)[1].tolist(), true, weights)), spread)
         for sums in (votes, half)
     ]
     ratio = (1 / 5 - 1 / n_trees) / (1 / 3 - 1 / 5)
@@ -89,9 +90,10 @@ def test_the_calibration_is_that_of_the_definition():
     found = of_all, found_spread
     assert found[0] == pytest.approx(power, rel=0.04)  # the search among many has steps of 1 %
     assert found[1] == spread
-    raw = core.predict(QUERIES)
+    _, raw = core.predict(QUERIES)
     want = [calibrated(row, *found) for row in raw.tolist()]
-    assert np.allclose(core.predict(QUERIES, 1, *found), want, rtol=1e-12, atol=1e-12)
+    _, got = core.predict(QUERIES, 1, *found)
+    assert np.allclose(got, want, rtol=1e-12, atol=1e-12)
 
 
 def as_key(sample):
@@ -129,7 +131,8 @@ def test_the_best_class_stays(fitted):
 
 def test_without_calibration_probabilities_are_the_mean_of_trees():
     forest = forest_of(calibrate=False).fit(X, Y)
-    raw = forest._class_codes().in_class_order(forest._forest.predict(QUERIES))
+    _, raw = forest._forest.predict(QUERIES)  # in the order of codes
+    raw = raw[:, forest._targets.codes.codes]
     assert np.array_equal(forest.predict_proba(QUERIES), raw)
     with pytest.raises(AttributeError, match="calibrate=True"):
         _ = forest.oob_score_
@@ -163,7 +166,7 @@ def test_it_does_not_depend_on_order_threads_or_codes(fitted):
             chosen = order[start : start + size]
             forest.partial_fit(X[chosen], Y[chosen])
         assert same(forest.recalibrate(), fitted)
-    assert forest._labels.codes.code_of("yes") == 0 != fitted._labels.codes.code_of("yes")
+    assert forest._targets.codes.code_of("yes") == 0 != fitted._targets.codes.code_of("yes")
 
 
 def test_it_lags_in_a_stream_until_an_eighth_of_the_samples_are_new():
@@ -285,7 +288,7 @@ def test_an_interrupt_before_anything_is_forgotten_leaves_the_calibration(monkey
 
     forest = forest_of().fit(X[:800], Y[:800], ids=range(800)).partial_fit(X[800:820], Y[800:820])
     before = forest._fitted
-    monkeypatch.setattr(forest, "_forget_ids", interrupt)
+    monkeypatch.setattr(forgetting, "_forget_ids", interrupt)
     with pytest.raises(KeyboardInterrupt):
         forest.forget(ids=[0])
     assert forest._fitted is before is not None

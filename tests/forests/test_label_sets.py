@@ -11,7 +11,7 @@ import pytest
 from sklearn.datasets import load_digits
 
 from onlineforest import ModelFileError, OnlineForestClassifier, load
-from onlineforest._core import UNITS_PER_SAMPLE
+from onlineforest._core import WEIGHT_OF_ONE
 from onlineforest._files.container import read
 from onlineforest._forests.orderfree.label_calibration import SetScores, balanced, masses_above
 from support.model_files import changed, saved
@@ -48,7 +48,7 @@ def test_masses_above_are_those_of_more_probable_classes():
 
 
 def test_a_threshold_is_the_conformal_quantile():
-    labels, once = np.zeros(9, np.uint64), np.full(9, UNITS_PER_SAMPLE)
+    labels, once = np.zeros(9, np.uint64), np.full(9, WEIGHT_OF_ONE)
     scores = SetScores(labels, np.arange(9) / 10, once)
     assert scores.threshold(0.5) == 0.4  # the fifth of nine and one more
     assert scores.threshold(0.9) == 0.8

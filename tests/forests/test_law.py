@@ -24,7 +24,7 @@ from onlineforest import (
 from onlineforest._cli import build_command
 from onlineforest._core import LAW
 from onlineforest._files import container as _container
-from onlineforest._forests import saving as _saving
+from onlineforest._forests import law as _law
 from onlineforest._forests.orderfree import digests as _digests
 from support.model_files import changed, saved
 
@@ -83,7 +83,7 @@ def test_a_version_of_another_law_refuses_what_this_one_has_saved(kind, monkeypa
     forest = fitted(kind)
     pickled, data = pickle.dumps(forest), saved(forest)
     Checkpointer(tmp_path).save(forest)
-    monkeypatch.setattr(_saving, "LAW", LAW + 1)
+    monkeypatch.setattr(_law, "LAW", LAW + 1)
     theirs = re.escape(f"has law {LAW}, but this version of onlineforest")
     with pytest.raises(ValueError, match=theirs):
         pickle.loads(pickled)
@@ -123,7 +123,7 @@ def test_forests_whose_trees_are_saved_have_no_law(monkeypatch):
     assert "law" not in _container.read_header(io.BytesIO(saved(forest))).metadata
     assert "law" not in forest.__getstate__()
     pickled, data = pickle.dumps(forest), saved(forest)
-    monkeypatch.setattr(_saving, "LAW", LAW + 1)
+    monkeypatch.setattr(_law, "LAW", LAW + 1)
     for other in (pickle.loads(pickled), load(io.BytesIO(data))):
         assert np.array_equal(other.predict_proba(X), forest.predict_proba(X))
 

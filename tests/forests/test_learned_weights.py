@@ -18,6 +18,12 @@ def forest_of(n_estimators=25, **parameters):
     return MondrianForestClassifier(n_estimators, random_state=0, **parameters)
 
 
+def core_of(forest, n_features):
+    """The empty core forest of a new estimator."""
+    forest.n_features_in_ = n_features
+    return forest._start()["_forest"]
+
+
 def uniform(n, n_features=20, seed=0):
     return np.random.default_rng(seed).random((n, n_features)).astype(np.float32)
 
@@ -185,7 +191,7 @@ def test_threads_and_resuming_do_not_matter(copied):
 def test_rows_one_by_one_in_one_call():
     X, y = load_digits(return_X_y=True)
     rows, labels = X[:300].astype(np.float32), y[:300].astype(np.int32)
-    one_call, calls = forest_of(4)._start(64)["_forest"], forest_of(4)._start(64)["_forest"]
+    one_call, calls = core_of(forest_of(4), 64), core_of(forest_of(4), 64)
     one_call.learn(rows, labels, 10, 2, one_by_one=True)
     for row, label in zip(rows, labels):
         calls.learn_one(row, int(label), 10)
@@ -223,7 +229,7 @@ def test_leaf_discount_by_hand():
 def test_an_interrupt_before_the_first_measure_is_harmless():
     """Points are stored before weights are learned; a forest saved in between can continue."""
     X, y = uniform(300, 5), (uniform(300, 5)[:, 0] > 0.5).astype(np.int32)
-    through, fresh = forest_of(4)._start(5)["_forest"], forest_of(4)._start(5)["_forest"]
+    through, fresh = core_of(forest_of(4), 5), core_of(forest_of(4), 5)
     empty = fresh.get_state()
     through.learn(X[:299], y[:299], 2)
     state = through.get_state()

@@ -19,9 +19,9 @@ from onlineforest import (
     OnlineForestRegressor,
     load,
 )
-from onlineforest._forests.base import Lesson
 from onlineforest._forests.locking import guard_of, without_guard
-from onlineforest._forests.orderfree.classifier import OrderFreeLesson
+from onlineforest._forests.mondrian.classifier import MondrianLesson
+from onlineforest._forests.orderfree.label_lessons import LabelLesson, WholeLesson
 from support.model_files import saved
 
 
@@ -146,6 +146,7 @@ def test_other_threads_see_a_forest_only_with_its_classes(classifier, monkeypatc
     def finish(lesson, core):
         if core is not vars(forest).get("_forest"):
             seen.append(in_another_thread(lambda: predictions(forest, X)))
+        finish_of[type(lesson)](lesson, core)
 
     def predictions(forest, X):
         try:
@@ -153,8 +154,10 @@ def test_other_threads_see_a_forest_only_with_its_classes(classifier, monkeypatc
         except NotFittedError:
             return None
 
-    monkeypatch.setattr(Lesson, "finish", finish)
-    monkeypatch.setattr(OrderFreeLesson, "finish", finish)
+    lessons = LabelLesson, WholeLesson, MondrianLesson
+    finish_of = {lesson: lesson.finish for lesson in lessons}
+    for lesson in lessons:
+        monkeypatch.setattr(lesson, "finish", finish)
     forest.partial_fit(X, ["a", "b"])
     forest.fit(X, ["c", "d"])
     assert seen == [None, ["a", "b"]]
@@ -163,19 +166,21 @@ def test_other_threads_see_a_forest_only_with_its_classes(classifier, monkeypatc
 
 @pytest.mark.parametrize("classifier", [MondrianForestClassifier, OnlineForestClassifier])
 def test_a_prediction_does_not_mix_the_forests_before_and_after_a_fit(classifier, monkeypatch):
-    """Another thread calls `fit` after the core forest was read and before its classes are."""
+    """Another thread calls `fit` after the core forest and its classes were read."""
     X = [[0.0], [1.0]]
     forest = classifier(2, min_samples_split=2, random_state=0).fit(X, ["a", "b"])
-    class_codes, n_fits = classifier._class_codes, 0
+    core_and_targets, n_reads = classifier._core_and_targets, 0
 
-    def fit_first(self):
-        nonlocal n_fits
-        n_fits += 1
-        if n_fits == 1:
+    def then_fit(self):
+        nonlocal n_reads
+        n_reads += 1
+        found = core_and_targets(self)
+        if n_reads == 1:
             in_another_thread(lambda: forest.fit(X, ["d", "c"]))
-        return class_codes(self)
+        return found
 
-    monkeypatch.setattr(classifier, "_class_codes", fit_first)
+    monkeypatch.setattr(classifier, "_core_and_targets", then_fit)
+    assert forest.predict(X).tolist() == ["a", "b"]
     assert forest.predict(X).tolist() == ["d", "c"]
 
 

@@ -243,7 +243,7 @@ def test_a_changed_forest_does_not_verify():
         forest._forest = Tampered(forest._forest, name)
         assert forest.verify() is False, name
     forest = small().fit(X, NAMES[Y])
-    forest._labels.codes.classes[1] = "tulip"  # whose hash is another one
+    forest._targets.codes.classes[1] = "tulip"  # whose hash is another one
     assert forest.verify() is False
 
 
@@ -804,7 +804,7 @@ def test_threads_may_learn_and_predict_at_once():
     assert forest.digest_ == small().fit(X, NAMES[Y]).digest_
 
 
-def test_a_label_that_leaves_during_a_prediction_has_no_column():
+def test_a_label_that_leaves_when_the_core_has_answered_keeps_its_column():
     class Changing:
         """A core forest that forgets a label when it has just predicted."""
 
@@ -828,13 +828,17 @@ def test_a_label_that_leaves_during_a_prediction_has_no_column():
             if 2 in forest.classes_:
                 forest.forget(X[100:], Y[100:])
 
-    rest = fitted(slice(100))
+    whole = fitted()
     forest = fitted()
     forest._forest = Changing(forest._forest)
-    assert np.array_equal(forest.predict_proba(X), rest.predict_proba(X))
+    assert np.array_equal(forest.predict_proba(X), whole.predict_proba(X))
+    assert forest.classes_.tolist() == [0, 1]
     forest = fitted()
     forest._forest = Changing(forest._forest)
-    assert np.array_equal(forest.predict_proba_one(X[0]), rest.predict_proba_one(X[0]))
+    assert np.array_equal(forest.predict_proba_one(X[0]), whole.predict_proba_one(X[0]))
+    forest = fitted()
+    forest._forest = Changing(forest._forest)
+    assert np.array_equal(forest.predict(X), whole.predict(X)), "2 is among them"
 
 
 def interrupt(*_):
@@ -967,16 +971,16 @@ def test_an_interrupted_forget_is_finished_when_it_is_needed():
     assert forest.digest_ == small(n_estimators=20).fit(rows[rest], labels[rest]).digest_
 
 
-def test_the_version_of_the_labels_changes_with_them_alone():
+def test_the_known_labels_change_with_them_alone():
     forest = small().partial_fit([[0.0], [1.0]], ["a", "b"])
-    first = forest._forest.labels_version
+    first = forest._forest.known_labels
     forest.learn_one([2.0], "b").forget([[1.0]], ["b"])
-    assert forest._forest.labels_version == first
+    assert forest._forest.known_labels is first, "it is not made again"
+    assert first.tolist() == [label_hash("a"), label_hash("b")]
     forest.learn_one([2.0], "c")
-    second = forest._forest.labels_version
-    assert second != first
+    assert forest._forest.known_labels.tolist() == [*first, label_hash("c")]
     forest.forget([[2.0]], ["c"])
-    assert forest._forest.labels_version not in {first, second}
+    assert forest._forest.known_labels.tolist() == first.tolist()
 
 
 def test_a_label_is_hashed_when_it_is_new_not_again(monkeypatch):

@@ -28,7 +28,7 @@ from onlineforest import (
 from onlineforest._files import container as _container
 from onlineforest._files import encoding as _encoding
 from onlineforest._forests import base as _base
-from onlineforest._forests.orderfree import classifier as _online_classifier
+from onlineforest._forests.orderfree import label_lessons as _label_lessons
 from onlineforest._forests.saving import write_model
 from onlineforest._store.loading import load_with_position
 from support.bits import assert_same_forest
@@ -672,7 +672,7 @@ def test_a_label_that_a_failed_call_has_left_is_no_class(monkeypatch):
         raise MemoryError
 
     with monkeypatch.context() as patch:
-        patch.setattr(_online_classifier.OrderFreeLesson, "teach", fail)
+        patch.setattr(_label_lessons.LabelLesson, "teach", fail)
         with pytest.raises(MemoryError):
             forest.partial_fit(X[40:42], ["c", "c"])
     other = loaded(forest)

@@ -13,7 +13,7 @@ from onlineforest import (
     OnlineForestRegressor,
     merge,
 )
-from onlineforest._forests.orderfree.holdings import UnionLesson
+from onlineforest._forests.orderfree.holdings import MergeLesson
 from support.bits import assert_same
 
 RNG = np.random.default_rng(3)
@@ -246,7 +246,7 @@ def test_an_interrupt_leaves_all_samples_or_none(kind, y, place, monkeypatch):
     one = new(kind).fit(X[:90], y[:90])
     other = new(kind).fit(X[90:], y[90:], ids=range(310)).keep_latest(300)
     before = one.digest_
-    real, n_calls = getattr(UnionLesson, place), 0
+    real, n_calls = getattr(MergeLesson, place), 0
 
     def interrupted(self, *arguments):
         nonlocal n_calls
@@ -255,7 +255,7 @@ def test_an_interrupt_leaves_all_samples_or_none(kind, y, place, monkeypatch):
             raise KeyboardInterrupt
         real(self, *arguments)
 
-    monkeypatch.setattr(UnionLesson, place, interrupted)
+    monkeypatch.setattr(MergeLesson, place, interrupted)
     with pytest.raises(KeyboardInterrupt):
         one.learn_from(other)
     if place == "teach":

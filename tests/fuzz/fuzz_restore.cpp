@@ -44,11 +44,11 @@ std::unique_ptr<mondrian::Forest> restore(const mondrian::ForestState& state) {
 }
 
 std::unique_ptr<orderfree::LabelForest> restore(const orderfree::LabelForest::State& state) {
-  return orderfree::LabelForest::restore(state, kMostBytes);
+  return std::make_unique<orderfree::LabelForest>(state, kMostBytes);
 }
 
 std::unique_ptr<orderfree::NumberForest> restore(const orderfree::NumberForest::State& state) {
-  return orderfree::NumberForest::restore(state, kMostBytes);
+  return std::make_unique<orderfree::NumberForest>(state, kMostBytes);
 }
 
 mondrian::ForestState state_of(const mondrian::Forest& forest) { return mondrian::Archive::save(forest); }
@@ -149,18 +149,18 @@ void check_predictions(const orderfree::LabelForest& forest) {
   const orderfree::LabelForest::State state = forest.save();
   const bool knows_a_label =
       !state.serials.empty() || std::ranges::count(state.ledger.are_declared, 0) < forest.n_labels();
-  const auto n_labels = static_cast<std::size_t>(forest.n_labels());
   const orderfree::LeftOutVotes votes = forest.left_out_votes(0, 1000, Call(1));
   const auto found = orderfree::find_calibration(votes, forest.options().n_trees).of_all;
   for (const orderfree::LabelCalibration& calibration : {orderfree::LabelCalibration{}, found, {2.5, 0.01}}) {
-    const std::vector<double> predicted = forest.predict(some_rows(forest), calibration, Call(1));
-    for (std::size_t i = 0; i < predicted.size(); i += n_labels) {
+    const auto [hashes, predicted] = forest.predict(some_rows(forest), calibration, Call(1));
+    expect(hashes.empty() != knows_a_label, "a label is known if it is declared or held");
+    for (std::size_t i = 0; i < predicted.size(); i += hashes.size()) {
       double sum = 0.0;
-      for (const double p : std::span(predicted).subspan(i, n_labels)) {
+      for (const double p : std::span(predicted).subspan(i, hashes.size())) {
         expect(p >= 0.0, "probabilities are at least 0");
         sum += p;
       }
-      expect(std::abs(sum - (knows_a_label ? 1.0 : 0.0)) < 1e-6, "probabilities add up to 1");
+      expect(std::abs(sum - 1.0) < 1e-6, "probabilities add up to 1");
     }
   }
 }

@@ -536,8 +536,8 @@ MUTANTS = [
     Mutant(
         "sums of powers depend on the codes of labels",
         "src/core/orderfree/labels/calibration.cpp",
-        "parts += parts_of(probabilities[c]);",
-        "parts += parts_of(probabilities[c]) + parts % 0x100000;",
+        "parts += parts_of(probabilities[k]);",
+        "parts += parts_of(probabilities[k]) + parts % 0x100000;",
         LABEL_CALIBRATION,
         only="order_threads_or_codes",
         is_variant=True,

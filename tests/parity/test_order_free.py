@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from onlineforest._core import UNITS_PER_SAMPLE, OrderFreeLabelForest, OrderFreeNumberForest
+from onlineforest._core import WEIGHT_OF_ONE, OrderFreeLabelForest, OrderFreeNumberForest
 from reference import order_free_forest as reference
 from reference.order_free_forest import OrderFreeForest, bits_of, derive, float_bits, is_left, weigh
 from reference.order_free_numbers import OrderFreeNumbers, leaf_of
@@ -109,9 +109,9 @@ class Case:
 
 # Weights of each kind in units: (generator, n) -> array.
 WEIGHTS = {
-    "whole": lambda rng, n: rng.integers(1, 4, n) * UNITS_PER_SAMPLE,
-    "any": lambda rng, n: rng.integers(1, 3 * UNITS_PER_SAMPLE, n),
-    "below the discount": lambda rng, n: rng.integers(1, UNITS_PER_SAMPLE // 4, n),
+    "whole": lambda rng, n: rng.integers(1, 4, n) * WEIGHT_OF_ONE,
+    "any": lambda rng, n: rng.integers(1, 3 * WEIGHT_OF_ONE, n),
+    "below the discount": lambda rng, n: rng.integers(1, WEIGHT_OF_ONE // 4, n),
     "of all sizes": lambda rng, n: np.exp2(rng.uniform(0, 32, n)).astype(np.int64),
 }
 
@@ -176,7 +176,7 @@ def with_levels(case, kind, n_categorical=None):
 
 def reference_forest(case):
     """The forest of a case by its definition."""
-    weights = None if case.weights is None else (case.weights / UNITS_PER_SAMPLE).tolist()
+    weights = None if case.weights is None else (case.weights / WEIGHT_OF_ONE).tolist()
     options = {**case.options, "weights": weights}
     if case.hashes is None:
         return OrderFreeNumbers(list(zip(map(case.plain, case.X), case.y.tolist())), **options)
@@ -379,7 +379,7 @@ def leaves_below(root):
 
 
 def check_equal_labels(forest, case, expected):
-    of_samples = None if case.weights is None else case.weights / UNITS_PER_SAMPLE
+    of_samples = None if case.weights is None else case.weights / WEIGHT_OF_ONE
     weights = np.bincount(case.y, weights=of_samples, minlength=len(case.hashes))
     assert forest.label_weights.tolist() == weights.tolist()
     if expected.known:

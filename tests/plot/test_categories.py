@@ -12,7 +12,6 @@ from onlineforest import (
     OnlineForestRegressor,
     plot,
 )
-from onlineforest._inputs.categories import Categories
 from onlineforest.plot import figures as _plot_figures
 from onlineforest.plot import points as _plot_points
 from onlineforest.plot import trees as _plot_tree
@@ -212,14 +211,13 @@ def test_a_surface_says_how_many_features_it_holds():
 
 def test_typical_levels_are_the_most_frequent_whatever_their_type():
     levels = _plot_points.typical_levels
-    one = Categories.of(1, [0])
     for values, level in [
         (["b", "a", "b", "a", "c"], "a"),
         ([None, np.nan, float("nan"), "a", "a"], None),
         ([1.0, True, np.int64(1), "1", "1"], 1),
         (["a", None], "a"),
     ]:
-        assert levels(np.array(values, dtype=object)[:, None], one) == {0: level}
+        assert levels(np.array(values, dtype=object)[:, None], [0]) == {0: level}
 
 
 def test_a_categorical_feature_is_no_axis(delays):

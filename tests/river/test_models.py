@@ -20,6 +20,7 @@ import pytest
 import onlineforest
 import onlineforest.river
 from onlineforest.river import OnlineForestClassifier, OnlineForestRegressor
+from onlineforest.river import base as river_base
 from river import (
     bandit,
     base,
@@ -611,14 +612,14 @@ def test_an_interrupted_batch_leaves_a_working_model(is_learned, monkeypatch):
     y = pd.Series(np.arange(2_000) // 40)
     model = OnlineForestClassifier(10, seed=0)
     model.learn_one({"a": X["a"][0]}, y[0])
-    before, real = state_of(model), onlineforest.OnlineForestClassifier._learn_more
+    before, real = state_of(model), river_base.learn
 
-    def interrupted(self, *arguments, **options):
+    def interrupted(*arguments, **options):
         if is_learned:
-            real(self, *arguments, **options)
+            real(*arguments, **options)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(onlineforest.OnlineForestClassifier, "_learn_more", interrupted)
+    monkeypatch.setattr(river_base, "learn", interrupted)
     with pytest.raises(KeyboardInterrupt):
         model.learn_many(X, y)
     monkeypatch.undo()

@@ -185,7 +185,7 @@ def _id_type(column: ColumnInfo, forest: Forest) -> ColumnType:
     return _integer_or_text(all(isinstance(id, int) for id in ids))
 
 
-def _label_type(column: ColumnInfo, forest: BaseClassifier[Any]) -> ColumnType:
+def _label_type(column: ColumnInfo, forest: BaseClassifier) -> ColumnType:
     if column.inferred_type is InferredType.NUMBERS and column.distinct_share > 0.5:
         raise TableError(
             f"column {column.name!r} holds numbers, and {column.distinct_share:.0%} of its first "

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from onlineforest._core import (
-    UNITS_PER_SAMPLE,
+    WEIGHT_OF_ONE,
     MondrianForest,
     OrderFreeLabelForest,
     OrderFreeNumberForest,
@@ -35,14 +35,15 @@ Rows = NDArray[np.float32]
 Floats = NDArray[np.float64]
 Serials = NDArray[np.int64]
 Masses = NDArray[np.uint64]
+Hashes = NDArray[np.uint64]
 Votes = tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int64], Masses, Masses]
-"""Samples that calibrate: their labels, their weights in units, and what trees say about them.
+"""The labels that are held, and of each calibrator the label, the stored weight and two masses.
 
-That is the mass of each label and the rest: the sums over all trees that leave these samples out,
-and over half of them.
+The masses are those of each label and the rest: the sums over all trees that leave this calibrator
+out, and over half of them.
 """
-Units = NDArray[np.int64] | None
-"""Weights of samples in units, of which a sample that counts once has `UNITS_PER_SAMPLE`.
+Weights = NDArray[np.int64] | None
+"""Stored weights of samples, of which one that counts once has `WEIGHT_OF_ONE`.
 
 None: each sample counts once.
 """
@@ -50,7 +51,7 @@ None: each sample counts once.
 
 @runtime_checkable
 class OrderFreeCore(Protocol):
-    """A core forest of trees whose cuts look at the values, whatever these are.
+    """A core forest of trees whose splits look at the values, whatever these are.
 
     Parameters are positional: implementations may name them differently. `n_threads` may be
     ignored by an implementation whose trees live in other processes.
@@ -109,10 +110,6 @@ class OrderFreeCore(Protocol):
         """The leaf of each row in each tree, shape (n_rows, n_trees)."""
         ...
 
-    def predict(self, rows: Rows, n_threads: int = 1, /) -> Floats:
-        """Predictions, one row each; their columns depend on the target."""
-        ...
-
     def tree(self, index: int, /) -> dict[str, NDArray[Any]]:
         """One tree as writable arrays."""
         ...
@@ -147,11 +144,11 @@ class OrderFreeCore(Protocol):
         ...
 
     def complete(self, n_threads: int = 1, /) -> None:
-        """Cut all blocks that are not cut yet, which changes no answer."""
+        """Make all pending splits, which changes no answer."""
         ...
 
     def importances(self, n_threads: int = 1, /) -> Floats:
-        """The decrease of impurity at the cuts of each feature, shape (n_trees, n_features)."""
+        """The decrease of impurity at the splits of each feature, shape (n_trees, n_features)."""
         ...
 
     @property
@@ -195,39 +192,42 @@ class OrderFreeLabelCore(OrderFreeCore, Protocol):
         ...
 
     @property
-    def labels_version(self) -> int:
-        """A number that changes when other labels are known or have codes."""
+    def known_labels(self) -> Hashes:
+        """The hashes of the labels that are known, in the order of codes."""
         ...
 
     def predict(
         self, rows: Rows, n_threads: int = 1, power: float = 1.0, spread: float = 0.0, /
-    ) -> Floats:
-        """Probabilities, calibrated as `calibration_by` says."""
+    ) -> tuple[Hashes, Floats]:
+        """The hashes of the known labels in the order of codes, and their probabilities.
+
+        Both are of one moment. The probabilities are calibrated as `calibration_by` says.
+        """
         ...
 
     def predict_one(
-        self, row: ArrayLike, out: Floats, power: float = 1.0, spread: float = 0.0, /
-    ) -> bool:
-        """Write the probabilities of one row into `out`; False if it has not one entry per code."""
+        self, row: ArrayLike, power: float = 1.0, spread: float = 0.0, /
+    ) -> tuple[Hashes, Floats]:
+        """Answer for one row, as `predict`; TypeError if it is not an array of floats."""
         ...
 
     def votes(self, n_threads: int = 1, begin: int = 0, end: int = 2**62, /) -> Votes:
-        """What the trees that leave out the samples that calibrate say about them.
+        """Votes on the calibrators [begin, end), by the trees that leave them out.
 
-        Of those [begin, end), or of as many as there are. The labels that are held, the true
-        labels, the weights, and for each of these samples the masses of all labels and the rest,
-        summed over these trees and over half of them.
+        The labels that are held, the true labels, the stored weights, and for each calibrator the
+        masses of all labels and the rest, summed over these trees and over half of them.
+        Calibrators beyond their number are left out.
         """
         ...
 
     def votes_at(self, n_seen: int, n_threads: int = 1, /) -> Votes:
-        """Those of this forest when it had seen `n_seen` samples, all of which it still holds."""
+        """Votes of this forest after `n_seen` samples, all of which it must still hold."""
         ...
 
     def votes_after(
-        self, rows: Rows, labels: NDArray[np.int32], n_threads: int = 1, weights: Units = None, /
+        self, rows: Rows, labels: NDArray[np.int32], n_threads: int = 1, weights: Weights = None, /
     ) -> Votes:
-        """Those of this forest if it learned these samples next; it does not."""
+        """Votes of a copy of this forest that learns these samples. This forest stays as it is."""
         ...
 
     def set_labels(self, hashes: NDArray[np.uint64], are_declared: NDArray[np.uint8], /) -> None:
@@ -235,12 +235,12 @@ class OrderFreeLabelCore(OrderFreeCore, Protocol):
         ...
 
     def learn(
-        self, rows: Rows, values: NDArray[np.int32], n_threads: int = 1, weights: Units = None, /
+        self, rows: Rows, values: NDArray[np.int32], n_threads: int = 1, weights: Weights = None, /
     ) -> None:
         """Learn a batch of rows with the codes of their labels."""
         ...
 
-    def learn_one(self, row: ArrayLike, value: int, weight: int = UNITS_PER_SAMPLE, /) -> None:
+    def learn_one(self, row: ArrayLike, value: int, weight: int = WEIGHT_OF_ONE, /) -> None:
         """Learn one row; TypeError if it is not an array of floats."""
         ...
 
@@ -254,16 +254,20 @@ class OrderFreeNumberCore(OrderFreeCore, Protocol):
     """
 
     def learn(
-        self, rows: Rows, values: Floats, n_threads: int = 1, weights: Units = None, /
+        self, rows: Rows, values: Floats, n_threads: int = 1, weights: Weights = None, /
     ) -> None:
         """Learn a batch of rows with numbers."""
+        ...
+
+    def predict(self, rows: Rows, n_threads: int = 1, /) -> Floats:
+        """Predictions, one row each; their columns depend on the target."""
         ...
 
     def predict_one(self, row: ArrayLike, /) -> tuple[float, float, float]:
         """The prediction of one row."""
         ...
 
-    def learn_one(self, row: ArrayLike, value: float, weight: int = UNITS_PER_SAMPLE, /) -> None:
+    def learn_one(self, row: ArrayLike, value: float, weight: int = WEIGHT_OF_ONE, /) -> None:
         """Learn one row; TypeError if it is not an array of floats."""
         ...
 
@@ -381,7 +385,7 @@ class CoreSpec(Generic[Core]):
         return self.kind.make(end - begin, self.n_features, first_tree=begin, **self.options)
 
     def restored_shard(self, state: State, held: tuple[int, int], n_threads: int) -> Core:
-        """The same of a state, which may be that of any shard: it has no trees."""
+        """A shard with the samples of a state, which holds no trees: that of any shard will do."""
         begin, end = held
         return self.kind.from_state(state, n_threads, n_trees=end - begin, first_tree=begin)
 

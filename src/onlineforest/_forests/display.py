@@ -55,7 +55,7 @@ class ShownInNotebooks(BaseEstimator):
     """
 
     def _facts(self) -> dict[str, str]:
-        """What the table shows. Must be cheap, and must change nothing."""
+        """Rows of the table. Computing them must be cheap and change nothing."""
         raise NotImplementedError
 
     @property

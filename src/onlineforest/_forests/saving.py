@@ -7,17 +7,15 @@ the parameters, and the ids of samples. Everything else is metadata: strings of 
 from __future__ import annotations
 
 import os
-import reprlib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from importlib.metadata import version
-from typing import TYPE_CHECKING, Any, BinaryIO, NoReturn
+from typing import Any, BinaryIO, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from onlineforest._core import LAW, TooLargeError
+from onlineforest._core import TooLargeError
 from onlineforest._files.atomic import replacing
 from onlineforest._files.encoding import (
     decode_ids,
@@ -31,13 +29,12 @@ from onlineforest._files.encoding import (
 from onlineforest._files.errors import ModelFileError, ModelTooLargeError
 from onlineforest._files.reading import Contents, read
 from onlineforest._files.writing import write
+from onlineforest._forests.base import BaseForest
 from onlineforest._forests.core import CoreForest, CoreSpec, LocalCores, State
+from onlineforest._forests.law import VERSION, check_law, law_of
 from onlineforest._inputs.ids import Ids
+from onlineforest._inputs.rows import names_of, restored_format
 
-if TYPE_CHECKING:
-    from onlineforest._forests.base import BaseForest
-
-_VERSION = version("onlineforest")
 _IDS = frozenset({"ids.text", "ids.ends", "ids.serials"})
 _OPTIONS = "options."  # prefix of the state's arrays that follow from the parameters
 
@@ -51,7 +48,7 @@ class Model:
 
 
 def write_model(
-    forest: BaseForest, file: str | os.PathLike[str] | BinaryIO, position: Any = None
+    forest: BaseForest[Any], file: str | os.PathLike[str] | BinaryIO, position: Any = None
 ) -> None:
     """Write a fitted estimator to a path, whole or not at all, or into an open file."""
     arrays, metadata = _contents_of(forest)
@@ -68,7 +65,7 @@ def write_model(
 
 def read_model(
     source: str | os.PathLike[str] | BinaryIO,
-    kinds: Mapping[str, type[BaseForest]],
+    kinds: Mapping[str, type[BaseForest[Any]]],
     max_bytes: int | None,
 ) -> Model:
     """Read and check an estimator of one of `kinds`."""
@@ -119,14 +116,14 @@ def _checked_position(position: Any) -> str:
     )
 
 
-def _contents_of(forest: BaseForest) -> tuple[State, dict[str, str]]:
+def _contents_of(forest: BaseForest[Any]) -> tuple[State, dict[str, str]]:
     """The arrays and the metadata of a model file."""
     check_is_fitted(forest)
     kind = type(forest)
     check_can_be_saved(kind)
     with forest._locked():
         forest._check_parameters_unchanged()
-        forest._drop_stale_names()
+        forest._drop_unused_names()
         state: State = forest._forest.get_state()
         ids = forest._ids.only_of(state["serials"])
         metadata = forest._own_metadata()
@@ -134,16 +131,16 @@ def _contents_of(forest: BaseForest) -> tuple[State, dict[str, str]]:
         parameters = forest.get_params(deep=False)
         # The values when the forest was built: 2 and 2.0 are equal, but give different files.
         kept = {name: value for name, value in forest._built_with.items() if np.ndim(value) == 0}
-        state, changed = forest._in_file_order(state)
+        state, changed = forest._targets.in_file_order(state)
     arrays = _arrays_of_core(state) | _arrays_of_ids(ids)
-    values = law_of(kind) | {
+    values = law_of(kind._core_kind) | {
         "parameters": encode_parameters(parameters | kept),
         "seed": int(state[f"{_OPTIONS}seed"][0]),
         "features": {
             "count": n_features,
             "dtype": "float32",
             "names": None if names is None else [str.__str__(name) for name in names],
-            **forest._described_layout(),
+            **forest._rows.described(),
         },
         "counts": _counts_of(arrays),
         **metadata,
@@ -151,10 +148,10 @@ def _contents_of(forest: BaseForest) -> tuple[State, dict[str, str]]:
     }
     texts = {key: to_json(value) for key, value in values.items()}
     _check_loadable(kind, texts, n_features)
-    return arrays, {"library_version": _VERSION, "estimator": forest._saved_as, **texts}
+    return arrays, {"library_version": VERSION, "estimator": forest._saved_as, **texts}
 
 
-def check_can_be_saved(kind: type[BaseForest]) -> None:
+def check_can_be_saved(kind: type[BaseForest[Any]]) -> None:
     """Raise if a model file has no name for this class."""
     if "_saved_as" not in vars(kind):
         raise TypeError(
@@ -178,25 +175,12 @@ def _arrays_of_ids(ids: Ids) -> State:
     return {"ids.text": text, "ids.ends": ends, "ids.serials": ids.serials()[of_serials]}
 
 
-def law_of(kind: type[BaseForest]) -> dict[str, int]:
-    """The number of the law by which samples become trees, if what is saved has no trees."""
-    return {} if kind._core_kind.has_trees_in_state else {"law": LAW}
-
-
-def check_law(kind: type[BaseForest], law: Any, what: str) -> None:
-    """Raise if other trees would grow from saved samples: `what` was saved under another law."""
-    if law_of(kind) and (type(law) is not int or law != LAW):
-        raise ValueError(
-            f"{what} has {'no law' if law is None else f'law {reprlib.repr(law)}'}, but this "
-            f"version of onlineforest ({_VERSION}) has law {LAW}: other trees would grow."
-        )
-
-
-def _check_loadable(kind: type[BaseForest], metadata: dict[str, str], n_features: int) -> None:
+def _check_loadable(kind: type[BaseForest[Any]], metadata: dict[str, str], n_features: int) -> None:
     """Raise if a file with these metadata could not be loaded: it might replace a good one."""
     try:
         twin = _blank_estimator(kind, metadata)
-        twin._core_options(n_features)
+        twin.n_features_in_ = n_features
+        twin._core_options()
         twin._n_threads()
         if "classes" in metadata:
             decode_labels(from_json(metadata, "classes"), n_least=0)
@@ -204,7 +188,7 @@ def _check_loadable(kind: type[BaseForest], metadata: dict[str, str], n_features
         raise ValueError(f"This forest cannot be saved: {error}") from error
 
 
-def _blank_estimator(kind: type[BaseForest], metadata: Mapping[str, str]) -> BaseForest:
+def _blank_estimator(kind: type[BaseForest[Any]], metadata: Mapping[str, str]) -> BaseForest[Any]:
     """An estimator of the parameters in a file, after their check."""
     encoded = from_json(metadata, "parameters", dict)
     forest = kind(**decode_parameters(encoded, kind().get_params(deep=False)))
@@ -224,16 +208,18 @@ def _counts_of(arrays: State) -> dict[str, int]:
     return counts | {"samples_distinct": len(arrays["values"])}
 
 
-def _restored(kind: type[BaseForest], contents: Contents, max_bytes: int | None) -> BaseForest:
+def _restored(
+    kind: type[BaseForest[Any]], contents: Contents, max_bytes: int | None
+) -> BaseForest[Any]:
     """The estimator of this kind in the contents of a file."""
     metadata, arrays = contents.metadata, contents.arrays
-    check_law(kind, from_json(metadata, "law") if "law" in metadata else None, "it")
+    check_law(kind._core_kind, from_json(metadata, "law") if "law" in metadata else None, "it")
     forest = _blank_estimator(kind, metadata)
-    n_features = _take_features(forest, from_json(metadata, "features", dict))
+    _take_features(forest, from_json(metadata, "features", dict))
     seed = from_json(metadata, "seed", int)
     if not 0 <= seed < 2**64:
         _refuse(f"its seed is {seed}")
-    spec = forest._core_spec(n_features, seed)
+    spec = forest._core_spec(seed)
     n_threads = min(forest._n_threads(), os.cpu_count() or 1)
     core: CoreForest = LocalCores(n_threads, max_bytes).restore(spec, _state_in(arrays, spec))
     if core.n_trees != spec.n_trees:
@@ -242,20 +228,24 @@ def _restored(kind: type[BaseForest], contents: Contents, max_bytes: int | None)
         _refuse("its counts are not those of its arrays")
     forest._forest = core
     forest._ids = _restored_ids(arrays, core)
-    forest._built_with = forest._built_with_now(n_features)
+    forest._built_with = forest._built_with_now()
     forest._take_own_metadata(metadata)
     return forest
 
 
-def _take_features(forest: BaseForest, features: dict[str, Any]) -> int:
+def _take_features(forest: BaseForest[Any], features: dict[str, Any]) -> None:
+    """Restore the number of features, their names and the format of rows."""
     match features:
         case {"count": int(count), "dtype": "float32", "names": names, **others}:
             if not isinstance(count, bool) and 0 < count < 2**31:
                 forest.n_features_in_ = count
                 if names is not None:
                     forest.feature_names_in_ = _checked_names(names, count)
-                forest._take_layout(count, others)
-                return count
+                wish = getattr(forest, "categorical_features", None)
+                rows = restored_format(forest, others, wish, forest._numeric_format)
+                offsets = getattr(forest, "offsets", None)
+                forest._rows = rows.with_offsets(offsets, names_of(forest))
+                return
     _refuse("its features cannot be read")
 
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 
 class TreeArrays:
-    """What trees of all kinds have in common: a dataclass of arrays, one entry per node."""
+    """Base of the trees: a dataclass of arrays with one entry per node."""
 
     parent: NDArray[np.int32]
     left: NDArray[np.int32]
@@ -46,7 +46,7 @@ class TreeArrays:
 
     @property
     def depth(self) -> NDArray[np.int32]:
-        """Number of cuts above each node."""
+        """Number of splits above each node."""
         depth = np.zeros(self.n_nodes, dtype=np.int32)
         level, nodes = 0, np.flatnonzero(self.parent == -1)
         while len(nodes):
@@ -139,19 +139,19 @@ class OnlineTree(TreeArrays):
     left, right : ndarray of shape (n_nodes,), int32
         The children, -1 for a leaf. ``x[split_dimension] <= split_location`` goes left.
     split_dimension : ndarray of shape (n_nodes,), int32
-        The feature of the cut, -1 for a leaf.
+        The feature of the split, -1 for a leaf.
     split_location : ndarray of shape (n_nodes,), float32, or float64 if the forest has offsets
-        The location of the cut in the units of X, NaN for a leaf and if the feature is categorical.
-        Infinite if the cut asks whether the feature is missing: then all samples that have it go
-        left.
+        The location of the split in the units of X, NaN for a leaf and if the feature is
+        categorical. Infinite if the split asks whether the feature is missing: then all samples
+        that have it go left.
     split_levels : ndarray of shape (n_nodes,), object
-        For a cut on a categorical feature the tuple of all levels in the forest's ``levels_`` that
-        go left, sorted; else None.
+        For a split on a categorical feature the tuple of all levels in the forest's ``levels_``
+        that go left, sorted; else None.
     missing_left : ndarray of shape (n_nodes,), bool
         Whether samples go left that lack the feature and those of all surrogates.
     surrogate_dimension : ndarray of shape (n_nodes, n_surrogates), int32
-        The features of surrogate cuts, -1 where there is none. A sample that lacks the feature of
-        the cut goes where the first surrogate says whose feature it has.
+        The features of surrogate splits, -1 where there is none. A sample that lacks the feature of
+        the split goes where the first surrogate says whose feature it has.
     surrogate_location : ndarray of shape (n_nodes, n_surrogates), as `split_location`
         Their locations, NaN where there is none or the feature is categorical.
     surrogate_reversed : ndarray of shape (n_nodes, n_surrogates), bool

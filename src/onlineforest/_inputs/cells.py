@@ -46,7 +46,7 @@ def with_masks(X: Any, name: str = "X") -> Any:
 
 
 def with_nan(X: Any, name: str = "X") -> Any:
-    """What `with_masks` gives, with NaN for cells that are masked, None, NaT or the like."""
+    """Cells as `with_masks` gives them, with NaN for those that are masked, None or NaT."""
     X = with_masks(X, name)
     if isinstance(X, np.ma.MaskedArray):
         cells = np.ma.getdata(X)

@@ -173,6 +173,13 @@ class ClassCodes:
         chosen = kept[self.codes]
         return ClassCodes(self.classes[chosen], self.codes[chosen], len(are_known))
 
+    def first(self, n_codes: int) -> ClassCodes:
+        """The classes whose codes are below a number."""
+        if n_codes == self.n_codes:
+            return self
+        chosen = self.codes < n_codes
+        return ClassCodes(self.classes[chosen], self.codes[chosen], n_codes)
+
     def encode_known(self, labels: NDArray[Any]) -> tuple[NDArray[np.int32], NDArray[np.bool_]]:
         """The code of each label, -1 if it is unknown, and which labels are known."""
         self.check_kind(labels, "y")

@@ -87,7 +87,7 @@ def words_in(cells: NDArray[np.float32]) -> Words:
 
 
 def go_left(words: Words, threshold: np.float32) -> NDArray[np.bool_]:
-    """Which levels a cut with this threshold, which holds its salt, sends left."""
+    """Which levels a split with this threshold, which holds its salt, sends left."""
     salt = (np.asarray(threshold, dtype=np.float32).view(np.uint32) - _LEAST_NORMAL).astype(
         np.uint64
     )

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-_ALIGNMENT = 16  # of what Python allocates
+_ALIGNMENT = 16  # Python allocates multiples of it
 
 
 def nbytes_of_objects(objects: Iterable[Any]) -> int:

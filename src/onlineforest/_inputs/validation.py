@@ -5,10 +5,8 @@ Each check returns valid arrays or raises before anything has changed.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from numbers import Real
 from typing import Any
 
 import narwhals.stable.v2 as nw
@@ -16,21 +14,18 @@ import numpy as np
 from narwhals.stable.v2.dependencies import is_into_dataframe
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import issparse
-from sklearn.utils import check_array, check_X_y, column_or_1d
+from sklearn.utils import check_array, check_X_y
 from sklearn.utils.validation import validate_data
 
 from onlineforest._core import (
-    LARGEST_TOTAL_WEIGHT,
-    LARGEST_VALUE,
     LARGEST_WEIGHT,
-    UNITS_PER_SAMPLE,
 )
-from onlineforest._inputs.categories import Categories, Table
-from onlineforest._inputs.cells import TIMES, TURN_TIMES, check_not_masked, with_masks, with_nan
+from onlineforest._inputs.cells import TURN_TIMES, with_masks, with_nan
 from onlineforest._inputs.rounding import rounded
+from onlineforest._inputs.tables import Table
 
 # Gives the offset of each feature when the estimator knows the names of its features.
-FindOffsets = Callable[[], NDArray[np.float64]]
+FindOffsets = Callable[[], Any]
 
 
 @contextmanager
@@ -98,32 +93,28 @@ def check_rows(
 def check_table(
     estimator: Any,
     X: Any,
-    categories: Categories,
+    numeric: Sequence[int],
+    n_features: int,
     *,
     hint: str,
     find_offsets: FindOffsets | None = None,
+    reset: bool,
+    y: Any = None,
     **options: Any,
-) -> tuple[Any, Categories]:
-    """Rows of a table with categorical features, with y if it is given, as `check_rows` gives them.
+) -> tuple[NDArray[np.float32], Any, Table]:
+    """The numeric columns of a table as `check_rows` gives them, y if it is given, and the table.
 
-    And the categories with the levels that are new.
+    `numeric` are the numeric ones of its `n_features` columns.
     """
     X = with_masks(X)
-    table, y, reset = Table.of(X), options.pop("y", None), options.pop("reset")
+    table = Table.of(X)
     if table is X:  # one sample, whose names were checked, or which has none
-        if table.n_columns != categories.n_features:
-            raise ValueError(
-                f"x has {table.n_columns} features, but this forest has {categories.n_features}."
-            )
-        if reset:
-            estimator.n_features_in_ = categories.n_features
-            if table.names is not None:
-                estimator.feature_names_in_ = np.array(table.names, dtype=object)
+        _check_table_of_one(estimator, table, n_features, reset=reset)
     else:
         validate_data(estimator, X, skip_check_array=True, reset=reset)
-    numbers = table.numbers(categories.numeric)
+    numbers = table.numbers(numeric)
     numbers = numeric_frame(numbers, hint) if is_into_dataframe(numbers) else with_nan(numbers)
-    if not categories.numeric:
+    if not numeric:
         numbers = np.empty((len(table), 0), dtype=np.float32)
     how: dict[str, Any] = {
         "dtype": np.float32 if find_offsets is None else np.float64,
@@ -143,10 +134,18 @@ def check_table(
                 raise ValueError(f"{error}. {hint}") from error
             raise
     if find_offsets is not None:
-        rows = _rounded_finite(rows, find_offsets()[categories.numeric])
-    values = [table.values(column) for column in categories.columns]
-    rows, grown = categories.rows(rows, values, table.name)
-    return (rows if y is None else (rows, y)), grown
+        rows = _rounded_finite(rows, find_offsets()[list(numeric)])
+    return rows, y, table
+
+
+def _check_table_of_one(estimator: Any, table: Table, n_features: int, *, reset: bool) -> None:
+    """Raise unless one sample has this number of features; it may give them their names."""
+    if table.n_columns != n_features:
+        raise ValueError(f"x has {table.n_columns} features, but this forest has {n_features}.")
+    if reset:
+        estimator.n_features_in_ = n_features
+        if table.names is not None:
+            estimator.feature_names_in_ = np.array(table.names, dtype=object)
 
 
 def _rounded_finite(
@@ -225,27 +224,6 @@ def blocks_of(X: Any, n_numbers: int = 2**24) -> Iterator[Any]:
         yield rows[start : start + step]
 
 
-def plain_rows(estimator: Any, X: Any) -> NDArray[np.float32] | None:
-    """The rows if X is a plain array of valid floats, else None.
-
-    The fast path for streams: `check_rows`, which handles everything else, takes longer than
-    learning a small batch.
-    """
-    if (
-        type(X) is not np.ndarray
-        or X.dtype.char not in "fd"
-        or X.ndim != 2
-        or len(X) == 0
-        or X.shape[1] != estimator.n_features_in_
-        or hasattr(estimator, "feature_names_in_")
-        or getattr(estimator, "_categories", None) is not None
-    ):
-        return None
-    rows = rounded(X, estimator._offsets)
-    is_valid = not np.isinf(rows).any() if estimator._takes_missing else np.isfinite(rows).all()
-    return rows if is_valid else None
-
-
 def check_row(x: Any, offsets: NDArray[np.float64] | None = None) -> NDArray[np.float32]:
     """One row of float32, less the offsets. The core checks its length and infinite values."""
     array = check_numbers(x)
@@ -278,101 +256,6 @@ def check_feature_weights(weights: ArrayLike, n_features: int) -> NDArray[np.flo
             f"Got values from {array.min():g} to {array.max():g} instead."
         )
     return np.ascontiguousarray(array)
-
-
-def check_values(y: Any) -> NDArray[np.float64]:
-    """A 1d array of numbers small enough to be squared."""
-    check_are_numbers(y)
-    values = np.asarray(y)
-    if values.ndim == 2 and values.shape[1] > 1:
-        raise ValueError(
-            f"y must be one number per sample, but has shape {values.shape}. For several targets, "
-            "wrap the forest in sklearn.multioutput.MultiOutputRegressor."
-        )
-    values = np.ascontiguousarray(column_or_1d(y, warn=True), dtype=np.float64)
-    largest = np.abs(values).max(initial=0.0)
-    if not largest <= LARGEST_VALUE:
-        raise ValueError(
-            f"y must be finite and lie between -{LARGEST_VALUE:g} and {LARGEST_VALUE:g}. "
-            f"Got a value of size {largest:g}."
-        )
-    return values
-
-
-def check_are_numbers(y: Any) -> None:
-    """Raise if y has masked values or times, which NumPy would convert to numbers, NaT too."""
-    check_not_masked(y, "y")
-    values = np.asarray(y)
-    are_times = values.dtype.kind in "mM"
-    if are_times or (values.dtype == object and any(isinstance(v, TIMES) for v in values.flat)):
-        such = f", such as {values.flat[0]!r}" if values.size else ""
-        raise ValueError(f"y holds times ({values.dtype}{such}), but must be numbers. {TURN_TIMES}")
-
-
-def plain_values(y: Any) -> NDArray[np.float64] | None:
-    """The numbers if y is a plain array of valid float64, else None."""
-    if type(y) is not np.ndarray or y.ndim != 1 or y.dtype.char != "d" or len(y) == 0:
-        return None
-    values = np.ascontiguousarray(y)
-    return values if np.abs(values).max() <= LARGEST_VALUE else None
-
-
-def check_sample_weight(sample_weight: Any, n_samples: int) -> NDArray[np.float64] | None:
-    """One finite weight per sample, at least 0; None if none are given."""
-    if sample_weight is None:
-        return None
-    check_not_masked(sample_weight, "sample_weight")
-    weights = np.asarray(
-        check_array(
-            sample_weight,
-            ensure_2d=False,
-            allow_nd=True,
-            dtype=np.float64,
-            ensure_min_samples=0,
-            input_name="sample_weight",
-        )
-    )
-    if weights.ndim == 0:
-        weights = np.full(n_samples, weights)
-    if weights.shape != (n_samples,):
-        raise ValueError(
-            f"sample_weight must have shape ({n_samples},), one weight per sample. "
-            f"Got shape {weights.shape} instead."
-        )
-    if weights.min(initial=0.0) < 0:
-        raise ValueError(f"sample_weight must be at least 0. Got {weights.min():g}.")
-    return weights
-
-
-def units_of(weights: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Weights as core forests need them: rounded to whole units."""
-    if not weights.sum() <= LARGEST_TOTAL_WEIGHT:
-        raise ValueError(
-            f"The sum of sample_weight must be at most {LARGEST_TOTAL_WEIGHT}. "
-            f"Got {weights.sum():g}."
-        )
-    return np.rint(weights * UNITS_PER_SAMPLE).astype(np.int64)
-
-
-def check_class_weight(class_weight: Mapping[Any, float]) -> None:
-    """An error unless all weights of classes are numbers, finite and at least 0."""
-    for label, weight in class_weight.items():
-        if isinstance(weight, bool) or not isinstance(weight, Real) or not 0 <= weight < math.inf:
-            raise ValueError(
-                "class_weight must give each class a finite number that is at least 0. "
-                f"Got {weight!r} for {label!r}."
-            )
-
-
-def units_of_one(sample_weight: Any, factor: float = 1.0) -> int:
-    """The weight of one sample, times a factor, as core forests need it."""
-    if type(sample_weight) is not float or not 0 <= sample_weight <= LARGEST_TOTAL_WEIGHT:
-        weights = check_sample_weight(sample_weight, 1)
-        sample_weight = 1.0 if weights is None else float(weights[0])
-    weight: float = factor * sample_weight
-    if not weight <= LARGEST_TOTAL_WEIGHT:
-        raise ValueError(f"sample_weight must be at most {LARGEST_TOTAL_WEIGHT}. Got {weight:g}.")
-    return round(weight * UNITS_PER_SAMPLE)
 
 
 def check_levels(q: ArrayLike, name: str = "q") -> NDArray[np.float64]:

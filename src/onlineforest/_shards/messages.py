@@ -69,8 +69,8 @@ class ArrayQuestion(Question[NDArray[Any]]):
     name: Literal[
         "apply",
         "are_stored",
-        "finish",
         "importances",
+        "known_labels",
         "label_weights",
         "leaves",
         "levels",
@@ -88,7 +88,9 @@ class ArrayQuestion(Question[NDArray[Any]]):
 class ArraysQuestion(Question[tuple[NDArray[Any], ...]]):
     """Asks for several arrays: predictions of trees for samples that they leave out."""
 
-    name: Literal["left_out_leaves", "left_out_masses", "votes", "votes_after", "votes_at"]
+    name: Literal[
+        "finish", "left_out_leaves", "left_out_masses", "votes", "votes_after", "votes_at"
+    ]
 
 
 @dataclass(frozen=True, eq=False)

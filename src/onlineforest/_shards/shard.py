@@ -69,21 +69,17 @@ class Status:
     n_seen: int
     n_labels: int  # 0 for a forest over numbers
     digest: str  # SHA-256 of the weight of the samples of each label
-    labels_version: int = 0  # another number when other labels are known
 
 
 def _status_of(forest: Forest) -> Status:
     if not isinstance(forest, _core.OrderFreeLabelForest):
         return Status(forest.n_points, forest.n_seen, 0, "")
     weights = forest.label_weights
-    # Not the version of the core: a shard that was made anew counts from 0.
-    are_known = hashlib.sha256((weights > 0).tobytes()).digest()
     return Status(
         forest.n_points,
         forest.n_seen,
         forest.n_labels,
         hashlib.sha256(weights.tobytes()).hexdigest(),
-        int.from_bytes(are_known[:8]),
     )
 
 
@@ -127,8 +123,10 @@ def fingerprint() -> str:
         for arrays in (forest.get_state(), *map(forest.tree, range(4))):
             for name, array in sorted(arrays.items()):
                 digest.update(name.encode() + array.tobytes())
-        digest.update(forest.predict(rows + np.float32(0.1)).tobytes())
-    digest.update(labels.predict(rows, 1, 2.5, 0.01).tobytes())  # calibrated
+    queries = rows + np.float32(0.1)
+    for power, spread in ((1.0, 0.0), (2.5, 0.01)):
+        digest.update(labels.predict(queries, 1, power, spread)[1].tobytes())
+    digest.update(numbers.predict(queries).tobytes())
     return digest.hexdigest()
 
 

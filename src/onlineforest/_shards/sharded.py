@@ -12,17 +12,18 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from onlineforest._core import UNITS_PER_SAMPLE, moments_of_leaves
+from onlineforest._core import WEIGHT_OF_ONE, moments_of_leaves
 from onlineforest._forests.core import (
     ORDER_FREE_LABELS,
     ORDER_FREE_NUMBERS,
     Floats,
+    Hashes,
     Masses,
     Rows,
     Serials,
     State,
-    Units,
     Votes,
+    Weights,
 )
 from onlineforest._shards.keeper import ShardKeeper
 from onlineforest._shards.messages import (
@@ -135,7 +136,7 @@ class ShardedForest:
     # Changes.
 
     def learn(
-        self, rows: Rows, values: NDArray[Any], _n_threads: int = 1, weights: Units = None, /
+        self, rows: Rows, values: NDArray[Any], _n_threads: int = 1, weights: Weights = None, /
     ) -> None:
         """Learn rows with class codes or numbers."""
         samples = {"rows": rows, "values": values, "weights": weights}
@@ -223,9 +224,9 @@ class ShardedLabelForest(ShardedForest):
         return self.keeper.ask_any(ArrayQuestion("label_weights"))
 
     @property
-    def labels_version(self) -> int:
-        """A number that changes when other labels are known or have codes."""
-        return self.keeper.status().labels_version
+    def known_labels(self) -> Hashes:
+        """The hashes of the labels that are known, in the order of codes."""
+        return self.keeper.ask_any(ArrayQuestion("known_labels"))
 
     def set_labels(self, hashes: NDArray[np.uint64], are_declared: NDArray[np.uint8], /) -> None:
         """Give labels their codes."""
@@ -233,36 +234,32 @@ class ShardedLabelForest(ShardedForest):
         self.keeper.operate(Operation("set_labels", labels))
         self._n_labels_sent = len(hashes)
 
-    def learn_one(self, row: Any, value: int, weight: int = UNITS_PER_SAMPLE, /) -> None:
+    def learn_one(self, row: Any, value: int, weight: int = WEIGHT_OF_ONE, /) -> None:
         """Learn one row."""
         values = np.array([value], dtype=np.int32)
         self.learn(self._one_row(row), values, 1, np.array([weight]))
 
     def predict(
         self, rows: Rows, _n_threads: int = 1, power: float = 1.0, spread: float = 0.0, /
-    ) -> Floats:
-        """Probabilities, in the order of codes."""
+    ) -> tuple[Hashes, Floats]:
+        """The hashes of the known labels, and their probabilities."""
         with self.keeper.at_one_position():
-            return np.concatenate(
-                [
-                    self._finished(
-                        self.keeper.ask_all(ArrayQuestion("masses", {"rows": rows[begin:end]})),
-                        power,
-                        spread,
-                    )
-                    for begin, end in _ranges_of(len(rows), self._width())
-                ]
-            )
+            answers = [
+                self._finished(
+                    self.keeper.ask_all(ArrayQuestion("masses", {"rows": rows[begin:end]})),
+                    power,
+                    spread,
+                )
+                for begin, end in _ranges_of(len(rows), self._width())
+            ]
+        return answers[0][0], np.concatenate([probabilities for _, probabilities in answers])
 
     def predict_one(
-        self, row: Any, out: Floats, power: float = 1.0, spread: float = 0.0, /
-    ) -> bool:
-        """Write the probabilities of one row into `out`; False if it has not one entry per code."""
-        probabilities = self.predict(self._one_row(row), 1, power, spread)[0]
-        if len(probabilities) != len(out):
-            return False
-        out[:] = probabilities
-        return True
+        self, row: Any, power: float = 1.0, spread: float = 0.0, /
+    ) -> tuple[Hashes, Floats]:
+        """The hashes of the known labels, and their probabilities for one row."""
+        hashes, probabilities = self.predict(self._one_row(row), 1, power, spread)
+        return hashes, probabilities[0]
 
     def left_out(self, _n_threads: int = 1, /) -> tuple[Floats, NDArray[np.int64]]:
         """Predict each stored sample from the trees that have not learned it."""
@@ -272,7 +269,7 @@ class ShardedLabelForest(ShardedForest):
                 samples = {"begin": begin, "end": end}
                 shards = self.keeper.ask_all(ArraysQuestion("left_out_masses", samples))
                 n_trees = np.sum([n for _, n in shards], axis=0)
-                probabilities = self._finished([masses for masses, _ in shards])
+                _, probabilities = self._finished([masses for masses, _ in shards])
                 probabilities[n_trees == 0] = np.nan
                 answers.append((probabilities, n_trees))
         predictions, counts = zip(*answers, strict=True)
@@ -287,16 +284,19 @@ class ShardedLabelForest(ShardedForest):
         return self._summed(ArraysQuestion("votes_at", {"n_seen": n_seen}))
 
     def votes_after(
-        self, rows: Rows, labels: NDArray[np.int32], _n_threads: int = 1, weights: Units = None, /
+        self, rows: Rows, labels: NDArray[np.int32], _n_threads: int = 1, weights: Weights = None, /
     ) -> Votes:
         """The votes as they would be after these samples, which the forest does not learn."""
         samples = {"rows": rows, "labels": labels, "weights": weights}
         return self._summed(ArraysQuestion("votes_after", samples))
 
-    def _finished(self, masses: list[Masses], power: float = 1.0, spread: float = 0.0) -> Floats:
-        """Probabilities, given the masses of all shards and a calibration."""
+    def _finished(
+        self, masses: list[Masses], power: float = 1.0, spread: float = 0.0
+    ) -> tuple[Hashes, Floats]:
+        """The known labels and their probabilities, given the masses of all shards."""
         sums = {"sums": np.sum(masses, axis=0), "power": power, "spread": spread}
-        return self.keeper.ask_any(ArrayQuestion("finish", sums))
+        hashes, probabilities = self.keeper.ask_any(ArraysQuestion("finish", sums))
+        return hashes, probabilities
 
     def _summed(self, question: ArraysQuestion) -> Votes:
         """The votes of all shards."""
@@ -314,7 +314,7 @@ class ShardedLabelForest(ShardedForest):
 class ShardedNumberForest(ShardedForest):
     """A sharded `OrderFreeNumberForest`."""
 
-    def learn_one(self, row: Any, value: float, weight: int = UNITS_PER_SAMPLE, /) -> None:
+    def learn_one(self, row: Any, value: float, weight: int = WEIGHT_OF_ONE, /) -> None:
         """Learn one row."""
         values = np.array([value], dtype=np.float64)
         self.learn(self._one_row(row), values, 1, np.array([weight]))

@@ -147,7 +147,7 @@ class Checkpointer:
         self._count_from(0)
         self._unusable: set[Path] = set()  # checkpoints that `open` skipped
 
-    def update(self, forest: BaseForest, position: Any = None) -> Path | None:
+    def update(self, forest: BaseForest[Any], position: Any = None) -> Path | None:
         """Save the forest if a checkpoint is due. Call this after each batch.
 
         Parameters
@@ -191,7 +191,7 @@ class Checkpointer:
         with self._at_work():
             return self._save(forest, position) if self._is_due(_n_seen(forest)) else None
 
-    def save(self, forest: BaseForest, position: Any = None) -> Path:
+    def save(self, forest: BaseForest[Any], position: Any = None) -> Path:
         """Save the forest now, as `update` does; intervals are counted from here.
 
         Examples
@@ -276,7 +276,7 @@ class Checkpointer:
             self.every_seconds is not None and seconds >= self.every_seconds
         )
 
-    def _save(self, forest: BaseForest, position: Any) -> Path:
+    def _save(self, forest: BaseForest[Any], position: Any) -> Path:
         n_seen, path, others = _n_seen(forest), self.folder, "earlier ones are"
         try:
             earlier = self._paths()
@@ -332,7 +332,7 @@ def _number(path: Path) -> int:
     return int(path.stem.removeprefix(_PREFIX))
 
 
-def _n_seen(forest: BaseForest) -> int:
+def _n_seen(forest: BaseForest[Any]) -> int:
     if not isinstance(forest, BaseForest):
         raise TypeError(f"forest must be an estimator of onlineforest. Got {forest!r} instead.")
     return forest.n_samples_seen_

@@ -7,15 +7,15 @@ import sys
 from numbers import Integral
 from typing import Any, BinaryIO, get_args
 
+from onlineforest._forests.base import BaseForest
 from onlineforest._forests.mondrian.classifier import MondrianForestClassifier
 from onlineforest._forests.orderfree.classifier import OnlineForestClassifier
 from onlineforest._forests.orderfree.regressor import OnlineForestRegressor
-from onlineforest._forests.saveable import SaveableForest
 from onlineforest._forests.saving import Model, read_model
 
 AnyForest = MondrianForestClassifier | OnlineForestClassifier | OnlineForestRegressor
-_KINDS: tuple[type[SaveableForest[Any]], ...] = get_args(AnyForest)
-ESTIMATORS: dict[str, type[SaveableForest[Any]]] = {kind._saved_as: kind for kind in _KINDS}
+_KINDS: tuple[type[BaseForest[Any]], ...] = get_args(AnyForest)
+ESTIMATORS: dict[str, type[BaseForest[Any]]] = {kind._saved_as: kind for kind in _KINDS}
 
 
 def load(file: str | os.PathLike[str] | BinaryIO, *, max_bytes: int | None = None) -> AnyForest:

@@ -12,11 +12,9 @@ from sklearn.utils.validation import check_is_fitted
 from onlineforest._forests.base import BaseForest
 from onlineforest._forests.classification import BaseClassifier
 from onlineforest._forests.mondrian.classifier import MondrianForestClassifier
-from onlineforest._forests.orderfree.base import BaseOnlineForest
 from onlineforest._forests.orderfree.classifier import OnlineForestClassifier
 from onlineforest._forests.orderfree.regressor import OnlineForestRegressor
 from onlineforest._forests.trees import MondrianTree, OnlineTree
-from onlineforest._inputs.categories import Categories
 from onlineforest.plot.figures import printable, shortened
 
 Classifier = OnlineForestClassifier | MondrianForestClassifier
@@ -85,22 +83,15 @@ def check_tree(forest: Forest, index: int) -> OnlineTree | MondrianTree:
     return tree
 
 
-def categories_of(forest: Forest) -> Categories | None:
-    """The categorical features of a forest, and their levels; None if all are numeric."""
-    return forest._categories if isinstance(forest, BaseOnlineForest) else None
-
-
 def numeric_features(forest: Forest) -> list[int]:
     """The indices of the features that are not categorical: those that can be axes."""
-    categories = categories_of(forest)
-    return list(range(forest.n_features_in_)) if categories is None else categories.numeric
+    return list(forest._rows.numeric)
 
 
 def categorical_names(forest: Forest) -> str:
     """The categorical features as an error names them."""
-    categories, names = categories_of(forest), raw_feature_names(forest)
-    columns = () if categories is None else categories.columns
-    return _listed([names[column] for column in columns])
+    names = raw_feature_names(forest)
+    return _listed([names[column] for column in forest._rows.columns])
 
 
 def _listed(names: list[str]) -> str:

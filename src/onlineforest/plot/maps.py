@@ -18,7 +18,6 @@ from onlineforest.plot.checks import (
     Classifier,
     Forest,
     categorical_names,
-    categories_of,
     check_count,
     check_forest,
     check_has_novelty,
@@ -196,8 +195,8 @@ class Plane:
         resolution = check_count(resolution, "resolution", 2, MAX_RESOLUTION)
         if points is not None:
             low, high = limits_of(points.rows)
-            others, categories = medians_of(points.rows), categories_of(forest)
-            levels = {} if categories is None else typical_levels(X, categories)
+            others, columns = medians_of(points.rows), forest._rows.columns
+            levels = typical_levels(X, columns) if columns else {}
             if levels:
                 others = others.astype(object)
                 others[list(levels)] = list(levels.values())

@@ -6,7 +6,7 @@ Knows no single picture.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -17,10 +17,10 @@ from onlineforest._forests.classification import BaseClassifier
 from onlineforest._forests.mondrian.classifier import MondrianForestClassifier
 from onlineforest._forests.orderfree.digests import samples_of
 from onlineforest._forests.trees import MondrianTree
-from onlineforest._inputs.categories import Categories, Table
 from onlineforest._inputs.levels import Level, in_order, plain_level
-from onlineforest._inputs.validation import check_values
-from onlineforest.plot.checks import Forest, categories_of, check_tree
+from onlineforest._inputs.tables import Table
+from onlineforest._inputs.targets import check_values
+from onlineforest.plot.checks import Forest, check_tree
 from onlineforest.plot.figures import COLOUR_MAP, DARK, class_colours, legend_beside, printable
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def check_points(forest: Forest, X: ArrayLike | None, y: ArrayLike | None) -> Po
         if y is not None:
             raise ValueError("y is given, but not X: give both, or X alone.")
         return None
-    rows = _with_offsets(_in_columns(forest._check_queries(X), categories_of(forest)), forest)
+    rows = forest._rows.in_columns(forest._rows.queries(forest, X))
     if y is None:
         return Points(rows)
     if not isinstance(forest, BaseClassifier):
@@ -72,20 +72,6 @@ def check_points(forest: Forest, X: ArrayLike | None, y: ArrayLike | None) -> Po
         raise ValueError(f"y must be a 1d array of labels. Got an array of shape {labels.shape}.")
     _check_lengths(rows, labels)
     return Points(rows, codes=class_codes(forest.classes_, labels))
-
-
-def _in_columns(rows: NDArray[np.float32], categories: Categories | None) -> NDArray[np.float32]:
-    """Rows of the core forest in the order of columns, with NaN for levels."""
-    if categories is None:
-        return rows
-    ordered = np.full((len(rows), categories.n_features), np.nan, dtype=np.float32)
-    ordered[:, categories.numeric] = rows[:, : len(categories.numeric)]
-    return ordered
-
-
-def _with_offsets(rows: NDArray[np.float32], forest: Forest) -> NDArray[np.floating]:
-    """Numeric features as users gave them: the offsets are added, in float64 if there are any."""
-    return rows if forest._offsets is None else rows + forest._offsets
 
 
 def _check_lengths(rows: NDArray[Any], y: NDArray[Any]) -> None:
@@ -225,7 +211,7 @@ def sample_box(forest: Forest) -> tuple[NDArray[np.floating], NDArray[np.floatin
         assert isinstance(tree, MondrianTree)
         return tree.lower[tree.root], tree.upper[tree.root]
     rows = samples_of(forest._core.get_state(), forest.n_features_in_).rows
-    return limits_of(_with_offsets(rows, forest))
+    return limits_of(forest._rows.in_columns(rows))
 
 
 def limits_of(rows: NDArray[np.floating]) -> tuple[NDArray[Any], NDArray[Any]]:
@@ -240,11 +226,11 @@ def medians_of(rows: NDArray[np.floating]) -> NDArray[np.floating]:
     return np.array(medians, dtype=rows.dtype)
 
 
-def typical_levels(X: Any, categories: Categories) -> dict[int, Level]:
-    """The most frequent level of each categorical column; of several, the first in order."""
+def typical_levels(X: Any, columns: Sequence[int]) -> dict[int, Level]:
+    """The most frequent level of each categorical column; the first in order if several are."""
     table = Table.of(X)
     found = {}
-    for column in categories.columns:
+    for column in columns:
         counts: Counter[Level] = Counter()
         for value, n in Counter(table.values(column)).items():
             counts[plain_level(value)] += n

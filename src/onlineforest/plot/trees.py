@@ -18,11 +18,10 @@ from onlineforest._forests.trees import (
     OnlineTree,
     TreeArrays,
 )
-from onlineforest._inputs.categories import Categories
 from onlineforest._inputs.levels import Level, in_order
+from onlineforest._inputs.rows import MixedRows, RowFormat
 from onlineforest.plot.checks import (
     Forest,
-    categories_of,
     check_count,
     check_forest,
     check_tree,
@@ -246,8 +245,8 @@ def _draw_lines(axes: Axes, layout: TreeLayout) -> None:
 def _split_labels(layout: TreeLayout, forest: Forest) -> list[str]:
     """The condition for going left at each split, in lines short enough for a column."""
     tree, names = layout.tree, raw_feature_names(forest)
-    sides = _levels_at_splits(layout, categories_of(forest))
-    offsets = np.zeros(len(names)) if forest._offsets is None else forest._offsets
+    sides = _levels_at_cuts(layout, forest._rows)
+    offsets = forest._rows.offset_list() or [0.0] * len(names)
     labels = []
     for j in layout.splits:
         name = wrap(shortened(names[tree.split_dimension[j]]), SPLIT_WIDTH)
@@ -263,16 +262,14 @@ def _split_labels(layout: TreeLayout, forest: Forest) -> list[str]:
     return labels
 
 
-def _levels_at_splits(
-    layout: TreeLayout, categories: Categories | None
-) -> dict[int, tuple[Levels, Levels]]:
-    """For each split on a categorical feature the levels that reach it and go left, and right."""
+def _levels_at_cuts(layout: TreeLayout, rows: RowFormat) -> dict[int, tuple[Levels, Levels]]:
+    """For each cut on a categorical feature the levels that reach it and go left, and right."""
     tree = layout.tree
-    if categories is None or not isinstance(tree, OnlineTree):
+    if not isinstance(rows, MixedRows) or not isinstance(tree, OnlineTree):
         return {}
     known = {
         column: frozenset(levels.names())
-        for column, levels in zip(categories.columns, categories.levels, strict=True)
+        for column, levels in zip(rows.columns, rows.levels, strict=True)
     }
     reaching = {tree.root: known}
     sides = {}

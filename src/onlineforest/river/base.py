@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onlineforest._forests.base import BaseForest
+from onlineforest._forests.learning import learn
 from onlineforest._forests.orderfree.copies import with_columns
 from onlineforest._inputs.cells import is_missing
 from onlineforest._inputs.rounding import offsets_of_features
@@ -69,7 +70,7 @@ class ForestModel(base.Estimator):
         parameters = self._get_params()
         estimator = self._estimator_class(random_state=parameters.pop("seed"), **parameters)
         estimator._check_parameters()
-        estimator._core_options(n_features=1)
+        estimator._core_options()
         return estimator
 
     @property
@@ -147,7 +148,7 @@ class ForestModel(base.Estimator):
             columns = self._columns_for(examples_in(frame))
             rows = rows_of(columns, frame)
             self._use(columns)
-            self._estimator._learn_more(rows, targets, None, columns=columns.keys)
+            learn(self._estimator, rows, targets, columns=columns.keys)
 
     def _columns_for(self, examples: Mapping[Hashable, Any]) -> Columns:
         """Columns for the keys of a sample, too, which are not in use yet."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 import numpy as np
 
 from onlineforest._forests.orderfree import regressor as _online_regressor
-from onlineforest._inputs.validation import check_values
+from onlineforest._inputs.targets import check_values
 from onlineforest.river.base import ForestModel, Sample, row_of, rows_of
 from onlineforest.river.frames import frame_of, native_series, series_of
 from river import base, conf

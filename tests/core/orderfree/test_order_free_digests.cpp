@@ -102,7 +102,7 @@ std::uint64_t digest_of_labels(double max_samples, bool calibrates) {
     digest.add(calibration.power);
     digest.add(calibration.spread);
   }
-  digest.add(forest.predict(queries.cells, calibration, call));
+  digest.add(forest.predict(queries.cells, calibration, call).probabilities);
   digest.add(forest.apply(queries.cells, call));
   digest.add(forest.importances(call));
   if (max_samples < 1.0) digest.add(forest.predict_left_out(call).probabilities);

@@ -155,9 +155,9 @@ void find_probabilities(std::span<const std::uint64_t> masses, std::uint64_t res
   if (calibration.is_none()) {
     std::uint64_t sum = rest;
     for (const std::uint64_t mass : masses) sum += mass;
-    for (const Label label : known) {
-      const auto c = static_cast<std::size_t>(label);
-      probabilities[c] = (static_cast<double>(masses[c]) + others) / static_cast<double>(sum);
+    for (std::size_t k = 0; k < known.size(); ++k) {
+      const std::uint64_t mass = masses[static_cast<std::size_t>(known[k])];
+      probabilities[k] = (static_cast<double>(mass) + others) / static_cast<double>(sum);
     }
     return;
   }
@@ -168,23 +168,26 @@ void find_probabilities(std::span<const std::uint64_t> masses, std::uint64_t res
   const auto raised = [&](std::uint64_t mass) {
     return binary_power(calibration.power * log_of(static_cast<double>(mass) + others, largest));
   };
-  for (const Label label : known) {
-    const auto c = static_cast<std::size_t>(label);
-    if (masses[c] == 0) {
+  for (std::size_t k = 0; k < known.size(); ++k) {
+    const std::uint64_t mass = masses[static_cast<std::size_t>(known[k])];
+    if (mass == 0) {
       ++n_others;
     } else {
-      probabilities[c] = raised(masses[c]);
-      parts += parts_of(probabilities[c]);
+      probabilities[k] = raised(mass);
+      parts += parts_of(probabilities[k]);
     }
   }
   const double of_others = n_others > 0 ? raised(0) : 0.0;
   const double total = static_cast<double>(parts) / kParts + static_cast<double>(n_others) * of_others;
   const double even = calibration.spread / static_cast<double>(known.size());
-  for (const Label label : known) {
-    const auto c = static_cast<std::size_t>(label);
-    const double share = masses[c] == 0 ? of_others : probabilities[c];
-    probabilities[c] = (1.0 - calibration.spread) * (share / total) + even;
+  for (std::size_t k = 0; k < known.size(); ++k) {
+    const double share = masses[static_cast<std::size_t>(known[k])] == 0 ? of_others : probabilities[k];
+    probabilities[k] = (1.0 - calibration.spread) * (share / total) + even;
   }
+}
+
+void put_by_code(std::span<const double> probabilities, std::span<const Label> known, std::span<double> by_code) {
+  for (std::size_t k = 0; k < known.size(); ++k) by_code[static_cast<std::size_t>(known[k])] = probabilities[k];
 }
 
 std::size_t n_left_out_voters(std::size_t n_trees) {
@@ -226,11 +229,11 @@ FoundCalibration find_calibration(const LeftOutVotes& votes, std::size_t n_trees
 
 std::vector<double> probabilities_by(const LeftOutVotes& votes, const LabelCalibration& calibration) {
   const std::size_t n_labels = votes.n_labels;
-  std::vector<double> result(votes.labels.size() * n_labels);
+  std::vector<double> result(votes.labels.size() * n_labels), of_held(votes.held.size());
   for (std::size_t i = 0; i < votes.labels.size(); ++i) {
     const auto of_sample = std::span(votes.all).subspan(i * (n_labels + 1), n_labels + 1);
-    find_probabilities(of_sample.first(n_labels), of_sample.back(), votes.held, calibration,
-                       std::span(result).subspan(i * n_labels, n_labels));
+    find_probabilities(of_sample.first(n_labels), of_sample.back(), votes.held, calibration, of_held);
+    put_by_code(of_held, votes.held, std::span(result).subspan(i * n_labels, n_labels));
   }
   return result;
 }

@@ -45,10 +45,13 @@ struct LeftOutVotes {
   std::vector<std::uint64_t> half;  // sums over half of these trees
 };
 
-// The probabilities of labels, given their masses and the rest, which is uniform over the known labels. The result does
-// not depend on the order of labels. Probabilities of labels that are not known are not written.
+// The probabilities of labels, given their masses and the rest, which is uniform over the known labels. `probabilities`
+// has one place for each known label, in their order. A label's probability does not depend on the order of labels.
 void find_probabilities(std::span<const std::uint64_t> masses, std::uint64_t rest, std::span<const Label> known,
                         const LabelCalibration& calibration, std::span<double> probabilities);
+
+// Copies the probability of each known label to the place of its code. Other places keep their values.
+void put_by_code(std::span<const double> probabilities, std::span<const Label> known, std::span<double> by_code);
 
 // How many of so many trees leave out the samples that calibrate.
 [[nodiscard]] std::size_t n_left_out_voters(std::size_t n_trees);

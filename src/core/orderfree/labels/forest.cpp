@@ -51,10 +51,8 @@ constexpr std::size_t kAll = std::numeric_limits<std::size_t>::max();
 
 }  // namespace
 
-std::unique_ptr<LabelForest> LabelForest::restore(const State& state, std::size_t max_bytes) {
-  auto forest = std::make_unique<LabelForest>(options_within(state, max_bytes));
-  forest->take_in(state);
-  return forest;
+LabelForest::LabelForest(const State& state, std::size_t max_bytes) : Forest(options_within(state, max_bytes)) {
+  take_in(state);
 }
 
 void LabelForest::set_labels(std::span<const Word> hashes, std::span<const std::uint8_t> are_declared) {
@@ -110,16 +108,25 @@ void LabelForest::for_each_sum(std::span<const float> rows, const Call& call, Us
   });
 }
 
-std::vector<double> LabelForest::predict(std::span<const float> rows, const LabelCalibration& calibration,
+LabelForest::Answer LabelForest::answer_for(std::size_t n_rows) const {
+  Answer answer;
+  answer.hashes.reserve(ledger_.known().size());
+  for (const Label label : ledger_.known()) answer.hashes.push_back(samples_.values().hash(label));
+  answer.probabilities.resize(n_rows * answer.hashes.size());
+  return answer;
+}
+
+LabelForest::Answer LabelForest::predict(std::span<const float> rows, const LabelCalibration& calibration,
                                          const Call& call) const {
   check_calibration(calibration);
   const auto pass = gate_.reading();
-  const std::size_t n_labels = n_codes();
-  std::vector<double> result(n_rows(rows) * n_labels);
+  Answer answer = answer_for(n_rows(rows));
+  const std::size_t n_known = answer.hashes.size();
   for_each_sum(rows, call, [&](std::size_t i, std::span<const std::uint64_t> masses, std::uint64_t rest) {
-    find_probabilities(masses, rest, ledger_.known(), calibration, std::span(result).subspan(i * n_labels, n_labels));
+    find_probabilities(masses, rest, ledger_.known(), calibration,
+                       std::span(answer.probabilities).subspan(i * n_known, n_known));
   });
-  return result;
+  return answer;
 }
 
 std::vector<std::uint64_t> LabelForest::masses(std::span<const float> rows, const Call& call) const {
@@ -133,22 +140,23 @@ std::vector<std::uint64_t> LabelForest::masses(std::span<const float> rows, cons
   return result;
 }
 
-std::vector<double> LabelForest::finish(std::span<const std::uint64_t> sums,
+LabelForest::Answer LabelForest::finish(std::span<const std::uint64_t> sums, std::size_t n_columns,
                                         const LabelCalibration& calibration) const {
   check_calibration(calibration);
   const auto pass = gate_.reading();
   const std::size_t n_labels = n_codes(), n = sums.size() / (n_labels + 1);
-  require(n * (n_labels + 1) == sums.size(), [&] {
-    return "the sums hold " + std::to_string(sums.size()) + " numbers, which is no multiple of the " +
-           std::to_string(n_labels) + " labels and the rest";
+  require(n_columns == n_labels + 1 && n * n_columns == sums.size(), [&] {
+    return "the sums have " + std::to_string(n_columns) + " columns, but there are " + std::to_string(n_labels) +
+           " labels and the rest";
   });
-  std::vector<double> result(n * n_labels);
+  Answer answer = answer_for(n);
+  const std::size_t n_known = answer.hashes.size();
   for (std::size_t i = 0; i < n; ++i) {
     const std::span<const std::uint64_t> of_row = sums.subspan(i * (n_labels + 1), n_labels + 1);
     find_probabilities(of_row.first(n_labels), of_row.back(), ledger_.known(), calibration,
-                       std::span(result).subspan(i * n_labels, n_labels));
+                       std::span(answer.probabilities).subspan(i * n_known, n_known));
   }
-  return result;
+  return answer;
 }
 
 template <class Use>
@@ -237,35 +245,34 @@ LeftOutVotes LabelForest::left_out_votes(std::size_t begin_at, std::size_t end_a
 }
 
 LeftOutVotes LabelForest::left_out_votes_at(std::size_t n_seen, const Call& call) const {
-  return restore(state_at(save(), n_seen))->left_out_votes(0, kAll, call);
+  return LabelForest(state_at(save(), n_seen)).left_out_votes(0, kAll, call);
 }
 
 LeftOutVotes LabelForest::left_out_votes_after(std::span<const float> rows, std::span<const Label> labels,
                                                std::span<const Weight> weights, const Call& call) const {
-  const std::unique_ptr<LabelForest> next = restore(save());
-  next->learn(rows, labels, weights, call);
-  return next->left_out_votes(0, kAll, call);
+  LabelForest next(save());
+  next.learn(rows, labels, weights, call);
+  return next.left_out_votes(0, kAll, call);
 }
 
 LabelForest::LeftOut LabelForest::predict_left_out(const Call& call) const {
   const auto pass = gate_.reading();
-  const std::size_t n_labels = n_codes();
+  const std::size_t n_known = ledger_.known().size();
   std::vector<Slot> slots(samples_.n_slots());
   std::iota(slots.begin(), slots.end(), Slot{0});
-  std::vector<double> by_slot(slots.size() * n_labels, std::numeric_limits<double>::quiet_NaN());
+  std::vector<double> by_slot(slots.size() * n_known, std::numeric_limits<double>::quiet_NaN());
   std::vector<std::int64_t> n_trees(slots.size(), 0);
   for_each_left_out(slots, call,
                     [&](std::size_t i, std::span<const std::uint64_t> masses, std::uint64_t rest, std::int64_t n) {
                       n_trees[i] = n;
                       if (n == 0) return;
-                      const std::span<double> probabilities = std::span(by_slot).subspan(i * n_labels, n_labels);
-                      std::ranges::fill(probabilities, 0.0);
-                      find_probabilities(masses, rest, ledger_.known(), {}, probabilities);
+                      find_probabilities(masses, rest, ledger_.known(), {},
+                                         std::span(by_slot).subspan(i * n_known, n_known));
                     });
   LeftOut result;
   for (const Slot slot : arrivals(0, sample_of_.size())) {
     const auto at = static_cast<std::size_t>(slot);
-    const std::span<const double> probabilities = std::span(by_slot).subspan(at * n_labels, n_labels);
+    const std::span<const double> probabilities = std::span(by_slot).subspan(at * n_known, n_known);
     result.probabilities.insert(result.probabilities.end(), probabilities.begin(), probabilities.end());
     result.n_trees.push_back(n_trees[at]);
   }
@@ -291,9 +298,9 @@ std::int32_t LabelForest::n_labels() const {
   return samples_.values().n_labels();
 }
 
-std::uint64_t LabelForest::labels_version() const {
+std::vector<Word> LabelForest::known_labels() const {
   const auto pass = gate_.reading();
-  return ledger_.version();
+  return answer_for(0).hashes;
 }
 
 std::vector<Weight> LabelForest::label_weights() const {

@@ -4,7 +4,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
-#include <memory>
 #include <span>
 #include <vector>
 
@@ -19,17 +18,20 @@ class LabelForest : public Forest<Labels> {
  public:
   using Forest::Forest;
 
-  // Throws std::invalid_argument if the state is not that of a forest, TooLarge if the grown forest would need more
-  // than max_bytes, about. The trees are grown when they are first used.
-  static std::unique_ptr<LabelForest> restore(const State& state,
-                                              std::size_t max_bytes = std::numeric_limits<std::size_t>::max());
+  // Restores a forest. Throws std::invalid_argument if the state is not that of a forest, TooLarge if the grown forest
+  // would need more than max_bytes, about. The trees are grown when they are first used.
+  explicit LabelForest(const State& state, std::size_t max_bytes = std::numeric_limits<std::size_t>::max());
 
   // Gives labels the codes 0, 1, ... `hashes` are those of all labels; the first ones keep their codes.
   void set_labels(std::span<const Word> hashes, std::span<const std::uint8_t> are_declared);
 
-  // Probabilities in the order of codes, n_labels() for each row; 0 for labels that are not known.
-  [[nodiscard]] std::vector<double> predict(std::span<const float> rows, const LabelCalibration& calibration,
-                                            const Call& call) const;
+  // The labels that are known, in the order of their codes, and for each row the probabilities of these labels.
+  struct Answer {
+    std::vector<Word> hashes;
+    std::vector<double> probabilities;
+  };
+  [[nodiscard]] Answer predict(std::span<const float> rows, const LabelCalibration& calibration,
+                               const Call& call) const;
 
   // What the trees that leave out the samples that calibrate say about them, those [begin, end) or as many as there
   // are, in the order of their keys. To ask for some of them splits the blocks that they need.
@@ -51,9 +53,10 @@ class LabelForest : public Forest<Labels> {
 
   // Sums over the trees of a shard, which can be added up: for each row the mass of each label, then the rest.
   [[nodiscard]] std::vector<std::uint64_t> masses(std::span<const float> rows, const Call& call) const;
-  // The probabilities that such sums over all trees of a forest give.
-  [[nodiscard]] std::vector<double> finish(std::span<const std::uint64_t> sums,
-                                           const LabelCalibration& calibration) const;
+  // The answer that such sums over all trees of a forest give.
+  // `n_columns` are the numbers of each row.
+  [[nodiscard]] Answer finish(std::span<const std::uint64_t> sums, std::size_t n_columns,
+                              const LabelCalibration& calibration) const;
 
   // Sums over the trees that have not learned a sample, and their number, for the arrivals [begin, end) in the order of
   // serials().
@@ -65,10 +68,12 @@ class LabelForest : public Forest<Labels> {
 
   [[nodiscard]] std::int32_t n_labels() const;              // labels that have a code
   [[nodiscard]] std::vector<Weight> label_weights() const;  // by code
-  [[nodiscard]] std::uint64_t labels_version() const;       // another number when other labels are known or have codes
+  [[nodiscard]] std::vector<Word> known_labels() const;     // the hashes of the labels that are known, by code
 
  private:
   [[nodiscard]] std::size_t n_codes() const { return static_cast<std::size_t>(samples_.values().n_labels()); }
+  // The answer for rows whose probabilities are not filled in yet.
+  [[nodiscard]] Answer answer_for(std::size_t n_rows) const;
   // Calls use(i, masses, rest) for each row i.
   template <class Use>
   void for_each_sum(std::span<const float> rows, const Call& call, Use use) const;

@@ -57,7 +57,6 @@ class LabelLedger {
       return "there are " + std::to_string(hashes.size()) + " label hashes, but " +
              std::to_string(are_declared.size()) + " marks of declared labels";
     });
-    if (hashes.size() > n) ++version_;
     known.set(hashes);
     are_declared_.assign(are_declared.begin(), are_declared.end());
     find_known();
@@ -67,7 +66,6 @@ class LabelLedger {
   void reserve() {
     totals_.reserve(are_declared_.size());
     known_.reserve(are_declared_.size());
-    known_before_.reserve(are_declared_.size());
   }
   void add(Label label, Weight by) { totals_.add(label, by); }
   void finish() { find_known(); }  // after all changes were added
@@ -79,28 +77,23 @@ class LabelLedger {
     return state;
   }
 
-  [[nodiscard]] const std::vector<Label>& known() const { return known_; }
+  [[nodiscard]] const std::vector<Label>& known() const { return known_; }  // in the order of codes
   [[nodiscard]] const LabelCounts& totals() const { return totals_; }
-  [[nodiscard]] std::uint64_t version() const { return version_; }  // another number when other labels are known
 
  private:
   void find_known() {
-    known_before_.reserve(are_declared_.size());
-    known_.swap(known_before_);
     known_.clear();
+    auto held = totals_.entries().begin();
     for (std::size_t c = 0; c < are_declared_.size(); ++c) {
-      if (are_declared_[c] != 0) known_.push_back(static_cast<Label>(c));
+      const bool is_held = held != totals_.entries().end() && held->label == static_cast<Label>(c);
+      if (is_held) ++held;
+      if (is_held || are_declared_[c] != 0) known_.push_back(static_cast<Label>(c));
     }
-    for (const auto& [label, weight] : totals_.entries()) {
-      if (are_declared_[static_cast<std::size_t>(label)] == 0) known_.push_back(label);
-    }
-    if (known_ != known_before_) ++version_;
   }
 
   LabelCounts totals_;
   std::vector<std::uint8_t> are_declared_;
-  std::vector<Label> known_, known_before_;
-  std::uint64_t version_ = 0;
+  std::vector<Label> known_;
 };
 
 }  // namespace onlineforest::orderfree

@@ -28,10 +28,8 @@ std::optional<TreeMoments> moments_of(std::vector<NumberLeaf>& leaves) {
   return TreeMoments{mean, within / n, leaves.size() > 1 ? squares / (n - 1.0) : 0.0};
 }
 
-std::unique_ptr<NumberForest> NumberForest::restore(const State& state, std::size_t max_bytes) {
-  auto forest = std::make_unique<NumberForest>(options_within(state, max_bytes));
-  forest->take_in(state);
-  return forest;
+NumberForest::NumberForest(const State& state, std::size_t max_bytes) : Forest(options_within(state, max_bytes)) {
+  take_in(state);
 }
 
 TreeMoments NumberForest::mean_of_samples() const {

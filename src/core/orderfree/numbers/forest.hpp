@@ -4,7 +4,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
-#include <memory>
 #include <optional>
 #include <span>
 #include <vector>
@@ -32,10 +31,9 @@ class NumberForest : public Forest<Numbers> {
  public:
   using Forest::Forest;
 
-  // Throws std::invalid_argument if the state is not that of a forest, TooLarge if the grown forest would need more
-  // than max_bytes, about. The trees are grown when they are first used.
-  static std::unique_ptr<NumberForest> restore(const State& state,
-                                               std::size_t max_bytes = std::numeric_limits<std::size_t>::max());
+  // Restores a forest. Throws std::invalid_argument if the state is not that of a forest, TooLarge if the grown forest
+  // would need more than max_bytes, about. The trees are grown when they are first used.
+  explicit NumberForest(const State& state, std::size_t max_bytes = std::numeric_limits<std::size_t>::max());
 
   [[nodiscard]] std::vector<TreeMoments> predict(std::span<const float> rows, const Call& call) const;
 

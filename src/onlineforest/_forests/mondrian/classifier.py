@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from numbers import Real
 from typing import Any, ClassVar, Self
 
@@ -12,35 +12,40 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from onlineforest._core import MondrianForest
-from onlineforest._forests.base import Lesson, shares_of
-from onlineforest._forests.classification import BaseClassifier, codes_in
-from onlineforest._forests.core import MONDRIAN, Rows
-from onlineforest._forests.saveable import SaveableForest
+from onlineforest._forests.classification import BaseClassifier
+from onlineforest._forests.core import MONDRIAN, Floats, Rows
+from onlineforest._forests.forest import Forest
+from onlineforest._forests.forgetting import forget
+from onlineforest._forests.importances import shares_of
+from onlineforest._forests.learning import learn, learn_one
+from onlineforest._forests.lessons import Lesson, Samples
+from onlineforest._forests.mondrian.classes import MondrianClasses
 from onlineforest._forests.trees import MondrianTree, TreeSequence
-from onlineforest._inputs.class_codes import (
-    ClassCodes,
-    check_classes,
-    check_declared,
-    codes_with,
-)
+from onlineforest._inputs.class_codes import ClassCodes, check_classes, check_declared, codes_with
 from onlineforest._inputs.ids import Id
 from onlineforest._inputs.one_row import RowLike
 from onlineforest._inputs.parameters import ARRAY_LIKE, Constraints, interval
-from onlineforest._inputs.validation import check_feature_weights
+from onlineforest._inputs.rows import CompleteRows
+from onlineforest._inputs.validation import blocks_of, check_feature_weights, check_row
 
 
-class LabelLesson(Lesson[MondrianForest]):
+class MondrianLesson(Lesson[MondrianForest]):
     """The class codes of a batch, and all classes known after it."""
 
-    def __init__(self, labels: NDArray[np.int32], codes: ClassCodes) -> None:
-        self._labels, self._n_classes = labels, codes.n_classes
-        self.changes = {"_codes": codes}
+    def __init__(
+        self, targets: MondrianClasses, labels: NDArray[np.int32], codes: ClassCodes
+    ) -> None:
+        self._targets, self._labels, self._codes = targets, labels, codes
+        self.changes = {"_targets": targets}
 
     def teach(self, core: MondrianForest, rows: Rows, n_threads: int) -> None:
-        core.learn(rows, self._labels, self._n_classes, n_threads)
+        core.learn(rows, self._labels, self._codes.n_classes, n_threads)
+
+    def finish(self, core: MondrianForest) -> None:  # noqa: ARG002
+        self._targets.codes = self._codes
 
 
-class MondrianForestClassifier(BaseClassifier[MondrianForest], SaveableForest[MondrianForest]):
+class MondrianForestClassifier(BaseClassifier, Forest[MondrianForest]):
     """A random forest classifier that learns online.
 
     The Mondrian forest of Lakshminarayanan, Roy and Teh [1]_. Samples can come all at once
@@ -173,21 +178,18 @@ class MondrianForestClassifier(BaseClassifier[MondrianForest], SaveableForest[Mo
     __module__ = "onlineforest"
 
     _constraints: ClassVar[Constraints] = {
-        **SaveableForest._constraints,
+        **Forest._constraints,
         "lifetime": [interval(Real, 0, math.inf)],
         "feature_weights": ["learned", "range", ARRAY_LIKE, None],
         "discount": [interval(Real, 0, math.inf, "[)")],
         "leaf_discount": [interval(Real, 0, 1), "learned"],
     }
     _core_kind = MONDRIAN
+    _targets_type = MondrianClasses
+    _numeric_format = CompleteRows
     _saved_as = "MondrianForestClassifier"
-    _takes_missing = False
-    _not_numbers = (
-        "A Mondrian forest learns numbers only. Take OnlineForestClassifier, which learns "
-        "categories as they are, or turn categories into numbers with an encoder of scikit-learn."
-    )
 
-    _codes: ClassCodes
+    _targets: MondrianClasses
 
     def __init__(
         self,
@@ -247,7 +249,7 @@ class MondrianForestClassifier(BaseClassifier[MondrianForest], SaveableForest[Mo
         check_is_fitted(self)
 
         def tree(index: int) -> MondrianTree:
-            arrays, columns = self._forest.tree(index), self._codes.codes
+            arrays, columns = self._forest.tree(index), self._targets.codes.codes
             for name in ("count", "labels"):
                 arrays[name] = np.ascontiguousarray(arrays[name][:, columns])
             arrays["labels"] = arrays["labels"].view(np.bool_)
@@ -279,7 +281,7 @@ class MondrianForestClassifier(BaseClassifier[MondrianForest], SaveableForest[Mo
         >>> forest.fit([[0.0], [1.0]], ["no", "yes"]).predict([[0.9]])
         array(['yes'], dtype='<U3')
         """
-        self._learn_from_scratch(X, y, ids)
+        learn(self, X, y, ids, afresh=True)
         return self
 
     def partial_fit(
@@ -318,7 +320,7 @@ class MondrianForestClassifier(BaseClassifier[MondrianForest], SaveableForest[Mo
         >>> forest.partial_fit([[9.0]], ["maybe"]).classes_
         array(['maybe', 'no', 'yes'], dtype='<U5')
         """
-        self._learn_more(X, y, ids, classes=classes)
+        learn(self, X, y, ids, classes=classes)
         return self
 
     def refresh_weights(self) -> Self:
@@ -400,7 +402,7 @@ class MondrianForestClassifier(BaseClassifier[MondrianForest], SaveableForest[Mo
         >>> forest.forget([[2.0]], ["a"]).ids_
         frozenset({'Ada'})
         """
-        self._forget(X, y, ids)
+        forget(self, X, y, ids)
         return self
 
     def apply(self, X: ArrayLike) -> NDArray[np.int32]:
@@ -466,50 +468,6 @@ class MondrianForestClassifier(BaseClassifier[MondrianForest], SaveableForest[Mo
         """
         return self._predict_rows(self._core_with_samples().novelty, X)
 
-    def _check_rows(self, X: Any, *, reset: bool, **options: Any) -> Any:
-        checked = super()._check_rows(X, reset=reset, **options)
-        rows = checked[0] if isinstance(checked, tuple) else checked
-        lacking = np.isnan(rows).any(axis=0)
-        if lacking.any():
-            names = getattr(self, "feature_names_in_", range(self.n_features_in_))
-            raise ValueError(
-                f"Input X contains NaN, in column {names[lacking.argmax()]!r}. "
-                f"{type(self).__name__} learns complete rows only. OnlineForestClassifier learns "
-                "rows with missing values."
-            )
-        return checked
-
-    def _check_trees(self) -> None:
-        self._forest.check_invariants()
-
-    def _own_options(self) -> dict[str, Any]:
-        learned = self.leaf_discount == "learned"
-        return {
-            "discount": float(self.discount),
-            "leaf_discount": None if learned else float(self.leaf_discount),
-        }
-
-    def _core_options(self, n_features: int) -> dict[str, Any]:
-        options = super()._core_options(n_features)
-        rule, weights = "unit", None
-        if isinstance(self.feature_weights, str):
-            rule = self.feature_weights
-        elif self.feature_weights is not None:
-            rule, weights = "fixed", check_feature_weights(self.feature_weights, n_features)
-        return {
-            "lifetime": float(self.lifetime),
-            "weight_rule": rule,
-            "weights": weights,
-            **options,
-        }
-
-    def _built_with_now(self, n_features: int) -> dict[str, Any]:
-        built_with = super()._built_with_now(n_features)
-        weights = self.feature_weights
-        if weights is not None and not isinstance(weights, str):
-            built_with["feature_weights"] = check_feature_weights(weights, n_features)
-        return built_with
-
     def learn_one(self, x: RowLike, y: Any, id: Id | None = None) -> Self:
         """Learn one more sample, as `partial_fit` of one row does, with less overhead.
 
@@ -539,45 +497,152 @@ class MondrianForestClassifier(BaseClassifier[MondrianForest], SaveableForest[Mo
         >>> forest.predict_one(np.array([8.5]))
         'yes'
         """
-        self._learn_one(x, y, id)
+
+        def learn_row(row: Any, code: int) -> None:
+            self._forest.learn_one(row, code, self._targets.codes.n_classes)
+
+        learn_one(self, x, y, id, learn_row)
         return self
 
-    def _class_codes(self) -> ClassCodes:
-        return self._codes
+    def predict_proba(self, X: ArrayLike) -> Floats:
+        """Probability of each class.
 
-    def _teach_one(self, x: ArrayLike, code: int, units: int) -> None:  # noqa: ARG002
-        # Each sample counts once.
-        self._forest.learn_one(x, code, self._codes.n_classes)
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            The samples.
 
-    def _lesson(self, target: NDArray[Any], *, starts: bool, **options: Any) -> LabelLesson:
-        codes: ClassCodes | None = None if starts else self._codes
-        if options.get("classes") is not None:
-            codes = codes_with(codes, check_classes(options["classes"]), "classes")
-            check_declared(target, codes.classes)
-        codes = codes_with(codes, target)
-        return LabelLesson(codes.encode(target), codes)
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            The mean of the trees' distributions, over `classes_`.
 
-    def _all_codes(self) -> ClassCodes:
-        return self._codes
+        Examples
+        --------
+        >>> from onlineforest import MondrianForestClassifier
+        >>> forest = MondrianForestClassifier(random_state=0)
+        >>> forest = forest.fit([[0.0], [1.0]], ["no", "yes"])
+        >>> forest.predict_proba([[0.0], [0.5]]).round(1)
+        array([[0.8, 0.2],
+               [0.5, 0.5]])
+        """
+        return self._predict(X)[0]
 
-    def _take_own_metadata(self, metadata: Mapping[str, str]) -> None:
-        self._codes = codes_in(metadata)
-        n_classes = self._forest.n_classes
-        if self._codes.n_classes != n_classes:
-            raise ValueError(
-                f"it has {self._codes.n_classes} classes, but its forest has {n_classes}."
-            )
+    def predict_proba_one(self, x: RowLike) -> Floats:
+        """Probability of each class for one sample, as `predict_proba` gives, with less overhead.
 
-    def _stored_values(self, target: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.bool_]]:
-        return self._codes.encode_known(target)
+        Parameters
+        ----------
+        x : array-like of shape (n_features,), mapping or data frame of one row
+            The sample. An array of float32 or float64 is fastest. A dict, or a pandas Series with
+            names as its index, needs a value for each name in `feature_names_in_`. A data frame is
+            checked as `predict` does.
 
-    def __getstate__(self) -> dict[str, Any]:
-        state = super().__getstate__()
-        if "_codes" in state:
-            codes: ClassCodes = state["_codes"]
-            state["_codes"] = (codes.classes, codes.codes)
-        return state
+        Returns
+        -------
+        ndarray of shape (n_classes,)
+            What `predict_proba` gives for this sample.
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        codes = {"_codes": ClassCodes(*state["_codes"])} if "_codes" in state else {}
-        super().__setstate__({**state, **codes})
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from onlineforest import MondrianForestClassifier
+        >>> forest = MondrianForestClassifier(random_state=0)
+        >>> forest = forest.fit([[0.0], [1.0]], ["no", "yes"])
+        >>> forest.predict_proba_one(np.array([0.5])).round(1)
+        array([0.5, 0.5])
+        """
+        return self._predict_one(x)[0]
+
+    def _predict(
+        self,
+        X: ArrayLike,
+        *,
+        calibrated: bool = False,  # noqa: ARG002
+    ) -> tuple[Floats, NDArray[Any]]:
+        core, targets = self._core_and_targets()
+        answers = [
+            core.predict(self._rows.queries(self, block), self._n_threads())
+            for block in blocks_of(X)
+        ]
+        n_classes = max(answer.shape[1] for answer in answers)
+        whole = np.concatenate([_widened(answer, n_classes) for answer in answers])
+        return self._in_class_order(whole, targets)
+
+    def _predict_one(
+        self,
+        x: RowLike,
+        *,
+        calibrated: bool = False,  # noqa: ARG002
+    ) -> tuple[Floats, NDArray[Any]]:
+        core, targets = self._core_and_targets()
+        row = self._rows.row(self, x, may_be_new=True)
+        try:
+            probabilities = core.predict_one(row)
+        except TypeError:
+            probabilities = core.predict_one(check_row(row))
+        return self._in_class_order(probabilities, targets)
+
+    def _core_and_targets(self) -> tuple[MondrianForest, MondrianClasses]:
+        """The core forest and its classes: `fit` in another thread replaces both."""
+        state = vars(self).copy()  # at once
+        if "_forest" not in state:
+            check_is_fitted(self)
+        core, targets = state["_forest"], state["_targets"]
+        return core, targets
+
+    def _in_class_order(
+        self, probabilities: Floats, targets: MondrianClasses
+    ) -> tuple[Floats, NDArray[Any]]:
+        """Probabilities in the order of classes, and the classes that the core forest knew."""
+        n_classes = probabilities.shape[-1]
+        if targets.codes.n_classes < n_classes:
+            with self._locked():  # until another thread has recorded its batch
+                pass
+        codes = targets.codes.first(n_classes)
+        return codes.in_class_order(probabilities), codes.classes
+
+    def _known_classes(self) -> NDArray[Any]:
+        return self._targets.codes.classes
+
+    def _check_trees(self) -> None:
+        self._forest.check_invariants()
+
+    def _core_options(self) -> dict[str, Any]:
+        rule, weights = "unit", None
+        if isinstance(self.feature_weights, str):
+            rule = self.feature_weights
+        elif self.feature_weights is not None:
+            rule = "fixed"
+            weights = check_feature_weights(self.feature_weights, self.n_features_in_)
+        learned = self.leaf_discount == "learned"
+        return super()._core_options() | {
+            "lifetime": float(self.lifetime),
+            "discount": float(self.discount),
+            "leaf_discount": None if learned else float(self.leaf_discount),
+            "weight_rule": rule,
+            "weights": weights,
+        }
+
+    def _lesson(
+        self,
+        core: MondrianForest,  # noqa: ARG002
+        samples: Samples,
+        classes: ArrayLike | None,
+        *,
+        starts: bool,
+        is_whole: bool,  # noqa: ARG002
+    ) -> MondrianLesson:
+        targets = MondrianClasses() if starts else self._targets
+        codes = None if starts else targets.codes
+        if classes is not None:
+            codes = codes_with(codes, check_classes(classes), "classes")
+            check_declared(samples.target, codes.classes)
+        codes = codes_with(codes, samples.target)
+        return MondrianLesson(targets, codes.encode(samples.target), codes)
+
+
+def _widened(probabilities: Floats, n_classes: int) -> Floats:
+    """Probabilities with columns of zeros for classes that were unknown."""
+    n_new = n_classes - probabilities.shape[1]
+    return np.pad(probabilities, ((0, 0), (0, n_new))) if n_new else probabilities

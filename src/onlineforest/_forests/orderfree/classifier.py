@@ -13,26 +13,18 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from onlineforest._core import LEAST_TREES_TO_CALIBRATE_LABELS
 from onlineforest._files.encoding import from_json
-from onlineforest._forests.base import Lesson
-from onlineforest._forests.classification import BaseClassifier, codes_in
-from onlineforest._forests.core import (
-    ORDER_FREE_LABELS,
-    Floats,
-    OrderFreeLabelCore,
-    Rows,
-    State,
-    Units,
-    Votes,
-)
+from onlineforest._forests.classification import BaseClassifier
+from onlineforest._forests.core import ORDER_FREE_LABELS, Floats, OrderFreeLabelCore, Votes
+from onlineforest._forests.learning import learn, learn_one
+from onlineforest._forests.lessons import Samples
 from onlineforest._forests.locking import Guard, guard_of
-from onlineforest._forests.orderfree.base import BaseOnlineForest, tree_arrays
-from onlineforest._forests.orderfree.classes import LabelTable, are_declared, hashes_of
-from onlineforest._forests.orderfree.digests import LabelDigest
+from onlineforest._forests.orderfree.base import BaseOnlineForest
+from onlineforest._forests.orderfree.classes import Classes, Columns, hashes_of
 from onlineforest._forests.orderfree.fitted import Demand, Fitted, check_fitted
-from onlineforest._forests.orderfree.holdings import Holdings, joined_units
+from onlineforest._forests.orderfree.holdings import Holdings
 from onlineforest._forests.orderfree.label_calibration import (
-    LEAST_TREES,
     N_AHEAD,
     LabelCalibration,
     balanced,
@@ -41,110 +33,32 @@ from onlineforest._forests.orderfree.label_calibration import (
     pieces_ahead,
     pieces_to_vote,
 )
+from onlineforest._forests.orderfree.label_lessons import (
+    LabelLesson,
+    WholeLesson,
+    calibration_at,
+    declared_codes,
+    merged_lesson,
+)
+from onlineforest._forests.orderfree.tree_arrays import tree_arrays
 from onlineforest._forests.trees import OnlineClassificationTree, TreeSequence
-from onlineforest._inputs.class_codes import ClassCodes, check_classes, check_declared
 from onlineforest._inputs.ids import Id
 from onlineforest._inputs.one_row import RowLike
 from onlineforest._inputs.parameters import BOOLEAN, Constraints, instance_of, interval
-from onlineforest._inputs.validation import (
-    check_class_weight,
-    check_levels,
-    check_sample_weight,
-    units_of,
-    units_of_one,
-)
+from onlineforest._inputs.validation import blocks_of, check_levels, check_row
+from onlineforest._inputs.weights import stored_weight_of_one
 
 _SECONDS_TO_VOTE = 0.008  # in one call; what the votes are does not depend on it
 
 
-def calibration_at(
-    fitted: Fitted[LabelCalibration], core: OrderFreeLabelCore, table: LabelTable, n_threads: int
-) -> LabelCalibration:
-    """The calibration by the samples that a core forest held at an arrival, and still holds."""
-    is_now = fitted.arrival == core.n_seen
-    votes = core.votes(n_threads) if is_now else core.votes_at(fitted.arrival, n_threads)
-    return LabelCalibration.by(votes, core.n_trees, table)
+def calibrates(parameters: Mapping[str, Any]) -> bool:
+    """Whether a forest of these parameters is calibrated."""
+    return bool(
+        parameters["calibrate"] and parameters["n_estimators"] >= LEAST_TREES_TO_CALIBRATE_LABELS
+    )
 
 
-class OrderFreeLesson(Lesson[OrderFreeLabelCore]):
-    """The class codes of a batch, and the labels that are declared with it.
-
-    The core forest gets the hashes of new labels first: a label without samples changes nothing.
-    Declared labels change predictions, so they are declared after the batch is stored.
-
-    `fitted` is the fitted part before the batch, None if there is none. If it `is_in_demand`,
-    somebody has asked for it.
-    """
-
-    def __init__(
-        self,
-        labels: NDArray[np.int32],
-        table: LabelTable,
-        declared: frozenset[int],
-        new: frozenset[int],
-        *,
-        completes: bool,
-        fitted: Fitted[LabelCalibration] | None = None,
-        is_in_demand: bool = False,
-        units: Units = None,
-    ) -> None:
-        self._labels, self._units, self._table = labels, units, table
-        self._hashes = table.hashes
-        self._before, self._after = declared, declared | new
-        self._completes, self._fitted, self._is_in_demand = completes, fitted, is_in_demand
-        self.changes: dict[str, Any] = {"_labels": table, "_declared": self._after}
-
-    def teach(self, core: OrderFreeLabelCore, rows: Rows, n_threads: int) -> None:
-        if core.n_labels < len(self._hashes) or self._table.has_reused:
-            core.set_labels(self._hashes, are_declared(self._before, len(self._hashes)))
-            self._table.has_reused = False
-        if self._fitted is not None:
-            self.changes["_fitted"] = self._fitted_after(self._fitted, core, rows, n_threads)
-        core.learn(rows, self._labels, n_threads, self._units)
-        if self._completes:
-            core.complete(n_threads)
-
-    def _fitted_after(
-        self, fitted: Fitted[LabelCalibration], core: OrderFreeLabelCore, rows: Rows, n_threads: int
-    ) -> Fitted[LabelCalibration]:
-        """The fitted part after the batch, computed if the samples that it needs may leave."""
-        n_seen = core.n_seen
-        loses = fitted.loses(core.n_points, len(rows))
-        later = fitted.after(n_seen + len(rows))
-        if later is not fitted:
-            n_first = later.arrival - n_seen
-            if not loses or n_first == len(rows):
-                return later
-            units = None if self._units is None else self._units[:n_first]
-            votes = core.votes_after(rows[:n_first], self._labels[:n_first], n_threads, units)
-            return later.with_found(LabelCalibration.by(votes, core.n_trees, self._table))
-        # The trees of now are those of the arrival, so this is the cheapest moment.
-        is_cheap = self._is_in_demand and fitted.arrival == n_seen
-        if fitted.found is None and (loses or is_cheap):
-            return fitted.with_found(calibration_at(fitted, core, self._table, n_threads))
-        return fitted
-
-    def finish(self, core: OrderFreeLabelCore) -> None:
-        if self._after != self._before:
-            core.set_labels(self._hashes, are_declared(self._after, len(self._hashes)))
-
-
-class WholeLesson(OrderFreeLesson):
-    """All samples of a new forest, which is calibrated by them."""
-
-    def teach(self, core: OrderFreeLabelCore, rows: Rows, n_threads: int) -> None:
-        super().teach(core, rows, n_threads)
-        if self._fitted is not None:
-            capacity = self._fitted.capacity
-            now: Fitted[LabelCalibration] = Fitted(core.n_seen, core.n_points, capacity)
-            self.changes["_fitted"] = now.with_found(
-                calibration_at(now, core, self._table, n_threads)
-            )
-
-
-class OnlineForestClassifier(
-    BaseClassifier[OrderFreeLabelCore], BaseOnlineForest[OrderFreeLabelCore]
-):
+class OnlineForestClassifier(BaseClassifier, BaseOnlineForest[OrderFreeLabelCore]):
     """A random forest classifier that learns online and does not depend on the order of samples.
 
     The forest is a function of its seed, its parameters, the samples it holds and the classes that
@@ -153,7 +67,7 @@ class OnlineForestClassifier(
     number of threads. So ``fit``, any sequence of ``partial_fit`` and any history of learning and
     forgetting that leaves the same samples end in the same forest, and `digest_` shows it.
 
-    Cuts look at the labels. Features may have any scale, and values may be missing.
+    Splits look at the labels. Features may have any scale, and values may be missing.
 
     Parameters
     ----------
@@ -221,7 +135,7 @@ class OnlineForestClassifier(
     levels_ : dict
         The levels of each categorical feature that stored samples have.
     feature_importances_ : ndarray of shape (n_features,)
-        The decrease of impurity at the cuts of each feature, with sum 1.
+        The decrease of impurity at the splits of each feature, with sum 1.
     oob_score_ : float
         Accuracy on the stored samples that some trees have not learned, each predicted by these.
     oob_decision_function_ : ndarray of shape (n_samples_stored, n_classes)
@@ -247,9 +161,9 @@ class OnlineForestClassifier(
     the others leave them out and predict them. The power is the one of least log loss on these
     predictions, drawn towards 1 as by four samples, and corrected for the number of trees: more
     trees are more cautious, and half of these trees show by how much. A share of 1 / (c + 2) of the
-    probability is spread evenly over the classes if c samples calibrate. The most probable class
-    stays the same. With fewer than 20 such samples, about 160 in all, or fewer than ten trees,
-    nothing is calibrated.
+    probability is spread evenly over the classes if there are c calibrators. The most probable
+    class stays the same. With fewer than 20 such samples, about 160 in all, or fewer than ten
+    trees, nothing is calibrated.
 
     The calibration is a function of the samples that were held at one arrival. After `fit`,
     `forget`, `keep_latest`, `learn_from` and `recalibrate` these are the stored samples. In a
@@ -266,10 +180,10 @@ class OnlineForestClassifier(
     last sample, unless it was declared by the argument `classes` of `partial_fit`. The kind of
     labels, numbers or strings, stays until the next `fit`.
 
-    **Weights** say how often a sample counts, in cuts, leaves and the calibration. The forest is a
-    function of the total weight of each distinct sample. So weights are numbers of samples, not
-    shares: scale them to a mean of about 1. If they add up to 1, no node has `min_samples_split`.
-    A window or a reservoir counts samples, whatever their weight.
+    **Weights** say how often a sample counts, in splits, leaves and the calibration. The forest is
+    a function of the total weight of each distinct sample. So weights are numbers of samples, not
+    shares: scale them to a mean of about 1. If they add up to 1, no node has `min_samples_split`. A
+    window or a reservoir counts samples, whatever their weight.
 
     Rows are stored as float32, once for all trees; X is rounded on input. float32 has 24 bits: a
     timestamp in seconds since 1970 is rounded to steps of two minutes. `offsets` are subtracted
@@ -277,21 +191,22 @@ class OnlineForestClassifier(
     once per forest, names the columns of which a batch of `fit` or `partial_fit` has lost more than
     a third of its distinct values by the rounding and has fewer than 4096 left, or any number if
     all are whole numbers. `trees_` and pictures are in the units of X. NaN is a missing value.
-    Nothing is filled in: surrogates, cuts on other features that agree with a cut, send rows that
-    lack its feature left or right, and "missing or not" is itself a cut.
+    Nothing is filled in: surrogates, splits on other features that agree with a split, send rows
+    that lack its feature left or right, and "missing or not" is itself a split.
 
     **Categories.** Levels of a categorical feature are texts, whole numbers or bools, compared by
-    value as labels are; a missing value is a level of its own. A cut on such a feature sends each
+    value as labels are; a missing value is a level of its own. A split on such a feature sends each
     level left or right by a hash of its value, so a level that comes later has its side already.
     There is no list of levels to declare and no limit on their number. A level leaves `levels_`,
     and the forest, with its last sample.
 
-    To learn or to forget a sample, each tree is changed along the path of the sample. A cut depends
-    on at most 64 samples of its node, which hashes choose. If the sample is among them and another
-    cut wins, the nodes below are cut again when somebody asks for them. Their expected number of
-    samples grows with the logarithm of the number of stored samples, for data that do not depend on
-    the seed. Whoever knows the seed can craft samples that change the cut of the root at every
-    step, so that each step takes as long as `fit`: keep the seed secret if others supply the data.
+    To learn or to forget a sample, each tree is changed along the path of the sample. A split
+    depends on at most 64 samples of its node, which hashes choose. If the sample is among them and
+    another split wins, the nodes below are split again when a prediction needs them. Their expected
+    number of samples grows with the logarithm of the number of stored samples, for data that do not
+    depend on the seed. Anyone who knows the seed can craft samples that change the split of the
+    root at every step, so that each step takes as long as `fit`: keep the seed secret if others
+    supply the data.
 
     If `partial_fit` or `forget` is interrupted (Ctrl-C), either nothing has changed or the change
     is stored as a whole: `n_samples_seen_` and `n_samples_stored_` tell. Trees that are behind
@@ -322,10 +237,10 @@ class OnlineForestClassifier(
         "class_weight": [instance_of(dict, "a dict"), "balanced", None],
     }
     _core_kind = ORDER_FREE_LABELS
+    _targets_type = Classes
     _saved_as = "OnlineForestClassifier"
 
-    _labels: LabelTable
-    _declared: frozenset[int]  # codes
+    _targets: Classes
     # The calibration, if there is one. None: of the samples that are stored now, which is noted
     # before others come.
     _fitted: Fitted[LabelCalibration] | None = None
@@ -362,12 +277,357 @@ class OnlineForestClassifier(
         self.n_jobs = n_jobs
         self.random_state = random_state
 
-    def _own_options(self) -> dict[str, Any]:
-        return {
-            "max_samples": float(self.max_samples),
-            "calibrates": self.calibrate and self.n_estimators >= LEAST_TREES,
+    def _core_options(self) -> dict[str, Any]:
+        return super()._core_options() | {
+            "calibrates": calibrates(vars(self)),
             "discount": float(self.smoothing) + 0.0,  # without a negative zero
         }
+
+    # Learning.
+
+    def fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        *,
+        ids: Iterable[Id] | None = None,
+    ) -> Self:
+        """Learn a forest from these samples alone.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            The samples.
+        y : array-like of shape (n_samples,)
+            Their classes: strings, integers or bools.
+        sample_weight : array-like of shape (n_samples,), default=None
+            How often each sample counts. A sample of weight 2 is the same as two equal samples, and
+            one of weight 0 is not learned. Rounded to multiples of 2^-16. None: each counts once.
+        ids : iterable of int or str of length n_samples, default=None
+            Names by which `forget` finds the samples, all distinct and not in use.
+
+        Returns
+        -------
+        OnlineForestClassifier
+            The estimator itself.
+
+        Examples
+        --------
+        >>> from onlineforest import OnlineForestClassifier
+        >>> forest = OnlineForestClassifier(random_state=0)
+        >>> forest.fit([[1], [2], [3], [7], [8], [9]], 3 * ["no"] + 3 * ["yes"]).predict([[8.5]])
+        array(['yes'], dtype='<U3')
+        """
+        learn(self, X, y, ids, sample_weight, afresh=True)
+        return self
+
+    def partial_fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        classes: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+        *,
+        ids: Iterable[Id] | None = None,
+    ) -> Self:
+        """Learn more samples, or the first ones of a new estimator.
+
+        Splits that these samples change are made when they are first needed, by a prediction for
+        example. Those of the first batch are made at once.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            The samples.
+        y : array-like of shape (n_samples,)
+            Their classes. New classes are added to `classes_`.
+        classes : array-like of shape (n_classes,), default=None
+            Classes to declare: they belong to `classes_` whether samples of them are stored or not.
+            If they are given, y must not contain any class that is neither among them nor known.
+        sample_weight : array-like of shape (n_samples,), default=None
+            How often each sample counts. A sample of weight 2 is the same as two equal samples, and
+            one of weight 0 is not learned. Rounded to multiples of 2^-16. None: each counts once.
+        ids : iterable of int or str of length n_samples, default=None
+            Names by which `forget` finds the samples, all distinct and not in use.
+
+        Returns
+        -------
+        OnlineForestClassifier
+            The estimator itself.
+
+        Examples
+        --------
+        >>> from onlineforest import OnlineForestClassifier
+        >>> forest = OnlineForestClassifier(random_state=0)
+        >>> forest.partial_fit([[0.0], [1.0]], ["no", "yes"]).classes_
+        array(['no', 'yes'], dtype='<U3')
+        >>> forest.partial_fit([[9.0]], ["maybe"]).classes_
+        array(['maybe', 'no', 'yes'], dtype='<U5')
+        """
+        learn(self, X, y, ids, sample_weight, classes=classes)
+        return self
+
+    def learn_one(
+        self, x: RowLike, y: Any, id: Id | None = None, *, sample_weight: float = 1.0
+    ) -> Self:
+        """Learn one more sample, as `partial_fit` of one row does, with less overhead.
+
+        Parameters
+        ----------
+        x : array-like of shape (n_features,), mapping or data frame of one row
+            The sample. An array of float32 or float64 is fastest. A dict, or a pandas Series with
+            names as its index, needs a value for each name in `feature_names_in_`, None or NaN if
+            it is missing. As the first sample of a forest, it gives the features their names, and
+            text and bools in it are categories, as in a data frame.
+        y : str, int or bool
+            Its class. A new class is added to `classes_`.
+        id : int or str, default=None
+            A name by which `forget` finds the sample.
+        sample_weight : float, default=1.0
+            How often the sample counts; 0 is not at all.
+
+        Returns
+        -------
+        OnlineForestClassifier
+            The estimator itself.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from onlineforest import OnlineForestClassifier
+        >>> forest = OnlineForestClassifier(random_state=0)
+        >>> for x in [3.0, 8.0, 1.0, 9.0, 2.0, 7.0]:
+        ...     forest = forest.learn_one(np.array([x]), "yes" if x > 5 else "no")
+        >>> forest.predict_one(np.array([8.5]))
+        'yes'
+        """
+        weight = stored_weight_of_one(sample_weight, y, self.class_weight)
+
+        def learn_row(row: Any, code: int) -> None:
+            self._learn_row(row, code, weight)
+
+        learn_one(self, x, y, id, learn_row, sample_weight, is_empty=weight == 0)
+        return self
+
+    def _lesson(
+        self,
+        core: OrderFreeLabelCore,
+        samples: Samples,
+        classes: ArrayLike | None,
+        *,
+        starts: bool,
+        is_whole: bool,
+    ) -> LabelLesson:
+        targets = Classes() if starts else self._targets
+        known = None if starts else core
+        new = declared_codes(targets, samples.target, classes, known)
+        lesson = (WholeLesson if is_whole else LabelLesson)(
+            targets,
+            targets.codes.encode(samples.target),
+            samples.weights,
+            new,
+            self._fitted_before(starts=starts),
+            grows=starts,
+            is_in_demand=not starts and self._demand.is_present,
+        )
+        if starts:
+            lesson.changes |= {"_fitted": None, "_demand": Demand()}
+        return lesson
+
+    def _lesson_of(self, others: Sequence[Holdings]) -> LabelLesson:
+        return merged_lesson(self._targets, others)
+
+    # Predicting.
+
+    def predict_proba(self, X: ArrayLike) -> Floats:
+        """Probability of each class.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            The samples.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            The mean of the trees' distributions, over `classes_`, calibrated (see Notes of the
+            class).
+
+        Examples
+        --------
+        >>> from onlineforest import OnlineForestClassifier
+        >>> forest = OnlineForestClassifier(min_samples_split=2, random_state=0)
+        >>> forest = forest.fit([[0.0], [1.0]], ["no", "yes"])
+        >>> forest.predict_proba([[0.0], [0.5]]).round(1)
+        array([[0.9, 0.1],
+               [0.5, 0.5]])
+        """
+        return self._predict(X, calibrated=True)[0]
+
+    def predict_proba_one(self, x: RowLike) -> Floats:
+        """Probability of each class for one sample, as `predict_proba` gives, with less overhead.
+
+        Parameters
+        ----------
+        x : array-like of shape (n_features,), mapping or data frame of one row
+            The sample. An array of float32 or float64 is fastest. A dict, or a pandas Series with
+            names as its index, needs a value for each name in `feature_names_in_`, None
+            or NaN if it is missing. A data frame is checked as `predict`
+            does.
+
+        Returns
+        -------
+        ndarray of shape (n_classes,)
+            What `predict_proba` gives for this sample.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from onlineforest import OnlineForestClassifier
+        >>> forest = OnlineForestClassifier(min_samples_split=2, random_state=0)
+        >>> forest = forest.fit([[0.0], [1.0]], ["no", "yes"])
+        >>> forest.predict_proba_one(np.array([0.5])).round(1)
+        array([0.5, 0.5])
+        """
+        return self._predict_one(x, calibrated=True)[0]
+
+    def predict_set(
+        self, X: ArrayLike, coverage: float = 0.9, *, per_class: bool = False
+    ) -> NDArray[np.bool_]:
+        """Sets of classes that contain the true class with at least a given probability.
+
+        A set has the most probable classes: as many as it needs, few where the forest is sure and
+        many where it is not, and at least one.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            The samples.
+        coverage : float, default=0.9
+            The probability, between 0 and 1.
+        per_class : bool, default=False
+            Whether the sets shall contain the true class with this probability for the samples of
+            each class by itself, rare ones too, and not only for all together. Sets are larger
+            then. Classes that have too few samples are in all sets.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes), bool
+            Whether the class, in the order of `classes_`, is in the set of the sample.
+
+        Raises
+        ------
+        AttributeError
+            If nothing is calibrated: `calibrate` is False or there are fewer than ten trees.
+
+        Notes
+        -----
+        Conformal prediction: the sets are wide enough for the calibrators, samples that some trees
+        have left out (see Notes of the class). So the coverage holds for a new sample that is
+        like the stored ones, as independent draws from one source are: on average over samples
+        and over what was learned, not for each region by itself, nor after a change in the data.
+        In a stream the width lags as the calibration does. `class_weight="balanced"` has no
+        influence.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_digits
+        >>> from onlineforest import OnlineForestClassifier
+        >>> X, y = load_digits(return_X_y=True)
+        >>> forest = OnlineForestClassifier(random_state=0).fit(X[:1000], y[:1000])
+        >>> sets = forest.predict_set(X[1000:], coverage=0.98)
+        >>> sets.shape, bool(sets.any(axis=1).all())
+        ((797, 10), True)
+        >>> bool(sets[range(797), y[1000:]].mean() > 0.96)
+        True
+        """
+        check_is_fitted(self)
+        level = float(check_levels(coverage, "coverage")[0])
+        if not self._calibrates():
+            built = self._built_with
+            raise AttributeError(
+                "predict_set needs samples that some trees have left out: set calibrate=True, with "
+                f"at least {LEAST_TREES_TO_CALIBRATE_LABELS} trees. There are "
+                f"{built['n_estimators']}, and calibrate is {built['calibrate']}."
+            )
+        scores = self._calibration().scores
+        probabilities, columns = self._answer(X, calibrated=True)
+        self._check_any(columns)
+        if not per_class:
+            return masses_above(probabilities) <= scores.threshold(level)
+        thresholds = [scores.threshold(level, label) for label in hashes_of(columns.classes)]
+        return masses_above(probabilities) <= np.array(thresholds)
+
+    def _predict(self, X: ArrayLike, *, calibrated: bool = False) -> tuple[Floats, NDArray[Any]]:
+        probabilities, columns = self._answer(X, calibrated=calibrated)
+        return self._balanced(probabilities, columns), columns.classes
+
+    def _predict_one(self, x: RowLike, *, calibrated: bool = False) -> tuple[Floats, NDArray[Any]]:
+        probabilities, columns = self._answer_one(x, calibrated=calibrated)
+        return self._balanced(probabilities[np.newaxis], columns)[0], columns.classes
+
+    def _answer(self, X: ArrayLike, *, calibrated: bool) -> tuple[Floats, Columns]:
+        """Probabilities in the order of classes, and the classes: both of one moment."""
+        core, targets = self._core_and_targets()
+        since, n_threads = targets.names, self._n_threads()
+        how = self._power_and_spread() if calibrated else (1.0, 0.0)
+        answers = [
+            core.predict(self._rows.queries(self, block), n_threads, *how) for block in blocks_of(X)
+        ]
+        return targets.answer(answers, since)
+
+    def _answer_one(self, x: RowLike, *, calibrated: bool) -> tuple[Floats, Columns]:
+        """Answer for one sample: the probabilities have shape `(n_classes,)`."""
+        core, targets = self._core_and_targets()
+        since, row = targets.names, self._rows.row(self, x, may_be_new=True)
+        how = self._power_and_spread() if calibrated else (1.0, 0.0)
+        try:
+            answer = core.predict_one(row, *how)
+        except TypeError:
+            answer = core.predict_one(check_row(row), *how)
+        return targets.answer([answer], since)
+
+    def _core_and_targets(self) -> tuple[OrderFreeLabelCore, Classes]:
+        """The core forest and its classes: `fit` in another thread replaces both."""
+        self._settle_if_left()
+        state = vars(self).copy()  # at once
+        if "_forest" not in state:
+            check_is_fitted(self)
+        core, targets = state["_forest"], state["_targets"]
+        return core, targets
+
+    def _balanced(self, probabilities: Floats, columns: Columns) -> Floats:
+        """Probabilities as `class_weight` says; an error if no class is known."""
+        self._check_any(columns)
+        if self._built_with["class_weight"] != "balanced":
+            return probabilities
+        return balanced(probabilities, self._core.label_weights[columns.codes.codes])
+
+    def _check_any(self, columns: Columns) -> None:
+        if len(columns.classes) == 0:
+            raise ValueError(
+                f"This {type(self).__name__} has forgotten all its samples and knows no class. "
+                "Learn some first."
+            )
+
+    def _settle_if_left(self) -> None:
+        """Declare the labels of a batch that an interrupted call could not record.
+
+        Does not wait for another thread that is learning.
+        """
+        guard: Guard[Any] = guard_of(self)
+        if guard.pending is not None and guard.lock.acquire(blocking=False):
+            try:
+                self._settle()
+            finally:
+                guard.lock.release()
+
+    def _known_classes(self) -> NDArray[Any]:
+        core, targets = self._core_and_targets()
+        return targets.known(core).classes
+
+    # Attributes that describe trees and stored samples.
 
     @property
     def trees_(self) -> TreeSequence[OnlineClassificationTree]:
@@ -377,9 +637,8 @@ class OnlineForestClassifier(
 
     def _tree(self, index: int) -> OnlineClassificationTree:
         with self._locked():
-            self._drop_stale_levels()
-            table, codes = self._forest.tree(index), self._class_codes()
-            arrays = tree_arrays(table, self._categories, self._offsets)
+            table, codes = self._forest.tree(index), self._targets.known(self._forest).codes
+            arrays = tree_arrays(table, self._rows_in_use())
         n_nodes = len(table["feature"])
         nodes = np.repeat(np.arange(n_nodes), np.diff(table["counts_end"], prepend=0))
         count = np.zeros((n_nodes, codes.n_classes))
@@ -420,250 +679,23 @@ class OnlineForestClassifier(
             raise AttributeError(
                 f"{name} needs samples that some trees have not learned, but max_samples is "
                 f"{share} and nothing is calibrated. Set max_samples below 1, or calibrate=True "
-                f"with at least {LEAST_TREES} trees."
+                f"with at least {LEAST_TREES_TO_CALIBRATE_LABELS} trees."
             )
         with self._locked():
-            codes = self._class_codes()
+            columns = self._targets.known(self._forest)
             left_out = self._left_out_samples()
-        places = codes.places()[left_out.values]
-        return codes.in_class_order(left_out.predictions), places, left_out.weights
+        places = columns.codes.places()[left_out.values]
+        return columns.in_class_order(left_out.predictions), places, left_out.weights
 
-    def _value_digest(self) -> LabelDigest:
-        return LabelDigest(self._class_codes())
-
-    def _prepare(self, core: OrderFreeLabelCore) -> None:
-        hashes = LabelTable(self._labels.codes).hashes  # from the labels themselves
-        core.set_labels(hashes, are_declared(self._declared, len(hashes)))
-
-    def fit(
-        self,
-        X: ArrayLike,
-        y: ArrayLike,
-        sample_weight: ArrayLike | None = None,
-        *,
-        ids: Iterable[Id] | None = None,
-    ) -> Self:
-        """Learn a forest from these samples alone.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            The samples.
-        y : array-like of shape (n_samples,)
-            Their classes: strings, integers or bools.
-        sample_weight : array-like of shape (n_samples,), default=None
-            How often each sample counts. A sample of weight 2 is the same as two equal samples, and
-            one of weight 0 is not learned. Rounded to multiples of 2^-16. None: each counts once.
-        ids : iterable of int or str of length n_samples, default=None
-            Names by which `forget` finds the samples, all distinct and not in use.
-
-        Returns
-        -------
-        OnlineForestClassifier
-            The estimator itself.
-
-        Examples
-        --------
-        >>> from onlineforest import OnlineForestClassifier
-        >>> forest = OnlineForestClassifier(random_state=0)
-        >>> forest.fit([[1], [2], [3], [7], [8], [9]], 3 * ["no"] + 3 * ["yes"]).predict([[8.5]])
-        array(['yes'], dtype='<U3')
-        """
-        self._learn_from_scratch(X, y, ids, sample_weight)
-        return self
-
-    def partial_fit(
-        self,
-        X: ArrayLike,
-        y: ArrayLike,
-        classes: ArrayLike | None = None,
-        sample_weight: ArrayLike | None = None,
-        *,
-        ids: Iterable[Id] | None = None,
-    ) -> Self:
-        """Learn more samples, or the first ones of a new estimator.
-
-        Cuts that these samples change are made when they are first needed, by a prediction for
-        example. The first batch is cut at once.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            The samples.
-        y : array-like of shape (n_samples,)
-            Their classes. New classes are added to `classes_`.
-        classes : array-like of shape (n_classes,), default=None
-            Classes to declare: they belong to `classes_` whether samples of them are stored or not.
-            If they are given, y must not contain any class that is neither among them nor known.
-        sample_weight : array-like of shape (n_samples,), default=None
-            How often each sample counts. A sample of weight 2 is the same as two equal samples, and
-            one of weight 0 is not learned. Rounded to multiples of 2^-16. None: each counts once.
-        ids : iterable of int or str of length n_samples, default=None
-            Names by which `forget` finds the samples, all distinct and not in use.
-
-        Returns
-        -------
-        OnlineForestClassifier
-            The estimator itself.
-
-        Examples
-        --------
-        >>> from onlineforest import OnlineForestClassifier
-        >>> forest = OnlineForestClassifier(random_state=0)
-        >>> forest.partial_fit([[0.0], [1.0]], ["no", "yes"]).classes_
-        array(['no', 'yes'], dtype='<U3')
-        >>> forest.partial_fit([[9.0]], ["maybe"]).classes_
-        array(['maybe', 'no', 'yes'], dtype='<U5')
-        """
-        self._learn_more(X, y, ids, sample_weight, classes=classes)
-        return self
-
-    def learn_one(
-        self, x: RowLike, y: Any, id: Id | None = None, *, sample_weight: float = 1.0
-    ) -> Self:
-        """Learn one more sample, as `partial_fit` of one row does, with less overhead.
-
-        Parameters
-        ----------
-        x : array-like of shape (n_features,), mapping or data frame of one row
-            The sample. An array of float32 or float64 is fastest. A dict, or a pandas Series with
-            names as its index, needs a value for each name in `feature_names_in_`, None or NaN if
-            it is missing. As the first sample of a forest, it gives the features their names, and
-            text and bools in it are categories, as in a data frame.
-        y : str, int or bool
-            Its class. A new class is added to `classes_`.
-        id : int or str, default=None
-            A name by which `forget` finds the sample.
-        sample_weight : float, default=1.0
-            How often the sample counts; 0 is not at all.
-
-        Returns
-        -------
-        OnlineForestClassifier
-            The estimator itself.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from onlineforest import OnlineForestClassifier
-        >>> forest = OnlineForestClassifier(random_state=0)
-        >>> for x in [3.0, 8.0, 1.0, 9.0, 2.0, 7.0]:
-        ...     forest = forest.learn_one(np.array([x]), "yes" if x > 5 else "no")
-        >>> forest.predict_one(np.array([8.5]))
-        'yes'
-        """
-        self._learn_one(x, y, id, self._units_of_one(y, sample_weight), sample_weight)
-        return self
-
-    def _class_codes(self) -> ClassCodes:
-        while True:
-            core, table, declared = self._forest, self._labels, self._declared
-            version = (core, core.labels_version, declared)
-            known = table.known_at(version)
-            if known is not None:
-                return known
-            are_known = core.label_weights > 0
-            if max(declared, default=-1) < len(are_known) <= table.codes.n_codes:
-                are_known[list(declared)] = True
-                return table.note_known(version, are_known)
-            self._wait_for_others()  # another thread replaces the forest
-
-    def _drop_stale_names(self) -> None:
-        super()._drop_stale_names()
-        core, table = self._forest, self._labels
-        if self._class_codes().n_classes == table.codes.n_classes:
-            return
-        are_known = core.label_weights > 0
-        are_known[list(self._declared)] = True
-        if table.drop(are_known):
-            core.set_labels(table.hashes, are_declared(self._declared, len(table.hashes)))
-
-    def _are_current(self, codes: ClassCodes) -> bool:
-        return self._class_codes() is codes
-
-    def _code_to_learn(self, label: Any) -> int | None:
-        code = self._labels.codes.code_of(label)
-        return None if code is None or code >= self._forest.n_labels else code
-
-    def _teach_one(self, x: ArrayLike, code: int, units: int) -> None:
-        core, fitted = self._forest, self._fitted
-        if fitted is None:
-            is_near = self._calibrates()
-        else:
-            is_near = fitted.found is None or fitted.due - core.n_seen <= N_AHEAD + 1
-        if is_near:
-            self._prepare_for_one()
-        core.learn_one(x, code, units)
-        if is_near:
-            self._vote_if_due()
-
-    # No call of a stream shall take long. So a calibration that somebody will ask for is found by
-    # several calls: the last ones before it is due make the cuts that its samples need, the one at
-    # which it is due asks the trees, and the next one finds the calibration by their votes. If a
-    # cut near a root has changed just then, the next one asks the trees about the rest, too.
-
-    def _prepare_for_one(self) -> None:
-        """Do what must be done, or is cheapest, before the next sample comes."""
-        core, fitted = self._forest, self._noted()
-        is_cheap = self._demand.is_present and fitted.arrival == core.n_seen
-        if fitted.found is None and (is_cheap or fitted.loses(core.n_points, 1)):
-            self._calibrated()
-        n_left = fitted.due - core.n_seen
-        if self._demand.is_present and 1 < n_left <= N_AHEAD + 1:
-            pieces = pieces_ahead(core.n_points)
-            if n_left <= len(pieces) + 1:
-                core.votes(1, *pieces[n_left - 2])
-
-    def _vote_if_due(self) -> None:
-        fitted = self._noted()
-        is_due = fitted.found is None and fitted.arrival == self._forest.n_seen
-        if is_due and self._demand.is_present:
-            self._demand.ahead = fitted, []
-            self._vote(self._demand.ahead[1], _SECONDS_TO_VOTE)
-
-    def _vote(self, votes: list[Votes], seconds: float = math.inf) -> None:
-        """Ask the trees about the pieces that are lacking, until that takes longer."""
-        core, end = self._forest, perf_counter() + seconds
-        for piece in pieces_to_vote(core.n_points)[len(votes) :]:
-            if perf_counter() > end:
-                break
-            votes.append(core.votes(self._n_threads(), *piece))
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        if isinstance(self.class_weight, dict):
-            check_class_weight(self.class_weight)
-
-    def _units_of(self, target: NDArray[Any], sample_weight: Any) -> NDArray[np.int64] | None:
-        if not isinstance(self.class_weight, dict):
-            return super()._units_of(target, sample_weight)
-        labels, places = np.unique(target, return_inverse=True)
-        of_labels = np.array([self.class_weight.get(label, 1.0) for label in labels], dtype=float)
-        weights = check_sample_weight(sample_weight, len(target))
-        return units_of(of_labels[places] * (1.0 if weights is None else weights))
-
-    def _units_of_one(self, y: Any, sample_weight: Any) -> int:
-        """The weight of a sample of this label as core forests need it."""
-        if not isinstance(self.class_weight, dict):
-            return units_of_one(sample_weight)
-        try:
-            of_label = float(self.class_weight.get(y, 1.0))
-        except TypeError:  # it is no label
-            of_label = 1.0
-        return units_of_one(sample_weight, of_label)
-
-    def _built_with_now(self, n_features: int) -> dict[str, Any]:
-        built = super()._built_with_now(n_features)
-        if isinstance(built["class_weight"], dict):  # it may be changed later
-            built["class_weight"] = dict(built["class_weight"])
-        return built
+    # When it calibrates. The calibration is a function of the samples at one arrival (`fitted`). It
+    # is computed when somebody asks for it, or when these samples leave.
 
     def recalibrate(self) -> Self:
         """Calibrate probabilities by the samples that are stored now.
 
         Only needed in a stream, where the calibration may lag: after `fit`, `forget` and
-        `keep_latest` it never does. Takes as long as the prediction of the samples that calibrate
-        (see Notes of the class), at most 2048, by about a quarter of the trees.
+        `keep_latest` it never does. Takes as long as the prediction of the calibrators (see Notes
+        of the class), at most 2048, by about a quarter of the trees.
 
         Returns
         -------
@@ -690,8 +722,7 @@ class OnlineForestClassifier(
         return self
 
     def _calibrates(self) -> bool:
-        built = self._built_with
-        return bool(built["calibrate"] and built["n_estimators"] >= LEAST_TREES)
+        return calibrates(self._built_with)
 
     def _fitted_now(self) -> Fitted[LabelCalibration]:
         """A calibration by the samples that are stored now, which is not computed yet."""
@@ -712,9 +743,9 @@ class OnlineForestClassifier(
             core, ahead = self._forest, self._demand.ahead
             if ahead is not None and ahead[0] is fitted and fitted.arrival == core.n_seen:
                 self._vote(ahead[1])
-                found = LabelCalibration.by(joined_votes(ahead[1]), core.n_trees, self._labels)
+                found = LabelCalibration.by(joined_votes(ahead[1]), core.n_trees, self._targets)
             else:
-                found = calibration_at(fitted, core, self._labels, self._n_threads())
+                found = calibration_at(fitted, core, self._targets, self._n_threads())
             self._fitted = fitted = fitted.with_found(found)
             self._demand.ahead, self._demand.is_present = None, False
         return fitted
@@ -730,79 +761,64 @@ class OnlineForestClassifier(
         return fitted.found
 
     def _power_and_spread(self) -> tuple[float, float]:
-        """What makes probabilities of the mean of the trees."""
+        """The calibration of the mean of the trees; (1, 0) if there is none."""
         if not self._calibrates():
             return 1.0, 0.0
         found = self._calibration()
         return found.power, found.spread
 
-    def predict_set(
-        self, X: ArrayLike, coverage: float = 0.9, *, per_class: bool = False
-    ) -> NDArray[np.bool_]:
-        """Sets of classes that contain the true class with at least a given probability.
+    def _fitted_before(self, *, starts: bool) -> Fitted[LabelCalibration] | None:
+        """The calibration before a batch, which may start a forest; None if there is none."""
+        if not starts:
+            return self._noted() if self._calibrates() else None
+        return Fitted(0, 0, self.window or self.reservoir) if calibrates(vars(self)) else None
 
-        A set has the most probable classes: as many as it needs, few where the forest is sure and
-        many where it is not, and at least one.
+    def _learn_row(self, row: Any, code: int, weight: int) -> None:
+        core, fitted = self._forest, self._fitted
+        if fitted is None:
+            is_near = self._calibrates()
+        else:
+            is_near = fitted.found is None or fitted.due - core.n_seen <= N_AHEAD + 1
+        if is_near:
+            self._calibrate_before_one()
+        core.learn_one(row, code, weight)
+        if is_near:
+            self._vote_if_due()
 
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            The samples.
-        coverage : float, default=0.9
-            The probability, between 0 and 1.
-        per_class : bool, default=False
-            Whether the sets shall contain the true class with this probability for the samples of
-            each class by itself, rare ones too, and not only for all together. Sets are larger
-            then. Classes that have too few samples are in all sets.
+    # No call of a stream shall take long. So a calibration that somebody will ask for is found by
+    # several calls: the last ones before it is due make the splits that its samples need, the one
+    # at which it is due asks the trees, and the next one finds the calibration by their votes. If a
+    # split near a root has changed just then, the next one asks the trees about the rest, too.
 
-        Returns
-        -------
-        ndarray of shape (n_samples, n_classes), bool
-            Whether the class, in the order of `classes_`, is in the set of the sample.
+    def _calibrate_before_one(self) -> None:
+        """Do what must be done, or is cheapest, before the next sample comes."""
+        core, fitted = self._forest, self._noted()
+        is_cheap = self._demand.is_present and fitted.arrival == core.n_seen
+        if fitted.found is None and (is_cheap or fitted.loses(core.n_points, 1)):
+            self._calibrated()
+        n_left = fitted.due - core.n_seen
+        if self._demand.is_present and 1 < n_left <= N_AHEAD + 1:
+            pieces = pieces_ahead(core.n_points)
+            if n_left <= len(pieces) + 1:
+                core.votes(1, *pieces[n_left - 2])
 
-        Raises
-        ------
-        AttributeError
-            If nothing is calibrated: `calibrate` is False or there are fewer than ten trees.
+    def _vote_if_due(self) -> None:
+        fitted = self._noted()
+        is_due = fitted.found is None and fitted.arrival == self._forest.n_seen
+        if is_due and self._demand.is_present:
+            self._demand.ahead = fitted, []
+            self._vote(self._demand.ahead[1], _SECONDS_TO_VOTE)
 
-        Notes
-        -----
-        Conformal prediction: the sets are wide enough for the samples that calibrate, which some
-        trees have left out (see Notes of the class). So the coverage holds for a new sample that is
-        like the stored ones, as independent draws from one source are: on average over samples
-        and over what was learned, not for each region by itself, nor after a change in the data.
-        In a stream the width lags as the calibration does. `class_weight="balanced"` has no
-        influence.
-
-        Examples
-        --------
-        >>> from sklearn.datasets import load_digits
-        >>> from onlineforest import OnlineForestClassifier
-        >>> X, y = load_digits(return_X_y=True)
-        >>> forest = OnlineForestClassifier(random_state=0).fit(X[:1000], y[:1000])
-        >>> sets = forest.predict_set(X[1000:], coverage=0.98)
-        >>> sets.shape, bool(sets.any(axis=1).all())
-        ((797, 10), True)
-        >>> bool(sets[range(797), y[1000:]].mean() > 0.96)
-        True
-        """
-        check_is_fitted(self)
-        level = float(check_levels(coverage, "coverage")[0])
-        if not self._calibrates():
-            raise AttributeError(
-                "predict_set needs samples that some trees have left out: set calibrate=True, with "
-                f"at least {LEAST_TREES} trees. There are {self._built_with['n_estimators']}, and "
-                f"calibrate is {self._built_with['calibrate']}."
-            )
-        scores = self._calibration().scores
-        probabilities, classes = self._predict_plainly(X, calibrated=True)
-        if not per_class:
-            return masses_above(probabilities) <= scores.threshold(level)
-        thresholds = [scores.threshold(level, label) for label in hashes_of(classes)]
-        return masses_above(probabilities) <= np.array(thresholds)
+    def _vote(self, votes: list[Votes], seconds: float = math.inf) -> None:
+        """Ask the trees about the pieces that are lacking, until that takes longer."""
+        core, end = self._forest, perf_counter() + seconds
+        for piece in pieces_to_vote(core.n_points)[len(votes) :]:
+            if perf_counter() > end:
+                break
+            votes.append(core.votes(self._n_threads(), *piece))
 
     @contextmanager
-    def _forgetting(self) -> Iterator[None]:
+    def _refitting(self) -> Iterator[None]:
         n_points = self._forest.n_points
         before, self._fitted = self._fitted, None  # though the call may be interrupted
         try:
@@ -814,158 +830,6 @@ class OnlineForestClassifier(
         finally:
             if self._calibrates():
                 self._noted()
-
-    def _probabilities(
-        self, core: OrderFreeLabelCore, calibrated: bool, rows: Rows, n_threads: int
-    ) -> Floats:
-        if not calibrated:
-            return core.predict(rows, n_threads)
-        return core.predict(rows, n_threads, *self._power_and_spread())
-
-    def _put_probabilities(
-        self, core: OrderFreeLabelCore, x: ArrayLike, out: Floats, calibrated: bool
-    ) -> bool:
-        if not calibrated:
-            return core.predict_one(x, out)
-        return core.predict_one(x, out, *self._power_and_spread())
-
-    def _predict(self, X: ArrayLike, *, calibrated: bool = False) -> tuple[Floats, NDArray[Any]]:
-        return self._balanced(*self._predict_plainly(X, calibrated=calibrated))
-
-    def _predict_plainly(self, X: ArrayLike, *, calibrated: bool) -> tuple[Floats, NDArray[Any]]:
-        """Predictions as if `class_weight` were not "balanced"."""
-        self._settle_if_left()
-        probabilities, classes = super()._predict(X, calibrated=calibrated)
-        self._check_any(classes)
-        return probabilities, classes
-
-    def _predict_one(self, x: Any, *, calibrated: bool = False) -> tuple[Floats, NDArray[Any]]:
-        self._settle_if_left()
-        probabilities, classes = super()._predict_one(x, calibrated=calibrated)
-        self._check_any(classes)
-        if self._built_with["class_weight"] != "balanced":
-            return probabilities, classes
-        return self._balanced(probabilities[np.newaxis], classes)[0][0], classes
-
-    def _balanced(
-        self, probabilities: Floats, classes: NDArray[Any]
-    ) -> tuple[Floats, NDArray[Any]]:
-        if self._built_with["class_weight"] != "balanced":
-            return probabilities, classes
-        weights = self._core.label_weights[self._labels.codes.encode(classes)]
-        return balanced(probabilities, weights), classes
-
-    def _settle_if_left(self) -> None:
-        """Declare the labels of a batch that an interrupted call could not record.
-
-        Does not wait for another thread that is learning.
-        """
-        guard: Guard[Any] = guard_of(self)
-        if guard.pending is not None and guard.lock.acquire(blocking=False):
-            try:
-                self._settle()
-            finally:
-                guard.lock.release()
-
-    def _check_any(self, classes: NDArray[Any]) -> None:
-        if len(classes) == 0:
-            raise ValueError(
-                f"This {type(self).__name__} has forgotten all its samples and knows no class. "
-                "Learn some first."
-            )
-
-    def _lesson(self, target: NDArray[Any], *, starts: bool, **options: Any) -> OrderFreeLesson:
-        declared = None if options.get("classes") is None else check_classes(options["classes"])
-        table = LabelTable() if starts else self._labels
-        if declared is not None:
-            table.check_kind(declared, "classes")
-            known = declared if starts else np.union1d(self._class_codes().classes, declared)
-            check_declared(target, known)
-        table.extend(target, declared)
-        new = () if declared is None else table.codes.encode(np.unique(declared)).tolist()
-        kind = WholeLesson if options.get("is_whole") else OrderFreeLesson
-        lesson = kind(
-            table.codes.encode(target),
-            table,
-            frozenset() if starts else self._declared,
-            frozenset(new),
-            completes=starts,
-            fitted=self._fitted_before(starts=starts),
-            is_in_demand=not starts and self._demand.is_present,
-            units=options.get("units"),
-        )
-        if starts:
-            lesson.changes["_demand"] = Demand()
-        return lesson
-
-    def _fitted_before(self, *, starts: bool) -> Fitted[LabelCalibration] | None:
-        """The calibration before a batch, which may start a forest; None if there is none."""
-        if not starts:
-            return self._noted() if self._calibrates() else None
-        calibrates = self.calibrate and self.n_estimators >= LEAST_TREES
-        return Fitted(0, 0, self.window or self.reservoir) if calibrates else None
-
-    def _lesson_of(self, others: Sequence[Holdings]) -> OrderFreeLesson:
-        table = self._labels
-        for each in others:
-            for labels in (each.target, each.declared):
-                if len(labels):
-                    table.check_kind(labels, each.profile.name)
-        codes: list[NDArray[np.int32]] = [np.empty(0, dtype=np.int32)]
-        declared: set[int] = set()
-        for each in others:
-            if len(each.target):
-                table.extend(each.target, None)
-                codes.append(table.codes.encode(each.target))
-            if len(each.declared):
-                table.extend(each.declared, None)
-                declared.update(table.codes.encode(each.declared).tolist())
-        lesson = OrderFreeLesson(
-            np.concatenate(codes),
-            table,
-            self._declared,
-            frozenset(declared),
-            completes=False,
-            units=joined_units(others),
-        )
-        lesson.changes |= {"_fitted": None}  # a function of all samples
-        return lesson
-
-    def _targets_of(self, values: NDArray[Any]) -> NDArray[Any]:
-        codes = self._labels.codes
-        labels: NDArray[Any] = codes.classes[codes.places()[values]]
-        return labels
-
-    def _declared_labels(self) -> NDArray[Any]:
-        return self._targets_of(np.array(sorted(self._declared), dtype=np.int32))
-
-    def _all_codes(self) -> ClassCodes:
-        return self._labels.codes
-
-    def _nbytes_of_labels(self) -> int:
-        return self._labels.nbytes
-
-    def _own_metadata(self) -> dict[str, Any]:
-        return {
-            **super()._own_metadata(),
-            "declared_codes": sorted(self._declared),
-            "calibration": self._plain_fitted(),
-        }
-
-    def _in_file_order(self, state: State) -> tuple[State, dict[str, Any]]:
-        codes = self._labels.codes.codes  # of the sorted labels, which get the codes 0, 1, …
-        new_code = np.full(len(state["label_hashes"]), -1, dtype=np.int32)
-        new_code[codes] = np.arange(len(codes), dtype=np.int32)
-        arrays = {
-            "values": new_code[state["values"]],
-            "label_hashes": state["label_hashes"][codes],
-            "are_declared": state["are_declared"][codes],
-        }
-        declared = sorted(new_code[list(self._declared)].tolist())
-        return {**state, **arrays}, {
-            "class_codes": list(range(len(codes))),
-            "declared_codes": declared,
-        }
 
     def _plain_fitted(self) -> dict[str, Any] | None:
         """The calibration in force as values of JSON; None if it is that of the stored samples.
@@ -982,7 +846,7 @@ class OnlineForestClassifier(
         return {"arrival": fitted.arrival, "held": fitted.n_held, **found.plain()}
 
     def _fitted_of(self, plain: Any) -> Fitted[LabelCalibration]:
-        """What `_plain_fitted` gave, or `ValueError`."""
+        """The fitted part that `_plain_fitted` gave, or `ValueError`."""
         match plain:
             case {"arrival": int(arrival), "held": int(n_held), **found}:
                 built = self._built_with
@@ -990,15 +854,11 @@ class OnlineForestClassifier(
                 return Fitted(arrival, n_held, capacity, LabelCalibration.from_plain(found))
         raise ValueError("its calibration cannot be read.")
 
+    def _own_metadata(self) -> dict[str, Any]:
+        return super()._own_metadata() | {"calibration": self._plain_fitted()}
+
     def _take_own_metadata(self, metadata: Mapping[str, str]) -> None:
         super()._take_own_metadata(metadata)
-        self._labels = LabelTable(codes_in(metadata, self._forest.n_labels))
-        hashes, declared = self._labels.hashes, from_json(metadata, "declared_codes", list)
-        if any(type(code) is not int or not 0 <= code < len(hashes) for code in declared):
-            raise ValueError(f"its declared_codes are not all in [0, {len(hashes)}).")
-        self._declared = frozenset(declared)
-        # Raises unless the hashes of the core forest, which are those of the file, are the same.
-        self._forest.set_labels(hashes, are_declared(self._declared, len(hashes)))
         self._demand = Demand()
         plain = from_json(metadata, "calibration")
         if plain is not None:
@@ -1007,25 +867,15 @@ class OnlineForestClassifier(
             self._fitted = self._fitted_of(plain)
             check_fitted(self._fitted, self._forest.n_seen)
 
-    def _stored_values(self, target: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.bool_]]:
-        return self._labels.codes.encode_known(target)
-
     def __getstate__(self) -> dict[str, Any]:
         with self._locked():
             fitted = self._plain_fitted() if hasattr(self, "_forest") else None
             state = super().__getstate__()
         state.pop("_demand", None)
-        state["_fitted"] = fitted
-        if "_labels" in state:
-            codes = state["_labels"].codes
-            state["_labels"] = (codes.classes, codes.codes, codes.n_codes)
-        return state
+        return state | {"_fitted": fitted}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        plain = {name: value for name, value in state.items() if name != "_fitted"}
-        if "_labels" in state:
-            plain["_labels"] = LabelTable(ClassCodes(*state["_labels"]))
-        super().__setstate__(plain)
+        super().__setstate__({name: state[name] for name in state if name != "_fitted"})
         self._demand = Demand()
         if state.get("_fitted") is not None:
             self._fitted = self._fitted_of(state["_fitted"])

@@ -1,7 +1,7 @@
 """Order-free forests of the same samples with other columns or other labels.
 
-Such a forest has other trees, which are grown when they are next used, and other samples calibrate
-it. It keeps seed, parameters, ids and the order of arrival.
+Such a forest has other trees, which are grown when they are next used, and other calibrators. It
+keeps seed, parameters, ids and the order of arrival.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 
 from onlineforest._forests.base import BaseForest
 from onlineforest._forests.core import LOCAL, Core, CoreSpec, State
-from onlineforest._forests.orderfree.classes import LabelTable
-from onlineforest._inputs.categories import Categories
+from onlineforest._forests.orderfree.classes import Classes
 from onlineforest._inputs.class_codes import ClassCodes
 from onlineforest._inputs.levels import LevelNames, cells_of
+from onlineforest._inputs.rows import MixedRows, NumericRows, as_mixed
 
 Forest = TypeVar("Forest", bound=BaseForest[Any])
 
@@ -35,8 +35,8 @@ def with_columns(
     copy alone must be missing in all stored samples. `offsets` has one number for each feature of
     the copy, which is that of its source.
     """
-    before: Categories = forest._categories or Categories.of(forest.n_features_in_, [])
-    after = Categories.of(len(sources), categorical)
+    before = as_mixed(forest._rows)
+    after = MixedRows.of(len(sources), categorical)
     missing = LevelNames([None])
     names = [
         before.levels[before.columns.index(source)] if source in before.columns else missing
@@ -66,12 +66,13 @@ def with_columns(
 
     copy = forest._copy_with_core(core_of_columns)
     copy.n_features_in_ = len(sources)
+    copy._rows = after if after.columns else NumericRows(len(sources))
     if after.columns:
-        copy._categories, copy.categorical_features = after, list(after.columns)
+        copy.categorical_features = list(after.columns)
         copy._built_with = copy._built_with | {"categorical_features": copy.categorical_features}
-        copy._drop_stale_names()
+        copy._drop_unused_names()
     if offsets is not None:
-        copy.offsets, copy._offsets = offsets, np.array(offsets)
+        copy.offsets, copy._rows = offsets, copy._rows.with_offsets(offsets, None)
         copy._built_with = copy._built_with | {"offsets": np.array(offsets)}
     copy._fitted = None
     return copy
@@ -79,16 +80,18 @@ def with_columns(
 
 def relabelled(forest: Forest, text_of: Callable[[Any], str]) -> Forest:
     """A copy of a fitted classifier whose labels are the texts of its labels."""
-    before: ClassCodes = forest._labels.codes
+    before: ClassCodes = forest._targets.codes
     texts = np.array([text_of(label) for label in before.classes.tolist()], dtype=np.str_)
     order = np.argsort(texts)
-    table = LabelTable(ClassCodes(texts[order], before.codes[order], before.n_codes))
+    classes = Classes(
+        ClassCodes(texts[order], before.codes[order], before.n_codes), forest._targets.declared
+    )
 
     def core_of_labels(spec: CoreSpec[Core], state: State) -> Core:
-        n_labels = len(state["label_hashes"])  # the table may have more, which have no samples yet
-        return LOCAL.restore(spec, {**state, "label_hashes": table.hashes[:n_labels]})
+        n_labels = len(state["label_hashes"])  # there may be more names, without samples yet
+        return LOCAL.restore(spec, {**state, "label_hashes": classes.hashes[:n_labels]})
 
     copy = forest._copy_with_core(core_of_labels)
-    copy._labels = table
+    copy._targets = classes
     copy._fitted = None
     return copy

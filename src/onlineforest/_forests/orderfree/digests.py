@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from onlineforest._core import LAW, UNITS_PER_SAMPLE
+from onlineforest._core import LAW, WEIGHT_OF_ONE
 from onlineforest._forests.core import OrderFreeCore, State
 from onlineforest._inputs.canonical import canonical_bytes
 from onlineforest._inputs.class_codes import ClassCodes
@@ -48,8 +48,8 @@ class Samples:
 
 def samples_of(state: State, n_features: int) -> Samples:
     """The samples in the state of a core forest."""
-    values, units = state["values"], state.get("weights")
-    of_arrivals = None if units is None else units / UNITS_PER_SAMPLE
+    values, stored = state["values"], state.get("weights")
+    of_arrivals = None if stored is None else stored / WEIGHT_OF_ONE
     # Sums are exact: they have at most 52 bits.
     weights = np.bincount(state["sample_of"], weights=of_arrivals, minlength=len(values))
     return Samples(
@@ -150,7 +150,7 @@ def _add_weights(sha: _Hash, name: str, weights: NDArray[np.float64]) -> None:
     if (weights % 1 == 0).all():
         _add_array(sha, name, weights, "<i8")
     else:
-        _add_array(sha, f"{name} in units", weights * UNITS_PER_SAMPLE, "<i8")
+        _add_array(sha, f"{name} in units", weights * WEIGHT_OF_ONE, "<i8")
 
 
 def _add_samples(sha: _Hash, samples: Samples, values: NDArray[Any]) -> None:

@@ -51,12 +51,12 @@ class Fitted(Generic[Found]):
 
     @property
     def _step(self) -> int:
-        # Of n + t samples, t are new: an eighth if t = n / 7.
+        # After t new samples there are n + t, and an eighth of them is new if t = n / 7.
         step = _over(self.n_held, _SHARE - 1)
         return step if self.capacity is None else min(step, _over(self.capacity, _SHARE))
 
     def after(self, n_seen: int) -> Self:
-        """The fitted part when the forest has seen so many samples: of the last arrival due."""
+        """The fitted part of the last arrival that was due when the forest had seen `n_seen`."""
         later = self
         while later.due <= n_seen:
             step = later._step
@@ -69,12 +69,12 @@ class Fitted(Generic[Found]):
         return later
 
     def with_found(self, found: Found) -> Self:
-        """The same arrival, after the computation."""
+        """The fitted part after its computation."""
         return replace(self, found=found)
 
-    def loses(self, n_points: int, n_coming: int) -> bool:
-        """Whether samples may leave a forest of `n_points` when so many come."""
-        return self.capacity is not None and n_points + n_coming > self.capacity
+    def loses(self, n_samples: int, n_coming: int) -> bool:
+        """Whether samples may leave a forest of `n_samples` when `n_coming` more come."""
+        return self.capacity is not None and n_samples + n_coming > self.capacity
 
 
 class Demand:
@@ -96,7 +96,7 @@ class Demand:
 
 
 def check_fitted(fitted: Fitted[Any], n_seen: int) -> None:
-    """Raise `ValueError` unless a forest that has seen so many samples may have this part."""
+    """Raise `ValueError` unless a forest that has seen `n_seen` samples may have this part."""
     most = fitted.arrival if fitted.capacity is None else min(fitted.arrival, fitted.capacity)
     if not 0 <= fitted.arrival <= n_seen or not 0 <= fitted.n_held <= most:
         raise ValueError(

@@ -1,4 +1,4 @@
-"""The exact union of order-free forests: which forests can be united, and what is learned then.
+"""The exact union of order-free forests: which forests can be merged, and what is learned then.
 
 Must not know what y is, nor where trees live.
 """
@@ -12,16 +12,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from onlineforest._core import UNITS_PER_SAMPLE
-from onlineforest._forests.base import Lesson
-from onlineforest._forests.core import OfOrderFree, Rows, Units
-from onlineforest._inputs.categories import Categories
+from onlineforest._core import WEIGHT_OF_ONE
+from onlineforest._forests.core import OfOrderFree, Rows, Weights
+from onlineforest._forests.lessons import Lesson
 from onlineforest._inputs.ids import Id, some_of
+from onlineforest._inputs.rows import RowFormat
 
 
 @dataclass(frozen=True)
 class Profile:
-    """What forests must have in common to be united, and their ids, which must be distinct.
+    """Facts that must be equal in merged forests, and ids, which must be distinct.
 
     Attributes
     ----------
@@ -62,29 +62,29 @@ class Holdings:
         The rows.
     target : ndarray of shape (n_samples,)
         The labels or numbers.
-    units : ndarray of shape (n_samples,)
-        Their weights in units; None if each counts once.
+    weights : ndarray of shape (n_samples,)
+        Their stored weights; None if each counts once.
     ids : list
         The id of each sample, None if it has none.
     declared : ndarray
         The labels that were declared.
     n_seen : int
         Number of samples seen, forgotten ones included.
-    categories : Categories or None
-        The categorical features with their levels.
+    row_format : RowFormat
+        The format of the rows, with the levels of categorical features.
     """
 
     profile: Profile
     rows: Rows
     target: NDArray[Any]
-    units: Units
+    weights: Weights
     ids: list[Id | None]
     declared: NDArray[Any]
     n_seen: int
-    categories: Categories | None
+    row_format: RowFormat
 
 
-class UnionLesson(Lesson[OfOrderFree]):
+class MergeLesson(Lesson[OfOrderFree]):
     """The samples of other forests, and the number of samples that all of them have seen."""
 
     def __init__(self, lesson: Lesson[OfOrderFree], n_seen: int) -> None:
@@ -99,7 +99,7 @@ class UnionLesson(Lesson[OfOrderFree]):
         core.count_as_seen(self._n_seen)
 
 
-def check_can_be_united(profiles: Sequence[Profile]) -> None:
+def check_can_be_merged(profiles: Sequence[Profile]) -> None:
     """Raise `ValueError` if two forests differ in more than their samples, or share an id."""
     first = profiles[0]
     for each in profiles:
@@ -108,12 +108,12 @@ def check_can_be_united(profiles: Sequence[Profile]) -> None:
         for name, value in first.parameters.items():
             if each.parameters[name] != value:
                 raise ValueError(
-                    f"Only forests with equal parameters can be united, but {name} is {value!r} in "
+                    f"Only forests with equal parameters can be merged, but {name} is {value!r} in "
                     f"{first.name} and {each.parameters[name]!r} in {each.name}."
                 )
         if each.seed != first.seed:
             raise ValueError(
-                f"Only forests with equal seeds can be united, but the seed is {first.seed} in "
+                f"Only forests with equal seeds can be merged, but the seed is {first.seed} in "
                 f"{first.name} and {each.seed} in {each.name}. Set random_state to the same whole "
                 "number in all forests."
             )
@@ -124,7 +124,7 @@ def _check_keeps_all(profile: Profile) -> None:
     for name in ("window", "reservoir"):
         if profile.parameters[name] is not None:
             raise ValueError(
-                "Only forests that keep all their samples can be united, but "
+                "Only forests that keep all their samples can be merged, but "
                 f"{name} is {profile.parameters[name]!r} in {profile.name}. Which samples it keeps "
                 "depends on their order of arrival, and there is none between samples of different "
                 "forests."
@@ -139,7 +139,7 @@ def _check_features(first: Profile, other: Profile) -> None:
     ):
         if a != b:
             raise ValueError(
-                f"Only forests with the same features can be united, but {what} is {a} in "
+                f"Only forests with the same features can be merged, but {what} is {a} in "
                 f"{first.name} and {b} in {other.name}."
             )
 
@@ -158,13 +158,13 @@ def _check_ids(profiles: Sequence[Profile]) -> None:
         owners.update(dict.fromkeys(profile.ids, profile.name))
 
 
-def joined_units(others: Sequence[Holdings]) -> Units:
+def joined_weights(others: Sequence[Holdings]) -> Weights:
     """The weights of all, in order; None if each sample counts once."""
-    if all(each.units is None for each in others):
+    if all(each.weights is None for each in others):
         return None
     return np.concatenate(
         [
-            np.full(len(each.rows), UNITS_PER_SAMPLE) if each.units is None else each.units
+            np.full(len(each.rows), WEIGHT_OF_ONE) if each.weights is None else each.weights
             for each in others
         ]
     )

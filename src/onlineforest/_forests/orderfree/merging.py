@@ -71,10 +71,10 @@ def merge(forests: Iterable[Any]) -> Any:
         check_is_fitted(forest, msg=f"forests[{i}], a %(name)s, has learned nothing yet.")
     names = [f"forests[{i}]" for i in range(len(members))]
     largest = max(range(len(members)), key=lambda i: members[i].n_samples_stored_)
-    union = members[largest]._copy_with_core(LOCAL.restore)
+    merged = members[largest]._copy_with_core(LOCAL.restore)
     others = [i for i in range(len(members)) if i != largest]
-    union._unite([members[i] for i in others], names[largest], [names[i] for i in others])
-    return union
+    merged._merge([members[i] for i in others], names[largest], [names[i] for i in others])
+    return merged
 
 
 merge.__module__ = "onlineforest"

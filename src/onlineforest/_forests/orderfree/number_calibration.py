@@ -14,11 +14,10 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import NDArray
 
+from onlineforest._core import LEAST_CALIBRATORS
 from onlineforest._forests.core import Floats
 
-LEAST_TREES = 5  # so that two of them leave out the samples that calibrate
-_FEWEST = 20  # left-out samples
-_PRIOR = 10  # the mean of all samples counts as much as so many trees
+_PRIOR = 10  # weight of the mean of all samples, in trees
 _LEAST_SCALE = 0.05
 _LARGEST = sys.float_info.max
 _LARGE = 2.0**400  # numbers below it can be squared and added up, whatever their weights are
@@ -73,7 +72,7 @@ class Calibration:
         moments, n_trees, values = moments[are_known], n_trees[are_known], values[are_known]
         weights = weights[are_known]
         n = float(weights.sum())
-        if min(n, len(np.unique(numbers[are_known]))) < _FEWEST:
+        if min(n, len(np.unique(numbers[are_known]))) < LEAST_CALIBRATORS:
             return cls()
         errors = values - moments[:, 0]
         variances, between = moments[:, 1] + moments[:, 2], moments[:, 2]

@@ -8,46 +8,47 @@ from functools import partial
 from typing import Any, ClassVar, Literal, Self, overload
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from onlineforest._forests.base import Lesson
-from onlineforest._forests.core import ORDER_FREE_NUMBERS, Floats, OrderFreeNumberCore, Rows, Units
-from onlineforest._forests.locking import Guard, guard_of
-from onlineforest._forests.orderfree.base import BaseOnlineForest, tree_arrays
-from onlineforest._forests.orderfree.digests import NumberDigest
-from onlineforest._forests.orderfree.holdings import Holdings, joined_units
+from onlineforest._core import LEAST_TREES_TO_CALIBRATE_NUMBERS
+from onlineforest._forests.core import (
+    ORDER_FREE_NUMBERS,
+    Floats,
+    OrderFreeNumberCore,
+    Rows,
+    Weights,
+)
+from onlineforest._forests.learning import learn, learn_one
+from onlineforest._forests.lessons import Lesson, Samples
+from onlineforest._forests.orderfree.base import BaseOnlineForest
+from onlineforest._forests.orderfree.holdings import Holdings, joined_weights
 from onlineforest._forests.orderfree.number_calibration import (
-    LEAST_TREES,
     Calibration,
     finite,
     r2_of,
 )
+from onlineforest._forests.orderfree.numbers import Numbers
+from onlineforest._forests.orderfree.tree_arrays import tree_arrays
 from onlineforest._forests.trees import OnlineRegressionTree, TreeSequence
 from onlineforest._inputs.ids import Id
 from onlineforest._inputs.one_row import RowLike
 from onlineforest._inputs.parameters import BOOLEAN, Constraints
-from onlineforest._inputs.validation import (
-    check_are_numbers,
-    check_levels,
-    check_row,
-    check_values,
-    plain_rows,
-    plain_values,
-    units_of_one,
-)
+from onlineforest._inputs.targets import check_values
+from onlineforest._inputs.validation import check_levels, check_row
+from onlineforest._inputs.weights import stored_weight_of_one
 
 
-class OrderFreeNumberLesson(Lesson[OrderFreeNumberCore]):
-    """The numbers of a batch."""
+class NumberLesson(Lesson[OrderFreeNumberCore]):
+    """The numbers of a batch, with stored weights; if it `grows` trees, they are grown at once."""
 
-    def __init__(self, values: Floats, *, completes: bool, units: Units = None) -> None:
-        self._values, self._units, self._completes = values, units, completes
+    def __init__(self, values: Floats, weights: Weights, *, grows: bool = False) -> None:
+        self._values, self._weights, self._grows = values, weights, grows
 
     def teach(self, core: OrderFreeNumberCore, rows: Rows, n_threads: int) -> None:
-        core.learn(rows, self._values, n_threads, self._units)
-        if self._completes:
+        core.learn(rows, self._values, n_threads, self._weights)
+        if self._grows:
             core.complete(n_threads)
 
 
@@ -58,7 +59,7 @@ class OnlineForestRegressor(RegressorMixin, BaseOnlineForest[OrderFreeNumberCore
     matters, to the last bit: see `OnlineForestClassifier`, which has the same trees. Intervals and
     quantiles are functions of the forest, too.
 
-    Cuts look at y. Features may have any scale, and values may be missing.
+    Splits look at y. Features may have any scale, and values may be missing.
 
     Parameters
     ----------
@@ -115,7 +116,7 @@ class OnlineForestRegressor(RegressorMixin, BaseOnlineForest[OrderFreeNumberCore
     levels_ : dict
         The levels of each categorical feature that stored samples have.
     feature_importances_ : ndarray of shape (n_features,)
-        The decrease of the variance at the cuts of each feature, with sum 1.
+        The decrease of the variance at the splits of each feature, with sum 1.
     oob_score_ : float
         R² of predictions of stored samples by the trees that have not learned them.
     oob_prediction_ : ndarray of shape (n_samples_stored,)
@@ -137,7 +138,7 @@ class OnlineForestRegressor(RegressorMixin, BaseOnlineForest[OrderFreeNumberCore
     2048. Hashes choose them. Every fourth tree leaves them out and predicts them. The squared
     errors of these predictions give the scale of all predicted variances, which are the sum of
     two: the variance within leaves and that between trees. Both are drawn towards their means
-    over the samples that calibrate, because few trees know them badly. The quantile of level q
+    over the calibrators, because few trees know them badly. The quantile of level q
     is the mean plus the predicted standard deviation times the q-quantile of the errors,
     measured in predicted standard deviations. If samples are exchangeable, as independent draws
     from one source are, a new sample is like one that calibrates. So an interval of coverage
@@ -145,7 +146,7 @@ class OnlineForestRegressor(RegressorMixin, BaseOnlineForest[OrderFreeNumberCore
     each region by itself, nor for data that changes, nor beyond the stored samples, where
     predictions and intervals are constant. `std` and `log_density` are those of a normal
     distribution of the same scale. The first such prediction after a change predicts the
-    samples that calibrate with a quarter of the trees.
+    calibrators with a quarter of the trees.
 
     With fewer than 80 distinct samples or five trees nothing is calibrated.
 
@@ -177,6 +178,7 @@ class OnlineForestRegressor(RegressorMixin, BaseOnlineForest[OrderFreeNumberCore
         "calibrate": [BOOLEAN],
     }
     _core_kind = ORDER_FREE_NUMBERS
+    _targets_type = Numbers
     _saved_as = "OnlineForestRegressor"
 
     # The calibration of a version of the core forest. Not saved: it is computed again.
@@ -209,9 +211,27 @@ class OnlineForestRegressor(RegressorMixin, BaseOnlineForest[OrderFreeNumberCore
         self.n_jobs = n_jobs
         self.random_state = random_state
 
-    def _own_options(self) -> dict[str, Any]:
-        calibrates = self.calibrate and self.n_estimators >= LEAST_TREES
-        return {"max_samples": float(self.max_samples), "calibrates": calibrates}
+    def _core_options(self) -> dict[str, Any]:
+        calibrates = self.calibrate and self.n_estimators >= LEAST_TREES_TO_CALIBRATE_NUMBERS
+        return super()._core_options() | {"calibrates": calibrates}
+
+    def _lesson(
+        self,
+        core: OrderFreeNumberCore,  # noqa: ARG002
+        samples: Samples,
+        classes: ArrayLike | None,  # noqa: ARG002
+        *,
+        starts: bool,
+        is_whole: bool,  # noqa: ARG002
+    ) -> NumberLesson:
+        lesson = NumberLesson(samples.target, samples.weights, grows=starts)
+        if starts:
+            lesson.changes = {"_targets": Numbers()}
+        return lesson
+
+    def _lesson_of(self, others: Sequence[Holdings]) -> NumberLesson:
+        numbers = np.concatenate([each.target for each in others])
+        return NumberLesson(numbers, joined_weights(others))
 
     @property
     def trees_(self) -> TreeSequence[OnlineRegressionTree]:
@@ -221,9 +241,8 @@ class OnlineForestRegressor(RegressorMixin, BaseOnlineForest[OrderFreeNumberCore
 
     def _tree(self, index: int) -> OnlineRegressionTree:
         with self._locked():
-            self._drop_stale_levels()
             table = self._forest.tree(index)
-            arrays = tree_arrays(table, self._categories, self._offsets)
+            arrays = tree_arrays(table, self._rows_in_use())
         return OnlineRegressionTree(**arrays, mean=table["mean"], variance=table["variance"])
 
     @property
@@ -251,9 +270,6 @@ class OnlineForestRegressor(RegressorMixin, BaseOnlineForest[OrderFreeNumberCore
         if len(np.unique(samples.numbers[known])) < 2:
             return math.nan
         return r2_of(samples.predictions[known, 0], samples.values[known], samples.weights[known])
-
-    def _value_digest(self) -> NumberDigest:
-        return NumberDigest()
 
     def fit(
         self,
@@ -289,7 +305,7 @@ class OnlineForestRegressor(RegressorMixin, BaseOnlineForest[OrderFreeNumberCore
         >>> forest.fit([[0.0], [1.0]], [10.0, 20.0]).predict([[0.0], [1.0]])
         array([10., 20.])
         """
-        self._learn_from_scratch(X, y, ids, sample_weight)
+        learn(self, X, y, ids, sample_weight, afresh=True)
         return self
 
     def partial_fit(
@@ -302,8 +318,8 @@ class OnlineForestRegressor(RegressorMixin, BaseOnlineForest[OrderFreeNumberCore
     ) -> Self:
         """Learn more samples, or the first ones of a new estimator.
 
-        Cuts that these samples change are made when they are first needed, by a prediction for
-        example. The first batch is cut at once.
+        Splits that these samples change are made when they are first needed, by a prediction for
+        example. Those of the first batch are made at once.
 
         Parameters
         ----------
@@ -330,7 +346,7 @@ class OnlineForestRegressor(RegressorMixin, BaseOnlineForest[OrderFreeNumberCore
         >>> forest.partial_fit([[2.0]], [40.0]).n_samples_seen_
         3
         """
-        self._learn_more(X, y, ids, sample_weight)
+        learn(self, X, y, ids, sample_weight)
         return self
 
     @overload
@@ -457,7 +473,7 @@ class OnlineForestRegressor(RegressorMixin, BaseOnlineForest[OrderFreeNumberCore
         np.True_
         """
         self._core_with_samples()
-        rows = self._check_queries(X)
+        rows = self._rows.queries(self, X)
         values = check_values(y)
         if len(rows) != len(values):
             raise ValueError(f"X has {len(rows)} samples, but y has {len(values)} values.")
@@ -505,25 +521,12 @@ class OnlineForestRegressor(RegressorMixin, BaseOnlineForest[OrderFreeNumberCore
         >>> forest.n_samples_seen_
         5
         """
-        if np.ndim(y) != 0:
-            raise ValueError(f"y must be one number. Got {y!r} instead.")
-        units = units_of_one(sample_weight)
-        guard: Guard[Any] = guard_of(self)
-        with guard.lock:
-            if guard.pending is not None:
-                self._settle()
-            row = self._row(x, may_be_new=False) if hasattr(self, "_forest") else None
-            if row is None or id is not None or units == 0:
-                names = None if id is None else [id]
-                table, weights = self._table_of_one(x), [sample_weight]
-                return self.partial_fit(table, [y], sample_weight=weights, ids=names)
-            self._check_parameters_unchanged()
-            value = float(check_values([y])[0]) if type(y) is not float else y
-            try:
-                self._forest.learn_one(row, value, units)
-            except TypeError:
-                self._forest.learn_one(check_row(row), value, units)
-            self._after_learning_one()
+        weight = stored_weight_of_one(sample_weight)
+
+        def learn_row(row: Any, value: float) -> None:
+            self._forest.learn_one(row, value, weight)
+
+        learn_one(self, x, y, id, learn_row, sample_weight, is_empty=weight == 0)
         return self
 
     @overload
@@ -559,7 +562,7 @@ class OnlineForestRegressor(RegressorMixin, BaseOnlineForest[OrderFreeNumberCore
         """
         self._core_with_samples()
         predict = self._moments_of_one if return_std else self._mean_of_one
-        row = self._row(x, may_be_new=True)
+        row = self._rows.row(self, x, may_be_new=True)
         try:
             return predict(row)
         except TypeError:
@@ -616,29 +619,6 @@ class OnlineForestRegressor(RegressorMixin, BaseOnlineForest[OrderFreeNumberCore
     def _nbytes(self) -> int:
         known = self._calibrated
         return super()._nbytes() + (0 if known is None else known[2].nbytes)
-
-    def _check_batch(
-        self, X: ArrayLike, y: ArrayLike, *, reset: bool
-    ) -> tuple[NDArray[np.float32], NDArray[Any]]:
-        if not reset:
-            rows, values = plain_rows(self, X), plain_values(y)
-            if rows is not None and values is not None and len(rows) == len(values):
-                return rows, values
-        check_are_numbers(y)
-        rows, target = self._check_rows(X, y=y, reset=reset, y_numeric=True, multi_output=True)
-        return rows, check_values(target)
-
-    def _stored_values(self, target: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.bool_]]:
-        return target, np.ones(len(target), dtype=np.bool_)
-
-    def _lesson(
-        self, target: NDArray[Any], *, starts: bool, **options: Any
-    ) -> OrderFreeNumberLesson:
-        return OrderFreeNumberLesson(target, completes=starts, units=options.get("units"))
-
-    def _lesson_of(self, others: Sequence[Holdings]) -> OrderFreeNumberLesson:
-        numbers = np.concatenate([each.target for each in others])
-        return OrderFreeNumberLesson(numbers, completes=False, units=joined_units(others))
 
     def __getstate__(self) -> dict[str, Any]:
         state = super().__getstate__()

@@ -285,7 +285,7 @@ void set_labels_of(Forest& forest) {
 template <class Forest>
 auto predict(const Forest& forest, const std::vector<float>& rows) {
   if constexpr (std::is_same_v<Forest, orderfree::LabelForest>) {
-    return forest.predict(rows, {}, Call(1));
+    return forest.predict(rows, {}, Call(1)).probabilities;
   } else {
     std::vector<double> result;
     for (const TreeMoments& moments : forest.predict(rows, Call(1))) {
@@ -394,13 +394,13 @@ TEST_CASE_TEMPLATE("a state is restored only if its rows have the cells of its l
   forest.learn(data.rows, data.values, {}, Call(1));
   const auto state = forest.save();
   CHECK(state.rows.size() == 5 * state.values.size());
-  const auto again = Forest::restore(state);
+  const auto again = std::make_unique<Forest>(state);
   CHECK(again->options().layout == Layout{3, 2});
   CHECK(predict(*again, data.rows) == predict(forest, data.rows));
   const auto rejected = [&](auto change) {
     auto other = state;
     change(other);
-    CHECK_THROWS_AS(Forest::restore(other), std::invalid_argument);
+    CHECK_THROWS_AS(Forest{other}, std::invalid_argument);
   };
   // Layouts of other widths, and of the same width with other cells.
   for (const Layout& layout : {Layout{3, 0}, Layout{3, 1}, Layout{3, 3}, Layout{2, 2}, Layout{4, 2}, Layout{3, 4}}) {

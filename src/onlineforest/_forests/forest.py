@@ -1,20 +1,42 @@
-"""The base class of estimators that can be saved: in files and in pickles.
-
-Puts `base`, which knows no files, and `saving`, which writes estimators, together.
-"""
+"""Public methods of all estimators. Must not know how trees are split, nor what y is."""
 
 from __future__ import annotations
 
 import os
-from typing import Any, BinaryIO
+from typing import BinaryIO, Self
 
 from onlineforest._forests.base import BaseForest
 from onlineforest._forests.core import Core
-from onlineforest._forests.saving import check_law, law_of, write_model
+from onlineforest._forests.forgetting import keep_latest
+from onlineforest._forests.saving import write_model
 
 
-class SaveableForest(BaseForest[Core]):
-    """An estimator with the method `save`. A pickle has the law of its trees, too."""
+class Forest(BaseForest[Core]):
+    """An estimator that can keep its latest samples only, and can be saved."""
+
+    def keep_latest(self, n_samples: int) -> Self:
+        """Forget all but the latest samples, for example after a change in the data.
+
+        Parameters
+        ----------
+        n_samples : int
+            Number of stored samples to keep; 0 forgets all.
+
+        Returns
+        -------
+        object
+            The estimator itself.
+
+        Examples
+        --------
+        >>> from onlineforest import OnlineForestClassifier
+        >>> forest = OnlineForestClassifier(random_state=0)
+        >>> forest = forest.fit([[0.0], [1.0], [2.0]], ["old", "new", "new"])
+        >>> forest.keep_latest(2).predict([[0.0]])
+        array(['new'], dtype='<U3')
+        """
+        keep_latest(self, n_samples)
+        return self
 
     def save(self, file: str | os.PathLike[str] | BinaryIO) -> None:
         """Save the forest to a file, which `onlineforest.load` reads.
@@ -43,13 +65,3 @@ class SaveableForest(BaseForest[Core]):
         True
         """
         write_model(self, file)
-
-    def __getstate__(self) -> dict[str, Any]:
-        return super().__getstate__() | law_of(type(self))
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        kind, plain = type(self), dict(state)
-        law = plain.pop("law", None)
-        if "_forest" in plain:
-            check_law(kind, law, f"The pickled {kind.__name__}")
-        super().__setstate__(plain)
