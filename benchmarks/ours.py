@@ -62,7 +62,9 @@ def river_order_free_regressor(n_trees: int, seed: int) -> Any:
 
 def core_forest(n_trees: int, n_features: int, seed: int) -> Any:
     """An empty core forest, with the options of `mondrian`."""
-    return mondrian(n_trees, seed)._start(n_features)["_forest"]
+    forest = mondrian(n_trees, seed)
+    forest.n_features_in_ = n_features
+    return forest._start()["_forest"]
 
 
 @dataclass(frozen=True)

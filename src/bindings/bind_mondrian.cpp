@@ -184,8 +184,6 @@ void bind_mondrian(nb::module_& module) {
       .def("get_state", &of_mondrian::get_state)
       .def_static("from_state", &of_mondrian::from_state, "state"_a, "n_threads"_a = 1,
                   "max_bytes"_a = std::numeric_limits<std::size_t>::max())
-      .def_prop_ro("n_trees", [](const Forest& self) { return self.options().n_trees; })
-      .def_prop_ro("n_classes", [](const Forest& self) { return run([&] { return self.n_classes(); }); })
       .def_prop_ro(
           "feature_weights", [](const Forest& self) { return to_array(run([&] { return self.measure().weights; })); },
           nb::rv_policy::move)

@@ -5,7 +5,8 @@
 
 namespace onlineforest::bindings {
 
-void bind_orderfree(nanobind::module_& module);
+void bind_orderfree_labels(nanobind::module_& module);
+void bind_orderfree_numbers(nanobind::module_& module);
 void bind_mondrian(nanobind::module_& module);
 
 }  // namespace onlineforest::bindings

@@ -5,8 +5,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "arrays.hpp"
@@ -36,6 +38,17 @@ OutArray<std::int64_t, 1> forget_rows(Forest& self, const InArray<float, 2>& row
   return to_array(std::vector<std::int64_t>(missing.begin(), missing.end()));
 }
 
+template <class T>
+T to_python(T number) {
+  return number;
+}
+
+template <class T>
+OutArray<T, 1> to_python(std::vector<T> numbers) {
+  return to_array(std::move(numbers));
+}
+
+// Binds the properties that a forest lists, and the functions that all forests have.
 template <class Forest>
 void bind_keeping(nb::class_<Forest>& forest) {
   using namespace nb::literals;
@@ -59,13 +72,13 @@ void bind_keeping(nb::class_<Forest>& forest) {
             return to_array(run([&] { return self.are_stored(span_of(serials)); }));
           },
           "serials"_a.noconvert())
-      .def_prop_ro("n_features", [](const Forest& self) { return self.n_features(); })
-      .def_prop_ro("n_points", [](const Forest& self) { return run([&] { return self.n_points(); }); })
-      .def_prop_ro("n_seen", [](const Forest& self) { return run([&] { return self.n_seen(); }); })
-      .def_prop_ro("nbytes", [](const Forest& self) { return run([&] { return self.nbytes(); }); })
-      .def_prop_ro(
-          "serials", [](const Forest& self) { return to_array(run([&] { return self.serials(); })); },
-          nb::rv_policy::move);
+      .def_prop_ro("n_trees", [](const Forest& self) { return self.options().n_trees; })
+      .def_prop_ro("n_features", [](const Forest& self) { return self.n_features(); });
+  Forest::for_each_property([&forest]<class Get>(const char* name, Get get) {
+    forest.def_prop_ro(
+        name, [get](const Forest& self) { return to_python(run([&] { return std::invoke(get, self); })); },
+        nb::rv_policy::move);
+  });
 }
 
 }  // namespace onlineforest::bindings

@@ -36,6 +36,7 @@ NB_MODULE(_core, module) {
   module.attr("LARGEST_SPREAD") = orderfree::kMostSpread;
   module.attr("LARGEST_TOTAL_WEIGHT") = kMostWeight / kOne;
   nb::exception<TooLarge>(module, "TooLargeError", PyExc_ValueError);
-  bindings::bind_orderfree(module);
+  bindings::bind_orderfree_labels(module);
+  bindings::bind_orderfree_numbers(module);
   bindings::bind_mondrian(module);
 }

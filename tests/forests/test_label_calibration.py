@@ -204,10 +204,10 @@ def test_work_that_a_stream_does_ahead_changes_nothing(seconds, monkeypatch):
     assert same(forest, forest_of().fit(X[:800], Y[:800]).partial_fit(X[800:], Y[800:]))
 
 
-@pytest.mark.parametrize("n_points", [0, 8, 255, 256, 900, 16_376, 16_384, 10**6])
-def test_pieces_hold_all_samples_that_calibrate(n_points):
-    n = min(n_points // 8, 256 + n_points // 32, 2048)
-    pieces, ahead = pieces_to_vote(n_points), pieces_ahead(n_points)
+@pytest.mark.parametrize("n_samples", [0, 8, 255, 256, 900, 16_376, 16_384, 10**6])
+def test_pieces_hold_all_calibrators(n_samples):
+    n = min(n_samples // 8, 256 + n_samples // 32, 2048)
+    pieces, ahead = pieces_to_vote(n_samples), pieces_ahead(n_samples)
     assert [begin for begin, _ in pieces] == [0, *(end for _, end in pieces[:-1])]
     assert pieces[-1][1] >= n and len(ahead) <= N_AHEAD
     for size in (32, 128):
@@ -217,7 +217,7 @@ def test_pieces_hold_all_samples_that_calibrate(n_points):
 
 def test_votes_of_pieces_are_those_of_all(fitted):
     core = fitted._forest
-    joined = joined_votes([core.votes(1, *piece) for piece in pieces_to_vote(core.n_points)])
+    joined = joined_votes([core.votes(1, *piece) for piece in pieces_to_vote(core.n_samples)])
     for one, other in zip(joined, core.votes(), strict=True):
         assert one.dtype == other.dtype and np.array_equal(one, other)
 

@@ -90,14 +90,14 @@ bool is_usable(const mondrian::Forest& forest) {
   const mondrian::ForestOptions& options = forest.options();
   const bool makes_trials = options.weight_rule == mondrian::WeightRule::kLearned || options.learns_leaf_discount;
   return options.n_trees <= kMostTrees && options.n_features <= kMostFeatures && has_few_classes(forest) &&
-         forest.n_seen() <= kMostSeen && forest.n_points() <= (makes_trials ? kMostPointsOfTrial : kMostPoints);
+         forest.n_seen() <= kMostSeen && forest.n_samples() <= (makes_trials ? kMostPointsOfTrial : kMostPoints);
 }
 
 template <OrderFree Forest>
 bool is_usable(const Forest& forest) {
   const orderfree::Options& options = forest.options();
   return options.n_trees <= kMostTrees && options.layout.width() <= kMostFeatures && has_few_classes(forest) &&
-         forest.n_seen() <= kMostSeen && forest.n_points() <= kMostPoints && is_light(forest);
+         forest.n_seen() <= kMostSeen && forest.n_samples() <= kMostPoints && is_light(forest);
 }
 
 std::vector<float> stored_rows(const mondrian::Forest& forest) {

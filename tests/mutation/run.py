@@ -18,15 +18,15 @@ from mutation.workshop import Mutant, main
 ONLINE_EQUALS_BATCH = "tests/statistical/test_online_equals_batch.py"
 FORGETTING = "tests/statistical/test_forgetting.py"
 REFERENCE = "tests/parity/test_reference.py"
-LEARNED_WEIGHTS = "tests/forests/test_learned_weights.py"
+LEARNED_WEIGHTS = "tests/forests/test_mondrian_learned_weights.py"
 SHARDED = "tests/shards/test_sharded.py"
-COPIES = "tests/forests/test_copies.py"
+COPIES = "tests/forests/test_mondrian_copies.py"
 ORDER_FREE = "tests/parity/test_order_free.py"
 HOSTILE = "tests/property/test_order_free_hostile.py"
 HOSTILE_NUMBERS = "tests/property/test_order_free_hostile_numbers.py"
 LABEL_CALIBRATION = "tests/forests/test_label_calibration.py"
-ONLINE_REGRESSOR = "tests/forests/test_online_regressor.py"
-SAVING = "tests/forests/test_saving.py"
+ORDERFREE_REGRESSOR = "tests/forests/test_orderfree_regressor.py"
+SAVING = "tests/store/test_saving.py"
 
 MUTANTS = [
     Mutant(
@@ -210,7 +210,7 @@ MUTANTS = [
     Mutant(
         "the point that lies deepest goes",
         "src/core/mondrian/forest/learning.cpp",
-        "  const Exchange exchange(std::move(admission.leaving)",
+        "  const PointChanges changes(std::move(admission.leaving)",
         "    std::size_t most = 0;\n"
         "    for (std::size_t i = 0; admission.leaving.size() == 1 && i < points_.size(); ++i) {\n"
         "      const Slot slot = static_cast<Slot>(i);\n"
@@ -219,7 +219,7 @@ MUTANTS = [
         "      if (path.size() > most) admission.leaving.front() = slot;\n"
         "      most = std::max(most, path.size());\n"
         "    }\n"
-        "  const Exchange exchange(std::move(admission.leaving)",
+        "  const PointChanges changes(std::move(admission.leaving)",
         FORGETTING,
         only="blindly",
         is_variant=True,
@@ -268,14 +268,14 @@ MUTANTS = [
     Mutant(
         "a sample that leaves the ballot is still counted",
         "src/core/orderfree/labels/ballot.cpp",
-        "split.squares_right -= share(~proposal.left & like_leaving_, old_weight_);",
+        "sides.squares_right -= share(~proposal.left & like_leaving_, old_weight_);",
         "",
         ORDER_FREE,
         only="real and by",
     ),
     Mutant(
         "a deciding sample that is forgotten is not replaced",
-        "src/core/orderfree/tree/apply.hpp",
+        "src/core/orderfree/tree/follow.hpp",
         "      ++n_lost;\n",
         "      n_lost += 0;\n",
         ORDER_FREE,
@@ -284,7 +284,7 @@ MUTANTS = [
     ),
     Mutant(
         "the deciding sample of greatest rank is not found again",
-        "src/core/orderfree/tree/apply.hpp",
+        "src/core/orderfree/tree/follow.hpp",
         "    coming.erase(coming.begin());\n    find_last(junction, samples);\n",
         "    coming.erase(coming.begin());\n",
         ORDER_FREE,
@@ -293,7 +293,7 @@ MUTANTS = [
     ),
     Mutant(
         "a count is not taken back when a sample is forgotten",
-        "src/core/orderfree/tree/apply.hpp",
+        "src/core/orderfree/tree/follow.hpp",
         "    junction.summary.add(samples.value(step.slot), step.by);\n",
         "    if (step.by > 0) junction.summary.add(samples.value(step.slot), step.by);\n",
         ORDER_FREE,
@@ -302,7 +302,7 @@ MUTANTS = [
     ),
     Mutant(
         "a cut is not decided again when a weight changes",
-        "src/core/orderfree/tree/apply.hpp",
+        "src/core/orderfree/tree/follow.hpp",
         "      is_reweighted = true;\n",
         "      is_reweighted = false;\n",
         ORDER_FREE,
@@ -338,8 +338,8 @@ MUTANTS = [
     ),
     Mutant(
         "the cuts of a small block stay when it learns a sample",
-        "src/core/orderfree/tree/apply.hpp",
-        "    list.uncut();\n    return;\n",
+        "src/core/orderfree/tree/follow.hpp",
+        "    list.unsplit();\n    return;\n",
         "    return;\n",
         ORDER_FREE,
         only="real and by",
@@ -356,7 +356,7 @@ MUTANTS = [
     ),
     Mutant(
         "a list that learned a sample counts as ordered by rank",
-        "src/core/orderfree/tree/apply.hpp",
+        "src/core/orderfree/tree/follow.hpp",
         "    list.slots.push_back(step.slot);\n    list.is_ranked = false;\n",
         "    list.slots.push_back(step.slot);\n",
         ORDER_FREE,
@@ -374,7 +374,7 @@ MUTANTS = [
     ),
     Mutant(
         "a sample that comes again in a batch is another point",
-        "src/core/mondrian/forest/exchange.hpp",
+        "src/core/mondrian/forest/point_changes.hpp",
         "index.find(hash, [&](Slot k) { return is_fresh(k, row, label); })",
         "kNoSlot",
         COPIES,
@@ -548,7 +548,7 @@ MUTANTS = [
         "calibrators_.choose([&](Slot slot, bool calibrates) "
         "{ samples_.set_calibrates(slot, calibrates); });",
         "",
-        ONLINE_REGRESSOR,
+        ORDERFREE_REGRESSOR,
         only="copies",
         is_variant=True,
     ),
@@ -597,9 +597,9 @@ MUTANTS = [
     ),
     Mutant(
         "samples stay where they are when only the way of missing values changes",
-        "src/core/orderfree/tree/apply.hpp",
-        "if (!is_same_cut || (old != *fork && samples.has_missing(fork->cut.cell))) {",
-        "if (!is_same_cut) {",
+        "src/core/orderfree/tree/follow.hpp",
+        "if (!is_same_split || (old != *fork && samples.has_missing(fork->split.cell))) {",
+        "if (!is_same_split) {",
         ORDER_FREE,
         only="half and by",
         is_variant=True,

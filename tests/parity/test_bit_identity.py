@@ -313,7 +313,7 @@ def test_labels_learned_one_by_one_in_one_call_equal_separate_calls():
     for i in range(7, 400):
         many_calls.learn(rows[i : i + 1], labels[i : i + 1], 10)
     one_call.check_invariants()
-    assert one_call.n_points == 400
+    assert one_call.n_samples == 400
     assert_same(one_call.get_state(), many_calls.get_state())
 
 

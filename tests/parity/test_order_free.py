@@ -16,6 +16,7 @@ from onlineforest._core import WEIGHT_OF_ONE, OrderFreeLabelForest, OrderFreeNum
 from reference import order_free_forest as reference
 from reference.order_free_forest import OrderFreeForest, bits_of, derive, float_bits, is_left, weigh
 from reference.order_free_numbers import OrderFreeNumbers, leaf_of
+from support.core import by_code
 from support.examples import examples, thorough_but
 
 pytestmark = pytest.mark.random
@@ -343,7 +344,7 @@ def describe_core(tree, case):
 def check_equal(forest, case):
     """Check that a core forest has the trees and the predictions that its definition demands."""
     expected = reference_forest(case)
-    assert forest.n_points == len(case.X)
+    assert forest.n_samples == len(case.X)
     for i, root in enumerate(expected.trees):
         assert describe_core(forest.tree(i), case) == describe_reference(root, case)
     if case.hashes is None:
@@ -382,15 +383,19 @@ def check_equal_labels(forest, case, expected):
     of_samples = None if case.weights is None else case.weights / WEIGHT_OF_ONE
     weights = np.bincount(case.y, weights=of_samples, minlength=len(case.hashes))
     assert forest.label_weights.tolist() == weights.tolist()
-    if expected.known:
-        probabilities = [expected.predict_proba(case.plain(x)) for x in case.queries]
-        for n_threads in (1, 3):
-            assert forest.predict(case.queries, n_threads).tolist() == probabilities
-        one = np.empty(len(case.hashes))
-        assert forest.predict_one(case.queries[0], one)
-        assert one.tolist() == probabilities[0]
-    else:
-        assert not forest.predict(case.queries).any()
+    known = case.hashes[sorted(expected.known)].tolist()
+    assert forest.known_labels.tolist() == known
+    for n_threads in (1, 3):
+        answer = forest.predict(case.queries, n_threads)
+        assert answer[0].tolist() == known
+        if known:
+            probabilities = [expected.predict_proba(case.plain(x)) for x in case.queries]
+            assert by_code(answer, case.hashes).tolist() == probabilities
+        else:
+            assert answer[1].shape == (len(case.queries), 0)
+    one = forest.predict_one(case.queries[0])
+    assert one[0].tolist() == known
+    assert by_code(one, case.hashes).tolist() == by_code(answer, case.hashes)[0].tolist()
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -533,7 +538,7 @@ def test_a_cut_follows_the_weights_of_the_deciding_samples(levels, n, kind):
     forest = empty_core(case)
     forest.learn(X, y)
     for _ in range(2):
-        forest.complete()
+        forest.grow_all()
         for i in case.rng.choice(case.rng.integers(0, n, 12), 200):
             forest.learn_one(X[i], y[i].item())
         case.X, case.y = held_samples(forest)
@@ -558,7 +563,7 @@ def test_cuts_on_levels_follow_samples_that_come_and_leave(levels, kind):
     forest = empty_core(case)
     forest.learn(X[:n_held], y[:n_held])
     for end in range(n_held + 1, n + 1):
-        forest.complete()
+        forest.grow_all()
         forest.learn_one(X[end - 1], y[end - 1].item())
         forest.forget(np.array([end - 1 - n_held]))
         case.X, case.y = X[end - n_held : end], y[end - n_held : end]
@@ -608,6 +613,8 @@ def test_leaves_and_left_out_predictions_equal_their_definition(world):
         check_leaves(forest, case, expected)
         rows, codes = held_samples(forest)
         probabilities, n_trees = forest.left_out()
+        probabilities = by_code((forest.known_labels, probabilities), case.hashes)
+        known = sorted(expected.known)
         for x, code, p, n in list(zip(rows, codes, probabilities, n_trees))[:50]:
             sample = reference.as_point(case.plain(x)), int(case.hashes[code])
             without = copy.copy(expected)
@@ -615,7 +622,10 @@ def test_leaves_and_left_out_predictions_equal_their_definition(world):
                 t for t, others in zip(expected.trees, expected.left_out) if sample in others
             ]
             assert n == len(without.trees)
-            assert p.tolist() == without.predict_proba(case.plain(x)) if n else np.isnan(p).all()
+            if n:
+                assert p.tolist() == without.predict_proba(case.plain(x))
+            else:
+                assert np.isnan(p[known]).all()
 
 
 @pytest.mark.parametrize("world", WORLDS)

@@ -143,7 +143,7 @@ def test_leaves_of_a_regressor_show_their_mean():
 def test_omitted_subtrees_show_their_count_and_their_mean(diabetes):
     tree = diabetes.trees_[0]
     axes = rendered(plot.tree(diabetes, max_depth=0))
-    below = [f"n = {tree.n_points[tree.root]:,.0f}", f"{tree.mean[tree.root]:.4g}"]
+    below = [f"n = {tree.weight[tree.root]:,.0f}", f"{tree.mean[tree.root]:.4g}"]
     assert [text.get_text() for text in axes.texts] == below
 
 
@@ -207,7 +207,7 @@ def test_a_tree_as_deep_as_its_number_of_points_is_drawn():
 def counts_of_layout(forest, max_depth):
     layout = _plot_tree.TreeLayout.of(forest.trees_[0], max_depth)
     assert set(layout.owner[forest.trees_[0].is_leaf]) == set(layout.ends)
-    return layout.tree.n_points[layout.ends].sum()
+    return layout.tree.weight[layout.ends].sum()
 
 
 def test_names_with_dollars_or_underscores_are_drawn_as_text():

@@ -242,7 +242,7 @@ class ForestHistory(RuleBasedStateMachine):
         if not hasattr(self, "forest"):
             return
         self.forest.check_invariants()
-        assert self.forest.n_points == len(self.stored)
+        assert self.forest.n_samples == len(self.stored)
         assert self.forest.n_seen == self.n_seen
         is_stored = self.forest.are_stored(np.arange(self.n_seen + 1))
         assert np.flatnonzero(is_stored).tolist() == sorted(self.stored)

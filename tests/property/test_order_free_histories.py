@@ -17,6 +17,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from onlineforest._core import OrderFreeLabelForest, OrderFreeNumberForest
 from support.bits import assert_same
+from support.core import assert_same_answer, by_code
 from support.examples import examples, thorough_but
 
 ORDERED = (
@@ -233,12 +234,12 @@ class History(RuleBasedStateMachine):
         """Cuts some blocks of the lazy forest."""
         X, _ = self.draw(np.random.default_rng(seed), n)
         expected = self.forest.predict(X)
-        assert np.array_equal(self.lazy.predict(X, n_threads), expected, equal_nan=True)
+        assert_same_answer(self.lazy.predict(X, n_threads), expected)
         self.check_predictions(expected)
 
     @rule()
-    def complete(self):
-        self.lazy.complete()
+    def grow_all(self):
+        self.lazy.grow_all()
 
     @rule(lazy_too=st.booleans())
     def save_and_load(self, lazy_too):
@@ -253,12 +254,12 @@ class History(RuleBasedStateMachine):
         self.teach(fresh, *self.samples(serials))
         queries, _ = self.draw(np.random.default_rng(0), 5)
         expected, (left_out, n_trees) = fresh.predict(queries), fresh.left_out()
-        assert np.array_equal(forest.predict(queries), self.as_ours(expected), equal_nan=True)
+        assert_same_answer(forest.predict(queries), self.as_ours(expected))
         self.check_trees(forest, fresh)
         ours, theirs = np.argsort(forest.serials), np.argsort(serials)
         got, got_trees = forest.left_out()
         assert np.array_equal(got_trees[ours], n_trees[theirs])
-        assert np.array_equal(got[ours], self.as_ours(left_out[theirs]), equal_nan=True)
+        assert_same_answer(*self.left_out_answers(forest, got[ours], fresh, left_out[theirs]))
         may_be_left_out = self.options["calibrates"] or self.options["max_samples"] < 1
         assert may_be_left_out or not n_trees.any()
 
@@ -269,7 +270,7 @@ class History(RuleBasedStateMachine):
         for forest in self.both():
             assert forest.n_seen == self.n_seen
             assert sorted(forest.serials.tolist()) == sorted(self.held)
-            assert forest.n_points == len(self.held)
+            assert forest.n_samples == len(self.held)
             assert forest.values.tolist() == self.samples(forest.serials.tolist())[1].tolist()
             self.check_values(forest)
         self.check(self.forest)
@@ -306,14 +307,22 @@ class LabelHistory(History):
         """One class, or two, for a while."""
         self.labels_in_use = np.random.default_rng(seed).choice(len(self.hashes), n)
 
-    def check_predictions(self, predictions):
-        total = predictions.sum(axis=1)
-        assert np.allclose(total, bool(self.held or self.declared.any()), rtol=1e-12)
+    def check_predictions(self, answer):
+        labels, probabilities = answer
+        assert np.array_equal(labels, self.known_labels())
+        assert np.allclose(probabilities.sum(axis=1), len(labels) > 0, rtol=1e-12)
+
+    def known_labels(self):
+        """Hashes of the labels that are declared or held, in the order of codes."""
+        are_known = self.declared.astype(bool)
+        are_known[[label for _, label in self.held.values()]] = True
+        return self.hashes[are_known]
 
     def check_values(self, forest):
         labels = [label for _, label in self.held.values()]
         weights = np.bincount(np.array(labels, dtype=int), minlength=len(self.hashes))
         assert np.array_equal(forest.label_weights, weights)
+        assert np.array_equal(forest.known_labels, self.known_labels())
 
     def teach(self, fresh, X, y):
         # The new code of each old one.
@@ -323,8 +332,15 @@ class LabelHistory(History):
         fresh.set_labels(self.new_hashes, declared)
         fresh.learn(X, self.code_of[y].astype(np.int32))
 
-    def as_ours(self, predictions):
-        return predictions[:, self.code_of]
+    def as_ours(self, answer):
+        """An answer of the fresh forest, with its labels in the order of the codes of ours."""
+        known = self.known_labels()
+        are_known = np.isin(self.hashes, known)
+        return known, by_code(answer, self.new_hashes)[:, self.code_of][:, are_known]
+
+    def left_out_answers(self, forest, ours, fresh, theirs):
+        """Left-out predictions of both forests, as answers that are equal if these are."""
+        return (forest.known_labels, ours), self.as_ours((fresh.known_labels, theirs))
 
     def check_trees(self, forest, fresh):
         assert_same(trees_by_label(forest, self.hashes), trees_by_label(fresh, self.new_hashes))
@@ -372,6 +388,9 @@ class NumberHistory(History):
     def as_ours(self, predictions):
         return predictions
 
+    def left_out_answers(self, _forest, ours, _fresh, theirs):
+        return ours, theirs
+
     def check_trees(self, forest, fresh):
         for i in range(N_TREES):
             assert forest.tree(i).keys() == {*ORDERED, "mean", "variance"}
@@ -398,9 +417,9 @@ CALLS = {
     "learn many": (lambda forest, X, y: forest.learn(X, y), False),
     "learn some": (lambda forest, X, y: forest.learn(X[:380], y[:380]), True),
     "forget some": (lambda forest, X, y: forest.forget(forest.serials[:380]), True),
-    "forget many": (lambda forest, X, y: forest.keep_latest(forest.n_points - 500), True),
+    "forget many": (lambda forest, X, y: forest.keep_latest(forest.n_samples - 500), True),
     "predict": (lambda forest, X, y: forest.predict(X), False),
-    "complete": (lambda forest, X, y: forest.complete(), False),
+    "grow_all": (lambda forest, X, y: forest.grow_all(), False),
 }
 
 
@@ -436,14 +455,14 @@ def test_an_interrupted_call_leaves_the_forest_of_the_held_samples(name, alarm):
         each.set_labels(hashes, declared)
     forest.learn(X[:4000], y[:4000])
     if is_cut:
-        forest.complete()
+        forest.grow_all()
     alarm(0.01)  # the core polls after 50 ms; a call that is faster is interrupted when it returns
     with pytest.raises(KeyboardInterrupt):
         call_forever(call, forest, X[4000:], y[4000:])
     state = forest.get_state()
     rows = state["rows"].reshape(-1, forest.n_features)
     fresh.learn(rows[state["sample_of"]], state["values"][state["sample_of"]])
-    assert np.array_equal(forest.predict(X[:9]), fresh.predict(X[:9]))
+    assert_same_answer(forest.predict(X[:9]), fresh.predict(X[:9]))
     for each in (forest, fresh):
         each.learn(X[:50] + 0.5, y[:50])
     some = range(0, 400, 20)

@@ -29,9 +29,12 @@ N_TREES = 2
 
 def empty_forest(n_features, n_labels, n_trees=N_TREES):
     forest = OrderFreeLabelForest(n_trees, n_features, seed=3)
-    hashes = np.random.default_rng(0).integers(0, 2**64, n_labels, dtype=np.uint64)
-    forest.set_labels(hashes, np.zeros(n_labels, dtype=np.uint8))
+    forest.set_labels(hashes_of(n_labels), np.zeros(n_labels, dtype=np.uint8))
     return forest
+
+
+def hashes_of(n_labels):
+    return np.random.default_rng(0).integers(0, 2**64, n_labels, dtype=np.uint64)
 
 
 def as_samples(X, y):
@@ -195,9 +198,10 @@ def test_ten_thousand_labels():
     for serial in range(500):
         forest.forget(np.array([serial]))
     check_equals_fresh(forest, X[500:], y[500:])
-    probabilities = forest.predict(X[:20])
+    labels, probabilities = forest.predict(X[:20])
+    assert np.array_equal(labels, hashes_of(10_000)[np.unique(y[500:])])
+    assert probabilities.shape == (20, len(labels)) and (probabilities > 0).all()
     assert np.allclose(probabilities.sum(axis=1), 1)
-    assert ((probabilities > 0).sum(axis=1) == len(np.unique(y[500:]))).all()
 
 
 WIDE = {

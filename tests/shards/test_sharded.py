@@ -17,6 +17,7 @@ from onlineforest._shards.errors import MemberLostError, ShardLostError
 from onlineforest._shards.messages import ArrayQuestion, Operation, nbytes_of
 from onlineforest._shards.shard import Shard, Start
 from support.bits import assert_same
+from support.core import assert_same_answer
 from support.crews import KINDS, OPTIONS, LocalCrew, sharded, some_plans
 
 RNG = np.random.default_rng(1)
@@ -51,9 +52,9 @@ def batch_of(core, rows):
 
 
 def assert_same_answers(forest, local):
-    assert np.array_equal(forest.predict(QUERIES), local.predict(QUERIES))
+    assert_same_answer(forest.predict(QUERIES), local.predict(QUERIES))
     assert np.array_equal(forest.apply(QUERIES), local.apply(QUERIES))
-    assert forest.n_points == local.n_points and forest.n_seen == local.n_seen
+    assert forest.n_samples == local.n_samples and forest.n_seen == local.n_seen
     serials = np.arange(700)
     assert np.array_equal(forest.are_stored(serials), local.are_stored(serials))
     for name in ("serials", "values", "weights", "n_levels"):
@@ -65,16 +66,16 @@ def assert_same_answers(forest, local):
     assert local.importances().tobytes() == forest.importances().tobytes()
     for index in (0, local.n_trees - 1):
         assert_same(forest.tree(index), local.tree(index))
+    assert_same_answer(forest.predict_one(QUERIES[0]), local.predict_one(QUERIES[0]))
     if hasattr(local, "label_weights"):
         assert_same_label_answers(forest, local)
-    else:
-        assert forest.predict_one(QUERIES[0]) == local.predict_one(QUERIES[0])
     assert forest.are_trees_of_samples()
 
 
 def assert_same_label_answers(forest, local):
     assert np.array_equal(local.label_weights, forest.label_weights)
     assert forest.n_labels == local.n_labels
+    assert_same_answer(forest.known_labels, local.known_labels)
     votes = local.votes()
     n_past = local.n_seen - min(local.n_seen, 50)
     more = np.ascontiguousarray(QUERIES[:20]), np.ascontiguousarray(LABELS[:20]), 1, UNITS[:20]
@@ -87,10 +88,10 @@ def assert_same_label_answers(forest, local):
             assert np.array_equal(own, theirs)
     power, _, spread = calibration_by(*votes, local.n_trees)
     found = power, spread
-    assert np.array_equal(forest.predict(QUERIES, 1, *found), local.predict(QUERIES, 1, *found))
-    out, own = np.empty(local.n_labels), np.empty(local.n_labels)
-    assert forest.predict_one(QUERIES[0], out) and local.predict_one(QUERIES[0], own)
-    assert np.array_equal(out, own) and not forest.predict_one(QUERIES[0], np.empty(1))
+    assert_same_answer(forest.predict(QUERIES, 1, *found), local.predict(QUERIES, 1, *found))
+    assert_same_answer(
+        forest.predict_one(QUERIES[0], *found), local.predict_one(QUERIES[0], *found)
+    )
 
 
 HISTORIES = {
@@ -105,7 +106,7 @@ HISTORIES = {
             lambda f, core: f.keep_latest(250),
         ],
     ),
-    "completed": ({}, [lambda f, _: f.complete()] * 3),
+    "grown": ({}, [lambda f, _: f.grow_all()] * 3),
     "all forgotten": ({}, [lambda f, core: f.keep_latest(0)]),
 }
 
@@ -141,7 +142,7 @@ def test_rows_asked_in_pieces_get_the_same_answers(core, monkeypatch):
         each.learn(*batch_of(core, slice(0, 300)))
     monkeypatch.setattr("onlineforest._shards.sharded._MAX_NUMBERS", 64)
     assert_same_answers(forest, local)
-    assert forest.predict(QUERIES[:0]).shape == local.predict(QUERIES[:0]).shape
+    assert_same_answer(forest.predict(QUERIES[:0]), local.predict(QUERIES[:0]))
 
 
 @each_core
@@ -244,7 +245,7 @@ def test_a_shard_lost_in_any_call_gets_the_samples_of_another(core, n_more, mome
         n_recoveries += forest.keeper.n_recoveries
         crew.loses = lambda number, method: None
         assert_same(forest.get_state(), local.get_state())
-        assert np.array_equal(forest.predict(QUERIES), local.predict(QUERIES))
+        assert_same_answer(forest.predict(QUERIES), local.predict(QUERIES))
         n_calls += 1
         if n_done < n_calls:
             break
@@ -323,7 +324,7 @@ def test_a_shard_that_cannot_start_is_an_error_until_it_can():
         forest.learn(X[300:], LABELS[300:])  # shard 1 has learned it: the batch counts
     local.learn(X[300:], LABELS[300:])
     crew.can_start = True
-    assert np.array_equal(forest.predict(QUERIES), local.predict(QUERIES))
+    assert_same_answer(forest.predict(QUERIES), local.predict(QUERIES))
     assert_same(forest.get_state(), local.get_state())
 
 
@@ -336,7 +337,7 @@ def test_a_shard_that_is_lost_repeatedly_is_an_error():
     assert crew.n_lost == 3
     assert forest.n_seen == 600  # the batch is in progress
     crew.loses = lambda number, method: None
-    assert forest.n_points == 600
+    assert forest.n_samples == 600
 
 
 def test_a_shard_that_ran_out_of_memory_is_made_anew():
@@ -378,7 +379,7 @@ def test_shards_that_do_not_agree_at_the_start_are_an_error(monkeypatch):
 
     monkeypatch.setattr(Shard, "__init__", with_another_sample)
     crew = LocalCrew()
-    with pytest.raises(ShardLostError, match=r"The shards do not agree: .*=0.*n_points=1"):
+    with pytest.raises(ShardLostError, match=r"The shards do not agree: .*=0.*n_samples=1"):
         sharded(crew, some_plans("OrderFreeNumberForest", 6, OPTIONS, 2))
     assert not crew.shards  # they were ended
 
@@ -431,7 +432,7 @@ def test_a_closed_forest_refuses_every_call():
     forest = some_forest()
     forest.learn(X, LABELS)
     forest.keeper.close()
-    for use in (lambda: forest.predict(QUERIES), lambda: forest.n_points, forest.complete):
+    for use in (lambda: forest.predict(QUERIES), lambda: forest.n_samples, forest.grow_all):
         with pytest.raises(RuntimeError, match="were closed"):
             use()
 
@@ -460,7 +461,7 @@ def test_an_interrupt_in_the_crew_leaves_shards_in_step(place, error):
         if forest.n_seen > n_before:
             local.learn(X[rows], LABELS[rows])
     assert_same(forest.get_state(), local.get_state())
-    assert 300 < local.n_points <= 600
+    assert 300 < local.n_samples <= 600
 
 
 class InterruptAt:
@@ -502,10 +503,10 @@ def test_an_interrupt_at_any_line_leaves_shards_in_step(is_lost):
             if forest.n_seen > n_before:
                 local.learn(*batch)
             if is_lost:
-                assert forest.predict(QUERIES).shape == (40, 2)  # both live again
+                assert_same_answer(forest.predict(QUERIES), local.predict(QUERIES))  # both live
         assert_same(forest.get_state(), local.get_state())
-        assert np.array_equal(forest.predict(QUERIES), local.predict(QUERIES))
-        assert forest.n_points == local.n_points and forest.n_seen == local.n_seen
+        assert_same_answer(forest.predict(QUERIES), local.predict(QUERIES))
+        assert forest.n_samples == local.n_samples and forest.n_seen == local.n_seen
         n += 5
     assert n_interrupts > 60
 
@@ -524,7 +525,7 @@ def test_a_new_shard_that_fails_at_once_is_made_anew_again(monkeypatch):
         return real(self, question, position)
 
     monkeypatch.setattr(Shard, "ask", ask)
-    assert np.array_equal(forest.predict(QUERIES), local.predict(QUERIES))
+    assert_same_answer(forest.predict(QUERIES), local.predict(QUERIES))
     assert failures == [2, 2] and forest.keeper.n_recoveries == 2
 
 

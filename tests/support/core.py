@@ -1,4 +1,4 @@
-"""Core forests for tests: built with default options, summarised by vectorised statistics."""
+"""Core forests for tests: built with default options, compared, summarised by statistics."""
 
 from __future__ import annotations
 
@@ -41,6 +41,30 @@ def forget(forest, serials, n_threads=1):
 def wide(X, n_features=130):
     """Rows with constant features added: equal trees, but sampled from bounds, not from the box."""
     return np.hstack([X, np.full((len(X), n_features - X.shape[1]), 0.5)])
+
+
+def assert_same_answer(first, second):
+    """Equal to the bit: arrays, or tuples such as known labels and their probabilities."""
+    assert isinstance(first, tuple) == isinstance(second, tuple)
+    if not isinstance(first, tuple):
+        first, second = (first,), (second,)
+    for one, other in zip(map(np.asarray, first), map(np.asarray, second), strict=True):
+        assert (one.dtype, one.shape) == (other.dtype, other.shape)
+        assert one.tobytes() == other.tobytes()  # NaN equals itself
+
+
+def by_code(answer, hashes):
+    """The probabilities of all labels, whose hashes are in the order of codes; 0 if unknown.
+
+    `answer`: the hashes of the known labels, and probabilities with a column for each of them.
+    """
+    known, probabilities = answer
+    codes = np.flatnonzero(np.isin(hashes, known))
+    assert known.dtype == np.uint64 and known.tolist() == hashes[codes].tolist()
+    assert probabilities.shape[-1] == len(known)
+    found = np.zeros((*probabilities.shape[:-1], len(hashes)))
+    found[..., codes] = probabilities
+    return found
 
 
 @dataclass

@@ -1,4 +1,4 @@
-// What compilers spell in different ways. The only place with attributes that are not of standard C++. Must not know
+// Spellings that differ between compilers. The only place with attributes that are not of standard C++. Must not know
 // what they are used for.
 #pragma once
 

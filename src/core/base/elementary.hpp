@@ -1,6 +1,6 @@
-// Elementary functions with the same bits on every processor and with every C library: the standard promises that for
-// none of them, and C libraries do differ. Each is within a few units in the last place. Must not know what the numbers
-// mean. (powers.hpp has a logarithm and a power that are quicker and less exact.)
+// Elementary functions with the same bits on every processor and with every C library. The standard guarantees that for
+// no function, and C libraries do differ. The error of each is a few units in the last place. Must not know what the
+// numbers mean. (powers.hpp has a logarithm and a power that are faster and less accurate.)
 #pragma once
 
 #include <array>
@@ -25,7 +25,7 @@ inline constexpr double kLog2High = 0x1.62e42feep-1, kLog2Low = 1.90821492927058
 
 // exp(x) - 1 for |x| < 0.35.
 [[nodiscard]] inline double exp_less_one(double x) {
-  // One over the factorials, from that of 2 on.
+  // 1 / k! for k = 2, 3, ...
   constexpr std::array terms{1.0 / 2,       1.0 / 6,        1.0 / 24,        1.0 / 120,
                              1.0 / 720,     1.0 / 5040,     1.0 / 40320,     1.0 / 362880,
                              1.0 / 3628800, 1.0 / 39916800, 1.0 / 479001600, 1.0 / 6227020800};

@@ -1,5 +1,5 @@
-// A sum of doubles without rounding: it does not depend on the order, and what was added can be taken out again. Must
-// not know what is added.
+// A sum of doubles without rounding. It does not depend on the order, and a summand can be subtracted again. Must not
+// know what is added.
 #pragma once
 
 #include <algorithm>
@@ -20,7 +20,7 @@ namespace onlineforest {
       high -= high - x;
       low = x - high;
     }
-    double high, low;  // of 26 bits each: products of them are exact
+    double high, low;  // each has 26 bits, so products of halves are exact
   };
   const auto error = [](double x, double y, double xy) {  // Dekker's
     const Halves u(x), v(y);
@@ -28,12 +28,12 @@ namespace onlineforest {
   };
   const double size = std::abs(product);
   if (size >= 0x1p-900) return error(a, b, product);
-  if (size < 0x1p-1022) return 0.0;  // the error is at most half of the least double
-  // Larger by 2^200, so that no part of the error is lost before the end.
+  if (size < 0x1p-1022) return 0.0;  // the error is at most half of the smallest double
+  // Scaled by 2^200, so that no part of the error underflows before the end.
   return error(a * 0x1p100, b * 0x1p100, product * 0x1p200) * 0x1p-200;
 }
 
-// An integer in units of the least double, in two's complement: digits of 32 bits, the lowest first.
+// An integer multiple of the smallest double, in two's complement: digits of 32 bits, the lowest first.
 class ExactSum {
  public:
   // A sum as two doubles that do not overlap, both rounded towards zero: high + low is the double nearest to the sum.
@@ -41,7 +41,7 @@ class ExactSum {
     double high, low;
   };
 
-  // Adds a finite x so many times; a negative number of times takes it out.
+  // Adds `times` times x, which is finite. With a negative `times` it subtracts.
   void add(double x, std::int64_t times) {
     const auto bits = std::bit_cast<std::uint64_t>(x);
     const auto exponent = static_cast<unsigned>(bits >> 52 & 2047u);
@@ -64,7 +64,7 @@ class ExactSum {
     auto [digits, is_negative] = magnitude();
     const double high = take_leading(digits, exponent);
     double low = take_leading(digits, exponent);
-    // A last bit stands for all that is left: it keeps high + low from being taken for a tie.
+    // The last bit of `low` stands for all lower digits, so that high + low is not mistaken for a tie.
     const bool is_inexact = std::any_of(digits.begin(), digits.end(), [](std::uint32_t digit) { return digit != 0; });
     if (is_inexact) low = std::bit_cast<double>(std::bit_cast<std::uint64_t>(low) | 1u);
     return is_negative ? Rounded{-high, -low} : Rounded{high, low};
@@ -78,12 +78,12 @@ class ExactSum {
   }
 
  private:
-  static constexpr std::size_t kDigits = 68;  // 2098 bits of doubles, and 64 more for their number
+  static constexpr std::size_t kDigits = 68;  // 2098 bits for one double, and 64 more for the number of summands
 
   using Digits = std::array<std::uint32_t, kDigits>;
   using Parts = std::array<std::uint64_t, 3>;  // digits
 
-  // Adds or subtracts n times a number of three digits, the lowest of which has this place.
+  // Adds or subtracts n times a number of three digits. Its lowest digit is aligned with digit `at` of the sum.
   void add_product(const Parts& parts, std::uint64_t n, std::size_t at, bool is_negative) {
     std::uint64_t carry = 0;
     for (std::size_t k = 0; at < digits_.size(); ++k, ++at) {
@@ -119,7 +119,7 @@ class ExactSum {
     return result;
   }
 
-  // The leading 53 bits as a double, times a power of two. They are then cleared.
+  // Returns the leading 53 bits as a double, times 2^exponent, and clears them.
   static double take_leading(Digits& digits, int exponent) {
     std::size_t top = kDigits;
     while (top > 0 && digits[top - 1] == 0) --top;

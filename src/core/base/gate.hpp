@@ -1,7 +1,7 @@
 // Lets many readers or one writer into an object. Knows nothing of the object.
 //
-// A thread that is inside already is refused: it would wait for itself forever. That happens when a callback of a call,
-// such as a signal handler, uses the object again.
+// A thread that is already inside gets an exception, because it would wait for itself forever. That happens when a
+// callback of a call, such as a signal handler, uses the object again.
 #pragma once
 
 #include <algorithm>

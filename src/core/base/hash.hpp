@@ -5,7 +5,7 @@
 
 namespace onlineforest {
 
-// 2^64 over the golden ratio, odd: multiples of it spread evenly over all words.
+// 2^64 divided by the golden ratio, made odd: its multiples spread evenly over all words.
 inline constexpr std::uint64_t kGolden = 0x9e3779b97f4a7c15u;
 
 // The finaliser of SplitMix64, a bijection: every bit of the result depends on every bit of `x`.

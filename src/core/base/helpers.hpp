@@ -1,4 +1,5 @@
-// Threads that wait for work between calls, since to start one takes as long as a small call. Must not know the work.
+// Threads that stay alive between calls, because starting a thread takes as long as a small call. Must not know the
+// work.
 #pragma once
 
 #include <condition_variable>
@@ -19,7 +20,7 @@ namespace onlineforest {
 // Each job runs on a thread of its own. A thread that is done waits for the next job, until the process ends.
 class Helpers {
  public:
-  // Those of the process. Never destroyed: threads may wait while the process exits.
+  // The helpers of the process. Never destroyed: threads may wait while the process exits.
   [[nodiscard]] static Helpers& shared() {
     static const bool is_known = [] {
       replace_shared();
@@ -36,7 +37,7 @@ class Helpers {
   void start(std::function<void()> job) {
     const std::lock_guard lock(mutex_);
     jobs_.push_back(std::move(job));
-    if (n_idle_ >= jobs_.size()) {  // one waits for each job
+    if (n_idle_ >= jobs_.size()) {  // an idle thread waits for each job
       wake_.notify_one();
       return;
     }
@@ -73,7 +74,7 @@ class Helpers {
 
   std::mutex mutex_;
   std::condition_variable wake_;
-  std::deque<std::function<void()>> jobs_;  // those that no thread has begun
+  std::deque<std::function<void()>> jobs_;  // jobs that no thread has begun
   std::size_t n_idle_ = 0;
 };
 

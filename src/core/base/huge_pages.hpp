@@ -1,5 +1,5 @@
-// Memory for large arrays that are read in no order, on huge pages where the system offers them. Must not know what the
-// arrays hold.
+// Memory for large arrays with random access, on huge pages where the system offers them. Must not know what the arrays
+// hold.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@
 
 namespace onlineforest {
 
-// An allocator like std::allocator, but for the pages of large arrays.
+// An allocator like std::allocator that asks for huge pages for large arrays.
 template <class T>
 struct HugePages {
   using value_type = T;
@@ -26,7 +26,7 @@ struct HugePages {
     if (n_bytes < kLeastBytes) return static_cast<T*>(::operator new(n_bytes));
     void* const memory = ::operator new(n_bytes, kPage);
 #if defined(__linux__)
-    (void)madvise(memory, n_bytes, MADV_HUGEPAGE);  // a wish: small pages will do
+    (void)madvise(memory, n_bytes, MADV_HUGEPAGE);  // a failure does not matter: small pages work too
 #endif
     return static_cast<T*>(memory);
   }

@@ -1,5 +1,5 @@
-// Logarithms and powers of 2, with the same bits on every processor: the standard library promises that for neither.
-// Must not know what the numbers mean.
+// Logarithms and powers of 2 with the same bits on every processor, which the standard library does not guarantee. Must
+// not know what the numbers mean.
 #pragma once
 
 #include <array>
@@ -14,7 +14,8 @@ namespace onlineforest {
   return (a[0] + a[1] * x) + (a[2] + a[3] * x) * square;
 }
 
-// The logarithm of x to the base 2, within 4e-14; x is positive and not subnormal. Of powers of 2 it is exact.
+// The logarithm of x to the base 2, with an error of at most 4e-14; exact if x is a power of 2. x must be positive and
+// not subnormal.
 [[nodiscard]] inline double binary_log(double x) {
   constexpr std::uint64_t mantissa = (std::uint64_t{1} << 52) - 1;
   const auto bits = std::bit_cast<std::uint64_t>(x);
@@ -30,15 +31,15 @@ namespace onlineforest {
   return exponent + t * sum * 2.8853900817779268;  // 2 / log(2)
 }
 
-// 2 to the power x, relatively within 2e-14; 0 below the normal numbers. x is at most 1023. Of whole numbers it is
-// exact.
+// 2 to the power x, with a relative error of at most 2e-14; exact if x is a whole number. 0 where the result would be
+// subnormal. x is at most 1023.
 [[nodiscard]] inline double binary_power(double x) {
-  // The nearest whole number, the upper one of two. After the sum, the last bits of the mantissa hold it: this needs
-  // neither a call of std::floor nor a conversion, so that loops of powers become vectors.
+  // Rounds x to the nearest whole number, halves upwards. After the addition of `shift`, the last bits of the mantissa
+  // hold that number. This needs neither std::floor nor a conversion, so the compiler can vectorize loops of powers.
   constexpr double shift = 0x1.8p52;
   const double nearest = (x + shift) - shift, whole = nearest + (x - nearest == 0.5 ? 1.0 : 0.0);
   const double y = (x - whole) * 0.6931471805599453;  // |y| < 0.347
-  // One over the factorials.
+  // 1 / k! for k = 0, 1, ...
   constexpr std::array terms{1.0,       1.0,        1.0 / 2,     1.0 / 6,      1.0 / 24,      1.0 / 120,
                              1.0 / 720, 1.0 / 5040, 1.0 / 40320, 1.0 / 362880, 1.0 / 3628800, 1.0 / 39916800};
   const double y2 = y * y, y4 = y2 * y2, y8 = y4 * y4;

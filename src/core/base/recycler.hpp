@@ -1,4 +1,4 @@
-// A vector whose places are used again. Must not know what it holds.
+// A vector that reuses the places of removed items. Must not know what it holds.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@ class Recycler {
  public:
   using Index = std::int32_t;
 
-  // A place for a new item, in its initial state.
+  // Returns the index of a new item in its initial state.
   [[nodiscard]] Index take() {
     if (!free_.empty()) {
       const Index index = free_.back();
@@ -37,7 +37,7 @@ class Recycler {
     free_.clear();
   }
 
-  // Bytes of the places, without what the items own.
+  // Memory of the places in bytes, without memory that the items own.
   [[nodiscard]] std::size_t nbytes() const { return items_.capacity() * sizeof(T) + free_.capacity() * sizeof(Index); }
   [[nodiscard]] const std::vector<T>& items() const { return items_; }
 

@@ -21,7 +21,7 @@ namespace onlineforest::simd {
 
 inline constexpr std::size_t kWidth = 4;
 
-// of[bits] masks the lanes whose bit is set.
+// The entry `of[bits]` is a mask of the lanes whose bit is set.
 struct LaneMasks {
   alignas(32) std::uint64_t of[16][4];
 };

@@ -1,4 +1,4 @@
-// How slots stay dense when some are removed. Must not know what is in them.
+// Moves that keep slots dense when some are removed. Must not know what the slots hold.
 #pragma once
 
 #include <algorithm>
@@ -11,13 +11,13 @@
 
 namespace onlineforest {
 
-// A change of the slot of something that stays.
+// The item in slot `from` moves to slot `to`.
 struct Move {
   Slot from, to;
 };
 
-// The moves that keep `n` slots dense when the slots `gone` (in decreasing order) are removed: what is in the last
-// remaining slots takes their places. The moves come in decreasing order of `from`.
+// The moves that keep `n` slots dense when the slots `gone` (in decreasing order) are removed: items of the last
+// remaining slots move to the removed slots. The moves come in decreasing order of `from`.
 [[nodiscard]] inline std::vector<Move> moves_after(std::span<const Slot> gone, std::size_t n) {
   std::vector<Move> moves;
   Slot last = static_cast<Slot>(n) - 1;
@@ -33,7 +33,7 @@ struct Move {
   return moves;
 }
 
-// Where what was in a slot is after the moves.
+// The slot, after the moves, of the item that was in `slot`.
 [[nodiscard]] inline Slot moved(Slot slot, std::span<const Move> moves) {
   const auto move = std::ranges::lower_bound(moves, slot, std::greater(), &Move::from);
   return move != moves.end() && move->from == slot ? move->to : slot;

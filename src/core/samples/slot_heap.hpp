@@ -30,7 +30,7 @@ class SlotHeap {
     rise(heap_.size() - 1);
   }
 
-  // Removes slots. Other slots take their numbers, as in `moves`.
+  // Removes slots. Then renumbers the remaining slots by `moves`.
   void remove(std::span<const Slot> slots, std::span<const Move> moves) {
     for (const Slot slot : slots) take_out(slot);
     for (const Move& move : moves) {
@@ -80,14 +80,14 @@ class SlotHeap {
     places_[static_cast<std::size_t>(slot)] = place;
   }
 
-  void exchange(std::size_t a, std::size_t b) {
+  void swap_places(std::size_t a, std::size_t b) {
     const Slot at_a = heap_[a];
     put(a, heap_[b]);
     put(b, at_a);
   }
 
   void rise(std::size_t place) {
-    for (; place > 0 && key(place) < key((place - 1) / 2); place = (place - 1) / 2) exchange(place, (place - 1) / 2);
+    for (; place > 0 && key(place) < key((place - 1) / 2); place = (place - 1) / 2) swap_places(place, (place - 1) / 2);
   }
 
   void sink(std::size_t place) {
@@ -97,7 +97,7 @@ class SlotHeap {
         if (key(child) < key(least)) least = child;
       }
       if (least == place) return;
-      exchange(place, least);
+      swap_places(place, least);
       place = least;
     }
   }

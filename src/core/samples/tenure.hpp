@@ -102,7 +102,7 @@ class Tenure {
     return admission;
   }
 
-  // Allocates memory for `n_more` points: the next take_in() of so many cannot fail.
+  // Allocates memory for `n_more` points, so that the next take_in() of at most `n_more` cannot fail.
   void reserve(std::size_t n_more) {
     const std::size_t n = serials_.size() + n_more;
     if (n <= serials_.capacity()) return;
@@ -118,7 +118,7 @@ class Tenure {
     turned_away_ = admission.turned_away;
   }
 
-  // Removes points. Other points take their slots, as in `moves`.
+  // Removes points, and renumbers the slots of the other points by `moves`.
   void remove(std::span<const Slot> slots, std::span<const Move> moves) {
     if (is_limited()) heap_.remove(slots, moves);
     for (const Move& move : moves) {
@@ -173,7 +173,9 @@ class Tenure {
       return "there are " + std::to_string(serials.size()) + " points, the capacity is " +
              std::to_string(options_.capacity);
     });
-    require(is_limited() || turned_away == -kInfinity, "`turned_away` is set although all points are kept");
+    require(is_limited() || turned_away == -kInfinity, [&] {
+      return "`turned_away` is " + std::to_string(turned_away) + ", but a forest that keeps all points has -inf";
+    });
     require(turned_away <= largest_key(n_seen), [&] {
       return "`turned_away` is " + std::to_string(turned_away) + ", but after " + std::to_string(n_seen) +
              " points it is at most " + std::to_string(largest_key(n_seen));

@@ -1,6 +1,6 @@
 // The weight of samples: how often they count. Must not know samples.
 //
-// Weights are whole multiples of 1 / kOne, so that their sums do not depend on the order.
+// A stored weight is a whole number of 2^-16 of a sample, so that sums of weights do not depend on the order.
 #pragma once
 
 #include <cstdint>
@@ -14,13 +14,13 @@ namespace onlineforest {
 using Weight = std::int64_t;
 
 inline constexpr int kWeightBits = 16;
-inline constexpr Weight kOne = Weight{1} << kWeightBits;  // of a sample that counts once
-// Of all samples of a forest together: a double holds it exactly.
+inline constexpr Weight kOne = Weight{1} << kWeightBits;  // the weight of a sample that counts once
+// The largest total weight of a forest, which a double holds exactly.
 inline constexpr Weight kMostWeight = Weight{1} << 52;
 
 [[nodiscard]] constexpr bool is_whole(Weight weight) { return weight % kOne == 0; }
 
-// How often samples of this weight count together.
+// The weight as a number of samples.
 [[nodiscard]] constexpr double multiplicity(Weight weight) {
   return static_cast<double>(weight) / static_cast<double>(kOne);
 }
@@ -28,23 +28,24 @@ inline constexpr Weight kMostWeight = Weight{1} << 52;
 // Throws std::invalid_argument unless all weights are positive, and their sum is at most kMostWeight.
 inline void check_weights(std::span<const Weight> weights) {
   Weight total = 0;
-  for (const Weight weight : weights) {
-    require(weight > 0 && weight <= kMostWeight - total, [&] {
-      return "weights must be positive, and their sum at most " + std::to_string(kMostWeight) + "; one is " +
-             std::to_string(weight);
+  for (std::size_t i = 0; i < weights.size(); ++i) {
+    require(weights[i] > 0 && weights[i] <= kMostWeight - total, [&] {
+      return "weights must be positive, and their sum at most " + std::to_string(kMostWeight) + ": weight " +
+             std::to_string(i) + " is " + std::to_string(weights[i]) + ", and the sum of those before it is " +
+             std::to_string(total);
     });
-    total += weight;
+    total += weights[i];
   }
 }
 
-// A sum of squared weights without rounding: at most that of one square of kMostWeight.
+// A sum of squared weights without rounding. The sum is at most the square of kMostWeight.
 class SquaresOfWeights {
  public:
   void add(Weight weight) {
     const auto whole = static_cast<std::uint64_t>(weight);
     const std::uint64_t high = whole >> 32, low = whole & 0xffffffffu, middle = high * low;
     add(high * high, low * low);
-    add(middle >> 31, middle << 33);  // twice, 32 bits higher
+    add(middle >> 31, middle << 33);  // adds 2 * middle * 2^32
   }
 
   [[nodiscard]] double value() const { return static_cast<double>(high_) * 0x1p64 + static_cast<double>(low_); }

@@ -145,7 +145,7 @@ class BaseForest(ShownInNotebooks, Generic[Core]):
     @property
     def n_samples_stored_(self) -> int:
         """Number of stored samples."""
-        return self._core.n_points
+        return self._core.n_samples
 
     @property
     def ids_(self) -> frozenset[Id]:
@@ -185,7 +185,7 @@ class BaseForest(ShownInNotebooks, Generic[Core]):
         core, n_categorical = self._forest, len(self._rows.columns)
         of_them = f", {n_categorical:,} of them categorical" if n_categorical else ""
         facts = {
-            "samples": f"{core.n_points:,} held, {core.n_seen:,} seen",
+            "samples": f"{core.n_samples:,} held, {core.n_seen:,} seen",
             "features": f"{self.n_features_in_:,}{of_them}",
             "trees": f"{core.n_trees:,}",
             "memory": size_of(self._nbytes()),
@@ -205,7 +205,7 @@ class BaseForest(ShownInNotebooks, Generic[Core]):
 
     def _drop_unused_ids(self) -> None:
         """Drop ids of samples that are no longer stored, once there are many."""
-        if len(self._ids) > 100 and len(self._ids) > 2 * self._forest.n_points + 100:
+        if len(self._ids) > 100 and len(self._ids) > 2 * self._forest.n_samples + 100:
             self._ids = self._ids.only_of(self._forest.serials)
 
     def _after_learning(self) -> None:
@@ -229,10 +229,18 @@ class BaseForest(ShownInNotebooks, Generic[Core]):
             check_is_fitted(self)  # raises
             raise
 
+    def _core_and_targets(self) -> tuple[Core, Any]:
+        """The core forest and its targets: `fit` in another thread replaces both."""
+        self._settle_if_left()
+        state = vars(self).copy()  # at once
+        if "_forest" not in state:
+            check_is_fitted(self)
+        return state["_forest"], state["_targets"]
+
     def _core_with_samples(self) -> Core:
         """The core forest; an error if it has no samples."""
         core = self._core
-        if core.n_points == 0:
+        if core.n_samples == 0:
             raise ValueError(
                 f"This {type(self).__name__} has forgotten all its samples. Learn some first."
             )
@@ -261,6 +269,18 @@ class BaseForest(ShownInNotebooks, Generic[Core]):
     def _settle(self) -> None:
         """Record a batch that an interrupted call could not record."""
         guard_of(self).settle(vars(self).get("_forest"), self._record)
+
+    def _settle_if_left(self) -> None:
+        """Record a batch that an interrupted call could not record.
+
+        Does not wait for another thread that is learning.
+        """
+        guard: Guard[Any] = guard_of(self)
+        if guard.pending is not None and guard.lock.acquire(blocking=False):
+            try:
+                self._settle()
+            finally:
+                guard.lock.release()
 
     def _record(self, batch: Batch[Core]) -> None:
         """Take up the ids and new names of a batch that its core forest has stored."""

@@ -68,7 +68,7 @@ class OrderFreeCore(Protocol):
         ...
 
     @property
-    def n_points(self) -> int:
+    def n_samples(self) -> int:
         """Number of stored samples."""
         ...
 
@@ -143,7 +143,7 @@ class OrderFreeCore(Protocol):
         """A number for each stored sample, the same for equal ones, in the order of `serials`."""
         ...
 
-    def complete(self, n_threads: int = 1, /) -> None:
+    def grow_all(self, n_threads: int = 1, /) -> None:
         """Make all pending splits, which changes no answer."""
         ...
 

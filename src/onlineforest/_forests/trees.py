@@ -18,7 +18,6 @@ class TreeArrays:
     left: NDArray[np.int32]
     right: NDArray[np.int32]
     split_dimension: NDArray[np.int32]
-    n_points: NDArray[Any]
 
     def __post_init__(self) -> None:
         for array in fields(self):  # type: ignore[arg-type]  # of each subclass
@@ -57,13 +56,18 @@ class TreeArrays:
 
     @property
     def mean_depth(self) -> float:
-        """Depth of the leaves, averaged over the points (appendix E of the paper).
+        """Depth of the leaves, averaged over their points or weights (appendix E of the paper).
 
-        NaN for a tree without points.
+        NaN for a tree without nodes.
         """
-        n_points = np.where(self.is_leaf, self.n_points, 0)
-        total = n_points.sum()
-        return float((self.depth * n_points).sum() / total) if total else math.nan
+        sizes = np.where(self.is_leaf, self._sizes, 0)
+        total = sizes.sum()
+        return float((self.depth * sizes).sum() / total) if total else math.nan
+
+    @property
+    def _sizes(self) -> NDArray[Any]:
+        """Number or weight of the training points below each node."""
+        raise NotImplementedError
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -125,6 +129,10 @@ class MondrianTree(TreeArrays):
     count: NDArray[np.float64]
     labels: NDArray[np.bool_]
 
+    @property
+    def _sizes(self) -> NDArray[Any]:
+        return self.n_points
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class OnlineTree(TreeArrays):
@@ -156,8 +164,8 @@ class OnlineTree(TreeArrays):
         Their locations, NaN where there is none or the feature is categorical.
     surrogate_reversed : ndarray of shape (n_nodes, n_surrogates), bool
         Whether a sample goes left if it is above the location, not below.
-    n_points : ndarray of shape (n_nodes,), float64
-        Weight of the training points below the node: their number if no weights were given.
+    weight : ndarray of shape (n_nodes,), float64
+        Weight of the samples below the node: their number if no weights were given.
 
     See Also
     --------
@@ -185,7 +193,11 @@ class OnlineTree(TreeArrays):
     surrogate_dimension: NDArray[np.int32]
     surrogate_location: NDArray[np.floating]
     surrogate_reversed: NDArray[np.bool_]
-    n_points: NDArray[np.float64]
+    weight: NDArray[np.float64]
+
+    @property
+    def _sizes(self) -> NDArray[Any]:
+        return self.weight
 
 
 @dataclass(frozen=True, eq=False, repr=False)

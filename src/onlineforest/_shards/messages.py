@@ -14,10 +14,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onlineforest._core import OrderFreeLabelForest, OrderFreeNumberForest
+from onlineforest._forests.core import OrderFreeLabelCore, OrderFreeNumberCore
 
 Forest = OrderFreeLabelForest | OrderFreeNumberForest
 Answer = TypeVar("Answer")
 
+PROPERTIES = frozenset(
+    name
+    for core in (OrderFreeLabelCore, OrderFreeNumberCore)
+    for base in core.__mro__
+    for name, member in vars(base).items()
+    if isinstance(member, property)
+)
+"""Names of the properties of core forests."""
 _WITHOUT_THREADS = frozenset(
     {
         "are_stored", "count_as_seen", "finish", "get_state", "levels", "of_all_samples",
@@ -63,6 +72,15 @@ class Question(Message, Generic[Answer]):
 
 
 @dataclass(frozen=True, eq=False)
+class PropertyQuestion(Question[NDArray[Any]]):
+    """Asks for an array that is a property of the core forest."""
+
+    def __post_init__(self) -> None:
+        if self.name not in PROPERTIES:
+            raise ValueError(f"{self.name!r} is not a property of core forests")
+
+
+@dataclass(frozen=True, eq=False)
 class ArrayQuestion(Question[NDArray[Any]]):
     """Asks for an array: an entry, or a row, per sample, query, label or tree."""
 
@@ -70,17 +88,10 @@ class ArrayQuestion(Question[NDArray[Any]]):
         "apply",
         "are_stored",
         "importances",
-        "known_labels",
-        "label_weights",
         "leaves",
         "levels",
         "masses",
-        "n_levels",
         "of_all_samples",
-        "sample_numbers",
-        "serials",
-        "values",
-        "weights",
     ]
 
 
@@ -108,10 +119,10 @@ class NumberQuestion(Question[int]):
 
 
 @dataclass(frozen=True, eq=False)
-class CompletionQuestion(Question[None]):
+class GrowthQuestion(Question[None]):
     """Asks a shard to split all blocks that are not split yet, which changes no answer."""
 
-    name: Literal["complete"] = "complete"
+    name: Literal["grow_all"] = "grow_all"
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,7 +134,7 @@ class TruthQuestion(Question[bool]):
     def answer(self, forest: Forest, n_threads: int) -> bool:
         """Compare the trees with those that the samples give."""
         again = type(forest).from_state(forest.get_state(), n_threads)
-        again.complete(n_threads)
+        again.grow_all(n_threads)
         return all(
             _tree_bytes(forest.tree(i)) == _tree_bytes(again.tree(i)) for i in range(forest.n_trees)
         )

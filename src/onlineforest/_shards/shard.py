@@ -65,7 +65,7 @@ class Start:
 class Status:
     """Facts that all shards must agree on after an operation."""
 
-    n_points: int
+    n_samples: int
     n_seen: int
     n_labels: int  # 0 for a forest over numbers
     digest: str  # SHA-256 of the weight of the samples of each label
@@ -73,10 +73,10 @@ class Status:
 
 def _status_of(forest: Forest) -> Status:
     if not isinstance(forest, _core.OrderFreeLabelForest):
-        return Status(forest.n_points, forest.n_seen, 0, "")
+        return Status(forest.n_samples, forest.n_seen, 0, "")
     weights = forest.label_weights
     return Status(
-        forest.n_points,
+        forest.n_samples,
         forest.n_seen,
         forest.n_labels,
         hashlib.sha256(weights.tobytes()).hexdigest(),

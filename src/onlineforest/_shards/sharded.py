@@ -7,7 +7,8 @@ and the driver combines them in the order of trees. Must not know how messages t
 
 from __future__ import annotations
 
-from typing import Any, cast
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +20,9 @@ from onlineforest._forests.core import (
     Floats,
     Hashes,
     Masses,
+    OrderFreeCore,
+    OrderFreeLabelCore,
+    OrderFreeNumberCore,
     Rows,
     Serials,
     State,
@@ -27,18 +31,43 @@ from onlineforest._forests.core import (
 )
 from onlineforest._shards.keeper import ShardKeeper
 from onlineforest._shards.messages import (
+    PROPERTIES,
     ArrayQuestion,
     ArraysQuestion,
-    CompletionQuestion,
+    GrowthQuestion,
     NamedArraysQuestion,
     NumberQuestion,
     Operation,
+    PropertyQuestion,
     TruthQuestion,
 )
 
 _MAX_NUMBERS = 2**24  # in the answers to one question: more rows are asked for in pieces
 
 
+Sharded = TypeVar("Sharded")
+
+
+def with_properties_of(core: type) -> Callable[[type[Sharded]], type[Sharded]]:
+    """A decorator that adds the properties of a protocol that a class does not define itself.
+
+    One shard answers them for all, since each has all samples.
+    """
+
+    def asking(name: str, doc: str | None) -> property:
+        return property(lambda self: self.keeper.ask_any(PropertyQuestion(name)), doc=doc)
+
+    def completed(sharded: type[Sharded]) -> type[Sharded]:
+        for name in PROPERTIES:
+            member = getattr(core, name, None)
+            if member is not None and not hasattr(sharded, name):
+                setattr(sharded, name, asking(name, member.__doc__))
+        return sharded
+
+    return completed
+
+
+@with_properties_of(OrderFreeCore)
 class ShardedForest:
     """A core forest whose trees live in shards. A shard decides itself how many threads it uses.
 
@@ -73,9 +102,9 @@ class ShardedForest:
         return len(self.keeper.plans)
 
     @property
-    def n_points(self) -> int:
+    def n_samples(self) -> int:
         """Number of samples stored."""
-        return self.keeper.status().n_points
+        return self.keeper.status().n_samples
 
     @property
     def n_seen(self) -> int:
@@ -93,31 +122,6 @@ class ShardedForest:
         return sum(self.keeper.ask_all(NumberQuestion()))
 
     # Questions that one shard answers for all, since each has all samples.
-
-    @property
-    def serials(self) -> Serials:
-        """The serial of each stored sample."""
-        return self.keeper.ask_any(ArrayQuestion("serials"))
-
-    @property
-    def values(self) -> NDArray[Any]:
-        """The value of each stored sample, in the order of `serials`."""
-        return self.keeper.ask_any(ArrayQuestion("values"))
-
-    @property
-    def weights(self) -> Floats:
-        """The weight of each stored sample, in the order of `serials`."""
-        return self.keeper.ask_any(ArrayQuestion("weights"))
-
-    @property
-    def sample_numbers(self) -> NDArray[np.int32]:
-        """A number for each stored sample, the same for equal ones, in the order of `serials`."""
-        return self.keeper.ask_any(ArrayQuestion("sample_numbers"))
-
-    @property
-    def n_levels(self) -> NDArray[np.int64]:
-        """The number of levels of each categorical feature that samples have."""
-        return self.keeper.ask_any(ArrayQuestion("n_levels"))
 
     def levels(self, categorical: int, /) -> NDArray[np.uint64]:
         """The levels of a categorical feature that samples have, sorted."""
@@ -181,9 +185,9 @@ class ShardedForest:
         """The importance of each feature in each tree."""
         return np.concatenate(self.keeper.ask_all(ArrayQuestion("importances")))
 
-    def complete(self, _n_threads: int = 1, /) -> None:
+    def grow_all(self, _n_threads: int = 1, /) -> None:
         """Split all blocks that are not split yet, which changes no answer."""
-        self.keeper.ask_all(CompletionQuestion())
+        self.keeper.ask_all(GrowthQuestion())
 
     def are_trees_of_samples(self) -> bool:
         """Whether each shard grows the trees that it has from its samples again."""
@@ -207,6 +211,7 @@ class ShardedForest:
         return array[np.newaxis]
 
 
+@with_properties_of(OrderFreeLabelCore)
 class ShardedLabelForest(ShardedForest):
     """A sharded `OrderFreeLabelForest`."""
 
@@ -217,16 +222,6 @@ class ShardedLabelForest(ShardedForest):
         """Number of codes."""
         # Does not wait for batches in progress: only `set_labels` changes it.
         return self._n_labels_sent or self.keeper.status().n_labels
-
-    @property
-    def label_weights(self) -> Floats:
-        """The weight of the stored samples of each label, in the order of codes."""
-        return self.keeper.ask_any(ArrayQuestion("label_weights"))
-
-    @property
-    def known_labels(self) -> Hashes:
-        """The hashes of the labels that are known, in the order of codes."""
-        return self.keeper.ask_any(ArrayQuestion("known_labels"))
 
     def set_labels(self, hashes: NDArray[np.uint64], are_declared: NDArray[np.uint8], /) -> None:
         """Give labels their codes."""
@@ -265,7 +260,7 @@ class ShardedLabelForest(ShardedForest):
         """Predict each stored sample from the trees that have not learned it."""
         answers = []
         with self.keeper.at_one_position():
-            for begin, end in _ranges_of(self.n_points, self._width()):
+            for begin, end in _ranges_of(self.n_samples, self._width()):
                 samples = {"begin": begin, "end": end}
                 shards = self.keeper.ask_all(ArraysQuestion("left_out_masses", samples))
                 n_trees = np.sum([n for _, n in shards], axis=0)
@@ -311,6 +306,7 @@ class ShardedLabelForest(ShardedForest):
         return self.n_shards * (self.n_labels + 1)
 
 
+@with_properties_of(OrderFreeNumberCore)
 class ShardedNumberForest(ShardedForest):
     """A sharded `OrderFreeNumberForest`."""
 
@@ -340,7 +336,7 @@ class ShardedNumberForest(ShardedForest):
     def left_out(self, _n_threads: int = 1, /) -> tuple[Floats, NDArray[np.int64]]:
         """Predict each stored sample from the trees that have not learned it."""
         with self.keeper.at_one_position():
-            n = self.n_points
+            n = self.n_samples
             moments, n_trees = np.full((n, 3), np.nan), np.zeros(n, dtype=np.int64)
             for begin, end in _ranges_of(n, 2 * self.n_trees):
                 samples = {"begin": begin, "end": end}

@@ -371,7 +371,7 @@ def _class_counts(
 def _means(layout: TreeLayout, tree: OnlineRegressionTree) -> list[list[Row]]:
     """For each end, the number of its samples and their mean."""
     return [
-        [(f"n = {tree.n_points[j]:,.10g}", MIDDLE), (_short(float(tree.mean[j])), DARK)]
+        [(f"n = {tree.weight[j]:,.10g}", MIDDLE), (_short(float(tree.mean[j])), DARK)]
         for j in layout.ends
     ]
 

@@ -12,7 +12,7 @@ namespace {
 constexpr double kInf = std::numeric_limits<double>::infinity(), kNan = std::numeric_limits<double>::quiet_NaN();
 constexpr double kUlp = std::numeric_limits<double>::epsilon();
 
-// The relative error of what the standard library, with more digits where it has them, calls `expected`.
+// The relative error against `expected`, which the standard library computes with more digits if it can.
 double error(double found, long double expected) {
   return static_cast<double>(std::abs((static_cast<long double>(found) - expected) / expected));
 }

@@ -30,14 +30,14 @@ inline std::vector<Word> label_hashes(std::size_t n) {
 struct World {
   std::size_t n_features;
   int n_values, n_labels, most_weight, key_bits;
-  int n_missing = 0;           // cells of 100 that are missing
+  int n_missing = 0;           // missing cells, in percent
   bool has_fractions = false;  // weights are not whole
   std::size_t n_categorical = 0;
   int n_levels = 1;
-  int n_common = 0;  // levels of 100 that are the first one besides
+  int n_common = 0;  // samples, in percent, that get the first level instead of a random one
 };
 
-// Levels of which some share the low bits, some the high ones.
+// Returns levels, some of which share their low bits and some their high bits.
 inline Word level_of(int number) {
   const Word level = derive(31, static_cast<Word>(number)) >> 4, low = (Word{1} << 30) - 1;
   return number % 3 == 0 ? level : number % 3 == 1 ? level & low : level & ~low;
@@ -77,7 +77,7 @@ SampleStore<typename Target::Values> store_of(const World& world, std::size_t n,
   return samples;
 }
 
-// The first slots, in the order of the circle.
+// The first kMostDeciding slots, in the order of the circle.
 template <class Values>
 std::vector<Slot> circle_of(const SampleStore<Values>& samples, const RankOrder<Values>& order) {
   std::vector<Slot> slots;

@@ -18,8 +18,8 @@
 #include "base/gate.hpp"
 #include "base/pool.hpp"
 #include "base/types.hpp"
-#include "mondrian/forest/exchange.hpp"
 #include "mondrian/forest/options.hpp"
+#include "mondrian/forest/point_changes.hpp"
 #include "mondrian/labels/target.hpp"
 #include "mondrian/labels/walk.hpp"
 #include "mondrian/points/arrivals.hpp"
@@ -95,9 +95,9 @@ class Forest {
 
   const ForestOptions& options() const { return options_; }
   std::size_t n_features() const { return options_.n_features; }
-  std::size_t width() const { return options_.n_features; }  // of a row
+  std::size_t width() const { return options_.n_features; }  // values per row
   std::int32_t n_classes() const;
-  std::size_t n_points() const;                                                 // arrivals that are stored
+  std::size_t n_samples() const;                                                // arrivals that are stored
   std::size_t n_seen() const;                                                   // those that are not, too
   std::vector<std::uint8_t> are_stored(std::span<const Serial> serials) const;  // 1 or 0 for each
   std::vector<Serial> serials() const;                                          // of the stored arrivals
@@ -118,6 +118,17 @@ class Forest {
   const Tenure& tenure() const { return tenure_; }
   const Arrivals& arrivals() const { return arrivals_; }
 
+  // Calls visit(name, function) for each number or array that the forest tells about its points. The bindings follow
+  // this list.
+  template <class Visit>
+  static void for_each_property(Visit visit) {
+    visit("n_classes", &Forest::n_classes);
+    visit("n_samples", &Forest::n_samples);
+    visit("n_seen", &Forest::n_seen);
+    visit("serials", &Forest::serials);
+    visit("nbytes", &Forest::nbytes);
+  }
+
  private:
   friend class Archive;
 
@@ -133,8 +144,8 @@ class Forest {
   void require_label_per_row(std::span<const float> rows, std::size_t n_labels) const;
   // forgetting.cpp
   void forget_arrivals(std::vector<Slot> leaving, const Call& call);
-  void change_points(const Exchange& exchange, const Call& call);
-  void remove_points(const Exchange& exchange, const Call& call);
+  void change_points(const PointChanges& changes, const Call& call);
+  void remove_points(const PointChanges& changes, const Call& call);
   void recount_points(std::span<const Recounted> changes, const Call& call);
   std::vector<Slot> find_arrivals(const Samples& samples, StopProbe stop) const;
   // measure.cpp

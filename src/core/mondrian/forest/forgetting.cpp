@@ -11,15 +11,15 @@
 #include <utility>
 #include <vector>
 
-#include "mondrian/forest/exchange.hpp"
 #include "mondrian/forest/forest.hpp"
+#include "mondrian/forest/point_changes.hpp"
 #include "mondrian/tree/stages.hpp"
 
 namespace onlineforest::mondrian {
 
 namespace {
 
-// If more than one in so many of the remaining points leave, regrowing the trees is faster than forgetting.
+// If more than 1 / kFewForgotten of the remaining points leave, regrowing the trees is faster than forgetting.
 constexpr std::size_t kFewForgotten = 4;
 
 }  // namespace
@@ -65,11 +65,11 @@ void Forest::keep_latest(std::size_t n, const Call& call) {
 
 void Forest::forget_arrivals(std::vector<Slot> leaving, const Call& call) {
   if (leaving.empty()) return;
-  const Exchange exchange(std::move(leaving), {}, arrivals_, points_, call.probe());
-  if (exchange.needs_counts()) points_.reserve_counts(0);
+  const PointChanges changes(std::move(leaving), {}, arrivals_, points_, call.probe());
+  if (changes.needs_counts()) points_.reserve_counts(0);
   std::exception_ptr failure;
   try {
-    change_points(exchange, call);
+    change_points(changes, call);
   } catch (...) {
     failure = std::current_exception();
   }
@@ -88,18 +88,18 @@ void Forest::forget_arrivals(std::vector<Slot> leaving, const Call& call) {
 
 // Changes all but what is new: removes points that leave, and counts others anew, in the trees and in the store. If
 // this is stopped, the change is made all the same before the exception leaves.
-void Forest::change_points(const Exchange& exchange, const Call& call) {
-  const Arrivals::Exchange of_arrivals = exchange.of_arrivals();
+void Forest::change_points(const PointChanges& changes, const Call& call) {
+  const Arrivals::Change of_arrivals = changes.of_arrivals();
   std::exception_ptr failure;
   try {
-    remove_points(exchange, call);
+    remove_points(changes, call);
   } catch (...) {
     failure = std::current_exception();
   }
-  arrivals_.exchange(of_arrivals);
+  arrivals_.change(of_arrivals);
   tenure_.remove(of_arrivals.leaving, of_arrivals.moves);
   try {
-    recount_points(exchange.recounted(), call);
+    recount_points(changes.recounted(), call);
   } catch (...) {
     failure = std::current_exception();
   }
@@ -129,9 +129,9 @@ void Forest::recount_points(std::span<const Recounted> changes, const Call& call
 
 // Removes points from the trees, then from the store. A tree that cannot forget them all is emptied. If this is
 // stopped, the points are gone all the same before the exception leaves.
-void Forest::remove_points(const Exchange& exchange, const Call& call) {
-  const std::span<const Slot> slots = exchange.leaving();
-  const std::span<const Move> moves = exchange.moves();
+void Forest::remove_points(const PointChanges& changes, const Call& call) {
+  const std::span<const Slot> slots = changes.leaving();
+  const std::span<const Move> moves = changes.moves();
   if (slots.empty()) return;
   const std::size_t n_left = points_.size() - slots.size();
   std::exception_ptr failure;
@@ -170,7 +170,7 @@ std::vector<Slot> Forest::find_arrivals(const Samples& samples, StopProbe stop) 
     if (found[i] != kNoSlot) is_asked[static_cast<std::size_t>(found[i])] = 1;
     stop.tick(options_.n_features);
   }
-  std::unordered_map<Slot, std::vector<Slot>> arrivals;  // of the points that are asked for, the oldest last
+  std::unordered_map<Slot, std::vector<Slot>> arrivals;  // arrivals of the requested points, the oldest last
   for (std::size_t i = 0; i < arrivals_.size(); ++i) {
     const Slot arrival = static_cast<Slot>(i), point = arrivals_.point(arrival);
     if (is_asked[static_cast<std::size_t>(point)] != 0) arrivals[point].push_back(arrival);

@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "base/require.hpp"
-#include "mondrian/forest/exchange.hpp"
 #include "mondrian/forest/forest.hpp"
+#include "mondrian/forest/point_changes.hpp"
 #include "mondrian/tree/stages.hpp"
 
 namespace onlineforest::mondrian {
@@ -59,14 +59,20 @@ void Forest::learn(std::span<const float> rows, std::span<const Label> labels, s
                    bool one_by_one) {
   const auto pass = gate_.writing();
   require_label_per_row(rows, labels.size());
-  require(std::ranges::all_of(rows, [](float x) { return std::isfinite(x); }), "a value of the rows is not finite");
+  const auto bad = std::ranges::find_if_not(rows, [](float x) { return std::isfinite(x); });
+  require(bad == rows.end(), [&] {
+    const auto at = static_cast<std::size_t>(bad - rows.begin());
+    return "row " + std::to_string(at / width()) + ", feature " + std::to_string(at % width()) + ": the value is " +
+           std::to_string(*bad) + ", which is not finite";
+  });
   require(n_classes >= n_classes_, [&] {
     return "n_classes is " + std::to_string(n_classes) + ", but the forest knows " + std::to_string(n_classes_) +
            " classes already";
   });
-  for (const Label label : labels) {
-    require(label >= 0 && label < n_classes, [&] {
-      return "label " + std::to_string(label) + " is outside [0, n_classes = " + std::to_string(n_classes) + ")";
+  for (std::size_t i = 0; i < labels.size(); ++i) {
+    require(labels[i] >= 0 && labels[i] < n_classes, [&] {
+      return "row " + std::to_string(i) + ": label " + std::to_string(labels[i]) +
+             " is outside [0, n_classes = " + std::to_string(n_classes) + ")";
     });
   }
   bring_up_to_date(call);  // finishes what a stopped call left
@@ -106,28 +112,28 @@ void Forest::store(const Samples& samples, std::int32_t n_classes, const Call& c
                             std::to_string(taken.size()) + " more: the limit is " +
                             std::to_string(PointStore::kMostPoints));
   }
-  const Exchange exchange(std::move(admission.leaving), taken, arrivals_, points_, call.probe());
-  const Samples fresh = exchange.fresh();
-  points_.reserve(fresh.size() - std::min(fresh.size(), exchange.leaving().size()));
-  if (exchange.needs_counts()) points_.reserve_counts(fresh.size());
-  arrivals_.reserve(taken.size(), exchange.are_alone());
+  const PointChanges changes(std::move(admission.leaving), taken, arrivals_, points_, call.probe());
+  const Samples fresh = changes.fresh();
+  points_.reserve(fresh.size() - std::min(fresh.size(), changes.leaving().size()));
+  if (changes.needs_counts()) points_.reserve_counts(fresh.size());
+  arrivals_.reserve(taken.size(), changes.are_alone());
   tenure_.reserve(taken.size());
   // From here on nothing fails until the points are stored. Points that leave are gone even if a stop interrupts that.
   std::exception_ptr failure;
   try {
-    change_points(exchange, call);
+    change_points(changes, call);
   } catch (...) {
     failure = std::current_exception();
   }
   try {
-    points_.append(fresh.rows, fresh.labels, exchange.counts());
+    points_.append(fresh.rows, fresh.labels, changes.counts());
   } catch (...) {  // no memory: what leaves is gone, and nothing has come
     arrivals_.drop_last(taken.size());
     throw;
   }
   tenure_.take_in(samples.size(), admission);
   schedule_.add_points(fresh.size());
-  if (!exchange.leaving().empty()) schedule_.forget_down_to(points_.size());
+  if (!changes.leaving().empty()) schedule_.forget_down_to(points_.size());
   n_classes_ = n_classes;
   if (failure) std::rethrow_exception(failure);
 }
@@ -205,7 +211,7 @@ std::int32_t Forest::n_classes() const {
   return n_classes_;
 }
 
-std::size_t Forest::n_points() const {
+std::size_t Forest::n_samples() const {
   const auto pass = gate_.reading();
   return arrivals_.size();
 }

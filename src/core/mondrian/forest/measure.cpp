@@ -25,7 +25,7 @@ void Forest::refresh_measure(const Call& call) {
   schedule_.refresh(measure_, {lower.data(), upper.data()}, learned, n);
 }
 
-// What the points say about the measure: a function of the points and the options alone.
+// Estimates the measure from the points: a function of the points and the options alone.
 Learned Forest::learn_measure(const Call& call) const {
   Learned learned{std::vector<double>(options_.n_features, 1.0), options_.discount,
                   options_.learns_leaf_discount ? kUsualLeafDiscount : options_.leaf_discount};

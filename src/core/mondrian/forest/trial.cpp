@@ -20,7 +20,7 @@ namespace {
 
 constexpr std::size_t kFewestPoints = 40;  // fewer points are not enough to learn a measure
 constexpr std::size_t kTrialPoints = 4096, kTrialTrees = 20;
-constexpr std::size_t kTestedOneIn = 4;  // of the points of a trial
+constexpr std::size_t kTestedOneIn = 4;  // a trial tests one in four of its points
 
 // Predictions take memory and time for each class, so fewer points are tested where there are many classes. With more
 // than kMostClasses, they would be too few.

@@ -19,7 +19,7 @@ struct Chosen {
   double leaf_discount;
 };
 
-// Whether so many points and classes are enough, and not too many, for a trial.
+// Whether a trial can use this number of points and classes: neither too few points nor too many classes.
 bool is_trial_possible(std::size_t n_points, std::int32_t n_classes);
 
 // Tunes the shares of the features, if the options ask for learned weights, and the leaf discount, if they do not give

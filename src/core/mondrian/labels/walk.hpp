@@ -89,7 +89,7 @@ class LabelWalk {
     double n_labels;   // |S_j|, the sum of tab_jk over the labels
     double per_count;  // 1 / c_j
     double to_parent;  // d_j |S_j| / c_j
-    // Of a plain node: to each label, and in addition to each label that both children hold.
+    // The mass that a plain node gives to each label, and adds for each label that both children hold.
     double to_label, to_common;
     std::uint64_t labels, common;  // the sets if they are words: S_j, and the labels that both children hold
     // For the current row.
@@ -252,7 +252,7 @@ class LabelWalk {
 
   SetWalk walk_;
   std::vector<Level> levels_;
-  std::vector<Share> shares_;     // of the current row, if sets are words
+  std::vector<Share> shares_;     // shares for the current row, if sets are words
   std::vector<double> of_nodes_;  // mass on single labels for the current row; 0 between rows
 };
 

@@ -20,14 +20,14 @@ class Arrivals {
     return are_alone_ ? arrival : points_[static_cast<std::size_t>(arrival)];
   }
 
-  struct Exchange {
-    std::span<const Slot> leaving;      // arrivals, in decreasing order
-    std::span<const Move> moves;        // close their gaps
-    std::span<const Move> point_moves;  // of the points that stay
-    std::span<const Slot> coming;       // the points of the arrivals that come, after the moves
+  struct Change {
+    std::span<const Slot> leaving;      // arrivals that leave, in decreasing order
+    std::span<const Move> moves;        // moves of the remaining arrivals, which close the gaps
+    std::span<const Move> point_moves;  // moves of the remaining points
+    std::span<const Slot> coming;       // the point of each new arrival, by its slot after the moves
   };
 
-  // Makes room for n_more arrivals: exchange() cannot fail then. `are_alone` says that each brings a point of its own.
+  // Makes room for n_more arrivals, so that change() cannot fail. `are_alone`: each new arrival is a point of its own.
   void reserve(std::size_t n_more, bool are_alone) {
     if (are_alone && are_alone_) return;
     const std::size_t n = size_ + n_more;
@@ -38,7 +38,7 @@ class Arrivals {
     are_alone_ = false;
   }
 
-  void exchange(const Exchange& by) {
+  void change(const Change& by) {
     size_ += by.coming.size();
     size_ -= by.leaving.size();
     if (are_alone_) return;
@@ -69,7 +69,7 @@ class Arrivals {
     }
   }
 
-  // What reserve() and exchange() make of no arrivals; none if each is alone.
+  // The point of each arrival; empty if arrival i counts for point i. reserve() and change() restore it.
   [[nodiscard]] std::vector<Slot> points() const {
     bool are_in_order = true;
     for (std::size_t i = 0; i < points_.size(); ++i) are_in_order = are_in_order && points_[i] == static_cast<Slot>(i);

@@ -1,4 +1,4 @@
-// How often each point counts, in units of the mean over all points. Must not know the points.
+// How often each point counts, relative to the mean over all points. Must not know the points.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,7 @@
 
 namespace onlineforest::mondrian {
 
-// What is estimated with these does not depend on whether all points come twice. If each counts once, each is 1.
+// Estimates that use these stay the same if every sample arrives twice. If each point counts once, each is 1.
 class RelativeCounts {
  public:
   RelativeCounts() = default;

@@ -21,7 +21,7 @@ class SlotIndex {
   [[nodiscard]] std::size_t size() const { return hashes_.size(); }
   [[nodiscard]] std::uint64_t hash(Slot slot) const { return hashes_[static_cast<std::size_t>(slot)]; }
 
-  // Allocates memory for `n` slots in all: up to so many, push() cannot fail.
+  // Allocates memory for `n` slots in all. push() cannot fail while there are fewer than `n`.
   void reserve(std::size_t n) {
     hashes_.reserve(n);
     if (2 * n > places_.size()) rebuild(std::bit_ceil(2 * n));
@@ -45,7 +45,7 @@ class SlotIndex {
     return kNoSlot;
   }
 
-  // Removes slots. Other slots take their numbers, as in `moves`.
+  // Removes slots. Then renumbers the remaining slots by `moves`.
   void remove(std::span<const Slot> slots, std::span<const Move> moves) {
     for (const Slot slot : slots) take_out(place_of(slot));
     for (const Move& move : moves) {

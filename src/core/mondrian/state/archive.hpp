@@ -40,10 +40,10 @@ struct ForestState {
   std::int32_t n_classes = 0;
   std::vector<float> rows;
   std::vector<Label> values;           // per point: its label
-  std::vector<MeasureState> measures;  // of the forest and its trees, each once
-  MeasureIndex measure = kNoMeasure;   // of the forest; kNoMeasure before anything is learned
+  std::vector<MeasureState> measures;  // the distinct measures of the forest and its trees
+  MeasureIndex measure = kNoMeasure;   // measure of the forest; kNoMeasure before anything is learned
   MeasureSchedule::State schedule;
-  std::vector<Serial> serials;  // of the arrivals
+  std::vector<Serial> serials;  // per arrival
   std::vector<Slot> sample_of;  // per arrival: its point; none if arrival i is point i
   std::uint64_t n_seen = 0;
   double turned_away = -kInfinity;

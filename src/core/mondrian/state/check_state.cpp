@@ -112,7 +112,7 @@ void check_schedule(const ForestState& state) {
                 " are possible");
 }
 
-// All but the nodes themselves.
+// Checks everything of a tree but its nodes, which TreeBuilder checks.
 void check_tree(const TreeState& tree, std::size_t index, std::size_t n_points, std::size_t n_measures) {
   const std::size_t n = tree.left.size();
   require_state(std::ranges::any_of(tree.rng, [](std::uint64_t word) { return word != 0; }), "tree ", index,

@@ -16,8 +16,8 @@ namespace onlineforest::mondrian {
 
 namespace {
 
-constexpr std::size_t kBytesBesideRow = 32;  // of a point: label, count, place in the index
-constexpr std::size_t kBytesOfArrival = 40;  // serial, position in the heap, point
+constexpr std::size_t kBytesBesideRow = 32;  // per point: label, count, place in the index
+constexpr std::size_t kBytesOfArrival = 40;  // per arrival: serial, position in the heap, point
 
 void restore_arrivals(const ForestState& state, Arrivals& arrivals) {
   std::vector<Slot> points = state.sample_of;
@@ -26,7 +26,7 @@ void restore_arrivals(const ForestState& state, Arrivals& arrivals) {
     std::iota(points.begin(), points.end(), Slot{0});
   }
   arrivals.reserve(points.size(), state.sample_of.empty());
-  arrivals.exchange({{}, {}, {}, points});
+  arrivals.change({{}, {}, {}, points});
 }
 
 // Equal samples are one point.

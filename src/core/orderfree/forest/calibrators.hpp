@@ -43,7 +43,7 @@ class Calibrators {
 
   // Makes sure that choose() has enough of the next ones when at most so many samples have come and left. It is asked
   // before they do. It looks at all samples, but hardly ever: the next ones run out when many are forgotten.
-  void prepare(std::size_t n_coming, std::size_t n_leaving) {
+  void refill(std::size_t n_coming, std::size_t n_leaving) {
     needed_ = number(n_ + n_coming) - chosen_.size() + n_leaving;
     if (next_.size() < needed_ && bound_ != kAll) hold_more(needed_ + kEnough - next_.size());
   }

@@ -4,6 +4,7 @@
 // trees that are behind follow when they are next used. So every answer is that of the set that is stored.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -25,6 +26,7 @@
 #include "samples/moves.hpp"
 #include "samples/slot_numbers.hpp"
 #include "samples/tenure.hpp"
+#include "samples/weight.hpp"
 
 namespace onlineforest::orderfree {
 
@@ -55,33 +57,90 @@ class Forest {
   // Counts samples that another forest has seen and forgotten: n_seen() is at least this number then.
   void count_as_seen(std::size_t n_seen);
 
-  // Cuts all blocks that are not cut yet. Changes no answer.
-  void complete(const Call& call);
+  // Splits all blocks that are not split yet. Changes no answer.
+  void grow_all(const Call& call);
 
   [[nodiscard]] Table table(std::size_t index, const Call& call) const;
 
   // The leaf of each row in each tree, as an index of its table; -1 in a tree without nodes.
   [[nodiscard]] std::vector<NodeIndex> apply(std::span<const float> rows, const Call& call) const;
 
-  // For each tree and feature, the decrease of the impurity at the cuts per sample. If trees leave samples out, the
+  // For each tree and feature, the decrease of the impurity at the splits per sample. If trees leave samples out, the
   // decrease of the squared error on these samples, which may be negative.
   [[nodiscard]] std::vector<double> importances(const Call& call) const;
 
   [[nodiscard]] State save() const;
 
-  [[nodiscard]] std::size_t n_points() const;  // samples held, equal ones counted each
-  [[nodiscard]] std::size_t n_seen() const;
-  [[nodiscard]] std::vector<Serial> serials() const;  // increasing
-  [[nodiscard]] std::vector<Value> values() const;    // in the order of serials()
-  [[nodiscard]] std::vector<Weight> weights() const;  // likewise
-  // A number for each, the same for equal samples; likewise.
-  [[nodiscard]] std::vector<Slot> sample_numbers() const;
+  // What a forest tells about its samples. Each function takes a pass, so it is not called from inside.
+  [[nodiscard]] std::size_t n_samples() const {  // samples held, equal ones counted each
+    const auto pass = gate_.reading();
+    return sample_of_.size();
+  }
+  [[nodiscard]] std::size_t n_seen() const {
+    const auto pass = gate_.reading();
+    return tenure_.n_seen();
+  }
+  [[nodiscard]] std::vector<Serial> serials() const {  // increasing
+    const auto pass = gate_.reading();
+    std::vector<Serial> result(tenure_.serials().begin(), tenure_.serials().end());
+    std::ranges::sort(result);
+    return result;
+  }
+  [[nodiscard]] std::vector<Value> values() const {  // in the order of serials()
+    const auto pass = gate_.reading();
+    std::vector<Value> result;
+    for (const Slot slot : arrivals(0, sample_of_.size())) result.push_back(samples_.value(slot));
+    return result;
+  }
+  [[nodiscard]] std::vector<double> weights() const {  // how often each sample counts, in the order of serials()
+    const auto pass = gate_.reading();
+    std::vector<double> result;
+    for (const Slot arrival : order_of_arrivals()) result.push_back(multiplicity(weight_of_[arrival]));
+    return result;
+  }
+  // A number for each sample, the same for equal ones, in the order of serials().
+  [[nodiscard]] std::vector<Slot> sample_numbers() const {
+    const auto pass = gate_.reading();
+    return arrivals(0, sample_of_.size());
+  }
+  [[nodiscard]] std::vector<std::int64_t> n_levels() const {  // of each categorical feature: those that samples have
+    const auto pass = gate_.reading();
+    std::vector<std::int64_t> result;
+    for (std::size_t c = 0; c < options_.layout.n_categorical; ++c) {
+      result.push_back(static_cast<std::int64_t>(samples_.levels(c).size()));
+    }
+    return result;
+  }
+  [[nodiscard]] std::uint64_t version() const {  // another number when other samples are held
+    const auto pass = gate_.reading();
+    return version_;
+  }
+  [[nodiscard]] std::size_t nbytes() const {
+    const auto pass = gate_.reading();
+    std::size_t n = samples_.nbytes() + tenure_.nbytes() + calibrators_.nbytes() + weight_of_.nbytes();
+    n += sample_of_.capacity() * sizeof(Slot);
+    for (const auto& grown : trees_) {
+      const std::shared_lock lock(grown->mutex);  // a prediction in another thread may split blocks of this tree
+      n += sizeof(Grown) + grown->tree.nbytes();
+    }
+    return n;
+  }
+  // Calls visit(name, function) for each of these. The bindings follow this list.
+  template <class Visit>
+  static void for_each_property(Visit visit) {
+    visit("n_samples", &Forest::n_samples);
+    visit("n_seen", &Forest::n_seen);
+    visit("serials", &Forest::serials);
+    visit("values", &Forest::values);
+    visit("weights", &Forest::weights);
+    visit("sample_numbers", &Forest::sample_numbers);
+    visit("n_levels", &Forest::n_levels);
+    visit("version", &Forest::version);
+    visit("nbytes", &Forest::nbytes);
+  }
+
   [[nodiscard]] std::vector<std::uint8_t> are_stored(std::span<const Serial> serials) const;
-  // The number of levels of each categorical feature that samples have, and those of one of them, sorted.
-  [[nodiscard]] std::vector<std::int64_t> n_levels() const;
-  [[nodiscard]] std::vector<Level> levels(std::size_t categorical) const;
-  [[nodiscard]] std::uint64_t version() const;  // another number when other samples are held
-  [[nodiscard]] std::size_t nbytes() const;
+  [[nodiscard]] std::vector<Level> levels(std::size_t categorical) const;  // of one feature, those samples have, sorted
 
  protected:
   using Samples = SampleStore<typename Target::Values>;
@@ -90,14 +149,14 @@ class Forest {
 
   static constexpr std::size_t kSamplesPerRow = 16;
 
-  // A tree, and how far it is. A complete tree is not changed by predictions.
+  // A tree, and how far it is. A fully grown tree is not changed by predictions.
   struct Grown {
     explicit Grown(const Options& options, std::size_t index) : tree(options, index) {}
 
     OneTree tree;
     bool is_behind = false;    // it lacks changes of the samples
     bool must_regrow = false;  // a change was not finished, or to follow it would cost more
-    bool is_complete = false;
+    bool is_fully_grown = false;
     std::shared_mutex mutex;
   };
 
@@ -123,10 +182,10 @@ class Forest {
                                         std::size_t least_trees) const {
     return {n_rows, n_bytes, trees_.size(), call.n_threads(), least_trees};
   }
-  // Whether so many rows need most cuts of a tree. All of them at once are cheaper than row by row.
+  // Whether so many rows need most splits of a tree. All of them at once are cheaper than row by row.
   [[nodiscard]] bool need_all(std::size_t n_rows) const { return n_rows * kSamplesPerRow >= samples_.n_distinct(); }
   // Completes the trees, each on one thread, if so many rows need it. Otherwise threads would wait for each other.
-  void prepare_for(std::size_t n_rows, const Call& call) const;
+  void grow_all_for(std::size_t n_rows, const Call& call) const;
   // Whether a tree follows the changes of the samples. Otherwise it is grown afresh when it is next used.
   [[nodiscard]] bool is_followed(std::size_t index) const {
     const std::shared_lock lock(trees_[index]->mutex);
@@ -190,7 +249,7 @@ class Forest {
   void take_in_arrivals(const State& state);
   // upkeep.hpp
   void catch_up(const Call& call);
-  // Many cuts of the tree may be needed next, or few.
+  // Many splits of the tree may be needed next, or few.
   void catch_up_tree(Grown& grown, Scratch& scratch, StopProbe& stop, bool needs_many) const;
   template <class Work>
   static void change_tree(Grown& grown, Scratch& scratch, Work work);

@@ -72,7 +72,7 @@ void Forest<Target>::take_in(const State& state) {
   (void)check_rows(state.rows);
   ledger_.check(state.values, samples_.values());
   ledger_.reserve();
-  if (options_.calibrates) calibrators_.prepare(state.values.size(), 0);
+  if (options_.calibrates) calibrators_.refill(state.values.size(), 0);
   take_in_arrivals(state);
   tenure_.restore(state.serials, state.n_seen, state.turned_away);
   if (options_.calibrates) {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <numeric>
@@ -140,7 +141,7 @@ void Forest<Target>::change(Exchange exchange, const Call& call) {
   is_behind_ = true;
   for (const auto& grown : trees_) {
     grown->is_behind = true;
-    grown->is_complete = false;
+    grown->is_fully_grown = false;
   }
   catch_up(call);
 }
@@ -169,7 +170,7 @@ void Forest<Target>::make_room(const Exchange& exchange, Notes& notes) {
   notes.reserve(n_notes);
   changes_.clear();
   changes_.reserve(n_notes);
-  if (options_.calibrates) calibrators_.prepare(n_coming, n_leaving);
+  if (options_.calibrates) calibrators_.refill(n_coming, n_leaving);
   tenure_.reserve(n_coming);
   if (const std::size_t n = sample_of_.size() + n_coming; n > sample_of_.capacity()) {
     sample_of_.reserve(std::max(n, sample_of_.capacity() + sample_of_.capacity() / 4));
@@ -256,6 +257,27 @@ void Forest<Target>::find_changes(Notes& notes) {
     if (is_same && change.weight_before == 0) samples_.release(change.slot);
     return is_same;
   });
+}
+
+template <class Target>
+std::vector<std::uint8_t> Forest<Target>::are_stored(std::span<const Serial> serials) const {
+  const auto pass = gate_.reading();
+  std::vector<std::uint8_t> result;
+  for (const Slot slot : tenure_.slots_of(serials)) result.push_back(slot != kNoSlot);
+  return result;
+}
+
+template <class Target>
+std::vector<Level> Forest<Target>::levels(std::size_t categorical) const {
+  const auto pass = gate_.reading();
+  require(categorical < options_.layout.n_categorical, [&] {
+    return "there are " + std::to_string(options_.layout.n_categorical) + " categorical features, got " +
+           std::to_string(categorical);
+  });
+  std::vector<Level> result;
+  for (const auto& [level, n] : samples_.levels(categorical)) result.push_back(level);
+  std::ranges::sort(result);
+  return result;
 }
 
 }  // namespace onlineforest::orderfree

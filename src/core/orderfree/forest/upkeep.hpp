@@ -22,12 +22,12 @@ template <class Target>
 void Forest<Target>::catch_up_tree(Grown& grown, Scratch& scratch, StopProbe& stop, bool needs_many) const {
   if (!grown.is_behind) return;
   const bool must_regrow = std::exchange(grown.must_regrow, true);  // until all changes are applied
-  grown.is_complete = false;
+  grown.is_fully_grown = false;
   try {
     if (must_regrow) {
       grown.tree.regrow(samples_, scratch, stop, needs_many);
     } else {
-      grown.tree.apply(samples_, changes_, scratch, stop);
+      grown.tree.follow(samples_, changes_, scratch, stop);
     }
   } catch (...) {
     scratch.clear();
@@ -46,7 +46,7 @@ void Forest<Target>::catch_up(const Call& call) {
       std::ranges::any_of(changes_, [this](const Change& change) { return samples_.weight(change.slot) == 0; });
   bool must_all_regrow = true;
   for (const auto& grown : trees_) {
-    if (are_many || grown->tree.empty() || grown->tree.is_uncut()) grown->must_regrow = true;
+    if (are_many || grown->tree.empty() || grown->tree.is_unsplit()) grown->must_regrow = true;
     must_all_regrow = must_all_regrow && grown->must_regrow;
   }
   if (are_lost || !must_all_regrow) {  // otherwise trees wait until they are used
@@ -68,7 +68,7 @@ void Forest<Target>::catch_up(const Call& call) {
   is_behind_ = false;
 }
 
-// Runs work that may cut blocks of a tree. A stop leaves the tree as it should be; after any other exception, such as
+// Runs work that may split blocks of a tree. A stop leaves the tree as it should be; after any other exception, such as
 // a lack of memory, it is grown again.
 template <class Target>
 template <class Work>
@@ -79,38 +79,38 @@ void Forest<Target>::change_tree(Grown& grown, Scratch& scratch, Work work) {
     throw;
   } catch (...) {
     grown.is_behind = grown.must_regrow = true;
-    grown.is_complete = false;
+    grown.is_fully_grown = false;
     scratch.clear();
     throw;
   }
 }
 
 template <class Target>
-void Forest<Target>::complete(const Call& call) {
+void Forest<Target>::grow_all(const Call& call) {
   const auto pass = gate_.writing();
   catch_up(call);
   call.parallel_for(trees_.size(), [&] {
     return [&, loan = scratches_.lend()](std::size_t i, StopProbe& stop) {
       Grown& grown = *trees_[i];
       catch_up_tree(grown, *loan, stop, true);
-      change_tree(grown, *loan, [&] { grown.tree.complete(samples_, *loan, stop); });
-      grown.is_complete = true;
+      change_tree(grown, *loan, [&] { grown.tree.grow_all(samples_, *loan, stop); });
+      grown.is_fully_grown = true;
     };
   });
 }
 
 template <class Target>
-void Forest<Target>::prepare_for(std::size_t n_rows, const Call& call) const {
+void Forest<Target>::grow_all_for(std::size_t n_rows, const Call& call) const {
   if (call.n_threads() == 1 || !need_all(n_rows)) return;
-  std::vector<std::size_t> incomplete;
+  std::vector<std::size_t> not_grown;
   for (std::size_t t = 0; t < trees_.size(); ++t) {
     const std::shared_lock lock(trees_[t]->mutex);
-    if (!trees_[t]->is_complete) incomplete.push_back(t);
+    if (!trees_[t]->is_fully_grown) not_grown.push_back(t);
   }
-  if (incomplete.empty()) return;
-  call.parallel_for(incomplete.size(), [&] {
+  if (not_grown.empty()) return;
+  call.parallel_for(not_grown.size(), [&] {
     return [&, loan = scratches_.lend()](std::size_t i, StopProbe& stop) {
-      with_tree(incomplete[i], n_rows, *loan, stop, [](OneTree&) {});
+      with_tree(not_grown[i], n_rows, *loan, stop, [](OneTree&) {});
     };
   });
 }
@@ -119,12 +119,12 @@ template <class Target>
 template <class Use>
 void Forest<Target>::with_tree(std::size_t index, std::size_t n_rows, Scratch& scratch, StopProbe& stop,
                                Use use) const {
-  constexpr std::size_t kManyRows = 16;  // whose cuts are worth the ranks of all samples
+  constexpr std::size_t kManyRows = 16;  // whose splits are worth the ranks of all samples
   Grown& grown = *trees_[index];
   scratch.loaded = nullptr;
   {
     const std::shared_lock lock(grown.mutex);
-    if (grown.is_complete) {
+    if (grown.is_fully_grown) {
       use(grown.tree);
       return;
     }
@@ -133,10 +133,10 @@ void Forest<Target>::with_tree(std::size_t index, std::size_t n_rows, Scratch& s
   const bool needs_all = need_all(n_rows);
   catch_up_tree(grown, scratch, stop, n_rows >= kManyRows);
   change_tree(grown, scratch, [&] {
-    if (needs_all) grown.tree.complete(samples_, scratch, stop);
+    if (needs_all) grown.tree.grow_all(samples_, scratch, stop);
     use(grown.tree);
   });
-  if (needs_all) grown.is_complete = true;
+  if (needs_all) grown.is_fully_grown = true;
 }
 
 template <class Target>
@@ -154,7 +154,7 @@ void Forest<Target>::predict_row(const float* row, bool is_plain, AnswerOf answe
       for (std::size_t t = first; t < first + n; ++t) {
         const Grown& grown = *trees_[t];
         std::shared_lock lock(trees_[t]->mutex);
-        if (grown.is_complete && grown.tree.is_flat()) {
+        if (grown.is_fully_grown && grown.tree.is_flat()) {
           flat[n_flat] = &grown.tree;
           flat_at[n_flat] = t;
           locks[n_flat++] = std::move(lock);
@@ -188,7 +188,7 @@ TreeTable<Target> Forest<Target>::table_of(std::size_t index, Scratch& scratch, 
   catch_up_tree(grown, scratch, stop, true);
   Table table;
   change_tree(grown, scratch, [&] { table = grown.tree.table(samples_, scratch, stop); });
-  grown.is_complete = true;
+  grown.is_fully_grown = true;
   return table;
 }
 

@@ -15,7 +15,7 @@ void Ballot::keep(const Panel<Labels>& panel) {
   total_ = panel.light().of(panel.all());
   entries_.reserve(panel.proposals().size());
   for (std::size_t q = 0; q < panel.proposals().size(); ++q) {
-    entries_.push_back({panel.proposals()[q], panel.judge().splits()[q]});
+    entries_.push_back({panel.proposals()[q], panel.judge().sides()[q]});
   }
 }
 
@@ -53,10 +53,10 @@ class Ballot::Exchange {
   }
 
   void update(Entry& entry, bool is_pair, Word seed) {
-    auto& [proposal, split] = entry;
+    auto& [proposal, sides] = entry;
     if (is_pair ? is_other_pair(proposal, seed) : is_other_range(proposal, seed) || is_other_feature(proposal, seed)) {
       propose(proposal, is_pair, seed);
-      count(proposal, split);
+      count(proposal, sides);
       return;
     }
     const Block bit = Block{1} << seat_;
@@ -64,17 +64,17 @@ class Ballot::Exchange {
     const auto share = [&](Block others, int w) { return w * (2 * weights_.of(others) + w); };
     if ((proposal.left & bit) != 0) {
       proposal.left &= ~bit;
-      split.n_left = static_cast<std::uint8_t>(split.n_left - old_weight_);
-      split.squares_left -= share(proposal.left & like_leaving_, old_weight_);
+      sides.n_left = static_cast<std::uint8_t>(sides.n_left - old_weight_);
+      sides.squares_left -= share(proposal.left & like_leaving_, old_weight_);
     } else {
-      split.squares_right -= share(~proposal.left & like_leaving_, old_weight_);
+      sides.squares_right -= share(~proposal.left & like_leaving_, old_weight_);
     }
-    if (sends_left(proposal.cut, {}, samples_.row(coming_))) {
-      split.squares_left += share(proposal.left & like_coming_, new_weight_);
+    if (sends_left(proposal.split, {}, samples_.row(coming_))) {
+      sides.squares_left += share(proposal.left & like_coming_, new_weight_);
       proposal.left |= bit;
-      split.n_left = static_cast<std::uint8_t>(split.n_left + new_weight_);
+      sides.n_left = static_cast<std::uint8_t>(sides.n_left + new_weight_);
     } else {
-      split.squares_right += share(~proposal.left & like_coming_, new_weight_);
+      sides.squares_right += share(~proposal.left & like_coming_, new_weight_);
     }
   }
 
@@ -96,8 +96,8 @@ class Ballot::Exchange {
 
   // Whether the range, or the pair of levels, may be another one now.
   [[nodiscard]] bool is_other_range(const Proposal& proposal, Word seed) const {
-    const std::int32_t cell = proposal.cut.cell;
-    if (proposal.cut.is_of_levels) {
+    const std::int32_t cell = proposal.split.cell;
+    if (proposal.split.is_of_levels) {
       const Slot first = seats_[proposal.first], second = seats_[proposal.second];
       if (comes_before(first, derive(seed, of_proposal::kFirst))) return true;
       const Level of_first = level(first, cell);
@@ -109,7 +109,7 @@ class Ballot::Exchange {
   }
   // Whether the feature of the range may be another one now. Those that were tried before were constant.
   [[nodiscard]] bool is_other_feature(const Proposal& proposal, Word seed) const {
-    const auto feature = static_cast<std::int32_t>(layout().feature_of(static_cast<std::size_t>(proposal.cut.cell)));
+    const auto feature = static_cast<std::int32_t>(layout().feature_of(static_cast<std::size_t>(proposal.split.cell)));
     const float *const came = samples_.row(coming_), *const left = samples_.row(leaving_);
     if (layout().n_categorical == 0) {  // the same, faster
       const auto is_fit = [&](std::int32_t d) { return d == feature || came[d] != left[d]; };
@@ -130,7 +130,7 @@ class Ballot::Exchange {
       if (j == kNone) j = first_from(place, is_other);
       proposal.first = static_cast<std::uint8_t>(i);
       proposal.second = static_cast<std::uint8_t>(j);
-      proposal.cut = draw_between(seed, rows_[i], rows_[j], layout());
+      proposal.split = draw_between(seed, rows_[i], rows_[j], layout());
     } else {
       const auto varies = [&](std::int32_t d) {
         return std::ranges::any_of(rows_, [&](const float* row) { return differ(layout(), d, row, rows_[0], true); });
@@ -146,11 +146,11 @@ class Ballot::Exchange {
         const std::size_t j = first_from(derive(seed, of_proposal::kSecond), is_other);
         proposal.first = static_cast<std::uint8_t>(i);
         proposal.second = static_cast<std::uint8_t>(j);
-        proposal.cut = draw_level_cut(seed, cell, level, level_at(rows_[j] + k));
+        proposal.split = draw_level_split(seed, cell, level, level_at(rows_[j] + k));
         return;
       }
       find_range(proposal, cell);
-      proposal.cut = draw_cut(seed, cell, proposal.low, proposal.high);
+      proposal.split = draw_split(seed, cell, proposal.low, proposal.high);
     }
   }
 
@@ -187,10 +187,10 @@ class Ballot::Exchange {
     }
   }
 
-  void count(Proposal& proposal, LabelSplit& split) const {
+  void count(Proposal& proposal, LabelSides& sides) const {
     proposal.left = 0;
     for (std::size_t i = 0; i < kMostDeciding; ++i) {
-      proposal.left |= static_cast<Block>(sends_left(proposal.cut, {}, rows_[i])) << i;
+      proposal.left |= static_cast<Block>(sends_left(proposal.split, {}, rows_[i])) << i;
     }
     int left = 0, right = 0;
     for (std::size_t c = 0; c < groups_.size(); ++c) {
@@ -199,9 +199,9 @@ class Ballot::Exchange {
       left += n_left * n_left;
       right += n_right * n_right;
     }
-    split.n_left = static_cast<std::uint8_t>(weights_.of(proposal.left));
-    split.squares_left = static_cast<std::uint16_t>(left);
-    split.squares_right = static_cast<std::uint16_t>(right);
+    sides.n_left = static_cast<std::uint8_t>(weights_.of(proposal.left));
+    sides.squares_left = static_cast<std::uint16_t>(left);
+    sides.squares_right = static_cast<std::uint16_t>(right);
   }
 
   const Samples& samples_;
@@ -231,20 +231,20 @@ void Ballot::exchange(const Samples& samples, const Order& order, Word seed, std
   }
 }
 
-Cut Ballot::best() const {
+Split Ballot::best() const {
   const Entry* best = nullptr;
   double best_score = -1.0;
   for (const Entry& entry : entries_) {
-    const LabelSplit& split = entry.split;
-    const double score = score_of(split.squares_left, split.n_left, split.squares_right, total_ - split.n_left);
+    const LabelSides& sides = entry.sides;
+    const double score = score_of(sides.squares_left, sides.n_left, sides.squares_right, total_ - sides.n_left);
     if (score > best_score) {
       best = &entry;
       best_score = score;
     }
   }
-  Cut cut = best->proposal.cut;
-  cut.missing_left = 2 * best->split.n_left >= total_;
-  return cut;
+  Split split = best->proposal.split;
+  split.missing_left = 2 * best->sides.n_left >= total_;
+  return split;
 }
 
 }  // namespace onlineforest::orderfree

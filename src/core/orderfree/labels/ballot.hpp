@@ -37,15 +37,15 @@ class Ballot {
   void exchange(const Samples& samples, const Order& order, Word seed, std::span<Slot> seats, std::size_t seat,
                 Slot slot, Weight old_weight);
 
-  // The cut of greatest score.
-  [[nodiscard]] Cut best() const;
+  // The split of greatest score.
+  [[nodiscard]] Split best() const;
 
   [[nodiscard]] std::size_t nbytes() const { return entries_.capacity() * sizeof(Entry); }
 
  private:
   struct Entry {
     Proposal proposal;
-    LabelSplit split;
+    LabelSides sides;
   };
   class Exchange;
 

@@ -17,7 +17,7 @@ class Errors<Labels> {
 
   // The sum of squared errors of the frequencies of labels on the node's own samples, up to its weight.
   [[nodiscard]] double own(std::size_t node) const { return -own_[node]; }
-  [[nodiscard]] static double unit() { return 1.0; }  // of own()
+  [[nodiscard]] static double scale() { return 1.0; }  // of own()
   // The squared error on another sample, up to a constant.
   [[nodiscard]] double of(std::size_t node, Label label) const;
 

@@ -67,7 +67,7 @@ void LabelForest::for_each_sum(std::span<const float> rows, const Call& call, Us
   // To add sums takes less than a tenth of the time that so many trees take.
   const std::size_t least_trees = 1 + n_labels / 8;
   const Pieces pieces = shared_pieces_of(n_rows(rows), n_labels * sizeof(std::uint64_t), call, least_trees);
-  if (pieces.n() > 1) prepare_for(pieces.n_rows(), call);
+  if (pieces.n() > 1) grow_all_for(pieces.n_rows(), call);
   MassSums sums(pieces.are_whole() ? 0 : pieces.n_rows(), n_labels, pieces.n());
   call.parallel_for(pieces.n_tasks(), [&] {
     return [&, loan = scratches_.lend(), masses = std::vector<std::uint64_t>(), rests = std::vector<std::uint64_t>()](
@@ -163,7 +163,7 @@ template <class Use>
 void LabelForest::for_each_left_out(std::span<const Slot> slots, const Call& call, Use use) const {
   const std::size_t n_labels = n_codes();
   const Pieces pieces = pieces_of(slots.size(), n_labels * sizeof(std::uint64_t), call);
-  prepare_for(pieces.n_rows(), call);
+  grow_all_for(pieces.n_rows(), call);
   call.parallel_for(pieces.n(), [&] {
     return [&, loan = scratches_.lend()](std::size_t piece, StopProbe& stop) {
       const std::size_t begin = pieces.begin(piece), size = pieces.size(piece);
@@ -210,38 +210,43 @@ LeftOutVotes LabelForest::left_out_votes(std::size_t begin_at, std::size_t end_a
   votes.half.resize(n * (n_labels + 1));
   const bool are_plain = check_rows(rows);
   const Pieces pieces = pieces_of(n, 2 * n_labels * sizeof(std::uint64_t), call);
-  prepare_for(pieces.n_rows(), call);
+  grow_all_for(pieces.n_rows(), call);
   call.parallel_for(pieces.n(), [&] {
     return [&, loan = scratches_.lend()](std::size_t piece, StopProbe& stop) {
-      const std::size_t begin = pieces.begin(piece), size = pieces.size(piece);
-      // Of trees that are among the half, and of the others.
-      std::array<std::vector<std::uint64_t>, 2> masses, rests;
-      for (auto& each : masses) each.resize(size * n_labels);
-      for (auto& each : rests) each.resize(size);
-      for (std::size_t k = 0; k < trees_.size(); ++k) {
-        const std::size_t each = pieces.tree(piece, k);
-        if (!trees_[each]->tree.leaves_calibrators_out()) continue;
-        const std::size_t part = is_half_voter(options_.first_tree + each) ? 0 : 1;
-        // A tree that follows the samples lacks few of the cuts, though many rows ask it.
-        with_tree(each, is_followed(each) ? 1 : n, *loan, stop, [&](OneTree& tree) {
-          tree.predict(samples_, std::span(rows).subspan(begin * width, size * width), are_plain,
-                       {masses[part].data(), rests[part].data(), n_labels}, *loan, stop);
-        });
-        stop.tick(64 * size);
-      }
-      for (std::size_t i = 0; i < size; ++i) {
-        const std::size_t at = (begin + i) * (n_labels + 1);
+      const auto [masses, rests] = vote_sums(pieces, piece, rows, are_plain, *loan, stop);
+      for (std::size_t i = 0; i < pieces.size(piece); ++i) {
+        const std::size_t at = (pieces.begin(piece) + i) * (n_labels + 1);
         for (std::size_t c = 0; c <= n_labels; ++c) {
-          const auto of_part = [&](std::size_t part) {
-            return c < n_labels ? masses[part][i * n_labels + c] : rests[part][i];
-          };
-          votes.half[at + c] = of_part(0);
-          votes.all[at + c] = of_part(0) + of_part(1);
+          const std::size_t from = c < n_labels ? i * n_labels + c : i;
+          const auto& sums = c < n_labels ? masses : rests;
+          votes.half[at + c] = sums[0][from];
+          votes.all[at + c] = sums[0][from] + sums[1][from];
         }
       }
     };
   });
   return votes;
+}
+
+LabelForest::VoteSums LabelForest::vote_sums(const Pieces& pieces, std::size_t piece, std::span<const float> rows,
+                                             bool are_plain, Scratch& scratch, StopProbe& stop) const {
+  const std::size_t n_labels = n_codes(), width = options_.layout.width();
+  const std::size_t begin = pieces.begin(piece), size = pieces.size(piece);
+  VoteSums sums;
+  for (auto& each : sums.masses) each.resize(size * n_labels);
+  for (auto& each : sums.rests) each.resize(size);
+  for (std::size_t k = 0; k < trees_.size(); ++k) {
+    const std::size_t each = pieces.tree(piece, k);
+    if (!trees_[each]->tree.leaves_calibrators_out()) continue;
+    const std::size_t part = is_half_voter(options_.first_tree + each) ? 0 : 1;
+    // A tree that follows the samples lacks few of the splits, though many rows ask it.
+    with_tree(each, is_followed(each) ? 1 : pieces.n_rows(), scratch, stop, [&](OneTree& tree) {
+      tree.predict(samples_, rows.subspan(begin * width, size * width), are_plain,
+                   {sums.masses[part].data(), sums.rests[part].data(), n_labels}, scratch, stop);
+    });
+    stop.tick(64 * size);
+  }
+  return sums;
 }
 
 LeftOutVotes LabelForest::left_out_votes_at(std::size_t n_seen, const Call& call) const {
@@ -262,13 +267,12 @@ LabelForest::LeftOut LabelForest::predict_left_out(const Call& call) const {
   std::iota(slots.begin(), slots.end(), Slot{0});
   std::vector<double> by_slot(slots.size() * n_known, std::numeric_limits<double>::quiet_NaN());
   std::vector<std::int64_t> n_trees(slots.size(), 0);
-  for_each_left_out(slots, call,
-                    [&](std::size_t i, std::span<const std::uint64_t> masses, std::uint64_t rest, std::int64_t n) {
-                      n_trees[i] = n;
-                      if (n == 0) return;
-                      find_probabilities(masses, rest, ledger_.known(), {},
-                                         std::span(by_slot).subspan(i * n_known, n_known));
-                    });
+  for_each_left_out(
+      slots, call, [&](std::size_t i, std::span<const std::uint64_t> masses, std::uint64_t rest, std::int64_t n) {
+        n_trees[i] = n;
+        if (n == 0) return;
+        find_probabilities(masses, rest, ledger_.known(), {}, std::span(by_slot).subspan(i * n_known, n_known));
+      });
   LeftOut result;
   for (const Slot slot : arrivals(0, sample_of_.size())) {
     const auto at = static_cast<std::size_t>(slot);
@@ -290,23 +294,6 @@ LabelForest::LeftOutMasses LabelForest::left_out_masses(std::size_t begin, std::
                       result.masses[(i + 1) * width - 1] = rest;
                       result.n_trees[i] = n;
                     });
-  return result;
-}
-
-std::int32_t LabelForest::n_labels() const {
-  const auto pass = gate_.reading();
-  return samples_.values().n_labels();
-}
-
-std::vector<Word> LabelForest::known_labels() const {
-  const auto pass = gate_.reading();
-  return answer_for(0).hashes;
-}
-
-std::vector<Weight> LabelForest::label_weights() const {
-  const auto pass = gate_.reading();
-  std::vector<Weight> result(n_codes(), 0);
-  for (const auto& [label, weight] : ledger_.totals().entries()) result[static_cast<std::size_t>(label)] = weight;
   return result;
 }
 

@@ -1,6 +1,7 @@
 // The order-free forest of labels. Must not know Python.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -34,7 +35,7 @@ class LabelForest : public Forest<Labels> {
                                const Call& call) const;
 
   // What the trees that leave out the samples that calibrate say about them, those [begin, end) or as many as there
-  // are, in the order of their keys. To ask for some of them cuts the blocks that they need.
+  // are, in the order of their keys. To ask for some of them splits the blocks that they need.
   [[nodiscard]] LeftOutVotes left_out_votes(std::size_t begin, std::size_t end, const Call& call) const;
   // Those of this forest when it had seen n_seen samples. None may have been forgotten since. Grows the trees that vote
   // a second time.
@@ -66,14 +67,40 @@ class LabelForest : public Forest<Labels> {
   };
   [[nodiscard]] LeftOutMasses left_out_masses(std::size_t begin, std::size_t end, const Call& call) const;
 
-  [[nodiscard]] std::int32_t n_labels() const;              // labels that have a code
-  [[nodiscard]] std::vector<Weight> label_weights() const;  // by code
-  [[nodiscard]] std::vector<Word> known_labels() const;     // the hashes of the labels that are known, by code
+  [[nodiscard]] std::int32_t n_labels() const {  // labels that have a code
+    const auto pass = gate_.reading();
+    return samples_.values().n_labels();
+  }
+  [[nodiscard]] std::vector<double> label_weights() const {  // of the samples held, by code
+    const auto pass = gate_.reading();
+    std::vector<double> result(n_codes(), 0.0);
+    for (const auto& [label, weight] : ledger_.totals().entries()) {
+      result[static_cast<std::size_t>(label)] = multiplicity(weight);
+    }
+    return result;
+  }
+  [[nodiscard]] std::vector<Word> known_labels() const {  // the hashes of the labels that are known, by code
+    const auto pass = gate_.reading();
+    return answer_for(0).hashes;
+  }
+  template <class Visit>
+  static void for_each_property(Visit visit) {
+    Forest::for_each_property(visit);
+    visit("n_labels", &LabelForest::n_labels);
+    visit("label_weights", &LabelForest::label_weights);
+  }
 
  private:
   [[nodiscard]] std::size_t n_codes() const { return static_cast<std::size_t>(samples_.values().n_labels()); }
   // The answer for rows whose probabilities are not filled in yet.
   [[nodiscard]] Answer answer_for(std::size_t n_rows) const;
+  // The answers of trees that vote about the rows of a piece: the masses of labels and the rest of each row, summed
+  // over the trees that are half voters and over the others.
+  struct VoteSums {
+    std::array<std::vector<std::uint64_t>, 2> masses, rests;
+  };
+  [[nodiscard]] VoteSums vote_sums(const Pieces& pieces, std::size_t piece, std::span<const float> rows, bool are_plain,
+                                   Scratch& scratch, StopProbe& stop) const;
   // Calls use(i, masses, rest) for each row i.
   template <class Use>
   void for_each_sum(std::span<const float> rows, const Call& call, Use use) const;

@@ -7,7 +7,7 @@ namespace onlineforest::orderfree {
 
 namespace {
 
-double score_of_cut(const PanelRows& panel, const Groups& groups, Block block, Block left) {
+double score_of_split(const PanelRows& panel, const Groups& groups, Block block, Block left) {
   const Weight n_left = panel.weight_of(left);
   SquaresOfWeights squares_left, squares_right;
   for (std::size_t c = 0; c < groups.size(); ++c) {
@@ -23,13 +23,13 @@ double score_of_cut(const PanelRows& panel, const Groups& groups, Block block, B
 std::size_t LabelJudge::best(PanelRows& panel, const Groups& groups, Block block, std::span<Proposal> proposals) {
   for (Proposal& proposal : proposals) {
     if (!panel.has_missing()) break;
-    if (proposal.cut.asks_if_missing()) continue;
-    const Block missing = panel.missing(block, proposal.cut.cell);
+    if (proposal.split.asks_if_missing()) continue;
+    const Block missing = panel.missing(block, proposal.split.cell);
     if (missing == 0) continue;
     const Block with = proposal.left | missing;
-    proposal.cut.missing_left =
-        score_of_cut(panel, groups, block, with) >= score_of_cut(panel, groups, block, proposal.left);
-    if (proposal.cut.missing_left) proposal.left = with;
+    proposal.split.missing_left =
+        score_of_split(panel, groups, block, with) >= score_of_split(panel, groups, block, proposal.left);
+    if (proposal.split.missing_left) proposal.left = with;
   }
   if (panel.is_light()) {
     switch (proposals.size()) {
@@ -46,7 +46,7 @@ std::size_t LabelJudge::best(PanelRows& panel, const Groups& groups, Block block
   std::size_t best = 0;
   double best_score = -1.0;
   for (std::size_t q = 0; q < proposals.size(); ++q) {
-    const double score = score_of_cut(panel, groups, block, proposals[q].left);
+    const double score = score_of_split(panel, groups, block, proposals[q].left);
     if (score > best_score) {
       best = q;
       best_score = score;
@@ -84,13 +84,13 @@ std::size_t LabelJudge::best_of_light(const PanelRows& panel, const Groups& grou
   std::size_t best = 0;
   double best_score = -1.0;
   for (std::size_t q = 0; q < K; ++q) {
-    LabelSplit& split = splits_[q];
+    LabelSides& sides = sides_[q];
     const int singles_left = std::popcount(lefts[q] & singles);
     // With l of n on the left, the right side has (n - l)^2 = n^2 - 2 n l + l^2.
-    split.squares_left = static_cast<std::uint16_t>(squares[q] + singles_left);
-    split.squares_right = static_cast<std::uint16_t>(total - 2 * products[q] + squares[q] + n_singles - singles_left);
-    split.n_left = static_cast<std::uint8_t>(light.of(lefts[q]));
-    const double score = score_of(split.squares_left, split.n_left, split.squares_right, n_block - split.n_left);
+    sides.squares_left = static_cast<std::uint16_t>(squares[q] + singles_left);
+    sides.squares_right = static_cast<std::uint16_t>(total - 2 * products[q] + squares[q] + n_singles - singles_left);
+    sides.n_left = static_cast<std::uint8_t>(light.of(lefts[q]));
+    const double score = score_of(sides.squares_left, sides.n_left, sides.squares_right, n_block - sides.n_left);
     if (score > best_score) {
       best = q;
       best_score = score;

@@ -1,4 +1,4 @@
-// Which of several cuts separates the labels of a panel best. Must not know trees.
+// Which of several splits separates the labels of a panel best. Must not know trees.
 #pragma once
 
 #include <array>
@@ -11,8 +11,8 @@
 
 namespace onlineforest::orderfree {
 
-// Of light weights: that of the left side of a cut, and the sums of squared weights of labels on both sides.
-struct LabelSplit {
+// Of light weights: that of the left side of a split, and the sums of squared weights of labels on both sides.
+struct LabelSides {
   std::uint8_t n_left = 0;
   std::uint16_t squares_left = 0, squares_right = 0;
 };
@@ -42,14 +42,14 @@ class LabelJudge {
   [[nodiscard]] std::size_t best(PanelRows& panel, const Groups& groups, Block block, std::span<Proposal> proposals);
 
   // Of the proposals of the last block, if its weights were light.
-  [[nodiscard]] std::span<const LabelSplit> splits() const { return splits_; }
+  [[nodiscard]] std::span<const LabelSides> sides() const { return sides_; }
 
  private:
   template <std::size_t K>
   [[nodiscard]] std::size_t best_of_light(const PanelRows& panel, const Groups& groups, Block block,
                                           std::span<const Proposal> proposals);
 
-  std::array<LabelSplit, kMostProposals> splits_{};
+  std::array<LabelSides, kMostProposals> sides_{};
 };
 
 }  // namespace onlineforest::orderfree

@@ -18,14 +18,14 @@
 
 namespace onlineforest::orderfree {
 
-// Where predictions of labels are summed, in multiples of 1 / kUnit: the mass of each label, and the rest, which is
+// Where predictions of labels are summed, in multiples of 1 / kFullMass: the mass of each label, and the rest, which is
 // uniform.
 struct Masses {
   std::uint64_t* labels;
   std::uint64_t& rest;
 };
 
-// A part of a prediction, in multiples of 1 / kUnit.
+// A part of a prediction, in multiples of 1 / kFullMass.
 struct Share {
   Label label;
   std::uint32_t mass;
@@ -61,7 +61,7 @@ struct Labels {
     std::vector<Weight> counts;
     std::vector<std::uint64_t> masses;
 
-    void prepare(const SampleStore<Values>& samples) {
+    void make_room(const SampleStore<Values>& samples) {
       masses.resize(static_cast<std::size_t>(samples.values().n_labels()), 0);
     }
     void clear() noexcept {
@@ -130,7 +130,7 @@ struct Labels {
     [[nodiscard]] static std::size_t nbytes() { return 0; }
   };
 
-  // The leaves of a complete tree.
+  // The leaves of a fully grown tree.
   class FlatLeaves {
    public:
     [[nodiscard]] std::size_t size() const { return leaves_.size(); }

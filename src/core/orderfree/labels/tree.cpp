@@ -11,9 +11,9 @@ namespace onlineforest::orderfree {
 namespace {
 
 // Halves are rounded up.
-std::uint64_t in_units(double share) {
-  const double units = share * kUnit + 0.5;
-  return static_cast<std::uint64_t>(units);
+std::uint64_t mass_of(double share) {
+  const double mass = share * kFullMass + 0.5;
+  return static_cast<std::uint64_t>(mass);
 }
 
 // Takes the discount from each label of a node, or all of a label that weighs less.
@@ -47,7 +47,7 @@ void Tree<Labels>::add_counts(const LabelCounts& counts, double& left, Masses an
   const double total = multiplicity(counts.total());
   Discounting discounting(options_.discount);
   for (const auto& [label, weight] : counts.entries()) {
-    answer.labels[label] += in_units(left * (discounting.rest_of(weight) / total));
+    answer.labels[label] += mass_of(left * (discounting.rest_of(weight) / total));
   }
   left *= discounting.taken() / total;
 }
@@ -62,13 +62,13 @@ NodeIndex Tree<Labels>::add_ancestors(NodeIndex at, double left, Masses answer) 
     last = at;
     at = junction.parent;
   }
-  answer.rest += in_units(left);
+  answer.rest += mass_of(left);
   return last;
 }
 
 template <>
 void Tree<Labels>::answer_nothing(Masses answer) const {
-  answer.rest += in_units(1.0);
+  answer.rest += mass_of(1.0);
 }
 
 template <>
@@ -108,7 +108,7 @@ void Tree<Labels>::make_leaf(List& list, std::span<const std::uint32_t> path, co
       if (those == 0) continue;
       const auto label = static_cast<Label>(panel.groups().word(c));
       const double rest = discounting.rest_of(panel.weight_of(those));
-      const auto mass = static_cast<std::uint32_t>(in_units(left * (rest / total)));
+      const auto mass = static_cast<std::uint32_t>(mass_of(left * (rest / total)));
       const auto found = std::ranges::find(shares.begin() + begin, shares.end(), label, &Share::label);
       if (found != shares.end()) {
         found->mass += mass;
@@ -120,7 +120,7 @@ void Tree<Labels>::make_leaf(List& list, std::span<const std::uint32_t> path, co
   }
   const bool is_done = left < kLeastLeft;
   list.leaves.leaves.push_back({is_done ? 0.0 : left, begin, static_cast<std::uint32_t>(shares.size()),
-                                is_done ? static_cast<std::uint32_t>(in_units(left)) : 0});
+                                is_done ? static_cast<std::uint32_t>(mass_of(left)) : 0});
 }
 
 // Moves the masses of these labels from the scratch memory to the last leaf.

@@ -1,7 +1,7 @@
 // The constants and hashes of the order-free forest. Must not know samples, trees or forests.
 //
-// docs/order-free.md is the definition. A forest is a function of its seed and its set of samples, so every number here
-// is part of what a seed means.
+// docs/order-free.md defines the law. A forest is a function of its seed and its set of samples, so every number here
+// is part of the meaning of a seed.
 #pragma once
 
 #include <bit>
@@ -14,34 +14,36 @@ namespace onlineforest::orderfree {
 
 using Word = std::uint64_t;
 
-// The number of the law. Raise it with any change, here or elsewhere, after which other trees grow from the same seed
-// and samples: files and pickles hold no trees, and those of another law must be refused.
+// The law number. Raise it with any change, here or elsewhere, that grows other trees from the same seed and samples.
+// Files and pickles hold samples, not trees, so a file of another law must be refused.
 inline constexpr int kLaw = 1;
 
-// The samples of a block that decide its cut: one bit each in a word.
+// Number of deciding samples of a block; a word has one bit for each.
 inline constexpr std::size_t kMostDeciding = 64;
 
-// The weight left for the ancestors of a node below which the rest is uniform.
+// A prediction mixes the labels of a leaf and its ancestors. When less than this share of the mixture is left for the
+// further ancestors, it is spread evenly over the labels.
 inline constexpr double kLeastLeft = 0x1p-10;
-// Probabilities are whole multiples of 1 / kUnit, so that their sums do not depend on the order of trees.
-inline constexpr double kUnit = 0x1p31;
+// Probabilities of trees are rounded to whole multiples of 1 / kFullMass, so that their sum does not depend on the
+// order of the trees.
+inline constexpr double kFullMass = 0x1p31;
 
-// At least so many samples that decide are many: they get more proposals.
+// Blocks with at least this many deciding samples get the larger number of proposals.
 inline constexpr int kManyDeciding = 16;
 
-// Whether a proposal separates two samples of different values; the others cut the range of a feature.
+// Proposals of even number separate two samples of different values. The others split the range of a feature.
 [[nodiscard]] constexpr bool is_between(std::uint32_t proposal) { return proposal % 2 == 0; }
 
-// Whether a proposal over the range of a feature that some samples lack asks who lacks it: one in eight does.
+// If some samples lack the feature, one in eight of the proposals on its range separates missing from present values.
 [[nodiscard]] constexpr bool asks(Word word) { return word >> 61 == 0; }
 
-// Features tried by hash before all are scanned.
+// Number of features that a proposal tries by hash before it scans all features.
 inline constexpr std::uint32_t kMostTries = 32;
 
-// The n-th number of the stream that starts at `state`. Every use of a state has its own n.
+// The n-th number of the stream that starts at `state`. Each purpose of a state has an n of its own, listed below.
 [[nodiscard]] constexpr Word derive(Word state, Word n) { return scramble(state + kGolden * n); }
 
-// Numbers for derive(), by state.
+// The values of n for derive(). The name of a namespace says what the state belongs to.
 namespace of_x {
 inline constexpr Word kHash = 1;
 }
@@ -56,13 +58,13 @@ inline constexpr Word kLeft = 1, kRight = 2, kProposal = 8;
 }
 namespace of_proposal {
 inline constexpr Word kFirst = 1, kSecond = 2, kPosition = 3, kAsk = 4, kTry = 16, kScan = 64;
-inline constexpr Word kSalt = ~Word{0};  // and down from there: there may be any number of features to scan
+inline constexpr Word kSalt = ~Word{0};  // salts count down from here: kScan plus a feature has no upper bound
 }  // namespace of_proposal
 namespace of_seed {
 inline constexpr Word kFeature = 16;
 }
 
-// Seeds of a tree.
+// The seeds of one tree: for ranks, for the choice of its samples, and for the root.
 struct TreeSeeds {
   Word rank, membership, root;
 
@@ -74,13 +76,13 @@ struct TreeSeeds {
   }
 };
 
-// The place on the circle of a sample of this rank.
+// The place, on the circle of all words, of a sample of this rank.
 [[nodiscard]] constexpr Word place_of(Word rank) { return std::rotl(rank, 32); }
 
-// A number in [0, 1).
+// Maps a word to a double in [0, 1).
 [[nodiscard]] constexpr double unit_interval(Word word) { return static_cast<double>(word >> 11) * 0x1p-53; }
 
-// A whole number in [0, n); n < 2^32.
+// Maps a word to a whole number in [0, n); n < 2^32.
 [[nodiscard]] constexpr std::size_t below(Word word, std::size_t n) {
   return static_cast<std::size_t>(((word >> 32) * static_cast<Word>(n)) >> 32);
 }

@@ -1,8 +1,8 @@
-// Where the features of a row lie, and what its cells hold. Must not know samples.
+// The layout of a row: which cells belong to a feature, and what the cells hold. Must not know samples.
 //
-// The cells of numeric features come first, one each. A categorical feature has two cells side by side: together they
-// hold its level, a hash of the value, which is all that a forest knows of it. So the side of a level at a cut, and
-// everything else about it, is the same in every forest, whatever levels came before. A missing value is a level.
+// The cells of numeric features come first, one each. A categorical feature has two adjacent cells, which together hold
+// its level: a hash of the value. The forest knows nothing else about the value. So a level goes to the same side of a
+// split in every forest, whatever levels came before it. A missing value is a level of its own.
 #pragma once
 
 #include <bit>
@@ -13,7 +13,7 @@
 
 namespace onlineforest::orderfree {
 
-// 30 bits as a float that is positive, finite and normal: no processor rounds it to 0.
+// Stores 30 bits in a float. The float is positive, finite and normal, so no processor rounds it to 0.
 class HashCell {
  public:
   static constexpr int kBits = 30;
@@ -25,18 +25,18 @@ class HashCell {
   [[nodiscard]] static bool may_be(float cell) { return bits(cell) >> kBits == 0; }
 
  private:
-  static constexpr std::uint32_t kLeast = 0x00800000;  // the bits of the least normal float
+  static constexpr std::uint32_t kLeast = 0x00800000;  // the bits of the smallest normal float
 };
 
-// A hash of 60 bits: the low ones in the first cell, the high ones in the second.
+// A hash of 60 bits. The first cell holds the low 30 bits, the second the high ones.
 using Level = Word;
 
 [[nodiscard]] inline Level level_at(const float* cells) {
   return static_cast<Level>(HashCell::bits(cells[1])) << HashCell::kBits | HashCell::bits(cells[0]);
 }
 
-// The side of each level at a cut: a bit of a hash of the level and the salt of the cut. So a level has its side before
-// it is first seen. The salt, a HashCell, is kept in the place of a threshold.
+// Decides to which side of a split each level goes: by one bit of a hash of the level and the salt of the split. So the
+// side of a level is fixed before the level is first seen. The threshold of the split stores the salt, as a HashCell.
 class LevelSides {
  public:
   explicit LevelSides(float threshold) : salt_(HashCell::bits(threshold)) {}
@@ -51,13 +51,13 @@ class LevelSides {
 
 struct Layout {
   std::size_t n_features = 1;
-  std::size_t n_categorical = 0;  // the last ones of them
+  std::size_t n_categorical = 0;  // categorical features come after the numeric ones
 
   [[nodiscard]] std::size_t n_numeric() const { return n_features - n_categorical; }
-  [[nodiscard]] std::size_t width() const { return n_features + n_categorical; }  // cells
+  [[nodiscard]] std::size_t width() const { return n_features + n_categorical; }  // number of cells of a row
   [[nodiscard]] bool is_categorical(std::size_t feature) const { return feature >= n_numeric(); }
   [[nodiscard]] bool is_level_cell(std::size_t cell) const { return cell >= n_numeric(); }
-  // The first cell of a feature, and the feature of its first cell.
+  // cell_of() returns the first cell of a feature. feature_of() is its inverse.
   [[nodiscard]] std::size_t cell_of(std::size_t feature) const {
     return is_categorical(feature) ? 2 * feature - n_numeric() : feature;
   }

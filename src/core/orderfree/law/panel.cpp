@@ -9,7 +9,7 @@ namespace onlineforest::orderfree {
 
 namespace {
 
-constexpr int kFew = 12;  // a block of so few samples is looked at one by one
+constexpr int kFew = 12;  // up to this many samples are read one by one, not four at a time
 constexpr Block kWhole = ~Block{0};
 
 }  // namespace
@@ -43,7 +43,7 @@ void PanelRows::finish(bool may_lack_cells) {
 }
 
 void PanelRows::find_same_x() {
-  // A small table of hashes: a sample that meets another one in its place, or a full place, may have its x.
+  // A small hash table finds out whether two samples have equal hashes. If none do, all rows differ.
   constexpr std::size_t kTable = 256;
   std::array<std::uint8_t, kTable> table{};
   has_same_x_ = false;
@@ -80,10 +80,10 @@ Weight PanelRows::heavy_weight(Block block) const {
 
 std::size_t PanelRows::first_from(Block block, Word place) const {
   static_assert(kMostDeciding == 64);
-  std::size_t at = 0;  // the number of places before `place`, at most 63 of them
+  std::size_t at = 0;  // binary search: number of places before `place`, at most 63
   for (std::size_t step = 32; step > 0; step /= 2) at += places_[at + step - 1] < place ? step : 0;
   Block after = block >> at << at;
-  if (places_[at] < place) after = 0;  // all 64 are before it
+  if (places_[at] < place) after = 0;  // all 64 places are before `place`
   return first_bit(after != 0 ? after : block);
 }
 
@@ -102,7 +102,7 @@ Proposal PanelRows::propose_pair(Block block, Word seed, std::size_t first, Bloc
   Proposal result;
   result.first = static_cast<std::uint8_t>(first);
   result.second = static_cast<std::uint8_t>(second);
-  result.cut = draw_between(seed, rows_[first], rows_[second], layout_);
+  result.split = draw_between(seed, rows_[first], rows_[second], layout_);
   return result;
 }
 
@@ -127,14 +127,14 @@ Proposal PanelRows::propose_range(Block block, Word seed) {
     const std::size_t second = first_from(other, derive(seed, of_proposal::kSecond));
     result.first = static_cast<std::uint8_t>(first);
     result.second = static_cast<std::uint8_t>(second);
-    result.cut = draw_level_cut(seed, cell, level_at(rows_[first] + cell), level_at(rows_[second] + cell));
+    result.split = draw_level_split(seed, cell, level_at(rows_[first] + cell), level_at(rows_[second] + cell));
     return result;
   }
   if (!found.varies()) found = range(block, feature);
   result.low = found.low;
   result.high = found.high;
   const bool asks_who_lacks = !(found.low < found.high) || (found.has_missing && asks(derive(seed, of_proposal::kAsk)));
-  result.cut = draw_cut(seed, feature, found.low, asks_who_lacks ? kMissing : found.high);
+  result.split = draw_split(seed, feature, found.low, asks_who_lacks ? kMissing : found.high);
   return result;
 }
 
@@ -163,11 +163,11 @@ const float* PanelRows::column(Block block, std::int32_t cell) {
   return columns_.data() + static_cast<std::size_t>(cell) * kMostDeciding;
 }
 
-// Fills the columns of all cells, four samples and four cells at a time.
+// Fills the columns of all cells. Transposes squares of four samples and four cells.
 void PanelRows::fill_columns() {
   const std::size_t n_whole = width_ / simd::kWidth * simd::kWidth;
   for (std::size_t i = 0; i < n_; i += simd::kWidth) {
-    // Behind the last sample, the first one is repeated.
+    // Lanes behind the last sample repeat the first sample.
     const auto row = [&](std::size_t k) { return rows_[i + k < n_ ? i + k : 0]; };
     for (std::size_t d = 0; d < n_whole; d += simd::kWidth) {
       simd::Float4 a = simd::load(row(0) + d), b = simd::load(row(1) + d);
@@ -186,18 +186,18 @@ void PanelRows::fill_columns() {
   has_columns_ = true;
 }
 
-Block PanelRows::left_of(Block block, Cut cut) {
-  if (cut.is_of_levels) {
-    const LevelSides sides(cut.threshold);
+Block PanelRows::left_of(Block block, Split split) {
+  if (split.is_of_levels) {
+    const LevelSides sides(split.threshold);
     Block result = 0;
     for (Block rest = block; rest != 0; rest &= rest - 1) {
       const std::size_t i = first_bit(rest);
-      result |= static_cast<Block>(sides.sends_left(level_at(rows_[i] + cut.cell))) << i;
+      result |= static_cast<Block>(sides.sends_left(level_at(rows_[i] + split.cell))) << i;
     }
     return result;
   }
-  const float* const x = column(block, cut.cell);
-  const simd::Float4 threshold = simd::all(cut.threshold);
+  const float* const x = column(block, split.cell);
+  const simd::Float4 threshold = simd::all(split.threshold);
   Block result = 0;
   for (std::size_t i = 0; i < n_; i += simd::kWidth) {
     result |= static_cast<Block>(simd::at_most(simd::load(x + i), threshold)) << i;
@@ -215,7 +215,7 @@ PanelRows::Range PanelRows::range(Block block, std::int32_t cell) {
   return block == all() || !whole.varies() ? whole : range_of(block, column(block, cell));
 }
 
-// A feature that is missing in all samples of the block has an empty range.
+// If all samples of the block lack the feature, the range is empty: low is above high.
 PanelRows::Range PanelRows::range_of(Block block, const float* column) const {
   constexpr float infinity = std::numeric_limits<float>::infinity();
   if (std::popcount(block) <= kFew) {
@@ -252,7 +252,7 @@ PanelRows::Range PanelRows::range_of(Block block, const float* column) const {
     }
     return {simd::least(low), simd::greatest(high), false};
   }
-  // Samples that are not in the block count as its first one.
+  // Lanes of samples outside the block take the value of the first sample in it, which leaves the range unchanged.
   const simd::Float4 first = simd::all(column[first_bit(block)]);
   simd::Float4 low = first, high = first;
   for (std::size_t i = 0; i < n_; i += simd::kWidth) {
@@ -263,30 +263,33 @@ PanelRows::Range PanelRows::range_of(Block block, const float* column) const {
   return {simd::least(low), simd::greatest(high), false};
 }
 
-// Of all proposals, those that send most samples that have both features the same way as the best one, or most the
-// other way. Few samples tell little, so four more count for each proposal, of which it sends two the right way. It
-// must then be right more often than the larger side is.
+// A surrogate is a proposal on another feature whose sides agree (or, reversed, disagree) with the best split on most
+// samples that have both features. Candidates are ordered by their share of agreeing samples. A share of few samples is
+// unreliable, so four samples are added for each candidate, of which two agree. A candidate must beat the simplest
+// rule, which sends every sample to the larger side of the best split.
 void PanelRows::find_surrogates(Block block, std::span<const Proposal> proposals, Proposal& best) {
   surrogates_.clear();
-  if (!has_missing() || best.cut.asks_if_missing()) return;
-  const Block missing_best = missing(block, best.cut.cell);
+  if (!has_missing() || best.split.asks_if_missing()) return;
+  const Block missing_best = missing(block, best.split.cell);
   if (missing_best == 0) return;
   struct Candidate {
-    int n_right, n;  // how many samples it sends the right way, of how many, with those that count besides
+    int n_right, n;  // number of agreeing samples and of all samples, both with the added ones
     Surrogate surrogate;
   };
   std::vector<Candidate> candidates;
   const int n_known = std::popcount(block & ~missing_best), n_left = std::popcount(best.left & ~missing_best);
   const int n_larger = std::max(n_left, n_known - n_left);
   for (const Proposal& proposal : proposals) {
-    if (proposal.cut.cell == best.cut.cell || proposal.cut.asks_if_missing()) continue;
-    const Block both = block & ~missing_best & ~missing(block, proposal.cut.cell);
+    if (proposal.split.cell == best.split.cell || proposal.split.asks_if_missing()) continue;
+    const Block both = block & ~missing_best & ~missing(block, proposal.split.cell);
     const int n = std::popcount(both);
     const int n_same = std::popcount(~(proposal.left ^ best.left) & both);
     const int n_right = std::max(n_same, n - n_same) + 2;
     if (n_right * n_known <= n_larger * (n + 4)) continue;
     candidates.push_back(
-        {n_right, n + 4, {proposal.cut.cell, proposal.cut.threshold, n_same < n - n_same, proposal.cut.is_of_levels}});
+        {n_right,
+         n + 4,
+         {proposal.split.cell, proposal.split.threshold, n_same < n - n_same, proposal.split.is_of_levels}});
   }
   std::ranges::stable_sort(candidates,
                            [](const Candidate& a, const Candidate& b) { return a.n_right * b.n > b.n_right * a.n; });
@@ -297,13 +300,13 @@ void PanelRows::find_surrogates(Block block, std::span<const Proposal> proposals
   }
   for (Block rest = missing_best; rest != 0; rest &= rest - 1) {
     const Block bit = rest & (~rest + 1);
-    best.left = sends_left(best.cut, surrogates_, rows_[first_bit(rest)]) ? best.left | bit : best.left & ~bit;
+    best.left = sends_left(best.split, surrogates_, rows_[first_bit(rest)]) ? best.left | bit : best.left & ~bit;
   }
 }
 
 Block PanelRows::missing_in(Block block, const float* column) const {
   const simd::Float4 most = simd::all(std::numeric_limits<float>::infinity());
-  Block there = 0;  // a missing value is not at most anything
+  Block there = 0;  // comparisons with a missing value, which is NaN, are false
   for (std::size_t i = 0; i < n_; i += simd::kWidth) {
     there |= static_cast<Block>(simd::at_most(simd::load(column + i), most)) << i;
   }

@@ -1,4 +1,4 @@
-// A panel: up to 64 samples that decide about cuts, a block of them as a word of bits. Must not know trees.
+// A panel: up to 64 samples that decide splits. A set of them is a word, with one bit per sample. Must not know trees.
 #pragma once
 
 #include <array>
@@ -15,7 +15,7 @@
 
 namespace onlineforest::orderfree {
 
-// What a panel knows of its samples but their values.
+// The part of a panel that does not depend on the type of values: rows, hashes and weights of its samples.
 class PanelRows {
  public:
   [[nodiscard]] std::size_t size() const { return n_; }
@@ -34,7 +34,7 @@ class PanelRows {
     return is_light() ? light_.of(block) * kOne : heavy_weight(block);
   }
 
-  // The values of a cell, by bit; only those of a block need be there.
+  // The contents of a cell, one entry per bit. Entries outside the block are unspecified.
   [[nodiscard]] const float* column(Block block, std::int32_t cell);
   // The samples of a block that lack a cell.
   [[nodiscard]] Block missing(Block block, std::int32_t cell) {
@@ -45,7 +45,7 @@ class PanelRows {
   static constexpr std::size_t kMostCached = 64;  // cells whose columns are kept
 
   struct Range {
-    float low, high;  // of the values that are there
+    float low, high;  // least and greatest value, missing ones ignored
     bool has_missing;
 
     [[nodiscard]] bool varies() const { return low < high || (has_missing && low == high); }
@@ -59,21 +59,22 @@ class PanelRows {
 
   [[nodiscard]] Block same_x(std::size_t i) const { return has_same_x_ ? same_x_[i] : Block{1} << i; }
 
-  // The sample of a block whose place is the first at or after `place` on the circle.
+  // The first sample of a block at or after `place` on the circle.
   [[nodiscard]] std::size_t first_from(Block block, Word place) const;
 
-  // `like` are the samples with the value of the first one; see first_of_pair.
+  // Draws a proposal between sample `first` (see first_of_pair) and a sample of another row, preferably one outside
+  // `like`, the samples whose value equals that of `first`.
   [[nodiscard]] Proposal propose_pair(Block block, Word seed, std::size_t first, Block like) const;
   [[nodiscard]] std::size_t first_of_pair(Block block, Word seed) const {
     return first_from(block, derive(seed, of_proposal::kFirst));
   }
   [[nodiscard]] Proposal propose_range(Block block, Word seed);
-  // The samples of a block that have the level of one of them; the cell is its first one.
+  // The samples of a block whose level equals that of sample i. `cell` is the first cell of the feature.
   [[nodiscard]] Block like_level(Block block, std::int32_t cell, std::size_t i) const;
   // The features in which a block is not constant.
   [[nodiscard]] const std::vector<std::int32_t>& varying(Block block);
-  [[nodiscard]] Block left_of(Block block, Cut cut);
-  // Finds the surrogates of the best proposal, and sends samples that lack its feature where they say.
+  [[nodiscard]] Block left_of(Block block, Split split);
+  // Finds the surrogates of the best proposal. Moves samples that lack its feature to the side the surrogates give.
   void find_surrogates(Block block, std::span<const Proposal> proposals, Proposal& best);
 
   void fill_columns();
@@ -85,20 +86,21 @@ class PanelRows {
   std::size_t n_ = 0, width_ = 0;
   Layout layout_;
   bool has_same_x_ = false;
-  Block lacking_ = 0;  // samples that lack a value
+  Block lacking_ = 0;  // samples with a missing numeric value
   std::array<Slot, kMostDeciding> slots_{};
   std::array<const float*, kMostDeciding> rows_{};
   std::array<Word, kMostDeciding> x_hashes_{};
-  std::array<Word, kMostDeciding> places_{};  // the greatest word where there is no sample
+  std::array<Word, kMostDeciding> places_{};  // increasing; unused entries are the greatest word
   std::array<Block, kMostDeciding> same_x_{};
   Weight total_ = 0;
   std::array<Weight, kMostDeciding> weights_{};
   bool is_light_ = true;
-  LightWeights light_;                 // the same, if they are light
-  Surrogates surrogates_;              // of the proposal that was best last
-  std::vector<std::int32_t> varying_;  // of the block that is decided; empty until they are asked for
-  // Columns by cell if there are few cells, with their ranges over all samples; else the one of `gathered_from_`,
-  // for the samples of `gathered_`.
+  LightWeights light_;                 // the weights, if is_light_
+  Surrogates surrogates_;              // surrogates of the last best proposal
+  std::vector<std::int32_t> varying_;  // varying features of the current block; empty until varying() is called
+  // With at most kMostCached cells, columns_ holds the columns of all cells, and ranges_ their ranges over all samples
+  // (bit k of ranged_: the range of cell k is set). With more cells, columns_ holds one column: that of cell
+  // gathered_from_, for the samples in gathered_.
   bool has_columns_ = false;
   Block ranged_ = 0, gathered_ = 0;
   std::int32_t gathered_from_ = -1;
@@ -109,14 +111,14 @@ class PanelRows {
   void find_same_x();
 };
 
-// A panel with values: `Target::Judge` knows which proposal is best.
+// A panel with values. `Target::Judge` chooses the best proposal.
 template <class Target>
 class Panel : public PanelRows {
  public:
   using Values = typename Target::Values;
   using Judge = typename Target::Judge;
 
-  // Loads samples, at most kMostDeciding. Their bits are in the order of the circle of a tree.
+  // Loads at most kMostDeciding samples. Bits are numbered in the order of places on the circle of a tree.
   void load(const SampleStore<Values>& samples, const RankOrder<Values>& order, std::span<const Slot> slots) {
     begin(slots.size(), samples.layout());
     sort(order, slots);
@@ -135,7 +137,7 @@ class Panel : public PanelRows {
   [[nodiscard]] const Groups& groups() const { return groups_; }
   [[nodiscard]] const Judge& judge() const { return judge_; }
 
-  // The best proposal for a block, which has two different rows.
+  // Draws the proposals for a block and returns the best. The block must contain two different rows.
   [[nodiscard]] const Proposal& decide(Block block, Word seed) {
     varying_.clear();
     n_proposals_ = std::popcount(block) < kManyDeciding ? Judge::kFewProposals
@@ -149,17 +151,18 @@ class Panel : public PanelRows {
       } else {
         proposal = propose_range(block, word);
       }
-      proposal.left = left_of(block, proposal.cut);
+      proposal.left = left_of(block, proposal.split);
     }
     Proposal& best = proposals_[judge_.best(*this, groups_, block, {proposals_.data(), n_proposals_})];
-    // Rows that lack the feature, which the judge has not seen, go to the larger side.
-    if (!best.cut.asks_if_missing() && missing(block, best.cut.cell) == 0) {
-      best.cut.missing_left = 2 * weight_of(best.left) >= weight_of(block);
+    // If no sample of the block lacks the feature, the judge had no reason to choose a side for missing values: they go
+    // to the larger side.
+    if (!best.split.asks_if_missing() && missing(block, best.split.cell) == 0) {
+      best.split.missing_left = 2 * weight_of(best.left) >= weight_of(block);
     }
     find_surrogates(block, proposals(), best);
     return best;
   }
-  // The surrogates of the best proposal, and all proposals of the block that was decided last.
+  // The surrogates of the best proposal, and all proposals, of the last call of decide().
   [[nodiscard]] const Surrogates& surrogates() const { return surrogates_; }
   [[nodiscard]] std::span<const Proposal> proposals() const { return {proposals_.data(), n_proposals_}; }
 
@@ -170,10 +173,10 @@ class Panel : public PanelRows {
   std::array<Proposal, Judge::kMostProposals> proposals_{};
 };
 
-// Sorts samples by place. Places are uniform, so each one is sent near to where it belongs first.
+// Sorts samples by place. Places are uniform, so a pass over 64 buckets nearly sorts them, and insertion does the rest.
 template <class Values>
 void PanelRows::sort(const RankOrder<Values>& order, std::span<const Slot> slots) {
-  constexpr int kShift = 58;  // leaves 64 buckets
+  constexpr int kShift = 58;  // gives 64 buckets
   std::array<Word, kMostDeciding> places;
   std::array<std::uint8_t, 65> ends{};
   for (std::size_t i = 0; i < n_; ++i) {

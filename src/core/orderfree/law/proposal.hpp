@@ -1,4 +1,4 @@
-// Proposals for the cut of a block, and how hashes draw them. Must not know trees.
+// Splits, surrogates, and how hashes draw proposals for the split of a block. Must not know trees.
 #pragma once
 
 #include <algorithm>
@@ -17,7 +17,7 @@
 
 namespace onlineforest::orderfree {
 
-// Missing values are NaN with these bits, so that equal cells have equal bits.
+// The bits of every stored missing value. With one NaN only, equal cells have equal bits.
 inline constexpr float kMissing = std::numeric_limits<float>::quiet_NaN();
 
 [[nodiscard]] inline bool is_missing(float x) { return x != x; }
@@ -25,9 +25,10 @@ inline constexpr float kMissing = std::numeric_limits<float>::quiet_NaN();
   return std::bit_cast<std::uint32_t>(a) == std::bit_cast<std::uint32_t>(b);
 }
 
-// Rows with x[cell] <= threshold go left. If the threshold is infinite, the cut asks whether the cell is missing. If
-// the cell is the first one of a level, the threshold holds the salt of LevelSides.
-struct Cut {
+// Rows with x[cell] <= threshold go left. An infinite threshold separates rows that have the feature, on the left, from
+// rows that lack it. If the feature is categorical, `cell` is its first cell and the threshold holds the salt of
+// LevelSides.
+struct Split {
   std::int32_t cell = -1;
   float threshold = 0.0f;
   bool missing_left = false;  // whether rows that lack the feature go left
@@ -35,14 +36,14 @@ struct Cut {
 
   [[nodiscard]] bool asks_if_missing() const { return threshold == std::numeric_limits<float>::infinity(); }
 
-  friend bool operator==(const Cut&, const Cut&) = default;
+  friend bool operator==(const Split&, const Split&) = default;
 };
 
-// A cut on another feature, which tells where rows go that lack the feature of a cut.
+// A split on another feature, which decides where rows go that lack the feature of the main split.
 struct Surrogate {
   std::int32_t cell = -1;
   float threshold = 0.0f;
-  bool is_reversed = false;  // whether its left is the right of the cut
+  bool is_reversed = false;  // whether its left side means the right side of the main split
   bool is_of_levels = false;
 
   friend bool operator==(const Surrogate&, const Surrogate&) = default;
@@ -51,10 +52,11 @@ struct Surrogate {
 using Surrogates = std::vector<Surrogate>;
 inline constexpr std::size_t kMostSurrogates = 4;
 
-// Where a row goes. If it lacks the feature, the first surrogate decides whose feature it has.
-[[nodiscard]] inline bool sends_left(const Cut& cut, std::span<const Surrogate> surrogates, const float* row) {
-  if (cut.is_of_levels) return LevelSides(cut.threshold).sends_left(level_at(row + cut.cell));
-  if (const float x = row[cut.cell]; !is_missing(x)) return x <= cut.threshold;
+// Whether a row goes left. If it lacks the feature of the split, the first surrogate whose feature it has decides; if
+// there is none, missing_left does.
+[[nodiscard]] inline bool sends_left(const Split& split, std::span<const Surrogate> surrogates, const float* row) {
+  if (split.is_of_levels) return LevelSides(split.threshold).sends_left(level_at(row + split.cell));
+  if (const float x = row[split.cell]; !is_missing(x)) return x <= split.threshold;
   for (const Surrogate& surrogate : surrogates) {
     const float* const x = row + surrogate.cell;
     if (surrogate.is_of_levels) {
@@ -62,15 +64,15 @@ inline constexpr std::size_t kMostSurrogates = 4;
     }
     if (!is_missing(*x)) return (*x <= surrogate.threshold) != surrogate.is_reversed;
   }
-  return cut.missing_left;
+  return split.missing_left;
 }
 
-// A cut with its surrogates.
+// A split with its surrogates.
 struct Fork {
-  Cut cut;
+  Split split;
   Surrogates surrogates;
 
-  [[nodiscard]] bool sends_left(const float* row) const { return orderfree::sends_left(cut, surrogates, row); }
+  [[nodiscard]] bool sends_left(const float* row) const { return orderfree::sends_left(split, surrogates, row); }
 
   friend bool operator==(const Fork&, const Fork&) = default;
 };
@@ -80,17 +82,17 @@ using Block = Word;
 
 [[nodiscard]] inline std::size_t first_bit(Block block) { return static_cast<std::size_t>(std::countr_zero(block)); }
 
-// How often the samples of a block count, if that is a whole number for each, and no more than kMost together: bit by
-// bit, so that bits are counted.
+// Weights of at most 64 samples, if all weights are whole and their sum is at most kMost. bits_[k] has bit k of each
+// weight, so the weight of a block is a few counts of bits.
 class LightWeights {
  public:
-  static constexpr std::int64_t kMost = 255;  // so that 16 bits hold a sum of squares
+  static constexpr std::int64_t kMost = 255;  // so that 16 bits hold the sum of squared weights
 
-  // Whether weights with this sum may be light, if all but one of them are whole.
+  // Whether weights with this sum may be light. Exact if all weights but one are known to be whole.
   [[nodiscard]] static bool may_be(Weight total) { return is_whole(total) && total <= kMost * kOne; }
   [[nodiscard]] static int whole(Weight weight) { return static_cast<int>(weight / kOne); }
 
-  // Gives a weight to a sample that has none.
+  // Sets the weight of sample i, which must not have one yet.
   void set(std::size_t i, Weight of_sample) {
     const int weight = whole(of_sample);
     n_ = std::max(n_, static_cast<std::size_t>(std::bit_width(static_cast<unsigned>(weight))));
@@ -103,7 +105,7 @@ class LightWeights {
     for (std::size_t k = 0; k < n_; ++k) sum += std::popcount(block & bits_[k]) << k;
     return sum;
   }
-  // The same for the parts of a block in several others.
+  // The weights of the intersections of a block with K others.
   template <std::size_t K>
   void of(Block block, const std::array<Block, K>& others, std::array<std::uint16_t, K>& weights) const {
     weights.fill(0);
@@ -117,26 +119,26 @@ class LightWeights {
 
  private:
   std::size_t n_ = 1;
-  std::array<Block, 8> bits_{};  // of weights, the lowest first
+  std::array<Block, 8> bits_{};  // bit i of bits_[k] is bit k of the weight of sample i
 };
 
-// A proposal, and what it was drawn from: two samples, or the range of a numeric feature.
+// A proposal: a split, the samples it sends left, and its source: two samples, or the range of a numeric feature.
 struct Proposal {
-  Block left = 0;  // the samples that its cut sends left
-  Cut cut;
+  Block left = 0;
+  Split split;
   float low = 0.0f, high = 0.0f;
   std::uint8_t first = 0, second = 0;
 };
 
-// The greatest float that is not above a double, of which `nearest` is the nearest float. Has no branches: half of the
-// time they would be mispredicted.
+// The greatest float that is not above x. `nearest` is the float nearest to x. Has no branches, because half of them
+// would be mispredicted.
 [[nodiscard]] inline float round_down(double x, float nearest) {
   const auto bits = std::bit_cast<std::uint32_t>(nearest);
   const std::uint32_t below = nearest == 0.0f ? 0x80000001u : bits - 1 + 2 * (bits >> 31);
   return std::bit_cast<float>(static_cast<double>(nearest) > x ? below : bits);
 }
 
-// The threshold that a proposal draws from an interval: low <= threshold < high.
+// Draws a threshold from an interval: low <= threshold < high.
 [[nodiscard]] inline float draw_threshold(Word proposal, float low, float high) {
   const double span = static_cast<double>(high) - static_cast<double>(low);
   const double position = static_cast<double>(low) + unit_interval(derive(proposal, of_proposal::kPosition)) * span;
@@ -144,7 +146,7 @@ struct Proposal {
   return round_down(position, static_cast<float>(position));
 }
 
-// The first feature of the hashed sequence of a proposal that is fit; -1 if none of the first ones is.
+// Tries up to kMostTries features, drawn by hash. Returns the first for which is_fit(feature) holds, or -1.
 template <class IsFit>
 [[nodiscard]] std::int32_t first_fit(Word proposal, std::size_t n_features, IsFit is_fit) {
   for (std::uint32_t t = 0; t < kMostTries; ++t) {
@@ -154,8 +156,8 @@ template <class IsFit>
   return -1;
 }
 
-// The feature that a proposal draws: the first that is fit, or of all that are fit the one of least hash.
-// `for_each_fit(use)` calls use(feature) for each feature that is fit; -1 if there is none.
+// Draws a feature for which is_fit(feature) holds. If first_fit() finds none, takes the fit feature of least hash:
+// `for_each_fit(use)` calls use(feature) for each of them. Returns -1 if no feature is fit.
 template <class IsFit, class ForEachFit>
 [[nodiscard]] std::int32_t draw_feature(Word proposal, std::size_t n_features, IsFit is_fit, ForEachFit for_each_fit) {
   if (const std::int32_t first = first_fit(proposal, n_features, is_fit); first >= 0) return first;
@@ -171,15 +173,16 @@ template <class IsFit, class ForEachFit>
   return found;
 }
 
-// The cut on a numeric feature that a proposal draws from the values of two rows.
-[[nodiscard]] inline Cut draw_cut(Word proposal, std::int32_t cell, float a, float b) {
+// Draws a split between two values of a numeric feature. If one is missing, the split separates missing values.
+[[nodiscard]] inline Split draw_split(Word proposal, std::int32_t cell, float a, float b) {
   if (is_missing(a) || is_missing(b)) return {cell, std::numeric_limits<float>::infinity()};
   return {cell, draw_threshold(proposal, std::min(a, b), std::max(a, b))};
 }
 
-// The cut on a categorical feature that a proposal draws from two different levels. It separates them.
-[[nodiscard]] inline Cut draw_level_cut(Word proposal, std::int32_t cell, Level a, Level b) {
-  constexpr Word kMostSalts = 64;  // each separates the levels with a chance of one half
+// Draws a split on a categorical feature that separates two different levels. The salts of all kMostSalts tries fail
+// with probability 2^-64; then the last one stays.
+[[nodiscard]] inline Split draw_level_split(Word proposal, std::int32_t cell, Level a, Level b) {
+  constexpr Word kMostSalts = 64;  // each separates the levels with probability 1/2
   LevelSides sides = LevelSides::drawn(derive(proposal, of_proposal::kSalt));
   for (Word t = 1; t < kMostSalts && sides.sends_left(a) == sides.sends_left(b); ++t) {
     sides = LevelSides::drawn(derive(proposal, of_proposal::kSalt - t));
@@ -187,7 +190,7 @@ template <class IsFit, class ForEachFit>
   return {cell, sides.threshold(), false, true};
 }
 
-// Whether two rows differ in a feature; if they must have it, missing values do not count.
+// Whether two rows differ in a feature. With `must_have`, a missing value differs from nothing.
 [[nodiscard]] inline bool differ(const Layout& layout, std::int32_t feature, const float* a, const float* b,
                                  bool must_have) {
   const std::size_t k = layout.cell_of(static_cast<std::size_t>(feature));
@@ -195,13 +198,13 @@ template <class IsFit, class ForEachFit>
   return must_have ? a[k] < b[k] || a[k] > b[k] : !is_same(a[k], b[k]);
 }
 
-// The cut that a proposal draws between two rows: on a feature that both have, or, if they agree in all of these, on
-// one that only one of them has.
-[[nodiscard]] inline Cut draw_between(Word proposal, const float* a, const float* b, const Layout& layout) {
-  if (layout.n_categorical == 0) {  // the same, faster
+// Draws a split that separates two rows: on a feature that both have, or, if they agree in all such features, on one
+// that only one of them has.
+[[nodiscard]] inline Split draw_between(Word proposal, const float* a, const float* b, const Layout& layout) {
+  if (layout.n_categorical == 0) {  // a fast path: differ() without a look at the layout
     const auto are_apart = [&](std::int32_t d) { return a[d] < b[d] || a[d] > b[d]; };
     const std::int32_t d = first_fit(proposal, layout.n_features, are_apart);
-    if (d >= 0) return draw_cut(proposal, d, a[d], b[d]);
+    if (d >= 0) return draw_split(proposal, d, a[d], b[d]);
   }
   const auto draw = [&](bool must_have) {
     const auto is_fit = [&](std::int32_t d) { return differ(layout, d, a, b, must_have); };
@@ -216,11 +219,11 @@ template <class IsFit, class ForEachFit>
   const auto feature = static_cast<std::size_t>(d);
   const std::size_t k = layout.cell_of(feature);
   const auto cell = static_cast<std::int32_t>(k);
-  if (layout.is_categorical(feature)) return draw_level_cut(proposal, cell, level_at(a + k), level_at(b + k));
-  return draw_cut(proposal, cell, a[k], b[k]);
+  if (layout.is_categorical(feature)) return draw_level_split(proposal, cell, level_at(a + k), level_at(b + k));
+  return draw_split(proposal, cell, a[k], b[k]);
 }
 
-// The features in which rows are not constant.
+// The features in which the rows are not all equal.
 [[nodiscard]] inline std::vector<std::int32_t> varying_features(std::span<const float* const> rows,
                                                                 const Layout& layout) {
   const std::size_t width = layout.width();

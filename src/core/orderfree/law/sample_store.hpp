@@ -1,7 +1,7 @@
 // The distinct samples of a forest with their weights, shared by all trees. Must not know trees.
 //
-// A sample is a pair of a row and a value, which is a label or a number. Its weight is that of all its arrivals.
-// Slots stay where they are while their sample is held; a free slot is used again. A row may lack cells: see kMissing.
+// A sample is a pair of a row and a value, which is a label or a number. Equal samples are stored once, with the sum of
+// their weights. A sample keeps its slot as long as it is stored; a free slot is reused. Cells may be kMissing.
 #pragma once
 
 #include <algorithm>
@@ -27,7 +27,7 @@
 
 namespace onlineforest::orderfree {
 
-// `Values` says what values are: `Values::Value`, and the hash of a value, which tells values apart.
+// `Values` defines the type of a value, `Values::Value`, and hash(value), which is different for different values.
 template <class Values>
 class SampleStore {
  public:
@@ -49,7 +49,7 @@ class SampleStore {
   }
 
   [[nodiscard]] const Layout& layout() const { return layout_; }
-  [[nodiscard]] std::size_t n_slots() const { return heads_.size(); }  // free ones included
+  [[nodiscard]] std::size_t n_slots() const { return heads_.size(); }  // free slots included
   [[nodiscard]] std::size_t n_distinct() const { return heads_.size() - free_.size(); }
   [[nodiscard]] Values& values() { return values_; }
   [[nodiscard]] const Values& values() const { return values_; }
@@ -65,7 +65,7 @@ class SampleStore {
   [[nodiscard]] Word key(Slot slot) const { return heads_[index(slot)].key; }
   [[nodiscard]] Word x_hash(Slot slot) const { return heads_[index(slot)].x_hash; }
 
-  // Begins to load what a cut on a cell asks of a sample.
+  // Prefetches what a split on this cell reads from a sample.
   ONLINEFOREST_ALWAYS_INLINE void prefetch(Slot slot, std::size_t cell) const {
     onlineforest::prefetch(row(slot) + cell);
     prefetch_head(slot);
@@ -74,23 +74,23 @@ class SampleStore {
 
   [[nodiscard]] bool same_x(Slot a, Slot b) const { return x_hash(a) == x_hash(b) && are_equal(row(a), row(b)); }
 
-  // Whether `a` comes before `b` in the order of contents, which breaks ties of hashes.
+  // Whether `a` precedes `b` in the order of row and value. This order breaks ties of hashes.
   [[nodiscard]] bool content_less(Slot a, Slot b) const {
     const float *x = row(a), *y = row(b);
     const auto [at_x, at_y] = std::mismatch(x, x + width_, y, is_same);
-    if (at_x != x + width_) return is_missing(*at_y) || *at_x < *at_y;  // a missing cell comes last
+    if (at_x != x + width_) return is_missing(*at_y) || *at_x < *at_y;  // missing cells come last
     return values_.hash(value(a)) < values_.hash(value(b));
   }
 
-  // A row as it is stored: -0 becomes 0, and every NaN the same one.
+  // Copies a row in its canonical form: -0 becomes 0, and every NaN becomes kMissing.
   static void copy_canonical(const float* row, std::size_t n, float* to) {
     for (std::size_t i = 0; i < n; ++i) to[i] = is_missing(row[i]) ? kMissing : row[i] + 0.0f;
   }
 
-  // The slot of this sample; kNoSlot if it is not held. The row is canonical.
+  // The slot of this sample, or kNoSlot if it is not stored. The row must be canonical.
   [[nodiscard]] Slot find(const float* row, Value value) const { return find(row, value, key_of(hash_of(row), value)); }
 
-  // Adds to the weight of a sample, and stores it if it is new. The row is canonical.
+  // Adds to the weight of a sample, and stores the sample if it is new. The row must be canonical.
   Slot add(const float* row, Value value, Weight weight) {
     const Word x_hash = hash_of(row), key = key_of(x_hash, value);
     Slot slot = find(row, value, key);
@@ -106,14 +106,14 @@ class SampleStore {
     return slot;
   }
 
-  // Takes from the weight of a sample. A sample of weight 0 keeps its row until release().
+  // Subtracts from the weight of a sample. A sample of weight 0 keeps its row until release() is called.
   void subtract(Slot slot, Weight weight) { heads_[index(slot)].weight -= weight; }
 
-  // Whether a sample calibrates: some trees leave it out.
+  // Whether a sample is a calibrator, which some trees leave out.
   [[nodiscard]] bool calibrates(Slot slot) const { return heads_[index(slot)].calibrates; }
   void set_calibrates(Slot slot, bool calibrates) { heads_[index(slot)].calibrates = calibrates; }
 
-  // Removes a sample of weight 0, and overwrites it in memory.
+  // Removes a sample of weight 0 and overwrites its memory, so that nothing of a forgotten sample remains.
   void release(Slot slot) {
     count_missing(row(slot), -1);
     drop_levels(row(slot), layout_.n_categorical);
@@ -124,7 +124,7 @@ class SampleStore {
     free_.push_back(slot);
   }
 
-  // The levels of a categorical feature that samples have, and how many samples have each.
+  // The number of samples of each level of a categorical feature. `categorical` counts categorical features from 0.
   [[nodiscard]] const std::unordered_map<Level, std::int64_t>& levels(std::size_t categorical) const {
     return levels_[categorical];
   }
@@ -138,7 +138,7 @@ class SampleStore {
   }
 
  private:
-  // All that is asked of a sample besides its row, side by side in memory.
+  // The properties of a sample besides its row, adjacent in memory because they are read together.
   struct Head {
     Word key = 0, x_hash = 0;
     Weight weight = 0;
@@ -148,7 +148,7 @@ class SampleStore {
 
   static std::size_t index(Slot slot) { return static_cast<std::size_t>(slot); }
 
-  // By bits, because NaN is not equal to itself.
+  // Compares bits, because NaN is not equal to itself.
   [[nodiscard]] bool are_equal(const float* a, const float* b) const {
     return std::memcmp(a, b, width_ * sizeof(float)) == 0;
   }
@@ -184,7 +184,7 @@ class SampleStore {
     std::size_t c = 0;
     try {
       for (; c < layout_.n_categorical; ++c) ++levels_[c][level_at(level_cells(row, c))];
-    } catch (...) {  // no memory
+    } catch (...) {  // memory ran out: undo the increments
       drop_levels(row, c);
       throw;
     }
@@ -212,7 +212,9 @@ class SampleStore {
       return slot;
     }
     if (heads_.size() >= kMostSamples) {
-      throw std::length_error("a forest cannot store more than " + std::to_string(kMostSamples) + " samples");
+      throw std::length_error("the forest holds " + std::to_string(n_distinct()) +
+                              " distinct samples and cannot store another: the limit is " +
+                              std::to_string(kMostSamples));
     }
     rows_.resize(rows_.size() + width_);
     heads_.emplace_back();
@@ -221,7 +223,7 @@ class SampleStore {
   }
 
   Layout layout_;
-  std::size_t width_;  // of a row
+  std::size_t width_;  // cells per row
   Word seed_, key_mask_;
   std::vector<Word> feature_seeds_;
   Values values_;
@@ -229,12 +231,12 @@ class SampleStore {
   LargeVector<Head> heads_;
   std::vector<Slot> free_;
   std::unordered_multimap<Word, Slot> slots_;                    // by key
-  std::int64_t n_missing_ = 0;                                   // cells, of samples that are stored
-  std::vector<std::int64_t> missing_by_feature_;                 // of numeric ones
-  std::vector<std::unordered_map<Level, std::int64_t>> levels_;  // by categorical feature
+  std::int64_t n_missing_ = 0;                                   // missing cells of all stored samples
+  std::vector<std::int64_t> missing_by_feature_;                 // stored samples that lack a numeric feature
+  std::vector<std::unordered_map<Level, std::int64_t>> levels_;  // samples per level, by categorical feature
 };
 
-// The order of samples in a tree: by rank, then by content.
+// The order of samples in a tree: by rank, then by row and value.
 template <class Values>
 class RankOrder {
  public:

@@ -15,7 +15,7 @@ class Errors<Numbers> {
   explicit Errors(const TreeTable<Numbers>& table) : table_(table) {}
 
   [[nodiscard]] double own(std::size_t node) const { return table_.columns.squares[node]; }
-  [[nodiscard]] double unit() const { return table_.columns.unit; }
+  [[nodiscard]] double scale() const { return table_.columns.scale; }
   [[nodiscard]] double of(std::size_t node, double value) const {
     const double error = value - table_.columns.mean[node];
     return error * error;

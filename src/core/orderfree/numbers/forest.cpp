@@ -54,7 +54,7 @@ void NumberForest::for_each_row(std::span<const float> rows, const Call& call, U
   const std::size_t width = options_.layout.width(), n_trees = trees_.size();
   const bool are_plain = check_rows(rows);
   const Pieces pieces = shared_pieces_of(n_rows(rows), n_trees * sizeof(NumberLeaf), call, 1);
-  if (pieces.n() > 1) prepare_for(pieces.n_rows(), call);
+  if (pieces.n() > 1) grow_all_for(pieces.n_rows(), call);
   // Answers are tree by tree: those of all rows if several threads share a piece, otherwise those of a piece.
   Leaves of_all(pieces.are_whole() ? 0 : pieces.n_rows() * n_trees);
   const auto use_row = [&](std::size_t i, const NumberLeaf* first, std::size_t stride, Leaves& leaves) {
@@ -123,7 +123,7 @@ std::vector<NumberLeaf> NumberForest::leaves(std::span<const float> rows, const 
 template <class Use>
 void NumberForest::for_each_left_out(std::span<const Slot> slots, const Call& call, Use use) const {
   const Pieces pieces = pieces_of(slots.size(), trees_.size() * sizeof(NumberLeaf), call);
-  prepare_for(pieces.n_rows(), call);
+  grow_all_for(pieces.n_rows(), call);
   call.parallel_for(pieces.n(), [&] {
     return [&, loan = scratches_.lend()](std::size_t piece, StopProbe& stop) {
       const std::span<const Slot> own = slots.subspan(pieces.begin(piece), pieces.size(piece));

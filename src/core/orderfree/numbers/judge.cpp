@@ -17,8 +17,8 @@ void for_each_bit(Block block, Use use) {
 
 // Sends samples that lack the feature of a proposal to the left if that is not worse; returns the score.
 double better_side(Proposal& proposal, Block missing, double score, double score_with) {
-  proposal.cut.missing_left = score_with >= score;
-  if (!proposal.cut.missing_left) return score;
+  proposal.split.missing_left = score_with >= score;
+  if (!proposal.split.missing_left) return score;
   proposal.left |= missing;
   return score_with;
 }
@@ -87,11 +87,11 @@ void NumberJudge::score_few(PanelRows& panel, Block block, const Variation& vari
   std::ranges::copy(without_missing, scores.scores.begin());
   if (panel.has_missing()) {
     for (std::size_t q = 0; q < kFewProposals; ++q) {
-      with[q] = lefts[q] | panel.missing(block, proposals[q].cut.cell);
+      with[q] = lefts[q] | panel.missing(block, proposals[q].split.cell);
     }
     const std::array<double, kFewProposals> with_missing = gains_of(with);
     for (std::size_t q = 0; q < kFewProposals; ++q) {
-      if (proposals[q].cut.asks_if_missing() || with[q] == lefts[q]) continue;
+      if (proposals[q].split.asks_if_missing() || with[q] == lefts[q]) continue;
       scores.scores[q] = better_side(proposals[q], with[q] & ~lefts[q], without_missing[q], with_missing[q]);
     }
   }
@@ -105,8 +105,8 @@ void NumberJudge::score_many(PanelRows& panel, Block block, const Variation& var
   static_assert(kMostProposals <= 32);
   while (todo != 0) {
     const auto next = static_cast<std::size_t>(std::countr_zero(todo));
-    const std::int32_t feature = proposals[next].cut.cell;
-    if (proposals[next].cut.is_of_levels) {  // levels have no order
+    const std::int32_t feature = proposals[next].split.cell;
+    if (proposals[next].split.is_of_levels) {  // levels have no order
       double left = 0.0;
       for_each_bit(proposals[next].left,
                    [&](std::size_t i) { left += multiplicity(panel.weight(i)) * deviations_[i]; });
@@ -120,11 +120,11 @@ void NumberJudge::score_many(PanelRows& panel, Block block, const Variation& var
     for (std::uint32_t rest = todo; rest != 0; rest &= rest - 1) {
       const auto q = static_cast<std::size_t>(std::countr_zero(rest));
       Proposal& proposal = proposals[q];
-      if (proposal.cut.cell != feature) continue;
+      if (proposal.split.cell != feature) continue;
       todo &= ~(1u << q);
       const auto n_left = static_cast<std::size_t>(std::popcount(proposal.left));
       double score = variation.gain(walk_.sums[n_left], walk_.weights[n_left]);
-      if (missing != 0 && !proposal.cut.asks_if_missing()) {
+      if (missing != 0 && !proposal.split.asks_if_missing()) {
         const double sum_with = walk_.sums[n_left] + (walk_.sums[walk_.n] - walk_.sums[n_there]);
         const Weight weight_with = walk_.weights[n_left] + panel.weight_of(missing);
         score = better_side(proposal, missing, score, variation.gain(sum_with, weight_with));

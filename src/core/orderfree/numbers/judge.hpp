@@ -1,7 +1,7 @@
-// Which of several cuts tells most about the numbers of a panel. Must not know trees.
+// Which of several splits tells most about the numbers of a panel. Must not know trees.
 //
-// A cut is as good as its decrease of the variance, or as the feature is by itself: if neighbours in the order of a
-// feature have like numbers, cuts below will find what one cut cannot. Both are shares of the variance.
+// A split is as good as its decrease of the variance, or as the feature is by itself: if neighbours in the order of a
+// feature have like numbers, splits below will find what one split cannot. Both are shares of the variance.
 #pragma once
 
 #include <algorithm>

@@ -27,7 +27,7 @@ struct NoBallot {
   }
   template <class... Arguments>
   static void exchange(const Arguments&...) {}
-  [[nodiscard]] static Cut best() { return {}; }
+  [[nodiscard]] static Split best() { return {}; }
   [[nodiscard]] static std::size_t nbytes() { return 0; }
 };
 
@@ -55,7 +55,7 @@ struct Numbers {
   };
 
   struct Scratch {
-    static void prepare(const SampleStore<Values>&) {}
+    static void make_room(const SampleStore<Values>&) {}
     static void clear() noexcept {}
   };
 
@@ -99,7 +99,7 @@ struct Numbers {
     [[nodiscard]] std::size_t nbytes() const { return sums ? sizeof(NumberSums) : 0; }
   };
 
-  // The leaves of a complete tree.
+  // The leaves of a fully grown tree.
   class FlatLeaves {
    public:
     [[nodiscard]] std::size_t size() const { return leaves_.size(); }
@@ -117,11 +117,11 @@ struct Numbers {
   // The numbers of each node of a tree table.
   struct Columns {
     std::vector<double> mean, squares;  // squares: sum of squared deviations from the mean, in units
-    double unit = 1.0;
+    double scale = 1.0;
 
     // The variance of a node of this weight.
     [[nodiscard]] double variance(std::size_t node, Weight weight) const {
-      return squares[node] / multiplicity(weight) * unit;
+      return squares[node] / multiplicity(weight) * scale;
     }
   };
 };

@@ -93,7 +93,8 @@ void Tree<Numbers>::flatten_large_leaf(NodeIndex from, const Samples& samples, N
   flat.leaves().add(leaf);
 }
 
-// Nodes that are cut get their mean from their children, in finish_table(), which also makes squares of the variances.
+// Nodes that are split get their mean from their children, in finish_table(), which also makes squares of the
+// variances.
 template <>
 void Tree<Numbers>::describe_node(NodeIndex at, const Samples& samples, Table& table) {
   const Node& here = node(at);
@@ -122,18 +123,18 @@ template <>
 void Tree<Numbers>::finish_table(Table& table) {
   std::vector<double>&mean = table.columns.mean, &squares = table.columns.squares;
   const std::vector<double> variance = squares;
-  const auto fill = [&](double unit) {
-    table.columns.unit = unit;
+  const auto fill = [&](double scale) {
+    table.columns.scale = scale;
     for (std::size_t node = table.cell.size(); node-- > 0;) {  // children come after their parents
-      if (!table.is_cut(node)) {
-        squares[node] = variance[node] / unit * multiplicity(table.weight[node]);
+      if (!table.is_split(node)) {
+        squares[node] = variance[node] / scale * multiplicity(table.weight[node]);
         continue;
       }
       const auto left = static_cast<std::size_t>(table.left[node]), right = static_cast<std::size_t>(table.right[node]);
       const double n_left = multiplicity(table.weight[left]), n_right = multiplicity(table.weight[right]);
       const double n = n_left + n_right, difference = mean[right] - mean[left];
       mean[node] = mean[left] + difference * (n_right / n);
-      squares[node] = squares[left] + squares[right] + difference * difference / unit * (n_left * n_right / n);
+      squares[node] = squares[left] + squares[right] + difference * difference / scale * (n_left * n_right / n);
     }
   };
   fill(1.0);

@@ -1,5 +1,5 @@
-// A complete tree for predictions alone: nodes side by side, with the whole prediction at each leaf. Must not know
-// samples.
+// A fully grown tree in a form made for predictions: all nodes in one array, and each leaf with its whole prediction.
+// Must not know samples.
 #pragma once
 
 #include <algorithm>
@@ -17,48 +17,48 @@
 
 namespace onlineforest::orderfree {
 
-// The cell of a cut, the side of rows that lack it, and whether it holds levels, in one number.
-class CutCell {
+// Packs into one integer: the cell of a split, the side of missing values, and whether the cell holds levels.
+class SplitCell {
  public:
-  static constexpr std::int32_t kMost = (1 << 30) - 1;  // cells are below
+  static constexpr std::int32_t kMost = (1 << 30) - 1;  // largest number of cells
 
-  CutCell() = default;
-  explicit CutCell(const Cut& cut)
-      : code_(cut.cell | (cut.missing_left ? 0 : kMissingRight) | (cut.is_of_levels ? kOfLevels : 0)) {}
+  SplitCell() = default;
+  explicit SplitCell(const Split& split)
+      : code_(split.cell | (split.missing_left ? 0 : kMissingRight) | (split.is_of_levels ? kOfLevels : 0)) {}
 
   [[nodiscard]] std::int32_t cell() const { return code_ & kMost; }
   [[nodiscard]] bool missing_left() const { return (code_ & kMissingRight) == 0; }
   [[nodiscard]] bool is_of_levels() const { return code_ < 0; }
 
-  [[nodiscard]] Cut cut(float threshold) const { return {cell(), threshold, missing_left(), is_of_levels()}; }
+  [[nodiscard]] Split split(float threshold) const { return {cell(), threshold, missing_left(), is_of_levels()}; }
 
  private:
   static constexpr std::int32_t kMissingRight = 1 << 30;
-  static constexpr std::int32_t kOfLevels = std::numeric_limits<std::int32_t>::min();  // the sign
+  static constexpr std::int32_t kOfLevels = std::numeric_limits<std::int32_t>::min();  // the sign bit
   std::int32_t code_ = 0;
 };
 
-// `Leaves` holds what leaves predict, by number.
+// `Leaves` holds the predictions of the leaves. Leaves are numbered from 0.
 template <class Leaves>
 class FlatTree {
  public:
   [[nodiscard]] bool empty() const { return nodes_.empty(); }
   void clear() { *this = {}; }
 
-  // Building: the root first, then children in pairs.
+  // Building a tree starts with the root. Then each split adds its two children.
   NodeIndex add_root() {
     nodes_.emplace_back();
     return kRoot;
   }
-  // Makes a node a cut and returns its left child; the right one follows.
-  NodeIndex cut(NodeIndex at, const Cut& cut, const Surrogates& surrogates) {
+  // Splits a node. Returns its left child; the right child has the next index.
+  NodeIndex split(NodeIndex at, const Split& split, const Surrogates& surrogates) {
     const auto left = static_cast<NodeIndex>(nodes_.size());
     if (!surrogates.empty()) surrogates_.emplace(at, surrogates);
-    nodes_[static_cast<std::size_t>(at)] = {cut.threshold, CutCell(cut), left};
+    nodes_[static_cast<std::size_t>(at)] = {split.threshold, SplitCell(split), left};
     nodes_.resize(nodes_.size() + 2);
     return left;
   }
-  // Makes a node the leaf that is added to leaves() next.
+  // Makes a node a leaf. The caller then adds its prediction to leaves().
   void make_leaf(NodeIndex at) {
     nodes_[static_cast<std::size_t>(at)].next = -1 - static_cast<NodeIndex>(leaves_.size());
   }
@@ -69,7 +69,7 @@ class FlatTree {
     leaves_.finish();
   }
 
-  // Calls use(i, leaf) for each row. Plain rows hold numbers, and lack none.
+  // Calls use(i, leaf) for each row. Plain rows have no categorical features and no missing values.
   template <class Use>
   void for_each_row(const float* rows, std::size_t width, std::size_t n, bool are_plain, Use use) const {
     const auto tree_of = [this](std::size_t) -> const FlatTree& { return *this; };
@@ -97,17 +97,17 @@ class FlatTree {
   }
 
  private:
-  // So many walks go down side by side, because each one waits for memory at every step.
+  // Number of walks that go down in turn, one step each: a single walk waits for memory at every step.
   static constexpr std::size_t kSideBySide = 8;
-  static constexpr std::size_t kBytesOfSurrogates = 100;  // of a node that has some, about
+  static constexpr std::size_t kBytesOfSurrogates = 100;  // rough size of the entry of one node in surrogates_
 
   struct Node {
     float threshold = 0.0f;
-    CutCell cell;
-    NodeIndex next = 0;  // the left child, or -1 - the leaf
+    SplitCell cell;
+    NodeIndex next = 0;  // the left child; or -1 - n for leaf n
   };
 
-  // For plain rows one comparison is enough.
+  // For plain rows a comparison with the threshold is enough.
   template <bool kArePlain>
   [[nodiscard]] bool sends_right(const Node& node, const float* row) const {
     const float* const x = row + node.cell.cell();
@@ -119,11 +119,11 @@ class FlatTree {
   }
   [[nodiscard]] bool lacks(const Node& node, const float* row) const {
     const auto found = surrogates_.find(static_cast<NodeIndex>(&node - nodes_.data()));
-    const Cut cut = node.cell.cut(node.threshold);
-    return !sends_left(cut, found == surrogates_.end() ? std::span<const Surrogate>() : found->second, row);
+    const Split split = node.cell.split(node.threshold);
+    return !sends_left(split, found == surrogates_.end() ? std::span<const Surrogate>() : found->second, row);
   }
 
-  // Walks down n times, and calls use(i, leaf) at the end of each walk.
+  // Makes n_walks walks from a root to a leaf, and calls use(i, leaf) for each.
   template <bool kArePlain, class TreeOf, class RowOf, class Use>
   static void walk(std::size_t n_walks, TreeOf tree_of, RowOf row_of, Use use) {
     std::array<const Node*, kSideBySide> at;
@@ -149,7 +149,7 @@ class FlatTree {
   }
 
   LargeVector<Node> nodes_;
-  std::unordered_map<NodeIndex, Surrogates> surrogates_;  // of nodes that have some
+  std::unordered_map<NodeIndex, Surrogates> surrogates_;  // only nodes with surrogates have an entry
   Leaves leaves_;
 };
 

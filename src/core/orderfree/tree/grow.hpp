@@ -1,4 +1,4 @@
-// How a tree of the order-free forest cuts its blocks.
+// Stage of a tree: growing, which is splitting blocks.
 #pragma once
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 
 namespace onlineforest::orderfree {
 
-// Sorts by rank, ties by content.
+// Sorts by rank, ties by row and value. Large sets get a radix sort of the highest 22 bits first.
 template <class Ranked, class Order>
 void sort_ranked(std::vector<Ranked>& items, std::vector<Ranked>& spare, const Order& order) {
   const auto less = [&](const Ranked& a, const Ranked& b) { return order.less(a.rank, a.slot, b.rank, b.slot); };
@@ -29,7 +29,7 @@ void sort_ranked(std::vector<Ranked>& items, std::vector<Ranked>& spare, const O
     for (const Ranked& item : items) spare[begins[item.rank >> shift & (kBuckets - 1)]++] = item;
     items.swap(spare);
   }
-  for (std::size_t begin = 0, end; begin < items.size(); begin = end) {  // the bits that are left
+  for (std::size_t begin = 0, end; begin < items.size(); begin = end) {  // sort runs of equal high bits
     end = begin + 1;
     while (end < items.size() && items[end].rank >> (kHighest - kBits) == items[begin].rank >> (kHighest - kBits))
       ++end;
@@ -39,13 +39,14 @@ void sort_ranked(std::vector<Ranked>& items, std::vector<Ranked>& spare, const O
   }
 }
 
-// The samples of a large block lie far apart in memory: they are loaded while others are looked at.
+// The samples of a large block are scattered in memory, so each is prefetched this number of samples ahead.
 inline constexpr std::size_t kAhead = 16;
 
-// The samples of least rank, at least as many as decide. Ranks are uniform, so a bound finds them in one pass.
+// Finds the samples of least rank, at least kMostDeciding of them. Ranks are uniform, so in nearly all cases one pass
+// with an upper bound on the rank finds enough.
 template <class Ranked, class Order>
 void find_low_ranks(std::span<const Slot> slots, const Order& order, std::vector<Ranked>& found) {
-  constexpr double kEnough = 100.0;  // nearly always at least 64
+  constexpr double kEnough = 100.0;  // expected number below the bound; at least 64 in nearly all cases
   const double share = kEnough / static_cast<double>(slots.size());
   const Word bound = share < 1.0 ? static_cast<Word>(std::ldexp(share, 64)) : ~Word{0};
   found.clear();
@@ -82,14 +83,15 @@ void Tree<Target>::regrow(const Samples& samples, Scratch& scratch, StopProbe& s
   list.slots.reserve(scratch.ranked.size());
   for (const Ranked& item : scratch.ranked) list.slots.push_back(item.slot);
   list.summary = Target::summary_of(samples, list.slots, scratch.of_target);
-  settle(list, samples);
+  reset_list(list, samples);
   nodes_.emplace_back().contents = index;
 }
 
-// Brings a list whose slots have changed into its form. A large list without a summary gets one.
+// Discards what was computed from the former slots of a list. A large list gets a new summary if it has none, or if
+// its summary cannot follow the changes.
 template <class Target>
-void Tree<Target>::settle(List& list, const Samples& samples) const {
-  list.uncut();
+void Tree<Target>::reset_list(List& list, const Samples& samples) const {
+  list.unsplit();
   list.has_one_x = false;
   if (list.is_small()) {
     list.is_ranked = false;
@@ -109,7 +111,7 @@ NodeIndex Tree<Target>::take_pair() {
   }
   const auto pair = static_cast<NodeIndex>(nodes_.size());
   nodes_.resize(nodes_.size() + 2);
-  free_pairs_.reserve(nodes_.capacity() / 2);  // so that giving pairs back cannot fail
+  free_pairs_.reserve(nodes_.capacity() / 2);  // so that returning a pair cannot fail
   return pair;
 }
 
@@ -136,14 +138,14 @@ void Tree<Target>::find_deciding(const Samples& samples, const List& list, Junct
   deciding.back() = best;
 }
 
-// The cut of a junction whose deciding samples are known; nothing if all their rows are equal.
+// Decides the split of a junction from its deciding samples. Returns nothing if all their rows are equal.
 template <class Target>
 std::optional<Fork> Tree<Target>::decide(Junction& junction, const Samples& samples, Scratch& scratch) const {
   Panel<Target>& panel = scratch.panel;
   panel.load(samples, order(samples), junction.deciding);
   scratch.loaded = nullptr;
   if (panel.has_one_x(panel.all())) return std::nullopt;
-  Fork fork{panel.decide(panel.all(), junction.seed).cut, panel.surrogates()};
+  Fork fork{panel.decide(panel.all(), junction.seed).split, panel.surrogates()};
   junction.deciding.assign(panel.slots().begin(), panel.slots().end());
   junction.ballot.keep(panel);
   find_last(junction, samples);
@@ -164,9 +166,9 @@ void Tree<Target>::find_last(Junction& junction, const Samples& samples) const {
   }
 }
 
-// Makes a junction of a large list. False if all its rows are equal.
+// Turns a large list into a junction with two lists. Returns false, and changes nothing, if all its rows are equal.
 template <class Target>
-bool Tree<Target>::cut_list(NodeIndex at, const Samples& samples, Scratch& scratch, StopProbe& stop) {
+bool Tree<Target>::split_list(NodeIndex at, const Samples& samples, Scratch& scratch, StopProbe& stop) {
   const std::int32_t list_index = node(at).contents;
   List& list = lists_[list_index];
   if (have_one_x(samples, list.slots)) {
@@ -182,26 +184,27 @@ bool Tree<Target>::cut_list(NodeIndex at, const Samples& samples, Scratch& scrat
   find_deciding(samples, list, junction, scratch);
   junction.fork = *decide(junction, samples, scratch);
   junction.summary = std::move(list.summary);
-  split(at, index, list_index, samples, scratch);
+  divide(at, index, list_index, samples, scratch);
   return true;
 }
 
-// Gives a node a junction, whose samples are in a list. The list becomes that of the left side.
+// Divides a list by the split of a junction, and makes `at` the node of the junction. The list becomes the left child;
+// a new list becomes the right one.
 template <class Target>
-void Tree<Target>::split(NodeIndex at, std::int32_t junction_index, std::int32_t left_list, const Samples& samples,
-                         Scratch& scratch) {
+void Tree<Target>::divide(NodeIndex at, std::int32_t junction_index, std::int32_t left_list, const Samples& samples,
+                          Scratch& scratch) {
   const NodeIndex pair = take_pair();
   const std::int32_t right_list = lists_.take();
   const Junction& junction = junctions_[junction_index];
   List &left = lists_[left_list], &right = lists_[right_list];
-  // A stable partition, which keeps the order of ranks.
+  // The partition is stable, so ranked lists stay ranked.
   typename Target::Division division(samples, scratch.of_target);
   const std::size_t n = left.slots.size();
   std::vector<Slot>&to_left = scratch.to_left, &to_right = scratch.to_right;
   to_left.resize(n);
   to_right.resize(n);
   std::size_t n_left = 0, n_right = 0;
-  const auto cell = static_cast<std::size_t>(junction.fork.cut.cell);
+  const auto cell = static_cast<std::size_t>(junction.fork.split.cell);
   for (std::size_t i = 0; i < n; ++i) {
     const Slot slot = left.slots[i];
     if (i + kAhead < n) samples.prefetch(left.slots[i + kAhead], cell);
@@ -221,26 +224,26 @@ void Tree<Target>::split(NodeIndex at, std::int32_t junction_index, std::int32_t
   left.seed = derive(junction.seed, of_node::kLeft);
   right.seed = derive(junction.seed, of_node::kRight);
   right.is_ranked = left.is_ranked;
-  settle(left, samples);
-  settle(right, samples);
+  reset_list(left, samples);
+  reset_list(right, samples);
   node(pair) = {};
   node(pair).contents = left_list;
   node(pair + 1) = {};
   node(pair + 1).contents = right_list;
   node(at).left = pair;
   node(at).contents = junction_index;
-  set_cut(at, junction);
+  set_split(at, junction);
 }
 
-// Makes a node follow the cut of its junction.
+// Copies the split of a junction into its node, where walks read it.
 template <class Target>
-void Tree<Target>::set_cut(NodeIndex at, const Junction& junction) {
-  node(at).threshold = junction.fork.cut.threshold;
-  node(at).cell = CutCell(junction.fork.cut);
-  node(at).kind = junction.summary.is_pure() ? Kind::kClosed : Kind::kCut;
+void Tree<Target>::set_split(NodeIndex at, const Junction& junction) {
+  node(at).threshold = junction.fork.split.threshold;
+  node(at).cell = SplitCell(junction.fork.split);
+  node(at).kind = junction.summary.is_pure() ? Kind::kClosed : Kind::kSplit;
 }
 
-// Cuts the last twig of a path, or makes it a leaf.
+// Grows the last twig of a path: splits it or makes it a leaf.
 template <class Target>
 void Tree<Target>::grow_twig(List& list, std::span<const std::uint32_t> path, const Samples& samples,
                              Scratch& scratch) {
@@ -249,11 +252,11 @@ void Tree<Target>::grow_twig(List& list, std::span<const std::uint32_t> path, co
     panel.load(samples, order(samples), list.slots);
     scratch.loaded = &list;
   }
-  if (list.twigs.empty()) list.twigs.push_back({panel.all(), {kUncut}, 0});
+  if (list.twigs.empty()) list.twigs.push_back({panel.all(), {kUnsplit}, 0});
   const Block block = list.twigs[path.back()].block;
   if (panel.has_one_value(block) || panel.weight_of(block) < least_weight() || panel.has_one_x(block)) {
     make_leaf(list, path, panel);
-    list.twigs[path.back()].cut.cell = kLeaf;
+    list.twigs[path.back()].split.cell = kLeaf;
     list.twigs[path.back()].next = static_cast<std::uint32_t>(list.leaves.size()) - 1;
     return;
   }
@@ -263,11 +266,11 @@ void Tree<Target>::grow_twig(List& list, std::span<const std::uint32_t> path, co
   }
   const Proposal& best = panel.decide(block, seed);
   const auto next = static_cast<std::uint32_t>(list.twigs.size());
-  list.twigs.push_back({best.left, {kUncut}, 0});
-  list.twigs.push_back({block & ~best.left, {kUncut}, 0});
+  list.twigs.push_back({best.left, {kUnsplit}, 0});
+  list.twigs.push_back({block & ~best.left, {kUnsplit}, 0});
   if (!panel.surrogates().empty()) list.surrogates.emplace_back(path.back(), panel.surrogates());
   Twig& twig = list.twigs[path.back()];
-  twig.cut = best.cut;
+  twig.split = best.split;
   twig.next = next;
 }
 
@@ -276,15 +279,15 @@ void Tree<Target>::grow_twigs(List& list, const Samples& samples, Scratch& scrat
   std::array<std::uint32_t, kMostDeciding> path{};
   for (std::size_t depth = 1;;) {
     const std::uint32_t last = path[depth - 1];
-    if (list.twigs.empty() || list.twigs[last].cut.cell == kUncut)
+    if (list.twigs.empty() || list.twigs[last].split.cell == kUnsplit)
       grow_twig(list, {path.data(), depth}, samples, scratch);
-    if (list.twigs[last].cut.cell >= 0) {
+    if (list.twigs[last].split.cell >= 0) {
       path[depth++] = list.twigs[last].next;
       continue;
     }
     while (depth > 1 && path[depth - 1] != list.twigs[path[depth - 2]].next) --depth;
     if (depth == 1) break;
-    ++path[depth - 1];  // from a left twig to the right one
+    ++path[depth - 1];  // continue with the right sibling
   }
 }
 

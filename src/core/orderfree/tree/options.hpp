@@ -12,15 +12,15 @@ namespace onlineforest::orderfree {
 
 struct Options {
   std::size_t n_trees = 1;
-  std::size_t first_tree = 0;  // of those of the whole forest
-  Layout layout;               // of rows
+  std::size_t first_tree = 0;  // in a shard: the number of its first tree in the whole forest
+  Layout layout;
   Word seed = 0;
   std::int64_t min_samples_split = 2;
-  double max_samples = 1.0;  // the share of rows that a tree learns
-  bool calibrates = false;   // whether trees leave out some samples, which calibrate predictions
-  double discount = 0.2;     // what smoothing takes from each label of a node
+  double max_samples = 1.0;  // share of the rows that a tree learns
+  bool calibrates = false;   // whether some trees leave calibrators out
+  double discount = 0.2;     // weight that smoothing subtracts from each label of a node
   KeepOptions keep;
-  int key_bits = 64;  // fewer only to test ties
+  int key_bits = 64;  // tests of ties use fewer
 };
 
 // Throws std::invalid_argument if an option is out of range.

@@ -1,4 +1,4 @@
-// How a tree of the order-free forest predicts, and how it is described.
+// Stage of a tree: predicting, growing all pending splits, and the table of its nodes.
 #pragma once
 
 #include <array>
@@ -46,7 +46,7 @@ void Tree<Target>::predict_one(const Samples& samples, const float* x, Answer an
   }
   NodeIndex at = kRoot;
   for (;;) {
-    while (node(at).kind == Kind::kCut) {
+    while (node(at).kind == Kind::kSplit) {
       const Node& here = node(at);
       const float value = x[here.cell.cell()];
       const bool is_plain = !is_missing(value) && !here.cell.is_of_levels();
@@ -59,7 +59,7 @@ void Tree<Target>::predict_one(const Samples& samples, const float* x, Answer an
     }
     List& list = lists_[node(at).contents];
     if (list.is_small()) break;
-    if (is_leaf(list) || !cut_list(at, samples, scratch, stop)) {
+    if (is_leaf(list) || !split_list(at, samples, scratch, stop)) {
       answer_list(list, samples, answer);
       return;
     }
@@ -70,39 +70,39 @@ void Tree<Target>::predict_one(const Samples& samples, const float* x, Answer an
   std::uint32_t twig = 0;
   for (;;) {
     path[depth++] = twig;
-    if (list.twigs.empty() || list.twigs[twig].cut.cell == kUncut) {
+    if (list.twigs.empty() || list.twigs[twig].split.cell == kUnsplit) {
       grow_twig(list, {path.data(), depth}, samples, scratch);
     }
     const Twig& here = list.twigs[twig];
-    if (here.cut.cell == kLeaf) break;
+    if (here.split.cell == kLeaf) break;
     twig = here.next + static_cast<std::uint32_t>(!list.sends_left(twig, x));
   }
   answer_twig(list, list.twigs[twig].next, answer);
 }
 
 template <class Target>
-void Tree<Target>::complete(const Samples& samples, Scratch& scratch, StopProbe& stop) {
+void Tree<Target>::grow_all(const Samples& samples, Scratch& scratch, StopProbe& stop) {
   if (empty() || !flat_.empty()) return;
   scratch.loaded = nullptr;
   struct Visit {
     NodeIndex at, flat;
   };
-  scratch.of_target.prepare(samples);
+  scratch.of_target.make_room(samples);
   Flat flat;
-  List spare;  // whose memory for twigs serves all lists
+  List spare;  // lends its memory for twigs to one list after the other
   std::vector<Visit> visits{{kRoot, flat.add_root()}};
   while (!visits.empty()) {
     const Visit visit = visits.back();
     stop.tick(64);
     const Node here = node(visit.at);
     if (here.kind == Kind::kList && !lists_[here.contents].is_small() && !is_leaf(lists_[here.contents]) &&
-        cut_list(visit.at, samples, scratch, stop)) {
+        split_list(visit.at, samples, scratch, stop)) {
       continue;
     }
     visits.pop_back();
-    if (here.kind == Kind::kCut) {
+    if (here.kind == Kind::kSplit) {
       const NodeIndex left =
-          flat.cut(visit.flat, junctions_[here.contents].fork.cut, junctions_[here.contents].fork.surrogates);
+          flat.split(visit.flat, junctions_[here.contents].fork.split, junctions_[here.contents].fork.surrogates);
       visits.push_back({here.left + 1, left + 1});
       visits.push_back({here.left, left});
     } else if (here.kind == Kind::kList && lists_[here.contents].is_small()) {
@@ -111,7 +111,7 @@ void Tree<Target>::complete(const Samples& samples, Scratch& scratch, StopProbe&
       grow_twigs(list, samples, scratch);
       flatten_twigs(list, visit.flat, flat, scratch);
       list.swap_twigs(spare);
-      spare.uncut();
+      spare.unsplit();
       list.free_twigs();
       stop.tick(4096);
     } else {
@@ -128,12 +128,12 @@ void Tree<Target>::flatten_twigs(const List& list, NodeIndex root, Flat& flat, S
     std::uint32_t twig;
     NodeIndex at;
   };
-  std::array<Visit, kMostDeciding> visits{{{0, root}}};  // large enough: each twig that waits holds a sample
+  std::array<Visit, kMostDeciding> visits{{{0, root}}};  // large enough: each pending twig holds a sample
   for (std::size_t n = 1; n > 0;) {
     const auto [index, at] = visits[--n];
     const Twig& twig = list.twigs[index];
-    if (twig.cut.cell >= 0) {
-      const NodeIndex left = flat.cut(at, twig.cut, list.surrogates_of(index));
+    if (twig.split.cell >= 0) {
+      const NodeIndex left = flat.split(at, twig.split, list.surrogates_of(index));
       visits[n++] = {twig.next + 1, left + 1};
       visits[n++] = {twig.next, left};
     } else {
@@ -145,7 +145,7 @@ void Tree<Target>::flatten_twigs(const List& list, NodeIndex root, Flat& flat, S
 template <class Target>
 TreeTable<Target> Tree<Target>::table(const Samples& samples, Scratch& scratch, StopProbe& stop) {
   scratch.loaded = nullptr;
-  complete(samples, scratch, stop);
+  grow_all(samples, scratch, stop);
   Table table;
   if (empty()) return table;
   std::vector<TableVisit> visits{{kRoot, nullptr, 0, -1, false}};
@@ -179,11 +179,11 @@ template <class Target>
 void Tree<Target>::add_node(const TableVisit& visit, const Samples& samples, Table& table,
                             std::vector<TableVisit>& visits) {
   const Node& here = node(visit.at);
-  const bool is_cut = here.kind == Kind::kCut;
-  const Fork fork = is_cut ? junctions_[here.contents].fork : Fork{};
-  const std::int32_t index = table.add(visit.parent, visit.is_right, fork.cut, fork.surrogates);
+  const bool is_split = here.kind == Kind::kSplit;
+  const Fork fork = is_split ? junctions_[here.contents].fork : Fork{};
+  const std::int32_t index = table.add(visit.parent, visit.is_right, fork.split, fork.surrogates);
   describe_node(visit.at, samples, table);
-  if (!is_cut) return;
+  if (!is_split) return;
   visits.push_back({here.left + 1, nullptr, 0, index, true});
   visits.push_back({here.left, nullptr, 0, index, false});
 }
@@ -196,11 +196,11 @@ void Tree<Target>::add_twig(const TableVisit& visit, const Samples& samples, Scr
     scratch.loaded = visit.list;
   }
   const Twig& twig = visit.list->twigs[visit.twig];
-  const bool is_cut = twig.cut.cell >= 0;
-  const Surrogates surrogates = is_cut ? visit.list->surrogates_of(visit.twig) : Surrogates();
-  const std::int32_t index = table.add(visit.parent, visit.is_right, is_cut ? twig.cut : Cut{}, surrogates);
+  const bool is_split = twig.split.cell >= 0;
+  const Surrogates surrogates = is_split ? visit.list->surrogates_of(visit.twig) : Surrogates();
+  const std::int32_t index = table.add(visit.parent, visit.is_right, is_split ? twig.split : Split{}, surrogates);
   describe_twig(twig.block, scratch.panel, table);
-  if (!is_cut) return;
+  if (!is_split) return;
   visits.push_back({kNoNode, visit.list, twig.next + 1, index, true});
   visits.push_back({kNoNode, visit.list, twig.next, index, false});
 }

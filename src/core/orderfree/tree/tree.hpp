@@ -1,8 +1,9 @@
 // One tree of the order-free forest. Must not know other trees, nor how a forest keeps samples.
 //
-// A block of more than 64 samples that was cut is a junction; it keeps the samples that decide its cut. Every other
-// block is a list of its samples. A list is cut when a prediction first asks for it: small lists into a small tree of
-// their own, larger ones into a junction with two lists. When it is cut cannot be seen from outside.
+// A block of more than 64 samples that is split is a junction. It stores the samples that decide its split. Every other
+// block is a list of its samples. A list is split when a prediction first reaches it: a list of up to 64 samples grows
+// a small tree of twigs, a larger one becomes a junction with two lists. Predictions do not depend on when a list is
+// split.
 #pragma once
 
 #include <array>
@@ -27,7 +28,7 @@
 
 namespace onlineforest::orderfree {
 
-// A sample that has changed, and how it was before.
+// A sample whose weight or role as a calibrator has changed, with its former state.
 struct Change {
   Slot slot;
   Weight weight_before;
@@ -41,13 +42,13 @@ struct Scratch {
     Word rank;
     Slot slot;
   };
-  // A change as a tree sees it: by how much the weight of a sample has changed in it.
+  // A change of one tree: the weight of a sample in this tree changed by `by`.
   struct Step {
     Slot slot;
     Weight by;
   };
   Panel<Target> panel;
-  const void* loaded = nullptr;  // the list whose samples the panel holds
+  const void* loaded = nullptr;  // the list whose samples are in the panel
   std::vector<Step> steps;
   std::vector<Slot> coming;
   std::vector<Ranked> ranked, ranked_too;
@@ -55,14 +56,14 @@ struct Scratch {
   std::vector<Slot> to_left, to_right;
   typename Target::Scratch of_target;
 
-  // After an exception in the middle of a use.
+  // Call this after an exception, which may leave the memory in use.
   void clear() noexcept {
     loaded = nullptr;
     of_target.clear();
   }
 };
 
-// `Target` says what the samples have as values and what a leaf predicts: Labels or Numbers.
+// `Target` is Labels or Numbers. It defines the values of samples and the predictions of leaves.
 template <class Target>
 class Tree {
  public:
@@ -77,31 +78,32 @@ class Tree {
 
   // Whether the tree may leave out samples.
   [[nodiscard]] bool leaves_out() const { return options_.max_samples < 1.0 || leaves_calibrators_out(); }
-  // Whether the tree leaves out the samples that calibrate.
+  // Whether the tree leaves calibrators out.
   [[nodiscard]] bool leaves_calibrators_out() const { return options_.calibrates && leaves_calibrators_out_; }
   // Whether the tree learns the sample of a slot.
   [[nodiscard]] bool takes(const Samples& samples, Slot slot) const {
     return takes(samples, slot, samples.calibrates(slot));
   }
 
-  // Brings the tree in line with changes of the samples. After an exception it must be regrown.
-  void apply(const Samples& samples, std::span<const Change> changes, Scratch& scratch, StopProbe& stop);
+  // Follows changes of the samples. After an exception the tree must be regrown.
+  void follow(const Samples& samples, std::span<const Change> changes, Scratch& scratch, StopProbe& stop);
 
-  // Starts again from all samples. Ranked ones make the first cut dearer, and all cuts together cheaper.
+  // Grows the tree again from all samples. With `ranks`, samples are sorted by rank first: that makes the first split
+  // slower and all splits together faster.
   void regrow(const Samples& samples, Scratch& scratch, StopProbe& stop, bool ranks = true);
   void clear();
 
-  // Cuts all that is not cut yet, and makes the tree fast to predict with.
-  void complete(const Samples& samples, Scratch& scratch, StopProbe& stop);
+  // Makes all pending splits, and builds the flat tree, which predicts faster.
+  void grow_all(const Samples& samples, Scratch& scratch, StopProbe& stop);
 
-  // Gives the predictions at rows, which are plain if they hold numbers and lack none. Changes nothing if the tree is
-  // complete.
+  // Predicts rows. Plain rows have no categorical features and no missing values. Changes nothing if the tree is fully
+  // grown.
   void predict(const Samples& samples, std::span<const float> rows, bool are_plain, const Answers& answers,
                Scratch& scratch, StopProbe& stop);
 
-  // Whether predictions neither change the tree nor look at its samples.
+  // Whether the tree has its flat form: then predictions neither change the tree nor read its samples.
   [[nodiscard]] bool is_flat() const { return !flat_.empty(); }
-  // Gives the predictions of flat trees at one row; `answer_of(i)` is where that of the i-th tree goes.
+  // Predicts one row with at most kTogether flat trees. The prediction of the i-th tree goes to `answer_of(i)`.
   template <class AnswerOf>
   static void predict_together(std::span<const Tree* const> trees, const float* row, bool is_plain,
                                AnswerOf answer_of) {
@@ -110,14 +112,15 @@ class Tree {
     Flat::for_each_tree({flat.data(), trees.size()}, row, is_plain,
                         [&](std::size_t i, std::size_t leaf) { flat[i]->leaves().predict(leaf, answer_of(i)); });
   }
-  static constexpr std::size_t kTogether = 16;  // at most so many
+  static constexpr std::size_t kTogether = 16;
 
-  // Completes the tree and describes it.
+  // Grows the tree fully and returns the table of its nodes.
   [[nodiscard]] Table table(const Samples& samples, Scratch& scratch, StopProbe& stop);
 
   [[nodiscard]] bool empty() const { return nodes_.empty(); }
-  // Whether a large tree has no cut, and the first prediction will make one. To regrow it costs about as much.
-  [[nodiscard]] bool is_uncut() const {
+  // Whether the tree has more than 64 samples and no split yet. Regrowing such a tree costs about as much as its first
+  // split.
+  [[nodiscard]] bool is_unsplit() const {
     if (empty() || node(kRoot).kind != Kind::kList) return false;
     const List& root = lists_[node(kRoot).contents];
     return !root.is_small() && !is_leaf(root);
@@ -133,16 +136,16 @@ class Tree {
   using Flat = FlatTree<typename Target::FlatLeaves>;
 
   enum class Kind : std::uint8_t {
-    kCut,
+    kSplit,
     kList,
-    kClosed,  // a junction that counts as a leaf, because all its values are equal
+    kClosed,  // a junction that predicts like a leaf, because all its values are equal
   };
 
   struct Node {
     float threshold = 0.0f;
-    CutCell cell;
-    NodeIndex left = kNoNode;    // the right child follows
-    std::int32_t contents = -1;  // index of a junction or of a list
+    SplitCell cell;
+    NodeIndex left = kNoNode;    // the right child has the next index
+    std::int32_t contents = -1;  // index of a junction or of a list, depending on `kind`
     Kind kind = Kind::kList;
   };
 
@@ -150,39 +153,39 @@ class Tree {
     NodeIndex parent = kNoNode;
     Word seed = 0;
     Fork fork;
-    std::size_t n = 0;  // distinct samples
+    std::size_t n = 0;  // number of distinct samples
     Summary summary;
-    std::vector<Slot> deciding;  // the samples that decide the cut, in the order of the bits of `ballot`
+    std::vector<Slot> deciding;  // deciding samples, in the order of the bits of `ballot`
     ONLINEFOREST_NO_UNIQUE_ADDRESS typename Target::Ballot ballot;
-    std::size_t last = 0;  // which of them has the greatest rank
+    std::size_t last = 0;  // index of the deciding sample of greatest rank
     Word last_rank = 0;
-    bool is_stretched = false;  // the last one was chosen for its row, not its rank
+    bool is_stretched = false;  // all rows of least rank were equal, so the last sample was chosen for another row
   };
 
-  static constexpr std::int32_t kUncut = -1;  // feature of a twig that is not cut yet
-  static constexpr std::int32_t kLeaf = -2;   // feature of a twig that is a leaf
+  static constexpr std::int32_t kUnsplit = -1;  // cell of a twig that is not split yet
+  static constexpr std::int32_t kLeaf = -2;     // cell of a twig that is a leaf
 
   // A node of the small tree of a list.
   struct Twig {
     Block block;
-    Cut cut;
-    std::uint32_t next;  // the left child, which the right one follows; or the leaf
+    Split split;
+    std::uint32_t next;  // the left child, before the right one; or the number of the leaf
   };
 
   struct List {
     NodeIndex parent = kNoNode;
     Word seed = 0;
     std::vector<Slot> slots;
-    bool is_ranked = false;  // whether slots are in the order of ranks
-    bool has_one_x = false;  // only of a large list: whether all rows are known to be equal
-    Summary summary;         // only of a large list
+    bool is_ranked = false;  // whether slots are sorted by rank
+    bool has_one_x = false;  // whether all rows are known to be equal; large lists only
+    Summary summary;         // large lists only
     ONLINEFOREST_NO_UNIQUE_ADDRESS typename Target::LargeLeaf large_leaf;
-    std::vector<Twig> twigs;                                       // only of a small list, as are its leaves
-    std::vector<std::pair<std::uint32_t, Surrogates>> surrogates;  // of twigs that have some
+    std::vector<Twig> twigs;                                       // small lists only, as surrogates and leaves
+    std::vector<std::pair<std::uint32_t, Surrogates>> surrogates;  // only twigs with surrogates have an entry
     typename Target::TwigLeaves leaves;
 
     [[nodiscard]] bool is_small() const { return slots.size() <= kMostDeciding; }
-    void uncut() {
+    void unsplit() {
       large_leaf = {};
       twigs.clear();
       surrogates.clear();
@@ -194,18 +197,18 @@ class Tree {
       }
       return {};
     }
-    // Where a row goes at a twig that is cut.
+    // Whether a row goes left at a twig that is split.
     [[nodiscard]] bool sends_left(std::uint32_t twig, const float* row) const {
-      const Cut& cut = twigs[twig].cut;
-      if (surrogates.empty() || !is_missing(row[cut.cell])) return orderfree::sends_left(cut, {}, row);
-      return orderfree::sends_left(cut, surrogates_of(twig), row);
+      const Split& split = twigs[twig].split;
+      if (surrogates.empty() || !is_missing(row[split.cell])) return orderfree::sends_left(split, {}, row);
+      return orderfree::sends_left(split, surrogates_of(twig), row);
     }
     void swap_twigs(List& other) {
       twigs.swap(other.twigs);
       surrogates.swap(other.surrogates);
       std::swap(leaves, other.leaves);
     }
-    void free_twigs() {  // an assignment of {} would keep the memory
+    void free_twigs() {  // releases memory, which `twigs = {}` would not
       twigs = std::vector<Twig>();
       surrogates = {};
       leaves = typename Target::TwigLeaves();
@@ -216,7 +219,7 @@ class Tree {
     if (calibrates && leaves_calibrators_out_) return false;
     return options_.max_samples >= 1.0 || scramble(samples.x_hash(slot) ^ seeds_.membership) < membership_;
   }
-  // The weight of a sample in this tree.
+  // The weight of a sample in this tree, 0 if the tree leaves it out.
   [[nodiscard]] Weight weight(const Samples& samples, Slot slot) const {
     return takes(samples, slot) ? samples.weight(slot) : 0;
   }
@@ -225,7 +228,7 @@ class Tree {
     return weight(samples, step.slot) == step.by;
   }
 
-  // Of a block that may be cut.
+  // The least weight of a block that may be split.
   [[nodiscard]] Weight least_weight() const { return options_.min_samples_split * kOne; }
   [[nodiscard]] Order order(const Samples& samples) const { return {samples, seeds_.rank}; }
   [[nodiscard]] bool counts_as_leaf(const Summary& summary) const {
@@ -234,34 +237,36 @@ class Tree {
   [[nodiscard]] Node& node(NodeIndex at) { return nodes_[static_cast<std::size_t>(at)]; }
   [[nodiscard]] const Node& node(NodeIndex at) const { return nodes_[static_cast<std::size_t>(at)]; }
 
-  // apply.hpp
+  // follow.hpp
   struct Task {
     NodeIndex at;
     std::span<Step> steps;
   };
-  void apply_to_junction(const Task& task, const Samples& samples, Scratch& scratch, std::vector<Task>& tasks);
-  void apply_to_list(const Task& task, const Samples& samples, Scratch& scratch, StopProbe& stop);
-  // The cut after changes; nothing if those who decide must be found afresh.
+  void follow_at_junction(const Task& task, const Samples& samples, Scratch& scratch, std::vector<Task>& tasks);
+  void follow_in_list(const Task& task, const Samples& samples, Scratch& scratch, StopProbe& stop);
+  // Updates the deciding samples of a junction after changes, and decides its split. Returns nothing if they cannot be
+  // updated and must be found again.
   [[nodiscard]] std::optional<Fork> decide_again(NodeIndex at, const Samples& samples, std::span<const Step> steps,
                                                  Scratch& scratch);
-  // Seats the coming samples with the help of the ballot. If it cannot, it leaves those that are not seated. At most
-  // one sample is lost.
+  // Exchanges deciding samples one by one, and updates the ballot with each. `lost` is a deciding sample that is gone,
+  // or null. Removes from `coming` the samples that have become deciding ones. Returns false if the ballot cannot be
+  // updated.
   [[nodiscard]] bool exchange_few(Junction& junction, const Samples& samples, const Step* lost,
                                   std::vector<Slot>& coming) const;
   void find_next(NodeIndex at, const Samples& samples, Slot last, std::size_t n, std::vector<Slot>& found) const;
   void collapse(const Task& task, const Samples& samples, Scratch& scratch);
-  void cut_again(const Task& task, const Samples& samples, Scratch& scratch);
-  // Calls use(slot) for each sample below a node, gone ones included.
+  void split_again(const Task& task, const Samples& samples, Scratch& scratch);
+  // Calls use(slot) for each sample below a node, including samples whose weight is now 0.
   template <class Use>
   void for_each_below(NodeIndex at, Scratch& scratch, Use use) const;
-  // Moves the samples below a node to a list, without those that are gone, and removes what is below.
+  // Returns the samples below a junction after the changes of a task, and frees all nodes below it.
   [[nodiscard]] std::vector<Slot> gather(const Task& task, const Samples& samples, Scratch& scratch);
 
   // grow.hpp
-  void settle(List& list, const Samples& samples) const;
-  void split(NodeIndex at, std::int32_t junction_index, std::int32_t left_list, const Samples& samples,
-             Scratch& scratch);
-  bool cut_list(NodeIndex at, const Samples& samples, Scratch& scratch, StopProbe& stop);
+  void reset_list(List& list, const Samples& samples) const;
+  void divide(NodeIndex at, std::int32_t junction_index, std::int32_t left_list, const Samples& samples,
+              Scratch& scratch);
+  bool split_list(NodeIndex at, const Samples& samples, Scratch& scratch, StopProbe& stop);
   void find_deciding(const Samples& samples, const List& list, Junction& junction, Scratch& scratch) const;
   [[nodiscard]] std::optional<Fork> decide(Junction& junction, const Samples& samples, Scratch& scratch) const;
   void find_last(Junction& junction, const Samples& samples) const;
@@ -269,13 +274,13 @@ class Tree {
   void grow_twigs(List& list, const Samples& samples, Scratch& scratch);
   [[nodiscard]] bool is_leaf(const List& list) const { return list.has_one_x || counts_as_leaf(list.summary); }
   [[nodiscard]] NodeIndex take_pair();
-  void set_cut(NodeIndex at, const Junction& junction);
+  void set_split(NodeIndex at, const Junction& junction);
 
   // predict.hpp
   void flatten_twigs(const List& list, NodeIndex root, Flat& flat, Scratch& scratch) const;
   void predict_one(const Samples& samples, const float* x, Answer answer, Scratch& scratch, StopProbe& stop);
 
-  // What a leaf predicts: label_tree.cpp and number_tree.cpp.
+  // Predictions of leaves: labels/tree.cpp and numbers/tree.cpp.
   void answer_nothing(Answer answer) const;
   void make_leaf(List& list, std::span<const std::uint32_t> path, const Panel<Target>& panel) const;
   void answer_twig(const List& list, std::uint32_t leaf, Answer answer) const;
@@ -284,33 +289,33 @@ class Tree {
   void flatten_twig_leaf(const List& list, std::uint32_t leaf, NodeIndex at, Flat& flat, Scratch& scratch) const;
   void flatten_large_leaf(NodeIndex node, const Samples& samples, NodeIndex at, Flat& flat, Scratch& scratch);
   struct TableVisit {
-    NodeIndex at;      // of a node
-    const List* list;  // or of a twig of this list
+    NodeIndex at;      // the visited node; kNoNode if a twig is visited
+    const List* list;  // the list of the visited twig; null if a node is visited
     std::uint32_t twig;
     std::int32_t parent;
     bool is_right;
   };
-  // Adds what is visited to the table, and its children to the visits.
+  // Adds the visited node or twig to the table, and its children to the visits.
   void add_node(const TableVisit& visit, const Samples& samples, Table& table, std::vector<TableVisit>& visits);
   void add_twig(const TableVisit& visit, const Samples& samples, Scratch& scratch, Table& table,
                 std::vector<TableVisit>& visits) const;
   void describe_node(NodeIndex at, const Samples& samples, Table& table);
   void describe_twig(Block block, const Panel<Target>& panel, Table& table) const;
   static void finish_table(Table& table);
-  // Only of labels.
+  // Only for labels.
   void add_counts(const Summary& counts, double& left, Answer answer) const;
   NodeIndex add_ancestors(NodeIndex at, double left, Answer answer) const;
   static void take_shares(const Summary& labels, Flat& flat, Scratch& scratch);
 
   Options options_;
   TreeSeeds seeds_;
-  Word membership_;  // the tree takes samples whose hash is below; unused if it takes all
+  Word membership_;  // the tree learns samples whose hash is below this; unused if max_samples is 1
   bool leaves_calibrators_out_;
   std::vector<Node> nodes_;
   std::vector<NodeIndex> free_pairs_;
   Recycler<Junction> junctions_;
   Recycler<List> lists_;
-  Flat flat_;  // of a complete tree; its lists have no twigs
+  Flat flat_;  // empty unless the tree is fully grown; then lists have no twigs
 };
 
 }  // namespace onlineforest::orderfree

@@ -1,4 +1,4 @@
-// A tree in a form that depends on the set of samples alone: nodes in preorder, left children first.
+// The table of the nodes of a tree, in preorder, left children first. It depends on the set of samples alone.
 #pragma once
 
 #include <cstddef>
@@ -14,17 +14,17 @@ namespace onlineforest::orderfree {
 
 template <class Target>
 struct TreeTable {
-  std::vector<std::int32_t> parent, left, right, cell;  // -1 where there is none
+  std::vector<std::int32_t> parent, left, right, cell;  // -1 for none
   std::vector<float> threshold;
   std::vector<std::uint8_t> missing_left, is_of_levels;
   std::vector<Weight> weight;
   std::vector<std::int64_t> surrogates_end;  // the surrogates of node i are [surrogates_end[i - 1], surrogates_end[i])
   Surrogates surrogates;
-  typename Target::Columns columns;  // what is known of the values of each node
+  typename Target::Columns columns;  // labels or numbers of each node
 
-  // Appends a node that is a child of `above`, or the root; returns its index. Its weight and columns are still
-  // lacking.
-  std::int32_t add(std::int32_t above, bool is_right, const Cut& of_node, std::span<const Surrogate> its_surrogates) {
+  // Appends the root (`above` is -1) or a child of node `above`. Returns its index. The caller then appends its weight
+  // and columns.
+  std::int32_t add(std::int32_t above, bool is_right, const Split& of_node, std::span<const Surrogate> its_surrogates) {
     const auto index = static_cast<std::int32_t>(parent.size());
     if (above >= 0) (is_right ? right : left)[static_cast<std::size_t>(above)] = index;
     parent.push_back(above);
@@ -39,22 +39,22 @@ struct TreeTable {
     return index;
   }
 
-  [[nodiscard]] bool is_cut(std::size_t node) const { return cell[node] >= 0; }
-  [[nodiscard]] Cut cut(std::size_t node) const {
+  [[nodiscard]] bool is_split(std::size_t node) const { return cell[node] >= 0; }
+  [[nodiscard]] Split split(std::size_t node) const {
     return {cell[node], threshold[node], missing_left[node] != 0, is_of_levels[node] != 0};
   }
 
-  // The child of a node that a row goes to.
+  // The child of a split node to which a row goes.
   [[nodiscard]] std::size_t child(std::size_t node, const float* row) const {
     const std::size_t begin = node == 0 ? 0 : static_cast<std::size_t>(surrogates_end[node - 1]);
     const auto of_node = std::span(surrogates).subspan(begin, static_cast<std::size_t>(surrogates_end[node]) - begin);
-    return static_cast<std::size_t>(sends_left(cut(node), of_node, row) ? left[node] : right[node]);
+    return static_cast<std::size_t>(sends_left(split(node), of_node, row) ? left[node] : right[node]);
   }
 
-  // The leaf of a row. The tree is not empty.
+  // The leaf of a row. The tree must not be empty.
   [[nodiscard]] NodeIndex leaf_of(const float* row) const {
     std::size_t at = 0;
-    while (is_cut(at)) at = child(at, row);
+    while (is_split(at)) at = child(at, row);
     return static_cast<NodeIndex>(at);
   }
 };

@@ -583,14 +583,6 @@ class MondrianForestClassifier(BaseClassifier, Forest[MondrianForest]):
             probabilities = core.predict_one(check_row(row))
         return self._in_class_order(probabilities, targets)
 
-    def _core_and_targets(self) -> tuple[MondrianForest, MondrianClasses]:
-        """The core forest and its classes: `fit` in another thread replaces both."""
-        state = vars(self).copy()  # at once
-        if "_forest" not in state:
-            check_is_fitted(self)
-        core, targets = state["_forest"], state["_targets"]
-        return core, targets
-
     def _in_class_order(
         self, probabilities: Floats, targets: MondrianClasses
     ) -> tuple[Floats, NDArray[Any]]:

@@ -158,7 +158,7 @@ class BaseOnlineForest(Forest[OfOrderFree]):
 
     def _digest_of(self, core: OfOrderFree, state: State, spec: CoreSpec[OfOrderFree]) -> str:
         """The digest of a core forest with the values of this estimator."""
-        core.complete(self._n_threads())
+        core.grow_all(self._n_threads())
         others = {"window", "reservoir", "half_life", "n_categorical"}
         settings = {name: value for name, value in spec.options.items() if name not in others}
         settings |= {"n_estimators": spec.n_trees, "n_features": spec.n_features}

@@ -19,7 +19,6 @@ from onlineforest._forests.classification import BaseClassifier
 from onlineforest._forests.core import ORDER_FREE_LABELS, Floats, OrderFreeLabelCore, Votes
 from onlineforest._forests.learning import learn, learn_one
 from onlineforest._forests.lessons import Samples
-from onlineforest._forests.locking import Guard, guard_of
 from onlineforest._forests.orderfree.base import BaseOnlineForest
 from onlineforest._forests.orderfree.classes import Classes, Columns, hashes_of
 from onlineforest._forests.orderfree.fitted import Demand, Fitted, check_fitted
@@ -569,6 +568,7 @@ class OnlineForestClassifier(BaseClassifier, BaseOnlineForest[OrderFreeLabelCore
 
     def _answer(self, X: ArrayLike, *, calibrated: bool) -> tuple[Floats, Columns]:
         """Probabilities in the order of classes, and the classes: both of one moment."""
+        targets: Classes
         core, targets = self._core_and_targets()
         since, n_threads = targets.names, self._n_threads()
         how = self._power_and_spread() if calibrated else (1.0, 0.0)
@@ -579,6 +579,7 @@ class OnlineForestClassifier(BaseClassifier, BaseOnlineForest[OrderFreeLabelCore
 
     def _answer_one(self, x: RowLike, *, calibrated: bool) -> tuple[Floats, Columns]:
         """Answer for one sample: the probabilities have shape `(n_classes,)`."""
+        targets: Classes
         core, targets = self._core_and_targets()
         since, row = targets.names, self._rows.row(self, x, may_be_new=True)
         how = self._power_and_spread() if calibrated else (1.0, 0.0)
@@ -587,15 +588,6 @@ class OnlineForestClassifier(BaseClassifier, BaseOnlineForest[OrderFreeLabelCore
         except TypeError:
             answer = core.predict_one(check_row(row), *how)
         return targets.answer([answer], since)
-
-    def _core_and_targets(self) -> tuple[OrderFreeLabelCore, Classes]:
-        """The core forest and its classes: `fit` in another thread replaces both."""
-        self._settle_if_left()
-        state = vars(self).copy()  # at once
-        if "_forest" not in state:
-            check_is_fitted(self)
-        core, targets = state["_forest"], state["_targets"]
-        return core, targets
 
     def _balanced(self, probabilities: Floats, columns: Columns) -> Floats:
         """Probabilities as `class_weight` says; an error if no class is known."""
@@ -611,19 +603,8 @@ class OnlineForestClassifier(BaseClassifier, BaseOnlineForest[OrderFreeLabelCore
                 "Learn some first."
             )
 
-    def _settle_if_left(self) -> None:
-        """Declare the labels of a batch that an interrupted call could not record.
-
-        Does not wait for another thread that is learning.
-        """
-        guard: Guard[Any] = guard_of(self)
-        if guard.pending is not None and guard.lock.acquire(blocking=False):
-            try:
-                self._settle()
-            finally:
-                guard.lock.release()
-
     def _known_classes(self) -> NDArray[Any]:
+        targets: Classes
         core, targets = self._core_and_targets()
         return targets.known(core).classes
 
@@ -727,7 +708,7 @@ class OnlineForestClassifier(BaseClassifier, BaseOnlineForest[OrderFreeLabelCore
     def _fitted_now(self) -> Fitted[LabelCalibration]:
         """A calibration by the samples that are stored now, which is not computed yet."""
         core, built = self._forest, self._built_with
-        return Fitted(core.n_seen, core.n_points, built["window"] or built["reservoir"])
+        return Fitted(core.n_seen, core.n_samples, built["window"] or built["reservoir"])
 
     def _noted(self) -> Fitted[LabelCalibration]:
         """The calibration in force, computed or not. The lock is held."""
@@ -794,11 +775,11 @@ class OnlineForestClassifier(BaseClassifier, BaseOnlineForest[OrderFreeLabelCore
         """Do what must be done, or is cheapest, before the next sample comes."""
         core, fitted = self._forest, self._noted()
         is_cheap = self._demand.is_present and fitted.arrival == core.n_seen
-        if fitted.found is None and (is_cheap or fitted.loses(core.n_points, 1)):
+        if fitted.found is None and (is_cheap or fitted.loses(core.n_samples, 1)):
             self._calibrated()
         n_left = fitted.due - core.n_seen
         if self._demand.is_present and 1 < n_left <= N_AHEAD + 1:
-            pieces = pieces_ahead(core.n_points)
+            pieces = pieces_ahead(core.n_samples)
             if n_left <= len(pieces) + 1:
                 core.votes(1, *pieces[n_left - 2])
 
@@ -812,19 +793,19 @@ class OnlineForestClassifier(BaseClassifier, BaseOnlineForest[OrderFreeLabelCore
     def _vote(self, votes: list[Votes], seconds: float = math.inf) -> None:
         """Ask the trees about the pieces that are lacking, until that takes longer."""
         core, end = self._forest, perf_counter() + seconds
-        for piece in pieces_to_vote(core.n_points)[len(votes) :]:
+        for piece in pieces_to_vote(core.n_samples)[len(votes) :]:
             if perf_counter() > end:
                 break
             votes.append(core.votes(self._n_threads(), *piece))
 
     @contextmanager
     def _refitting(self) -> Iterator[None]:
-        n_points = self._forest.n_points
+        n_samples = self._forest.n_samples
         before, self._fitted = self._fitted, None  # though the call may be interrupted
         try:
             yield
         except BaseException:
-            if self._forest.n_points == n_points:  # nothing was forgotten
+            if self._forest.n_samples == n_samples:  # nothing was forgotten
                 self._fitted = before
             raise
         finally:

@@ -75,14 +75,14 @@ class LabelLesson(Lesson[OrderFreeLabelCore]):
             self.changes["_fitted"] = self._fitted_after(self._fitted, core, rows, n_threads)
         core.learn(rows, self._labels, n_threads, self._weights)
         if self._grows:
-            core.complete(n_threads)
+            core.grow_all(n_threads)
 
     def _fitted_after(
         self, fitted: Fitted[LabelCalibration], core: OrderFreeLabelCore, rows: Rows, n_threads: int
     ) -> Fitted[LabelCalibration]:
         """The fitted part after the batch, computed if the samples that it needs may leave."""
         n_seen = core.n_seen
-        loses = fitted.loses(core.n_points, len(rows))
+        loses = fitted.loses(core.n_samples, len(rows))
         later = fitted.after(n_seen + len(rows))
         if later is not fitted:
             n_first = later.arrival - n_seen
@@ -110,7 +110,7 @@ class WholeLesson(LabelLesson):
         super().teach(core, rows, n_threads)
         if self._fitted is not None:
             capacity = self._fitted.capacity
-            now: Fitted[LabelCalibration] = Fitted(core.n_seen, core.n_points, capacity)
+            now: Fitted[LabelCalibration] = Fitted(core.n_seen, core.n_samples, capacity)
             self.changes["_fitted"] = now.with_found(
                 calibration_at(now, core, self._classes, n_threads)
             )

@@ -49,7 +49,7 @@ class NumberLesson(Lesson[OrderFreeNumberCore]):
     def teach(self, core: OrderFreeNumberCore, rows: Rows, n_threads: int) -> None:
         core.learn(rows, self._values, n_threads, self._weights)
         if self._grows:
-            core.complete(n_threads)
+            core.grow_all(n_threads)
 
 
 class OnlineForestRegressor(RegressorMixin, BaseOnlineForest[OrderFreeNumberCore]):

@@ -27,7 +27,7 @@ def tree_arrays(table: Table, rows: RowFormat) -> dict[str, Any]:
         "split_location": np.where(features >= 0, thresholds, np.float32(np.nan)),
         "split_levels": levels,
         "missing_left": table["missing_left"].astype(np.bool_),
-        "n_points": table["weight"],
+        "weight": table["weight"],
     } | _surrogates(table, rows)
 
 

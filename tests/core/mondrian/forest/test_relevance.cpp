@@ -86,7 +86,7 @@ TEST_CASE("drawn slots are distinct and equally likely") {
   CHECK(draw_slots(4, 9, rng).size() == 4);
 }
 
-// Points that count several times, and the same with a copy for each time.
+// Points with counts, and the equivalent set with a copy of a point for each count.
 TEST_CASE("an impurity of points that count several times is that of copies") {
   const auto plain = random_points(20, 1, 3);
   PointStore counted(1), copied(1);

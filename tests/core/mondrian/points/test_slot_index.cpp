@@ -94,7 +94,7 @@ TEST_CASE("arrivals follow their points") {
       }
       points = after;
       arrivals.reserve(coming.size(), are_alone);
-      arrivals.exchange({leaving, moves, point_moves, slots});
+      arrivals.change({leaving, moves, point_moves, slots});
       std::vector<int> kept = expected;
       for (const Move& move : moves) {
         kept[static_cast<std::size_t>(move.to)] = expected[static_cast<std::size_t>(move.from)];

@@ -70,7 +70,7 @@ TEST_CASE("rejected calls leave a forest unchanged") {
   CHECK_THROWS_AS(forest.predict(short_row, Call(1)), std::invalid_argument);
   CHECK_THROWS_AS(tree_arrays(forest, 7), std::out_of_range);
   CHECK(forest.predict(data.rows, Call(1)) == before);
-  CHECK(forest.n_points() == 50);
+  CHECK(forest.n_samples() == 50);
 }
 
 TEST_CASE("invalid options are rejected") {
@@ -259,14 +259,14 @@ TEST_CASE("forgetting removes exactly the named points and rejects unknown ones"
   CHECK(forest.forget(rows, std::vector<Label>{data.values[7], data.values[7]}, Call(1)) ==
         std::vector<std::size_t>{1});
   CHECK(forest.predict(data.rows, Call(1)) == before);
-  CHECK(forest.n_points() == 200);
+  CHECK(forest.n_samples() == 200);
 
   forest.forget(std::vector<Serial>{199, 0, 57}, Call(2));
   CHECK(forest.forget(row(20), value(20), Call(2)).empty());  // the older of the two equal points
   check_invariants(forest);
   auto serials = forest.serials();
   CHECK(serials.size() == 196);
-  CHECK(forest.n_points() == 196);
+  CHECK(forest.n_samples() == 196);
   CHECK(forest.n_seen() == 200);
   for (const Serial gone : {199, 0, 57, 20}) CHECK(std::ranges::find(serials, gone) == serials.end());
   CHECK(forest.forget(row(20), value(20), Call(2)).empty());  // the younger one
@@ -280,17 +280,17 @@ TEST_CASE("forgetting removes exactly the named points and rejects unknown ones"
   CHECK(forest.predict(data.rows, Call(1)) == resumed->predict(data.rows, Call(1)));
   forest.keep_latest(10, Call(2));  // so few that trees are regrown
   check_invariants(forest);
-  CHECK(forest.n_points() == 10);
+  CHECK(forest.n_samples() == 10);
   CHECK(std::ranges::min(forest.serials()) == 189);
 
   forest.keep_latest(0, Call(1));
   check_invariants(forest);
-  CHECK(forest.n_points() == 0);
+  CHECK(forest.n_samples() == 0);
   CHECK(forest.measure().weights.empty());
   const auto empty = Archive::restore(Archive::save(forest));
   for (Forest* each : {&forest, empty.get()}) learn(*each, data, kClasses, 2);
   check_invariants(forest);
-  CHECK(forest.n_points() == 200);
+  CHECK(forest.n_samples() == 200);
   CHECK(forest.n_seen() == 400);
   CHECK(forest.predict(data.rows, Call(1)) == empty->predict(data.rows, Call(2)));
 }
@@ -312,10 +312,10 @@ TEST_CASE("a window keeps the latest points for any batch size and after forgett
   const Serial last = static_cast<Serial>(n_seen) - 1;
   forest.forget(std::vector<Serial>{last, last - 30}, Call(1));
   learn(forest, random_data(2, 3, kClasses, 5), kClasses, 1);
-  CHECK(forest.n_points() == 60);
+  CHECK(forest.n_samples() == 60);
   CHECK(std::ranges::min(forest.serials()) == last - 59);  // two places were free
   learn(forest, random_data(1, 3, kClasses, 5), kClasses, 1);
-  CHECK(forest.n_points() == 60);
+  CHECK(forest.n_samples() == 60);
   CHECK(std::ranges::min(forest.serials()) == last - 58);
   check_invariants(forest);
 }

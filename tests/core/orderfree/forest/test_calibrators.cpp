@@ -1,3 +1,4 @@
+// The choice of calibrators against sorting by key.
 #include <algorithm>
 #include <cstddef>
 #include <random>
@@ -15,22 +16,7 @@ using namespace onlineforest::orderfree;
 
 namespace {
 
-TEST_CASE("a share of few samples calibrates, and a small one of many") {
-  CHECK(Calibrators<Numbers>::number(0) == 0);
-  CHECK(Calibrators<Numbers>::number(3) == 0);
-  CHECK(Calibrators<Numbers>::number(80) == 20);
-  CHECK(Calibrators<Numbers>::number(1171) == 292);
-  CHECK(Calibrators<Numbers>::number(1172) == 292);
-  CHECK(Calibrators<Numbers>::number(3200) == 356);
-  CHECK(Calibrators<Numbers>::number(57344) == 2048);
-  CHECK(Calibrators<Numbers>::number(1'000'000'000) == 2048);
-  CHECK(Calibrators<Labels>::number(7) == 0);
-  CHECK(Calibrators<Labels>::number(80) == 10);
-  CHECK(Calibrators<Labels>::number(2730) == 341);
-  CHECK(Calibrators<Labels>::number(3200) == 356);
-}
-
-// Samples that come and leave, and those that calibrate among them.
+// A store whose samples come and leave, with its calibrators.
 struct Choosing {
   SampleStore<NumberHashes> samples;
   Calibrators<Numbers> calibrators{samples};
@@ -82,13 +68,28 @@ struct Choosing {
   }
 };
 
+TEST_CASE("a share of few samples calibrates, and a small one of many") {
+  CHECK(Calibrators<Numbers>::number(0) == 0);
+  CHECK(Calibrators<Numbers>::number(3) == 0);
+  CHECK(Calibrators<Numbers>::number(80) == 20);
+  CHECK(Calibrators<Numbers>::number(1171) == 292);
+  CHECK(Calibrators<Numbers>::number(1172) == 292);
+  CHECK(Calibrators<Numbers>::number(3200) == 356);
+  CHECK(Calibrators<Numbers>::number(57344) == 2048);
+  CHECK(Calibrators<Numbers>::number(1'000'000'000) == 2048);
+  CHECK(Calibrators<Labels>::number(7) == 0);
+  CHECK(Calibrators<Labels>::number(80) == 10);
+  CHECK(Calibrators<Labels>::number(2730) == 341);
+  CHECK(Calibrators<Labels>::number(3200) == 356);
+}
+
 TEST_CASE("calibrators are the samples of least keys, whatever came and left") {
   for (const int key_bits : {64, 3, 0}) {  // with 0, content alone decides
     Choosing choosing(key_bits);
     for (int step = 0; step < 700; ++step) {
       const bool shrinks = step / 100 % 2 == 1;
       const unsigned n = choosing.draw() % 4;
-      choosing.calibrators.prepare(n, n);
+      choosing.calibrators.refill(n, n);
       for (unsigned k = 0; k < n; ++k) {
         if (choosing.held.empty() || choosing.draw() % 4 < (shrinks ? 1u : 3u)) {
           choosing.come(1000);
@@ -111,12 +112,12 @@ TEST_CASE("calibrators are found among many samples when the next ones have left
       if (key_bits == 64) CHECK(choosing.calibrators.nbytes() <= 48 * most);
     };
     const auto learn = [&](std::size_t n) {
-      choosing.calibrators.prepare(n, 0);
+      choosing.calibrators.refill(n, 0);
       for (std::size_t i = 0; i < n; ++i) choosing.come(1'000'000);
       choose();
     };
     const auto forget_last = [&](std::size_t n) {
-      choosing.calibrators.prepare(0, n);
+      choosing.calibrators.refill(0, n);
       for (std::size_t i = 0; i < n; ++i) choosing.leave(choosing.held.size() - 1);
       choose();
     };
@@ -129,7 +130,7 @@ TEST_CASE("calibrators are found among many samples when the next ones have left
       std::ranges::reverse(choosing.held);
       forget_last(n);
     };
-    for (const int n_first : {0, 20}) {  // some of many samples have lesser keys than those that calibrate already
+    for (const int n_first : {0, 20}) {  // some of many samples have lesser keys than the present calibrators
       for (int i = 0; i < n_first; ++i) learn(1);
       learn(9000);
       for (int i = 0; i < 10; ++i) forget_any(200);

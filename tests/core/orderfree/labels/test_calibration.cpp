@@ -17,7 +17,7 @@ using onlineforest::Weight;
 
 namespace {
 
-// Votes about samples whose labels have probabilities p^power over their sum, where p is what the trees say.
+// Votes on samples whose true probabilities are p^power / sum of p^power, where p are the probabilities of the trees.
 LeftOutVotes votes_of(double power, std::size_t n, bool half_is_worse) {
   std::mt19937 draw(7);
   std::uniform_real_distribution<double> uniform(0.0, 1.0);

@@ -6,6 +6,7 @@
 #include "orderfree/labels/counts.hpp"
 #include "testing.hpp"
 
+using namespace onlineforest;
 using namespace onlineforest::orderfree;
 
 namespace {

@@ -92,7 +92,7 @@ TEST_CASE("each salt sends about half of all levels left, each level goes left a
     int n_left = 0, n_left_in_order = 0, n_salts_left = 0, n_salts_left_in_order = 0;
     for (unsigned i = 0; i < n; ++i) {
       n_left += sides.sends_left(draw_level(draw));
-      n_left_in_order += sides.sends_left(i);  // a hash would not give these, but they are levels
+      n_left_in_order += sides.sends_left(i);  // consecutive levels, which no hash of values gives
       n_salts_left += LevelSides(draw_salt(draw)).sends_left(level);
       n_salts_left_in_order += LevelSides(HashCell::of(static_cast<Word>(i))).sends_left(level);
     }
@@ -116,7 +116,7 @@ TEST_CASE("the sides of levels at one salt tell nothing of their sides at anothe
     for (int i = 0; i < n; ++i) {
       const Level level = draw_level(draw), flipped = level ^ Level{1} << draw() % 60;
       n_same += one.sends_left(level) == two.sends_left(level);
-      // Nor do the sides of levels that are alike.
+      // The sides of similar levels are independent, too.
       n_same_halves += one.sends_left(level) == one.sends_left(flipped);
       n_same_pairs +=
           (one.sends_left(level) == one.sends_left(flipped)) == (two.sends_left(level) == two.sends_left(flipped));
@@ -135,11 +135,11 @@ TEST_CASE("the side of a level is the first bit of the word that it derives from
     const bool is_left = derive(level, HashCell::bits(salt)) >= Word{1} << 63;
     CHECK(LevelSides(salt).sends_left(level) == is_left);
     CHECK(is_same(LevelSides(salt).threshold(), salt));
-    // A cut looks at both cells, wherever they are.
+    // A split on a categorical feature reads both cells of the feature.
     float row[4] = {kMissing, 0.0f, 0.0f, 7.0f};
     put_level(level, row + 1);
     CHECK(sends_left({1, salt, trial % 2 == 0, true}, {}, row) == is_left);
-    // So does a surrogate, if the cell of the cut is missing.
+    // A surrogate reads both cells, too, if the row lacks the feature of the split.
     const Surrogate surrogate{1, salt, trial % 3 == 0, true};
     CHECK(sends_left({0, 1.0f, trial % 2 == 0}, {&surrogate, 1}, row) == (is_left != surrogate.is_reversed));
     row[0] = 0.5f;
@@ -157,16 +157,16 @@ TEST_CASE("a drawn salt separates the two levels, and is the first that does") {
     const Level a = draw_level(draw);
     const Level b = trial % 2 == 0 ? draw_level(draw) : a ^ Level{1} << draw() % 60;
     const Word word = Word{draw()} << 32 | draw();
-    const Cut cut = draw_level_cut(word, 5, a, b);
-    CHECK(cut.cell == 5);
-    CHECK(cut.is_of_levels);
-    CHECK_FALSE(cut.missing_left);
-    CHECK_FALSE(cut.asks_if_missing());
-    CHECK(HashCell::may_be(cut.threshold));
-    const LevelSides sides(cut.threshold);
+    const Split split = draw_level_split(word, 5, a, b);
+    CHECK(split.cell == 5);
+    CHECK(split.is_of_levels);
+    CHECK_FALSE(split.missing_left);
+    CHECK_FALSE(split.asks_if_missing());
+    CHECK(HashCell::may_be(split.threshold));
+    const LevelSides sides(split.threshold);
     CHECK(sides.sends_left(a) != sides.sends_left(b));
-    CHECK(draw_level_cut(word, 5, b, a) == cut);
-    const std::uint32_t salt = HashCell::bits(cut.threshold);
+    CHECK(draw_level_split(word, 5, b, a) == split);
+    const std::uint32_t salt = HashCell::bits(split.threshold);
     salts.insert(salt);
     int t = 0;
     while (derive(word, ~static_cast<Word>(t)) >> 34 != salt) {
@@ -183,17 +183,17 @@ TEST_CASE("a drawn salt separates the two levels, and is the first that does") {
 }
 
 TEST_CASE("of equal levels, for which no salt can do, the last one is drawn") {
-  const Cut cut = draw_level_cut(9, 0, 4, 4);
-  CHECK(HashCell::bits(cut.threshold) == derive(9, ~Word{63}) >> 34);
+  const Split split = draw_level_split(9, 0, 4, 4);
+  CHECK(HashCell::bits(split.threshold) == derive(9, ~Word{63}) >> 34);
 }
 
-TEST_CASE("the cell of a cut keeps what a cut is") {
-  for (const std::int32_t cell : {0, 1, 77, CutCell::kMost - 1}) {
+TEST_CASE("the cell of a split keeps what a split is") {
+  for (const std::int32_t cell : {0, 1, 77, SplitCell::kMost - 1}) {
     for (const bool missing_left : {false, true}) {
       for (const bool is_of_levels : {false, true}) {
-        const Cut cut{cell, 0.25f, missing_left, is_of_levels};
-        CHECK(CutCell(cut).cell() == cell);
-        CHECK(CutCell(cut).cut(0.25f) == cut);
+        const Split split{cell, 0.25f, missing_left, is_of_levels};
+        CHECK(SplitCell(split).cell() == cell);
+        CHECK(SplitCell(split).split(0.25f) == split);
       }
     }
   }
@@ -233,7 +233,7 @@ TEST_CASE("the store tells levels apart by all their bits") {
 
 TEST_CASE("features in which rows differ, by both cells of a level") {
   const Layout layout{4, 2};
-  // A number, a missing one, a level that differs in the low bits, one that differs in the high bits.
+  // Rows that differ in a number, in a missing value, in the low bits of a level, and in its high bits.
   const std::vector<std::vector<float>> rows{{1.0f, kMissing, 0.5f, 1.0f, 1.0f, 1.0f},
                                              {1.0f, kMissing, 1.0f, 1.0f, 1.0f, 0.5f},
                                              {1.0f, kMissing, 0.5f, 1.0f, 1.0f, 1.0f}};
@@ -276,7 +276,7 @@ Options options_of_three() {
 }
 
 template <class Forest>
-void prepare(Forest& forest) {
+void set_labels_of(Forest& forest) {
   if constexpr (std::is_same_v<Forest, orderfree::LabelForest>) {
     forest.set_labels(label_hashes(2), std::vector<std::uint8_t>{0, 0});
   }
@@ -298,7 +298,7 @@ auto predict(const Forest& forest, const std::vector<float>& rows) {
 TEST_CASE_TEMPLATE("a forest has features and cells", Forest, orderfree::LabelForest, orderfree::NumberForest) {
   const Learned<Forest> data(300);
   Forest forest(options_of_three());
-  prepare(forest);
+  set_labels_of(forest);
   CHECK(forest.n_features() == 3);
   CHECK(forest.width() == 5);
   forest.learn(data.rows, data.values, {}, Call(1));
@@ -307,7 +307,7 @@ TEST_CASE_TEMPLATE("a forest has features and cells", Forest, orderfree::LabelFo
   for (std::size_t t = 0; t < 3; ++t) {
     const auto table = forest.table(t, Call(1));
     for (std::size_t node = 0; node < table.cell.size(); ++node) {
-      if (!table.is_cut(node)) continue;
+      if (!table.is_split(node)) continue;
       const std::int32_t cell = table.cell[node];
       CHECK((cell == 0 || cell == 1 || cell == 3));
       CHECK((table.is_of_levels[node] != 0) == (cell > 0));
@@ -322,10 +322,10 @@ TEST_CASE_TEMPLATE("a tree that is complete predicts what it did before", Forest
                    orderfree::NumberForest) {
   const Learned<Forest> data(400);
   Forest forest(options_of_three());
-  prepare(forest);
+  set_labels_of(forest);
   forest.learn(data.rows, data.values, {}, Call(1));
   const std::vector<double> before = predict(forest, data.rows);
-  forest.complete(Call(1));
+  forest.grow_all(Call(1));
   CHECK(predict(forest, data.rows) == before);
 }
 
@@ -334,7 +334,7 @@ TEST_CASE_TEMPLATE("a forest refuses cells that are no levels, and learns nothin
   constexpr float infinity = std::numeric_limits<float>::infinity();
   const Learned<Forest> data(20);
   Forest forest(options_of_three());
-  prepare(forest);
+  set_labels_of(forest);
   for (const float wrong : {kMissing, 0.0f, -0.0f, -1.0f, -1e-45f, 1e-45f, 4.0f, 3e38f, infinity, -infinity}) {
     for (const std::size_t cell : {1, 2, 3, 4}) {
       for (const std::size_t row : {0, 7, 19}) {
@@ -344,7 +344,7 @@ TEST_CASE_TEMPLATE("a forest refuses cells that are no levels, and learns nothin
         CHECK_THROWS_AS(forest.learn(rows, data.values, {}, Call(1)), std::invalid_argument);
         CHECK_THROWS_AS((void)predict(forest, rows), std::invalid_argument);
         CHECK_THROWS_AS((void)forest.apply(rows, Call(1)), std::invalid_argument);
-        CHECK(forest.n_points() == 0);
+        CHECK(forest.n_samples() == 0);
         CHECK(forest.n_seen() == 0);
       }
     }
@@ -355,32 +355,32 @@ TEST_CASE_TEMPLATE("a forest refuses cells that are no levels, and learns nothin
   rows[5] = -3e38f;
   rows[10] = kMissing;
   forest.learn(rows, data.values, {}, Call(1));
-  CHECK(forest.n_points() == 20);
+  CHECK(forest.n_samples() == 20);
 }
 
 TEST_CASE_TEMPLATE("rows must have all cells", Forest, orderfree::LabelForest, orderfree::NumberForest) {
   const Learned<Forest> data(20);
   Forest forest(options_of_three());
-  prepare(forest);
+  set_labels_of(forest);
   // As many numbers as 20 rows of three features have.
   const std::vector<float> few(data.rows.begin(), data.rows.begin() + 59);
   CHECK_THROWS_AS(forest.learn(few, data.values, {}, Call(1)), std::invalid_argument);
   CHECK_THROWS_AS((void)predict(forest, few), std::invalid_argument);
   const std::vector<float> of_features(data.rows.begin(), data.rows.begin() + 60);
   CHECK_THROWS_AS(forest.learn(of_features, data.values, {}, Call(1)), std::invalid_argument);
-  CHECK(forest.n_points() == 0);
+  CHECK(forest.n_samples() == 0);
 }
 
 TEST_CASE("options say how many features are categorical, at most all") {
   Options options;
-  for (const Layout& layout : {Layout{1, 0}, Layout{1, 1}, Layout{9, 4}, Layout{9, 9}, Layout{CutCell::kMost, 0}}) {
+  for (const Layout& layout : {Layout{1, 0}, Layout{1, 1}, Layout{9, 4}, Layout{9, 9}, Layout{SplitCell::kMost, 0}}) {
     options.layout = layout;
     CHECK_NOTHROW(check_options(options));
   }
   constexpr std::size_t most = std::numeric_limits<std::size_t>::max();
   for (const Layout& layout :
        {Layout{0, 0}, Layout{1, 2}, Layout{9, 10}, Layout{3, most}, Layout{3, most - 1},
-        Layout{CutCell::kMost + std::size_t{1}, 0}, Layout{CutCell::kMost, 1}, Layout{most, most}}) {
+        Layout{SplitCell::kMost + std::size_t{1}, 0}, Layout{SplitCell::kMost, 1}, Layout{most, most}}) {
     options.layout = layout;
     CHECK_THROWS_AS(check_options(options), std::invalid_argument);
   }
@@ -390,7 +390,7 @@ TEST_CASE_TEMPLATE("a state is restored only if its rows have the cells of its l
                    orderfree::NumberForest) {
   const Learned<Forest> data(150);
   Forest forest(options_of_three());
-  prepare(forest);
+  set_labels_of(forest);
   forest.learn(data.rows, data.values, {}, Call(1));
   const auto state = forest.save();
   CHECK(state.rows.size() == 5 * state.values.size());

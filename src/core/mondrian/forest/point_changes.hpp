@@ -1,4 +1,4 @@
-// What an exchange of arrivals changes in the store of points: some are new, some leave, some count more or less often.
+// The changes of points when arrivals leave and come: some points are new, some leave, some count more or less often.
 // Must not know trees.
 #pragma once
 
@@ -30,11 +30,11 @@ struct Samples {
   }
 };
 
-class Exchange {
+class PointChanges {
  public:
-  // Of arrivals that are stored and leave, and of samples that come.
-  Exchange(std::vector<Slot> arrivals_leaving, const Samples& coming, const Arrivals& arrivals,
-           const PointStore& points, StopProbe stop)
+  // Finds the changes when the stored arrivals `arrivals_leaving` leave, and the samples `coming` arrive.
+  PointChanges(std::vector<Slot> arrivals_leaving, const Samples& coming, const Arrivals& arrivals,
+               const PointStore& points, StopProbe stop)
       : coming_(coming), arrivals_leaving_(std::move(arrivals_leaving)) {
     std::ranges::sort(arrivals_leaving_, std::greater());
     arrival_moves_ = moves_after(arrivals_leaving_, arrivals.size());
@@ -53,23 +53,23 @@ class Exchange {
   [[nodiscard]] std::span<const std::int32_t> counts() const {
     return are_alone() ? std::span<const std::int32_t>() : counts_;
   }
-  // Points that leave, in decreasing order, and the moves that close their gaps.
+  // The slots of points that leave, in decreasing order, and the moves that close the gaps.
   [[nodiscard]] std::span<const Slot> leaving() const { return leaving_; }
   [[nodiscard]] std::span<const Move> moves() const { return moves_; }
-  // Points that stay with another count, by their slots after the moves.
+  // Points that stay and change their counts, with their slots after the moves.
   [[nodiscard]] std::span<const Recounted> recounted() const { return recounted_; }
 
-  // Whether points come, or stay, that may not count once.
+  // Whether a new point, or one that stays, may have another count than 1.
   [[nodiscard]] bool needs_counts() const { return !are_alone() || !recounted_.empty(); }
   // Whether each sample that comes is a new point.
   [[nodiscard]] bool are_alone() const { return fresh_.size() == coming_.size(); }
 
-  [[nodiscard]] Arrivals::Exchange of_arrivals() const {
+  [[nodiscard]] Arrivals::Change of_arrivals() const {
     return {arrivals_leaving_, arrival_moves_, moves_, points_coming_};
   }
 
  private:
-  // Finds the point of each sample. New ones are numbered, ~0, ~1, ..., as long as their slots are not known.
+  // Finds the point of each sample. New points have the numbers ~0, ~1, ... until their slots are known.
   void find_coming(const PointStore& points, std::vector<Recounted>& changes, StopProbe& stop) {
     const std::size_t n = coming_.size(), width = points.n_features();
     SlotIndex index;
@@ -127,11 +127,11 @@ class Exchange {
   Samples coming_;
   std::vector<Slot> arrivals_leaving_;
   std::vector<Move> arrival_moves_;
-  std::vector<Slot> points_coming_;   // of each sample that comes
-  std::vector<std::size_t> fresh_;    // the samples that are new points
-  std::vector<std::int32_t> counts_;  // of the new points
-  std::vector<float> rows_;           // of these, and their labels; none if they are all samples that come
-  std::vector<Label> labels_;
+  std::vector<Slot> points_coming_;   // the point of each coming sample
+  std::vector<std::size_t> fresh_;    // indices of the coming samples that are new points
+  std::vector<std::int32_t> counts_;  // counts of the new points
+  std::vector<float> rows_;           // rows of the new points; empty if all coming samples are new points
+  std::vector<Label> labels_;         // labels of the new points, likewise
   std::vector<Slot> leaving_;
   std::vector<Move> moves_;
   std::vector<Recounted> recounted_;

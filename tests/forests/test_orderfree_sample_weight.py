@@ -65,7 +65,7 @@ def test_a_whole_weight_is_a_number_of_copies(kind):
     assert weighted.oob_score_ == pytest.approx(copied.oob_score_, rel=1e-12)
     assert weighted.feature_importances_.tolist() == copied.feature_importances_.tolist()
     for tree, other in zip(weighted.trees_, copied.trees_, strict=True):
-        assert tree.n_points.tolist() == other.n_points.tolist()
+        assert tree.weight.tolist() == other.weight.tolist()
 
 
 @pytest.mark.parametrize("weights", [COPIES, PARTS], ids=["copies", "parts"])

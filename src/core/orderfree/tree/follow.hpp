@@ -1,4 +1,4 @@
-// How a tree of the order-free forest follows changes of its samples.
+// Stage of a tree: following changes of its samples.
 #pragma once
 
 #include <algorithm>
@@ -9,14 +9,14 @@
 
 namespace onlineforest::orderfree {
 
-// So many exchanges are cheaper than to decide afresh.
+// Up to this number of exchanged deciding samples, updating the ballot is faster than drawing all proposals again.
 inline constexpr std::size_t kFewExchanges = 4;
 
-// A longer list is cut when a sample is removed from it.
+// A list of more samples is split when a sample is removed from it.
 inline constexpr std::size_t kLongList = 1024;
 
 template <class Target>
-void Tree<Target>::apply(const Samples& samples, std::span<const Change> changes, Scratch& scratch, StopProbe& stop) {
+void Tree<Target>::follow(const Samples& samples, std::span<const Change> changes, Scratch& scratch, StopProbe& stop) {
   scratch.loaded = nullptr;
   scratch.steps.clear();
   for (const Change& change : changes) {
@@ -32,16 +32,16 @@ void Tree<Target>::apply(const Samples& samples, std::span<const Change> changes
     tasks.pop_back();
     stop.tick(64 * task.steps.size());
     if (node(task.at).kind == Kind::kList) {
-      apply_to_list(task, samples, scratch, stop);
+      follow_in_list(task, samples, scratch, stop);
     } else {
-      apply_to_junction(task, samples, scratch, tasks);
+      follow_at_junction(task, samples, scratch, tasks);
     }
   }
 }
 
 template <class Target>
-void Tree<Target>::apply_to_junction(const Task& task, const Samples& samples, Scratch& scratch,
-                                     std::vector<Task>& tasks) {
+void Tree<Target>::follow_at_junction(const Task& task, const Samples& samples, Scratch& scratch,
+                                      std::vector<Task>& tasks) {
   Junction& junction = junctions_[node(task.at).contents];
   for (const Step& step : task.steps) {
     junction.summary.add(samples.value(step.slot), step.by);
@@ -63,14 +63,14 @@ void Tree<Target>::apply_to_junction(const Task& task, const Samples& samples, S
       if (is_new(samples, step)) add(step.slot);
     }
   }
-  // Another way for missing values changes nothing below if there are none.
+  // Surrogates and the side of missing values only matter below if some sample lacks the feature.
   const Fork old = std::exchange(junction.fork, *fork);
-  const bool is_same_cut = old.cut.cell == fork->cut.cell && old.cut.threshold == fork->cut.threshold;
-  if (!is_same_cut || (old != *fork && samples.has_missing(fork->cut.cell))) {
-    cut_again(task, samples, scratch);
+  const bool is_same_split = old.split.cell == fork->split.cell && old.split.threshold == fork->split.threshold;
+  if (!is_same_split || (old != *fork && samples.has_missing(fork->split.cell))) {
+    split_again(task, samples, scratch);
     return;
   }
-  set_cut(task.at, junction);
+  set_split(task.at, junction);
   const auto middle = std::partition(task.steps.begin(), task.steps.end(),
                                      [&](const Step& step) { return fork->sends_left(samples.row(step.slot)); });
   const auto n_left = static_cast<std::size_t>(middle - task.steps.begin());
@@ -128,7 +128,7 @@ bool Tree<Target>::exchange_few(Junction& junction, const Samples& samples, cons
   if (junction.ballot.empty()) return false;
   const Order by_rank = order(samples);
   std::vector<Slot>& seats = junction.deciding;
-  // No more than these can take a seat.
+  // One seat may be free, and at most kFewExchanges more samples can displace the one of greatest rank.
   const std::size_t n_first = std::min(coming.size(), kFewExchanges + 1);
   std::ranges::partial_sort(coming, coming.begin() + static_cast<std::ptrdiff_t>(n_first), by_rank);
   const auto give = [&](std::size_t seat, Weight old_weight) {
@@ -149,7 +149,8 @@ bool Tree<Target>::exchange_few(Junction& junction, const Samples& samples, cons
   return true;
 }
 
-// Finds at least the `n` samples of least rank after `last` below a node, or all if there are fewer.
+// Finds the `n` samples of least rank after `last` below a node, or all if there are fewer, and possibly some more. A
+// junction whose deciding samples include n of them need not be searched further.
 template <class Target>
 void Tree<Target>::find_next(NodeIndex at, const Samples& samples, Slot last, std::size_t n,
                              std::vector<Slot>& found) const {
@@ -217,7 +218,7 @@ std::vector<Slot> Tree<Target>::gather(const Task& task, const Samples& samples,
   return slots;
 }
 
-// Makes a list of a junction and all below it. The summary of the junction includes the changes already.
+// Replaces a junction and all nodes below it by one list. The summary of the junction must include the changes.
 template <class Target>
 void Tree<Target>::collapse(const Task& task, const Samples& samples, Scratch& scratch) {
   const std::int32_t index = lists_.take();
@@ -229,26 +230,26 @@ void Tree<Target>::collapse(const Task& task, const Samples& samples, Scratch& s
   list.seed = junction.seed;
   list.summary = std::move(junction.summary);
   junctions_.put_back(junction_index);
-  settle(list, samples);
+  reset_list(list, samples);
   node(task.at) = {};
   node(task.at).contents = index;
 }
 
-// Splits all below a junction by its new cut into two lists.
+// Divides the samples below a junction by its new split into two lists. All nodes below are removed.
 template <class Target>
-void Tree<Target>::cut_again(const Task& task, const Samples& samples, Scratch& scratch) {
+void Tree<Target>::split_again(const Task& task, const Samples& samples, Scratch& scratch) {
   const std::int32_t list = lists_.take(), junction = node(task.at).contents;
   lists_[list].slots = gather(task, samples, scratch);
-  split(task.at, junction, list, samples, scratch);
+  divide(task.at, junction, list, samples, scratch);
 }
 
 template <class Target>
-void Tree<Target>::apply_to_list(const Task& task, const Samples& samples, Scratch& scratch, StopProbe& stop) {
+void Tree<Target>::follow_in_list(const Task& task, const Samples& samples, Scratch& scratch, StopProbe& stop) {
   List& list = lists_[node(task.at).contents];
   const bool was_small = list.is_small();
   if (was_small && task.steps.size() == 1 && is_new(samples, task.steps.front()) && list.slots.size() < kMostDeciding) {
     list.slots.push_back(task.steps.front().slot);
-    list.uncut();
+    list.unsplit();
     return;
   }
   const auto n_lost = static_cast<std::size_t>(
@@ -271,13 +272,13 @@ void Tree<Target>::apply_to_list(const Task& task, const Samples& samples, Scrat
     return;
   }
   typename Target::LargeLeaf large_leaf = std::exchange(list.large_leaf, {});
-  settle(list, samples);
+  reset_list(list, samples);
   if (list.is_small()) return;
   list.has_one_x = has_one_x;
   for (const Step& step : task.steps) large_leaf.add(samples.value(step.slot), step.by);
   list.large_leaf = std::move(large_leaf);
-  // A sample is found in a list by looking at all of it. So that this does not happen often, a long list is cut.
-  if (n_lost > 0 && !has_one_x && list.slots.size() > kLongList) (void)cut_list(task.at, samples, scratch, stop);
+  // Finding a sample in a list takes a scan of the list. Splitting long lists keeps such scans short.
+  if (n_lost > 0 && !has_one_x && list.slots.size() > kLongList) (void)split_list(task.at, samples, scratch, stop);
 }
 
 }  // namespace onlineforest::orderfree

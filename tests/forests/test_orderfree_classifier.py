@@ -512,9 +512,9 @@ def test_trees_are_read_only_tables_of_the_samples():
     assert len(forest.trees_) == 5 and repr(forest.trees_) == "<5 order-free trees>"
     for index, tree in enumerate(forest.trees_):
         assert isinstance(tree, OnlineTree)
-        assert tree.n_points[tree.root] == 150
+        assert tree.weight[tree.root] == 150
         assert np.array_equal(tree.count[tree.root], np.bincount(Y))
-        assert np.array_equal(tree.count.sum(axis=1), tree.n_points)
+        assert np.array_equal(tree.count.sum(axis=1), tree.weight)
         inner = ~tree.is_leaf
         below = tree.count[tree.left[inner]] + tree.count[tree.right[inner]]
         assert np.array_equal(below, tree.count[inner])
@@ -522,7 +522,7 @@ def test_trees_are_read_only_tables_of_the_samples():
         leaves = forest.apply(X)[:, index]
         assert tree.is_leaf[leaves].all()
         assert np.array_equal(
-            np.bincount(leaves, minlength=tree.n_nodes)[tree.is_leaf], tree.n_points[tree.is_leaf]
+            np.bincount(leaves, minlength=tree.n_nodes)[tree.is_leaf], tree.weight[tree.is_leaf]
         )
         assert 0 < tree.mean_depth <= tree.depth.max()
         with pytest.raises(ValueError, match="read-only"):
@@ -608,7 +608,7 @@ def test_a_sample_that_is_not_stored_cannot_be_forgotten():
 def test_equal_samples_count_each():
     once, twice = small().fit([[0.0], [1.0]], [0, 1]), small().fit([[0.0], [1.0], [1]], [0, 1, 1])
     assert once.digest_ != twice.digest_
-    assert twice.trees_[0].n_points[0] == 3
+    assert twice.trees_[0].weight[0] == 3
     assert twice.forget([[1.0]], [1]).digest_ == once.digest_
 
 

@@ -1,10 +1,11 @@
+"""Class codes: the class of each code never changes; labels of different kinds do not mix."""
+
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
 from onlineforest._inputs.class_codes import ClassCodes, check_labels
-from onlineforest._inputs.validation import unchanged_on_error
 
 
 def test_codes_are_sorted_at_first():
@@ -65,24 +66,3 @@ def test_labels_of_a_small_batch_do_not_warn():
     """scikit-learn warns when more than half of the labels are distinct, as in many a stream."""
     labels = np.arange(100)
     assert np.array_equal(check_labels(labels), labels)
-
-
-def test_unchanged_on_error():
-    class Thing:
-        pass
-
-    thing = Thing()
-    thing.kept = 1
-    with pytest.raises(KeyError), unchanged_on_error(thing):  # noqa: PT012
-        thing.kept = 2
-        thing.new = 3
-        raise KeyError
-    assert vars(thing) == {"kept": 1}
-    with unchanged_on_error(thing):
-        thing.kept = 2
-    assert thing.kept == 2
-    with pytest.raises(KeyError), unchanged_on_error(thing) as keep:  # noqa: PT012
-        thing.kept = 3
-        keep()
-        raise KeyError
-    assert thing.kept == 3

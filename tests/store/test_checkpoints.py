@@ -673,7 +673,7 @@ def run_child(script, *arguments, within=()):
     start = """
         import errno, os, resource, subprocess, sys
         from pathlib import Path
-        from forests.test_checkpoints import Checkpointer, assert_fails, assert_goes_on, learned
+        from store.test_checkpoints import Checkpointer, assert_fails, assert_goes_on, learned
         checkpointer = Checkpointer(Path(sys.argv[1]) / "checkpoints", keep=2)
         forest = learned(20)
         checkpointer.save(forest)

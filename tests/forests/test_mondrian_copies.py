@@ -78,7 +78,7 @@ def test_a_copy_adds_no_point():
     forest = new().fit(X[COPIED], Y[COPIED])
     distinct = len(np.unique(np.column_stack([X, np.unique(Y, return_inverse=True)[1]]), axis=0))
     assert forest.n_samples_stored_ == len(COPIED)
-    assert forest._forest.n_points == len(COPIED)
+    assert forest._forest.n_samples == len(COPIED)
     assert len(counts_of(forest)) == distinct
 
 

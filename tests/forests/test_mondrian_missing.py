@@ -1,6 +1,6 @@
 """A Mondrian forest refuses missing values, names the forest that takes them, and is unchanged.
 
-Missing values in order-free forests: `test_online_missing`.
+Missing values in order-free forests: `test_orderfree_missing`.
 """
 
 from __future__ import annotations

@@ -240,7 +240,7 @@ def test_trees_give_the_mean():
         assert isinstance(tree, OnlineTree)
         inner = ~tree.is_leaf
         assert np.array_equal(
-            tree.n_points[tree.left[inner]] + tree.n_points[tree.right[inner]], tree.n_points[inner]
+            tree.weight[tree.left[inner]] + tree.weight[tree.right[inner]], tree.weight[inner]
         )
         goes_left = X[:, tree.split_dimension[0]].astype(np.float32) <= tree.split_location[0]
         below = np.isin(leaves[:, index], range(tree.left[0], tree.right[0]))
@@ -248,7 +248,7 @@ def test_trees_give_the_mean():
     means = [tree.mean[leaves[:, i]] for i, tree in enumerate(forest.trees_)]
     np.testing.assert_allclose(forest.predict(X), np.mean(means, axis=0), rtol=1e-13)
     plain = fitted(n_estimators=1, calibrate=False).trees_[0]
-    assert plain.n_points[0] == 300
+    assert plain.weight[0] == 300
     assert math.isclose(plain.mean[0], Y.mean()) and math.isclose(plain.variance[0], Y.var())
 
 

@@ -1,4 +1,4 @@
-"""Bad input gives an error that names the problem, and leaves the forest unchanged."""
+"""Bad input of a Mondrian forest gives an error that names the problem and changes nothing."""
 
 from __future__ import annotations
 

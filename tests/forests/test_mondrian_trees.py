@@ -1,3 +1,5 @@
+"""The trees of a Mondrian forest as read-only tables of nodes."""
+
 from __future__ import annotations
 
 import math

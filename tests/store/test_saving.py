@@ -591,7 +591,7 @@ WRONG_ORDER_FREE = [
     ({"parameters": {"max_samples": 0.0}}, {}, "'max_samples' parameter"),
     ({"parameters": {"smoothing": 1.5}}, {}, "'smoothing' parameter"),
     ({"parameters": {"window": 49}}, {}, "there are 50 points, the capacity is 49"),
-    ({"parameters": {"window": None}}, {}, "`turned_away` is set although all points are kept"),
+    ({"parameters": {"window": None}}, {}, "but a forest that keeps all points has -inf"),
     ({"features": {"count": 63, "dtype": "float32", "names": None}}, {}, "'rows' has shape"),
     ({"seed": 2**64}, {}, "its seed is"),
     ({"counts": {}}, {}, "its counts are not those"),

@@ -1,0 +1,224 @@
+// Binds the order-free forest of labels.
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/unique_ptr.h>
+
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "arrays.hpp"
+#include "bindings.hpp"
+#include "calls.hpp"
+#include "one_row.hpp"
+#include "orderfree.hpp"
+#include "orderfree/labels/forest.hpp"
+#include "samples/weight.hpp"
+
+namespace onlineforest::bindings {
+
+using namespace nb::literals;
+
+namespace of_orderfree {
+
+namespace {
+
+using orderfree::Label;
+
+using Hashes = ConstantArray<orderfree::Word, 1>;
+
+// A forest that keeps the array of the hashes of its known labels: to make an array takes longer than to ask ten trees.
+class LabelForest : public orderfree::LabelForest {
+ public:
+  using orderfree::LabelForest::LabelForest;
+
+  // An array of these hashes, the same object while they do not change.
+  nb::typed<nb::object, Hashes> array_of(std::vector<orderfree::Word> hashes) const {
+    const nb::ft_lock_guard lock(mutex_);
+    if (!array_ || hashes != hashes_) {
+      array_ = nb::cast(to_constant_array(hashes));
+      hashes_ = std::move(hashes);
+    }
+    return array_;
+  }
+
+ private:
+  mutable nb::ft_mutex mutex_;
+  mutable std::vector<orderfree::Word> hashes_;
+  mutable nb::object array_;
+};
+
+nb::dict label_tree(const LabelForest& self, std::size_t index) {
+  auto table = run(1, [&](const Call& call) { return self.table(index, call); });
+  nb::dict dict = dict_of(table, self.options().layout);
+  dict["counts_end"] = to_array(std::move(table.columns.counts_end));
+  dict["label"] = to_array(std::move(table.columns.label));
+  dict["count"] = multiplicities(table.columns.count);
+  return dict;
+}
+
+// The hashes of the known labels in the order of codes, and the probabilities of these labels.
+template <std::size_t Dims>
+using Answer = nb::typed<nb::tuple, Hashes, OutArray<double, Dims>>;
+
+Answer<2> tuple_of(const LabelForest& self, LabelForest::Answer answer, std::size_t n_rows) {
+  const std::size_t n_known = answer.hashes.size();
+  return nb::make_tuple(self.array_of(std::move(answer.hashes)),
+                        to_array(std::move(answer.probabilities), {n_rows, n_known}));
+}
+
+Answer<2> predict_labels(const LabelForest& self, const InArray<float, 2>& rows, std::size_t n_threads, double power,
+                         double spread) {
+  require_width(self, rows);
+  return tuple_of(self,
+                  run(n_threads, [&](const Call& call) { return self.predict(span_of(rows), {power, spread}, call); }),
+                  rows.shape(0));
+}
+
+Answer<1> predict_labels_of_one(const LabelForest& self, nb::handle x, double power, double spread) {
+  const std::vector<float> row = one_row(x, self.width());
+  auto answer = run(1, [&](const Call& call) { return self.predict(row, {power, spread}, call); });
+  return nb::make_tuple(self.array_of(std::move(answer.hashes)), small_array(answer.probabilities));
+}
+
+LeftOut left_out_labels(const LabelForest& self, std::size_t n_threads) {
+  LabelForest::LeftOut result = run(n_threads, [&](const Call& call) { return self.predict_left_out(call); });
+  const std::size_t n = result.n_trees.size();
+  const std::size_t n_known = n == 0 ? self.known_labels().size() : result.probabilities.size() / n;
+  return nb::make_tuple(to_array(std::move(result.probabilities), {n, n_known}), to_array(std::move(result.n_trees)));
+}
+
+OutArray<std::uint64_t, 2> array_of_masses(const LabelForest& self, std::vector<std::uint64_t> sums, std::size_t n) {
+  const std::size_t width = n == 0 ? static_cast<std::size_t>(self.n_labels()) + 1 : sums.size() / n;
+  return to_array(std::move(sums), {n, width});
+}
+
+// What the trees that leave out the samples that calibrate say about them: the labels that are held, the true labels,
+// the weight of each sample, and for each sample the masses of all labels and the rest, summed over these trees and
+// over half of them.
+using Votes = nb::typed<nb::tuple, OutArray<Label, 1>, OutArray<Label, 1>, OutArray<Weight, 1>,
+                        OutArray<std::uint64_t, 2>, OutArray<std::uint64_t, 2>>;
+
+Votes tuple_of(orderfree::LeftOutVotes votes) {
+  const std::size_t n = votes.labels.size(), width = votes.n_labels + 1;
+  return nb::make_tuple(to_array(std::move(votes.held)), to_array(std::move(votes.labels)),
+                        to_array(std::move(votes.weights)), to_array(std::move(votes.all), {n, width}),
+                        to_array(std::move(votes.half), {n, width}));
+}
+
+Votes votes(const LabelForest& self, std::size_t n_threads, std::size_t begin, std::size_t end) {
+  return tuple_of(run(n_threads, [&](const Call& call) { return self.left_out_votes(begin, end, call); }));
+}
+
+Votes votes_at(const LabelForest& self, std::size_t n_seen, std::size_t n_threads) {
+  return tuple_of(run(n_threads, [&](const Call& call) { return self.left_out_votes_at(n_seen, call); }));
+}
+
+Votes votes_after(const LabelForest& self, const InArray<float, 2>& rows, const InArray<Label, 1>& labels,
+                  std::size_t n_threads, const std::optional<InArray<Weight, 1>>& weights) {
+  require_width(self, rows);
+  const std::span<const Weight> of_rows = weights ? span_of(*weights) : std::span<const Weight>();
+  return tuple_of(run(n_threads, [&](const Call& call) {
+    return self.left_out_votes_after(span_of(rows), span_of(labels), of_rows, call);
+  }));
+}
+
+// Such votes of all trees of a forest.
+orderfree::LeftOutVotes votes_of(const InArray<Label, 1>& held, const InArray<Label, 1>& labels,
+                                 const InArray<Weight, 1>& weights, const InArray<std::uint64_t, 2>& all,
+                                 const InArray<std::uint64_t, 2>& half) {
+  const auto copied = []<class T>(std::span<const T> numbers) {
+    return std::vector<T>(numbers.begin(), numbers.end());
+  };
+  require(all.shape(1) > 0, "the votes have no column for the rest");
+  orderfree::LeftOutVotes votes{all.shape(1) - 1,         copied(span_of(held)), copied(span_of(labels)),
+                                copied(span_of(weights)), copied(span_of(all)),  copied(span_of(half))};
+  check_votes(votes);
+  return votes;
+}
+
+// The powers for all trees of a forest and for those that vote, and the share that is spread evenly.
+using Calibration = nb::typed<nb::tuple, double, double, double>;
+
+// The calibration that votes give in a forest of n_trees.
+Calibration calibration_by(const InArray<Label, 1>& held, const InArray<Label, 1>& labels,
+                           const InArray<Weight, 1>& weights, const InArray<std::uint64_t, 2>& all,
+                           const InArray<std::uint64_t, 2>& half, std::size_t n_trees) {
+  const orderfree::LeftOutVotes votes = votes_of(held, labels, weights, all, half);
+  const auto found = run([&] { return orderfree::find_calibration(votes, n_trees); });
+  return nb::make_tuple(found.of_all.power, found.of_voters.power, found.of_all.spread);
+}
+
+// The probabilities that votes give the samples that calibrate.
+OutArray<double, 2> probabilities_by(const InArray<Label, 1>& held, const InArray<Label, 1>& labels,
+                                     const InArray<Weight, 1>& weights, const InArray<std::uint64_t, 2>& all,
+                                     const InArray<std::uint64_t, 2>& half, double power, double spread) {
+  const orderfree::LeftOutVotes votes = votes_of(held, labels, weights, all, half);
+  orderfree::check_calibration({power, spread});
+  auto result = run([&] { return orderfree::probabilities_by(votes, {power, spread}); });
+  return to_array(std::move(result), {labels.shape(0), all.shape(1) - 1});
+}
+
+// Sums over the trees of a shard: for each row the masses of all labels and the rest.
+OutArray<std::uint64_t, 2> masses(const LabelForest& self, const InArray<float, 2>& rows, std::size_t n_threads) {
+  require_width(self, rows);
+  auto sums = run(n_threads, [&](const Call& call) { return self.masses(span_of(rows), call); });
+  return array_of_masses(self, std::move(sums), rows.shape(0));
+}
+
+// Of the samples [begin, end), in the order of serials: the same, and the number of trees that have not learned them.
+nb::typed<nb::tuple, OutArray<std::uint64_t, 2>, OutArray<std::int64_t, 1>> left_out_masses(const LabelForest& self,
+                                                                                            std::size_t begin,
+                                                                                            std::size_t end,
+                                                                                            std::size_t n_threads) {
+  auto result = run(n_threads, [&](const Call& call) { return self.left_out_masses(begin, end, call); });
+  return nb::make_tuple(array_of_masses(self, std::move(result.masses), end - begin),
+                        to_array(std::move(result.n_trees)));
+}
+
+// The answer that the sums over all trees give.
+Answer<2> finish(const LabelForest& self, const InArray<std::uint64_t, 2>& sums, double power, double spread) {
+  return tuple_of(self, run([&] { return self.finish(span_of(sums), sums.shape(1), {power, spread}); }), sums.shape(0));
+}
+
+}  // namespace
+
+}  // namespace of_orderfree
+
+void bind_orderfree_labels(nb::module_& module) {
+  using of_orderfree::LabelForest;
+  nb::class_<LabelForest> labels(module, "OrderFreeLabelForest",
+                                 "An order-free forest over labels 0, 1, ... Rows are float32.");
+  of_orderfree::bind_common<LabelForest, orderfree::Labels>(labels);
+  labels
+      .def(
+          "set_labels",
+          [](LabelForest& self, const InArray<std::uint64_t, 1>& hashes, const InArray<std::uint8_t, 1>& are_declared) {
+            run([&] { self.set_labels(span_of(hashes), span_of(are_declared)); });
+          },
+          "hashes"_a.noconvert(), "are_declared"_a.noconvert())
+      .def("predict", &of_orderfree::predict_labels, "rows"_a.noconvert(), "n_threads"_a = 1, "power"_a = 1.0,
+           "spread"_a = 0.0)
+      .def("predict_one", &of_orderfree::predict_labels_of_one, "row"_a, "power"_a = 1.0, "spread"_a = 0.0)
+      .def("votes", &of_orderfree::votes, "n_threads"_a = 1, "begin"_a = 0,
+           "end"_a = std::numeric_limits<std::int64_t>::max())
+      .def("votes_at", &of_orderfree::votes_at, "n_seen"_a, "n_threads"_a = 1)
+      .def("votes_after", &of_orderfree::votes_after, "rows"_a.noconvert(), "labels"_a.noconvert(), "n_threads"_a = 1,
+           "weights"_a.noconvert() = nb::none())
+      .def("tree", &of_orderfree::label_tree, "index"_a)
+      .def("left_out", &of_orderfree::left_out_labels, "n_threads"_a = 1)
+      .def("masses", &of_orderfree::masses, "rows"_a.noconvert(), "n_threads"_a = 1)
+      .def("left_out_masses", &of_orderfree::left_out_masses, "begin"_a, "end"_a, "n_threads"_a = 1)
+      .def("finish", &of_orderfree::finish, "sums"_a.noconvert(), "power"_a = 1.0, "spread"_a = 0.0)
+      .def_prop_ro("known_labels",
+                   [](const LabelForest& self) { return self.array_of(run([&] { return self.known_labels(); })); });
+  module.def("calibration_by", &of_orderfree::calibration_by, "held"_a.noconvert(), "labels"_a.noconvert(),
+             "weights"_a.noconvert(), "votes"_a.noconvert(), "half"_a.noconvert(), "n_trees"_a);
+  module.def("probabilities_by", &of_orderfree::probabilities_by, "held"_a.noconvert(), "labels"_a.noconvert(),
+             "weights"_a.noconvert(), "votes"_a.noconvert(), "half"_a.noconvert(), "power"_a, "spread"_a);
+}
+
+}  // namespace onlineforest::bindings

@@ -1,0 +1,139 @@
+// Binds the order-free forest of numbers.
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/unique_ptr.h>
+
+#include <cstdint>
+#include <limits>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "arrays.hpp"
+#include "bindings.hpp"
+#include "calls.hpp"
+#include "one_row.hpp"
+#include "orderfree.hpp"
+#include "orderfree/numbers/forest.hpp"
+
+namespace onlineforest::bindings {
+
+using namespace nb::literals;
+
+namespace of_orderfree {
+
+namespace {
+
+using orderfree::NumberForest;
+using orderfree::NumberLeaf;
+using orderfree::TreeMoments;
+
+// Mean, variance within leaves and variance between trees.
+OutArray<double, 2> array_of_moments(const std::vector<TreeMoments>& moments) {
+  std::vector<double> numbers;
+  numbers.reserve(3 * moments.size());
+  for (const auto& [mean, within, between] : moments) numbers.insert(numbers.end(), {mean, within, between});
+  return to_array(std::move(numbers), {moments.size(), 3});
+}
+
+nb::dict number_tree(const NumberForest& self, std::size_t index) {
+  auto table = run(1, [&](const Call& call) { return self.table(index, call); });
+  std::vector<double> variances;
+  for (std::size_t node = 0; node < table.weight.size(); ++node) {
+    variances.push_back(table.columns.variance(node, table.weight[node]));
+  }
+  nb::dict dict = dict_of(table, self.options().layout);
+  dict["mean"] = to_array(std::move(table.columns.mean));
+  dict["variance"] = to_array(std::move(variances));
+  return dict;
+}
+
+OutArray<double, 2> predict_numbers(const NumberForest& self, const InArray<float, 2>& rows, std::size_t n_threads) {
+  require_width(self, rows);
+  return array_of_moments(run(n_threads, [&](const Call& call) { return self.predict(span_of(rows), call); }));
+}
+
+// Mean, variance within leaves and variance between trees.
+nb::typed<nb::tuple, double, double, double> predict_number_of_one(const NumberForest& self, nb::handle x) {
+  const std::vector<float> row = one_row(x, self.width());
+  const auto moments = run(1, [&](const Call& call) { return self.predict(row, call); });
+  return nb::make_tuple(moments[0].mean, moments[0].within, moments[0].between);
+}
+
+LeftOut left_out_numbers(const NumberForest& self, std::size_t n_threads) {
+  NumberForest::LeftOut result = run(n_threads, [&](const Call& call) { return self.predict_left_out(call); });
+  return nb::make_tuple(array_of_moments(result.moments), to_array(std::move(result.n_trees)));
+}
+
+OutArray<double, 3> array_of_leaves(const std::vector<NumberLeaf>& leaves, std::size_t n_trees) {
+  std::vector<double> numbers;
+  numbers.reserve(2 * leaves.size());
+  for (const auto& [mean, variance] : leaves) numbers.insert(numbers.end(), {mean, variance});
+  return to_array(std::move(numbers), {leaves.size() / n_trees, n_trees, 2});
+}
+
+// For each row and tree of a shard, the mean and variance in the leaf; a negative variance if the tree is empty.
+OutArray<double, 3> leaves(const NumberForest& self, const InArray<float, 2>& rows, std::size_t n_threads) {
+  require_width(self, rows);
+  return array_of_leaves(run(n_threads, [&](const Call& call) { return self.leaves(span_of(rows), call); }),
+                         self.options().n_trees);
+}
+
+// Of the samples [begin, end), in the order of serials: the places of those that a tree may have left out, and the same
+// for them; a negative variance if the tree has learned the sample.
+nb::typed<nb::tuple, OutArray<std::int64_t, 1>, OutArray<double, 3>> left_out_leaves(const NumberForest& self,
+                                                                                     std::size_t begin, std::size_t end,
+                                                                                     std::size_t n_threads) {
+  auto result = run(n_threads, [&](const Call& call) { return self.left_out_leaves(begin, end, call); });
+  return nb::make_tuple(to_array(std::move(result.places)), array_of_leaves(result.leaves, self.options().n_trees));
+}
+
+// For each row, what its leaves say, given as (n_rows, n_trees, 2) in the order of trees, and how many leaves it has;
+// NaN if it has none.
+nb::typed<nb::tuple, OutArray<double, 2>, OutArray<std::int64_t, 1>> moments_of_leaves(
+    const InArray<double, 3>& leaves) {
+  if (leaves.shape(2) != 2) {
+    throw std::invalid_argument("a leaf has 2 numbers, got " + std::to_string(leaves.shape(2)));
+  }
+  constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
+  std::vector<TreeMoments> moments(leaves.shape(0), {kNone, kNone, kNone});
+  std::vector<std::int64_t> n_leaves(leaves.shape(0), 0);
+  run([&] {
+    std::vector<NumberLeaf> of_row;
+    const double* next = leaves.data();
+    for (std::size_t i = 0; i < moments.size(); ++i) {
+      of_row.clear();
+      for (std::size_t t = 0; t < leaves.shape(1); ++t, next += 2) of_row.push_back({next[0], next[1]});
+      const auto own = moments_of(of_row);
+      if (own) moments[i] = *own;
+      n_leaves[i] = static_cast<std::int64_t>(of_row.size());
+    }
+  });
+  return nb::make_tuple(array_of_moments(moments), to_array(std::move(n_leaves)));
+}
+
+}  // namespace
+
+}  // namespace of_orderfree
+
+void bind_orderfree_numbers(nb::module_& module) {
+  using of_orderfree::NumberForest;
+  nb::class_<NumberForest> numbers(module, "OrderFreeNumberForest",
+                                   "An order-free forest over numbers. Rows are float32.");
+  of_orderfree::bind_common<NumberForest, orderfree::Numbers>(numbers);
+  numbers.def("predict", &of_orderfree::predict_numbers, "rows"_a.noconvert(), "n_threads"_a = 1)
+      .def("predict_one", &of_orderfree::predict_number_of_one, "row"_a)
+      .def("tree", &of_orderfree::number_tree, "index"_a)
+      .def("left_out", &of_orderfree::left_out_numbers, "n_threads"_a = 1)
+      .def("leaves", &of_orderfree::leaves, "rows"_a.noconvert(), "n_threads"_a = 1)
+      .def("left_out_leaves", &of_orderfree::left_out_leaves, "begin"_a, "end"_a, "n_threads"_a = 1)
+      .def(
+          "of_all_samples",
+          [](const NumberForest& self) {
+            return of_orderfree::array_of_moments(std::vector{run([&] { return self.of_all_samples(); })});
+          },
+          "What is predicted where no tree has an answer.");
+  module.def("moments_of_leaves", &of_orderfree::moments_of_leaves, "leaves"_a.noconvert());
+}
+
+}  // namespace onlineforest::bindings
