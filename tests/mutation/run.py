@@ -26,7 +26,7 @@ HOSTILE = "tests/property/test_order_free_hostile.py"
 HOSTILE_NUMBERS = "tests/property/test_order_free_hostile_numbers.py"
 LABEL_CALIBRATION = "tests/forests/test_label_calibration.py"
 ORDERFREE_REGRESSOR = "tests/forests/test_orderfree_regressor.py"
-SAVING = "tests/store/test_saving.py"
+INVALID_FILES = "tests/store/test_invalid_files.py"
 
 MUTANTS = [
     Mutant(
@@ -557,7 +557,7 @@ MUTANTS = [
         "src/core/orderfree/forest/forest_state.hpp",
         "require(array.size() == 1,",
         "require(array.size() >= 1,",
-        SAVING,
+        INVALID_FILES,
         only="order_free_forest_is_refused",
         is_variant=True,
     ),

@@ -9,6 +9,7 @@ import struct
 
 import numpy as np
 
+from onlineforest import load
 from onlineforest._files import container as _container
 
 DIGEST = slice(35, 99)  # the position of the digest in every format
@@ -19,6 +20,11 @@ def saved(forest):
     file = io.BytesIO()
     forest.save(file)
     return file.getvalue()
+
+
+def loaded(forest):
+    """The forest of a forest's file."""
+    return load(io.BytesIO(saved(forest)))
 
 
 def signed(data):
