@@ -109,6 +109,12 @@ def test_every_step_of_a_call_is_in_the_file_beside_it():
     assert misplaced_steps(text) == []
 
 
+def test_every_step_of_a_row_in_contributing_is_in_the_file_beside_it():
+    text = (ROOT / "CONTRIBUTING.md").read_text()
+    assert len(STEP.findall(text)) > 15
+    assert misplaced_steps(text) == []
+
+
 def test_wrong_names_are_found():
     assert missing_files("`mondrian/tree/grow.hpp`, `mondrian/tree/shrub.hpp`") == [
         "mondrian/tree/shrub.hpp"

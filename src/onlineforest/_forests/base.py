@@ -194,11 +194,18 @@ class BaseForest(ShownInNotebooks, Generic[Core]):
 
     @contextmanager
     def _refitting(self) -> Iterator[None]:
-        """Hold a block that forgets samples, on which more than the trees may depend."""
+        """Drop what was fitted on the samples, for a block that forgets some.
+
+        It is fitted again when a prediction needs it, and stays if the block forgets nothing.
+        """
         yield
 
     def _drop_unused_names(self) -> None:
-        """Drop names of ids, levels and values that no stored sample has. The lock is held."""
+        """Drop names of levels and values that no stored sample has, and many unused ids.
+
+        Called after each batch and after forgetting, and before the forest is saved or pickled. The
+        lock is held.
+        """
         self._drop_unused_ids()
         self._rows = self._rows.without_unused(self._forest)
         self._targets.drop_unused(self._forest)
@@ -253,13 +260,16 @@ class BaseForest(ShownInNotebooks, Generic[Core]):
     def _check_samples(
         self, X: ArrayLike, y: ArrayLike, *, reset: bool = False
     ) -> tuple[Rows, NDArray[Any]]:
-        """Rows and targets as valid arrays, or an error; `reset` for those of a new forest."""
+        """Rows and targets as valid arrays, or an error; `reset` for those of a new forest.
+
+        Sets the row format, with the new levels of these rows. A call that is rejected takes it
+        back (`unchanged_on_error`), and `_drop_unused_names` drops levels that no sample has.
+        """
         rows = self._rows
         if reset:
             wish = getattr(self, "categorical_features", None)
             rows = first_format(X, wish, self._numeric_format)
         kind, offsets = self._targets_type.kind, getattr(self, "offsets", None)
-        # Names of new levels are dropped again if no sample is stored.
         found, target, self._rows = kind.check(self, rows, X, y, reset=reset, offsets=offsets)
         return found, target
 
@@ -289,7 +299,7 @@ class BaseForest(ShownInNotebooks, Generic[Core]):
         """Take up the ids and new names of a batch that its core forest has stored."""
         batch.lesson.finish(batch.core)
         # All at once: other threads may be predicting.
-        vars(self).update({**batch.lesson.changes, **batch.start})
+        vars(self).update({**batch.lesson.changes, **batch.attributes})
         if batch.ids is not None:
             self._ids.add(batch.ids, batch.first_serial)
         self._after_learning()

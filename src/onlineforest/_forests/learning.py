@@ -74,11 +74,7 @@ def _samples_in(
     *,
     starts: bool,
 ) -> Samples:
-    """Samples after all checks, with the format of their rows as the estimator's.
-
-    Samples of weight 0 are checked and then left out. The names of new levels are dropped again if
-    no sample is stored.
-    """
+    """Samples after all checks. Those of weight 0 are checked and then left out."""
     rows, target = forest._check_samples(X, y, reset=starts)
     names = None if ids is None else check_ids(ids, len(rows))
     weights = stored_weights(sample_weight, target, getattr(forest, "class_weight", None))
@@ -148,14 +144,14 @@ def learn_one(
     x: Any,
     y: Any,
     id: Id | None,
-    learn_row: Callable[[Any, Any, int], None],
+    learn_row: Callable[[Any, Any, int], None] | None = None,
     weight: int = WEIGHT_OF_ONE,
     sample_weight: Any = None,
 ) -> None:
     """Learn one sample of this stored weight, which is `sample_weight` as the user gave it.
 
-    `learn_row` gives a row, a value and the weight to the core forest. It raises a TypeError for a
-    row that must be converted.
+    `learn_row` gives a row, a value and the weight to the core forest; None if nothing else follows
+    from it. It raises a TypeError for a row that must be converted.
     """
     guard: Guard[Batch[Any]] = guard_of(forest)
     with guard.lock:
@@ -166,10 +162,11 @@ def learn_one(
             row = None if value is None else forest._rows.row(forest, x, may_be_new=False)
             if row is not None:
                 forest._check_parameters_unchanged()
+                teach_row = forest._forest.learn_one if learn_row is None else learn_row
                 try:
-                    learn_row(row, value, weight)
+                    teach_row(row, value, weight)
                 except TypeError:
-                    learn_row(check_row(row), value, weight)
+                    teach_row(check_row(row), value, weight)
                 forest._after_learning_one()
                 return
         _learn_table_of_one(forest, x, y, id, sample_weight)

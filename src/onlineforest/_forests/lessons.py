@@ -65,12 +65,12 @@ class Lesson(ABC, Generic[Core]):
 class Batch(Generic[Core]):
     """A batch that a core forest learns: its lesson, its ids, and the serial of its first row.
 
-    `start` are attributes that it brings besides: those of a new forest if this is its first batch,
-    and the format of its rows.
+    `attributes` are those that the estimator takes over when the batch is stored: the row format,
+    and those of a new forest if this is its first batch.
     """
 
     core: Core
     lesson: Lesson[Core]
     ids: Sequence[Id | None] | None
     first_serial: int
-    start: Mapping[str, Any]
+    attributes: Mapping[str, Any]

@@ -36,10 +36,10 @@ Batch = TypeVar("Batch", bound=HasSerial)
 class Guard(Generic[Batch]):
     """Lets one thread at a time change an estimator, and survives interrupts.
 
-    A core forest stores a batch, and afterwards the estimator records the batch: its ids and new
-    classes. An interrupt (Ctrl-C) may separate the two. So a batch is announced by `begin` before
-    the core forest gets it, and `settle` records it if the core forest has stored it, in the same
-    call or in the next one. The states are:
+    A core forest stores a batch, and afterwards the estimator records the batch: its ids,
+    and new names of classes and levels. An interrupt (Ctrl-C) may separate the two. So a batch is
+    announced by `begin` before the core forest gets it, and `settle` records it if the core forest
+    has stored it, in the same call or in the next one. The states are:
 
     ========  ==========================  ===================================================
     state     `pending`                   meaning

@@ -74,6 +74,8 @@ def stored_weights(
 
 def stored_weight_of_one(sample_weight: Any, label: Any = None, class_weight: Any = None) -> int:
     """The stored weight of one sample, with the factor of its class."""
+    if type(sample_weight) is float and sample_weight == 1.0 and class_weight is None:
+        return WEIGHT_OF_ONE
     if type(sample_weight) is not float or not 0 <= sample_weight <= LARGEST_TOTAL_WEIGHT:
         weights = check_sample_weight(sample_weight, 1)
         sample_weight = 1.0 if weights is None else float(weights[0])

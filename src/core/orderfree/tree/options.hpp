@@ -10,6 +10,7 @@
 
 namespace onlineforest::orderfree {
 
+// Each field stands in `for_each_field` (forest_state.hpp), too: states and model files carry it by that.
 struct Options {
   std::size_t n_trees = 1;
   std::size_t first_tree = 0;  // in a shard: the number of its first tree in the whole forest

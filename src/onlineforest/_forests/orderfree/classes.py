@@ -230,10 +230,10 @@ class Classes(Targets):
         fresh.set_labels(core, self.declared)
 
     def drop_unused(self, core: OrderFreeLabelCore) -> None:
-        known = self.known(core)
-        codes, hashes = self.codes, self.hashes.copy()
+        known, codes = self.known(core), self.codes
         if known.codes.n_classes == codes.n_classes:
             return
+        hashes = self.hashes.copy()
         kept = codes.only(np.isin(hashes, known.hashes))
         stale = np.setdiff1d(codes.codes, kept.codes).tolist()
         hashes[stale] = [_hash_of_free(code) for code in stale]

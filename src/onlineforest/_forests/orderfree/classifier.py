@@ -800,6 +800,7 @@ class OnlineForestClassifier(BaseClassifier, BaseOnlineForest[OrderFreeLabelCore
     def _refitting(self) -> Iterator[None]:
         n_samples = self._forest.n_samples
         before, self._fitted = self._fitted, None  # though the call may be interrupted
+        self._demand.ahead = None  # votes about samples that may leave
         try:
             yield
         except BaseException:

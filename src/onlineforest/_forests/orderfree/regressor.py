@@ -522,11 +522,8 @@ class OnlineForestRegressor(RegressorMixin, BaseOnlineForest[OrderFreeNumberCore
         5
         """
         weight = stored_weight_of_one(sample_weight)
-        learn_one(self, x, y, id, self._learn_row, weight, sample_weight)
+        learn_one(self, x, y, id, None, weight, sample_weight)
         return self
-
-    def _learn_row(self, row: Any, value: float, weight: int) -> None:
-        self._forest.learn_one(row, value, weight)
 
     @overload
     def predict_one(self, x: RowLike, return_std: Literal[False] = False) -> float: ...
