@@ -135,6 +135,8 @@ lint() {
     ruff check . &&
     find src tests -name '*.[ch]pp' -print0 | xargs -0 clang-format --dry-run --Werror &&
     python .ci/check_rooms.py &&
+    python .ci/check_words.py &&
+    python .ci/check_sizes.py &&
     mypy &&
     PYTHONPATH=src lint-imports &&
     python tests/mutation/run.py --check &&

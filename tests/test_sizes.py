@@ -138,6 +138,10 @@ def test_docstrings_stubs_and_functions_of_tests_do_not_count(check_sizes, tmp_p
     assert check_sizes.Sources(tmp_path).problems == []
 
 
+def test_the_sources_keep_to_the_bounds(check_sizes):
+    assert check_sizes.Sources(ROOT).problems == []
+
+
 def test_all_functions_are_found(check_sizes):
     places = [each.place for each in check_sizes.Sources(ROOT).functions]
     assert sum(".py" in place for place in places) > 500

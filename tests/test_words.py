@@ -98,6 +98,13 @@ def test_other_words_are_allowed(check_words, tmp_path, suffix, text):
     assert problems(check_words, tmp_path, suffix, text) == []
 
 
+def test_the_sources_keep_to_the_wordings(check_words):
+    files = check_words.files_in(ROOT)
+    assert len(files) > 500
+    found = [each for path in files for each in check_words.problems_in(path, str(path))]
+    assert found == []
+
+
 def test_all_sources_and_pages_are_read(check_words):
     names = {str(path.relative_to(ROOT)) for path in check_words.files_in(ROOT)}
     assert names > {

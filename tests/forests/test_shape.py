@@ -7,7 +7,14 @@ from typing import ClassVar
 
 import pytest
 
-from support.shape import ESTIMATORS, all_classes, climbs, hierarchy, hooks_and_overrides
+from support.shape import (
+    ESTIMATORS,
+    all_classes,
+    climbs,
+    first_lessons,
+    hierarchy,
+    hooks_and_overrides,
+)
 
 
 class Base:
@@ -122,3 +129,15 @@ def test_calls_of_functions_inside_a_method_are_those_of_its_class():
 def test_the_classes_are_those_of_the_package():
     classes = hierarchy()
     assert set(ESTIMATORS) < set(classes) < set(all_classes())
+
+
+def test_no_class_has_more_than_15_hooks_and_overrides():
+    classes = all_classes()
+    names = {cls.__qualname__: hooks_and_overrides(cls, classes) for cls in classes}
+    assert {cls: found for cls, found in names.items() if len(found) > 15} == {}
+
+
+@pytest.mark.parametrize("name", first_lessons())
+def test_the_first_batch_climbs_at_most_twice(name):
+    found = climbs(first_lessons()[name])
+    assert len(found) <= 2, "\n".join(map(str, found))
