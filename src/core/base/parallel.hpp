@@ -17,8 +17,8 @@
 
 namespace onlineforest {
 
-// How threads that help tell that they have ended. Shared, because the last one may still unlock the mutex when the
-// caller returns.
+// Counts the helper threads that have ended, and keeps the first exception. Shared, because the last helper may still
+// unlock the mutex when the caller returns.
 struct Ending {
   std::mutex mutex;
   std::condition_variable some_ended;
@@ -34,7 +34,7 @@ struct Ending {
     const std::lock_guard lock(mutex);
     if (!failure) failure = std::move(current);
   }
-  // Polls the signal until so many threads have ended.
+  // Polls the signal until `n_threads` threads have ended.
   void wait_for(std::size_t n_threads, StopSignal& signal) {
     std::unique_lock lock(mutex);
     while (n_ended < n_threads) {

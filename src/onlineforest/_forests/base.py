@@ -231,11 +231,15 @@ class BaseForest(ShownInNotebooks, Generic[Core]):
 
     def _core_and_targets(self) -> tuple[Core, Any]:
         """The core forest and its targets: `fit` in another thread replaces both."""
-        self._settle_if_left()
+        guard: Guard[Batch[Core]] = guard_of(self)
+        if guard.pending is not None:
+            self._settle_if_left(guard)
         state = vars(self).copy()  # at once
-        if "_forest" not in state:
-            check_is_fitted(self)
-        return state["_forest"], state["_targets"]
+        try:
+            return state["_forest"], state["_targets"]
+        except KeyError:
+            check_is_fitted(self)  # raises
+            raise
 
     def _core_with_samples(self) -> Core:
         """The core forest; an error if it has no samples."""
@@ -270,13 +274,12 @@ class BaseForest(ShownInNotebooks, Generic[Core]):
         """Record a batch that an interrupted call could not record."""
         guard_of(self).settle(vars(self).get("_forest"), self._record)
 
-    def _settle_if_left(self) -> None:
+    def _settle_if_left(self, guard: Guard[Batch[Core]]) -> None:
         """Record a batch that an interrupted call could not record.
 
         Does not wait for another thread that is learning.
         """
-        guard: Guard[Any] = guard_of(self)
-        if guard.pending is not None and guard.lock.acquire(blocking=False):
+        if guard.lock.acquire(blocking=False):
             try:
                 self._settle()
             finally:

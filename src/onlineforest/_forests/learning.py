@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from onlineforest._core import WEIGHT_OF_ONE
 from onlineforest._forests.base import BaseForest
 from onlineforest._forests.core import Rows
 from onlineforest._forests.lessons import Batch, Samples
@@ -147,41 +148,42 @@ def learn_one(
     x: Any,
     y: Any,
     id: Id | None,
-    learn_row: Callable[[Any, Any], None],
+    learn_row: Callable[[Any, Any, int], None],
+    weight: int = WEIGHT_OF_ONE,
     sample_weight: Any = None,
-    *,
-    is_empty: bool = False,
 ) -> None:
-    """Learn one sample.
+    """Learn one sample of this stored weight, which is `sample_weight` as the user gave it.
 
-    `learn_row` gives a row and a value to the core forest, and raises a TypeError for a row that
-    must be converted. A sample that `is_empty` has no weight.
+    `learn_row` gives a row, a value and the weight to the core forest. It raises a TypeError for a
+    row that must be converted.
     """
     guard: Guard[Batch[Any]] = guard_of(forest)
     with guard.lock:
         if guard.pending is not None:
             forest._settle()
-        row = value = None
-        is_fitted = hasattr(forest, "_forest")
-        if is_fitted and id is None and not is_empty:
+        if id is None and weight and hasattr(forest, "_forest"):
             value = forest._targets.value_of(y, forest._forest)
             row = None if value is None else forest._rows.row(forest, x, may_be_new=False)
-        if row is None:
-            if np.ndim(y) != 0:
-                noun = forest._targets_type.kind.noun
-                raise ValueError(f"y must be one {noun}. Got {y!r} instead.")
-            names = None if id is None else [id]
-            weights = None if sample_weight is None else [sample_weight]
-            if is_fitted:
-                table = forest._rows.table_of_one(forest, x)
-            else:
-                wish = getattr(forest, "categorical_features", None)
-                table = first_table_of_one(forest, x, wish)
-            learn(forest, table, [y], names, weights)
-            return
-        forest._check_parameters_unchanged()
-        try:
-            learn_row(row, value)
-        except TypeError:
-            learn_row(check_row(row), value)
-        forest._after_learning_one()
+            if row is not None:
+                forest._check_parameters_unchanged()
+                try:
+                    learn_row(row, value, weight)
+                except TypeError:
+                    learn_row(check_row(row), value, weight)
+                forest._after_learning_one()
+                return
+        _learn_table_of_one(forest, x, y, id, sample_weight)
+
+
+def _learn_table_of_one(
+    forest: BaseForest[Any], x: Any, y: Any, id: Id | None, sample_weight: Any
+) -> None:
+    """Learn one sample as a batch: the first one, or one with an id, a new name or no weight."""
+    if np.ndim(y) != 0:
+        raise ValueError(f"y must be one {forest._targets_type.kind.noun}. Got {y!r} instead.")
+    if hasattr(forest, "_forest"):
+        table = forest._rows.table_of_one(forest, x)
+    else:
+        table = first_table_of_one(forest, x, getattr(forest, "categorical_features", None))
+    names = None if id is None else [id]
+    learn(forest, table, [y], names, None if sample_weight is None else [sample_weight])

@@ -249,6 +249,11 @@ class NumericRows(RowFormat):
     def _are_valid(self, rows: Rows) -> bool:
         return not np.isinf(rows).any()
 
+    def row(self, estimator: Any, x: Any, *, may_be_new: bool) -> Any:
+        if self.offsets is None and type(x) in PLAIN_ROWS:  # without a further call, for speed
+            return x
+        return super().row(estimator, x, may_be_new=may_be_new)
+
     def _checked(self, estimator: Any, X: Any, **options: Any) -> tuple[Any, Self]:
         if not isinstance(X, Table):
             return check_rows(estimator, X, hint=self.not_numbers, **options), self

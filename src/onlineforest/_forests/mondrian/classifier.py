@@ -497,12 +497,11 @@ class MondrianForestClassifier(BaseClassifier, Forest[MondrianForest]):
         >>> forest.predict_one(np.array([8.5]))
         'yes'
         """
-
-        def learn_row(row: Any, code: int) -> None:
-            self._forest.learn_one(row, code, self._targets.codes.n_classes)
-
-        learn_one(self, x, y, id, learn_row)
+        learn_one(self, x, y, id, self._learn_row)
         return self
+
+    def _learn_row(self, row: Any, code: int, weight: int) -> None:  # noqa: ARG002
+        self._forest.learn_one(row, code, self._targets.codes.n_classes)
 
     def predict_proba(self, X: ArrayLike) -> Floats:
         """Probability of each class.

@@ -402,11 +402,7 @@ class OnlineForestClassifier(BaseClassifier, BaseOnlineForest[OrderFreeLabelCore
         'yes'
         """
         weight = stored_weight_of_one(sample_weight, y, self.class_weight)
-
-        def learn_row(row: Any, code: int) -> None:
-            self._learn_row(row, code, weight)
-
-        learn_one(self, x, y, id, learn_row, sample_weight, is_empty=weight == 0)
+        learn_one(self, x, y, id, self._learn_row, weight, sample_weight)
         return self
 
     def _lesson(
@@ -564,7 +560,7 @@ class OnlineForestClassifier(BaseClassifier, BaseOnlineForest[OrderFreeLabelCore
 
     def _predict_one(self, x: RowLike, *, calibrated: bool = False) -> tuple[Floats, NDArray[Any]]:
         probabilities, columns = self._answer_one(x, calibrated=calibrated)
-        return self._balanced(probabilities[np.newaxis], columns)[0], columns.classes
+        return self._balanced(probabilities, columns), columns.classes
 
     def _answer(self, X: ArrayLike, *, calibrated: bool) -> tuple[Floats, Columns]:
         """Probabilities in the order of classes, and the classes: both of one moment."""
@@ -582,22 +578,24 @@ class OnlineForestClassifier(BaseClassifier, BaseOnlineForest[OrderFreeLabelCore
         targets: Classes
         core, targets = self._core_and_targets()
         since, row = targets.names, self._rows.row(self, x, may_be_new=True)
-        how = self._power_and_spread() if calibrated else (1.0, 0.0)
+        power, spread = self._power_and_spread() if calibrated else (1.0, 0.0)
         try:
-            answer = core.predict_one(row, *how)
+            hashes, probabilities = core.predict_one(row, power, spread)
         except TypeError:
-            answer = core.predict_one(check_row(row), *how)
-        return targets.answer([answer], since)
+            hashes, probabilities = core.predict_one(check_row(row), power, spread)
+        columns = targets.columns(hashes, since)
+        return columns.in_class_order(probabilities), columns
 
     def _balanced(self, probabilities: Floats, columns: Columns) -> Floats:
         """Probabilities as `class_weight` says; an error if no class is known."""
         self._check_any(columns)
         if self._built_with["class_weight"] != "balanced":
             return probabilities
-        return balanced(probabilities, self._core.label_weights[columns.codes.codes])
+        weights = self._core.label_weights[columns.codes.codes]
+        return balanced(np.atleast_2d(probabilities), weights).reshape(probabilities.shape)
 
     def _check_any(self, columns: Columns) -> None:
-        if len(columns.classes) == 0:
+        if len(columns.hashes) == 0:
             raise ValueError(
                 f"This {type(self).__name__} has forgotten all its samples and knows no class. "
                 "Learn some first."

@@ -522,12 +522,11 @@ class OnlineForestRegressor(RegressorMixin, BaseOnlineForest[OrderFreeNumberCore
         5
         """
         weight = stored_weight_of_one(sample_weight)
-
-        def learn_row(row: Any, value: float) -> None:
-            self._forest.learn_one(row, value, weight)
-
-        learn_one(self, x, y, id, learn_row, sample_weight, is_empty=weight == 0)
+        learn_one(self, x, y, id, self._learn_row, weight, sample_weight)
         return self
+
+    def _learn_row(self, row: Any, value: float, weight: int) -> None:
+        self._forest.learn_one(row, value, weight)
 
     @overload
     def predict_one(self, x: RowLike, return_std: Literal[False] = False) -> float: ...
