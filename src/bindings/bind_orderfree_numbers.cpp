@@ -134,7 +134,7 @@ void bind_orderfree_numbers(nb::module_& module) {
           [](const NumberForest& self) {
             return of_orderfree::array_of_moments(std::vector{run([&] { return self.of_all_samples(); })});
           },
-          "Mean and variance of all samples: the prediction where no tree answers.");
+          "Mean and variance of all samples, for rows that no tree answers.");
   module.def("moments_of_leaves", &of_orderfree::moments_of_leaves, "leaves"_a.noconvert());
 }
 
