@@ -1,4 +1,4 @@
-// NumPy arrays in and out without copies: spans over arrays that come in, arrays that own a vector going out.
+// Converts NumPy arrays without copies: arguments become spans, results become arrays that own a vector.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -62,13 +62,13 @@ ConstantArray<T, 1> to_constant_array(std::vector<T> values) {
   return array_owning<ConstantArray<T, 1>>(std::move(values), {n});
 }
 
-// The function numpy.empty, which lives as long as the process.
+// The function numpy.empty. The reference is never released.
 inline PyObject* numpy_empty = nullptr;
 
-// To be called once, when the module is loaded.
+// Finds numpy.empty. The module calls it once, at import.
 inline void find_numpy() { numpy_empty = nb::object(nb::module_::import_("numpy").attr("empty")).release().ptr(); }
 
-// A copy of a few numbers in an array that NumPy allocates. For fewer than about a thousand numbers, this is faster
+// Copies a few numbers to an array that NumPy allocates. For fewer than about a thousand numbers, this is faster
 // than `to_array`.
 inline nb::typed<nb::object, OutArray<double, 1>> small_array(std::span<const double> values) {
   nb::object array = nb::handle(numpy_empty)(values.size());

@@ -40,7 +40,7 @@ using namespace mondrian;
 
 namespace {
 
-// If each arrival is a point of its own.
+// Arrays that a state lacks if they are empty: `sample_of`, if each arrival is a point of its own.
 constexpr std::array<std::string_view, 1> kOptionalOfState{"sample_of"};
 
 WeightRule weight_rule_of(const std::string& name) {
@@ -70,7 +70,7 @@ void init(Forest* self, std::size_t n_trees, std::size_t n_features, double life
   new (self) Forest(std::move(options));
 }
 
-// One row without missing values.
+// Converts one row. Throws std::invalid_argument if a value is missing.
 std::vector<float> complete_row(const Forest& self, nb::handle x) {
   std::vector<float> row = one_row(x, self.width());
   const auto missing = std::ranges::find_if(row, [](float value) { return std::isnan(value); });

@@ -30,12 +30,13 @@ using orderfree::Label;
 
 using Hashes = ConstantArray<orderfree::Word, 1>;
 
-// A forest that keeps the array of the hashes of its known labels: to make an array takes longer than to ask ten trees.
+// A forest that keeps an array of the hashes of its known labels. Creating an array takes longer than predicting a row
+// with ten trees.
 class LabelForest : public orderfree::LabelForest {
  public:
   using orderfree::LabelForest::LabelForest;
 
-  // An array of these hashes, the same object while they do not change.
+  // Returns an array of these hashes: the cached array if they have not changed.
   nb::typed<nb::object, Hashes> array_of(std::vector<orderfree::Word> hashes) const {
     const nb::ft_lock_guard lock(mutex_);
     if (!array_ || hashes != hashes_) {
@@ -96,9 +97,8 @@ OutArray<std::uint64_t, 2> array_of_masses(const LabelForest& self, std::vector<
   return to_array(std::move(sums), {n, width});
 }
 
-// What the trees that leave out the samples that calibrate say about them: the labels that are held, the true labels,
-// the weight of each sample, and for each sample the masses of all labels and the rest, summed over these trees and
-// over half of them.
+// LeftOutVotes as a tuple: the labels of the stored samples, then for each calibrator the true label, the weight, and
+// the masses of all labels and the rest, summed over the left-out voters and over the half voters.
 using Votes = nb::typed<nb::tuple, OutArray<Label, 1>, OutArray<Label, 1>, OutArray<Weight, 1>,
                         OutArray<std::uint64_t, 2>, OutArray<std::uint64_t, 2>>;
 
@@ -126,24 +126,25 @@ Votes votes_after(const LabelForest& self, const InArray<float, 2>& rows, const 
   }));
 }
 
-// Such votes of all trees of a forest.
+// Converts the arrays of a Votes tuple, summed over all shards, to LeftOutVotes. Throws std::invalid_argument if they
+// are invalid.
 orderfree::LeftOutVotes votes_of(const InArray<Label, 1>& held, const InArray<Label, 1>& labels,
                                  const InArray<Weight, 1>& weights, const InArray<std::uint64_t, 2>& all,
                                  const InArray<std::uint64_t, 2>& half) {
   const auto copied = []<class T>(std::span<const T> numbers) {
     return std::vector<T>(numbers.begin(), numbers.end());
   };
-  require(all.shape(1) > 0, "the votes have no column for the rest");
+  require(all.shape(1) > 0, "the votes have 0 columns; at least 1 is needed, for the rest");
   orderfree::LeftOutVotes votes{all.shape(1) - 1,         copied(span_of(held)), copied(span_of(labels)),
                                 copied(span_of(weights)), copied(span_of(all)),  copied(span_of(half))};
   check_votes(votes);
   return votes;
 }
 
-// The powers for all trees of a forest and for those that vote, and the share that is spread evenly.
+// The power for all trees of a forest, the power for its left-out voters, and the share that is spread evenly.
 using Calibration = nb::typed<nb::tuple, double, double, double>;
 
-// The calibration that votes give in a forest of n_trees.
+// Fits the calibration of a forest of n_trees trees to votes.
 Calibration calibration_by(const InArray<Label, 1>& held, const InArray<Label, 1>& labels,
                            const InArray<Weight, 1>& weights, const InArray<std::uint64_t, 2>& all,
                            const InArray<std::uint64_t, 2>& half, std::size_t n_trees) {
@@ -152,7 +153,7 @@ Calibration calibration_by(const InArray<Label, 1>& held, const InArray<Label, 1
   return nb::make_tuple(found.of_all.power, found.of_voters.power, found.of_all.spread);
 }
 
-// The probabilities that votes give the samples that calibrate.
+// The calibrated probabilities of the calibrators, from votes.
 OutArray<double, 2> probabilities_by(const InArray<Label, 1>& held, const InArray<Label, 1>& labels,
                                      const InArray<Weight, 1>& weights, const InArray<std::uint64_t, 2>& all,
                                      const InArray<std::uint64_t, 2>& half, double power, double spread) {
@@ -169,7 +170,8 @@ OutArray<std::uint64_t, 2> masses(const LabelForest& self, const InArray<float, 
   return array_of_masses(self, std::move(sums), rows.shape(0));
 }
 
-// Of the samples [begin, end), in the order of serials: the same, and the number of trees that have not learned them.
+// For each of the samples [begin, end) in the order of serials: the masses of all labels and the rest, summed over the
+// trees of a shard that have not learned it, and the number of these trees.
 nb::typed<nb::tuple, OutArray<std::uint64_t, 2>, OutArray<std::int64_t, 1>> left_out_masses(const LabelForest& self,
                                                                                             std::size_t begin,
                                                                                             std::size_t end,
@@ -179,7 +181,7 @@ nb::typed<nb::tuple, OutArray<std::uint64_t, 2>, OutArray<std::int64_t, 1>> left
                         to_array(std::move(result.n_trees)));
 }
 
-// The answer that the sums over all trees give.
+// Turns the sums over all trees of a forest into probabilities.
 Answer<2> finish(const LabelForest& self, const InArray<std::uint64_t, 2>& sums, double power, double spread) {
   return tuple_of(self, run([&] { return self.finish(span_of(sums), sums.shape(1), {power, spread}); }), sums.shape(0));
 }

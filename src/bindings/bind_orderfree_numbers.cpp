@@ -79,8 +79,9 @@ OutArray<double, 3> leaves(const NumberForest& self, const InArray<float, 2>& ro
                          self.options().n_trees);
 }
 
-// Of the samples [begin, end), in the order of serials: the places of those that a tree may have left out, and the same
-// for them; a negative variance if the tree has learned the sample.
+// For the samples [begin, end) in the order of serials, without those that every tree has learned: the index of each,
+// and for each tree of a shard the mean and variance in its leaf; a negative variance if the tree has learned the
+// sample.
 nb::typed<nb::tuple, OutArray<std::int64_t, 1>, OutArray<double, 3>> left_out_leaves(const NumberForest& self,
                                                                                      std::size_t begin, std::size_t end,
                                                                                      std::size_t n_threads) {
@@ -88,12 +89,13 @@ nb::typed<nb::tuple, OutArray<std::int64_t, 1>, OutArray<double, 3>> left_out_le
   return nb::make_tuple(to_array(std::move(result.places)), array_of_leaves(result.leaves, self.options().n_trees));
 }
 
-// For each row, what its leaves say, given as (n_rows, n_trees, 2) in the order of trees, and how many leaves it has;
-// NaN if it has none.
+// The moments of the leaves of each row, and the number of its leaves. `leaves` has the shape (n_rows, n_trees, 2),
+// with trees in their order. Moments are NaN for a row without leaves.
 nb::typed<nb::tuple, OutArray<double, 2>, OutArray<std::int64_t, 1>> moments_of_leaves(
     const InArray<double, 3>& leaves) {
   if (leaves.shape(2) != 2) {
-    throw std::invalid_argument("a leaf has 2 numbers, got " + std::to_string(leaves.shape(2)));
+    throw std::invalid_argument("leaves have " + std::to_string(leaves.shape(2)) +
+                                " numbers each instead of 2, a mean and a variance");
   }
   constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
   std::vector<TreeMoments> moments(leaves.shape(0), {kNone, kNone, kNone});
@@ -132,7 +134,7 @@ void bind_orderfree_numbers(nb::module_& module) {
           [](const NumberForest& self) {
             return of_orderfree::array_of_moments(std::vector{run([&] { return self.of_all_samples(); })});
           },
-          "What is predicted where no tree has an answer.");
+          "Mean and variance of all samples, for rows that no tree answers.");
   module.def("moments_of_leaves", &of_orderfree::moments_of_leaves, "leaves"_a.noconvert());
 }
 

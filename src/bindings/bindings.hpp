@@ -1,4 +1,4 @@
-// What each file of the bindings adds to the module.
+// Declares the functions that add the classes of the core to the module.
 #pragma once
 
 #include <nanobind/nanobind.h>

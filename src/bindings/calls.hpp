@@ -1,4 +1,4 @@
-// Calls into the core: without the GIL, stopped by signals, with rows as wide as the forest.
+// Calls into the core. They release the GIL, stop at signals, and check the width of rows.
 #pragma once
 
 #include <nanobind/nanobind.h>

@@ -8,21 +8,29 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <type_traits>
 
 #include "arrays.hpp"
 
 namespace onlineforest::bindings {
 
-// Called between two arrays; each takes a second at most.
+// Raises the exception of a pending signal. Called between two arrays, since one array takes at most a second.
 inline void heed_signals() {
   if (PyErr_CheckSignals() != 0) throw nb::python_error();
 }
 
-// Arrays that a dictionary lacks if they are empty.
+// The names of the arrays that a dictionary may lack. A missing one is empty.
 using OptionalArrays = std::span<const std::string_view>;
 
 inline bool is_one_of(const std::string& name, OptionalArrays names) {
   return std::ranges::find(names, name) != names.end();
+}
+
+// The name of a type of numbers in NumPy.
+template <class T>
+std::string name_of_type() {
+  const char* kind = std::is_floating_point_v<T> ? "float" : std::is_unsigned_v<T> ? "uint" : "int";
+  return kind + std::to_string(8 * sizeof(T));
 }
 
 class DictSource {
@@ -33,9 +41,11 @@ class DictSource {
   std::span<const T> get(const std::string& name) {
     heed_signals();
     if (!dict_.contains(name.c_str()) && is_one_of(name, optional_)) return {};
+    if (!dict_.contains(name.c_str())) throw std::invalid_argument("array '" + name + "' is missing");
     InArray<T, 1> array;
-    if (!dict_.contains(name.c_str()) || !nb::try_cast(dict_[name.c_str()], array, /*convert=*/false)) {
-      throw std::invalid_argument("not the state of a forest: '" + name + "' is missing or of another type");
+    if (!nb::try_cast(dict_[name.c_str()], array, /*convert=*/false)) {
+      throw std::invalid_argument("array '" + name + "' is not a contiguous one-dimensional array of " +
+                                  name_of_type<T>());
     }
     return span_of(array);  // the dictionary keeps the array alive
   }

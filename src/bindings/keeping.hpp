@@ -1,4 +1,4 @@
-// What all forests share: which samples they keep, and how these are forgotten and counted.
+// Bindings that all forests share: options and functions for keeping and forgetting samples, and common properties.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -17,7 +17,7 @@
 
 namespace onlineforest::bindings {
 
-// From the arguments of a constructor.
+// Converts arguments of a constructor. Throws std::invalid_argument if they exclude each other.
 inline KeepOptions keep_of(std::size_t window, std::size_t reservoir, double half_life) {
   if (window > 0 && reservoir > 0) {
     throw std::invalid_argument("window and reservoir exclude each other, got window " + std::to_string(window) +
@@ -28,7 +28,7 @@ inline KeepOptions keep_of(std::size_t window, std::size_t reservoir, double hal
   return {};
 }
 
-// The indices of rows that are not stored; if there are any, nothing was forgotten.
+// Forgets samples by row and value. Returns the indices of rows that are not stored. If there are any, forgets nothing.
 template <class Forest>
 OutArray<std::int64_t, 1> forget_rows(Forest& self, const InArray<float, 2>& rows,
                                       const InArray<typename Forest::Value, 1>& values, std::size_t n_threads) {
@@ -48,7 +48,7 @@ OutArray<T, 1> to_python(std::vector<T> numbers) {
   return to_array(std::move(numbers));
 }
 
-// Binds the properties that a forest lists, and the functions that all forests have.
+// Binds the properties that the forest lists in for_each_property(), and the functions that all forests have.
 template <class Forest>
 void bind_keeping(nb::class_<Forest>& forest) {
   using namespace nb::literals;

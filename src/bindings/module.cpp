@@ -1,4 +1,5 @@
-// The extension module onlineforest._core: arrays in and out, the GIL, nothing else.
+// Defines the extension module onlineforest._core. Bindings convert arguments and release the GIL, and contain no
+// algorithm.
 #include <nanobind/nanobind.h>
 
 #include "arrays.hpp"

@@ -1,5 +1,5 @@
-// One row as the core wants it, from any object with a buffer of numbers. Rounds and checks it here, because that is
-// faster than NumPy for one row.
+// Converts one row to float32, from any object with a buffer of numbers. Rounding and checking a single row here is
+// faster than in NumPy.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstring>
+#include <sstream>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -15,11 +16,11 @@ namespace onlineforest::bindings {
 
 namespace nb = nanobind;
 
-// A view of another object's buffer, of any layout.
+// A view of the buffer of a Python object, of any layout.
 class Buffer {
  public:
   explicit Buffer(nb::handle object) {
-    if (PyBytes_Check(object.ptr()) || PyByteArray_Check(object.ptr())) return;  // bytes are text, not numbers
+    if (PyBytes_Check(object.ptr()) || PyByteArray_Check(object.ptr())) return;  // they are text, not numbers
     is_there_ = PyObject_GetBuffer(object.ptr(), &view_, PyBUF_STRIDED_RO | PyBUF_FORMAT) == 0;
     if (!is_there_) PyErr_Clear();
   }
@@ -29,7 +30,7 @@ class Buffer {
   Buffer(const Buffer&) = delete;
   Buffer& operator=(const Buffer&) = delete;
 
-  // The type code of numbers in one dimension, in this machine's own layout; 0 if it holds anything else.
+  // The type code of the numbers if the buffer is one-dimensional and in the native byte order, otherwise 0.
   char code() const {
     if (!is_there_ || view_.ndim != 1) return 0;
     return view_.format != nullptr && std::strlen(view_.format) == 1 ? view_.format[0] : char{0};
@@ -59,14 +60,15 @@ std::vector<float> rounded_row(const Buffer& x, std::size_t n_features) {
   for (std::size_t d = 0; d < n_features; ++d) {
     row[d] = static_cast<float>(x.at<T>(d));
     if (std::isinf(row[d])) {
-      throw std::invalid_argument("x contains infinity or a value too large for float32, at feature " +
-                                  std::to_string(d));
+      std::ostringstream text;
+      text << "x has " << +x.at<T>(d) << " at feature " << d << ", which is infinite or too large for float32";
+      throw std::invalid_argument(text.str());
     }
   }
   return row;
 }
 
-// Raises a TypeError for other objects; the caller then converts them.
+// Converts one row. Raises a TypeError for an object without a buffer of numbers; the Python caller then converts it.
 inline std::vector<float> one_row(nb::handle object, std::size_t n_features) {
   const Buffer x(object);
   switch (x.code()) {

@@ -1,4 +1,4 @@
-// What the bindings of both order-free forests share.
+// Bindings that both order-free forests share.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -29,7 +29,7 @@ namespace onlineforest::bindings::of_orderfree {
 
 using namespace nb::literals;
 
-// How often samples of these weights count.
+// Converts stored weights to numbers of samples.
 inline OutArray<double, 1> multiplicities(const std::vector<Weight>& weights) {
   std::vector<double> result;
   result.reserve(weights.size());
@@ -76,7 +76,7 @@ OutArray<NodeIndex, 2> apply(const Forest& self, const InArray<float, 2>& rows, 
                   {rows.shape(0), self.options().n_trees});
 }
 
-// If each sample counts once.
+// Arrays that a state lacks if they are empty: `weights`, if all weights are 1.
 inline constexpr std::string_view kOptional[] = {"weights"};
 
 template <class Forest>
@@ -89,7 +89,7 @@ nb::dict get_state(const Forest& self) {
   return dict;
 }
 
-// Some trees of a forest, if n_trees is not 0: those from first_tree on.
+// Restores a forest. If n_trees is not 0, restores only the trees [first_tree, first_tree + n_trees).
 template <class Forest, class Target>
 std::unique_ptr<Forest> from_state(const nb::dict& dict, std::size_t n_threads, std::size_t max_bytes,
                                    std::size_t n_trees, std::size_t first_tree) {
@@ -132,10 +132,10 @@ nb::dict dict_of(Table& table, const orderfree::Layout& layout) {
   return dict;
 }
 
-// Predictions of each sample from the trees that have not learned it, and the number of these trees.
+// The left-out prediction of each sample, and the number of trees that have not learned it.
 using LeftOut = nb::typed<nb::tuple, OutArray<double, 2>, OutArray<std::int64_t, 1>>;
 
-// What both kinds have in common.
+// Binds the functions that forests of labels and of numbers have in common.
 template <class Forest, class Target>
 void bind_common(nb::class_<Forest>& forest) {
   bind_keeping(forest);

@@ -262,7 +262,7 @@ class OrderFreeNumberForest:
         self, begin: int, end: int, n_threads: int = 1
     ) -> tuple[NDArray[np.int64], NDArray[np.float64]]: ...
     def of_all_samples(self) -> NDArray[np.float64]:
-        """What is predicted where no tree has an answer."""
+        """Mean and variance of all samples, for rows that no tree answers."""
 
 def moments_of_leaves(
     leaves: NDArray[np.float64],

@@ -510,5 +510,6 @@ def test_files_with_wrong_levels_are_refused(kind):
     rows[0, -1] = np.nan
     spoiled = io.BytesIO()
     write(spoiled, {**contents.arrays, "rows": rows}, contents.metadata)
-    with pytest.raises(onlineforest.ModelFileError, match="no level"):
+    message = "row 0, categorical feature 2: the cells do not encode a level"
+    with pytest.raises(onlineforest.ModelFileError, match=message):
         onlineforest.load(io.BytesIO(spoiled.getvalue()))

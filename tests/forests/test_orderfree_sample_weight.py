@@ -275,7 +275,7 @@ def test_quantiles_of_weighted_errors_are_those_of_copies():
         (np.ones(N - 1, np.int64), "400 arrivals, but 399 weights"),
         (np.full(N, 2**50), "their sum at most"),
         (np.full(N, 2**62), "their sum at most"),
-        (np.ones(N), "'weights' is missing or of another type"),
+        (np.ones(N), "'weights' is not a contiguous one-dimensional array of int64"),
         (np.ones((N, 1), np.int64), r"its 'weights' has shape \(400, 1\)"),
     ],
 )

@@ -497,9 +497,9 @@ MUTANTS = [
         is_variant=True,
     ),
     Mutant(
-        "a sample of lesser key does not take the place of one that calibrates",
+        "a sample of lower key does not take the place of a calibrator",
         "src/core/orderfree/forest/calibrators.hpp",
-        "less()(*next_.begin(), *chosen_.rbegin())",
+        "less()(*reserve_.begin(), *chosen_.rbegin())",
         "less()(*chosen_.rbegin(), *chosen_.rbegin())",
         ORDER_FREE,
         only="left_out_numbers and real",
@@ -544,7 +544,7 @@ MUTANTS = [
     ),
     Mutant(
         "in a forest from a file no sample calibrates",
-        "src/core/orderfree/forest/state.hpp",
+        "src/core/orderfree/forest/saving.hpp",
         "calibrators_.choose([&](Slot slot, bool calibrates) "
         "{ samples_.set_calibrates(slot, calibrates); });",
         "",

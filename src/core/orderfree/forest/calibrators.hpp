@@ -1,7 +1,8 @@
-// The samples that calibrate predictions: some trees leave them out. Must not know trees.
+// Chooses the calibrators: the samples of lowest key, which some trees leave out. Must not know trees.
 //
-// They are those of least keys, so that they are a random subset of the samples, the same in whatever order these came.
-// Only they and the next ones in the order of keys are held here, with their keys: nothing is asked of the others.
+// Keys are hashes, so the calibrators are a random subset that does not depend on the order of arrivals. This class
+// holds the keys of the calibrators and of a reserve: the samples that follow them in the order of keys. An insertion
+// or a removal then takes logarithmic time.
 #pragma once
 
 #include <algorithm>
@@ -14,25 +15,25 @@
 
 namespace onlineforest::orderfree {
 
-inline constexpr std::size_t kFewestCalibrators = 20;  // fewer say nothing
-inline constexpr std::size_t kMostCalibrators = 2048;  // more would say little more
+inline constexpr std::size_t kFewestCalibrators = 20;  // fewer are too few to fit a calibration
+inline constexpr std::size_t kMostCalibrators = 2048;  // more improve a calibration little
 
-// `Target` says which samples have which values, which share of few samples calibrates, and which trees leave them out.
+// `Target` defines the type of values, the share of calibrators in a small forest, and which trees leave them out.
 template <class Target>
 class Calibrators {
  public:
   using Samples = SampleStore<typename Target::Values>;
 
-  static constexpr std::size_t kEnough = 1024;  // so many of the next ones are held beside those that may be chosen
+  static constexpr std::size_t kSpare = 1024;  // size of the reserve beyond the samples that may be needed
 
-  // How many of n samples calibrate. They are lost for some trees, so they are few.
+  // The number of calibrators among n samples. Some trees cannot learn them, so the number is small.
   [[nodiscard]] static constexpr std::size_t number(std::size_t n) {
     return std::min({n / Target::kOneCalibratesOf, 256 + n / 32, kMostCalibrators});
   }
 
-  explicit Calibrators(const Samples& samples) : samples_(samples), chosen_(Less{&samples}), next_(Less{&samples}) {}
+  explicit Calibrators(const Samples& samples) : samples_(samples), chosen_(Less{&samples}), reserve_(Less{&samples}) {}
 
-  // The samples that calibrate, by key.
+  // The calibrators, in the order of keys.
   [[nodiscard]] std::vector<Slot> chosen() const {
     std::vector<Slot> slots;
     slots.reserve(chosen_.size());
@@ -41,53 +42,54 @@ class Calibrators {
   }
   [[nodiscard]] std::size_t n_chosen() const { return chosen_.size(); }
 
-  // Makes sure that choose() has enough of the next ones when at most so many samples have come and left. It is asked
-  // before they do. It looks at all samples, but hardly ever: the next ones run out when many are forgotten.
+  // Refills the reserve so that choose() cannot run out after `n_coming` insertions and `n_leaving` removals. Call it
+  // before they are made. A refill scans all samples, but is rare: only many removals use up the reserve.
   void refill(std::size_t n_coming, std::size_t n_leaving) {
     needed_ = number(n_ + n_coming) - chosen_.size() + n_leaving;
-    if (next_.size() < needed_ && bound_ != kAll) hold_more(needed_ + kEnough - next_.size());
+    if (reserve_.size() < needed_ && bound_ != kAll) hold_more(needed_ + kSpare - reserve_.size());
   }
 
-  // A new sample is not chosen yet. After an exception it must be erased.
+  // Inserts a new sample, which is not a calibrator until choose(). After an exception the caller must erase it.
   void insert(Slot slot) {
     ++n_;
     const Word key = samples_.key(slot);
     if (key > bound_) return;
-    next_.insert({key, slot});
-    let_go();
+    reserve_.insert({key, slot});
+    trim();
   }
-  // The sample must still have its contents.
+  // Removes a sample. The store must still hold its row and value.
   void erase(Slot slot) noexcept {
     --n_;
     const Entry entry{samples_.key(slot), slot};
-    if (entry.key <= bound_ && chosen_.erase(entry) == 0) next_.erase(entry);
+    if (entry.key <= bound_ && chosen_.erase(entry) == 0) reserve_.erase(entry);
   }
 
-  // Chooses those of least keys. Calls use(slot, calibrates) for each sample that changes. Takes no memory.
+  // Makes the samples of lowest key the calibrators. Calls use(slot, calibrates) for each sample that becomes one or
+  // ceases to be one. Allocates no memory, so it cannot fail.
   template <class Use>
   void choose(Use use) noexcept {
     const std::size_t n = number(n_);
     const auto take = [&] {
-      use(next_.begin()->slot, true);
-      chosen_.insert(next_.extract(next_.begin()));
+      use(reserve_.begin()->slot, true);
+      chosen_.insert(reserve_.extract(reserve_.begin()));
     };
     const auto leave = [&] {
       use(chosen_.rbegin()->slot, false);
-      next_.insert(chosen_.extract(std::prev(chosen_.end())));
+      reserve_.insert(chosen_.extract(std::prev(chosen_.end())));
     };
-    while (!chosen_.empty() && !next_.empty() && less()(*next_.begin(), *chosen_.rbegin())) {
+    while (!chosen_.empty() && !reserve_.empty() && less()(*reserve_.begin(), *chosen_.rbegin())) {
       leave();
       take();
     }
     while (chosen_.size() > n) leave();
     while (chosen_.size() < n) take();
     needed_ = 0;
-    let_go();
+    trim();
   }
 
   [[nodiscard]] std::size_t nbytes() const {
-    constexpr std::size_t entry = 48;  // a node of a set
-    return (chosen_.size() + next_.size()) * entry;
+    constexpr std::size_t entry = 48;  // bytes of a node of std::set
+    return (chosen_.size() + reserve_.size()) * entry;
   }
 
  private:
@@ -109,7 +111,7 @@ class Calibrators {
 
   [[nodiscard]] Less less() const { return chosen_.key_comp(); }
 
-  // Holds at least n more samples, or all.
+  // Adds the next n samples in the order of keys to the reserve, with all of equal key; all samples if there are fewer.
   void hold_more(std::size_t n) {
     const auto for_each_other = [this](auto use) {
       for (Slot slot = 0; slot < static_cast<Slot>(samples_.n_slots()); ++slot) {
@@ -129,28 +131,28 @@ class Calibrators {
     for_each_other([&](Word key, Slot slot) {
       if (key <= bound) more.insert({key, slot});
     });
-    next_.merge(more);
+    reserve_.merge(more);
     bound_ = bound;
   }
 
-  // Lets go of those of greatest keys while there are more than enough. Samples of equal keys stay together.
-  void let_go() noexcept {
-    while (next_.size() > needed_ + kEnough) {
-      const auto last = std::prev(next_.end());
+  // Drops the samples of greatest key while the reserve is too large. Samples of equal keys stay together, so that
+  // `bound_` separates the samples that are held from the others.
+  void trim() noexcept {
+    while (reserve_.size() > needed_ + kSpare) {
+      const auto last = std::prev(reserve_.end());
       const bool stays = last->key == std::prev(last)->key || (!chosen_.empty() && last->key <= chosen_.rbegin()->key);
       if (stays) return;
       bound_ = last->key - 1;
-      next_.erase(last);
+      reserve_.erase(last);
     }
   }
 
   const Samples& samples_;
-  // Of the samples whose key is at most `bound_`, those that are chosen and those that are not. All others have greater
-  // keys than these.
-  std::set<Entry, Less> chosen_, next_;
+  // The calibrators and the reserve: together, all samples whose key is at most `bound_`.
+  std::set<Entry, Less> chosen_, reserve_;
   Word bound_ = kAll;
-  std::size_t n_ = 0;       // samples in all
-  std::size_t needed_ = 0;  // so many of the next ones may be chosen
+  std::size_t n_ = 0;       // number of stored samples
+  std::size_t needed_ = 0;  // number of reserve samples that the next choose() may need
 };
 
 }  // namespace onlineforest::orderfree

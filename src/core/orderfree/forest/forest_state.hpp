@@ -1,5 +1,5 @@
-// What an order-free forest is made of, as named arrays: the only list of them. Trees are grown from it again. Must not
-// know where arrays are kept.
+// The state of an order-free forest: options and samples, as named arrays. Trees are not part of it, because they can
+// be grown again. Must not know where arrays are stored.
 #pragma once
 
 #include <cstddef>
@@ -21,16 +21,18 @@ template <class Target>
 struct ForestState {
   Options options;
   typename Target::Ledger::State ledger;
-  std::vector<float> rows;                     // of each distinct sample
-  std::vector<typename Target::Value> values;  // of each distinct sample
-  std::vector<Slot> sample_of;                 // of each arrival
-  std::vector<Serial> serials;                 // of each arrival
-  std::vector<Weight> weights;                 // of each arrival; none if each counts once
+  // One entry for each distinct sample.
+  std::vector<float> rows;
+  std::vector<typename Target::Value> values;
+  // One entry for each arrival.
+  std::vector<Slot> sample_of;  // index of the sample in `rows` and `values`
+  std::vector<Serial> serials;
+  std::vector<Weight> weights;  // empty if all weights are 1
   std::uint64_t n_seen = 0;
   double turned_away = -kInfinity;
 };
 
-// The state of a forest that keeps all samples, when it had seen n_seen of them.
+// The earlier state of a forest that keeps all samples, after its first `n_seen` samples.
 template <class Target>
 [[nodiscard]] ForestState<Target> state_at(const ForestState<Target>& state, std::uint64_t n_seen) {
   ForestState<Target> past;
@@ -56,7 +58,7 @@ template <class Target>
   return past;
 }
 
-// Calls visit(name, field) for each field. Its order is that of the arrays in a file.
+// Calls visit(name, field) for each field, in the order of the arrays in a file. This is the only list of the fields.
 template <class State, class Visit>
 void for_each_field(State& state, Visit visit) {
   auto& options = state.options;
@@ -83,14 +85,14 @@ void for_each_field(State& state, Visit visit) {
   visit("turned_away", state.turned_away);
 }
 
-// The type of a number in an array.
+// The type of an array element that holds a number of type T.
 template <class T>
 using Stored = std::conditional_t<
     std::is_enum_v<T>, std::int32_t,
     std::conditional_t<std::is_same_v<T, bool>, std::uint8_t,
                        std::conditional_t<std::is_unsigned_v<T> && sizeof(T) == 8, std::uint64_t, T>>>;
 
-// Passes all arrays of a state to sink(name, std::vector): a number is an array of one entry.
+// Passes all arrays of a state to sink(name, std::vector). A single number becomes an array of one entry.
 template <class Target, class Sink>
 void write_state(ForestState<Target> state, Sink sink) {
   for_each_field(state, [&sink]<class T>(const char* name, T& field) {
@@ -102,8 +104,8 @@ void write_state(ForestState<Target> state, Sink sink) {
   });
 }
 
-// Reads what write_state wrote: source.template get<T>(name) gives an array of numbers of type T with begin, end and
-// size. Throws std::invalid_argument that names an array of wrong length.
+// Reads the arrays of write_state(). source.template get<T>(name) returns an array of T with begin, end and size.
+// Throws std::invalid_argument if an array for a single number has another length.
 template <class Target, class Source>
 ForestState<Target> read_state(Source& source) {
   ForestState<Target> state;

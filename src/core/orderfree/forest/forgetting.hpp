@@ -1,4 +1,4 @@
-// How samples are chosen that a forest forgets.
+// Forgets samples by serial, by row and value, or by age. Must not know how trees follow.
 #pragma once
 
 #include <algorithm>
@@ -22,13 +22,13 @@ void Forest<Target>::forget(std::span<const Serial> serials, const Call& call) {
   std::vector<Slot> slots = tenure_.slots_of(serials);
   for (std::size_t i = 0; i < slots.size(); ++i) {
     require(slots[i] != kNoSlot,
-            [&] { return "the point with serial " + std::to_string(serials[i]) + " is not stored"; });
+            [&] { return "the sample with serial " + std::to_string(serials[i]) + " is not stored"; });
   }
   std::vector<Slot> sorted = slots;
   std::ranges::sort(sorted);
   const auto twice = std::ranges::adjacent_find(sorted);
   require(twice == sorted.end(), [&] {
-    return "the point with serial " + std::to_string(tenure_.serials()[static_cast<std::size_t>(*twice)]) +
+    return "the sample with serial " + std::to_string(tenure_.serials()[static_cast<std::size_t>(*twice)]) +
            " is given more than once";
   });
   catch_up(call);
@@ -43,7 +43,7 @@ std::vector<std::size_t> Forest<Target>::forget(std::span<const float> rows, std
   require(values.size() == n,
           [&] { return "there are " + std::to_string(values.size()) + " values for " + std::to_string(n) + " rows"; });
   catch_up(call);
-  // The arrivals of the samples that are asked for.
+  // The arrivals of each sample that is to be forgotten.
   std::unordered_map<Slot, std::vector<Slot>> arrivals;
   std::vector<Slot> asked(n, kNoSlot);
   std::vector<std::uint8_t> is_asked(samples_.n_slots(), 0);
@@ -58,7 +58,7 @@ std::vector<std::size_t> Forest<Target>::forget(std::span<const float> rows, std
     const Slot slot = sample_of_[i];
     if (is_asked[static_cast<std::size_t>(slot)] != 0) arrivals[slot].push_back(static_cast<Slot>(i));
   }
-  for (auto& [slot, list] : arrivals) {  // the oldest last
+  for (auto& [slot, list] : arrivals) {  // the oldest arrival last
     std::ranges::sort(list, std::greater(), [this](Slot i) { return tenure_.serials()[static_cast<std::size_t>(i)]; });
   }
   std::vector<std::size_t> missing;
@@ -85,8 +85,7 @@ void Forest<Target>::keep_latest(std::size_t n, const Call& call) {
 template <class Target>
 void Forest<Target>::count_as_seen(std::size_t n_seen) {
   const auto pass = gate_.writing();
-  require(n_seen <= Tenure::kMostSeen,
-          [&] { return "a forest cannot have seen " + std::to_string(n_seen) + " points: the limit is 2^53"; });
+  require(n_seen <= Tenure::kMostSeen, [&] { return "n_seen is " + std::to_string(n_seen) + ", the limit is 2^53"; });
   if (n_seen <= tenure_.n_seen()) return;
   tenure_.take_in(n_seen - tenure_.n_seen(), {{}, {}, tenure_.turned_away()});
 }

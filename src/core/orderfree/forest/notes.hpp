@@ -1,4 +1,4 @@
-// Notes on samples that a change of the set concerns: how each was before. Must not know forests.
+// Records the state of samples before a change of the set. Must not know forests.
 #pragma once
 
 #include <algorithm>
@@ -13,11 +13,11 @@ class Notes {
  public:
   void reserve(std::size_t n) { noted_.reserve(n); }
 
-  // Takes no memory if there is room.
+  // Allocates no memory if reserve() made room.
   void add(const Change& change) { noted_.push_back({change, noted_.size()}); }
 
-  // Appends the first note on each sample, which says how the sample was before, in the order of slots. Takes no memory
-  // if `changes` has room for all notes.
+  // Appends the first note on each sample, which holds its state before the change, in the order of slots. Allocates no
+  // memory if `changes` has room for all notes.
   void combine(std::vector<Change>& changes) {
     std::ranges::sort(noted_, [](const Noted& a, const Noted& b) {
       return a.change.slot != b.change.slot ? a.change.slot < b.change.slot : a.position < b.position;

@@ -1,4 +1,5 @@
-// How a forest stores samples that come and removes those that leave, with every note that its trees need.
+// Changes the set of samples: stores samples that come, removes arrivals that leave, and notes the changes for the
+// trees.
 #pragma once
 
 #include <algorithm>
@@ -41,7 +42,7 @@ template <class Target>
 std::size_t Forest<Target>::n_rows(std::span<const float> rows) const {
   const std::size_t width = options_.layout.width();
   require(rows.size() % width == 0, [&] {
-    return "rows hold " + std::to_string(rows.size()) + " values, which is no multiple of the " +
+    return "rows hold " + std::to_string(rows.size()) + " numbers, which is not a multiple of the " +
            std::to_string(width) + " cells of a row";
   });
   return rows.size() / width;
@@ -50,21 +51,29 @@ std::size_t Forest<Target>::n_rows(std::span<const float> rows) const {
 template <class Target>
 bool Forest<Target>::check_rows(std::span<const float> rows) const {
   const Layout& layout = options_.layout;
+  const std::size_t width = layout.width(), n_numeric = layout.n_numeric();
   bool lacks = false;
-  const auto check = [&lacks](std::span<const float> numbers) {
-    for (const float x : numbers) {
-      require(!std::isinf(x), "rows contain infinity");
-      lacks = lacks || is_missing(x);
+  const auto check_numbers = [&](std::size_t begin, std::size_t end) {
+    for (std::size_t i = begin; i < end; ++i) {
+      require(!std::isinf(rows[i]), [&] {
+        return "row " + std::to_string(i / width) + ", feature " + std::to_string(i % width) +
+               ": the value is infinite";
+      });
+      lacks = lacks || is_missing(rows[i]);
     }
   };
   if (layout.n_categorical == 0) {
-    check(rows);
+    check_numbers(0, rows.size());
     return !lacks;
   }
-  for (; !rows.empty(); rows = rows.subspan(layout.width())) {
-    check(rows.first(layout.n_numeric()));
-    const auto levels = rows.first(layout.width()).subspan(layout.n_numeric());
-    require(std::ranges::all_of(levels, HashCell::may_be), "rows contain something that is no level");
+  for (std::size_t begin = 0; begin < rows.size(); begin += width) {
+    check_numbers(begin, begin + n_numeric);
+    for (std::size_t cell = n_numeric; cell < width; ++cell) {
+      require(HashCell::may_be(rows[begin + cell]), [&] {
+        return "row " + std::to_string(begin / width) + ", categorical feature " +
+               std::to_string(layout.feature_of(cell) - n_numeric) + ": the cells do not encode a level";
+      });
+    }
   }
   return false;
 }
@@ -82,8 +91,8 @@ std::vector<Slot> Forest<Target>::order_of_arrivals() const {
 template <class Target>
 std::vector<Slot> Forest<Target>::arrivals(std::size_t begin, std::size_t end) const {
   require(begin <= end && end <= sample_of_.size(), [&] {
-    return "the samples [" + std::to_string(begin) + ", " + std::to_string(end) + ") are not among the " +
-           std::to_string(sample_of_.size()) + " that are stored";
+    return "the range of samples [" + std::to_string(begin) + ", " + std::to_string(end) + ") is not within [0, " +
+           std::to_string(sample_of_.size()) + ")";
   });
   std::vector<Slot> slots;
   const std::vector<Slot> order = order_of_arrivals();
@@ -107,7 +116,7 @@ void Forest<Target>::learn(std::span<const float> rows, std::span<const Value> v
   (void)check_rows(rows);
   check_weights(weights);
   if (std::ranges::all_of(weights, [](Weight weight) { return weight == kOne; })) weights = {};
-  catch_up(call);  // finishes what a stopped call left
+  catch_up(call);  // finishes the changes of a call that was interrupted
   Tenure::Admission admission = tenure_.admit(n);
   const std::size_t width = options_.layout.width();
   std::vector<float> taken_rows(admission.taken.size() * width);
@@ -122,19 +131,19 @@ void Forest<Target>::learn(std::span<const float> rows, std::span<const Value> v
   change({taken_rows, taken_values, taken_weights, std::exchange(admission.leaving, {}), &admission, n}, call);
 }
 
-// Stores samples that come and removes arrivals that leave, then brings the trees in line.
+// Stores the samples that come, removes the arrivals that leave, and lets the trees follow.
 template <class Target>
-void Forest<Target>::change(Exchange exchange, const Call& call) {
-  check_room(exchange);
-  std::ranges::sort(exchange.leaving, std::greater());
-  const std::vector<Move> moves = moves_after(exchange.leaving, sample_of_.size());
+void Forest<Target>::change(SetChange set_change, const Call& call) {
+  check_room(set_change);
+  std::ranges::sort(set_change.leaving, std::greater());
+  const std::vector<Move> moves = moves_after(set_change.leaving, sample_of_.size());
   Notes notes;
-  make_room(exchange, notes);
-  const std::vector<Slot> came = store_coming(exchange, notes);
-  // From here to the end of the notes, nothing can fail.
-  subtract_leaving(exchange.leaving, notes);
+  make_room(set_change, notes);
+  const std::vector<Slot> came = store_coming(set_change, notes);
+  // From here to the end of find_changes(), no step allocates memory, so none can fail.
+  subtract_leaving(set_change.leaving, notes);
   if (options_.calibrates) choose_calibrators(notes);
-  replace_arrivals(exchange, moves, came);
+  replace_arrivals(set_change, moves, came);
   find_changes(notes);
   if (changes_.empty()) return;
   ++version_;
@@ -147,25 +156,26 @@ void Forest<Target>::change(Exchange exchange, const Call& call) {
 }
 
 template <class Target>
-void Forest<Target>::check_room(const Exchange& exchange) const {
-  const Weight weight = exchange.total_weight();
+void Forest<Target>::check_room(const SetChange& set_change) const {
+  const Weight weight = set_change.total_weight();
   require(weight <= kMostWeight - total_weight_, [&] {
     return "the samples of a forest cannot have a total weight of " + std::to_string((total_weight_ + weight) / kOne) +
            "; at most " + std::to_string(kMostWeight / kOne);
   });
-  const std::size_t n = exchange.values.size();
+  const std::size_t n = set_change.values.size();
   require(n <= Samples::kMostSamples - sample_of_.size(), [&] {
     return "a forest cannot hold " + std::to_string(sample_of_.size() + n) + " samples; at most " +
            std::to_string(Samples::kMostSamples);
   });
 }
 
-// Takes all memory that the steps of a change need, except that of the samples themselves.
+// Allocates the memory that the later steps need, except that of store_coming(): then no later step can fail.
 template <class Target>
-void Forest<Target>::make_room(const Exchange& exchange, Notes& notes) {
-  const std::size_t n_coming = exchange.values.size(), n_leaving = exchange.leaving.size();
+void Forest<Target>::make_room(const SetChange& set_change, Notes& notes) {
+  const std::size_t n_coming = set_change.values.size(), n_leaving = set_change.leaving.size();
   ledger_.reserve();
-  // A sample that comes or leaves moves at most four others to or from the calibrators.
+  // Besides its own note, a sample that comes or leaves causes at most four others, of samples that become calibrators
+  // or cease to be.
   const std::size_t n_notes = 5 * (n_coming + n_leaving);
   notes.reserve(n_notes);
   changes_.clear();
@@ -175,18 +185,19 @@ void Forest<Target>::make_room(const Exchange& exchange, Notes& notes) {
   if (const std::size_t n = sample_of_.size() + n_coming; n > sample_of_.capacity()) {
     sample_of_.reserve(std::max(n, sample_of_.capacity() + sample_of_.capacity() / 4));
   }
-  if (!exchange.weights.empty() || !weight_of_.empty()) weight_of_.reserve(sample_of_.size(), n_coming);
+  if (!set_change.weights.empty() || !weight_of_.empty()) weight_of_.reserve(sample_of_.size(), n_coming);
 }
 
-// Stores the samples that come; returns the sample of each. If memory runs out, nothing has changed.
+// Stores the samples that come and returns their slots. If memory runs out, undoes all changes.
 template <class Target>
-std::vector<Slot> Forest<Target>::store_coming(const Exchange& exchange, Notes& notes) {
+std::vector<Slot> Forest<Target>::store_coming(const SetChange& set_change, Notes& notes) {
   std::vector<Slot> came;
-  came.reserve(exchange.values.size());
+  came.reserve(set_change.values.size());
   try {
-    for (std::size_t i = 0; i < exchange.values.size(); ++i) {
-      const Weight weight = exchange.weight(i);
-      const Slot slot = samples_.add(exchange.rows.data() + i * options_.layout.width(), exchange.values[i], weight);
+    for (std::size_t i = 0; i < set_change.values.size(); ++i) {
+      const Weight weight = set_change.weight(i);
+      const Slot slot =
+          samples_.add(set_change.rows.data() + i * options_.layout.width(), set_change.values[i], weight);
       came.push_back(slot);
       notes.add({slot, samples_.weight(slot) - weight, samples_.calibrates(slot)});
       if (options_.calibrates && samples_.weight(slot) == weight) calibrators_.insert(slot);
@@ -194,7 +205,7 @@ std::vector<Slot> Forest<Target>::store_coming(const Exchange& exchange, Notes& 
   } catch (...) {
     for (std::size_t i = 0; i < came.size(); ++i) {
       const Slot slot = came[i];
-      samples_.subtract(slot, exchange.weight(i));
+      samples_.subtract(slot, set_change.weight(i));
       if (samples_.weight(slot) > 0) continue;
       if (options_.calibrates) calibrators_.erase(slot);
       samples_.release(slot);
@@ -223,26 +234,27 @@ void Forest<Target>::choose_calibrators(Notes& notes) {
   });
 }
 
-// Removes the arrivals that leave, and appends those that came.
+// Removes the arrivals that leave, and appends the new ones.
 template <class Target>
-void Forest<Target>::replace_arrivals(const Exchange& exchange, std::span<const Move> moves,
+void Forest<Target>::replace_arrivals(const SetChange& set_change, std::span<const Move> moves,
                                       std::span<const Slot> came) {
   for (const Move& move : moves) {
     sample_of_[static_cast<std::size_t>(move.to)] = sample_of_[static_cast<std::size_t>(move.from)];
   }
-  sample_of_.resize(sample_of_.size() - exchange.leaving.size());
-  weight_of_.remove(exchange.leaving, moves);
-  tenure_.remove(exchange.leaving, moves);
-  if (exchange.admission != nullptr) {
-    total_weight_ += exchange.total_weight();
-    weight_of_.append(exchange.weights, exchange.values.size());
+  sample_of_.resize(sample_of_.size() - set_change.leaving.size());
+  weight_of_.remove(set_change.leaving, moves);
+  tenure_.remove(set_change.leaving, moves);
+  if (set_change.admission != nullptr) {
+    total_weight_ += set_change.total_weight();
+    weight_of_.append(set_change.weights, set_change.values.size());
     sample_of_.insert(sample_of_.end(), came.begin(), came.end());
-    tenure_.take_in(exchange.n_came, *exchange.admission);
+    tenure_.take_in(set_change.n_came, *set_change.admission);
   }
   if (sample_of_.empty()) tenure_.reset_turned_away();
 }
 
-// Finds the samples that differ from before. Those that came and left at once are released.
+// Finds the samples whose weight or choice as a calibrator has changed. Releases samples that came and left in one
+// change.
 template <class Target>
 void Forest<Target>::find_changes(Notes& notes) {
   notes.combine(changes_);
@@ -271,8 +283,8 @@ template <class Target>
 std::vector<Level> Forest<Target>::levels(std::size_t categorical) const {
   const auto pass = gate_.reading();
   require(categorical < options_.layout.n_categorical, [&] {
-    return "there are " + std::to_string(options_.layout.n_categorical) + " categorical features, got " +
-           std::to_string(categorical);
+    return "categorical feature " + std::to_string(categorical) + " is outside [0, " +
+           std::to_string(options_.layout.n_categorical) + ")";
   });
   std::vector<Level> result;
   for (const auto& [level, n] : samples_.levels(categorical)) result.push_back(level);

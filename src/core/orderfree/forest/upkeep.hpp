@@ -1,4 +1,4 @@
-// How the trees follow the samples, and how they are used when they are up to date.
+// Brings the trees up to date with the samples, and gives access to trees that are.
 #pragma once
 
 #include <algorithm>
@@ -21,7 +21,7 @@ namespace onlineforest::orderfree {
 template <class Target>
 void Forest<Target>::catch_up_tree(Grown& grown, Scratch& scratch, StopProbe& stop, bool needs_many) const {
   if (!grown.is_behind) return;
-  const bool must_regrow = std::exchange(grown.must_regrow, true);  // until all changes are applied
+  const bool must_regrow = std::exchange(grown.must_regrow, true);  // until the tree has followed all changes
   grown.is_fully_grown = false;
   try {
     if (must_regrow) {
@@ -39,9 +39,9 @@ void Forest<Target>::catch_up_tree(Grown& grown, Scratch& scratch, StopProbe& st
 template <class Target>
 void Forest<Target>::catch_up(const Call& call) {
   if (!is_behind_) return;
-  // To learn a sample by itself costs about as much as to grow so many in a set.
-  constexpr std::size_t kCheaper = 40;
-  const bool are_many = changes_.size() * kCheaper > samples_.n_distinct();
+  // Following one changed sample costs about as much as regrowing 40. So with more changes, a tree is regrown.
+  constexpr std::size_t kRegrownPerChange = 40;
+  const bool are_many = changes_.size() * kRegrownPerChange > samples_.n_distinct();
   const bool are_lost =
       std::ranges::any_of(changes_, [this](const Change& change) { return samples_.weight(change.slot) == 0; });
   bool must_all_regrow = true;
@@ -49,14 +49,14 @@ void Forest<Target>::catch_up(const Call& call) {
     if (are_many || grown->tree.empty() || grown->tree.is_unsplit()) grown->must_regrow = true;
     must_all_regrow = must_all_regrow && grown->must_regrow;
   }
-  if (are_lost || !must_all_regrow) {  // otherwise trees wait until they are used
+  if (are_lost || !must_all_regrow) {  // otherwise each tree is regrown at its next use
     call.parallel_for(trees_.size(), [&] {
       return [&, loan = scratches_.lend()](std::size_t i, StopProbe& stop) {
         Grown& grown = *trees_[i];
         if (!grown.must_regrow) {
           catch_up_tree(grown, *loan, stop, false);
         } else if (are_lost) {
-          grown.tree.clear();  // nothing of a lost sample stays in memory
+          grown.tree.clear();  // a tree must not keep data of a forgotten sample
         }
       };
     });
@@ -68,8 +68,8 @@ void Forest<Target>::catch_up(const Call& call) {
   is_behind_ = false;
 }
 
-// Runs work that may split blocks of a tree. A stop leaves the tree as it should be; after any other exception, such as
-// a lack of memory, it is grown again.
+// Runs work that may split blocks of a tree. After an interrupt the tree is still valid; after any other exception,
+// such as a lack of memory, it is regrown.
 template <class Target>
 template <class Work>
 void Forest<Target>::change_tree(Grown& grown, Scratch& scratch, Work work) {
@@ -119,7 +119,7 @@ template <class Target>
 template <class Use>
 void Forest<Target>::with_tree(std::size_t index, std::size_t n_rows, Scratch& scratch, StopProbe& stop,
                                Use use) const {
-  constexpr std::size_t kManyRows = 16;  // whose splits are worth the ranks of all samples
+  constexpr std::size_t kManyRows = 16;  // from here on, computing the ranks of all samples pays
   Grown& grown = *trees_[index];
   scratch.loaded = nullptr;
   {

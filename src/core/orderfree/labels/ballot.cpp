@@ -27,11 +27,11 @@ bool Ballot::is_open_to(const Samples& samples, std::span<const Slot> seats, Slo
          std::ranges::none_of(seats, [&](Slot other) { return samples.x_hash(other) == hash; });
 }
 
-// The work of one exchange.
-class Ballot::Exchange {
+// Updates the proposals after one deciding sample was replaced by another.
+class Ballot::Replacement {
  public:
-  Exchange(const Samples& samples, const Order& order, std::span<const Slot> seats, std::size_t seat, Slot leaving,
-           int old_weight)
+  Replacement(const Samples& samples, const Order& order, std::span<const Slot> seats, std::size_t seat, Slot leaving,
+              int old_weight)
       : samples_(samples),
         order_(order),
         seats_(seats),
@@ -60,7 +60,7 @@ class Ballot::Exchange {
       return;
     }
     const Block bit = Block{1} << seat_;
-    // With others of weight n of its label on its side, a sample of weight w adds (n + w)^2 - n^2.
+    // A sample of weight w adds (n + w)^2 - n^2, where n is the weight of the other samples of its label on its side.
     const auto share = [&](Block others, int w) { return w * (2 * weights_.of(others) + w); };
     if ((proposal.left & bit) != 0) {
       proposal.left &= ~bit;
@@ -83,7 +83,8 @@ class Ballot::Exchange {
   [[nodiscard]] float x(Slot slot, std::int32_t cell) const { return samples_.row(slot)[cell]; }
   [[nodiscard]] Level level(Slot slot, std::int32_t cell) const { return level_at(samples_.row(slot) + cell); }
 
-  // Whether the pair may be another one now. If one of the two leaves, the new sample has its seat, and is met with it.
+  // Whether the seed may now draw another pair. If a sample of the pair leaves, the new sample has its seat, and
+  // comes_before() is true of it.
   [[nodiscard]] bool is_other_pair(const Proposal& proposal, Word seed) const {
     const Slot first = seats_[proposal.first], second = seats_[proposal.second];
     if (comes_before(first, derive(seed, of_proposal::kFirst))) return true;
@@ -91,27 +92,28 @@ class Ballot::Exchange {
     if (samples_.value(coming_) == label) return samples_.value(second) == label;
     return samples_.value(second) == label || comes_before(second, derive(seed, of_proposal::kSecond));
   }
-  // Whether the new sample is met before another one, or with it, on the way around the circle from a place.
+  // Whether the new sample comes before the other one in the order of the circle that begins at `from`, or is that one.
   [[nodiscard]] bool comes_before(Slot other, Word from) const { return place_ - from <= order_.place(other) - from; }
 
-  // Whether the range, or the pair of levels, may be another one now.
+  // Whether the range of the feature, or the pair of levels, may have changed.
   [[nodiscard]] bool is_other_range(const Proposal& proposal, Word seed) const {
     const std::int32_t cell = proposal.split.cell;
     if (proposal.split.is_of_levels) {
       const Slot first = seats_[proposal.first], second = seats_[proposal.second];
       if (comes_before(first, derive(seed, of_proposal::kFirst))) return true;
       const Level of_first = level(first, cell);
-      if (level(second, cell) == of_first) return true;  // the second one has left
+      if (level(second, cell) == of_first) return true;  // the second sample has left
       return level(coming_, cell) != of_first && comes_before(second, derive(seed, of_proposal::kSecond));
     }
     const float came = x(coming_, cell), left = x(leaving_, cell);
     return came < proposal.low || came > proposal.high || left <= proposal.low || left >= proposal.high;
   }
-  // Whether the feature of the range may be another one now. Those that were tried before were constant.
+  // Whether the seed may now draw another feature. The seed gives an order of features and takes the first one that is
+  // not constant. A feature that was constant varies now only if the new sample differs in it from the one that leaves.
   [[nodiscard]] bool is_other_feature(const Proposal& proposal, Word seed) const {
     const auto feature = static_cast<std::int32_t>(layout().feature_of(static_cast<std::size_t>(proposal.split.cell)));
     const float *const came = samples_.row(coming_), *const left = samples_.row(leaving_);
-    if (layout().n_categorical == 0) {  // the same, faster
+    if (layout().n_categorical == 0) {  // a shortcut: each feature has one cell
       const auto is_fit = [&](std::int32_t d) { return d == feature || came[d] != left[d]; };
       return first_fit(seed, layout().n_features, is_fit) != feature;
     }
@@ -168,7 +170,7 @@ class Ballot::Exchange {
 
   static constexpr std::size_t kNone = kMostDeciding;
 
-  // The seat of the first sample that is fit, on the way around the circle from a place.
+  // The seat of the first fit sample in the order of the circle that begins at `from`; kNone if no sample is fit.
   template <class IsFit>
   [[nodiscard]] std::size_t first_from(Word from, IsFit is_fit) const {
     std::size_t best = kNone;
@@ -211,9 +213,9 @@ class Ballot::Exchange {
   Slot coming_, leaving_;
   int old_weight_, new_weight_;
   LightWeights weights_;
-  Word place_;                                // of the new sample
-  Block like_leaving_ = 0, like_coming_ = 0;  // the others of their labels
-  // Of all samples, once one proposal is another one.
+  Word place_;                                // place of the new sample
+  Block like_leaving_ = 0, like_coming_ = 0;  // the other samples with the label of the leaving and of the new sample
+  // Rows, labels and places of all deciding samples. look_at_all() fills them when the first proposal is drawn again.
   bool has_looked_ = false;
   std::array<const float*, kMostDeciding> rows_;
   std::array<Label, kMostDeciding> labels_;
@@ -221,13 +223,13 @@ class Ballot::Exchange {
   Groups groups_;
 };
 
-void Ballot::exchange(const Samples& samples, const Order& order, Word seed, std::span<Slot> seats, std::size_t seat,
-                      Slot slot, Weight old_weight) {
+void Ballot::replace(const Samples& samples, const Order& order, Word seed, std::span<Slot> seats, std::size_t seat,
+                     Slot slot, Weight old_weight) {
   const Slot leaving = std::exchange(seats[seat], slot);
   total_ += LightWeights::whole(samples.weight(slot)) - LightWeights::whole(old_weight);
-  Exchange exchange(samples, order, seats, seat, leaving, LightWeights::whole(old_weight));
+  Replacement replacement(samples, order, seats, seat, leaving, LightWeights::whole(old_weight));
   for (std::uint32_t q = 0; q < entries_.size(); ++q) {
-    exchange.update(entries_[q], is_between(q), derive(seed, of_node::kProposal + q));
+    replacement.update(entries_[q], is_between(q), derive(seed, of_node::kProposal + q));
   }
 }
 

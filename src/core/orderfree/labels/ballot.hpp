@@ -1,7 +1,7 @@
-// The proposals of a large block, kept while the samples that decide are exchanged. Must not know trees.
+// Keeps the proposals of a large block while its deciding samples are replaced one by one. Must not know trees.
 //
-// An exchange changes few proposals, and of the others one bit and one label. The result is the same as if all were
-// proposed afresh.
+// A replacement changes few proposals. In the others it changes one bit of a side, and the weights of at most two
+// labels. The result is the same as if all proposals were drawn again.
 #pragma once
 
 #include <cstddef>
@@ -26,18 +26,20 @@ class Ballot {
 
   [[nodiscard]] bool empty() const { return entries_.empty(); }
 
-  // Keeps the proposals of a full panel, if its weights are light, all rows differ and lack nothing.
+  // Keeps the proposals of a full panel, if its weights are light, no two rows are equal and no value is missing.
   void keep(const Panel<Labels>& panel);
   void clear() { entries_.clear(); }
 
-  // Whether a sample may take a seat. `seats` are the samples that decide, in the order of the bits.
+  // Whether a sample may become a deciding sample. `seats` are the deciding samples, in the order of the bits of a
+  // block.
   [[nodiscard]] bool is_open_to(const Samples& samples, std::span<const Slot> seats, Slot slot) const;
 
-  // Gives the seat of a sample, which has or had `old_weight`, to another one. `seed` is that of the block.
-  void exchange(const Samples& samples, const Order& order, Word seed, std::span<Slot> seats, std::size_t seat,
-                Slot slot, Weight old_weight);
+  // Gives the seat of a deciding sample to another sample, and updates the proposals. `seed` is the seed of the block,
+  // `old_weight` the weight of the sample that leaves.
+  void replace(const Samples& samples, const Order& order, Word seed, std::span<Slot> seats, std::size_t seat,
+               Slot slot, Weight old_weight);
 
-  // The split of greatest score.
+  // The proposal of greatest score, as a split.
   [[nodiscard]] Split best() const;
 
   [[nodiscard]] std::size_t nbytes() const { return entries_.capacity() * sizeof(Entry); }
@@ -47,9 +49,9 @@ class Ballot {
     Proposal proposal;
     LabelSides sides;
   };
-  class Exchange;
+  class Replacement;
 
-  int total_ = 0;  // the weight of all
+  int total_ = 0;  // weight of all deciding samples
   std::vector<Entry> entries_;
 };
 

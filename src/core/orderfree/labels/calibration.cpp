@@ -17,38 +17,40 @@ namespace onlineforest::orderfree {
 namespace {
 
 constexpr double kLog2 = 0.6931471805599453;
-constexpr double kLeastLog = -40.0;  // a label that no tree knows of counts as one of this logarithm, to the base 2
-constexpr double kParts = 0x1p40;    // powers are rounded to multiples of 1 / kParts, so that sums have no order
+constexpr double kLeastLog = -40.0;  // binary logarithm for a label to which no tree gives mass
+// Shares are rounded to multiples of 1 / kParts, because sums of integers do not depend on the order.
+constexpr double kParts = 0x1p40;
 
-// Logarithms of powers that are tried. Most forests need a power between 1 and 4.
+// Binary logarithms of the powers to try. Most forests need a power between 1 and 4.
 constexpr double kLeastLogOfPower = -3.0, kMostLogOfPower = 5.0;
-constexpr std::array kWholeLogs{0.0, 1.0, -1.0, 2.0, -2.0, 3.0, -3.0, 4.0, 5.0};  // likely ones first
+// Ordered from likely to unlikely, so that loss() can stop early.
+constexpr std::array kWholeLogs{0.0, 1.0, -1.0, 2.0, -2.0, 3.0, -3.0, 4.0, 5.0};
 constexpr std::size_t kNoLog = std::numeric_limits<std::size_t>::max();
-// How much the power is drawn towards 1: like so many samples, about.
+// Strength of the penalty that pulls the power towards 1, in samples.
 constexpr double kPrior = 4.0;
-constexpr std::size_t kRowsAtOnce = 64;           // of which powers are computed in one loop
-constexpr double kMostStep = 1.4426950408889634;  // of an extrapolation: a factor of e
+constexpr std::size_t kRowsAtOnce = 64;           // rows whose powers one loop computes, so that it can be vectorised
+constexpr double kMostStep = 1.4426950408889634;  // largest step of the extrapolation: a factor of e
 
 [[nodiscard]] std::int64_t parts_of(double share) {
   const double parts = share * kParts + 0.5;
   return static_cast<std::int64_t>(parts);
 }
 
-// The logarithm of a probability over the largest of a row.
+// The binary logarithm of mass / largest, where `largest` is the largest mass of the row; at least kLeastLog.
 [[nodiscard]] double log_of(double mass, double largest) {
   return mass > 0.0 ? std::max(binary_log(mass / largest), kLeastLog) : kLeastLog;
 }
 
-// A row whose labels without mass are one group: they have the same probability.
+// The masses of one sample, as logarithms. All labels without mass have the same probability, so they are one group.
 struct Row {
-  std::size_t begin, end;  // of the logarithms of labels with mass
-  std::size_t true_at;     // the logarithm of the true label; `end` if it has no mass
-  double log_of_others;
-  double n_others;
+  std::size_t begin, end;  // range of the logarithms of labels with mass
+  std::size_t true_at;     // index of the logarithm of the true label; `end` if that label has no mass
+  double log_of_others;    // logarithm of each label without mass
+  double n_others;         // number of labels without mass
   double weight;
 };
 
-// Rows to which a power is fitted.
+// The rows to which a power is fitted.
 class Rows {
  public:
   Rows(const LeftOutVotes& votes, std::span<const std::uint64_t> sums) : n_known_(votes.held.size()) {
@@ -73,8 +75,8 @@ class Rows {
     }
   }
 
-  // The sum of log losses, and what speaks against powers far from 1, if this is the logarithm of the power. Infinity
-  // if it is more than `most`.
+  // The sum of log losses plus the penalty on the power, for a power given by its binary logarithm. Returns infinity
+  // once the sum exceeds `most`.
   [[nodiscard]] double loss(double log_of_power, double spread, double most = kInfinity) const {
     const double power = binary_power(log_of_power), even = spread / static_cast<double>(n_known_);
     double sum = 0.0;
@@ -93,7 +95,7 @@ class Rows {
         const double probability = (1.0 - spread) * (of_true / total) + even;
         sum -= row.weight * binary_log(probability);
       }
-      if (sum * kLog2 > most) return kInfinity;  // the rest is not negative
+      if (sum * kLog2 > most) return kInfinity;  // the remaining terms are not negative
     }
     const double log = log_of_power * kLog2;
     return sum * kLog2 + kPrior * log * log / 2.0;
@@ -105,7 +107,7 @@ class Rows {
   std::vector<Row> rows_;
 };
 
-// The logarithm of the power of least loss: the best of whole numbers, then golden sections around it.
+// The binary logarithm of the power of least loss: the best whole number, then a golden-section search around it.
 [[nodiscard]] double best_log(const Rows& rows, double spread) {
   double best = 0.0, least = kInfinity;
   for (const double log : kWholeLogs) {
@@ -198,18 +200,29 @@ std::size_t n_left_out_voters(std::size_t n_trees) {
 
 void check_votes(const LeftOutVotes& votes) {
   const std::size_t n = votes.labels.size(), n_sums = n * (votes.n_labels + 1);
-  require(votes.weights.size() == n && votes.all.size() == n_sums && votes.half.size() == n_sums, [&] {
-    return "the votes about " + std::to_string(n) + " samples and " + std::to_string(votes.n_labels) +
-           " labels are incomplete";
+  const auto check_size = [&](const char* name, std::size_t size, std::size_t expected) {
+    require(size == expected, [&] {
+      return "the votes about " + std::to_string(n) + " samples with " + std::to_string(votes.n_labels) +
+             " labels have " + std::to_string(size) + " entries of '" + name + "' instead of " +
+             std::to_string(expected);
+    });
+  };
+  check_size("weights", votes.weights.size(), n);
+  check_size("all", votes.all.size(), n_sums);
+  check_size("half", votes.half.size(), n_sums);
+  require(n == 0 || !votes.held.empty(), [&] {
+    return "there are votes about " + std::to_string(n) + " samples, but the list of held labels is empty";
   });
-  require(n == 0 || !votes.held.empty(), "there are votes, but no label is held");
-  for (const auto labels : {std::span(votes.held), std::span(votes.labels)}) {
-    for (const Label label : labels) {
-      require(label >= 0 && static_cast<std::size_t>(label) < votes.n_labels, [&] {
-        return "label " + std::to_string(label) + " is outside [0, " + std::to_string(votes.n_labels) + ")";
+  const auto check_labels = [&](const char* name, std::span<const Label> labels) {
+    for (std::size_t i = 0; i < labels.size(); ++i) {
+      require(labels[i] >= 0 && static_cast<std::size_t>(labels[i]) < votes.n_labels, [&] {
+        return "entry " + std::to_string(i) + " of '" + name + "': label " + std::to_string(labels[i]) +
+               " is outside [0, " + std::to_string(votes.n_labels) + ")";
       });
     }
-  }
+  };
+  check_labels("held", votes.held);
+  check_labels("labels", votes.labels);
 }
 
 FoundCalibration find_calibration(const LeftOutVotes& votes, std::size_t n_trees) {
@@ -218,7 +231,9 @@ FoundCalibration find_calibration(const LeftOutVotes& votes, std::size_t n_trees
   const double spread = 1.0 / (static_cast<double>(n) + 2.0);
   const double of_all = best_log(Rows(votes, votes.all), spread);
   const double of_half = best_log(Rows(votes, votes.half), spread);
-  // More trees are more cautious. The logarithm of the power grows about like minus one over their number.
+  // The mean of more trees is more cautious, so it needs a greater power. The logarithm of the power is about a
+  // constant minus a multiple of 1 / n_trees: the two fits, for all left-out voters and for half of them, give the
+  // multiple.
   const auto n_all = static_cast<double>(n_left_out_voters(n_trees));
   double n_half = 0.0;
   for (std::size_t tree = 0; tree < n_trees; ++tree) n_half += is_half_voter(tree) ? 1.0 : 0.0;

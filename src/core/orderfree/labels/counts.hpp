@@ -14,12 +14,12 @@ namespace onlineforest::orderfree {
 
 using Label = std::int32_t;  // a class code
 
-// The hashes of labels, by which samples of different labels are told apart.
+// The hashes of labels, which distinguish samples of equal rows and different labels.
 class LabelHashes {
  public:
   using Value = Label;
 
-  // Makes labels known. Those of labels that are known must stay.
+  // Sets the hashes of all labels. The hashes of earlier labels must not change.
   void set(std::span<const Word> hashes) { hashes_.assign(hashes.begin(), hashes.end()); }
 
   [[nodiscard]] std::int32_t n_labels() const { return static_cast<std::int32_t>(hashes_.size()); }
@@ -30,7 +30,7 @@ class LabelHashes {
   std::vector<Word> hashes_;
 };
 
-// Sparse: only labels of positive weight, in the order of their codes.
+// The labels of positive weight, sparse, in the order of their codes.
 class LabelCounts {
  public:
   struct Entry {
@@ -48,12 +48,12 @@ class LabelCounts {
     }
   }
 
-  // Makes room for labels, so that add() cannot fail while there are no more of them.
+  // Allocates memory for `n_labels` labels, so that add() cannot fail up to that number.
   void reserve(std::size_t n_labels) { entries_.reserve(n_labels); }
 
   [[nodiscard]] std::size_t n_labels() const { return entries_.size(); }
   [[nodiscard]] bool is_pure() const { return entries_.size() == 1; }
-  [[nodiscard]] static bool is_lost() { return false; }  // counts are always whole
+  [[nodiscard]] static bool is_lost() { return false; }  // counts can always be updated
   [[nodiscard]] Weight total() const { return total_; }
   [[nodiscard]] const std::vector<Entry>& entries() const { return entries_; }
   [[nodiscard]] std::size_t nbytes() const { return entries_.capacity() * sizeof(Entry); }

@@ -6,7 +6,7 @@ namespace onlineforest::orderfree {
 
 Errors<Labels>::Errors(const TreeTable<Labels>& table) : table_(table), own_(table.cell.size()) {
   for (std::size_t node = 0; node < own_.size(); ++node) {
-    SquaresOfWeights squares;  // exact: the order of class codes must not change a bit
+    SquaresOfWeights squares;  // exact, so that the order of class codes does not change the result
     const auto end = static_cast<std::size_t>(table.columns.counts_end[node]);
     for (std::size_t i = table.columns.counts_begin(node); i < end; ++i) squares.add(table.columns.count[i]);
     own_[node] = std::ldexp(squares.value(), -2 * kWeightBits) / multiplicity(table.weight[node]);

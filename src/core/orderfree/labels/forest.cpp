@@ -18,13 +18,14 @@ template class Forest<Labels>;
 
 namespace {
 
-// The sums of rows over trees that several threads ask. Integers, so that their order changes nothing.
+// Sums over trees, for each row, to which several threads add. They are integers, so the order of additions does not
+// matter.
 class MassSums {
  public:
   MassSums(std::size_t n_rows, std::size_t n_labels, std::size_t n_pieces)
       : n_labels_(n_labels), masses_(n_rows * n_labels), rests_(n_rows), mutexes_(n_pieces) {}
 
-  // Adds sums of the rows of a piece, the first of which is `begin`.
+  // Adds the sums of the rows of a piece. `begin` is the first row of the piece.
   void add(std::size_t piece, std::size_t begin, std::span<const std::uint64_t> masses,
            std::span<const std::uint64_t> rests) {
     const std::lock_guard lock(mutexes_[piece]);
@@ -64,7 +65,7 @@ template <class Use>
 void LabelForest::for_each_sum(std::span<const float> rows, const Call& call, Use use) const {
   const std::size_t width = options_.layout.width(), n_labels = n_codes();
   const bool are_plain = check_rows(rows);
-  // To add sums takes less than a tenth of the time that so many trees take.
+  // Adding the sums of a row then takes less than a tenth of the time of these trees.
   const std::size_t least_trees = 1 + n_labels / 8;
   const Pieces pieces = shared_pieces_of(n_rows(rows), n_labels * sizeof(std::uint64_t), call, least_trees);
   if (pieces.n() > 1) grow_all_for(pieces.n_rows(), call);
@@ -145,9 +146,13 @@ LabelForest::Answer LabelForest::finish(std::span<const std::uint64_t> sums, std
   check_calibration(calibration);
   const auto pass = gate_.reading();
   const std::size_t n_labels = n_codes(), n = sums.size() / (n_labels + 1);
-  require(n_columns == n_labels + 1 && n * n_columns == sums.size(), [&] {
-    return "the sums have " + std::to_string(n_columns) + " columns, but there are " + std::to_string(n_labels) +
-           " labels and the rest";
+  require(n_columns == n_labels + 1, [&] {
+    return "the sums have " + std::to_string(n_columns) + " columns instead of " + std::to_string(n_labels + 1) +
+           ", one for each label and one for the rest";
+  });
+  require(n * n_columns == sums.size(), [&] {
+    return "there are " + std::to_string(sums.size()) + " sums, which is not a multiple of the " +
+           std::to_string(n_columns) + " columns";
   });
   Answer answer = answer_for(n);
   const std::size_t n_known = answer.hashes.size();
@@ -239,7 +244,8 @@ LabelForest::VoteSums LabelForest::vote_sums(const Pieces& pieces, std::size_t p
     const std::size_t each = pieces.tree(piece, k);
     if (!trees_[each]->tree.leaves_calibrators_out()) continue;
     const std::size_t part = is_half_voter(options_.first_tree + each) ? 0 : 1;
-    // A tree that follows the samples lacks few of the splits, though many rows ask it.
+    // A tree that follows the samples has few pending splits. Splitting just these is cheaper than growing the whole
+    // tree.
     with_tree(each, is_followed(each) ? 1 : pieces.n_rows(), scratch, stop, [&](OneTree& tree) {
       tree.predict(samples_, rows.subspan(begin * width, size * width), are_plain,
                    {sums.masses[part].data(), sums.rests[part].data(), n_labels}, scratch, stop);

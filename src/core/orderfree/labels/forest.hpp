@@ -19,14 +19,14 @@ class LabelForest : public Forest<Labels> {
  public:
   using Forest::Forest;
 
-  // Restores a forest. Throws std::invalid_argument if the state is not that of a forest, TooLarge if the grown forest
-  // would need more than max_bytes, about. The trees are grown when they are first used.
+  // Restores a forest from a state. Throws std::invalid_argument if the state is invalid, TooLarge if the estimated
+  // memory of the fully grown forest exceeds `max_bytes`. Trees are grown at their first use.
   explicit LabelForest(const State& state, std::size_t max_bytes = std::numeric_limits<std::size_t>::max());
 
-  // Gives labels the codes 0, 1, ... `hashes` are those of all labels; the first ones keep their codes.
+  // Sets the labels: the label of hashes[i] gets the code i. The labels that are known keep their codes.
   void set_labels(std::span<const Word> hashes, std::span<const std::uint8_t> are_declared);
 
-  // The labels that are known, in the order of their codes, and for each row the probabilities of these labels.
+  // The hashes of the known labels in the order of their codes, and for each row the probabilities of these labels.
   struct Answer {
     std::vector<Word> hashes;
     std::vector<double> probabilities;
@@ -34,44 +34,46 @@ class LabelForest : public Forest<Labels> {
   [[nodiscard]] Answer predict(std::span<const float> rows, const LabelCalibration& calibration,
                                const Call& call) const;
 
-  // What the trees that leave out the samples that calibrate say about them, those [begin, end) or as many as there
-  // are, in the order of their keys. To ask for some of them splits the blocks that they need.
+  // The votes about the calibrators [begin, end) in the order of their keys, or up to the last one if there are fewer.
+  // Splits only the blocks that these calibrators reach.
   [[nodiscard]] LeftOutVotes left_out_votes(std::size_t begin, std::size_t end, const Call& call) const;
-  // Those of this forest when it had seen n_seen samples. None may have been forgotten since. Grows the trees that vote
-  // a second time.
+  // The votes of the earlier forest of the first `n_seen` samples. No sample may have been forgotten since. Grows the
+  // trees that vote a second time, in a copy.
   [[nodiscard]] LeftOutVotes left_out_votes_at(std::size_t n_seen, const Call& call) const;
-  // Those of this forest if it learned these samples next; it does not. Grows the trees that vote a second time.
+  // The votes of a copy of this forest that has learned these samples, too. Grows the trees that vote a second time.
   [[nodiscard]] LeftOutVotes left_out_votes_after(std::span<const float> rows, std::span<const Label> labels,
                                                   std::span<const Weight> weights, const Call& call) const;
 
-  // Probabilities of each sample held, in the order of serials(), from the trees that have not learned it; and the
-  // number of these trees. NaN where there are none.
+  // The left-out prediction of each stored sample, in the order of serials(): probabilities from the trees that have
+  // not learned it, and the number of these trees. Probabilities are NaN where there is no such tree.
   struct LeftOut {
     std::vector<double> probabilities;
     std::vector<std::int64_t> n_trees;
   };
   [[nodiscard]] LeftOut predict_left_out(const Call& call) const;
 
-  // Sums over the trees of a shard, which can be added up: for each row the mass of each label, then the rest.
+  // Sums over the trees of a shard: for each row the mass of each label, then the rest. The sums of the shards of a
+  // forest add up to the sums of the forest.
   [[nodiscard]] std::vector<std::uint64_t> masses(std::span<const float> rows, const Call& call) const;
-  // The answer that such sums over all trees of a forest give.
-  // `n_columns` are the numbers of each row.
+  // Turns masses(), summed over all trees of a forest, into probabilities. `n_columns` is the number of sums of each
+  // row.
   [[nodiscard]] Answer finish(std::span<const std::uint64_t> sums, std::size_t n_columns,
                               const LabelCalibration& calibration) const;
 
-  // Sums over the trees that have not learned a sample, and their number, for the arrivals [begin, end) in the order of
-  // serials().
+  // For the arrivals [begin, end) in the order of serials(): the sums over the trees that have not learned the sample,
+  // laid out as in masses(), and the number of these trees.
   struct LeftOutMasses {
     std::vector<std::uint64_t> masses;
     std::vector<std::int64_t> n_trees;
   };
   [[nodiscard]] LeftOutMasses left_out_masses(std::size_t begin, std::size_t end, const Call& call) const;
 
-  [[nodiscard]] std::int32_t n_labels() const {  // labels that have a code
+  [[nodiscard]] std::int32_t n_labels() const {  // number of labels that have a code
     const auto pass = gate_.reading();
     return samples_.values().n_labels();
   }
-  [[nodiscard]] std::vector<double> label_weights() const {  // of the samples held, by code
+  // The total weight of the stored samples of each label, by code.
+  [[nodiscard]] std::vector<double> label_weights() const {
     const auto pass = gate_.reading();
     std::vector<double> result(n_codes(), 0.0);
     for (const auto& [label, weight] : ledger_.totals().entries()) {
@@ -79,7 +81,7 @@ class LabelForest : public Forest<Labels> {
     }
     return result;
   }
-  [[nodiscard]] std::vector<Word> known_labels() const {  // the hashes of the labels that are known, by code
+  [[nodiscard]] std::vector<Word> known_labels() const {  // hashes of the known labels, in the order of codes
     const auto pass = gate_.reading();
     return answer_for(0).hashes;
   }
@@ -92,10 +94,10 @@ class LabelForest : public Forest<Labels> {
 
  private:
   [[nodiscard]] std::size_t n_codes() const { return static_cast<std::size_t>(samples_.values().n_labels()); }
-  // The answer for rows whose probabilities are not filled in yet.
+  // An answer with room for the probabilities of `n_rows` rows, which the caller fills in.
   [[nodiscard]] Answer answer_for(std::size_t n_rows) const;
-  // The answers of trees that vote about the rows of a piece: the masses of labels and the rest of each row, summed
-  // over the trees that are half voters and over the others.
+  // The votes about the rows of a piece: the masses of labels and the rest of each row. The first entries are sums over
+  // the half voters, the second over the other left-out voters.
   struct VoteSums {
     std::array<std::vector<std::uint64_t>, 2> masses, rests;
   };

@@ -63,7 +63,7 @@ std::size_t LabelJudge::best_of_light(const PanelRows& panel, const Groups& grou
   std::array<Block, K> lefts;
   std::array<std::uint16_t, K> on_left, squares{}, products{};
   for (std::size_t q = 0; q < K; ++q) lefts[q] = proposals[q].left;
-  // A label that has one sample, of weight 1, is counted with the others of this kind.
+  // Labels that have a single sample of weight 1 are counted together.
   Block singles = 0;
   int total = 0;
   for (std::size_t c = 0; c < groups.size(); ++c) {
@@ -86,7 +86,7 @@ std::size_t LabelJudge::best_of_light(const PanelRows& panel, const Groups& grou
   for (std::size_t q = 0; q < K; ++q) {
     LabelSides& sides = sides_[q];
     const int singles_left = std::popcount(lefts[q] & singles);
-    // With l of n on the left, the right side has (n - l)^2 = n^2 - 2 n l + l^2.
+    // A label of weight n has l on the left, so its square on the right is (n - l)^2 = n^2 - 2 n l + l^2.
     sides.squares_left = static_cast<std::uint16_t>(squares[q] + singles_left);
     sides.squares_right = static_cast<std::uint16_t>(total - 2 * products[q] + squares[q] + n_singles - singles_left);
     sides.n_left = static_cast<std::uint8_t>(light.of(lefts[q]));

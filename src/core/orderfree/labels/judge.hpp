@@ -1,4 +1,4 @@
-// Which of several splits separates the labels of a panel best. Must not know trees.
+// Chooses the proposal that separates the labels of a panel best. Must not know trees.
 #pragma once
 
 #include <array>
@@ -11,13 +11,15 @@
 
 namespace onlineforest::orderfree {
 
-// Of light weights: that of the left side of a split, and the sums of squared weights of labels on both sides.
+// The sides of a proposal, in light weights: the weight of the left side, and for each side the sum over labels of the
+// squared weight.
 struct LabelSides {
   std::uint8_t n_left = 0;
   std::uint16_t squares_left = 0, squares_right = 0;
 };
 
-// The sum over both sides of squared weights of labels over the weight. The greatest wins.
+// The score of a split: the sum over both sides of (sum of squared weights of labels) / (weight of the side). The
+// greatest score has the least Gini impurity.
 [[nodiscard]] inline double score_of(double squares_left, Weight n_left, double squares_right, Weight n_right) {
   return squares_left / static_cast<double>(n_left) + squares_right / static_cast<double>(n_right);
 }
@@ -26,22 +28,22 @@ class LabelJudge {
  public:
   static constexpr std::size_t kFewProposals = 4, kManyProposals = 16, kProposalsForLevels = 32, kMostProposals = 64;
 
-  // The number of proposals if many samples decide. With categorical features there are more: sides of levels are
-  // hashed, so each proposal tells less. If a sample lacks a value there are still more: those that do not win may be
-  // surrogates.
+  // The number of proposals for a block with many deciding samples. With categorical features it is larger, because the
+  // side of a level is a hash, so fewer proposals are good. If a value is missing it is largest, because proposals that
+  // do not win are the candidates for surrogates.
   [[nodiscard]] static std::size_t n_proposals(const Layout& layout, bool is_one_lacking) {
     if (is_one_lacking) return kMostProposals;
     return layout.n_categorical > 0 ? kProposalsForLevels : kManyProposals;
   }
 
   void clear() {}
-  void set(std::size_t, Label) {}  // groups tell all
+  void set(std::size_t, Label) {}  // the groups hold the labels
 
-  // The number of the best proposal for a block; of equal ones the first. Sends samples that lack a feature to the
-  // better side.
+  // Returns the index of the best proposal for a block, the first if several are equal. Sends samples that lack the
+  // feature of a proposal to the better side.
   [[nodiscard]] std::size_t best(PanelRows& panel, const Groups& groups, Block block, std::span<Proposal> proposals);
 
-  // Of the proposals of the last block, if its weights were light.
+  // The sides of the proposals of the last call of best(), valid if the weights of the panel are light.
   [[nodiscard]] std::span<const LabelSides> sides() const { return sides_; }
 
  private:

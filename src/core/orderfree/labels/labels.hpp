@@ -1,4 +1,4 @@
-// What a tree of labels is made of. Must not know trees.
+// The types that make the tree template a tree of labels. Must not know trees.
 #pragma once
 
 #include <cstddef>
@@ -18,14 +18,14 @@
 
 namespace onlineforest::orderfree {
 
-// Where predictions of labels are summed, in multiples of 1 / kFullMass: the mass of each label, and the rest, which is
-// uniform.
+// References to the sums of a prediction, in multiples of 1 / kFullMass: the mass of each label, and the rest, which is
+// spread evenly over the labels.
 struct Masses {
   std::uint64_t* labels;
   std::uint64_t& rest;
 };
 
-// A part of a prediction, in multiples of 1 / kFullMass.
+// The mass of one label in a prediction, in multiples of 1 / kFullMass.
 struct Share {
   Label label;
   std::uint32_t mass;
@@ -39,14 +39,14 @@ struct Labels {
   using Summary = LabelCounts;
   using Ballot = orderfree::Ballot;
 
-  // An eighth of few samples calibrates: a power needs no more.
+  // In a small forest, one of eight samples is a calibrator. That suffices to fit a power.
   static constexpr std::size_t kOneCalibratesOf = 8;
   static constexpr std::size_t kFewestTreesToCalibrate = orderfree::kFewestTreesToCalibrate;
   [[nodiscard]] static constexpr bool leaves_calibrators_out(std::size_t tree) { return is_left_out_voter(tree); }
 
   using Answer = Masses;
 
-  // The sums of many rows.
+  // The sums of the predictions of many rows.
   struct Answers {
     std::uint64_t* masses;
     std::uint64_t* rests;
@@ -56,7 +56,7 @@ struct Labels {
     [[nodiscard]] Answers from(std::size_t i) const { return {masses + i * n_labels, rests + i, n_labels}; }
   };
 
-  // Memory that a thread needs, by label, all 0 between uses.
+  // Memory of a thread: one number for each label code, all 0 between uses.
   struct Scratch {
     std::vector<Weight> counts;
     std::vector<std::uint64_t> masses;
@@ -82,7 +82,7 @@ struct Labels {
     return result;
   }
 
-  // Finds the summaries of the two sides of a block.
+  // Computes the summaries of the two sides of a block.
   class Division {
    public:
     Division(const SampleStore<Values>& samples, Scratch& scratch) : counts_(scratch.counts) {
@@ -91,7 +91,7 @@ struct Labels {
     void add(Label label, Weight weight, bool goes_left) {
       counts_[static_cast<std::size_t>(label)] += goes_left ? weight : 0;
     }
-    // Of a block that has this summary. A side that does not need one gets none.
+    // Computes the summaries from the summary `all` of the block. A null pointer skips the summary of that side.
     void finish(const LabelCounts& all, LabelCounts* left, LabelCounts* right) {
       for (const auto& [label, weight] : all.entries()) {
         const Weight on_left = std::exchange(counts_[static_cast<std::size_t>(label)], 0);
@@ -107,7 +107,7 @@ struct Labels {
   // The leaves of a small list, with the shares of their ancestors within the list.
   struct TwigLeaves {
     struct Leaf {
-      double left;  // weight left for the ancestors of the list; 0 if none
+      double left;  // share of the prediction left for the ancestors of the list; 0 if none is
       std::uint32_t begin, end;
       std::uint32_t rest;
     };
@@ -160,7 +160,7 @@ struct Labels {
 
    private:
     struct Leaf {
-      std::uint32_t shares;  // where its shares begin; the next leaf's begin ends them
+      std::uint32_t shares;  // index of its first share; its shares end where those of the next leaf begin
       std::uint32_t rest;
     };
     std::vector<Leaf> leaves_;

@@ -1,4 +1,4 @@
-// Which labels a forest knows, and how many samples of each it holds. Must not know trees.
+// The labels that a forest knows, and the weight of the stored samples of each. Must not know trees.
 #pragma once
 
 #include <algorithm>
@@ -13,10 +13,10 @@
 
 namespace onlineforest::orderfree {
 
-// A label is known if it is declared or if a sample of it is held.
+// A label is known if it is declared or if a stored sample has it.
 class LabelLedger {
  public:
-  // What it is made of besides samples.
+  // The part of the ledger that the samples do not determine.
   struct State {
     std::vector<Word> hashes;
     std::vector<std::uint8_t> are_declared;
@@ -29,9 +29,10 @@ class LabelLedger {
   };
 
   void check(std::span<const Label> labels, const LabelHashes& hashes) const {
-    for (const Label label : labels) {
-      require(label >= 0 && label < hashes.n_labels(), [&] {
-        return "label " + std::to_string(label) + " is outside [0, " + std::to_string(hashes.n_labels()) + ")";
+    for (std::size_t i = 0; i < labels.size(); ++i) {
+      require(may_be(labels[i], hashes), [&] {
+        return "row " + std::to_string(i) + ": label " + std::to_string(labels[i]) + " is outside [0, " +
+               std::to_string(hashes.n_labels()) + ")";
       });
     }
   }
@@ -47,12 +48,16 @@ class LabelLedger {
              " labels";
     });
     for (const Label label : known_) {
-      require(hashes[static_cast<std::size_t>(label)] == known.hash(label),
-              [&] { return "the hash of label " + std::to_string(label) + " has changed"; });
+      const Word hash = hashes[static_cast<std::size_t>(label)];
+      require(hash == known.hash(label), [&] {
+        return "the hash of label " + std::to_string(label) + " has changed from " + std::to_string(known.hash(label)) +
+               " to " + std::to_string(hash);
+      });
     }
     std::vector<Word> sorted(hashes.begin(), hashes.end());
     std::ranges::sort(sorted);
-    require(std::ranges::adjacent_find(sorted) == sorted.end(), "two labels have the same hash");
+    const auto twice = std::ranges::adjacent_find(sorted);
+    require(twice == sorted.end(), [&] { return "two labels have the same hash " + std::to_string(*twice); });
     require(are_declared.size() == hashes.size(), [&] {
       return "there are " + std::to_string(hashes.size()) + " label hashes, but " +
              std::to_string(are_declared.size()) + " marks of declared labels";
@@ -62,13 +67,13 @@ class LabelLedger {
     find_known();
   }
 
-  // So that what follows cannot fail.
+  // Allocates the memory that add() and finish() need, so that they cannot fail.
   void reserve() {
     totals_.reserve(are_declared_.size());
     known_.reserve(are_declared_.size());
   }
   void add(Label label, Weight by) { totals_.add(label, by); }
-  void finish() { find_known(); }  // after all changes were added
+  void finish() { find_known(); }  // to be called after all changes are added
 
   void restore(const State& state, LabelHashes& hashes) { set(state.hashes, state.are_declared, hashes); }
   [[nodiscard]] State save(const LabelHashes& hashes) const {

@@ -1,4 +1,4 @@
-// Trees of labels: what their leaves predict.
+// Trees of labels: the predictions of leaves.
 #include "orderfree/labels/tree.hpp"
 
 #include <algorithm>
@@ -10,18 +10,18 @@ namespace onlineforest::orderfree {
 
 namespace {
 
-// Halves are rounded up.
+// Rounds a share to a mass; halves are rounded up.
 std::uint64_t mass_of(double share) {
   const double mass = share * kFullMass + 0.5;
   return static_cast<std::uint64_t>(mass);
 }
 
-// Takes the discount from each label of a node, or all of a label that weighs less.
+// Takes the discount from the weight of each label of a node, or the whole weight if it is less.
 class Discounting {
  public:
   explicit Discounting(double discount) : discount_(discount) {}
 
-  // What is left of the weight of a label.
+  // The weight of a label after the discount.
   [[nodiscard]] double rest_of(Weight weight) {
     const double whole = multiplicity(weight);
     if (whole < discount_) {
@@ -31,17 +31,18 @@ class Discounting {
     ++n_heavy_;
     return whole - discount_;
   }
-  // What was taken from all labels.
+  // The total weight taken from all labels.
   [[nodiscard]] double taken() const { return discount_ * n_heavy_ + multiplicity(light_); }
 
  private:
   double discount_, n_heavy_ = 0.0;
-  Weight light_ = 0;  // an integer, so that the order of labels does not matter
+  Weight light_ = 0;  // integer: the order of labels does not matter
 };
 
 }  // namespace
 
-// Adds the shares of a node's labels; `left` becomes what is left for its parent.
+// Adds the shares of the labels of a node. `left` is the share of the prediction left for the node, then for its
+// parent.
 template <>
 void Tree<Labels>::add_counts(const LabelCounts& counts, double& left, Masses answer) const {
   const double total = multiplicity(counts.total());
@@ -52,7 +53,7 @@ void Tree<Labels>::add_counts(const LabelCounts& counts, double& left, Masses an
   left *= discounting.taken() / total;
 }
 
-// Adds the shares of a node and its ancestors, and the rest. Returns the last of these nodes; kNoNode if there is none.
+// Adds the shares of a node and its ancestors, then the rest. Returns the last node that had a share, or kNoNode.
 template <>
 NodeIndex Tree<Labels>::add_ancestors(NodeIndex at, double left, Masses answer) const {
   NodeIndex last = kNoNode;
@@ -93,7 +94,7 @@ void Tree<Labels>::answer_twig(const List& list, std::uint32_t leaf, Masses answ
   if (left > 0.0) (void)add_ancestors(list.parent, left, answer);
 }
 
-// The shares of a leaf and of its ancestors within the list.
+// Computes the shares of a leaf and its ancestors within the list.
 template <>
 void Tree<Labels>::make_leaf(List& list, std::span<const std::uint32_t> path, const Panel<Labels>& panel) const {
   std::vector<Share>& shares = list.leaves.shares;
@@ -123,7 +124,7 @@ void Tree<Labels>::make_leaf(List& list, std::span<const std::uint32_t> path, co
                                 is_done ? static_cast<std::uint32_t>(mass_of(left)) : 0});
 }
 
-// Moves the masses of these labels from the scratch memory to the last leaf.
+// Moves the masses of these labels from the scratch memory to the leaf that was added last.
 template <>
 void Tree<Labels>::take_shares(const LabelCounts& labels, Flat& flat, Scratch& scratch) {
   for (const auto& [label, weight] : labels.entries()) {

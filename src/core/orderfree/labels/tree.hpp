@@ -1,4 +1,4 @@
-// The members of a tree that labels define for themselves, declared so that no other code instantiates them.
+// Declares the members of Tree that are specialised for labels, so that no other file instantiates them.
 #pragma once
 
 #include "orderfree/labels/labels.hpp"

@@ -1,4 +1,4 @@
-// How badly a node predicts numbers, for importances. Must not know forests.
+// Squared errors of the mean of a node, for importances. Must not know forests.
 #pragma once
 
 #include <cstddef>

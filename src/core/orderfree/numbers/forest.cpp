@@ -20,7 +20,7 @@ std::optional<TreeMoments> moments_of(std::vector<NumberLeaf>& leaves) {
     sum += leaf.mean;
     within += leaf.variance;
   }
-  // Equal answers have their own mean, which a division might miss by a rounding.
+  // The mean of equal answers is exactly that answer; sum / n might differ from it by rounding.
   const bool are_equal =
       std::ranges::all_of(leaves, [&](const NumberLeaf& leaf) { return leaf.mean == leaves[0].mean; });
   const double mean = are_equal ? leaves[0].mean : sum / n;
@@ -49,13 +49,13 @@ TreeMoments NumberForest::of_all_samples() const {
 
 using Leaves = std::vector<NumberLeaf>;
 
+// Answers are stored tree by tree: for all rows if several tasks share a piece, otherwise for the rows of one piece.
 template <class Use>
 void NumberForest::for_each_row(std::span<const float> rows, const Call& call, Use use) const {
-  const std::size_t width = options_.layout.width(), n_trees = trees_.size();
+  const std::size_t n_trees = trees_.size();
   const bool are_plain = check_rows(rows);
   const Pieces pieces = shared_pieces_of(n_rows(rows), n_trees * sizeof(NumberLeaf), call, 1);
   if (pieces.n() > 1) grow_all_for(pieces.n_rows(), call);
-  // Answers are tree by tree: those of all rows if several threads share a piece, otherwise those of a piece.
   Leaves of_all(pieces.are_whole() ? 0 : pieces.n_rows() * n_trees);
   const auto use_row = [&](std::size_t i, const NumberLeaf* first, std::size_t stride, Leaves& leaves) {
     leaves.clear();
@@ -66,28 +66,13 @@ void NumberForest::for_each_row(std::span<const float> rows, const Call& call, U
     return [&, loan = scratches_.lend(), of_piece = Leaves(), of_row = Leaves()](std::size_t task,
                                                                                  StopProbe& stop) mutable {
       const std::size_t begin = pieces.begin(task), size = pieces.size(task);
-      if (pieces.are_whole()) of_piece.resize(size * n_trees);
-      const std::size_t stride = pieces.are_whole() ? size : pieces.n_rows();
-      NumberLeaf* const first = pieces.are_whole() ? of_piece.data() : of_all.data() + begin;
-      const auto predict = [&](std::size_t t, OneTree& tree) {
-        if (tree.empty()) {
-          std::fill_n(first + t * stride, size, kNoLeaf);
-          return;
-        }
-        tree.predict(samples_, rows.subspan(begin * width, size * width), are_plain, {first + t * stride}, *loan, stop);
-      };
-      if (pieces.n_rows() == 1) {
-        const auto answer_of = [&](std::size_t t) -> NumberLeaf& { return first[t]; };
-        predict_row(rows.data(), are_plain, answer_of, *loan, stop, predict);
-      } else {
-        for (std::size_t k = 0; k < pieces.n_trees(task); ++k) {
-          const std::size_t t = pieces.tree(task, k);
-          with_tree(t, pieces.n_rows(), *loan, stop, [&](OneTree& tree) { predict(t, tree); });
-          stop.tick(64 * size);
-        }
+      if (!pieces.are_whole()) {
+        answer_task(pieces, task, rows, are_plain, {of_all.data() + begin, pieces.n_rows()}, *loan, stop);
+        return;
       }
-      if (!pieces.are_whole()) return;
-      for (std::size_t i = 0; i < size; ++i) use_row(begin + i, first + i, stride, of_row);
+      of_piece.resize(size * n_trees);
+      answer_task(pieces, task, rows, are_plain, {of_piece.data(), size}, *loan, stop);
+      for (std::size_t i = 0; i < size; ++i) use_row(begin + i, of_piece.data() + i, size, of_row);
     };
   });
   if (pieces.are_whole()) return;
@@ -99,6 +84,29 @@ void NumberForest::for_each_row(std::span<const float> rows, const Call& call, U
       }
     };
   });
+}
+
+void NumberForest::answer_task(const Pieces& pieces, std::size_t task, std::span<const float> rows, bool are_plain,
+                               LeafColumns answers, Scratch& scratch, StopProbe& stop) const {
+  const std::size_t width = options_.layout.width(), begin = pieces.begin(task), size = pieces.size(task);
+  const auto predict = [&](std::size_t t, OneTree& tree) {
+    NumberLeaf* const first = answers.of_tree(t);
+    if (tree.empty()) {
+      std::fill_n(first, size, kNoLeaf);
+      return;
+    }
+    tree.predict(samples_, rows.subspan(begin * width, size * width), are_plain, {first}, scratch, stop);
+  };
+  if (pieces.n_rows() == 1) {
+    const auto answer_of = [&](std::size_t t) -> NumberLeaf& { return *answers.of_tree(t); };
+    predict_row(rows.data(), are_plain, answer_of, scratch, stop, predict);
+    return;
+  }
+  for (std::size_t k = 0; k < pieces.n_trees(task); ++k) {
+    const std::size_t t = pieces.tree(task, k);
+    with_tree(t, pieces.n_rows(), scratch, stop, [&](OneTree& tree) { predict(t, tree); });
+    stop.tick(64 * size);
+  }
 }
 
 std::vector<TreeMoments> NumberForest::predict(std::span<const float> rows, const Call& call) const {

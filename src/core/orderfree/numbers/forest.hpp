@@ -14,55 +14,67 @@
 
 namespace onlineforest::orderfree {
 
-// What several trees say about one row.
+// The answers of several trees to one row, as moments.
 struct TreeMoments {
   double mean = 0.0;
-  double within = 0.0;   // mean variance in the leaves
+  double within = 0.0;   // mean of the variances in the leaves
   double between = 0.0;  // variance of the means of the leaves
 };
 
-// The answer of a tree that has none: no other variance is negative.
+// Stands for the answer of a tree that has none. Other leaves never have a negative variance.
 inline constexpr NumberLeaf kNoLeaf{0.0, -1.0};
 
-// The answers of trees to one row, in the order of trees; nothing if no tree has one. Keeps those that are answers.
+// Computes the moments of the answers of trees to one row, in the order of trees; nothing if no tree has an answer.
+// Removes kNoLeaf from `leaves`.
 [[nodiscard]] std::optional<TreeMoments> moments_of(std::vector<NumberLeaf>& leaves);
 
 class NumberForest : public Forest<Numbers> {
  public:
   using Forest::Forest;
 
-  // Restores a forest. Throws std::invalid_argument if the state is not that of a forest, TooLarge if the grown forest
-  // would need more than max_bytes, about. The trees are grown when they are first used.
+  // Restores a forest from a state. Throws std::invalid_argument if the state is invalid, TooLarge if the estimated
+  // memory of the fully grown forest exceeds `max_bytes`. Trees are grown at their first use.
   explicit NumberForest(const State& state, std::size_t max_bytes = std::numeric_limits<std::size_t>::max());
 
   [[nodiscard]] std::vector<TreeMoments> predict(std::span<const float> rows, const Call& call) const;
 
-  // The same for each sample held, in the order of serials(), from the trees that have not learned it; and the number
-  // of these trees. NaN where there are none.
+  // The left-out prediction of each stored sample, in the order of serials(): moments of the trees that have not
+  // learned it, and the number of these trees. Moments are NaN where there is no such tree.
   struct LeftOut {
     std::vector<TreeMoments> moments;
     std::vector<std::int64_t> n_trees;
   };
   [[nodiscard]] LeftOut predict_left_out(const Call& call) const;
 
-  // The answer of each tree of a shard to each row, or kNoLeaf: n_trees for each row.
+  // The answers of all trees of a shard to each row: n_trees answers for each row, kNoLeaf for a tree that has none.
   [[nodiscard]] std::vector<NumberLeaf> leaves(std::span<const float> rows, const Call& call) const;
-  // What is predicted where no tree of the forest has an answer, because all trees have left out all samples.
+  // The moments of all stored samples: the prediction where no tree of the forest has an answer. Trees have no answer
+  // if they have left out all samples.
   [[nodiscard]] TreeMoments of_all_samples() const;
 
-  // The same for samples that trees have not learned, of the arrivals [begin, end) in the order of serials(), and the
-  // places of these samples among them.
+  // The answers of all trees to the arrivals [begin, end) in the order of serials(), for the samples that some tree may
+  // have left out: n_trees answers for each such sample, kNoLeaf for a tree that has learned it.
   struct LeftOutLeaves {
-    std::vector<std::int64_t> places;
+    std::vector<std::int64_t> places;  // index of each such sample in serials()
     std::vector<NumberLeaf> leaves;
   };
   [[nodiscard]] LeftOutLeaves left_out_leaves(std::size_t begin, std::size_t end, const Call& call) const;
 
  private:
+  // Answers tree by tree: the answers of tree t begin at data + t * stride.
+  struct LeafColumns {
+    NumberLeaf* data;
+    std::size_t stride;
+
+    [[nodiscard]] NumberLeaf* of_tree(std::size_t t) const { return data + t * stride; }
+  };
+  // Writes the answers of the trees of a task to the rows of its piece.
+  void answer_task(const Pieces& pieces, std::size_t task, std::span<const float> rows, bool are_plain,
+                   LeafColumns answers, Scratch& scratch, StopProbe& stop) const;
   // Calls use(i, leaves) for each row i, with the answers of all trees.
   template <class Use>
   void for_each_row(std::span<const float> rows, const Call& call, Use use) const;
-  // Calls use(i, leaves) for each slots[i], with the answers of all trees, kNoLeaf of those that have learned it.
+  // Calls use(i, leaves) for each slots[i], with the answers of all trees; kNoLeaf for a tree that has learned it.
   template <class Use>
   void for_each_left_out(std::span<const Slot> slots, const Call& call, Use use) const;
   [[nodiscard]] TreeMoments mean_of_samples() const;

@@ -15,7 +15,7 @@ void for_each_bit(Block block, Use use) {
   for (; block != 0; block &= block - 1) use(first_bit(block));
 }
 
-// Sends samples that lack the feature of a proposal to the left if that is not worse; returns the score.
+// Sends the samples that lack the feature of a proposal to the left if the score is then not lower. Returns the score.
 double better_side(Proposal& proposal, Block missing, double score, double score_with) {
   proposal.split.missing_left = score_with >= score;
   if (!proposal.split.missing_left) return score;
@@ -56,8 +56,8 @@ NumberJudge::Variation NumberJudge::vary(const PanelRows& panel, Block block) {
     const double plain = values_[i] - plain_mean;
     plain_squares_ += plain * plain;
   });
-  // Squares of sums are at most the total weight times this sum of squares. They must be finite: a smaller unit changes
-  // no share.
+  // The square of a sum of deviations is at most the total weight times `squares`, and must be finite. Gains are
+  // ratios, so a smaller unit of the deviations does not change them.
   if (!std::isfinite(squares * multiplicity(total) * multiplicity(total))) {
     squares = 0.0;
     for_each_bit(block, [&](std::size_t i) {
@@ -68,7 +68,8 @@ NumberJudge::Variation NumberJudge::vary(const PanelRows& panel, Block block) {
   return {squares, total};
 }
 
-// All proposals side by side, and a sample that is not on the left adds 0: without branches that are mispredicted.
+// Scores all proposals in one pass over the samples. A sample that is not on the left adds 0: a branch would often be
+// mispredicted.
 void NumberJudge::score_few(PanelRows& panel, Block block, const Variation& variation, std::span<Proposal> proposals,
                             Scores& scores) const {
   using Lefts = std::array<Block, kFewProposals>;
@@ -98,7 +99,7 @@ void NumberJudge::score_few(PanelRows& panel, Block block, const Variation& vari
   std::copy_n(scores.scores.begin(), kFewProposals, scores.gains.begin());
 }
 
-// All proposals on one feature at a time.
+// Scores the proposals feature by feature: one walk along a feature gives the sums for all its proposals.
 void NumberJudge::score_many(PanelRows& panel, Block block, const Variation& variation, std::span<Proposal> proposals,
                              Scores& scores) {
   std::uint32_t todo = static_cast<std::uint32_t>((std::uint64_t{1} << proposals.size()) - 1);
@@ -106,7 +107,7 @@ void NumberJudge::score_many(PanelRows& panel, Block block, const Variation& var
   while (todo != 0) {
     const auto next = static_cast<std::size_t>(std::countr_zero(todo));
     const std::int32_t feature = proposals[next].split.cell;
-    if (proposals[next].split.is_of_levels) {  // levels have no order
+    if (proposals[next].split.is_of_levels) {  // levels have no order, so there is no walk
       double left = 0.0;
       for_each_bit(proposals[next].left,
                    [&](std::size_t i) { left += multiplicity(panel.weight(i)) * deviations_[i]; });
@@ -142,7 +143,7 @@ void NumberJudge::walk(PanelRows& panel, Block block, std::int32_t feature) {
   walk_.sums[0] = 0.0;
   walk_.weights[0] = 0;
   std::array<std::uint8_t, kMostDeciding> members;
-  for (std::size_t k = 0; k < n_ordered; ++k) {  // without branches, which would be mispredicted
+  for (std::size_t k = 0; k < n_ordered; ++k) {  // no branch, since it would often be mispredicted
     members[walk_.n] = bits[k];
     walk_.n += block >> bits[k] & 1;
   }
@@ -155,7 +156,8 @@ void NumberJudge::walk(PanelRows& panel, Block block, std::int32_t feature) {
     walk_.sums[k + 1] = walk_.sums[k] + multiplicity(panel.weight(i)) * deviations_[i];
     walk_.weights[k + 1] = walk_.weights[k] + panel.weight(i);
   }
-  // Independent numbers differ by twice their variance (von Neumann's ratio).
+  // The mean squared difference of independent neighbours is twice the variance (von Neumann's ratio). The neighbour
+  // share is 1 minus the ratio of both.
   const auto n = static_cast<double>(walk_.n);
   walk_.neighbours = plain_squares_ > 0.0 ? 1.0 - n * differences / (2.0 * plain_squares_ * (n - 1.0)) : 0.0;
 }
@@ -175,8 +177,8 @@ const NumberJudge::Order& NumberJudge::order(PanelRows& panel, Block block, std:
   return known;
 }
 
-// Counts for each value how many are not greater: that is its place, but for ties. Without branches, which would be
-// mispredicted half of the time, this is faster than any other way to sort so few.
+// Sorts by counting: the position of a value is the number of values that are not greater, with a correction for ties.
+// For at most 64 values this is faster than other sorts, because it has no branch to mispredict.
 void NumberJudge::sort(Block block, const float* column, Order& order) {
   constexpr float kLast = std::numeric_limits<float>::infinity();
   std::array<std::uint8_t, kMostDeciding> bits;
@@ -192,7 +194,7 @@ void NumberJudge::sort(Block block, const float* column, Order& order) {
   for (std::size_t i = 0; i < n; ++i) {
     for (std::size_t k = 0; k < n_whole; ++k) counts[k] += x[i] <= x[k];
   }
-  std::array<std::uint8_t, kMostDeciding + 1> n_equal{};  // of those that have their place already
+  std::array<std::uint8_t, kMostDeciding + 1> n_equal{};  // number of values placed already, by count
   for (std::size_t k = n; k-- > 0;) {
     const auto count = static_cast<std::size_t>(counts[k]);
     order[count - 1 - n_equal[count]++] = bits[k];

@@ -1,7 +1,8 @@
-// Which of several splits tells most about the numbers of a panel. Must not know trees.
+// Chooses the proposal that explains most of the variance of the numbers of a panel. Must not know trees.
 //
-// A split is as good as its decrease of the variance, or as the feature is by itself: if neighbours in the order of a
-// feature have like numbers, splits below will find what one split cannot. Both are shares of the variance.
+// The score of a proposal is the greater of two shares of the variance. The variance gain is the decrease of the
+// variance by the split. The neighbour share is the variance that neighbours in the order of the feature have in
+// common: if it is large, further splits on the feature will explain more than one split can.
 #pragma once
 
 #include <algorithm>
@@ -18,7 +19,7 @@ class NumberJudge {
  public:
   static constexpr std::size_t kFewProposals = 6, kManyProposals = 16, kMostProposals = 32;
 
-  // The number of proposals if many samples decide: four for each feature, within limits.
+  // The number of proposals for a block with many deciding samples: four for each feature, within limits.
   [[nodiscard]] static std::size_t n_proposals(const Layout& layout, bool) {
     return std::clamp(4 * layout.n_features, kManyProposals, kMostProposals);
   }
@@ -28,20 +29,20 @@ class NumberJudge {
 
   [[nodiscard]] double value(std::size_t i) const { return values_[i]; }
 
-  // The number of the best proposal for a block; of equal ones that of greatest gain, then the first. Sends samples
-  // that lack a feature to the better side.
+  // Returns the index of the best proposal for a block. Of equal scores the greatest gain wins, then the first
+  // proposal. Sends samples that lack the feature of a proposal to the better side.
   [[nodiscard]] std::size_t best(PanelRows& panel, const Groups& groups, Block block, std::span<Proposal> proposals);
 
  private:
-  static constexpr std::size_t kMostCached = 64;  // features whose orders are kept
+  static constexpr std::size_t kMostCached = 64;  // in wider rows, orders are computed again for each block
   using Order = std::array<std::uint8_t, kMostDeciding>;
 
-  // How much the numbers of a block vary.
+  // The variation of the numbers of a block.
   struct Variation {
     double squares;  // weighted sum of squared deviations
     Weight total;
 
-    // The decrease of the sum of squares, as a share of it, if `left` deviations of weight n go left.
+    // The decrease of `squares`, as a share, if samples of weight n with deviations of sum `left` go left.
     [[nodiscard]] double gain(double left, Weight n) const {
       if (!(squares > 0.0)) return 0.0;
       const double sides = multiplicity(n) * multiplicity(total - n);
@@ -51,33 +52,35 @@ class NumberJudge {
   struct Scores {
     std::array<double, kMostProposals> scores, gains;
   };
-  // Finds the deviations from the mean.
+  // Computes deviations_, plain_squares_ and the variation of a block.
   Variation vary(const PanelRows& panel, Block block);
   void score_few(PanelRows& panel, Block block, const Variation& variation, std::span<Proposal> proposals,
                  Scores& scores) const;
   void score_many(PanelRows& panel, Block block, const Variation& variation, std::span<Proposal> proposals,
                   Scores& scores);
 
-  // The bits of a block, or of more, in the order of a feature; ties in the order of bits, missing values last.
+  // Returns `n` bits of samples in the order of a feature: ties in the order of bits, missing values last. They may
+  // include samples outside the block.
   [[nodiscard]] const Order& order(PanelRows& panel, Block block, std::int32_t feature, std::size_t& n);
   static void sort(Block block, const float* column, Order& order);
 
-  // What the deviations from the mean add up to along the order of a feature.
+  // Cumulative sums along the order of a feature: the first k samples have the sum of deviations sums[k] and the weight
+  // weights[k].
   struct Walk {
-    std::size_t n = 0;  // of the block
+    std::size_t n = 0;  // number of samples of the block
     std::array<double, kMostDeciding + 1> sums;
     std::array<Weight, kMostDeciding + 1> weights;
-    double neighbours = 0.0;  // share of the variance that neighbours have in common
+    double neighbours = 0.0;  // neighbour share of the feature
   };
   void walk(PanelRows& panel, Block block, std::int32_t feature);
 
   std::array<double, kMostDeciding> values_{};
-  Block ordered_ = 0;  // features whose orders are known
+  Block ordered_ = 0;  // features whose order is in orders_
   std::array<Order, kMostCached> orders_;
   Order order_;
-  // Of the block that is decided.
-  double plain_squares_ = 0.0;                      // sum of squared deviations, each sample once
-  std::array<double, kMostDeciding> deviations_{};  // from the weighted mean
+  // Quantities of the block of the current call of best().
+  double plain_squares_ = 0.0;                      // sum of squared deviations without weights
+  std::array<double, kMostDeciding> deviations_{};  // deviations from the weighted mean
   Walk walk_;
 };
 

@@ -1,11 +1,11 @@
-// Which numbers a forest takes. Must not know trees.
+// Checks the numbers that a forest learns. Must not know trees.
 #pragma once
 
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <span>
-#include <string>
+#include <sstream>
 
 #include "base/require.hpp"
 #include "orderfree/numbers/summary.hpp"
@@ -14,7 +14,7 @@ namespace onlineforest::orderfree {
 
 class NumberLedger {
  public:
-  static constexpr double kLargest = 1e150;  // so that squares and sums of them stay finite
+  static constexpr double kLargest = 1e150;  // squares and their sums stay finite
 
   struct State {
     template <class Visit>
@@ -22,9 +22,12 @@ class NumberLedger {
   };
 
   static void check(std::span<const double> values, const NumberHashes&) {
-    for (const double value : values) {
-      require(std::abs(value) <= kLargest,
-              [&] { return "value " + std::to_string(value) + " is outside [-1e150, 1e150]"; });
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      require(std::abs(values[i]) <= kLargest, [&] {
+        std::ostringstream text;
+        text << "row " << i << ": value " << values[i] << " is outside [-1e150, 1e150]";
+        return text.str();
+      });
     }
   }
   [[nodiscard]] static bool may_be(double value, const NumberHashes&) { return std::abs(value) <= kLargest; }

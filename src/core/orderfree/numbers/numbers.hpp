@@ -1,4 +1,4 @@
-// What a tree of numbers is made of. Must not know trees.
+// The types that make the tree template a tree of numbers. Must not know trees.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,7 @@
 
 namespace onlineforest::orderfree {
 
-// Numbers decide afresh after each exchange: there are no proposals to keep, so it is always empty.
+// A ballot that keeps no proposals: a block of numbers draws all proposals again when a deciding sample is replaced.
 struct NoBallot {
   template <class Panel>
   static void keep(const Panel&) {}
@@ -26,7 +26,7 @@ struct NoBallot {
     return false;
   }
   template <class... Arguments>
-  static void exchange(const Arguments&...) {}
+  static void replace(const Arguments&...) {}
   [[nodiscard]] static Split best() { return {}; }
   [[nodiscard]] static std::size_t nbytes() { return 0; }
 };
@@ -39,9 +39,10 @@ struct Numbers {
   using Summary = NumberSummary;
   using Ballot = NoBallot;
 
-  // A quarter of few samples calibrates: quantiles need many. Every fourth tree leaves them out.
+  // In a small forest, one of four samples is a calibrator, because quantiles need many. Every fourth tree leaves the
+  // calibrators out.
   static constexpr std::size_t kOneCalibratesOf = 4;
-  static constexpr std::size_t kFewestTreesToCalibrate = 5;  // so that two of them leave these samples out
+  static constexpr std::size_t kFewestTreesToCalibrate = 5;  // then two trees leave the calibrators out
   [[nodiscard]] static constexpr bool leaves_calibrators_out(std::size_t tree) { return tree % 4 == 0; }
 
   using Answer = NumberLeaf&;
@@ -66,7 +67,7 @@ struct Numbers {
     return result;
   }
 
-  // Finds the summaries of the two sides of a block.
+  // Computes the summaries of the two sides of a block.
   class Division {
    public:
     Division(const SampleStore<Values>&, Scratch&) {}
@@ -89,7 +90,7 @@ struct Numbers {
     [[nodiscard]] std::size_t nbytes() const { return leaves.capacity() * sizeof(NumberLeaf); }
   };
 
-  // The sums of a large list that is a leaf, once they were asked for.
+  // The sums of a large list that is a leaf. They are computed at the first prediction.
   struct LargeLeaf {
     std::unique_ptr<NumberSums> sums;
 
@@ -106,7 +107,7 @@ struct Numbers {
     void add(const NumberLeaf& leaf) { leaves_.push_back(leaf); }
     void finish() { leaves_.shrink_to_fit(); }
     ONLINEFOREST_ALWAYS_INLINE void prefetch(std::size_t leaf) const { onlineforest::prefetch(&leaves_[leaf]); }
-    static void prefetch_contents(std::size_t) {}  // a leaf has none
+    static void prefetch_contents(std::size_t) {}  // a leaf refers to no other memory
     void predict(std::size_t leaf, NumberLeaf& answer) const { answer = leaves_[leaf]; }
     [[nodiscard]] std::size_t nbytes() const { return leaves_.capacity() * sizeof(NumberLeaf); }
 

@@ -1,4 +1,4 @@
-// What a large block of a tree knows of its numbers, and what a leaf predicts. Must not know trees.
+// The summary of the numbers of a large block, and the exact moments of a leaf. Must not know trees.
 #pragma once
 
 #include <algorithm>
@@ -13,7 +13,7 @@
 
 namespace onlineforest::orderfree {
 
-// Numbers are told apart by their bits. There is no negative zero.
+// Numbers are compared by their bits. NumberLedger::canonical() has replaced -0 by 0.
 class NumberHashes {
  public:
   using Value = double;
@@ -22,7 +22,7 @@ class NumberHashes {
   [[nodiscard]] static Word word(double value) { return std::bit_cast<Word>(value); }
 };
 
-// The weight of a block, and how much of it has the value of one of its samples: all numbers are equal if it is all.
+// The weight of a block, and the weight of the samples that have one given value. If both are equal, the block is pure.
 class NumberSummary {
  public:
   void add(double value, Weight weight) {
@@ -33,7 +33,7 @@ class NumberSummary {
 
   [[nodiscard]] Weight total() const { return total_; }
   [[nodiscard]] bool is_pure() const { return n_equal_ == total_; }
-  // Whether no sample has the value that others are compared with: then all samples must be added again.
+  // Whether no sample has the given value any more. The summary must then be computed again from all samples.
   [[nodiscard]] bool is_lost() const { return n_equal_ == 0 && total_ > 0; }
   [[nodiscard]] double value() const { return value_; }
   [[nodiscard]] static std::size_t nbytes() { return 0; }
@@ -43,8 +43,9 @@ class NumberSummary {
   Weight total_ = 0, n_equal_ = 0;
 };
 
-// A sum of squares of the largest numbers, times the largest weights, is above the range of doubles, though the
-// variance is within it. Such sums are computed in units of 2^kRoom, which changes no other bit.
+// A sum of squares of the largest numbers, times the largest weights, exceeds the range of doubles, although the
+// variance does not. Such sums are computed in units of 2^kRoom. A power of two does not change the bits of the
+// fraction.
 inline constexpr int kRoom = 64;
 inline constexpr double kLargeUnit = 0x1p64;
 
@@ -53,7 +54,7 @@ struct NumberLeaf {
   double mean = 0.0, variance = 0.0;
 };
 
-// The sums of a leaf of many numbers, exact so that samples can come and leave.
+// The sums of a leaf of many numbers. They are exact, so adding and removing a sample leaves no rounding error.
 class NumberSums {
  public:
   void add(double value, Weight weight) {
@@ -65,17 +66,18 @@ class NumberSums {
   [[nodiscard]] NumberLeaf leaf() const {
     const double n = multiplicity(total_);
     const double mean = rounded(sum_) / n;
-    // Of squares little would be left: the variance of 1e9 and 1e9 + 1 would be lost. So these are deviations from the
-    // mean as it is rounded, which are not rounded until they are added up.
+    // The sum of squares minus n times the squared mean would lose the variance of 1e9 and 1e9 + 1 to cancellation. So
+    // the code sums the squared deviations from the rounded mean, exactly, and rounds only the result.
     ExactSum deviations = sum_, squares = squares_;
     deviations.add(mean, -total_);
     add_product(squares, mean, mean, total_);
-    // A large sum times a large mean is above the range of doubles. A smaller part is taken more often.
+    // A large part times a large mean may overflow. So each part is divided by 2^room, and its product added 2^room
+    // times.
     const int room = std::abs(mean) > 0x1p400 ? 40 : 0;
     sum_.for_each_part(-kWeightBits - room,
                        [&](double part) { add_product(squares, mean, part, -((2 * kOne) << room)); });
     const double rest = rounded(deviations);
-    const auto variance = [&](int exponent) {  // times a power of two
+    const auto variance = [&](int exponent) {  // the variance times 2^exponent
       return (rounded(squares, exponent) - std::ldexp(rest * (rest / n), exponent)) / n;
     };
     double result = variance(0);
@@ -89,14 +91,14 @@ class NumberSums {
     sum.add(product, weight);
     sum.add(error_of_product(a, b, product), weight);
   }
-  // The sum times a power of two.
+  // The sum times 2^exponent, without the unit of weights, rounded.
   [[nodiscard]] static double rounded(const ExactSum& sum, int exponent = 0) {
     const auto [high, low] = sum.rounded(exponent - kWeightBits);
     return high + low;
   }
 
   Weight total_ = 0;
-  ExactSum sum_, squares_;  // of numbers times their weights
+  ExactSum sum_, squares_;  // weighted sums of the numbers and of their squares
 };
 
 }  // namespace onlineforest::orderfree

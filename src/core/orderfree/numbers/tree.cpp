@@ -1,4 +1,4 @@
-// Trees of numbers: what their leaves predict.
+// Trees of numbers: the predictions of leaves.
 #include "orderfree/numbers/tree.hpp"
 
 #include <bit>
@@ -12,7 +12,7 @@ namespace onlineforest::orderfree {
 
 namespace {
 
-// The leaf of a block, whose numbers are summed in the order of the circle.
+// Computes the leaf of a block. Sums the numbers in the order of bits, which does not depend on the order of arrival.
 NumberLeaf leaf_of(Block block, const Panel<Numbers>& panel) {
   const NumberJudge& judge = panel.judge();
   if (panel.has_one_value(block)) return {judge.value(first_bit(block)), 0.0};
@@ -39,7 +39,7 @@ NumberLeaf leaf_of(Block block, const Panel<Numbers>& panel) {
 
 }  // namespace
 
-// A tree without samples knows nothing: the forest passes it over.
+// A tree without samples has no answer. The forest does not ask it.
 template <>
 void Tree<Numbers>::answer_nothing(NumberLeaf& answer) const {
   answer = {};
@@ -93,8 +93,8 @@ void Tree<Numbers>::flatten_large_leaf(NodeIndex from, const Samples& samples, N
   flat.leaves().add(leaf);
 }
 
-// Nodes that are split get their mean from their children, in finish_table(), which also makes squares of the
-// variances.
+// Stores the variance in the column `squares`. finish_table() turns it into a sum of squares, and computes the means of
+// the nodes that are split from their children.
 template <>
 void Tree<Numbers>::describe_node(NodeIndex at, const Samples& samples, Table& table) {
   const Node& here = node(at);
@@ -138,7 +138,7 @@ void Tree<Numbers>::finish_table(Table& table) {
     }
   };
   fill(1.0);
-  if (!squares.empty() && !std::isfinite(squares[0])) fill(kLargeUnit);  // no node has more than the root
+  if (!squares.empty() && !std::isfinite(squares[0])) fill(kLargeUnit);  // the root has the largest sum of squares
 }
 
 template class Tree<Numbers>;

@@ -9,7 +9,7 @@
 
 namespace onlineforest::orderfree {
 
-// Up to this number of exchanged deciding samples, updating the ballot is faster than drawing all proposals again.
+// Up to this number of replaced deciding samples, updating the ballot is faster than drawing all proposals again.
 inline constexpr std::size_t kFewExchanges = 4;
 
 // A list of more samples is split when a sample is removed from it.
@@ -113,7 +113,7 @@ std::optional<Fork> Tree<Target>::decide_again(NodeIndex at, const Samples& samp
     const NodeIndex left = node(at).left;
     for (const NodeIndex child : {left, left + 1}) find_next(child, samples, last, n_lost, coming);
   }
-  if (are_few && exchange_few(junction, samples, lost, coming)) return Fork{junction.ballot.best(), {}};
+  if (are_few && replace_few(junction, samples, lost, coming)) return Fork{junction.ballot.best(), {}};
   std::vector<Slot>& slots = junction.deciding;
   std::erase_if(slots, [&](Slot slot) { return is_gone(samples, slot); });
   slots.insert(slots.end(), coming.begin(), coming.end());
@@ -123,8 +123,8 @@ std::optional<Fork> Tree<Target>::decide_again(NodeIndex at, const Samples& samp
 }
 
 template <class Target>
-bool Tree<Target>::exchange_few(Junction& junction, const Samples& samples, const Step* lost,
-                                std::vector<Slot>& coming) const {
+bool Tree<Target>::replace_few(Junction& junction, const Samples& samples, const Step* lost,
+                               std::vector<Slot>& coming) const {
   if (junction.ballot.empty()) return false;
   const Order by_rank = order(samples);
   std::vector<Slot>& seats = junction.deciding;
@@ -134,7 +134,7 @@ bool Tree<Target>::exchange_few(Junction& junction, const Samples& samples, cons
   const auto give = [&](std::size_t seat, Weight old_weight) {
     const Slot slot = coming.front();
     if (!junction.ballot.is_open_to(samples, seats, slot)) return false;
-    junction.ballot.exchange(samples, by_rank, junction.seed, seats, seat, slot, old_weight);
+    junction.ballot.replace(samples, by_rank, junction.seed, seats, seat, slot, old_weight);
     coming.erase(coming.begin());
     find_last(junction, samples);
     return true;

@@ -251,8 +251,8 @@ class Tree {
   // Exchanges deciding samples one by one, and updates the ballot with each. `lost` is a deciding sample that is gone,
   // or null. Removes from `coming` the samples that have become deciding ones. Returns false if the ballot cannot be
   // updated.
-  [[nodiscard]] bool exchange_few(Junction& junction, const Samples& samples, const Step* lost,
-                                  std::vector<Slot>& coming) const;
+  [[nodiscard]] bool replace_few(Junction& junction, const Samples& samples, const Step* lost,
+                                 std::vector<Slot>& coming) const;
   void find_next(NodeIndex at, const Samples& samples, Slot last, std::size_t n, std::vector<Slot>& found) const;
   void collapse(const Task& task, const Samples& samples, Scratch& scratch);
   void split_again(const Task& task, const Samples& samples, Scratch& scratch);

@@ -108,7 +108,7 @@ TEST_CASE("calibrators are found among many samples when the next ones have left
     Choosing choosing(key_bits);
     const auto choose = [&] {
       choosing.choose();
-      const std::size_t most = choosing.calibrators.n_chosen() + Calibrators<Numbers>::kEnough;
+      const std::size_t most = choosing.calibrators.n_chosen() + Calibrators<Numbers>::kSpare;
       if (key_bits == 64) CHECK(choosing.calibrators.nbytes() <= 48 * most);
     };
     const auto learn = [&](std::size_t n) {

@@ -18,7 +18,7 @@ namespace {
 using LabelSamples = SampleStore<LabelHashes>;
 using LabelOrder = RankOrder<LabelHashes>;
 
-TEST_CASE("a ballot follows exchanges as if all were decided afresh") {
+TEST_CASE("a ballot after replacements equals a new panel") {
   const World worlds[] = {
       {3, 4000, 3, 1, 64},                         // all weights are 1
       {4, 4000, 30, 3, 64},                        // many labels, with weights
@@ -64,7 +64,7 @@ TEST_CASE("a ballot follows exchanges as if all were decided afresh") {
         sit_down();
         continue;
       }
-      ballot.exchange(samples, order, seed, seats, seat, slot, samples.weight(seats[seat]));
+      ballot.replace(samples, order, seed, seats, seat, slot, samples.weight(seats[seat]));
       ++n_followed;
       panel.load(samples, order, seats);
       CHECK(ballot.best() == panel.decide(panel.all(), seed).split);

@@ -7,6 +7,7 @@
 #include <numeric>
 #include <random>
 #include <stdexcept>
+#include <string>
 #include <vector>
 
 #include "orderfree/labels/calibration.hpp"
@@ -80,20 +81,28 @@ TEST_CASE("few samples, few trees or one label calibrate nothing") {
   CHECK(find_calibration(of_one, 100).of_all.is_none());
 }
 
-TEST_CASE("incomplete votes and labels out of range are refused") {
+TEST_CASE("votes of wrong size and labels out of range are refused") {
   CHECK_NOTHROW(check_votes(votes_of(2.0, 20, false)));
-  const auto check_refused = [](auto change) {
+  const auto check_refused = [](auto change, const char* message) {
     LeftOutVotes votes = votes_of(2.0, 20, false);
     change(votes);
-    CHECK_THROWS_AS(check_votes(votes), std::invalid_argument);
+    CHECK_THROWS_WITH_AS(check_votes(votes), message, std::invalid_argument);
   };
-  check_refused([](LeftOutVotes& votes) { votes.weights.pop_back(); });
-  check_refused([](LeftOutVotes& votes) { votes.all.pop_back(); });
-  check_refused([](LeftOutVotes& votes) { votes.half.push_back(0); });
-  check_refused([](LeftOutVotes& votes) { votes.n_labels = 4; });
-  check_refused([](LeftOutVotes& votes) { votes.labels[7] = 3; });
-  check_refused([](LeftOutVotes& votes) { votes.held = {-1, 0}; });
-  check_refused([](LeftOutVotes& votes) { votes.held.clear(); });
+  const auto wrong_size = [](const std::string& n_labels, const std::string& sizes) {
+    return "the votes about 20 samples with " + n_labels + " labels have " + sizes;
+  };
+  check_refused([](LeftOutVotes& votes) { votes.weights.pop_back(); },
+                wrong_size("3", "19 entries of 'weights' instead of 20").c_str());
+  check_refused([](LeftOutVotes& votes) { votes.all.pop_back(); },
+                wrong_size("3", "79 entries of 'all' instead of 80").c_str());
+  check_refused([](LeftOutVotes& votes) { votes.half.push_back(0); },
+                wrong_size("3", "81 entries of 'half' instead of 80").c_str());
+  check_refused([](LeftOutVotes& votes) { votes.n_labels = 4; },
+                wrong_size("4", "80 entries of 'all' instead of 100").c_str());
+  check_refused([](LeftOutVotes& votes) { votes.labels[7] = 3; }, "entry 7 of 'labels': label 3 is outside [0, 3)");
+  check_refused([](LeftOutVotes& votes) { votes.held = {-1, 0}; }, "entry 0 of 'held': label -1 is outside [0, 3)");
+  check_refused([](LeftOutVotes& votes) { votes.held.clear(); },
+                "there are votes about 20 samples, but the list of held labels is empty");
 }
 
 TEST_CASE("a weight counts like copies") {

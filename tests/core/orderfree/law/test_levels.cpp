@@ -318,7 +318,7 @@ TEST_CASE_TEMPLATE("a forest has features and cells", Forest, orderfree::LabelFo
   CHECK(has_numbers);
 }
 
-TEST_CASE_TEMPLATE("a tree that is complete predicts what it did before", Forest, orderfree::LabelForest,
+TEST_CASE_TEMPLATE("a fully grown tree predicts what it did before", Forest, orderfree::LabelForest,
                    orderfree::NumberForest) {
   const Learned<Forest> data(400);
   Forest forest(options_of_three());
@@ -351,7 +351,13 @@ TEST_CASE_TEMPLATE("a forest refuses cells that are no levels, and learns nothin
   }
   std::vector<float> rows = data.rows;
   rows[5] = infinity;
-  CHECK_THROWS_AS(forest.learn(rows, data.values, {}, Call(1)), std::invalid_argument);
+  CHECK_THROWS_WITH_AS(forest.learn(rows, data.values, {}, Call(1)), "row 1, feature 0: the value is infinite",
+                       std::invalid_argument);
+  rows[5] = 0.0f;
+  rows[14] = kMissing;
+  CHECK_THROWS_WITH_AS(forest.learn(rows, data.values, {}, Call(1)),
+                       "row 2, categorical feature 1: the cells do not encode a level", std::invalid_argument);
+  rows[14] = data.rows[14];
   rows[5] = -3e38f;
   rows[10] = kMissing;
   forest.learn(rows, data.values, {}, Call(1));

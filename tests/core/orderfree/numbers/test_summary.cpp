@@ -270,6 +270,8 @@ TEST_CASE("a ledger takes numbers up to a bound, without a negative zero") {
     CHECK_FALSE(NumberLedger::may_be(value, hashes));
     CHECK_THROWS_AS(NumberLedger::check(std::array{1.0, value}, hashes), std::invalid_argument);
   }
+  CHECK_THROWS_WITH(NumberLedger::check(std::array{1.0, -1e200}, hashes),
+                    "row 1: value -1e+200 is outside [-1e150, 1e150]");
   NumberLedger::check(std::array{most, -most, 0.0, kLeast}, hashes);
   CHECK(std::bit_cast<Word>(NumberLedger::canonical(-0.0)) == 0);
   CHECK(NumberLedger::canonical(-kLeast) == -kLeast);

@@ -1,4 +1,4 @@
-// How a forest becomes a state, and a state a forest.
+// Saves a forest as a state, and restores a forest from a state. Must not know files.
 #pragma once
 
 #include <algorithm>
@@ -15,11 +15,12 @@
 
 namespace onlineforest::orderfree {
 
-// Memory of a forest whose trees are grown, about.
-inline constexpr std::size_t kBytesOfSample = 130, kBytesOfArrival = 40, kBytesOfFeature = 16;  // beside rows and trees
+// Estimates of the memory of a fully grown forest, in bytes.
+inline constexpr std::size_t kBytesOfSample = 130, kBytesOfArrival = 40,
+                             kBytesOfFeature = 16;  // without rows and trees
 inline constexpr std::size_t kBytesOfTree = 700, kBytesOfSampleInTree = 100;
 
-// The largest number instead of one that is larger.
+// Returns a * b, or the largest std::size_t if the product overflows.
 [[nodiscard]] inline std::size_t product(std::size_t a, std::size_t b) {
   constexpr std::size_t most = std::numeric_limits<std::size_t>::max();
   return b != 0 && a > most / b ? most : a * b;
@@ -115,14 +116,19 @@ void Forest<Target>::take_in_arrivals(const State& state) {
     const Slot sample = state.sample_of[arrival];
     const Weight weight = weight_of_[static_cast<Slot>(arrival)];
     require(sample >= 0 && static_cast<std::size_t>(sample) < n, [&] {
-      return "an arrival has sample " + std::to_string(sample) + ", which is outside [0, " + std::to_string(n) + ")";
+      return "arrival " + std::to_string(arrival) + " has sample " + std::to_string(sample) +
+             ", which is outside [0, " + std::to_string(n) + ")";
     });
     const auto i = static_cast<std::size_t>(sample);
     const Value value = ledger_.canonical(state.values[i]);
     Samples::copy_canonical(state.rows.data() + i * width, width, row.data());
     require(is_held[i] != 0 || samples_.find(row.data(), value) == kNoSlot,
             [&] { return "sample " + std::to_string(i) + " equals an earlier one"; });
-    require(weight <= kMostWeight - total_weight_, "the total weight of the samples is too large");
+    require(weight <= kMostWeight - total_weight_, [&] {
+      return "arrival " + std::to_string(arrival) + " raises the total weight of the samples to " +
+             std::to_string((total_weight_ + weight) / kOne) + "; at most " + std::to_string(kMostWeight / kOne) +
+             " is allowed";
+    });
     total_weight_ += weight;
     const Slot slot = samples_.add(row.data(), value, weight);
     if (options_.calibrates && is_held[i] == 0) calibrators_.insert(slot);
