@@ -207,7 +207,7 @@ def test_a_tree_as_deep_as_its_number_of_points_is_drawn():
 def counts_of_layout(forest, max_depth):
     layout = _plot_tree.TreeLayout.of(forest.trees_[0], max_depth)
     assert set(layout.owner[forest.trees_[0].is_leaf]) == set(layout.ends)
-    return layout.tree.weight[layout.ends].sum()
+    return layout.tree.n_points[layout.ends].sum()
 
 
 def test_names_with_dollars_or_underscores_are_drawn_as_text():

@@ -265,8 +265,8 @@ class ShardedLabelForest(ShardedForest):
                 shards = self.keeper.ask_all(ArraysQuestion("left_out_masses", samples))
                 n_trees = np.sum([n for _, n in shards], axis=0)
                 _, probabilities = self._finished([masses for masses, _ in shards])
-                probabilities[n_trees == 0] = np.nan
-                answers.append((probabilities, n_trees))
+                are_known = n_trees[:, np.newaxis] > 0
+                answers.append((np.where(are_known, probabilities, np.nan), n_trees))
         predictions, counts = zip(*answers, strict=True)
         return np.concatenate(predictions), np.concatenate(counts)
 
