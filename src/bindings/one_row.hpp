@@ -61,7 +61,7 @@ std::vector<float> rounded_row(const Buffer& x, std::size_t n_features) {
     row[d] = static_cast<float>(x.at<T>(d));
     if (std::isinf(row[d])) {
       std::ostringstream text;
-      text << "x has " << +x.at<T>(d) << " at feature " << d << ", which is infinite or too large for float32";
+      text << "x contains infinity or a value too large for float32: " << +x.at<T>(d) << " at feature " << d;
       throw std::invalid_argument(text.str());
     }
   }

@@ -205,8 +205,8 @@ class ShardedForest:
         infinite = np.flatnonzero(np.isinf(array))
         if len(infinite):
             raise ValueError(
-                f"x has {row[infinite[0]]:g} at feature {infinite[0]}, which is infinite or too "
-                f"large for float32: the limit is {np.finfo(np.float32).max:g}"
+                "x contains infinity or a value too large for float32: "
+                f"{row[infinite[0]]:g} at feature {infinite[0]}"
             )
         return array[np.newaxis]
 
