@@ -204,6 +204,17 @@ def test_work_that_a_stream_does_ahead_changes_nothing(seconds, monkeypatch):
     assert same(forest, forest_of().fit(X[:800], Y[:800]).partial_fit(X[800:], Y[800:]))
 
 
+def test_votes_that_a_stream_has_asked_ahead_leave_with_forgotten_samples(monkeypatch):
+    monkeypatch.setattr(online_classifier, "_SECONDS_TO_VOTE", 1e9)
+    forest = forest_of().fit(X[:700], Y[:700])
+    for i in range(700, 800):
+        forest.predict_proba_one(X[i])
+        forest.learn_one(X[i], Y[i])
+    assert forest._demand.ahead is not None
+    forest.forget(X[:1], Y[:1])
+    assert forest._demand.ahead is None
+
+
 @pytest.mark.parametrize("n_samples", [0, 8, 255, 256, 900, 16_376, 16_384, 10**6])
 def test_pieces_hold_all_calibrators(n_samples):
     n = min(n_samples // 8, 256 + n_samples // 32, 2048)
