@@ -73,6 +73,7 @@ def test_a_label_that_leaves_when_the_core_has_answered_keeps_its_column():
     forest = fitted()
     forest._forest = Changing(forest._forest)
     assert np.array_equal(forest.predict_proba(X), whole.predict_proba(X))
+    assert forest._targets._last.classes.tolist() == [0, 1], "the name is not kept"
     assert forest.classes_.tolist() == [0, 1]
     forest = fitted()
     forest._forest = Changing(forest._forest)

@@ -149,7 +149,9 @@ class Classes(Targets):
             codes = names.only(hashes)
         order: NDArray[np.intp] = np.argsort(np.argsort(codes.codes))
         in_order = bool((order[1:] > order[:-1]).all())
-        self._last = found = Columns(hashes, codes, None if in_order else order)
+        found = Columns(hashes, codes, None if in_order else order)
+        if names is self._names:  # others may hold a name that is dropped
+            self._last = found
         return found
 
     def answer(
