@@ -18,7 +18,8 @@ from onlineforest import (
 from onlineforest._cli.commands import SUMMARIES, load_command
 from onlineforest._cli.demo import Demo
 from onlineforest._cli.forests import FORESTS
-from onlineforest._cli.options import DEFAULT_KIND, NAMES
+from onlineforest._cli.options import DEFAULT_KIND
+from onlineforest._cli.parameters import NAMES
 from onlineforest._forests.saving import write_model
 from support.commands import run
 from support.model_files import changed

@@ -5,7 +5,7 @@ import io
 from contextlib import closing
 from datetime import date, datetime
 from decimal import Decimal
-from itertools import pairwise
+from itertools import pairwise, repeat
 
 import numpy as np
 import pyarrow as pa
@@ -536,7 +536,7 @@ def test_quotes_within_fields_do_not_hide_record_ends():
 
 def test_rows_are_skipped_and_regrouped_into_batches():
     tables = [pa.table({"a": range(start, stop)}) for start, stop in [(0, 5), (5, 6), (6, 17)]]
-    batches = [batch["a"].to_pylist() for batch in rebatch(skip_rows(iter(tables), 2), 4)]
+    batches = [batch["a"].to_pylist() for batch in rebatch(skip_rows(iter(tables), 2), repeat(4))]
     assert batches == [[2, 3, 4, 5], [6, 7, 8, 9], [10, 11, 12, 13], [14, 15, 16]]
     with pytest.raises(TableError, match="cannot skip 18 rows: the table has only 17"):
         list(skip_rows(iter(tables), 18))

@@ -23,12 +23,14 @@ from onlineforest._inputs.class_codes import exact_labels
 from onlineforest._tables.columns import (
     CATEGORICAL,
     FIRST_ROWS,
+    PARTS_OF_TIMES,
     ColumnInfo,
     ColumnSpec,
     ColumnType,
     InferredType,
     Table,
     TableError,
+    TimePart,
     join_names,
     quote,
 )
@@ -58,18 +60,27 @@ class Schema:
 
 
 def schema_of(
-    table: Table, target: str, drop: tuple[str, ...] = (), id: str | None = None
+    table: Table,
+    target: str,
+    drop: Iterable[str] = (),
+    id: str | None = None,
+    dates: Iterable[str] = (),
 ) -> Schema:
-    """The schema of a table; raises if a column does not exist or has two roles."""
-    others = [*drop, *([] if id is None else [id])]
-    for name in (target, *others):
+    """The schema of a table; raises if a column does not exist or has two roles.
+
+    Adds to the table the numbers that are made from the columns `dates`.
+    """
+    roles = [target, *set(drop), *([] if id is None else [id]), *dict.fromkeys(dates)]
+    for name in roles:
         find_column(table, name)
-    if target in others or id in drop:
-        both = target if target in others else id
-        raise TableError(
-            f"column {both!r} has two roles: only one of --target, --id and --drop may name it."
-        )
-    features = [column for column in table.columns if column.name not in (target, *others)]
+        if roles.count(name) > 1:
+            raise TableError(
+                f"column {name!r} has two roles: only one of --target, --id, --drop and --date may "
+                "name it."
+            )
+    for name in dict.fromkeys(dates):
+        _add_parts(table, name)
+    features = [column for column in table.columns if column.name not in roles]
     if not features:
         raise TableError(f"{table.name} has no columns to learn from besides {target!r}.")
     _check_named(table, features)
@@ -89,8 +100,7 @@ def features_in(table: Table, forest: Forest, ignored: tuple[str, ...] = ()) -> 
             )
     else:
         found = [str(name) for name in names]
-        existing = {column.name for column in table.columns}
-        missing = [name for name in found if name not in existing]
+        missing = _add_missing(table, found)
         if missing:
             raise TableError(
                 f"{table.name} lacks {len(missing)} of the {len(found)} columns the model was "
@@ -98,6 +108,44 @@ def features_in(table: Table, forest: Forest, ignored: tuple[str, ...] = ()) -> 
             )
     _check_named(table, [find_column(table, name) for name in found])
     return found
+
+
+def dates_in(names: Iterable[str]) -> list[str]:
+    """The columns of dates or times whose parts are among the names of features."""
+    given = set(names)
+    suffix = f" ({PARTS_OF_TIMES[0]})"
+    columns = [name.removesuffix(suffix) for name in names if name.endswith(suffix)]
+    return [each for each in columns if given.issuperset(part.name for part in _parts(each))]
+
+
+def _parts(column: str) -> list[TimePart]:
+    return [TimePart(column, part) for part in PARTS_OF_TIMES]
+
+
+def _add_parts(table: Table, date: str) -> None:
+    """Add columns of the numbers that are made from the dates or times of a column."""
+    existing = {column.name for column in table.columns}
+    for part in _parts(date):
+        if part.name in existing:
+            raise TableError(
+                f"{table.name} has a column {part.name!r}, which --date {quote(date)} would make."
+            )
+        table.columns.append(ColumnInfo(part.name, InferredType.NUMBERS, time=part))
+
+
+def _add_missing(table: Table, names: list[str]) -> list[str]:
+    """Add columns that are made from dates, or that rows may lack; names those still missing."""
+    existing = {column.name for column in table.columns}
+    missing = [name for name in names if name not in existing]
+    for date in dates_in(missing):
+        if date in existing or not table.has_fixed_columns:
+            _add_parts(table, date)
+    existing = {column.name for column in table.columns}
+    missing = [name for name in names if name not in existing]
+    if table.has_fixed_columns or len(missing) == len(names):
+        return missing
+    table.columns.extend(ColumnInfo(name, InferredType.EMPTY) for name in missing)
+    return []
 
 
 def _check_named(table: Table, columns: Iterable[ColumnInfo]) -> None:
@@ -221,6 +269,8 @@ class RequestedTypes:
                         f"{option} names {quote(name)}, which is not a feature: the features are "
                         f"{join_names(list(features))}."
                     )
+                if option == "--categorical" and find_column(table, name).time is not None:
+                    raise OptionError(f"--categorical names {quote(name)}, which --date makes.")
         both = [name for name in self.categorical if name in self.numeric]
         if both:
             raise OptionError(f"--categorical and --numeric both name {join_names(both)}.")
@@ -233,9 +283,9 @@ def feature_specs(
     requested = requested or RequestedTypes()
     requested.check(table, features)
     columns = [find_column(table, name) for name in features]
-    if is_fitted(forest):
-        return _specs_of_fitted(table, columns, forest, requested)
-    return _specs_of_new(table, columns, forest, requested)
+    find = _specs_of_fitted if is_fitted(forest) else _specs_of_new
+    specs = find(table, columns, forest, requested)
+    return {column.name: replace(specs[column.name], time=column.time) for column in columns}
 
 
 def categorical_in(specs: dict[str, ColumnSpec], features: Iterable[str]) -> list[str]:
@@ -258,7 +308,7 @@ def _specs_of_new(
         undecided,
         {InferredType.DATES},
         "which a forest cannot learn as they are. Turn them into numbers, such as the day of the "
-        "week and the hour; "
+        "week and the hour, with --date COLUMN; "
         + ("learn them as categories with --categorical COLUMN; " if takes_categories else "")
         + "or leave them out with --drop COLUMN",
     )

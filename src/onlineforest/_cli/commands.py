@@ -23,8 +23,8 @@ _TRACEBACK = "ONLINEFOREST_TRACEBACK"
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 SECTIONS: Mapping[str, Mapping[str, str]] = {
     "Learn and predict": {
-        "train": "Learn a forest from a CSV or Parquet file.",
-        "predict": "Predict the rows of a CSV or Parquet file.",
+        "train": "Learn a forest from a file: CSV, JSON lines or Parquet.",
+        "predict": "Predict the rows of a file.",
         "evaluate": "Measure how well a file is predicted while it is learned.",
     },
     "Inspect a model": {

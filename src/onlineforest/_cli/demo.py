@@ -25,7 +25,8 @@ from onlineforest import plot
 from onlineforest._cli.commands import command, option
 from onlineforest._cli.forests import FORESTS
 from onlineforest._cli.metrics import class_metrics
-from onlineforest._cli.options import DEFAULT_KIND, NAMES, kind_option
+from onlineforest._cli.options import DEFAULT_KIND, kind_option
+from onlineforest._cli.parameters import NAMES
 from onlineforest._extras import require
 from onlineforest.plot.figures import new_figure
 

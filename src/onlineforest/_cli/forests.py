@@ -9,34 +9,30 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
+from copy import copy
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+import onlineforest
 from onlineforest._cli.commands import OptionError
 from onlineforest._cli.metrics import Metrics
-from onlineforest._cli.options import DEFAULT_BATCH_SIZE, DEFAULT_KIND
+from onlineforest._cli.options import DEFAULT_KIND
+from onlineforest._cli.parameters import DEFAULT_SEED, ESTIMATORS, all_parameters
 from onlineforest._files.container import parse_json, read_header
-from onlineforest._forests.mondrian.classifier import MondrianForestClassifier
 from onlineforest._forests.orderfree.classifier import OnlineForestClassifier
 from onlineforest._forests.orderfree.regressor import OnlineForestRegressor
+from onlineforest._inputs.parameters import InvalidParameterError, check_parameters
 from onlineforest._store.checkpoints import Checkpointer
 from onlineforest._store.loading import AnyForest, load, load_with_position
 
 Forest = AnyForest
 FORESTS: Mapping[str, Mapping[str, type[Forest]]] = {  # kind, task and estimator
-    "order-free": {"classify": OnlineForestClassifier, "regress": OnlineForestRegressor},
-    "mondrian": {"classify": MondrianForestClassifier},
-}
-OPTION_OF = {  # parameters of the estimators, and the names of their options
-    "n_estimators": "trees",
-    "window": "window",
-    "reservoir": "reservoir",
-    "half_life": "half_life",
-    "random_state": "seed",
-    "offsets": "offset",
+    kind: {task: getattr(onlineforest, name) for task, name in tasks.items()}
+    for kind, tasks in ESTIMATORS.items()
 }
 
 
@@ -65,12 +61,37 @@ def is_fitted(forest: Forest) -> bool:
     return bool(forest.__sklearn_is_fitted__())
 
 
+class HeldSamples:
+    """The samples that an order-free forest holds now, to count rows that are equal to them."""
+
+    def __init__(self, forest: OnlineForestClassifier | OnlineForestRegressor) -> None:
+        self._forest, self.n_equal = forest, 0
+        self._targets = copy(forest._targets)  # learning may give their codes to other labels
+        state = forest._forest.get_state()
+        width = forest._spec_of_state(state).width
+        self._keys = np.unique(_keys_of(state["rows"].reshape(-1, width), state["values"]))
+
+    def count(self, X: Any, y: NDArray[Any]) -> None:
+        """Add the number of rows whose features and target are those of a held sample."""
+        values, _ = self._targets.values_of(y)  # -1 for a label of no sample
+        keys = _keys_of(self._forest._rows.queries(self._forest, X), values)
+        self.n_equal += int(np.isin(keys, self._keys).sum())
+
+
+def _keys_of(rows: NDArray[np.float32], values: NDArray[Any]) -> NDArray[np.void]:
+    """The bytes of each row with its value: the same for all zeros, and for all NaN."""
+    cells = np.where(np.isnan(rows), np.float32(np.nan), rows + np.float32(0.0))
+    targets = (values.astype(np.float64) + 0.0)[:, np.newaxis].view(np.float32)
+    joined = np.ascontiguousarray(np.hstack([cells, targets]))
+    return joined.view(np.dtype((np.void, joined.shape[1] * 4)))[:, 0]
+
+
 @dataclass(frozen=True)
 class Position:
     """How much of a table a forest has learned."""
 
     rows: int
-    batch_size: int
+    batch_size: int | None  # None: batches that grow
     source: str  # the table's fingerprint
     metrics: Metrics = field(default_factory=Metrics)
     is_finished: bool = True  # False if the run was interrupted
@@ -89,13 +110,18 @@ class Position:
     def from_json(cls, stored: Any) -> Position | None:
         """Position from the result of `as_json`; None for any other value."""
         match stored:
-            case {"rows": int(rows), "batch_size": int(size), "source": str(source), **others}:
+            case {
+                "rows": int(rows),
+                "batch_size": int() | None as size,
+                "source": str(source),
+                **others,
+            }:
                 try:
                     metrics = Metrics.from_json(others.get("measures"))
                 except ValueError:
                     return None
                 is_finished = others.get("is_finished") is not False
-                is_valid = rows >= 0 and size > 0
+                is_valid = rows >= 0 and (size is None or size > 0)
                 return cls(rows, size, source, metrics, is_finished) if is_valid else None
         return None
 
@@ -205,9 +231,8 @@ def check_task(options: TrainingOptions, previous: PreviousForest | None) -> Non
 
 def start_run(options: TrainingOptions, previous: PreviousForest | None, source: str) -> RunStart:
     """Start with a previous forest or a new one, on the table with the fingerprint `source`."""
-    batch_size = options.batch_size or DEFAULT_BATCH_SIZE
     if previous is None:
-        return RunStart(_new_forest(options), Position(0, batch_size, source))
+        return RunStart(_new_forest(options), Position(0, options.batch_size, source))
     _check_same_forest(options, previous)
     forest, path = previous.forest, previous.path
     if options.n_jobs is not None:
@@ -215,7 +240,7 @@ def start_run(options: TrainingOptions, previous: PreviousForest | None, source:
     if not previous.is_resumed:
         action = "Continuing with" if options.learn else "Predicting with"
         message = f"{action} {path}, which has learned {forest.n_samples_seen_:,} samples."
-        return RunStart(forest, Position(0, batch_size, source), message)
+        return RunStart(forest, Position(0, options.batch_size, source), message)
     position = _resumed_position(options, previous, source)
     if kind_of(forest) == "mondrian":
         # Finishes the batch that was interrupted when the forest was saved, and learns nothing
@@ -226,16 +251,16 @@ def start_run(options: TrainingOptions, previous: PreviousForest | None, source:
 
 def _new_forest(options: TrainingOptions) -> Forest:
     assert options.task is not None  # `check_task` was called
-    parameters = {"random_state": 0, **options.parameters}
-    if "offsets" in parameters and options.kind == "mondrian":
-        raise OptionError("--offset is for order-free forests: subtract the number from the data.")
     estimators = FORESTS[options.kind or DEFAULT_KIND]
     if options.task not in estimators:
         raise OptionError(
             f"--task {options.task} needs --forest order-free: --forest {options.kind} learns "
             "classes only."
         )
-    forest = estimators[options.task](n_jobs=options.n_jobs, **parameters)
+    estimator = estimators[options.task]
+    _check_parameters(estimator, options.parameters)
+    parameters = {"random_state": DEFAULT_SEED, **options.parameters}
+    forest = estimator(n_jobs=options.n_jobs, **parameters)
     if forest.window is not None and forest.reservoir is not None:
         raise OptionError(
             f"--window {forest.window} and --reservoir {forest.reservoir} exclude each other."
@@ -245,6 +270,21 @@ def _new_forest(options: TrainingOptions) -> Forest:
             f"--half-life {forest.half_life:g} is for a reservoir: give --reservoir, too."
         )
     return forest
+
+
+def _check_parameters(estimator: type[Forest], parameters: Mapping[str, Any]) -> None:
+    """Raise if the estimator does not have one of the parameters, or not with this value."""
+    for name, value in parameters.items():
+        parameter = all_parameters()[name]
+        if estimator.__name__ not in parameter.defaults:
+            raise OptionError(
+                f"--{parameter.flag} is for {parameter.audience}, and {estimator.__name__} has no "
+                f"parameter {name}."
+            )
+        try:
+            check_parameters(estimator.__name__, {name: value}, estimator._constraints)
+        except InvalidParameterError as error:
+            raise OptionError(f"Invalid value for '--{parameter.flag}': {error}") from error
 
 
 def _check_same_forest(options: TrainingOptions, previous: PreviousForest) -> None:
@@ -263,11 +303,12 @@ def _check_same_forest(options: TrainingOptions, previous: PreviousForest) -> No
     parameters = forest.get_params()
     for name, value in options.parameters.items():
         known = parameters.get(name)  # a Mondrian forest has no offsets
+        if isinstance(known, Mapping):
+            known = {str(key): number for key, number in known.items()}
         if not np.array_equal(np.asarray(known, object), np.asarray(value, object)):
-            option = OPTION_OF[name].replace("_", "-")
             raise OptionError(
-                f"--{option} is {value}, but the forest in {previous.path} has {name} = {known}, "
-                "which cannot be changed."
+                f"--{all_parameters()[name].flag} is {value}, but the forest in {previous.path} "
+                f"has {name} = {known}, which cannot be changed."
             )
 
 
@@ -284,8 +325,9 @@ def _resumed_position(options: TrainingOptions, previous: PreviousForest, source
             "differs. To learn these data in addition, use --from in place of --resume."
         )
     if options.batch_size not in (None, position.batch_size):
+        size = "batches that grow" if position.batch_size is None else position.batch_size
         raise OptionError(
-            f"--batch-size is {options.batch_size}, but {previous.path} was started with "
-            f"{position.batch_size}. Omit it: metrics and Mondrian forests depend on it."
+            f"--batch-size is {options.batch_size}, but {previous.path} was started with {size}. "
+            "Omit it: metrics and Mondrian forests depend on it."
         )
     return position

@@ -6,7 +6,6 @@ Must not import scikit-learn, which takes longer to import than the help to prin
 from __future__ import annotations
 
 import errno
-import math
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -15,10 +14,11 @@ from typing import Any
 import click
 
 from onlineforest._cli.commands import option, options
+from onlineforest._cli.parameters import NAMES, parameter_options
 
-NAMES = {"order-free": "order-free", "mondrian": "Mondrian"}  # kinds of forests, in sentences
 DEFAULT_KIND = "order-free"
-DEFAULT_BATCH_SIZE = 100  # rows that are learned in one call
+FIRST_BATCH_SIZE = 100  # rows of the first batch, unless --batch-size is given
+BATCH_SHARE = 0.5  # a later batch has at most this share of the rows learned before it
 DATA = "Data to learn"
 REPORT = "Report"
 FILE = click.Path(path_type=Path, dir_okay=False)
@@ -97,9 +97,11 @@ def table_options(batch_size_help: str) -> Callable[[Any], Any]:
         option(
             "--format",
             "format_",
-            type=click.Choice(["csv", "parquet"]),
+            type=click.Choice(["csv", "jsonl", "parquet"]),
             section=_READING,
-            help="Format of the data. Default: detected from the first bytes.",
+            help="Format of the data; jsonl: a JSON object per line; a missing key or null is a "
+            "missing value. Default: jsonl if the name ends in .jsonl or .ndjson, otherwise "
+            "detected from the first bytes.",
         ),
         option(
             "--delimiter",
@@ -126,31 +128,6 @@ def kind_option(help: str, section: str = _FOREST, **attributes: Any) -> Callabl
     """The option `--forest`."""
     kinds = click.Choice(list(NAMES))
     return option("--forest", type=kinds, section=section, help=help, **attributes)
-
-
-def _forest_option(name: str, type: Any, help: str) -> Callable[[Any], Any]:
-    return option(name, type=type, metavar="N", section=_FOREST, help=help)
-
-
-def _parse_offsets(
-    _: click.Context, __: click.Parameter, given: tuple[str, ...]
-) -> dict[str, float] | None:
-    """The offset of each column; None if none is given."""
-    offsets: dict[str, float] = {}
-    for text in given:
-        column, number = text.rpartition("=")[::2]
-        try:
-            offset = float(number)
-        except ValueError:
-            offset = math.nan
-        if not column or not math.isfinite(offset):
-            raise click.BadParameter(f"{text!r} is not COLUMN=NUMBER, such as time=1700000000.")
-        if column in offsets:
-            raise click.BadParameter(
-                f"{column!r} has two offsets, {offsets[column]:.16g} and {offset:.16g}."
-            )
-        offsets[column] = offset
-    return offsets or None
 
 
 _data_options = options(
@@ -182,6 +159,15 @@ _data_options = options(
         "first rows (at least 100) are, otherwise text. May be given several times.",
     ),
     option(
+        "--date",
+        metavar="COLUMN",
+        multiple=True,
+        section=DATA,
+        help="Learn a column of dates or times, such as 2024-01-31T12:30, as four numbers: days "
+        "since 1970, hour, weekday (0 is Monday) and month, in UTC. The model keeps it. May be "
+        "given several times.",
+    ),
+    option(
         "--numeric",
         metavar="COLUMN",
         multiple=True,
@@ -196,43 +182,7 @@ _forest_options = options(
         f"Kind of the forest. Default: {DEFAULT_KIND}, which does not depend on the order of the "
         "rows; with --from or --resume, that of the model. mondrian has novelty, and classes only."
     ),
-    _forest_option("--trees", click.IntRange(1), "Number of trees. Default: 100."),
-    option(
-        "--offset",
-        metavar="COLUMN=NUMBER",
-        multiple=True,
-        callback=_parse_offsets,
-        section=_FOREST,
-        help="Subtract a number from a column before it is rounded to float32, which keeps about 7 "
-        "digits: time=1700000000 for seconds since 1970. May be given several times; the model "
-        "keeps it. For order-free forests.",
-    ),
-    _forest_option(
-        "--window",
-        click.IntRange(1),
-        "Keep only the latest N samples, to follow a changing stream with fixed memory. Default: "
-        "keep all.",
-    ),
-    _forest_option(
-        "--reservoir",
-        click.IntRange(1),
-        "Keep a random sample of N samples, in fixed memory. Default: keep all.",
-    ),
-    _forest_option(
-        "--half-life",
-        click.FloatRange(1),
-        "With --reservoir: a sample that arrived N samples earlier is half as likely to be kept.",
-    ),
-    _forest_option(
-        "--seed",
-        click.IntRange(0),
-        "Random seed: equal seeds and data give equal forests. Default: 0.",
-    ),
-    _forest_option(
-        "--jobs",
-        int,
-        "Number of threads; -1 is one per processor. The forest does not depend on it. Default: 1.",
-    ),
+    parameter_options(_FOREST),
     option(
         "--from",
         "from_",
@@ -247,9 +197,11 @@ learning_options = options(
     _data_options,
     _forest_options,
     table_options(
-        f"Number of rows per batch, N. Default: {DEFAULT_BATCH_SIZE:,}. Each batch is predicted "
-        "before it is learned: the metrics say how well the next N rows are predicted before any "
-        "of their labels is known. A Mondrian forest depends slightly on the batch size."
+        "Rows per batch, N. Each batch is predicted before it is learned: the metrics say how well "
+        "the next N rows are predicted before any of their labels is known. Default: batches that "
+        f"grow: {FIRST_BATCH_SIZE} rows, then {BATCH_SHARE:.0%} of the rows learned, because a "
+        "forest grows trees again to predict after each batch. For a slow stream, give N: rows "
+        "wait until their batch is full. A Mondrian forest depends slightly on the batches."
     ),
 )
 

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 import sys
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, repeat
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
@@ -85,7 +86,8 @@ _DEFAULT_BATCH_SIZE = 10_000
     metavar="FILE",
     callback=check_output_file,
     section=_OUTPUT,
-    help="Parquet if it ends in .parquet, otherwise CSV. Default: CSV to standard output.",
+    help="Parquet if it ends in .parquet, JSON lines if it ends in .jsonl or .ndjson, otherwise "
+    "CSV. Default: to standard output, as JSON lines if DATA are, otherwise as CSV.",
 )
 @option(
     "--jobs",
@@ -101,9 +103,10 @@ _DEFAULT_BATCH_SIZE = 10_000
 def predict(model: Path, data: str, **given: Any) -> None:
     """Predict the rows of DATA with the forest of a model file.
 
-    DATA is a CSV file with a header, gzipped or not, a Parquet file, or - for standard input. The
-    model finds its columns by name, in any order; other columns are ignored. Predictions keep the
-    order of the rows and are written batch by batch, so DATA may be larger than memory.
+    DATA is a file of CSV with a header or of JSON lines, gzipped or not, a Parquet file, or - for
+    standard input. The model finds its columns by name, in any order; other columns are ignored.
+    Predictions keep the order of the rows and are written batch by batch, so DATA may be larger
+    than memory.
     """
     from onlineforest._store.loading import load
     from onlineforest._tables.tables import open_table
@@ -119,7 +122,7 @@ def predict(model: Path, data: str, **given: Any) -> None:
     with closing(open_table(data, given["format_"], given["delimiter"])) as table:
         batches = _predictions(forest, table, requested, batch_size, bad_rows)
         first = next(batches)  # an error here leaves an existing output file unchanged
-        _write(chain([first], batches), given["output"])
+        _write(chain([first], batches), given["output"], not table.has_fixed_columns)
     if bad_rows.n:
         click.echo(bad_rows.summary(), err=True)
 
@@ -173,7 +176,7 @@ def _predictions(
     for name in requested.keep:
         specs.setdefault(name, ColumnSpec(integers_or_text(find_column(table, name))))
     n_rows = 0
-    for batch in rebatch(table.read(specs, on_bad_row), batch_size):
+    for batch in rebatch(table.read(specs, on_bad_row), repeat(batch_size)):
         rows = rows_for(forest, batch.select(features))
         try:
             columns = _predict(forest, rows, requested)
@@ -229,13 +232,15 @@ def _predict(forest: Forest, rows: Any, requested: _Requested) -> dict[str, Any]
     return columns
 
 
-def _write(batches: Iterator[pa.Table], path: Path | None) -> None:
-    """Write batches to a file, whose ending decides the format, or to standard output as CSV."""
+def _write(batches: Iterator[pa.Table], path: Path | None, are_objects: bool) -> None:
+    """Write batches to a file, whose ending decides the format, or to standard output."""
     if path is None:
-        _write_csv(batches, sys.stdout.buffer)
+        (_write_json if are_objects else _write_csv)(batches, sys.stdout.buffer)
         return
+    writers = {".parquet": _write_parquet, ".pq": _write_parquet}
+    writers |= {".jsonl": _write_json, ".ndjson": _write_json}
     with _opened(path) as file:
-        (_write_parquet if path.suffix in (".parquet", ".pq") else _write_csv)(batches, file)
+        writers.get(path.suffix, _write_csv)(batches, file)
 
 
 @contextmanager
@@ -263,6 +268,14 @@ def _write_csv(batches: Iterator[pa.Table], file: BinaryIO) -> None:
         except pa.ArrowInvalid:  # a text needs quotes
             data = _csv_rows(batch, "needed")
         file.write(data)
+        file.flush()
+
+
+def _write_json(batches: Iterator[pa.Table], file: BinaryIO) -> None:
+    """Write batches as JSON lines, and flush each."""
+    for batch in batches:
+        for row in batch.to_pylist():
+            file.write(json.dumps(row, ensure_ascii=False).encode() + b"\n")
         file.flush()
 
 

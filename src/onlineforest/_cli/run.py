@@ -24,12 +24,14 @@ from onlineforest._cli.columns import (
     advice_about,
     categorical_in,
     column_specs,
+    dates_in,
     features_in,
     fingerprint,
     schema_of,
 )
+from onlineforest._cli.commands import OptionError
 from onlineforest._cli.forests import (
-    OPTION_OF,
+    Forest,
     PreviousForest,
     RunStart,
     TrainingOptions,
@@ -39,10 +41,18 @@ from onlineforest._cli.forests import (
 )
 from onlineforest._cli.metrics import CurveFile, LearningCurve, format_metrics
 from onlineforest._cli.options import BadRows
+from onlineforest._cli.parameters import all_parameters
 from onlineforest._cli.training import Training
 from onlineforest._inputs.rounding import RoundingWarning
 from onlineforest._store.checkpoints import Checkpointer
-from onlineforest._tables.columns import FIRST_ROWS, BadRow, Table, TableError, join_names
+from onlineforest._tables.columns import (
+    FIRST_ROWS,
+    BadRow,
+    ColumnType,
+    Table,
+    TableError,
+    join_names,
+)
 from onlineforest._tables.tables import open_table
 
 GRACE_SECONDS = 0.3
@@ -62,7 +72,8 @@ class Run:
         options = _training_options(given)
         check_task(options, previous)
         drop = given["drop"] if previous is None else self._unused_columns(previous)
-        self.schema = schema_of(table, given["target"], drop, given["id_"])
+        dates = given["date"] if previous is None else ()
+        self.schema = schema_of(table, given["target"], drop, given["id_"], dates)
         start = start_run(options, previous, fingerprint(table, self.schema))
         requested = RequestedTypes(given["categorical"], given["numeric"])
         self.specs = column_specs(table, self.schema, start.forest, requested)
@@ -70,14 +81,34 @@ class Run:
             categorical = categorical_in(self.specs, self.schema.features)
             if categorical:
                 start.forest.set_params(categorical_features=categorical)
+            self._set_class_weight(start.forest)
             self.reporter.say(advice_about(table, self.schema, self.specs, requested))
         self.reporter.say(start.message)
         return start
 
+    def _set_class_weight(self, forest: Forest) -> None:
+        """Give classes that are integers their weights: an option has named them as text."""
+        weights = self._given["class_weight"]
+        if isinstance(weights, dict) and self.specs[self.schema.target].type is ColumnType.INTEGER:
+            wrong = [name for name in weights if not name.lstrip("-").isdecimal()]
+            if wrong:
+                raise OptionError(
+                    f"--class-weight names {join_names(wrong)}, but the classes in "
+                    f"{self.schema.target!r} are integers."
+                )
+            forest.set_params(class_weight={int(name): each for name, each in weights.items()})
+
     def _unused_columns(self, previous: PreviousForest) -> tuple[str, ...]:
         """The columns to drop: if the forest has feature names, all others."""
         given, forest = self._given, previous.forest
-        if not hasattr(forest, "feature_names_in_"):
+        names = [str(name) for name in getattr(forest, "feature_names_in_", ())]
+        wrong = [name for name in given["date"] if name not in dates_in(names)]
+        if wrong:
+            raise OptionError(
+                f"--date names {join_names(wrong)}, but the model in {previous.path} was learned "
+                "without numbers made from these dates, which cannot be changed: learn a new model."
+            )
+        if not names:
             return tuple(given["drop"])
         used = {*features_in(self.table, forest), given["target"], given["id_"]}
         return tuple(each.name for each in self.table.columns if each.name not in used)
@@ -161,7 +192,9 @@ def open_run(given: dict[str, Any]) -> Iterator[Run]:
 
 def _training_options(given: dict[str, Any]) -> TrainingOptions:
     parameters = {
-        name: given[option] for name, option in OPTION_OF.items() if given[option] is not None
+        name: given[each.key]
+        for name, each in all_parameters().items()
+        if given[each.key] is not None and name != "n_jobs"
     }
     learn = not given.get("no_learn", False)
     return TrainingOptions(

@@ -103,10 +103,10 @@ _DEFAULT_SECONDS = 60.0
 @curve_option
 @option("-q", "--quiet", is_flag=True, section=REPORT, help="Print nothing but errors.")
 def train(**given: Any) -> None:
-    """Learn a forest from DATA: a CSV or Parquet file, or - for standard input.
+    """Learn a forest from DATA: CSV, JSON lines or Parquet, or - for standard input.
 
     Rows are read and learned in batches, so DATA may be larger than memory. The forest keeps
-    every sample, unless --window or --reservoir limits it. CSV needs a header; it may be gzipped.
+    every sample, unless --window or --reservoir limits it. CSV needs a header; text may be gzipped.
     Columns of numbers are learned as numbers; columns of text and of true/false are categories. (A
     Mondrian forest learns no text, and true/false as 1 and 0.) A CSV column of numbers with text
     among its first 100 rows is a column of text. --categorical and --numeric override this.

@@ -6,8 +6,10 @@ terminals, signals or options.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -15,12 +17,16 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from onlineforest._cli.columns import Schema, targets
-from onlineforest._cli.forests import Forest, Position, is_fitted, rejection
+from onlineforest._cli.forests import Forest, HeldSamples, Position, is_fitted, rejection
 from onlineforest._cli.metrics import Metrics, class_metrics, interval_metrics, value_metrics
+from onlineforest._cli.options import BATCH_SHARE, FIRST_BATCH_SIZE
+from onlineforest._cli.scores import ClassScores
 from onlineforest._forests.classification import BaseClassifier
 from onlineforest._forests.orderfree.classifier import OnlineForestClassifier
 from onlineforest._tables.columns import ColumnSpec, OnBadRow, Table
 from onlineforest._tables.tables import rebatch, skip_rows
+
+_SIZE_WITHOUT_LEARNING = 10_000  # rows of a batch that is only predicted
 
 
 @dataclass(frozen=True)
@@ -33,11 +39,11 @@ class _Batch:
     row: Any = None
 
 
-def _batches_of(table: pa.Table, schema: Schema, batch_size: int) -> Iterator[_Batch]:
-    """Yield the rows as one batch, or as batches of one if `batch_size` is 1."""
+def _batches_of(table: pa.Table, schema: Schema, are_single: bool) -> Iterator[_Batch]:
+    """Yield the rows as one batch, or each row as a batch."""
     X, y = table.select(list(schema.features)), targets(table, schema)
     ids = None if schema.id is None else table.column(schema.id).to_pylist()
-    if batch_size > 1:
+    if not are_single:
         yield _Batch(X, y, ids)
         return
     for i, row in enumerate(_rows(X)):
@@ -65,13 +71,15 @@ class Training:
         evaluate: bool = True,
         coverage: float | None = None,
         learn: bool = True,
+        scores: ClassScores | None = None,
+        held: HeldSamples | None = None,
     ) -> None:
         self.forest, self._start = forest, start
         self._n_seen_before = _n_seen(forest) - start.rows
         self.metrics, self.batch_metrics = start.metrics, Metrics()
         self._pending: tuple[int, Metrics] | None = None  # rows and metrics after this batch
         self._evaluate, self._coverage, self._learn = evaluate, coverage, learn
-        self._n_predicted = start.rows
+        self._scores, self._held, self._n_predicted = scores, held, start.rows
         self._has_same_names = False
 
     @property
@@ -102,16 +110,37 @@ class Training:
         `check` is called before each batch, and may raise to stop.
         """
         rows = skip_rows(table.read(specs, on_bad_row), self._start.rows)
-        size = self._start.batch_size
-        for piece in rebatch(rows, size) if size > 1 else rows:
-            for batch in _batches_of(piece, schema, size):
+        are_single = self._start.batch_size == 1
+        for piece in rows if are_single else rebatch(rows, self._batch_sizes()):
+            for batch in _batches_of(piece, schema, are_single):
                 check()
                 self._step(batch)
                 yield self.n_rows
 
+    def _batch_sizes(self) -> Iterator[int]:
+        """The number of rows of each batch.
+
+        Batches that grow end at the same rows of the table wherever a run is resumed. A prediction
+        after a batch grows the trees again, so with equal batches the cost would be quadratic.
+        """
+        if self._start.batch_size is not None:
+            yield from repeat(self._start.batch_size)
+        if not self._learn:
+            yield from repeat(_SIZE_WITHOUT_LEARNING)
+        forest, end = self.forest, 0
+        most_kept = forest.window or forest.reservoir or sys.maxsize
+        while True:
+            first = max(end, self._start.rows)
+            n_kept = min(self._n_seen_before + end, most_kept)
+            end += max(FIRST_BATCH_SIZE, int(n_kept * BATCH_SHARE))
+            if end > first:
+                yield end - first
+
     def _step(self, batch: _Batch) -> None:
         y, first = batch.y, self.n_rows + 1
         try:
+            if self._held is not None:
+                self._held.count(batch.X, y)
             self.batch_metrics = self._predict_batch(batch)
             after = self.metrics + self.batch_metrics
             if not self._learn:
@@ -163,6 +192,8 @@ class Training:
                 if row is None
                 else forest.predict_proba_one(row)[np.newaxis]
             )
+            if self._scores is not None:
+                self._scores.add(forest.classes_, probabilities, y)
             return class_metrics(forest.classes_, probabilities, y)
         predicted = forest.predict(X) if row is None else np.array([forest.predict_one(row)])
         metrics = value_metrics(predicted, y)

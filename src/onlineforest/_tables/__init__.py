@@ -1,1 +1,1 @@
-"""Read CSV and Parquet files in batches. Knows nothing of forests."""
+"""Read CSV, JSON lines and Parquet files in batches. Knows nothing of forests."""

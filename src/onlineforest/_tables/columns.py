@@ -50,6 +50,23 @@ class InferredType(Enum):
     OTHER = "values that are neither numbers nor text"
 
 
+# Days since 1970-01-01, with the time as a fraction; hour with its fraction; 0 is Monday; 1 to 12.
+PARTS_OF_TIMES = ("days", "hour", "weekday", "month")
+
+
+@dataclass(frozen=True)
+class TimePart:
+    """A number that is made from the dates or times of a column."""
+
+    column: str
+    part: str  # one of `PARTS_OF_TIMES`
+
+    @property
+    def name(self) -> str:
+        """Name of the column of numbers. Model files hold it, so its form must not change."""
+        return f"{self.column} ({self.part})"
+
+
 @dataclass(frozen=True)
 class ColumnSpec:
     """How to read a column, and which of its values make a row bad."""
@@ -58,6 +75,11 @@ class ColumnSpec:
     is_required: bool = False  # a missing value makes the row bad; otherwise it is NaN or ""
     max_abs: float = MAX_FLOAT32  # largest absolute value of a number
     hint: str = ""  # end of the message about a value that is missing or of another type
+    time: TimePart | None = None  # a number is made from a date or time
+
+    def source(self, name: str) -> str:
+        """Name of the column of the file that is read for the column `name`."""
+        return name if self.time is None else self.time.column
 
 
 @dataclass(frozen=True)
@@ -71,6 +93,7 @@ class ColumnInfo:
     n_values: int = 0  # number of the first values, without missing ones
     are_whole: bool = False  # all of them are whole numbers, or true or false
     texts: tuple[str, ...] = ()  # text among the first rows of a CSV column of mostly numbers
+    time: TimePart | None = None  # its numbers are made from the dates or times of another column
 
 
 @dataclass(frozen=True)
@@ -92,6 +115,10 @@ class Table(Protocol):
 
     name: str
     columns: list[ColumnInfo]
+
+    @property
+    def has_fixed_columns(self) -> bool:
+        """Whether every row has all columns, so that there are no others than `columns`."""
 
     def read(self, specs: Mapping[str, ColumnSpec], on_bad_row: OnBadRow) -> Iterator[pa.Table]:
         """Yield the good rows in pieces, with the columns of `specs` in their order."""

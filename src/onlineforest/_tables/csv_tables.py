@@ -41,6 +41,8 @@ _DELIMITERS = ",;\t|"
 class CsvTable:
     """A CSV file with a header: see `onlineforest._tables.columns.Table`."""
 
+    has_fixed_columns = True
+
     def __init__(
         self,
         file: BinaryIO,
@@ -123,9 +125,10 @@ class CsvTable:
         inferred = {column.name: column.inferred_type for column in self.columns}
         return arrow_csv.ConvertOptions(
             column_types={
-                name: arrow_parse_type(spec, inferred[name]) for name, spec in specs.items()
+                spec.source(name): arrow_parse_type(spec, inferred[spec.source(name)])
+                for name, spec in specs.items()
             },
-            include_columns=list(specs),
+            include_columns=list(dict.fromkeys(spec.source(name) for name, spec in specs.items())),
             null_values=sorted(MISSING_VALUES),
             strings_can_be_null=False,
         )
@@ -150,7 +153,7 @@ class CsvTable:
             return None
         columns = []
         for name, spec in specs.items():
-            column = convert_column(table.column(name), spec)
+            column = convert_column(table.column(spec.source(name)), spec)
             if column is None:
                 return None
             columns.append(column)
@@ -163,7 +166,7 @@ class CsvTable:
 
         If `on_bad_row` raises, the good rows before that row are yielded first.
         """
-        fields = [(self.names.index(name), name, spec) for name, spec in specs.items()]
+        fields = [(self.names.index(spec.source(name)), name, spec) for name, spec in specs.items()]
         columns: list[list[Any]] = [[] for _ in fields]
         for line, row in self._records(block):
             try:

@@ -27,6 +27,7 @@ from onlineforest._tables.columns import (
     out_of_range,
     quote,
 )
+from onlineforest._tables.dates import EXAMPLES, parts_of
 
 _NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
 _INFINITE = re.compile(r"[+-]?inf(?:inity)?", re.ASCII | re.IGNORECASE)
@@ -51,7 +52,7 @@ class BadValueError(Exception):
 
 def arrow_parse_type(spec: ColumnSpec, inferred: InferredType) -> pa.DataType:
     """Type that Arrow's CSV reader converts a column to, before `convert_column`."""
-    if spec.type is ColumnType.NUMBER:
+    if spec.type is ColumnType.NUMBER and spec.time is None:
         return pa.bool_() if inferred is InferredType.BOOLEANS else pa.float64()
     return pa.string()  # integers, too: Arrow would read 0x1F as 31 and 007 as 7
 
@@ -113,6 +114,7 @@ def make_table(columns: list[list[Any]], specs: Mapping[str, ColumnSpec]) -> pa.
 
 def convert_field(text: str, name: str, spec: ColumnSpec) -> float | int | str | None:
     """Value of a field, None if it is missing; raises `BadValueError` if it is bad."""
+    name = spec.source(name)
     _check_utf8(text, name)
     if spec.type is ColumnType.TEXT and not spec.is_required:
         return text
@@ -127,6 +129,14 @@ def convert_field(text: str, name: str, spec: ColumnSpec) -> float | int | str |
         return None
     if spec.type is ColumnType.TEXT:
         return text
+    if spec.time is not None:
+        parts = parts_of(stripped)
+        if parts is None:
+            raise BadValueError(
+                f"column {name!r} holds {quote(text)}, which is not a date or time such as "
+                f"{EXAMPLES}"
+            )
+        return parts[spec.time.part]
     if spec.type is ColumnType.CODE:
         code = _parse_whole(stripped)
         if code is None:
@@ -175,6 +185,8 @@ def _parse_whole(text: str) -> int | None:
 
 def convert_column(column: pa.ChunkedArray, spec: ColumnSpec) -> pa.ChunkedArray | None:
     """Values of a column that Arrow has parsed; None if some of them are bad."""
+    if spec.time is not None:
+        return _convert_distinct(column, spec, pa.float64())
     return _CONVERTERS[spec.type](column, spec)
 
 
@@ -199,14 +211,20 @@ def _convert_levels(column: pa.ChunkedArray, spec: ColumnSpec) -> pa.ChunkedArra
 
 
 def _convert_codes(column: pa.ChunkedArray, spec: ColumnSpec) -> pa.ChunkedArray | None:
+    return _convert_distinct(column, spec, pa.int64())
+
+
+def _convert_distinct(
+    column: pa.ChunkedArray, spec: ColumnSpec, type: pa.DataType
+) -> pa.ChunkedArray | None:
+    """Convert each distinct value as a field: there are often few of them."""
     stripped = pc.utf8_trim(column, _BLANKS)
-    # Only the distinct values, which are few, are converted: each as a field is.
     distinct = stripped.unique()
     try:
-        codes = [convert_field(text, "", spec) for text in distinct.to_pylist()]
+        values = [convert_field(text, "", spec) for text in distinct.to_pylist()]
     except BadValueError:
         return None
-    return pc.take(pa.chunked_array([codes], pa.int64()), pc.index_in(stripped, distinct))
+    return pc.take(pa.chunked_array([values], type), pc.index_in(stripped, distinct))
 
 
 def _convert_numbers(column: pa.ChunkedArray, spec: ColumnSpec) -> pa.ChunkedArray | None:

@@ -27,6 +27,8 @@ _INSPECTED_ROWS = 1000  # rows from which column types are inferred
 class ParquetTable:
     """A Parquet file: see `onlineforest._tables.columns.Table`."""
 
+    has_fixed_columns = True
+
     def __init__(self, file: BinaryIO, name: str) -> None:
         self.name, self._handle = name, file
         try:
@@ -57,8 +59,9 @@ class ParquetTable:
 
     def read(self, specs: Mapping[str, ColumnSpec], on_bad_row: OnBadRow) -> Iterator[pa.Table]:
         """Yield the good rows of each batch."""
+        sources = list(dict.fromkeys(spec.source(name) for name, spec in specs.items()))
         try:
-            for batch in self._file.iter_batches(_BATCH_ROWS, columns=list(specs)):
+            for batch in self._file.iter_batches(_BATCH_ROWS, columns=sources):
                 columns = self._converted(batch, specs)
                 n_before, self._n_read = self._n_read, self._n_read + len(batch)
                 yield from self._good_rows(columns, n_before, on_bad_row)
@@ -78,7 +81,10 @@ class ParquetTable:
         self, batch: pa.RecordBatch, specs: Mapping[str, ColumnSpec]
     ) -> dict[str, Converted]:
         try:
-            return {name: convert(batch.column(name), name, spec) for name, spec in specs.items()}
+            return {
+                name: convert(batch.column(spec.source(name)), name, spec)
+                for name, spec in specs.items()
+            }
         except TableError as error:
             raise TableError(f"{self.name}, after row {self._n_read:,}: {error}") from error
 

@@ -105,15 +105,16 @@ def convert(column: Any, name: str, spec: ColumnSpec) -> Converted:
     try:
         if pa.types.is_dictionary(column.type):
             column = column.dictionary_decode()
-        converted = _CONVERTERS[spec.type](column, name, spec)
+        convert_values = _CONVERTERS[spec.type] if spec.time is None else _times
+        converted = convert_values(column, name, spec)
     except pa.ArrowException as error:
         raise TableError(
-            f"column {name!r} cannot be read as {spec.type.value}: {one_line(error)}"
+            f"column {spec.source(name)!r} cannot be read as {spec.type.value}: {one_line(error)}"
         ) from error
     if spec.is_required:
         missing = pc.is_null(converted.values, nan_is_null=True).to_numpy(zero_copy_only=False)
         for row in np.flatnonzero(missing).tolist():
-            reason = f"the value of column {name!r} is missing{spec.hint}"
+            reason = f"the value of column {spec.source(name)!r} is missing{spec.hint}"
             converted.reasons.setdefault(row, reason)
     return converted
 
@@ -129,6 +130,10 @@ def _numbers(column: Any, name: str, spec: ColumnSpec) -> Converted:
     return Converted(
         values, {row: out_of_range(name, str(values[row].as_py()), spec.max_abs) for row in rows}
     )
+
+
+def _times(column: Any, name: str, spec: ColumnSpec) -> Converted:
+    return _from_text(pc.cast(column, pa.string()), name, spec)
 
 
 def _integers(column: Any, name: str, spec: ColumnSpec) -> Converted:

@@ -1,4 +1,4 @@
-"""Open CSV and Parquet files as tables, and batch, sample or skip their rows.
+"""Open CSV, JSON lines and Parquet files as tables, and batch, sample or skip their rows.
 
 Knows nothing of forests. Memory does not grow with the file.
 """
@@ -11,6 +11,7 @@ import os
 import sys
 import tempfile
 from collections.abc import Iterator
+from functools import partial
 from io import BufferedReader, RawIOBase
 from shutil import copyfileobj
 from typing import Any, BinaryIO, cast
@@ -20,40 +21,45 @@ import pyarrow as pa
 
 from onlineforest._tables.columns import ColumnInfo, Table, TableError, join_names, quote
 from onlineforest._tables.csv_tables import CsvTable
+from onlineforest._tables.json_tables import JsonTable
 from onlineforest._tables.parquet_tables import ParquetTable
 
 STDIN = "-"
+FORMATS = ("csv", "jsonl", "parquet")
+_BLANKS = b"\xef\xbb\xbf \t\r\n"
 
 
 def open_table(
     path: str, format: str | None = None, delimiter: str | None = None, min_inspected_rows: int = 1
 ) -> Table:
-    """Open a CSV file, gzipped or not, or a Parquet file; "-" is standard input.
+    """Open a file of CSV or JSON lines, gzipped or not, or of Parquet; "-" is standard input.
 
-    Column types of a CSV file are inferred from its first rows. For a pipe, this waits until
-    `min_inspected_rows` rows have arrived. `format` is "csv" or "parquet"; None detects it from
-    the first bytes.
+    Column types of CSV and JSON lines are inferred from the first rows. For a pipe, this waits
+    until `min_inspected_rows` rows have arrived. `format` is one of `FORMATS`; None detects it from
+    the ending of the name and the first bytes.
     """
     name = "standard input" if path == STDIN else path
     file = _standard_input() if path == STDIN else open(path, "rb")  # noqa: SIM115
     try:
         size = os.fstat(file.fileno()).st_size if path != STDIN else None
-        start = file.peek(4)[:4]
-        if format == "parquet" or (format is None and start == b"PAR1"):
+        start = file.peek(64)[:64]
+        if format == "parquet" or (format is None and start[:4] == b"PAR1"):
             return ParquetTable(_seekable(file), name)
         is_gzipped = start[:2] == b"\x1f\x8b"
-        csv_file = cast(BinaryIO, gzip.GzipFile(fileobj=file)) if is_gzipped else file
-        return CsvTable(
-            csv_file,
-            name,
-            delimiter,
-            lambda: _fraction_read(file, size),
-            file.close,
-            min_inspected_rows,
-        )
+        text = cast(BinaryIO, gzip.GzipFile(fileobj=file)) if is_gzipped else file
+        has_objects = is_json_name(name) or start.lstrip(_BLANKS)[:1] == b"{"
+        fraction_read = partial(_fraction_read, file, size)
+        if format == "jsonl" or (format is None and has_objects):
+            return JsonTable(text, name, fraction_read, file.close, min_inspected_rows)
+        return CsvTable(text, name, delimiter, fraction_read, file.close, min_inspected_rows)
     except BaseException:
         file.close()
         raise
+
+
+def is_json_name(name: str) -> bool:
+    """Whether a file is one of JSON lines by its name."""
+    return name.lower().removesuffix(".gz").endswith((".jsonl", ".ndjson"))
 
 
 def find_column(table: Table, name: str) -> ColumnInfo:
@@ -74,20 +80,20 @@ def find_column(table: Table, name: str) -> ColumnInfo:
     )
 
 
-def rebatch(tables: Iterator[pa.Table], size: int) -> Iterator[pa.Table]:
-    """Regroup the rows into batches of `size` rows; the last one may be smaller."""
+def rebatch(tables: Iterator[pa.Table], sizes: Iterator[int]) -> Iterator[pa.Table]:
+    """Regroup the rows into batches of these sizes; the last one may be smaller."""
     held: list[pa.Table] = []
-    n_held = 0
+    n_held, size = 0, next(sizes)
     for table in tables:
         held.append(table)
         n_held += len(table)
         if n_held < size:
             continue
         joined = pa.concat_tables(held)
-        n_whole = n_held - n_held % size
-        for start in range(0, n_whole, size):
-            yield joined.slice(start, size)
-        held, n_held = [joined.slice(n_whole)], n_held - n_whole
+        while n_held >= size:
+            yield joined.slice(len(joined) - n_held, size)
+            n_held, size = n_held - size, next(sizes)
+        held = [joined.slice(len(joined) - n_held)]
     if n_held:
         yield pa.concat_tables(held)
 
