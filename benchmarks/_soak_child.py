@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks._memory_child import resident_and_peak
+from benchmarks.memory import resident_and_peak
 from onlineforest import MondrianForestClassifier
 
 N_FEATURES, N_CLASSES, BATCH, N_LOOKS = 16, 5, 100, 100

@@ -1,4 +1,4 @@
-"""One version of the package, for `benchmarks.versions`: times the tasks that standard input names.
+"""One version of the package, for `benchmarks.versions`: measures what standard input names.
 
 It uses the public interface alone, because the other version may be arranged differently.
 """
@@ -17,10 +17,13 @@ import numpy as np
 from sklearn.datasets import load_digits
 
 import onlineforest
+from benchmarks.memory import forget_the_past, resident_and_peak
 from benchmarks.timing import seconds_of
+from benchmarks.versions import LARGE
 from onlineforest import MondrianForestClassifier, OnlineForestClassifier, OnlineForestRegressor
 
 N_LEARNED = 3000
+NOISY_ROWS, NOISY_FEATURES, NOISY_TREES = 100_000, 20, 100
 
 
 def make_tasks() -> dict[str, Callable[[], object]]:
@@ -98,17 +101,77 @@ def make_tasks() -> dict[str, Callable[[], object]]:
     }
 
 
+def large_tasks() -> dict[str, Callable[[], float]]:
+    """Measurements by name, with all cores: seconds or bytes of learning a noisy table.
+
+    Six features have weak effects on the labels. Trees may be grown as late as the first
+    prediction, so two of the three measurements include it.
+    """
+
+    @cache
+    def table() -> tuple[np.ndarray, np.ndarray]:
+        rng = np.random.default_rng(0)
+        X = rng.normal(size=(NOISY_ROWS, NOISY_FEATURES)).astype(np.float32)
+        chance = 1 / (1 + np.exp(-0.25 * X[:, :6].sum(axis=1)))
+        return X, (rng.random(NOISY_ROWS) < chance).astype(int)
+
+    def fitted() -> OnlineForestClassifier:
+        return OnlineForestClassifier(NOISY_TREES, random_state=1, n_jobs=-1).fit(*table())
+
+    def predicted() -> OnlineForestClassifier:
+        forest = fitted()
+        forest.predict_proba(table()[0][:1000])
+        return forest
+
+    def resident() -> float:
+        table()
+        forget_the_past()
+        before, _ = resident_and_peak()
+        forest = predicted()
+        forget_the_past()
+        after, _ = resident_and_peak()
+        del forest
+        return float(after - before)
+
+    def seconds(job: Callable[[], object]) -> float:
+        table()
+        return seconds_of(job)
+
+    return {
+        f"{LARGE} noisy table, fit": lambda: seconds(fitted),
+        f"{LARGE} noisy table, first answer": lambda: seconds(predicted),
+        f"{LARGE} noisy table, memory": resident,
+    }
+
+
+def measurements() -> dict[str, Callable[[], float]]:
+    """All tasks by name, each with what it measures. Both versions use the same core."""
+    cores = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else set()
+
+    def on(some: set[int], measure: Callable[[], float]) -> float:
+        if some:
+            os.sched_setaffinity(0, some)
+        return measure()
+
+    one = {max(cores)} if cores else cores
+    return {
+        **{
+            name: lambda task=task: on(one, lambda: seconds_of(task))
+            for name, task in make_tasks().items()
+        },
+        **{name: lambda task=task: on(cores, task) for name, task in large_tasks().items()},
+    }
+
+
 def main(folder: str) -> None:
-    """Print the names of the tasks, then the seconds of each task that is named."""
+    """Print the names of the tasks, then what each task measures that is named."""
     if not Path(onlineforest.__file__).is_relative_to(folder):
         raise SystemExit(f"imported {onlineforest.__file__}, which is not in {folder}")
-    if hasattr(os, "sched_setaffinity"):  # both versions use the same core
-        os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
     warnings.simplefilter("ignore")
-    tasks = make_tasks()
+    tasks = measurements()
     print("\t".join(tasks), flush=True)
     for line in sys.stdin:
-        print(seconds_of(tasks[line.rstrip("\n")]), flush=True)
+        print(tasks[line.rstrip("\n")](), flush=True)
 
 
 if __name__ == "__main__":

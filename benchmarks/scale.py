@@ -22,11 +22,10 @@ from typing import Any
 import numpy as np
 
 from benchmarks.__main__ import positive
-from benchmarks._memory_child import forget_the_past, resident_and_peak
 from benchmarks.data import synthetic
 from benchmarks.formats import duration, megabytes, number
 from benchmarks.machine import describe_machine
-from benchmarks.memory import check_memory_is_reported
+from benchmarks.memory import check_memory_is_reported, forget_the_past, resident_and_peak
 from benchmarks.results import NotMeasuredError
 from onlineforest import MondrianForestClassifier, OnlineForestClassifier
 

@@ -1,10 +1,13 @@
 """Compare the speed of two versions of the package, each in a process of its own.
 
     python -m benchmarks.versions OLD NEW [--only NAME] [--repeats N]
+    python -m benchmarks.versions OLD NEW --only large
 
 OLD and NEW are folders that hold the package `onlineforest`, such as the `site-packages` of two
 environments. The two processes take turns, task by task and on the same core, so that a slower
-machine affects both. A line shows the median of the ratios NEW / OLD and its quartiles.
+machine affects both. A line shows the median of the ratios NEW / OLD and its quartiles. Time and
+memory of a large noisy table use all cores and take minutes: they are measured only if NAME begins
+with `large`, with three pairs each at most.
 """
 
 from __future__ import annotations
@@ -21,10 +24,12 @@ from statistics import quantiles
 from benchmarks.timing import Pairs
 
 ROOT = Path(__file__).resolve().parents[1]
+LARGE = "large"  # begins the names of tasks that take long
+LARGE_PAIRS = 3
 
 
 class Side:
-    """A process that holds one version, and times the tasks it is asked for."""
+    """A process that holds one version, and measures the tasks it is asked for."""
 
     def __init__(self, folder: Path) -> None:
         if not (folder / "onlineforest").is_dir():
@@ -41,7 +46,7 @@ class Side:
         self.tasks = self._answer().split("\t")
 
     def seconds(self, task: str) -> float:
-        """Time of one run of a task."""
+        """Time of one run of a task, or its bytes if it measures memory."""
         assert self._process.stdin is not None
         self._process.stdin.write(f"{task}\n")
         self._process.stdin.flush()
@@ -86,8 +91,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         parser.error(f"--repeats must be at least 2, got {arguments.repeats}")
     old, new = Side(arguments.old), Side(arguments.new)
     medians = []
-    for task in (name for name in old.tasks if name in new.tasks and arguments.only in name):
-        low, median, high = quantiles(ratios(old, new, task, arguments.repeats), method="inclusive")
+    large = arguments.only.startswith(LARGE)
+    repeats = min(arguments.repeats, LARGE_PAIRS) if large else arguments.repeats
+    shared = [name for name in old.tasks if name in new.tasks and arguments.only in name]
+    for task in (name for name in shared if name.startswith(LARGE) == large):
+        low, median, high = quantiles(ratios(old, new, task, repeats), method="inclusive")
         medians.append(median)
         print(f"{task:32s} {median:.3f}  [{low:.3f}, {high:.3f}]", flush=True)
     old.close()

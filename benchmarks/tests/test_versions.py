@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import onlineforest
+from benchmarks import _versions_child, versions
 from benchmarks.versions import Side, main, ratios
 
 HERE = str(Path(onlineforest.__file__).parents[1])
@@ -46,6 +47,41 @@ def test_a_version_is_compared_with_itself(capsys):
     lines = capsys.readouterr().out.splitlines()
     assert re.fullmatch(r"predict numbers +\d+\.\d{3}  \[\d+\.\d{3}, \d+\.\d{3}\]", lines[0])
     assert re.fullmatch(r"geometric mean +\d+\.\d{3}", lines[1])
+
+
+def test_large_tasks_measure_seconds_and_bytes(monkeypatch):
+    monkeypatch.setattr(_versions_child, "NOISY_ROWS", 2000)
+    monkeypatch.setattr(_versions_child, "NOISY_TREES", 20)
+    found = {name: measure() for name, measure in _versions_child.large_tasks().items()}
+    fit, first_answer, memory = found.values()
+    assert 0 < fit < 60 and 0 < first_answer < 60
+    assert memory >= 100_000  # 20 trees of 2,000 rows
+
+
+@pytest.mark.parametrize(
+    ("only", "expected"),
+    [("", {"fit": 42}), ("fit", {"fit": 42}), ("large", {"large fit": 4})],
+)
+def test_large_tasks_run_only_if_they_are_named(only, expected, monkeypatch, capsys):
+    runs = {}
+
+    class Counting:
+        tasks = ("fit", "large fit")
+
+        def __init__(self, folder):
+            self.folder = str(folder)
+
+        def seconds(self, task):
+            runs[task] = runs.get(task, 0) + (self.folder == "old")
+            return 2.0 if self.folder == "old" else 1.0
+
+        def close(self):
+            pass
+
+    monkeypatch.setattr(versions, "Side", Counting)
+    assert main(["old", "new", "--only", only]) == 0
+    assert runs == expected
+    assert " 0.500 " in capsys.readouterr().out
 
 
 def test_a_folder_without_the_package_is_refused(tmp_path):
