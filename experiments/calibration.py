@@ -23,6 +23,7 @@ from sklearn.datasets import load_digits
 
 from experiments.common import (
     accuracy_and_log_loss,
+    calibration_error,
     learn_in_batches,
     load,
     parser_of,
@@ -32,14 +33,12 @@ from experiments.common import (
     show_progress,
     split,
 )
-from experiments.order_free import EXTRA, LEAST_PROBABILITY, MODELS, RANDOM
+from experiments.comparison import LEAST_PROBABILITY
+from experiments.order_free import ENOUGH_ROWS, EXTRA, LARGEST_ERROR, MODELS, RANDOM
 from onlineforest import OnlineForestClassifier
 
 # The greatest log loss that is allowed.
 TARGETS = {"letter": 0.16, "usps": 0.15, "satimages": 0.21, "dna": 0.16, "digits": 0.08}
-LARGEST_ERROR = 0.02  # expected calibration error, where there are enough test rows
-ENOUGH_ROWS = 2000
-N_BINS = 15
 COVERAGES = (0.8, 0.9, 0.95)
 LEAST_COVERAGE = -0.015  # below what is asked for
 AT_ONCE, STREAM = "at once", "100 batches"
@@ -47,15 +46,6 @@ LARGE = 500  # trees, as many as a batch forest that is calibrated with five fol
 METHODS = ("temperature", "isotonic")
 
 Floats = NDArray[np.float64]
-
-
-def calibration_error(probabilities: Floats, classes: NDArray[Any], y: NDArray[Any]) -> float:
-    """Expected calibration error of the most probable class, with bins of equal width."""
-    sure = probabilities.max(axis=1)
-    right = classes[probabilities.argmax(axis=1)] == y
-    bins = np.minimum((sure * N_BINS).astype(int), N_BINS - 1)
-    gaps = [np.abs(np.sum(right[bins == b] - sure[bins == b])) for b in range(N_BINS)]
-    return float(np.sum(gaps) / len(y))
 
 
 def all_rows(name: str) -> tuple[NDArray[np.float32], NDArray[Any]]:
@@ -78,7 +68,7 @@ def peers(seed: int) -> dict[str, Callable[[], Any]]:
     """Calibrated batch forests."""
     return {
         f"{name}, {method}": lambda name=name, method=method: CalibratedClassifierCV(
-            MODELS[name](seed), method=method, cv=5
+            MODELS[name](seed).set_params(n_jobs=-1), method=method, cv=5
         )
         for name in (RANDOM, EXTRA)
         for method in METHODS

@@ -1,16 +1,17 @@
 """Categorical features: our forests on text as it is, beside encoders, boosting and River's ARF.
 
     ONLINEFOREST_DATA=/path/to/data python -m experiments.categories --flights
+    python -m experiments.categories --flights --models "ours, 10 trees" "LightGBM, re-trained"
     python -m experiments.categories --tables --folder /path/to/tables
     python -m experiments.categories --tables --rows 2000 --splits 1
 
 Flights: which ones arrive more than 15 minutes late, in time order. Batches of 1,000 are predicted,
 then learned. Boosted trees cannot learn online: they are trained again with all rows so far every
-30,000 rows, and before that predict the share of late flights. River is slow: the first 50,000
-rows. Tables: generated ones and the Parquet files of a folder (labels in column `y`), random
-stratified splits 70:30. Seconds are those of the processor, with one thread. A probability below
-1e-6 counts as 1e-6 in the log loss. AUC of more than two classes is the mean over the classes, each
-against the others.
+30,000 rows, and before that predict the share of late flights. LightGBM needs the extra
+`experiments`. River is slow: the first 50,000 rows. Tables: generated ones and the Parquet files of
+a folder (labels in column `y`), random stratified splits 70:30. Seconds are those of the processor,
+with one thread. A probability below 1e-6 counts as 1e-6 in the log loss. AUC of more than two
+classes is the mean over the classes, each against the others.
 """
 
 from __future__ import annotations
@@ -29,7 +30,6 @@ from numpy.typing import NDArray
 from sklearn.compose import make_column_selector, make_column_transformer
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.impute import SimpleImputer
-from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import train_test_split
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
@@ -37,6 +37,7 @@ from threadpoolctl import threadpool_limits
 
 from experiments.common import (
     accuracy_and_log_loss,
+    area,
     data_folder,
     print_header,
     print_row,
@@ -56,12 +57,6 @@ Floats = NDArray[np.float64]
 Labels = NDArray[np.int64]
 Fitted = Callable[[pd.DataFrame], Floats]
 """The probabilities of rows."""
-
-
-def area(probabilities: Floats, y: Labels) -> float:
-    """The area under the ROC curve, the mean over the classes if there are more than two."""
-    classes = [1] if probabilities.shape[1] == 2 else np.unique(y)
-    return float(np.mean([roc_auc_score(y == c, probabilities[:, c]) for c in classes]))
 
 
 def scores_of(probabilities: Floats, y: Labels) -> tuple[float, float, float]:

@@ -6,20 +6,21 @@ import argparse
 import os
 import sys
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import is_classifier
 from sklearn.datasets import load_digits
+from sklearn.metrics import roc_auc_score
 
 from experiments.paper.data import raw
 
 TEST_SHARE = 0.3
 COVTYPE_SAMPLES = 50_000
+N_BINS = 15  # bins of the expected calibration error
 
 # Train and test: X, y, X_test, y_test.
 Arrays = tuple[NDArray, ...]
@@ -108,18 +109,22 @@ def accuracy_and_log_loss(probabilities, classes, y, least: float = 1e-15) -> tu
     return float(accuracy), float(-np.log(np.maximum(of_truth, least)).mean())
 
 
-def classifier_scores(
-    data: Arrays, seed: int, models: Mapping[str, Callable[[int], Any]], least: float
-) -> dict[str, tuple[float, float]]:
-    """Accuracy and log loss of models of a seed; a probability below `least` counts as `least`."""
-    X, y, X_test, y_test = data
-    scores = {}
-    for name, model in models.items():
-        forest = model(seed).fit(X, y)
-        scores[name] = accuracy_and_log_loss(
-            forest.predict_proba(X_test), forest.classes_, y_test, least
-        )
-    return scores
+def area(probabilities, y) -> float:
+    """The area under the ROC curve, the mean over the classes if there are more than two.
+
+    `y` holds the columns of the labels.
+    """
+    classes = [1] if probabilities.shape[1] == 2 else np.unique(y)
+    return float(np.mean([roc_auc_score(y == c, probabilities[:, c]) for c in classes]))
+
+
+def calibration_error(probabilities, classes, y) -> float:
+    """Expected calibration error of the most probable class, with bins of equal width."""
+    sure = probabilities.max(axis=1)
+    right = classes[probabilities.argmax(axis=1)] == y
+    bins = np.minimum((sure * N_BINS).astype(int), N_BINS - 1)
+    gaps = [np.abs(np.sum(right[bins == b] - sure[bins == b])) for b in range(N_BINS)]
+    return float(np.sum(gaps) / len(y))
 
 
 def mean_and_deviation(values, digits: int = 4) -> str:

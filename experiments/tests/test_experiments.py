@@ -13,6 +13,7 @@ import pytest
 from experiments import (
     calibration,
     categories,
+    common,
     imbalance,
     learned_weights,
     missing_values,
@@ -20,7 +21,7 @@ from experiments import (
     regression,
     streams,
 )
-from experiments.common import classifier_scores, random_split
+from experiments.common import random_split
 from experiments.paper import data as paper_data
 from experiments.regression import OURS, Prediction, score
 from onlineforest import OnlineForestClassifier
@@ -66,6 +67,7 @@ def test_missing_values_runs(monkeypatch, capsys):
         ("calibration", "--data", "letter"),
         ("imbalance", "--data", "covtype"),
         ("categories", "--flights"),
+        ("tables", "--data", "flights"),
     ],
 )
 def test_the_error_names_a_missing_data_folder(command, no_folder, monkeypatch, capsys):
@@ -83,22 +85,6 @@ def test_the_error_names_a_missing_data_folder(command, no_folder, monkeypatch, 
     assert "ONLINEFOREST_DATA" in capsys.readouterr().err
 
 
-def test_order_free_runs_without_a_data_folder(no_folder, monkeypatch, capsys):
-    models = {
-        name: lambda seed, new=new: new(seed).set_params(n_estimators=10)
-        for name, new in order_free.MODELS.items()
-    }
-    monkeypatch.setattr(order_free, "MODELS", models)
-    assert order_free.main(["--data", "digits", "--seeds", "1"]) in (0, 1)
-    output = capsys.readouterr().out
-    rows = rows_of(output)
-    assert list(rows) == ["digits", "mean"]
-    assert rows["digits"] == rows["mean"] and len(rows["mean"]) == 8
-    accuracies, losses = np.array(rows["mean"], dtype=float).reshape(2, 4)
-    assert min(accuracies) > 0.85 and max(losses) < 1.5
-    assert len(re.findall(r"^- .*: (yes|NO)$", output, re.MULTILINE)) == 4
-
-
 def test_a_random_split_is_that_of_its_seed():
     X, y = np.arange(20.0).reshape(10, 2), np.arange(10)
     first, again, other = (random_split(lambda: (X, y))(seed) for seed in (0, 0, 1))
@@ -109,43 +95,6 @@ def test_a_random_split_is_that_of_its_seed():
     assert np.array_equal(X_train[:, 0], 2 * y_train) and np.array_equal(X_test[:, 0], 2 * y_test)
     *_, y_some = random_split(lambda: (X, y), n_samples=5)(0)
     assert len(y_some) == 2
-
-
-def test_order_free_counts_small_probabilities_as_one_in_a_million():
-    class Sure:
-        classes_ = np.array([0, 1])
-
-        def __init__(self, seed):
-            pass
-
-        def fit(self, X, y):
-            return self
-
-        def predict_proba(self, X):
-            return np.array([[1.0, 0.0]] * len(X))
-
-    X, y = np.zeros((4, 1)), np.array([0, 0, 0, 1])
-    found = classifier_scores((X, y, X, y), 0, {"sure": Sure}, order_free.LEAST_PROBABILITY)
-    assert found["sure"] == (0.75, pytest.approx(-np.log(1e-6) / 4))
-
-
-@pytest.mark.parametrize(
-    ("accuracy", "log_loss", "met"),
-    [
-        # Models in the order of MODELS: ours, random forest, ERT-k, Mondrian forest.
-        ([[0.90, 0.90, 0.99, 0.80], [0.90, 0.90, 0.99, 0.80]], [0.3, 0.4, 0.2, 0.5], "yyyy"),
-        ([[0.90, 0.91, 0.99, 0.80], [0.95, 0.90, 0.99, 0.80]], [0.3, 0.4, 0.2, 0.5], "nyyy"),
-        ([[0.895, 0.90, 0.1, 0.80], [0.90, 0.90, 0.1, 0.99]], [0.3, 0.4, 0.2, 0.5], "ynyy"),
-        ([[0.90, 0.90, 0.99, 0.80], [0.90, 0.90, 0.99, 0.80]], [0.3, 0.2, 0.2, 0.5], "yyny"),
-        ([[0.90, 0.90, 0.99, 0.80], [0.90, 0.90, 0.99, 0.80]], [0.3, 0.4, 0.2, 0.2], "yyyn"),
-    ],
-)
-def test_order_free_judges_each_target(accuracy, log_loss, met):
-    scores = {
-        name: np.column_stack([accuracies, log_loss])
-        for name, accuracies in zip(("first", "second"), accuracy)
-    }
-    assert [is_met for _, is_met in order_free.verdicts(scores)] == [c == "y" for c in met]
 
 
 def test_calibration_runs_without_a_data_folder(no_folder, monkeypatch, capsys):
@@ -172,7 +121,7 @@ def test_calibration_runs_without_a_data_folder(no_folder, monkeypatch, capsys):
 def test_the_calibration_error_is_that_of_its_definition():
     probabilities = np.array([[0.9, 0.1], [0.9, 0.1], [0.35, 0.65], [0.35, 0.65]])
     y = np.array(["a", "b", "b", "b"])
-    found = calibration.calibration_error(probabilities, np.array(["a", "b"]), y)
+    found = common.calibration_error(probabilities, np.array(["a", "b"]), y)
     assert found == pytest.approx((2 * 0.4 + 2 * 0.35) / 4)
 
 
@@ -286,11 +235,11 @@ def test_the_generated_tables_of_categories_are_as_they_say(name):
     assert len(X) == len(y) and min(np.bincount(y)) > 0.1 * len(y)
 
 
-def test_the_area_of_categories_is_a_mean_over_classes():
+def test_the_area_is_a_mean_over_classes():
     p = np.array([[0.6, 0.3, 0.1], [0.5, 0.4, 0.1], [0.1, 0.2, 0.7], [0.2, 0.3, 0.5]])
-    assert categories.area(p, np.array([0, 1, 2, 2])) == pytest.approx(1.0)
-    assert categories.area(p, np.array([1, 0, 2, 2])) == pytest.approx((2 / 3 + 1 / 2 + 1) / 3)
-    assert categories.area(p[:, :2], np.array([0, 1, 0, 1])) == pytest.approx(7 / 8)
+    assert common.area(p, np.array([0, 1, 2, 2])) == pytest.approx(1.0)
+    assert common.area(p, np.array([1, 0, 2, 2])) == pytest.approx((2 / 3 + 1 / 2 + 1) / 3)
+    assert common.area(p[:, :2], np.array([0, 1, 0, 1])) == pytest.approx(7 / 8)
 
 
 def test_streams_runs_with_our_models(tmp_path, monkeypatch, capsys):
