@@ -98,13 +98,13 @@ def draw_walk(axes: Any, start: int, end: int, name: str) -> None:
 
 
 def proposals_picture() -> Figure:
-    """A proposal from a pair, one from a range, and the gains of all."""
+    """A proposal from a pair, one from a range, and the scores of the finalists."""
     X, y = samples_of_pictures()
     ranked = law.ranked(X, y, SEED)
     proposals = law.proposals(ranked, SEED)
     decide = [sample.index for sample in ranked[: law.MOST_DECIDING]]
     figure = Figure(figsize=(11.0, 3.7), layout="constrained")
-    between, over, gains = figure.subplots(1, 3)
+    between, over, scores = figure.subplots(1, 3)
     for axes, proposal in zip((between, over), (proposals[q] for q in SHOWN), strict=True):
         scatter(axes, X[decide], y[decide], s=20, lw=0, alpha=0.6)
         axes.set(xlim=(-0.2, 1.15), ylim=(-0.2, 1.25))
@@ -122,16 +122,20 @@ def proposals_picture() -> Figure:
     tidy(between, f"proposal {SHOWN[0] + 1}: between two samples")
     tidy(over, f"proposal {SHOWN[1] + 1}: over the range of a feature")
     colours = [BLUE if proposal.pair else ORANGE for proposal in proposals]
-    gains.bar(range(1, 17), [proposal.gain for proposal in proposals], color=colours)
-    best = max(range(16), key=lambda q: proposals[q].gain)
-    gains.text(best + 0.6, proposals[best].gain, "wins", ha="left", va="bottom")
-    gains.set(xlabel="proposal", xticks=range(1, 17, 3))
-    gains.set_title("decrease of the Gini impurity", fontsize="medium")
-    gains.spines[["top", "right"]].set_visible(False)
+    scores.bar(range(1, 17), [proposal.gain for proposal in proposals], color=colours)
+    finalists = sorted(range(16), key=lambda q: -proposals[q].gain)[: law.N_FINALISTS]
+    for q in finalists:
+        height, share = proposals[q].gain, 0.5 * proposals[q].neighbours
+        scores.bar(q + 1, share, bottom=height, color=colours[q], alpha=0.4)
+    best = law.winner(proposals, len(decide))
+    scores.text(best + 0.6, proposals[best].score, "wins", ha="left", va="bottom")
+    scores.set(xlabel="proposal", xticks=range(1, 17, 3))
+    scores.set_title("gain share, half of the neighbour share", fontsize="medium")
+    scores.spines[["top", "right"]].set_visible(False)
     for colour, name in ((BLUE, "between a pair"), (ORANGE, "over a range")):
-        gains.bar(0, 0, color=colour, label=name)
-    gains.set(xlim=(0.3, 16.7), ylim=(0, 1.3 * proposals[best].gain))
-    gains.legend(frameon=False, loc="upper right", ncols=2, fontsize="small")
+        scores.bar(0, 0, color=colour, label=name)
+    scores.set(xlim=(0.3, 16.7), ylim=(0, 1.3 * proposals[best].score))
+    scores.legend(frameon=False, loc="upper right", ncols=2, fontsize="small")
     return figure
 
 

@@ -15,6 +15,7 @@ from experiments import (
     categories,
     common,
     imbalance,
+    importances,
     learned_weights,
     missing_values,
     order_free,
@@ -68,6 +69,7 @@ def test_missing_values_runs(monkeypatch, capsys):
         ("imbalance", "--data", "covtype"),
         ("categories", "--flights"),
         ("tables", "--data", "flights"),
+        ("importances", "--data", "dna"),
     ],
 )
 def test_the_error_names_a_missing_data_folder(command, no_folder, monkeypatch, capsys):
@@ -132,6 +134,16 @@ def test_imbalance_runs_without_a_data_folder(no_folder, capsys):
     models = [line.split(" | ")[1] for line in capsys.readouterr().out.splitlines()[2:]]
     assert len(models) == len(set(models)) == 11
     assert {"order-free", "random forest, balanced", "River ARF, stream"} <= set(models)
+
+
+def test_importances_runs_without_a_data_folder(no_folder, monkeypatch, capsys):
+    monkeypatch.setattr(importances, "N_FRESH", 500)
+    data = [name for name in importances.DATA if name != "dna"]
+    assert importances.main(["--data", *data, "--seeds", "1"]) in (0, 1)
+    header, _, *rows, _, verdict = capsys.readouterr().out.splitlines()
+    assert [row.split(" | ")[0] for row in rows] == [f"| {name}" for name in data]
+    assert all(row.count("|") == header.count("|") for row in rows)
+    assert verdict.startswith("- rank correlation")
 
 
 def save_flights(folder, n_rows=300):

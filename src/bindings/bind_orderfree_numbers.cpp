@@ -60,8 +60,9 @@ nb::typed<nb::tuple, double, double, double> predict_number_of_one(const NumberF
   return nb::make_tuple(moments[0].mean, moments[0].within, moments[0].between);
 }
 
-LeftOut left_out_numbers(const NumberForest& self, std::size_t n_threads) {
-  NumberForest::LeftOut result = run(n_threads, [&](const Call& call) { return self.predict_left_out(call); });
+LeftOut left_out_numbers(const NumberForest& self, std::size_t n_threads, Weight stop_weight) {
+  NumberForest::LeftOut result =
+      run(n_threads, [&](const Call& call) { return self.predict_left_out(stop_weight, call); });
   return nb::make_tuple(array_of_moments(result.moments), to_array(std::move(result.n_trees)));
 }
 
@@ -126,7 +127,7 @@ void bind_orderfree_numbers(nb::module_& module) {
   numbers.def("predict", &of_orderfree::predict_numbers, "rows"_a.noconvert(), "n_threads"_a = 1)
       .def("predict_one", &of_orderfree::predict_number_of_one, "row"_a)
       .def("tree", &of_orderfree::number_tree, "index"_a)
-      .def("left_out", &of_orderfree::left_out_numbers, "n_threads"_a = 1)
+      .def("left_out", &of_orderfree::left_out_numbers, "n_threads"_a = 1, "stop_weight"_a = 0)
       .def("leaves", &of_orderfree::leaves, "rows"_a.noconvert(), "n_threads"_a = 1)
       .def("left_out_leaves", &of_orderfree::left_out_leaves, "begin"_a, "end"_a, "n_threads"_a = 1)
       .def(

@@ -70,9 +70,10 @@ void learn_one(Forest& self, nb::handle x, typename Forest::Value value, Weight 
 }
 
 template <class Forest>
-OutArray<NodeIndex, 2> apply(const Forest& self, const InArray<float, 2>& rows, std::size_t n_threads) {
+OutArray<NodeIndex, 2> apply(const Forest& self, const InArray<float, 2>& rows, std::size_t n_threads,
+                             Weight stop_weight) {
   require_width(self, rows);
-  return to_array(run(n_threads, [&](const Call& call) { return self.apply(span_of(rows), call); }),
+  return to_array(run(n_threads, [&](const Call& call) { return self.apply(span_of(rows), stop_weight, call); }),
                   {rows.shape(0), self.options().n_trees});
 }
 
@@ -148,16 +149,18 @@ void bind_common(nb::class_<Forest>& forest) {
       .def("learn_one", &learn_one<Forest>, "row"_a, "value"_a, "weight"_a = kOne)
       .def(
           "grow_all",
-          [](Forest& self, std::size_t n_threads) { run(n_threads, [&](auto& call) { self.grow_all(call); }); },
-          "n_threads"_a = 1)
-      .def("apply", &apply<Forest>, "rows"_a.noconvert(), "n_threads"_a = 1)
+          [](Forest& self, std::size_t n_threads, Weight stop_weight) {
+            run(n_threads, [&](auto& call) { self.grow_all(stop_weight, call); });
+          },
+          "n_threads"_a = 1, "stop_weight"_a = 0)
+      .def("apply", &apply<Forest>, "rows"_a.noconvert(), "n_threads"_a = 1, "stop_weight"_a = 0)
       .def(
           "importances",
-          [](const Forest& self, std::size_t n_threads) {
-            return to_array(run(n_threads, [&](auto& call) { return self.importances(call); }),
+          [](const Forest& self, std::size_t n_threads, Weight stop_weight) {
+            return to_array(run(n_threads, [&](auto& call) { return self.importances(stop_weight, call); }),
                             {self.options().n_trees, self.options().layout.n_features});
           },
-          "n_threads"_a = 1)
+          "n_threads"_a = 1, "stop_weight"_a = 0)
       .def(
           "count_as_seen", [](Forest& self, std::size_t n_seen) { run([&] { self.count_as_seen(n_seen); }); },
           "n_seen"_a)

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-LAW: int = 1
+LAW: int = 2
 
 LARGEST_WEIGHT: float = 1e200
 
@@ -95,9 +95,11 @@ class OrderFreeLabelForest:
         weights: NDArray[np.int64] | None = None,
     ) -> None: ...
     def learn_one(self, row: ArrayLike, value: int, weight: int = 65536) -> None: ...
-    def grow_all(self, n_threads: int = 1) -> None: ...
-    def apply(self, rows: NDArray[np.float32], n_threads: int = 1) -> NDArray[np.int32]: ...
-    def importances(self, n_threads: int = 1) -> NDArray[np.float64]: ...
+    def grow_all(self, n_threads: int = 1, stop_weight: int = 0) -> None: ...
+    def apply(
+        self, rows: NDArray[np.float32], n_threads: int = 1, stop_weight: int = 0
+    ) -> NDArray[np.int32]: ...
+    def importances(self, n_threads: int = 1, stop_weight: int = 0) -> NDArray[np.float64]: ...
     def count_as_seen(self, n_seen: int) -> None: ...
     def get_state(self) -> dict[str, NDArray[Any]]: ...
     @staticmethod
@@ -114,25 +116,37 @@ class OrderFreeLabelForest:
     def seed(self) -> int: ...
     def set_labels(self, hashes: NDArray[np.uint64], are_declared: NDArray[np.uint8]) -> None: ...
     def predict(
-        self, rows: NDArray[np.float32], n_threads: int = 1, power: float = 1.0, spread: float = 0.0
+        self,
+        rows: NDArray[np.float32],
+        n_threads: int = 1,
+        power: float = 1.0,
+        spread: float = 0.0,
+        stop_weight: int = 0,
     ) -> tuple[NDArray[np.uint64], NDArray[np.float64]]: ...
     def predict_one(
-        self, row: ArrayLike, power: float = 1.0, spread: float = 0.0
+        self, row: ArrayLike, power: float = 1.0, spread: float = 0.0, stop_weight: int = 0
     ) -> tuple[NDArray[np.uint64], NDArray[np.float64]]: ...
     def votes(
-        self, n_threads: int = 1, begin: int = 0, end: int = 9223372036854775807
+        self,
+        n_threads: int = 1,
+        least: int = 0,
+        limit: int = 4503599627370496,
+        begin: int = 0,
+        end: int = 9223372036854775807,
     ) -> tuple[
         NDArray[np.int32],
         NDArray[np.int32],
+        NDArray[np.int64],
         NDArray[np.int64],
         NDArray[np.uint64],
         NDArray[np.uint64],
     ]: ...
     def votes_at(
-        self, n_seen: int, n_threads: int = 1
+        self, n_seen: int, n_threads: int = 1, least: int = 0, limit: int = 4503599627370496
     ) -> tuple[
         NDArray[np.int32],
         NDArray[np.int32],
+        NDArray[np.int64],
         NDArray[np.int64],
         NDArray[np.uint64],
         NDArray[np.uint64],
@@ -143,18 +157,25 @@ class OrderFreeLabelForest:
         labels: NDArray[np.int32],
         n_threads: int = 1,
         weights: NDArray[np.int64] | None = None,
+        least: int = 0,
+        limit: int = 4503599627370496,
     ) -> tuple[
         NDArray[np.int32],
         NDArray[np.int32],
+        NDArray[np.int64],
         NDArray[np.int64],
         NDArray[np.uint64],
         NDArray[np.uint64],
     ]: ...
     def tree(self, index: int) -> dict[str, NDArray[Any]]: ...
-    def left_out(self, n_threads: int = 1) -> tuple[NDArray[np.float64], NDArray[np.int64]]: ...
-    def masses(self, rows: NDArray[np.float32], n_threads: int = 1) -> NDArray[np.uint64]: ...
+    def left_out(
+        self, n_threads: int = 1, stop_weight: int = 0
+    ) -> tuple[NDArray[np.float64], NDArray[np.int64]]: ...
+    def masses(
+        self, rows: NDArray[np.float32], n_threads: int = 1, stop_weight: int = 0
+    ) -> NDArray[np.uint64]: ...
     def left_out_masses(
-        self, begin: int, end: int, n_threads: int = 1
+        self, begin: int, end: int, n_threads: int = 1, stop_weight: int = 0
     ) -> tuple[NDArray[np.uint64], NDArray[np.int64]]: ...
     def finish(
         self, sums: NDArray[np.uint64], power: float = 1.0, spread: float = 0.0
@@ -166,14 +187,24 @@ def calibration_by(
     held: NDArray[np.int32],
     labels: NDArray[np.int32],
     weights: NDArray[np.int64],
+    stop_weights: NDArray[np.int64],
     votes: NDArray[np.uint64],
     half: NDArray[np.uint64],
     n_trees: int,
 ) -> tuple[float, float, float]: ...
+def losses_of_stops(
+    held: NDArray[np.int32],
+    labels: NDArray[np.int32],
+    weights: NDArray[np.int64],
+    stop_weights: NDArray[np.int64],
+    votes: NDArray[np.uint64],
+    half: NDArray[np.uint64],
+) -> NDArray[np.float64]: ...
 def probabilities_by(
     held: NDArray[np.int32],
     labels: NDArray[np.int32],
     weights: NDArray[np.int64],
+    stop_weights: NDArray[np.int64],
     votes: NDArray[np.uint64],
     half: NDArray[np.uint64],
     power: float,
@@ -236,9 +267,11 @@ class OrderFreeNumberForest:
         weights: NDArray[np.int64] | None = None,
     ) -> None: ...
     def learn_one(self, row: ArrayLike, value: float, weight: int = 65536) -> None: ...
-    def grow_all(self, n_threads: int = 1) -> None: ...
-    def apply(self, rows: NDArray[np.float32], n_threads: int = 1) -> NDArray[np.int32]: ...
-    def importances(self, n_threads: int = 1) -> NDArray[np.float64]: ...
+    def grow_all(self, n_threads: int = 1, stop_weight: int = 0) -> None: ...
+    def apply(
+        self, rows: NDArray[np.float32], n_threads: int = 1, stop_weight: int = 0
+    ) -> NDArray[np.int32]: ...
+    def importances(self, n_threads: int = 1, stop_weight: int = 0) -> NDArray[np.float64]: ...
     def count_as_seen(self, n_seen: int) -> None: ...
     def get_state(self) -> dict[str, NDArray[Any]]: ...
     @staticmethod
@@ -256,7 +289,9 @@ class OrderFreeNumberForest:
     def predict(self, rows: NDArray[np.float32], n_threads: int = 1) -> NDArray[np.float64]: ...
     def predict_one(self, row: ArrayLike) -> tuple[float, float, float]: ...
     def tree(self, index: int) -> dict[str, NDArray[Any]]: ...
-    def left_out(self, n_threads: int = 1) -> tuple[NDArray[np.float64], NDArray[np.int64]]: ...
+    def left_out(
+        self, n_threads: int = 1, stop_weight: int = 0
+    ) -> tuple[NDArray[np.float64], NDArray[np.int64]]: ...
     def leaves(self, rows: NDArray[np.float32], n_threads: int = 1) -> NDArray[np.float64]: ...
     def left_out_leaves(
         self, begin: int, end: int, n_threads: int = 1

@@ -16,6 +16,7 @@ from onlineforest._forests.orderfree.classes import Classes
 from onlineforest._forests.orderfree.copies import relabelled, with_columns
 from onlineforest._forests.orderfree.label_calibration import (
     N_AHEAD,
+    Poll,
     joined_votes,
     pieces_ahead,
     pieces_to_vote,
@@ -64,7 +65,8 @@ def test_the_calibration_is_that_of_the_definition():
     voters = [i for i in range(n_trees) if is_left_out_voter(i)]
     assert voters == [0, 2, 4, 6, 8]
     assert len(plain.left_out[0]) == len({(*x, y) for x, y in zip(rows.tolist(), labels)}) // 8
-    held_codes, true, units, votes, half = core.votes()
+    of_one = core.votes(1, 0, 1)
+    held_codes, true, units, _, (votes,), (half,) = of_one
     assert sorted(held_codes) == [0, 1, 2]
     weights = units / WEIGHT_OF_ONE
     held = {(point, word): code for point, word, code in map(as_key, samples)}
@@ -85,7 +87,7 @@ def test_the_calibration_is_that_of_the_definition():
     ]
     ratio = (1 / 5 - 1 / n_trees) / (1 / 3 - 1 / 5)
     power = powers[0] * (powers[0] / powers[1]) ** ratio
-    of_all, of_voters, found_spread = calibration_by(*core.votes(), core.n_trees)
+    of_all, of_voters, found_spread = calibration_by(*of_one, core.n_trees)
     assert of_voters == pytest.approx(powers[0], rel=0.02)
     found = of_all, found_spread
     assert found[0] == pytest.approx(power, rel=0.04)  # the search among many has steps of 1 %
@@ -141,7 +143,7 @@ def test_without_calibration_probabilities_are_the_mean_of_trees():
 @pytest.mark.parametrize("n_samples", [1, 7, 159])
 def test_few_samples_calibrate_nothing(n_samples):
     forest = forest_of().fit(X[:n_samples], Y[:n_samples])
-    assert forest._power_and_spread() == (1.0, 0.0)
+    assert forest._how(calibrated=True) == (1.0, 0.0, 0)
 
 
 def test_few_trees_calibrate_nothing():
@@ -171,9 +173,9 @@ def test_it_does_not_depend_on_order_threads_or_codes(fitted):
 
 def test_it_lags_in_a_stream_until_an_eighth_of_the_samples_are_new():
     forest = forest_of().fit(X[:700], Y[:700])
-    before = forest._power_and_spread()
+    before = forest._how(calibrated=True)
     forest.partial_fit(X[700:799], Y[700:799])
-    assert forest._power_and_spread() == before  # 99 are less than an eighth of 799
+    assert forest._how(calibrated=True) == before  # 99 are less than an eighth of 799
     assert not same(forest, forest_of().fit(X[:799], Y[:799]))
     assert same(forest.learn_one(X[799], Y[799]), forest_of().fit(X[:800], Y[:800]))
     forest.partial_fit(X[800:850], Y[800:850])
@@ -185,7 +187,7 @@ def test_a_batch_counts_as_cut_where_the_calibration_is_due():
     forest = forest_of().fit(X[:700], Y[:700])
     forest.partial_fit(X[700:], Y[700:])
     due = forest_of().fit(X[:800], Y[:800]).partial_fit(X[800:], Y[800:])
-    assert forest._power_and_spread() == due._power_and_spread()
+    assert forest._how(calibrated=True) == due._how(calibrated=True)
     assert same(forest, due)
 
 
@@ -193,14 +195,13 @@ def test_a_batch_counts_as_cut_where_the_calibration_is_due():
 def test_work_that_a_stream_does_ahead_changes_nothing(seconds, monkeypatch):
     """Trees are asked when the calibration is due, or the next call asks about the rest."""
     monkeypatch.setattr(online_classifier, "_SECONDS_TO_VOTE", seconds)
-    forest, n_pieces = forest_of().fit(X[:700], Y[:700]), []
+    forest, are_done = forest_of().fit(X[:700], Y[:700]), []
     for i in range(700, 900):
         forest.predict_proba_one(X[i])
         forest.learn_one(X[i], Y[i])
         if forest._demand.ahead is not None:
-            n_pieces.append(len(forest._demand.ahead[1]))
-    all_pieces = pieces_to_vote(800)  # 700 + 100 samples: the next ones are due at 915
-    assert n_pieces == [len(all_pieces) if seconds else 0]
+            are_done.append(forest._demand.ahead[1].is_done)
+    assert are_done == [seconds > 0]  # 700 + 100 samples: the next ones are due at 915
     assert same(forest, forest_of().fit(X[:800], Y[:800]).partial_fit(X[800:], Y[800:]))
 
 
@@ -228,32 +229,41 @@ def test_pieces_hold_all_calibrators(n_samples):
 
 def test_votes_of_pieces_are_those_of_all(fitted):
     core = fitted._forest
-    joined = joined_votes([core.votes(1, *piece) for piece in pieces_to_vote(core.n_samples)])
-    for one, other in zip(joined, core.votes(), strict=True):
-        assert one.dtype == other.dtype and np.array_equal(one, other)
+    pieces = pieces_to_vote(core.n_samples)
+    joined = joined_votes([core.votes(1, 0, 2**52, *piece) for piece in pieces])
+    assert joined[3].tolist() == [0, *(n * WEIGHT_OF_ONE for n in (10, 20, 40, 80))]
+
+    def ask(*what):
+        return core.votes(1, *what)
+
+    of_all, of_pieces = Poll(core.n_labels).votes(ask), Poll(core.n_labels, pieces).votes(ask)
+    for pair in (joined, core.votes()), (of_all, of_pieces):
+        for one, other in zip(*pair, strict=True):
+            assert one.dtype == other.dtype and np.array_equal(one, other)
 
 
 def test_a_forest_without_samples_is_calibrated_too():
     forest = forest_of().fit(X[:200], Y[:200]).keep_latest(0).recalibrate()
-    assert forest._power_and_spread() == (1.0, 0.0)
+    assert forest._how(calibrated=True) == (1.0, 0.0, 0)
     assert same(forest.learn_one(X[0], "yes"), forest_of().partial_fit(X[:1], ["yes"]))
     declared = forest_of().partial_fit(X[:1], ["no"], classes=["no", "yes"]).keep_latest(0)
     assert np.array_equal(declared.predict_proba(QUERIES), np.full((200, 2), 0.5))
 
 
-def test_predicting_classes_calibrates_nothing():
+@pytest.mark.parametrize("name", ["predict", "predict_one"])
+def test_classes_need_the_stop_weight(name):
     forest = forest_of().partial_fit(X, Y)
-    forest.predict(QUERIES)
-    forest.predict_one(QUERIES[0])
     assert forest._fitted.found is None
+    getattr(forest, name)(QUERIES if name == "predict" else QUERIES[0])
+    assert forest._fitted.found is not None
 
 
 def test_declared_classes_do_not_change_what_was_fitted(fitted):
     forest = forest_of().fit(X, Y)
     forest.partial_fit(X[:1], Y[:1], classes=["other", *Y], sample_weight=[0.0])
-    assert forest._power_and_spread() == fitted._power_and_spread()
+    assert forest._how(calibrated=True) == fitted._how(calibrated=True)
     assert same(pickle.loads(pickle.dumps(forest)), forest)
-    assert forest.recalibrate()._power_and_spread() == fitted._power_and_spread()
+    assert forest.recalibrate()._how(calibrated=True) == fitted._how(calibrated=True)
     assert forest.predict_proba(QUERIES).shape == (200, 4)
 
 
@@ -338,7 +348,7 @@ def test_equal_forests_have_equal_files(tmp_path, fitted):
     assert (tmp_path / "one").read_bytes() == (tmp_path / "other").read_bytes()
 
 
-LAGGING = {"arrival": 850, "held": 850, "power": 2.0, "spread": 0.1} | {
+LAGGING = {"arrival": 850, "held": 850, "power": 2.0, "spread": 0.1, "stop_weight": 655360} | {
     "labels": [7, 2**64 - 1], "scores": [0.0, 0.5], "units": [65536, 1]
 }  # fmt: skip
 
@@ -348,6 +358,7 @@ LAGGING = {"arrival": 850, "held": 850, "power": 2.0, "spread": 0.1} | {
     [{"arrival": 901}, {"arrival": -1, "held": 0}, {"arrival": 700}, {"arrival": True},
      {"arrival": 850.0}, {"held": 851}, {"held": -1}, {"held": "850"}, {"power": 0.0},
      {"power": 1e9}, {"power": 2}, {"spread": 1.5}, {"spread": float("nan")}, {"labels": [7]},
+     {"stop_weight": -1}, {"stop_weight": 2**53}, {"stop_weight": 10.0}, {"stop_weight": True},
      {"labels": [7, 2**64]}, {"labels": [7, -1]}, {"labels": [7.0, 8]}, {"labels": "ab"},
      {"scores": [0.5, 0.0]}, {"scores": [0.0, float("nan")]}, {"scores": [0, 0.5]},
      {"scores": [0.0, 7.0]}, {"units": [0, 1]}, {"units": [1, True]}, {"units": [1, 2**60]},
@@ -363,7 +374,8 @@ def test_an_impossible_calibration_in_a_file_is_refused(change, fitted):
 
     take(LAGGING)
     assert copy._fitted.found.plain() == {
-        name: LAGGING[name] for name in ("power", "spread", "labels", "scores", "units")
+        name: LAGGING[name]
+        for name in ("power", "spread", "stop_weight", "labels", "scores", "units")
     }
     with pytest.raises(ValueError, match=r"calibration|fitted"):
         take(LAGGING | change)

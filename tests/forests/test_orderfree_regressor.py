@@ -21,7 +21,7 @@ from support.diabetes import LEVELS, SHUFFLED, WHOLE, X, Y, fitted, small
 from support.model_files import saved
 
 # Write it again if a commit is meant to change the law or the digest, and say so.
-KNOWN_DIGEST = "7f0040362ace0202406d6f555658505e4a75c124084a2a0c74e05acc475c835f"
+KNOWN_DIGEST = "ffbe5d0d9a1b5eab6c07823990e546e6a7a551f19051415679e0585d6c47b919"
 
 
 # Equal samples, equal digests

@@ -149,7 +149,7 @@ void check_predictions(const orderfree::LabelForest& forest) {
   const orderfree::LabelForest::State state = forest.save();
   const bool knows_a_label =
       !state.serials.empty() || std::ranges::count(state.ledger.are_declared, 0) < forest.n_labels();
-  const orderfree::LeftOutVotes votes = forest.left_out_votes(0, 1000, Call(1));
+  const orderfree::LeftOutVotes votes = forest.left_out_votes(0, 1000, {0, 1}, Call(1));
   const auto found = orderfree::find_calibration(votes, forest.options().n_trees).of_all;
   for (const orderfree::LabelCalibration& calibration : {orderfree::LabelCalibration{}, found, {2.5, 0.01}}) {
     const auto [hashes, predicted] = forest.predict(some_rows(forest), calibration, Call(1));
@@ -170,7 +170,7 @@ void check_predictions(const orderfree::NumberForest& forest) {
     expect(std::isfinite(mean), "means are finite");
     expect(within >= 0.0 && between >= 0.0, "variances are at least 0");
   }
-  for (const auto& [mean, within, between] : forest.predict_left_out(Call(1)).moments) {
+  for (const auto& [mean, within, between] : forest.predict_left_out(0, Call(1)).moments) {
     expect(std::isnan(mean) || (within >= 0.0 && between >= 0.0), "variances of left-out samples are at least 0");
   }
 }

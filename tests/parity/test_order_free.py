@@ -396,6 +396,24 @@ def check_equal_labels(forest, case, expected):
     one = forest.predict_one(case.queries[0])
     assert one[0].tolist() == known
     assert by_code(one, case.hashes).tolist() == by_code(answer, case.hashes)[0].tolist()
+    check_stop_weights(forest, case, expected)
+
+
+def check_stop_weights(forest, case, expected):
+    """Check what the trees say that enter no node lighter than a stop weight."""
+    total = forest.label_weights.sum()
+    for stop in case.rng.permutation([0, 2.5, 10, 40, 80, total / 8, total / 3]):
+        units = round(stop * WEIGHT_OF_ONE)
+        queries = case.queries[: case.rng.integers(1, len(case.queries))]
+        want = [expected.masses(case.plain(x), stop=units / WEIGHT_OF_ONE) for x in queries]
+        got = forest.masses(queries, 2, units)
+        assert got.tolist() == [[*masses, rest] for masses, rest in want]
+        weights = [forest.tree(i)["weight"] * WEIGHT_OF_ONE for i in range(len(expected.trees))]
+        leaves = forest.apply(queries, 1, units)
+        for i, root in enumerate(expected.trees):
+            nodes = describe_reference(root, case)
+            ends = [walk(nodes, case.plain(x), weights[i], units) for x in queries]
+            assert leaves[:, i].tolist() == ends
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -653,8 +671,8 @@ def check_leaves(forest, case, expected):
         assert forest.apply(case.queries)[:, i].tolist() == leaves
 
 
-def walk(nodes, x):
-    """Index of the leaf of a row; -1 in a tree without nodes."""
+def walk(nodes, x, weights=None, stop=0):
+    """Index of the node where a row ends; -1 in a tree without nodes."""
     index = 0 if nodes else -1
     while nodes and nodes[index][3] >= 0:
         _, left, right, feature, bits, missing_left, others, _ = nodes[index]
@@ -665,5 +683,8 @@ def walk(nodes, x):
                 threshold = of_threshold if is_level else np.uint32(of_threshold).view(np.float32)
                 goes_left = is_left(x[d], threshold) != is_reversed
                 break
-        index = left if goes_left else right
+        child = left if goes_left else right
+        if weights is not None and weights[child] < stop:
+            break
+        index = child
     return index

@@ -273,7 +273,7 @@ def test_a_forest_without_two_numeric_features_has_no_plane():
 def test_importances_of_categorical_features_have_their_names(delays):
     axes = rendered(plot.importances(delays))
     order = np.argsort(-delays.feature_importances_, kind="stable")
-    assert order[0] in (0, 2)
+    assert {0, 2} & set(order[:2].tolist())  # a categorical one
     labels = [text.get_text() for text in axes.get_yticklabels()]
     assert labels == [delays.feature_names_in_[i] for i in order]
 

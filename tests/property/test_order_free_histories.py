@@ -15,7 +15,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from onlineforest._core import OrderFreeLabelForest, OrderFreeNumberForest
+from onlineforest._core import WEIGHT_OF_ONE, OrderFreeLabelForest, OrderFreeNumberForest
 from support.bits import assert_same
 from support.core import assert_same_answer, by_code
 from support.examples import examples, thorough_but
@@ -103,6 +103,7 @@ class History(RuleBasedStateMachine):
 
     core = None  # class of the forests
     dtype = None  # type of the values
+    ways_to_predict = ((),)  # arguments of `predict` after the number of threads
 
     def __init__(self):
         super().__init__()
@@ -253,8 +254,10 @@ class History(RuleBasedStateMachine):
         serials = np.random.default_rng(len(self.held)).permutation(sorted(self.held))
         self.teach(fresh, *self.samples(serials))
         queries, _ = self.draw(np.random.default_rng(0), 5)
-        expected, (left_out, n_trees) = fresh.predict(queries), fresh.left_out()
-        assert_same_answer(forest.predict(queries), self.as_ours(expected))
+        (left_out, n_trees) = fresh.left_out()
+        for how in self.ways_to_predict:
+            expected = fresh.predict(queries, 1, *how)
+            assert_same_answer(forest.predict(queries, 1, *how), self.as_ours(expected))
         self.check_trees(forest, fresh)
         ours, theirs = np.argsort(forest.serials), np.argsort(serials)
         got, got_trees = forest.left_out()
@@ -284,6 +287,7 @@ class LabelHistory(History):
     """Values are codes of labels; the fresh forest gives them other codes."""
 
     core, dtype = OrderFreeLabelForest, np.int32
+    ways_to_predict = ((), (1.0, 0.0, 10 * WEIGHT_OF_ONE), (1.0, 0.0, 70 * WEIGHT_OF_ONE), ())
 
     def start_values(self, n_values, seed):
         self.hashes, self.declared = np.empty(0, np.uint64), np.empty(0, np.uint8)
@@ -301,6 +305,32 @@ class LabelHistory(History):
         for forest in self.both():
             forest.set_labels(self.hashes, self.declared)
         self.labels_in_use = np.arange(len(self.hashes))
+
+    @rule(
+        n=st.sampled_from([1, 2, 5]), seed=seeds, stop=st.sampled_from([0, 1, 2, 10, 40, 70, 200])
+    )
+    def predict_with_a_stop_weight(self, n, seed, stop):
+        """Each forest splits other blocks, and drops other ones."""
+        X, _ = self.draw(np.random.default_rng(seed), n)
+        stop *= WEIGHT_OF_ONE
+        assert np.array_equal(self.lazy.masses(X, 1, stop), self.forest.masses(X, 2, stop))
+
+    @rule(stop=st.sampled_from([0, 2, 10, 70]))
+    def grow_above_a_stop_weight(self, stop):
+        self.lazy.grow_all(1, stop * WEIGHT_OF_ONE)
+
+    @rule(least=st.sampled_from([0, 5, 64]), limit=st.sampled_from([1, 64, 2**30]))
+    def vote(self, least, limit):
+        """Changes neither the stop weight of the trees nor what they say."""
+        stops = least * WEIGHT_OF_ONE, limit * WEIGHT_OF_ONE
+        votes = self.lazy.votes(2, *stops)
+        for own, theirs in zip(votes, self.forest.votes(1, *stops), strict=True):
+            assert np.array_equal(own, theirs)
+
+    @rule(index=st.sampled_from(range(N_TREES)))
+    def take_a_tree(self, index):
+        """Grows it as a whole, for a moment."""
+        self.lazy.tree(index)
 
     @rule(n=st.sampled_from([1, 1, 2]), seed=seeds)
     def use_few_labels(self, n, seed):

@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from itertools import groupby, pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,9 +24,11 @@ Surrogate = tuple[int, float | int, bool]  # feature, threshold, is it reversed
 MASK, GOLDEN = 2**64 - 1, 0x9E3779B97F4A7C15
 MOST_DECIDING = 64  # samples of a block that decide about its cut
 MANY_DECIDING = 16  # blocks with at least 16 deciding samples get more proposals
+ENOUGH_NEIGHBOURS = 32  # deciding samples, for the scores of labels
 MOST_SURROGATES = 4
 FEATURE_DRAWS = 32  # draws of a feature before the words of all features are compared
 SALT_DRAWS = 64  # draws of a salt that separates two levels
+MASS_OF_NEIGHBOURS = 2**16  # numbers of neighbours are whole multiples of 1 / 2^16
 UNIT = 2**31  # masses are whole multiples of 1 / UNIT
 LEAST_SHARE = 2.0**-10  # a walk up ends below this share
 
@@ -219,27 +222,73 @@ def propose(deciding: list[Sample], word: int, pair: bool) -> Cut:
 
 
 class LabelJudge:
-    """Which proposal is best for labels: that with the greatest decrease of Gini impurity."""
+    """Which proposal is best for labels: the score adds a share of its gain and of its feature.
+
+    The first is the share of the impurity that the cut removes. The second tells how much more
+    often neighbours in the order of the feature have equal labels than in a random order.
+    """
 
     few = 4  # proposals
+    finalists = 8  # proposals of greatest gain
 
     def __init__(self, deciding: list[Sample]) -> None:
         self.deciding = deciding
         lacks_value = any(None in sample.x for sample in deciding)
         has_levels = any(isinstance(value, int) for value in deciding[0].x)
         self.many = 64 if lacks_value else 32 if has_levels else 16
+        self.n = len(deciding)
+        self.n_squares = sum(n * n for n in Counter(s.value for s in deciding).values())
 
-    def score(self, cut: Cut) -> float:
+    def gain(self, cut: Cut) -> float:
         """Sum over both sides of the squared label weights divided by the weight."""
         sides = [weigh(side).values() for side in split(self.deciding, cut)]
         left, right = (float(sum(w * w for w in side)) / float(sum(side)) for side in sides)
         return left + right
 
-    gain = score
+    def neighbours(self, feature: int) -> float:
+        """1 minus the differing neighbours as a share of those in a random order."""
+        differing = self.differing(feature) / MASS_OF_NEIGHBOURS
+        return 1.0 - differing * self.n / (self.n * self.n - self.n_squares)
+
+    def differing(self, feature: int) -> int:
+        """The expected number of differing neighbours, each part rounded down.
+
+        Equal values are in random order. Levels are, too, and are independent of each other.
+        """
+        runs = [
+            Counter(s.value for s in run)
+            for _, run in groupby(along(self.deciding, feature), lambda s: s.x[feature])
+        ]
+        within = [
+            (n * n - sum(c * c for c in run.values()), n) for run in runs if (n := run.total())
+        ]
+        if isinstance(self.deciding[0].x[feature], int):
+            between = [(self.n * self.n - self.n_squares, self.n * (self.n - 1))] * (len(runs) - 1)
+        else:
+            between = [
+                (one.total() * other.total() - sum(one[k] * other[k] for k in one),
+                 one.total() * other.total())
+                for one, other in pairwise(runs)
+            ]  # fmt: skip
+        return sum(part * (2**32 // whole) >> 16 for part, whole in within + between)
+
+    def score(self, cut: Cut) -> float:
+        """The share of the gain and half the share of the neighbours, if many decide."""
+        if self.n < ENOUGH_NEIGHBOURS or self.n_squares == self.n**2:
+            return 0.0
+        total = float(weight(self.deciding))
+        squares = float(sum(w * w for w in weigh(self.deciding).values()))
+        gain = (self.gain(cut) * total - squares) / (total * total - squares)
+        return gain + 0.5 * self.neighbours(cut.feature)
+
+
+def along(block: list[Sample], feature: int) -> list[Sample]:
+    """Samples by their value of a feature; ties as they are, missing values last."""
+    return sorted(block, key=lambda s: (s.x[feature] is None, s.x[feature] or 0.0))
 
 
 def choose_cut(block: list[Sample], seed: int, judges: Any) -> Cut:
-    """The proposal of greatest score, then of greatest gain; `max` keeps the first one on ties."""
+    """The finalist of greatest score; of equal ones that of greatest gain, then the first one."""
     deciding = block[:MOST_DECIDING]
     if all(sample.x == deciding[0].x for sample in deciding):
         deciding[-1] = next(sample for sample in block if sample.x != deciding[0].x)
@@ -248,7 +297,8 @@ def choose_cut(block: list[Sample], seed: int, judges: Any) -> Cut:
     n_proposals = judge.many if len(deciding) >= MANY_DECIDING else judge.few
     cuts = [propose(deciding, derive(seed, 8 + q), pair=q % 2 == 0) for q in range(n_proposals)]
     cuts = [with_side(deciding, cut, judge) for cut in cuts]
-    best = max(cuts, key=lambda cut: (judge.score(cut), judge.gain(cut)))
+    finalists = sorted(cuts, key=judge.gain, reverse=True)[: judge.finalists]  # stable
+    best = max(finalists, key=judge.score)
     if best.threshold == math.inf:
         return best
     if any(s.x[best.feature] is None for s in deciding):
@@ -306,12 +356,14 @@ def grow(block: list[Sample], seed: int, min_samples_split: int, judges: Any) ->
     return root if root.block else None
 
 
-def path_of(root: Node | None, point: Point) -> list[Node]:
-    """The nodes from the root to the leaf of a point."""
+def path_of(root: Node | None, point: Point, stop: float = 0.0) -> list[Node]:
+    """The nodes from the root to the leaf of a point; the first lighter than `stop` ends it."""
     path, node = [], root
     while node is not None:  # a leaf has no children
         path.append(node)
         node = node.left if node.left is None or node.cut.sends_left(point) else node.right
+        if node is not None and weight(node.block) < stop:
+            break
     return path
 
 
@@ -383,13 +435,16 @@ class OrderFreeForest:
             leaves_out=is_left_out_voter)  # fmt: skip
 
     def masses(
-        self, x: Sequence[float], trees: Sequence[Node | None] | None = None
+        self,
+        x: Sequence[float],
+        trees: Sequence[Node | None] | None = None,
+        stop: float = 0.0,
     ) -> tuple[list[int], int]:
         """Mass of each label code and the rest, added over all trees or some."""
         point, masses, rest = as_point(x), [0] * self.n_codes, 0
         for root in self.trees if trees is None else trees:
             share = 1.0
-            for node in reversed(path_of(root, point)):
+            for node in reversed(path_of(root, point, stop)):
                 counts = weigh(node.block)
                 total = sum(counts.values())
                 for code, weight in counts.items():
@@ -403,9 +458,9 @@ class OrderFreeForest:
             rest += math.floor(share * UNIT + 0.5)
         return masses, rest
 
-    def predict_proba(self, x: Sequence[float]) -> list[float]:
+    def predict_proba(self, x: Sequence[float], stop: float = 0.0) -> list[float]:
         """Probability of each label code: 0 where the label is neither held nor declared."""
-        masses, rest = self.masses(x)
+        masses, rest = self.masses(x, stop=stop)
         proba = [(mass + rest / len(self.known)) / (sum(masses) + rest) for mass in masses]
         return [p if code in self.known else 0.0 for code, p in enumerate(proba)]
 
@@ -416,14 +471,44 @@ def calibrated(proba: Sequence[float], power: float, spread: float) -> list[floa
     return [(1 - spread) * r / sum(raised) + spread / len(raised) for r in raised]
 
 
-def best_power(rows: Sequence[tuple[Sequence[float], int, int]], spread: float) -> float:
-    """The power of least loss on rows (probabilities, the true place, weight), among many."""
+Rows = Sequence[tuple[Sequence[float], int, float]]  # probabilities, the true place, weight
 
-    def loss(power: float) -> float:
-        losses = (
-            -weight * math.log(calibrated(proba, power, spread)[true])
-            for proba, true, weight in rows
-        )
-        return math.fsum(losses) + 4 * math.log(power) ** 2 / 2
 
-    return min((2 ** (step / 64) for step in range(-192, 321)), key=loss)
+def loss_of(power: float, rows: Rows, spread: float) -> float:
+    """The log loss of calibrated rows, and a penalty that draws the power towards 1."""
+    losses = (
+        -weight * math.log(calibrated(proba, power, spread)[true]) for proba, true, weight in rows
+    )
+    return math.fsum(losses) + 4 * math.log(power) ** 2 / 2
+
+
+def best_power(rows: Rows, spread: float, n: int = 64) -> float:
+    """The power of least loss on rows, among many: `n` from one number to its double."""
+    powers = (2 ** (step / n) for step in range(-3 * n, 5 * n + 1))
+    return min(powers, key=lambda power: loss_of(power, rows, spread))
+
+
+def stop_weights(total: float) -> list[float]:
+    """The stop weights that a forest of this total weight may choose."""
+    weights = [0.0]
+    while 10 * 2 ** (len(weights) - 1) <= total / 10:
+        weights.append(10.0 * 2 ** (len(weights) - 1))
+    return weights
+
+
+def loss_of_stop(stop: float, rows: Rows) -> float:
+    """The loss of a stop weight, given all calibrators in the order of keys.
+
+    Every second one counts. A positive stop weight costs more, the fewer count.
+    """
+    spread = 1 / (len(rows) + 2)
+    penalty = 256 / len(rows[::2]) if stop > 0 else 0.0
+    return penalty + loss_of(best_power(rows[::2], spread, 8), rows[::2], spread)
+
+
+def best_stop(stops: Sequence[float], losses: Sequence[float]) -> float:
+    """The best of at least 64, unless this is the least of these: then the best of all."""
+    large = [(loss, stop) for loss, stop in zip(losses, stops) if stop >= 64]
+    if large and min(large) != large[0]:
+        return min(large)[1]
+    return min(zip(losses, stops))[1]

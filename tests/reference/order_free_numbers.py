@@ -13,6 +13,7 @@ from reference.order_free_forest import (
     MOST_DECIDING,
     Cut,
     Sample,
+    along,
     as_point,
     circle,
     grow_trees,
@@ -27,6 +28,7 @@ class NumberJudge:
     """Which proposal is best for numbers: the best cut, or one on the feature that tells most."""
 
     few = 6  # proposals
+    finalists = 32  # all of them
 
     def __init__(self, deciding: list[Sample]) -> None:
         self.deciding, self.total = deciding, weight(deciding)
@@ -88,11 +90,6 @@ class NumberJudge:
         if len(self.deciding) < MANY_DECIDING or cut.is_of_levels:
             return self.gain(cut)
         return max(self.gain(cut), self.neighbours(cut.feature))
-
-
-def along(block: list[Sample], feature: int) -> list[Sample]:
-    """Samples by their value of a feature; ties as they are, missing values last."""
-    return sorted(block, key=lambda s: (s.x[feature] is None, s.x[feature] or 0.0))
 
 
 def summed(values) -> float:

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from onlineforest import _core
-from onlineforest._core import calibration_by
+from onlineforest._core import WEIGHT_OF_ONE, calibration_by
 from onlineforest._forests.core import OrderFreeLabelCore, OrderFreeNumberCore
 from onlineforest._shards.errors import MemberLostError, ShardLostError
 from onlineforest._shards.messages import ArrayQuestion, Operation, nbytes_of
@@ -26,6 +26,7 @@ X[RNG.random(X.shape) < 0.02] = np.nan
 LABELS = (np.nan_to_num(X[:, 0]) + 0.5 * np.nan_to_num(X[:, 1]) > 0).astype(np.int32)
 VALUES = np.nan_to_num(X[:, 0]) * 2.0 + RNG.normal(size=600)
 UNITS = RNG.integers(1, 3 * 2**16, 600)  # weights
+STOP = 10 * WEIGHT_OF_ONE
 QUERIES = np.ascontiguousarray(X[:40] + np.float32(0.2))
 HASHES, NONE_DECLARED = np.array([11, 12], dtype=np.uint64), np.zeros(2, dtype=np.uint8)
 each_core = pytest.mark.parametrize("core", KINDS)
@@ -76,18 +77,27 @@ def assert_same_label_answers(forest, local):
     assert np.array_equal(local.label_weights, forest.label_weights)
     assert forest.n_labels == local.n_labels
     assert_same_answer(forest.known_labels, local.known_labels)
-    votes = local.votes()
+    votes = local.votes(1, 0, 1)
     n_past = local.n_seen - min(local.n_seen, 50)
     more = np.ascontiguousarray(QUERIES[:20]), np.ascontiguousarray(LABELS[:20]), 1, UNITS[:20]
     for own_votes, their_votes in (
-        (votes, forest.votes()),
+        (votes, forest.votes(1, 0, 1)),
+        (local.votes(), forest.votes()),
+        (local.votes(1, STOP, 4 * STOP, 3, 9), forest.votes(1, STOP, 4 * STOP, 3, 9)),
         (local.votes_at(n_past), forest.votes_at(n_past)),
+        (local.votes_at(n_past, 1, 1, STOP), forest.votes_at(n_past, 1, 1, STOP)),
         (local.votes_after(*more), forest.votes_after(*more)),
+        (local.votes_after(*more, 1, STOP), forest.votes_after(*more, 1, STOP)),
     ):
         for own, theirs in zip(own_votes, their_votes, strict=True):
             assert np.array_equal(own, theirs)
+    for name in ("importances", "left_out"):
+        own, theirs = (getattr(each, name)(1, STOP) for each in (local, forest))
+        assert np.array_equal(own[0], theirs[0], equal_nan=True), name
+    assert np.array_equal(local.apply(QUERIES, 1, STOP), forest.apply(QUERIES, 1, STOP))
+    forest.grow_all(1, STOP)
     power, _, spread = calibration_by(*votes, local.n_trees)
-    found = power, spread
+    found = power, spread, STOP
     assert_same_answer(forest.predict(QUERIES, 1, *found), local.predict(QUERIES, 1, *found))
     assert_same_answer(
         forest.predict_one(QUERIES[0], *found), local.predict_one(QUERIES[0], *found)

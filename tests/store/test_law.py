@@ -62,8 +62,8 @@ def test_a_file_of_another_law_is_refused(kind, law, shown):
 @each_order_free
 def test_another_law_is_named_before_whatever_else_differs(kind):
     """Another law may come with other parameters and other arrays."""
-    changes = {"law": 2, "parameters": {"unknown": 1}, "features": None, "counts": {}}
-    with pytest.raises(ModelFileError, match=f"it has law 2{OURS}"):
+    changes = {"law": LAW + 1, "parameters": {"unknown": 1}, "features": None, "counts": {}}
+    with pytest.raises(ModelFileError, match=f"it has law {LAW + 1}{OURS}"):
         load(io.BytesIO(changed(saved(fitted(kind)), changes, {"rows": None})))
 
 
@@ -99,8 +99,8 @@ def test_a_checkpoint_of_another_law_is_skipped(tmp_path):
     forest, checkpoints = fitted(OnlineForestRegressor), Checkpointer(tmp_path)
     checkpoints.save(forest, 1)
     path = checkpoints.save(forest, 2)
-    path.write_bytes(changed(path.read_bytes(), {"law": 2}))
-    with pytest.warns(UserWarning, match=f"it has law 2{OURS}"):
+    path.write_bytes(changed(path.read_bytes(), {"law": LAW + 1}))
+    with pytest.warns(UserWarning, match=f"it has law {LAW + 1}{OURS}"):
         assert Checkpointer(tmp_path).open().position == 1
 
 
@@ -108,14 +108,14 @@ def test_a_checkpoint_of_another_law_is_skipped(tmp_path):
 def test_a_run_does_not_go_on_with_a_model_of_another_law(tmp_path, option):
     table, model = tmp_path / "table.csv", tmp_path / "model.safetensors"
     table.write_text("x,y\n" + "".join(f"{i},{i % 2}\n" for i in range(40)))
-    data = changed(saved(fitted(OnlineForestClassifier)), {"law": 2})
+    data = changed(saved(fitted(OnlineForestClassifier)), {"law": LAW + 1})
     model.write_bytes(data)
     arguments = ["train", str(table), "--target", "y", "-o", str(model), option]
     result = CliRunner().invoke(
         build_command(), arguments if option == "--resume" else [*arguments, str(model)]
     )
     assert result.exit_code == 1 and model.read_bytes() == data
-    assert re.search(f"it has law 2{OURS}", " ".join(result.output.split()))
+    assert re.search(f"it has law {LAW + 1}{OURS}", " ".join(result.output.split()))
 
 
 def test_forests_whose_trees_are_saved_have_no_law(monkeypatch):

@@ -38,25 +38,42 @@ inline void check_weights(std::span<const Weight> weights) {
   }
 }
 
-// A sum of squared weights without rounding. The sum is at most the square of kMostWeight.
-class SquaresOfWeights {
+// A sum of products of weights without rounding. The sum is at most the square of kMostWeight.
+class ProductsOfWeights {
  public:
-  void add(Weight weight) {
-    const auto whole = static_cast<std::uint64_t>(weight);
-    const std::uint64_t high = whole >> 32, low = whole & 0xffffffffu, middle = high * low;
-    add(high * high, low * low);
-    add(middle >> 31, middle << 33);  // adds 2 * middle * 2^32
+  void add(Weight a, Weight b) {
+    const std::uint64_t a_high = high_half(a), a_low = low_half(a), b_high = high_half(b), b_low = low_half(b);
+    add(a_high * b_high, a_low * b_low);
+    add_middle(a_high * b_low);
+    add_middle(a_low * b_high);
   }
 
   [[nodiscard]] double value() const { return static_cast<double>(high_) * 0x1p64 + static_cast<double>(low_); }
 
  private:
+  [[nodiscard]] static std::uint64_t high_half(Weight weight) { return static_cast<std::uint64_t>(weight) >> 32; }
+  [[nodiscard]] static std::uint64_t low_half(Weight weight) {
+    return static_cast<std::uint64_t>(weight) & 0xffffffffu;
+  }
+
   void add(std::uint64_t high, std::uint64_t low) {
     low_ += low;
     high_ += high + (low_ < low ? 1 : 0);
   }
+  void add_middle(std::uint64_t middle) { add(middle >> 32, middle << 32); }  // adds middle * 2^32
 
   std::uint64_t high_ = 0, low_ = 0;
+};
+
+// A sum of squared weights without rounding.
+class SquaresOfWeights {
+ public:
+  void add(Weight weight) { products_.add(weight, weight); }
+
+  [[nodiscard]] double value() const { return products_.value(); }
+
+ private:
+  ProductsOfWeights products_;
 };
 
 }  // namespace onlineforest

@@ -29,10 +29,6 @@ class BaseClassifier(ClassifierMixin):
         """Probabilities of one sample, and the classes."""
         raise NotImplementedError
 
-    def _known_classes(self) -> NDArray[Any]:
-        """The known classes, sorted. The forest is fitted."""
-        raise NotImplementedError
-
     @property
     def classes_(self) -> NDArray[Any]:
         """The known classes, sorted."""
@@ -41,7 +37,9 @@ class BaseClassifier(ClassifierMixin):
         if guard.pending is not None:
             with self._locked():  # after another thread's batch
                 pass
-        return self._known_classes()
+        core, targets = self._core_and_targets()
+        classes: NDArray[Any] = targets.known_classes(core)
+        return classes
 
     def predict_one(self, x: RowLike) -> Any:
         """The most probable class of one sample.

@@ -36,12 +36,16 @@ Floats = NDArray[np.float64]
 Serials = NDArray[np.int64]
 Masses = NDArray[np.uint64]
 Hashes = NDArray[np.uint64]
-Votes = tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int64], Masses, Masses]
-"""The labels that are held, and of each calibrator the label, the stored weight and two masses.
+Votes = tuple[
+    NDArray[np.int32], NDArray[np.int32], NDArray[np.int64], NDArray[np.int64], Masses, Masses
+]
+"""The held labels, the label and the stored weight of each calibrator, stop weights, and masses.
 
-The masses are those of each label and the rest: the sums over all trees that leave this calibrator
-out, and over half of them.
+Masses have the shape (n_stop_weights, n_calibrators, n_labels + 1), for each label and the rest:
+the sums over all trees that leave this calibrator out, and over half of them.
 """
+MOST_STOP_WEIGHT = 2**52
+"""The limit of stop weights, which are stored weights."""
 Weights = NDArray[np.int64] | None
 """Stored weights of samples, of which one that counts once has `WEIGHT_OF_ONE`.
 
@@ -106,8 +110,11 @@ class OrderFreeCore(Protocol):
         """For each serial 1 if its sample is stored, else 0."""
         ...
 
-    def apply(self, rows: Rows, n_threads: int = 1, /) -> NDArray[np.int32]:
-        """The leaf of each row in each tree, shape (n_rows, n_trees)."""
+    def apply(self, rows: Rows, n_threads: int = 1, stop_weight: int = 0, /) -> NDArray[np.int32]:
+        """The node where each row ends in each tree, shape (n_rows, n_trees).
+
+        It enters no node that is lighter than `stop_weight`; that of numbers is 0.
+        """
         ...
 
     def tree(self, index: int, /) -> dict[str, NDArray[Any]]:
@@ -143,12 +150,12 @@ class OrderFreeCore(Protocol):
         """A number for each stored sample, the same for equal ones, in the order of `serials`."""
         ...
 
-    def grow_all(self, n_threads: int = 1, /) -> None:
-        """Make all pending splits, which changes no answer."""
+    def grow_all(self, n_threads: int = 1, stop_weight: int = 0, /) -> None:
+        """Make all pending splits above a stop weight, which changes no answer."""
         ...
 
-    def importances(self, n_threads: int = 1, /) -> Floats:
-        """The decrease of impurity at the splits of each feature, shape (n_trees, n_features)."""
+    def importances(self, n_threads: int = 1, stop_weight: int = 0, /) -> Floats:
+        """The credit of the splits on each feature per sample, shape (n_trees, n_features)."""
         ...
 
     @property
@@ -164,7 +171,9 @@ class OrderFreeCore(Protocol):
         """Count samples that another forest has seen: `n_seen` is at least this number then."""
         ...
 
-    def left_out(self, n_threads: int = 1, /) -> tuple[Floats, NDArray[np.int64]]:
+    def left_out(
+        self, n_threads: int = 1, stop_weight: int = 0, /
+    ) -> tuple[Floats, NDArray[np.int64]]:
         """Predict each stored sample from the trees that have not learned it.
 
         Predictions as `predict` gives them, NaN where there is no such tree, and the number of
@@ -197,35 +206,63 @@ class OrderFreeLabelCore(OrderFreeCore, Protocol):
         ...
 
     def predict(
-        self, rows: Rows, n_threads: int = 1, power: float = 1.0, spread: float = 0.0, /
+        self,
+        rows: Rows,
+        n_threads: int = 1,
+        power: float = 1.0,
+        spread: float = 0.0,
+        stop_weight: int = 0,
+        /,
     ) -> tuple[Hashes, Floats]:
         """The hashes of the known labels in the order of codes, and their probabilities.
 
-        Both are of one moment. The probabilities are calibrated as `calibration_by` says.
+        Both are of one moment. The trees enter no node that is lighter than `stop_weight`. The
+        probabilities are calibrated as `calibration_by` says.
         """
         ...
 
     def predict_one(
-        self, row: ArrayLike, power: float = 1.0, spread: float = 0.0, /
+        self,
+        row: ArrayLike,
+        power: float = 1.0,
+        spread: float = 0.0,
+        stop_weight: int = 0,
+        /,
     ) -> tuple[Hashes, Floats]:
         """Answer for one row, as `predict`; TypeError if it is not an array of floats."""
         ...
 
-    def votes(self, n_threads: int = 1, begin: int = 0, end: int = 2**62, /) -> Votes:
+    def votes(
+        self,
+        n_threads: int = 1,
+        least: int = 0,
+        limit: int = MOST_STOP_WEIGHT,
+        begin: int = 0,
+        end: int = 2**62,
+        /,
+    ) -> Votes:
         """Votes on the calibrators [begin, end), by the trees that leave them out.
 
-        The labels that are held, the true labels, the stored weights, and for each calibrator the
-        masses of all labels and the rest, summed over these trees and over half of them.
-        Calibrators beyond their number are left out.
+        With each stop weight of [least, limit) that the forest may choose. Calibrators beyond
+        their number are left out.
         """
         ...
 
-    def votes_at(self, n_seen: int, n_threads: int = 1, /) -> Votes:
+    def votes_at(
+        self, n_seen: int, n_threads: int = 1, least: int = 0, limit: int = MOST_STOP_WEIGHT, /
+    ) -> Votes:
         """Votes of this forest after `n_seen` samples, all of which it must still hold."""
         ...
 
     def votes_after(
-        self, rows: Rows, labels: NDArray[np.int32], n_threads: int = 1, weights: Weights = None, /
+        self,
+        rows: Rows,
+        labels: NDArray[np.int32],
+        n_threads: int = 1,
+        weights: Weights = None,
+        least: int = 0,
+        limit: int = MOST_STOP_WEIGHT,
+        /,
     ) -> Votes:
         """Votes of a copy of this forest that learns these samples. This forest stays as it is."""
         ...

@@ -134,7 +134,6 @@ class TruthQuestion(Question[bool]):
     def answer(self, forest: Forest, n_threads: int) -> bool:
         """Compare the trees with those that the samples give."""
         again = type(forest).from_state(forest.get_state(), n_threads)
-        again.grow_all(n_threads)
         return all(
             _tree_bytes(forest.tree(i)) == _tree_bytes(again.tree(i)) for i in range(forest.n_trees)
         )

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from onlineforest._core import WEIGHT_OF_ONE, moments_of_leaves
 from onlineforest._forests.core import (
+    MOST_STOP_WEIGHT,
     ORDER_FREE_LABELS,
     ORDER_FREE_NUMBERS,
     Floats,
@@ -176,18 +177,19 @@ class ShardedForest:
                 return self.keeper.ask_one(plan.number, question)
         raise IndexError(f"tree {index} is outside [0, n_trees = {self.n_trees})")
 
-    def apply(self, rows: Rows, _n_threads: int = 1, /) -> NDArray[np.int32]:
-        """The leaf of each row in each tree."""
-        leaves = self.keeper.ask_all(ArrayQuestion("apply", {"rows": rows}))
-        return np.concatenate(leaves, axis=1)
+    def apply(self, rows: Rows, _n_threads: int = 1, stop_weight: int = 0, /) -> NDArray[np.int32]:
+        """The node where each row ends in each tree."""
+        question = ArrayQuestion("apply", {"rows": rows, "stop_weight": stop_weight})
+        return np.concatenate(self.keeper.ask_all(question), axis=1)
 
-    def importances(self, _n_threads: int = 1, /) -> Floats:
-        """The importance of each feature in each tree."""
-        return np.concatenate(self.keeper.ask_all(ArrayQuestion("importances")))
+    def importances(self, _n_threads: int = 1, stop_weight: int = 0, /) -> Floats:
+        """The credit of each feature in each tree."""
+        question = ArrayQuestion("importances", {"stop_weight": stop_weight})
+        return np.concatenate(self.keeper.ask_all(question))
 
-    def grow_all(self, _n_threads: int = 1, /) -> None:
-        """Split all blocks that are not split yet, which changes no answer."""
-        self.keeper.ask_all(GrowthQuestion())
+    def grow_all(self, _n_threads: int = 1, stop_weight: int = 0, /) -> None:
+        """Split all blocks above a stop weight, which changes no answer."""
+        self.keeper.ask_all(GrowthQuestion(arguments={"stop_weight": stop_weight}))
 
     def are_trees_of_samples(self) -> bool:
         """Whether each shard grows the trees that it has from its samples again."""
@@ -235,33 +237,38 @@ class ShardedLabelForest(ShardedForest):
         self.learn(self._one_row(row), values, 1, np.array([weight]))
 
     def predict(
-        self, rows: Rows, _n_threads: int = 1, power: float = 1.0, spread: float = 0.0, /
+        self,
+        rows: Rows,
+        _n_threads: int = 1,
+        power: float = 1.0,
+        spread: float = 0.0,
+        stop_weight: int = 0,
+        /,
     ) -> tuple[Hashes, Floats]:
         """The hashes of the known labels, and their probabilities."""
+        answers = []
         with self.keeper.at_one_position():
-            answers = [
-                self._finished(
-                    self.keeper.ask_all(ArrayQuestion("masses", {"rows": rows[begin:end]})),
-                    power,
-                    spread,
-                )
-                for begin, end in _ranges_of(len(rows), self._width())
-            ]
+            for begin, end in _ranges_of(len(rows), self._width()):
+                queries = {"rows": rows[begin:end], "stop_weight": stop_weight}
+                masses = self.keeper.ask_all(ArrayQuestion("masses", queries))
+                answers.append(self._finished(masses, power, spread))
         return answers[0][0], np.concatenate([probabilities for _, probabilities in answers])
 
     def predict_one(
-        self, row: Any, power: float = 1.0, spread: float = 0.0, /
+        self, row: Any, power: float = 1.0, spread: float = 0.0, stop_weight: int = 0, /
     ) -> tuple[Hashes, Floats]:
         """The hashes of the known labels, and their probabilities for one row."""
-        hashes, probabilities = self.predict(self._one_row(row), 1, power, spread)
+        hashes, probabilities = self.predict(self._one_row(row), 1, power, spread, stop_weight)
         return hashes, probabilities[0]
 
-    def left_out(self, _n_threads: int = 1, /) -> tuple[Floats, NDArray[np.int64]]:
+    def left_out(
+        self, _n_threads: int = 1, stop_weight: int = 0, /
+    ) -> tuple[Floats, NDArray[np.int64]]:
         """Predict each stored sample from the trees that have not learned it."""
         answers = []
         with self.keeper.at_one_position():
             for begin, end in _ranges_of(self.n_samples, self._width()):
-                samples = {"begin": begin, "end": end}
+                samples = {"begin": begin, "end": end, "stop_weight": stop_weight}
                 shards = self.keeper.ask_all(ArraysQuestion("left_out_masses", samples))
                 n_trees = np.sum([n for _, n in shards], axis=0)
                 _, probabilities = self._finished([masses for masses, _ in shards])
@@ -270,20 +277,40 @@ class ShardedLabelForest(ShardedForest):
         predictions, counts = zip(*answers, strict=True)
         return np.concatenate(predictions), np.concatenate(counts)
 
-    def votes(self, _n_threads: int = 1, begin: int = 0, end: int = 2**62, /) -> Votes:
+    def votes(
+        self,
+        _n_threads: int = 1,
+        least: int = 0,
+        limit: int = MOST_STOP_WEIGHT,
+        begin: int = 0,
+        end: int = 2**62,
+        /,
+    ) -> Votes:
         """The votes on the calibrators, by the trees that leave them out."""
-        return self._summed(ArraysQuestion("votes", {"begin": begin, "end": end}))
+        what = {"least": least, "limit": limit, "begin": begin, "end": end}
+        return self._summed(ArraysQuestion("votes", what))
 
-    def votes_at(self, n_seen: int, _n_threads: int = 1, /) -> Votes:
+    def votes_at(
+        self, n_seen: int, _n_threads: int = 1, least: int = 0, limit: int = MOST_STOP_WEIGHT, /
+    ) -> Votes:
         """The votes after `n_seen` samples, all of which the forest must still hold."""
-        return self._summed(ArraysQuestion("votes_at", {"n_seen": n_seen}))
+        what = {"n_seen": n_seen, "least": least, "limit": limit}
+        return self._summed(ArraysQuestion("votes_at", what))
 
     def votes_after(
-        self, rows: Rows, labels: NDArray[np.int32], _n_threads: int = 1, weights: Weights = None, /
+        self,
+        rows: Rows,
+        labels: NDArray[np.int32],
+        _n_threads: int = 1,
+        weights: Weights = None,
+        least: int = 0,
+        limit: int = MOST_STOP_WEIGHT,
+        /,
     ) -> Votes:
         """The votes as they would be after these samples, which the forest does not learn."""
         samples = {"rows": rows, "labels": labels, "weights": weights}
-        return self._summed(ArraysQuestion("votes_after", samples))
+        stops = {"least": least, "limit": limit}
+        return self._summed(ArraysQuestion("votes_after", samples | stops))
 
     def _finished(
         self, masses: list[Masses], power: float = 1.0, spread: float = 0.0
@@ -296,10 +323,10 @@ class ShardedLabelForest(ShardedForest):
     def _summed(self, question: ArraysQuestion) -> Votes:
         """The votes of all shards."""
         shards = cast(list[Votes], self.keeper.ask_all(question))
-        held, labels, weights = shards[0][:3]
-        votes = np.sum([each[3] for each in shards], axis=0)
-        half = np.sum([each[4] for each in shards], axis=0)
-        return held, labels, weights, votes, half
+        held, labels, weights, stops = shards[0][:4]
+        votes = np.sum([each[4] for each in shards], axis=0)
+        half = np.sum([each[5] for each in shards], axis=0)
+        return held, labels, weights, stops, votes, half
 
     def _width(self) -> int:
         """How many numbers all shards send for a row."""
@@ -333,7 +360,9 @@ class ShardedNumberForest(ShardedForest):
         mean, within, between = self.predict(self._one_row(row))[0].tolist()
         return mean, within, between
 
-    def left_out(self, _n_threads: int = 1, /) -> tuple[Floats, NDArray[np.int64]]:
+    def left_out(
+        self, _n_threads: int = 1, _stop_weight: int = 0, /
+    ) -> tuple[Floats, NDArray[np.int64]]:
         """Predict each stored sample from the trees that have not learned it."""
         with self.keeper.at_one_position():
             n = self.n_samples

@@ -103,7 +103,7 @@ class OnlineForestClassifier(ForestModel, base.MiniBatchClassifier):
         self,
         n_estimators: int = 10,
         *,
-        min_samples_split: int = 5,
+        min_samples_split: int = 2,
         max_samples: float = 1.0,
         smoothing: float = 0.2,
         calibrate: bool = True,

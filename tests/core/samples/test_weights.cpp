@@ -39,6 +39,26 @@ TEST_CASE("squares of weights are added without rounding") {
   CHECK(carry.value() == 3 * 0x1p64 + 65536.0 * (0x1p24 - 1) * (0x1p24 - 1));
 }
 
+TEST_CASE("products of weights are added without rounding") {
+  std::mt19937_64 draw(3);
+  const auto product_of = [](Weight a, Weight b) {
+    ProductsOfWeights products;
+    products.add(a, b);
+    return products.value();
+  };
+  for (int trial = 0; trial < 1000; ++trial) {
+    const auto a = static_cast<Weight>(draw() >> (12 + draw() % 40)),
+               b = static_cast<Weight>(draw() >> (38 + draw() % 20));
+    ProductsOfWeights parts;
+    parts.add(a / 3, b);
+    parts.add(a - a / 3, b);
+    CHECK(parts.value() == product_of(a, b));
+    CHECK(product_of(b, a) == product_of(a, b));
+    CHECK(product_of(a, Weight{1} << 20) == std::ldexp(static_cast<double>(a), 20));
+    CHECK(product_of(a >> 26, b) == static_cast<double>((a >> 26) * b));
+  }
+}
+
 TEST_CASE("weights count in parts of a sample") {
   CHECK(multiplicity(kOne) == 1.0);
   CHECK(multiplicity(3 * kOne / 2) == 1.5);

@@ -57,17 +57,20 @@ class Forest {
   // Raises n_seen() to at least this number, to count samples that another forest has seen and forgotten.
   void count_as_seen(std::size_t n_seen);
 
-  // Splits all pending blocks now rather than when a prediction needs them. Changes no prediction.
-  void grow_all(const Call& call);
+  // Splits all pending blocks that predictions with a stop weight need, rather than when one does. Changes no
+  // prediction.
+  void grow_all(Weight stop_weight, const Call& call);
 
+  // The table of a whole tree. Grows what is lacking and frees it again.
   [[nodiscard]] Table table(std::size_t index, const Call& call) const;
 
-  // The leaf of each row in each tree, as a row of the table of the tree; -1 for a tree without nodes.
-  [[nodiscard]] std::vector<NodeIndex> apply(std::span<const float> rows, const Call& call) const;
+  // The node at which the prediction of each row ends in each tree, as a row of the table of the tree; -1 for a tree
+  // without nodes.
+  [[nodiscard]] std::vector<NodeIndex> apply(std::span<const float> rows, Weight stop_weight, const Call& call) const;
 
-  // The importance of each feature in each tree: the decrease of impurity per sample at the splits on the feature. If
-  // trees leave samples out, the decrease of squared error on these samples, which may be negative.
-  [[nodiscard]] std::vector<double> importances(const Call& call) const;
+  // The credit of the splits on each feature in each tree that predicts with a stop weight, per sample. It may be
+  // negative.
+  [[nodiscard]] std::vector<double> importances(Weight stop_weight, const Call& call) const;
 
   [[nodiscard]] State save() const;
 
@@ -151,15 +154,16 @@ class Forest {
   using Scratch = orderfree::Scratch<Target>;
 
   static constexpr std::size_t kSamplesPerRow = 16;  // see need_all()
+  static constexpr std::size_t kManyRows = 16;       // from here on, computing the ranks of all samples pays
 
   // A tree with its progress. Predictions do not change a fully grown tree.
   struct Grown {
     explicit Grown(const Options& options, std::size_t index) : tree(options, index) {}
 
     OneTree tree;
-    bool is_behind = false;    // the tree has not followed the last changes of the samples
-    bool must_regrow = false;  // a change was interrupted, or regrowing costs less than following it
-    bool is_fully_grown = false;
+    bool is_behind = false;       // the tree has not followed the last changes of the samples
+    bool must_regrow = false;     // a change was interrupted, or regrowing costs less than following it
+    bool is_fully_grown = false;  // down to the stop weight of the tree
     std::shared_mutex mutex;
   };
 
@@ -167,6 +171,9 @@ class Forest {
   [[nodiscard]] static const Options& options_within(const State& state, std::size_t max_bytes);
   // Fills a new forest from a state. Throws std::invalid_argument if the state is invalid.
   void take_in(const State& state);
+
+  // Throws std::invalid_argument if the trees cannot predict with this stop weight.
+  static void check_stop_weight(Weight stop_weight);
 
   [[nodiscard]] std::size_t n_rows(std::span<const float> rows) const;
   // Throws std::invalid_argument if a number is infinite or two cells do not encode a level. Returns whether all
@@ -190,28 +197,29 @@ class Forest {
   // than to split blocks row by row.
   [[nodiscard]] bool need_all(std::size_t n_rows) const { return n_rows * kSamplesPerRow >= samples_.n_distinct(); }
   // Grows the trees, each on one thread, if need_all(n_rows). Otherwise threads would wait for each other at the trees.
-  void grow_all_for(std::size_t n_rows, const Call& call) const;
+  void grow_all_for(std::size_t n_rows, Weight stop_weight, const Call& call) const;
   // Whether a tree follows the changes of the samples. Otherwise it is regrown at its next use.
   [[nodiscard]] bool is_followed(std::size_t index) const {
     const std::shared_lock lock(trees_[index]->mutex);
     return !trees_[index]->must_regrow;
   }
-  // Brings a tree up to date and calls use(tree), with a shared lock if the tree is fully grown, else with an exclusive
-  // one. `n_rows` is the number of rows that this call predicts.
+  // Brings a tree up to date and to a stop weight and calls use(tree), with a shared lock if the tree is fully grown,
+  // else with an exclusive one. `n_rows` is the number of rows that this call predicts.
   template <class Use>
-  void with_tree(std::size_t index, std::size_t n_rows, Scratch& scratch, StopProbe& stop, Use use) const;
+  void with_tree(std::size_t index, std::size_t n_rows, Weight stop_weight, Scratch& scratch, StopProbe& stop,
+                 Use use) const;
+  // Brings a tree up to date and calls use(tree), which may split blocks, with an exclusive lock. The tree keeps its
+  // stop weight.
+  template <class Use>
+  void with_tree_alone(std::size_t index, std::size_t n_rows, Scratch& scratch, StopProbe& stop, Use use) const;
   // Predicts one row with all trees. Evaluates flat trees several at a time and writes the answer of tree t to
   // answer_of(t). Calls use(t, tree) for each of the other trees.
   template <class AnswerOf, class Use>
-  void predict_row(const float* row, bool is_plain, AnswerOf answer_of, Scratch& scratch, StopProbe& stop,
-                   Use use) const;
+  void predict_row(const float* row, bool is_plain, Weight stop_weight, AnswerOf answer_of, Scratch& scratch,
+                   StopProbe& stop, Use use) const;
   // Whether some tree may have left out the sample of this slot.
   [[nodiscard]] bool may_be_left_out(Slot slot) const {
     return samples_.weight(slot) > 0 && (options_.max_samples < 1.0 || samples_.calibrates(slot));
-  }
-  // Whether trees leave out enough samples to measure importances on them.
-  [[nodiscard]] bool leaves_out() const {
-    return options_.max_samples < 1.0 || calibrators_.n_chosen() >= kFewestCalibrators;
   }
 
   Options options_;
@@ -259,7 +267,8 @@ class Forest {
   void catch_up_tree(Grown& grown, Scratch& scratch, StopProbe& stop, bool needs_many) const;
   template <class Work>
   static void change_tree(Grown& grown, Scratch& scratch, Work work);
-  [[nodiscard]] Table table_of(std::size_t index, Scratch& scratch, StopProbe& stop) const;
+  void stop_at(Grown& grown, Weight stop_weight, Scratch& scratch) const;
+  [[nodiscard]] std::vector<Slot> slots_by_key() const;  // all stored samples
 
   Tenure tenure_;
   Weight total_weight_ = 0;

@@ -86,63 +86,93 @@ void Forest<Target>::change_tree(Grown& grown, Scratch& scratch, Work work) {
 }
 
 template <class Target>
-void Forest<Target>::grow_all(const Call& call) {
+void Forest<Target>::check_stop_weight(Weight stop_weight) {
+  require(stop_weight >= 0 && stop_weight <= Target::kMostStopWeight, [&] {
+    return "stop_weight must be in [0, " + std::to_string(Target::kMostStopWeight) + "], got " +
+           std::to_string(stop_weight);
+  });
+}
+
+// Sets the stop weight of a tree that is up to date.
+template <class Target>
+void Forest<Target>::stop_at(Grown& grown, Weight stop_weight, Scratch& scratch) const {
+  if (grown.tree.stop_weight() == stop_weight) return;
+  grown.is_fully_grown = false;
+  grown.tree.stop_at(stop_weight, samples_, scratch);
+}
+
+template <class Target>
+void Forest<Target>::grow_all(Weight stop_weight, const Call& call) {
+  check_stop_weight(stop_weight);
   const auto pass = gate_.writing();
   catch_up(call);
   call.parallel_for(trees_.size(), [&] {
     return [&, loan = scratches_.lend()](std::size_t i, StopProbe& stop) {
       Grown& grown = *trees_[i];
       catch_up_tree(grown, *loan, stop, true);
-      change_tree(grown, *loan, [&] { grown.tree.grow_all(samples_, *loan, stop); });
+      change_tree(grown, *loan, [&] {
+        stop_at(grown, stop_weight, *loan);
+        grown.tree.grow_all(samples_, *loan, stop);
+      });
       grown.is_fully_grown = true;
     };
   });
 }
 
 template <class Target>
-void Forest<Target>::grow_all_for(std::size_t n_rows, const Call& call) const {
+void Forest<Target>::grow_all_for(std::size_t n_rows, Weight stop_weight, const Call& call) const {
   if (call.n_threads() == 1 || !need_all(n_rows)) return;
   std::vector<std::size_t> not_grown;
   for (std::size_t t = 0; t < trees_.size(); ++t) {
     const std::shared_lock lock(trees_[t]->mutex);
-    if (!trees_[t]->is_fully_grown) not_grown.push_back(t);
+    if (!trees_[t]->is_fully_grown || trees_[t]->tree.stop_weight() != stop_weight) not_grown.push_back(t);
   }
   if (not_grown.empty()) return;
   call.parallel_for(not_grown.size(), [&] {
     return [&, loan = scratches_.lend()](std::size_t i, StopProbe& stop) {
-      with_tree(not_grown[i], n_rows, *loan, stop, [](OneTree&) {});
+      with_tree(not_grown[i], n_rows, stop_weight, *loan, stop, [](OneTree&) {});
     };
   });
 }
 
 template <class Target>
 template <class Use>
-void Forest<Target>::with_tree(std::size_t index, std::size_t n_rows, Scratch& scratch, StopProbe& stop,
-                               Use use) const {
-  constexpr std::size_t kManyRows = 16;  // from here on, computing the ranks of all samples pays
+void Forest<Target>::with_tree(std::size_t index, std::size_t n_rows, Weight stop_weight, Scratch& scratch,
+                               StopProbe& stop, Use use) const {
   Grown& grown = *trees_[index];
   scratch.loaded = nullptr;
   {
     const std::shared_lock lock(grown.mutex);
-    if (grown.is_fully_grown) {
+    if (grown.is_fully_grown && grown.tree.stop_weight() == stop_weight) {
       use(grown.tree);
       return;
     }
   }
-  const std::unique_lock lock(grown.mutex);
-  const bool needs_all = need_all(n_rows);
-  catch_up_tree(grown, scratch, stop, n_rows >= kManyRows);
-  change_tree(grown, scratch, [&] {
-    if (needs_all) grown.tree.grow_all(samples_, scratch, stop);
-    use(grown.tree);
+  with_tree_alone(index, n_rows, scratch, stop, [&](OneTree& tree) {
+    stop_at(grown, stop_weight, scratch);
+    if (need_all(n_rows)) {
+      tree.grow_all(samples_, scratch, stop);
+      grown.is_fully_grown = true;
+    }
+    use(tree);
   });
-  if (needs_all) grown.is_fully_grown = true;
+}
+
+template <class Target>
+template <class Use>
+void Forest<Target>::with_tree_alone(std::size_t index, std::size_t n_rows, Scratch& scratch, StopProbe& stop,
+                                     Use use) const {
+  Grown& grown = *trees_[index];
+  scratch.loaded = nullptr;
+  const std::unique_lock lock(grown.mutex);
+  catch_up_tree(grown, scratch, stop, n_rows >= kManyRows);
+  change_tree(grown, scratch, [&] { use(grown.tree); });
 }
 
 template <class Target>
 template <class AnswerOf, class Use>
-void Forest<Target>::predict_row(const float* row, bool is_plain, AnswerOf answer_of, Scratch& scratch, StopProbe& stop,
-                                 Use use) const {
+void Forest<Target>::predict_row(const float* row, bool is_plain, Weight stop_weight, AnswerOf answer_of,
+                                 Scratch& scratch, StopProbe& stop, Use use) const {
   constexpr std::size_t kTogether = OneTree::kTogether;
   for (std::size_t first = 0; first < trees_.size(); first += kTogether) {
     const std::size_t n = std::min(kTogether, trees_.size() - first);
@@ -154,7 +184,7 @@ void Forest<Target>::predict_row(const float* row, bool is_plain, AnswerOf answe
       for (std::size_t t = first; t < first + n; ++t) {
         const Grown& grown = *trees_[t];
         std::shared_lock lock(trees_[t]->mutex);
-        if (grown.is_fully_grown && grown.tree.is_flat()) {
+        if (grown.is_fully_grown && grown.tree.is_flat() && grown.tree.stop_weight() == stop_weight) {
           flat[n_flat] = &grown.tree;
           flat_at[n_flat] = t;
           locks[n_flat++] = std::move(lock);
@@ -166,7 +196,7 @@ void Forest<Target>::predict_row(const float* row, bool is_plain, AnswerOf answe
                                 [&](std::size_t i) -> typename Target::Answer { return answer_of(flat_at[i]); });
     }
     for (std::size_t i = 0; i < n_others; ++i) {
-      with_tree(others[i], 1, scratch, stop, [&](OneTree& tree) { use(others[i], tree); });
+      with_tree(others[i], 1, stop_weight, scratch, stop, [&](OneTree& tree) { use(others[i], tree); });
     }
   }
 }
@@ -178,29 +208,25 @@ TreeTable<Target> Forest<Target>::table(std::size_t index, const Call& call) con
           [&] { return "tree " + std::to_string(index) + " is outside [0, " + std::to_string(trees_.size()) + ")"; });
   const auto loan = scratches_.lend();
   StopProbe stop = call.probe();
-  return table_of(index, *loan, stop);
-}
-
-template <class Target>
-TreeTable<Target> Forest<Target>::table_of(std::size_t index, Scratch& scratch, StopProbe& stop) const {
-  Grown& grown = *trees_[index];
-  const std::unique_lock lock(grown.mutex);
-  catch_up_tree(grown, scratch, stop, true);
   Table table;
-  change_tree(grown, scratch, [&] { table = grown.tree.table(samples_, scratch, stop); });
-  grown.is_fully_grown = true;
+  with_tree_alone(index, kManyRows, *loan, stop, [&](OneTree& tree) { table = tree.table(samples_, *loan, stop); });
   return table;
 }
 
 template <class Target>
-std::vector<NodeIndex> Forest<Target>::apply(std::span<const float> rows, const Call& call) const {
+std::vector<NodeIndex> Forest<Target>::apply(std::span<const float> rows, Weight stop_weight, const Call& call) const {
+  check_stop_weight(stop_weight);
   const auto pass = gate_.reading();
   const std::size_t n = n_rows(rows);
   (void)check_rows(rows);
   std::vector<NodeIndex> result(n * trees_.size(), kNoNode);
   call.parallel_for(trees_.size(), [&] {
     return [&, loan = scratches_.lend()](std::size_t t, StopProbe& stop) {
-      const Table table = table_of(t, *loan, stop);
+      Table table;
+      with_tree_alone(t, kManyRows, *loan, stop, [&](OneTree& tree) {
+        stop_at(*trees_[t], stop_weight, *loan);
+        table = tree.table(samples_, *loan, stop);
+      });
       if (table.cell.empty()) return;
       for (std::size_t i = 0; i < n; ++i) {
         result[i * trees_.size() + t] = table.leaf_of(rows.data() + i * options_.layout.width());
@@ -211,20 +237,38 @@ std::vector<NodeIndex> Forest<Target>::apply(std::span<const float> rows, const 
   return result;
 }
 
+// The order of keys depends on the set of samples alone.
 template <class Target>
-std::vector<double> Forest<Target>::importances(const Call& call) const {
+std::vector<Slot> Forest<Target>::slots_by_key() const {
+  std::vector<Slot> slots;
+  slots.reserve(samples_.n_distinct());
+  for (Slot slot = 0; slot < static_cast<Slot>(samples_.n_slots()); ++slot) {
+    if (samples_.weight(slot) > 0) slots.push_back(slot);
+  }
+  std::ranges::sort(slots, [&](Slot a, Slot b) {
+    return samples_.key(a) != samples_.key(b) ? samples_.key(a) < samples_.key(b) : samples_.content_less(a, b);
+  });
+  return slots;
+}
+
+template <class Target>
+std::vector<double> Forest<Target>::importances(Weight stop_weight, const Call& call) const {
+  check_stop_weight(stop_weight);
   const auto pass = gate_.reading();
-  std::vector<std::vector<double>> by_tree(trees_.size());
+  const std::vector<Slot> slots = slots_by_key();
+  const std::size_t n_features = options_.layout.n_features;
+  std::vector<double> result(trees_.size() * n_features, 0.0);
   call.parallel_for(trees_.size(), [&] {
     return [&, loan = scratches_.lend()](std::size_t t, StopProbe& stop) {
-      const Table table = table_of(t, *loan, stop);
-      by_tree[t] =
-          leaves_out() ? left_out_decreases(samples_, trees_[t]->tree, table, stop) : decreases(table, options_.layout);
+      Table table;
+      with_tree_alone(t, kManyRows, *loan, stop, [&](OneTree& tree) {
+        stop_at(*trees_[t], stop_weight, *loan);
+        table = tree.table_above(samples_, *loan, stop);
+      });
+      const std::vector<double> credits = Importances<Target>(samples_, trees_[t]->tree, table).of(slots, stop);
+      std::ranges::copy(credits, result.begin() + static_cast<std::ptrdiff_t>(t * n_features));
     };
   });
-  std::vector<double> result;
-  result.reserve(trees_.size() * options_.layout.n_features);
-  for (const std::vector<double>& one : by_tree) result.insert(result.end(), one.begin(), one.end());
   return result;
 }
 

@@ -12,10 +12,11 @@ namespace onlineforest::orderfree {
 void Ballot::keep(const Panel<Labels>& panel) {
   clear();
   if (!panel.is_light() || !panel.has_distinct_x() || panel.has_missing() || panel.size() < kMostDeciding) return;
-  total_ = panel.light().of(panel.all());
+  totals_ = panel.judge().totals();
   entries_.reserve(panel.proposals().size());
   for (std::size_t q = 0; q < panel.proposals().size(); ++q) {
-    entries_.push_back({panel.proposals()[q], panel.judge().sides()[q]});
+    const Neighbours n_differing = panel.judge().differing()[q];
+    entries_.push_back({panel.proposals()[q], panel.judge().sides()[q], n_differing > 0, n_differing});
   }
 }
 
@@ -23,7 +24,7 @@ bool Ballot::is_open_to(const Samples& samples, std::span<const Slot> seats, Slo
   const float* const row = samples.row(slot);
   if (samples.has_missing() && std::any_of(row, row + samples.layout().n_numeric(), is_missing)) return false;
   const Word hash = samples.x_hash(slot);
-  return LightWeights::may_be(total_ * kOne + samples.weight(slot)) &&
+  return LightWeights::may_be(static_cast<Weight>(totals_.weight) * kOne + samples.weight(slot)) &&
          std::ranges::none_of(seats, [&](Slot other) { return samples.x_hash(other) == hash; });
 }
 
@@ -52,16 +53,25 @@ class Ballot::Replacement {
     like_coming_ &= ~(Block{1} << seat);
   }
 
+  void update(LabelTotals& totals) const {
+    totals.weight += new_weight_ - old_weight_;
+    totals.squares += share(like_coming_, new_weight_) - share(like_leaving_, old_weight_);
+    totals.n_squares += 2 * (std::popcount(like_coming_) - std::popcount(like_leaving_));
+  }
+
   void update(Entry& entry, bool is_pair, Word seed) {
-    auto& [proposal, sides] = entry;
+    Proposal& proposal = entry.proposal;
+    LabelSides& sides = entry.sides;
+    const std::int32_t cell = proposal.split.cell;
     if (is_pair ? is_other_pair(proposal, seed) : is_other_range(proposal, seed) || is_other_feature(proposal, seed)) {
       propose(proposal, is_pair, seed);
       count(proposal, sides);
+      if (proposal.split.cell != cell) entry.forget_count();
+      lose_count(entry);
       return;
     }
+    lose_count(entry);
     const Block bit = Block{1} << seat_;
-    // A sample of weight w adds (n + w)^2 - n^2, where n is the weight of the other samples of its label on its side.
-    const auto share = [&](Block others, int w) { return w * (2 * weights_.of(others) + w); };
     if ((proposal.left & bit) != 0) {
       proposal.left &= ~bit;
       sides.n_left = static_cast<std::uint8_t>(sides.n_left - old_weight_);
@@ -79,6 +89,20 @@ class Ballot::Replacement {
   }
 
  private:
+  // A sample has two neighbours, so one that leaves and one that comes change the number of differing neighbours by at
+  // most two, either way. Shares of neighbours are rounded down, which may change it a little more. Levels have no
+  // order, and one sample may change all their neighbours.
+  static void lose_count(Entry& entry) {
+    constexpr Neighbours kMostChange = 2 * kOneNeighbour + 2 * kMostDeciding;
+    entry.is_counted = false;
+    const bool may_be_none = entry.proposal.split.is_of_levels || entry.fewest_differing < kMostChange;
+    entry.fewest_differing = may_be_none ? 0 : entry.fewest_differing - kMostChange;
+  }
+
+  // A sample of weight w adds (n + w)^2 - n^2 to a sum of squares, where n is the weight of the other samples of its
+  // label.
+  [[nodiscard]] int share(Block others, int w) const { return w * (2 * weights_.of(others) + w); }
+
   [[nodiscard]] const Layout& layout() const { return samples_.layout(); }
   [[nodiscard]] float x(Slot slot, std::int32_t cell) const { return samples_.row(slot)[cell]; }
   [[nodiscard]] Level level(Slot slot, std::int32_t cell) const { return level_at(samples_.row(slot) + cell); }
@@ -226,27 +250,68 @@ class Ballot::Replacement {
 void Ballot::replace(const Samples& samples, const Order& order, Word seed, std::span<Slot> seats, std::size_t seat,
                      Slot slot, Weight old_weight) {
   const Slot leaving = std::exchange(seats[seat], slot);
-  total_ += LightWeights::whole(samples.weight(slot)) - LightWeights::whole(old_weight);
   Replacement replacement(samples, order, seats, seat, leaving, LightWeights::whole(old_weight));
+  replacement.update(totals_);
   for (std::uint32_t q = 0; q < entries_.size(); ++q) {
     replacement.update(entries_[q], is_between(q), derive(seed, of_node::kProposal + q));
   }
 }
 
-Split Ballot::best() const {
-  const Entry* best = nullptr;
-  double best_score = -1.0;
-  for (const Entry& entry : entries_) {
-    const LabelSides& sides = entry.sides;
-    const double score = score_of(sides.squares_left, sides.n_left, sides.squares_right, total_ - sides.n_left);
-    if (score > best_score) {
-      best = &entry;
-      best_score = score;
+// The deciding samples along features.
+class Ballot::Neighbourhood {
+ public:
+  Neighbourhood(const Samples& samples, std::span<const Slot> seats) : samples_(samples), seats_(seats) {}
+
+  [[nodiscard]] Neighbours differing(const Split& split, const LabelTotals& totals) {
+    if (groups_.size() == 0) {
+      for (std::size_t i = 0; i < seats_.size(); ++i) groups_.add(i, LabelHashes::word(samples_.value(seats_[i])));
     }
+    if (split.is_of_levels) {
+      order_.group(kAll, [&](std::size_t i) { return level_at(samples_.row(seats_[i]) + split.cell); });
+    } else {
+      std::array<float, kMostDeciding> column;
+      for (std::size_t i = 0; i < seats_.size(); ++i) column[i] = samples_.row(seats_[i])[split.cell];
+      order_.sort(kAll, column.data());
+    }
+    return differing_neighbours(order_, split.is_of_levels, kAll, groups_, totals);
   }
-  Split split = best->proposal.split;
-  split.missing_left = 2 * best->sides.n_left >= total_;
-  return split;
+
+ private:
+  static constexpr Block kAll = ~Block{0};
+
+  const Samples& samples_;
+  std::span<const Slot> seats_;
+  Groups groups_;
+  FeatureOrder order_;
+};
+
+void Ballot::count(const Split& split, Neighbourhood& neighbourhood) {
+  const Neighbours n_differing = neighbourhood.differing(split, totals_);
+  for (Entry& entry : entries_) {
+    if (entry.proposal.split.cell != split.cell) continue;
+    entry.is_counted = true;
+    entry.fewest_differing = n_differing;
+  }
+}
+
+// No score is greater than that of the fewest differing neighbours. A finalist that is best by these scores is the best
+// of all when its neighbours are counted.
+Split Ballot::best(const Samples& samples, std::span<const Slot> seats) {
+  const int total = static_cast<int>(totals_.weight);
+  std::array<double, LabelJudge::kMostProposals> purities;
+  for (std::size_t q = 0; q < entries_.size(); ++q) purities[q] = entries_[q].sides.purity(total);
+  const Finalists finalists({purities.data(), entries_.size()});
+  Neighbourhood neighbourhood(samples, seats);
+  for (;;) {
+    const Entry& best = entries_[finalists.best(
+        [&](std::size_t q) { return totals_.score(purities[q], entries_[q].fewest_differing); })];
+    Split split = best.proposal.split;
+    if (best.is_counted) {
+      split.missing_left = 2 * best.sides.n_left >= total;
+      return split;
+    }
+    count(split, neighbourhood);
+  }
 }
 
 }  // namespace onlineforest::orderfree

@@ -1,7 +1,8 @@
 // Keeps the proposals of a large block while its deciding samples are replaced one by one. Must not know trees.
 //
 // A replacement changes few proposals. In the others it changes one bit of a side, and the weights of at most two
-// labels. The result is the same as if all proposals were drawn again.
+// labels. It changes the number of differing neighbours by at most two, so few features must be sorted again to find
+// the best proposal. The result is the same as if all proposals were drawn again.
 #pragma once
 
 #include <cstddef>
@@ -10,6 +11,7 @@
 
 #include "orderfree/labels/counts.hpp"
 #include "orderfree/labels/judge.hpp"
+#include "orderfree/labels/score.hpp"
 #include "orderfree/law/law.hpp"
 #include "orderfree/law/panel.hpp"
 #include "orderfree/law/proposal.hpp"
@@ -39,8 +41,8 @@ class Ballot {
   void replace(const Samples& samples, const Order& order, Word seed, std::span<Slot> seats, std::size_t seat,
                Slot slot, Weight old_weight);
 
-  // The proposal of greatest score, as a split.
-  [[nodiscard]] Split best() const;
+  // The best proposal, as a split.
+  [[nodiscard]] Split best(const Samples& samples, std::span<const Slot> seats);
 
   [[nodiscard]] std::size_t nbytes() const { return entries_.capacity() * sizeof(Entry); }
 
@@ -48,10 +50,21 @@ class Ballot {
   struct Entry {
     Proposal proposal;
     LabelSides sides;
+    bool is_counted;              // whether fewest_differing is the number of differing neighbours
+    Neighbours fewest_differing;  // there are not fewer
+
+    void forget_count() {
+      is_counted = false;
+      fewest_differing = 0;
+    }
   };
   class Replacement;
+  class Neighbourhood;
 
-  int total_ = 0;  // weight of all deciding samples
+  // Counts the neighbours along the feature of an entry, for all entries on this feature.
+  void count(const Split& split, Neighbourhood& neighbourhood);
+
+  LabelTotals totals_;  // sums over all deciding samples
   std::vector<Entry> entries_;
 };
 

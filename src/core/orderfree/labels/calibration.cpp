@@ -30,6 +30,11 @@ constexpr std::size_t kNoLog = std::numeric_limits<std::size_t>::max();
 constexpr double kPrior = 4.0;
 constexpr std::size_t kRowsAtOnce = 64;           // rows whose powers one loop computes, so that it can be vectorised
 constexpr double kMostStep = 1.4426950408889634;  // largest step of the extrapolation: a factor of e
+// Penalty of every positive stop weight, divided by the number of calibrators that choose: where they are few, a
+// positive one must be much better than 0.
+constexpr double kPriorOfStop = 256.0;
+constexpr Weight kLeastStop = 10 * kOne;
+constexpr Weight kMostShareOfStop = 10;  // a stop weight is at most the total weight divided by this
 
 [[nodiscard]] std::int64_t parts_of(double share) {
   const double parts = share * kParts + 0.5;
@@ -50,12 +55,13 @@ struct Row {
   double weight;
 };
 
-// The rows to which a power is fitted.
+// The rows to which a power is fitted: every `step`-th calibrator. `sums` are those of one stop weight.
 class Rows {
  public:
-  Rows(const LeftOutVotes& votes, std::span<const std::uint64_t> sums) : n_known_(votes.held.size()) {
+  Rows(const LeftOutVotes& votes, std::span<const std::uint64_t> sums, std::size_t step = 1)
+      : n_known_(votes.held.size()) {
     const std::size_t n_labels = votes.n_labels;
-    for (std::size_t i = 0; i < votes.labels.size(); ++i) {
+    for (std::size_t i = 0; i < votes.labels.size(); i += step) {
       const std::span<const std::uint64_t> masses = sums.subspan(i * (n_labels + 1), n_labels);
       const double others = static_cast<double>(sums[(i + 1) * (n_labels + 1) - 1]) / static_cast<double>(n_known_);
       const double largest = static_cast<double>(std::ranges::max(masses)) + others;
@@ -137,6 +143,14 @@ class Rows {
   return at_left <= at_right ? left : right;
 }
 
+[[nodiscard]] bool can_calibrate(const LeftOutVotes& votes) {
+  return votes.labels.size() >= kFewestCalibrators && votes.held.size() >= 2;
+}
+
+[[nodiscard]] double spread_of(const LeftOutVotes& votes) {
+  return 1.0 / (static_cast<double>(votes.labels.size()) + 2.0);
+}
+
 }  // namespace
 
 void check_calibration(const LabelCalibration& calibration) {
@@ -149,6 +163,17 @@ void check_calibration(const LabelCalibration& calibration) {
   };
   check("power", calibration.power, kLeastPower, kMostPower);
   check("spread", calibration.spread, 0.0, kMostSpread);
+  check("stop_weight", static_cast<double>(calibration.stop_weight), 0.0, static_cast<double>(kMostWeight));
+}
+
+std::vector<Weight> stop_weights(Weight total, StopRange range) {
+  std::vector<Weight> result;
+  const auto add = [&](Weight stop) {
+    if (stop >= range.least && stop < range.limit) result.push_back(stop);
+  };
+  add(0);
+  for (Weight stop = kLeastStop; stop <= total / kMostShareOfStop; stop *= 2) add(stop);
+  return result;
 }
 
 void find_probabilities(std::span<const std::uint64_t> masses, std::uint64_t rest, std::span<const Label> known,
@@ -199,12 +224,12 @@ std::size_t n_left_out_voters(std::size_t n_trees) {
 }
 
 void check_votes(const LeftOutVotes& votes) {
-  const std::size_t n = votes.labels.size(), n_sums = n * (votes.n_labels + 1);
+  const std::size_t n = votes.labels.size(), n_sums = votes.stop_weights.size() * n * (votes.n_labels + 1);
   const auto check_size = [&](const char* name, std::size_t size, std::size_t expected) {
     require(size == expected, [&] {
       return "the votes about " + std::to_string(n) + " samples with " + std::to_string(votes.n_labels) +
-             " labels have " + std::to_string(size) + " entries of '" + name + "' instead of " +
-             std::to_string(expected);
+             " labels and " + std::to_string(votes.stop_weights.size()) + " stop weights have " + std::to_string(size) +
+             " entries of '" + name + "' instead of " + std::to_string(expected);
     });
   };
   check_size("weights", votes.weights.size(), n);
@@ -225,10 +250,25 @@ void check_votes(const LeftOutVotes& votes) {
   check_labels("labels", votes.labels);
 }
 
+std::vector<double> losses_of_stops(const LeftOutVotes& votes) {
+  const std::size_t n_sums = votes.labels.size() * (votes.n_labels + 1);
+  const double spread = spread_of(votes);
+  std::vector<double> result;
+  for (std::size_t k = 0; k < votes.stop_weights.size(); ++k) {
+    double loss = votes.stop_weights[k] > 0 ? kPriorOfStop / static_cast<double>((votes.labels.size() + 1) / 2) : 0.0;
+    if (can_calibrate(votes)) {
+      const Rows rows(votes, std::span(votes.all).subspan(k * n_sums, n_sums), 2);
+      loss += rows.loss(best_log(rows, spread), spread);
+    }
+    result.push_back(loss);
+  }
+  return result;
+}
+
 FoundCalibration find_calibration(const LeftOutVotes& votes, std::size_t n_trees) {
-  const std::size_t n = votes.labels.size();
-  if (n < kFewestCalibrators || votes.held.size() < 2 || n_trees < kFewestTreesToCalibrate) return {};
-  const double spread = 1.0 / (static_cast<double>(n) + 2.0);
+  const Weight stop = votes.stop_weights.front();
+  if (!can_calibrate(votes) || n_trees < kFewestTreesToCalibrate) return {{1.0, 0.0, stop}, {1.0, 0.0, stop}};
+  const double spread = spread_of(votes);
   const double of_all = best_log(Rows(votes, votes.all), spread);
   const double of_half = best_log(Rows(votes, votes.half), spread);
   // The mean of more trees is more cautious, so it needs a greater power. The logarithm of the power is about a
@@ -239,7 +279,7 @@ FoundCalibration find_calibration(const LeftOutVotes& votes, std::size_t n_trees
   for (std::size_t tree = 0; tree < n_trees; ++tree) n_half += is_half_voter(tree) ? 1.0 : 0.0;
   const double ratio = (1.0 / n_all - 1.0 / static_cast<double>(n_trees)) / (1.0 / n_half - 1.0 / n_all);
   const double step = std::clamp((of_all - of_half) * ratio, -kMostStep, kMostStep);
-  return {{binary_power(of_all + step), spread}, {binary_power(of_all), spread}};
+  return {{binary_power(of_all + step), spread, stop}, {binary_power(of_all), spread, stop}};
 }
 
 std::vector<double> probabilities_by(const LeftOutVotes& votes, const LabelCalibration& calibration) {

@@ -2,7 +2,7 @@
 //
 // The mean of many trees is too cautious. So each probability p becomes p^power, divided by the sum over all labels. A
 // share, `spread`, is then distributed evenly over the labels: n calibrators cannot measure probabilities much below
-// 1/n.
+// 1/n. The calibrators choose the stop weight of the trees, too.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,8 @@ namespace onlineforest::orderfree {
 
 struct LabelCalibration {
   double power = 1.0;
-  double spread = 0.0;  // the share that is spread evenly over the known labels
+  double spread = 0.0;     // the share that is spread evenly over the known labels
+  Weight stop_weight = 0;  // with which trees predict
 
   [[nodiscard]] bool is_none() const { return power == 1.0 && spread == 0.0; }
 };
@@ -35,13 +36,24 @@ inline constexpr std::size_t kFewestTreesToCalibrate = 10;
 // Throws std::invalid_argument if a number is out of range.
 void check_calibration(const LabelCalibration& calibration);
 
-// The predictions of the left-out voters for the calibrators. For each calibrator, `all` and `half` hold the mass of
-// each of `n_labels` labels, then the rest. The votes of the shards of a forest are summed entry by entry.
+// The stop weights that are at least `least` and below `limit`.
+struct StopRange {
+  Weight least = 0, limit = kMostWeight;
+};
+
+// The stop weights of a range that a forest of this total weight may choose: 0, and 10 * 2^k samples up to a tenth of
+// the total.
+[[nodiscard]] std::vector<Weight> stop_weights(Weight total, StopRange range);
+
+// The predictions of the left-out voters for the calibrators, with several stop weights. `all` and `half` hold, for
+// each stop weight and each calibrator, the mass of each of `n_labels` labels, then the rest. The votes of the shards
+// of a forest are summed entry by entry.
 struct LeftOutVotes {
   std::size_t n_labels = 0;
   std::vector<Label> held;    // the labels of all samples that the forest holds
-  std::vector<Label> labels;  // the true label of each calibrator
+  std::vector<Label> labels;  // the true label of each calibrator, in the order of keys
   std::vector<Weight> weights;
+  std::vector<Weight> stop_weights;
   std::vector<std::uint64_t> all;   // sums over all left-out voters
   std::vector<std::uint64_t> half;  // sums over the half voters
 };
@@ -65,12 +77,16 @@ struct FoundCalibration {
   LabelCalibration of_all, of_voters;
 };
 
-// Fits the calibration of a forest of `n_trees` trees to votes. The samples of the votes must be in an order that does
-// not depend on the order of arrival. Returns no calibration if samples, held labels or trees are too few. Declared
-// labels without samples do not count.
+// The loss of each stop weight of votes: the log loss of every second calibrator after the best power, plus a penalty
+// that grows with the stop weight. The least loss is best; the other calibrators remain to give the thresholds of sets.
+[[nodiscard]] std::vector<double> losses_of_stops(const LeftOutVotes& votes);
+
+// Fits the calibration of a forest of `n_trees` trees to votes with one stop weight. The samples of the votes must be
+// in an order that does not depend on the order of arrival. Returns no calibration if samples, held labels or trees are
+// too few. Declared labels without samples do not count.
 [[nodiscard]] FoundCalibration find_calibration(const LeftOutVotes& votes, std::size_t n_trees);
 
-// The calibrated probabilities of the samples of votes: `n_labels` for each sample, by label code.
+// The calibrated probabilities of the samples of votes with one stop weight: `n_labels` for each sample, by label code.
 [[nodiscard]] std::vector<double> probabilities_by(const LeftOutVotes& votes, const LabelCalibration& calibration);
 
 }  // namespace onlineforest::orderfree

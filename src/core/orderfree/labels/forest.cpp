@@ -10,7 +10,7 @@
 
 #include "base/require.hpp"
 #include "orderfree/forest/stages.hpp"
-#include "orderfree/labels/errors.hpp"
+#include "orderfree/labels/credit.hpp"
 
 namespace onlineforest::orderfree {
 
@@ -62,13 +62,14 @@ void LabelForest::set_labels(std::span<const Word> hashes, std::span<const std::
 }
 
 template <class Use>
-void LabelForest::for_each_sum(std::span<const float> rows, const Call& call, Use use) const {
+void LabelForest::for_each_sum(std::span<const float> rows, Weight stop_weight, const Call& call, Use use) const {
+  check_stop_weight(stop_weight);
   const std::size_t width = options_.layout.width(), n_labels = n_codes();
   const bool are_plain = check_rows(rows);
   // Adding the sums of a row then takes less than a tenth of the time of these trees.
   const std::size_t least_trees = 1 + n_labels / 8;
   const Pieces pieces = shared_pieces_of(n_rows(rows), n_labels * sizeof(std::uint64_t), call, least_trees);
-  if (pieces.n() > 1) grow_all_for(pieces.n_rows(), call);
+  if (pieces.n() > 1) grow_all_for(pieces.n_rows(), stop_weight, call);
   MassSums sums(pieces.are_whole() ? 0 : pieces.n_rows(), n_labels, pieces.n());
   call.parallel_for(pieces.n_tasks(), [&] {
     return [&, loan = scratches_.lend(), masses = std::vector<std::uint64_t>(), rests = std::vector<std::uint64_t>()](
@@ -81,11 +82,12 @@ void LabelForest::for_each_sum(std::span<const float> rows, const Call& call, Us
         tree.predict(samples_, rows.subspan(begin * width, size * width), are_plain, answers, *loan, stop);
       };
       if (pieces.n_rows() == 1) {
-        predict_row(rows.data(), are_plain, [&](std::size_t) { return answers.at(0); }, *loan, stop, predict);
+        predict_row(
+            rows.data(), are_plain, stop_weight, [&](std::size_t) { return answers.at(0); }, *loan, stop, predict);
       } else {
         for (std::size_t k = 0; k < pieces.n_trees(task); ++k) {
           const std::size_t t = pieces.tree(task, k);
-          with_tree(t, pieces.n_rows(), *loan, stop, [&](OneTree& tree) { predict(t, tree); });
+          with_tree(t, pieces.n_rows(), stop_weight, *loan, stop, [&](OneTree& tree) { predict(t, tree); });
           stop.tick(64 * size);
         }
       }
@@ -123,18 +125,20 @@ LabelForest::Answer LabelForest::predict(std::span<const float> rows, const Labe
   const auto pass = gate_.reading();
   Answer answer = answer_for(n_rows(rows));
   const std::size_t n_known = answer.hashes.size();
-  for_each_sum(rows, call, [&](std::size_t i, std::span<const std::uint64_t> masses, std::uint64_t rest) {
-    find_probabilities(masses, rest, ledger_.known(), calibration,
-                       std::span(answer.probabilities).subspan(i * n_known, n_known));
-  });
+  for_each_sum(rows, calibration.stop_weight, call,
+               [&](std::size_t i, std::span<const std::uint64_t> masses, std::uint64_t rest) {
+                 find_probabilities(masses, rest, ledger_.known(), calibration,
+                                    std::span(answer.probabilities).subspan(i * n_known, n_known));
+               });
   return answer;
 }
 
-std::vector<std::uint64_t> LabelForest::masses(std::span<const float> rows, const Call& call) const {
+std::vector<std::uint64_t> LabelForest::masses(std::span<const float> rows, Weight stop_weight,
+                                               const Call& call) const {
   const auto pass = gate_.reading();
   const std::size_t n_labels = n_codes();
   std::vector<std::uint64_t> result(n_rows(rows) * (n_labels + 1));
-  for_each_sum(rows, call, [&](std::size_t i, std::span<const std::uint64_t> masses, std::uint64_t rest) {
+  for_each_sum(rows, stop_weight, call, [&](std::size_t i, std::span<const std::uint64_t> masses, std::uint64_t rest) {
     std::ranges::copy(masses, result.begin() + static_cast<std::ptrdiff_t>(i * (n_labels + 1)));
     result[(i + 1) * (n_labels + 1) - 1] = rest;
   });
@@ -165,10 +169,11 @@ LabelForest::Answer LabelForest::finish(std::span<const std::uint64_t> sums, std
 }
 
 template <class Use>
-void LabelForest::for_each_left_out(std::span<const Slot> slots, const Call& call, Use use) const {
+void LabelForest::for_each_left_out(std::span<const Slot> slots, Weight stop_weight, const Call& call, Use use) const {
+  check_stop_weight(stop_weight);
   const std::size_t n_labels = n_codes();
   const Pieces pieces = pieces_of(slots.size(), n_labels * sizeof(std::uint64_t), call);
-  grow_all_for(pieces.n_rows(), call);
+  grow_all_for(pieces.n_rows(), stop_weight, call);
   call.parallel_for(pieces.n(), [&] {
     return [&, loan = scratches_.lend()](std::size_t piece, StopProbe& stop) {
       const std::size_t begin = pieces.begin(piece), size = pieces.size(piece);
@@ -178,7 +183,7 @@ void LabelForest::for_each_left_out(std::span<const Slot> slots, const Call& cal
       for (std::size_t k = 0; k < trees_.size(); ++k) {
         const std::size_t each = pieces.tree(piece, k);
         if (!trees_[each]->tree.leaves_out()) continue;
-        with_tree(each, pieces.n_rows(), *loan, stop, [&](OneTree& tree) {
+        with_tree(each, pieces.n_rows(), stop_weight, *loan, stop, [&](OneTree& tree) {
           for (std::size_t i = 0; i < size; ++i) {
             const Slot slot = slots[begin + i];
             if (!may_be_left_out(slot) || tree.takes(samples_, slot)) continue;
@@ -195,7 +200,8 @@ void LabelForest::for_each_left_out(std::span<const Slot> slots, const Call& cal
   });
 }
 
-LeftOutVotes LabelForest::left_out_votes(std::size_t begin_at, std::size_t end_at, const Call& call) const {
+LeftOutVotes LabelForest::left_out_votes(std::size_t begin_at, std::size_t end_at, StopRange range,
+                                         const Call& call) const {
   const auto pass = gate_.reading();
   const std::size_t n_labels = n_codes(), width = options_.layout.width();
   std::vector<Slot> slots = calibrators_.chosen();
@@ -204,6 +210,7 @@ LeftOutVotes LabelForest::left_out_votes(std::size_t begin_at, std::size_t end_a
   const std::size_t n = slots.size();
   LeftOutVotes votes;
   votes.n_labels = n_labels;
+  votes.stop_weights = stop_weights(ledger_.totals().total(), range);
   for (const auto& [label, weight] : ledger_.totals().entries()) votes.held.push_back(label);
   std::vector<float> rows;
   for (const Slot slot : slots) {
@@ -211,22 +218,23 @@ LeftOutVotes LabelForest::left_out_votes(std::size_t begin_at, std::size_t end_a
     votes.weights.push_back(samples_.weight(slot));
     rows.insert(rows.end(), samples_.row(slot), samples_.row(slot) + width);
   }
-  votes.all.resize(n * (n_labels + 1));
-  votes.half.resize(n * (n_labels + 1));
-  const bool are_plain = check_rows(rows);
-  const Pieces pieces = pieces_of(n, 2 * n_labels * sizeof(std::uint64_t), call);
-  grow_all_for(pieces.n_rows(), call);
+  const std::size_t n_stops = votes.stop_weights.size();
+  votes.all.resize(n_stops * n * (n_labels + 1));
+  votes.half.resize(n_stops * n * (n_labels + 1));
+  if (n_stops == 0) return votes;
+  const Pieces pieces = pieces_of(n, 2 * n_stops * n_labels * sizeof(std::uint64_t), call);
   call.parallel_for(pieces.n(), [&] {
     return [&, loan = scratches_.lend()](std::size_t piece, StopProbe& stop) {
-      const auto [masses, rests] = vote_sums(pieces, piece, rows, are_plain, *loan, stop);
-      for (std::size_t i = 0; i < pieces.size(piece); ++i) {
-        const std::size_t at = (pieces.begin(piece) + i) * (n_labels + 1);
-        for (std::size_t c = 0; c <= n_labels; ++c) {
-          const std::size_t from = c < n_labels ? i * n_labels + c : i;
-          const auto& sums = c < n_labels ? masses : rests;
-          votes.half[at + c] = sums[0][from];
-          votes.all[at + c] = sums[0][from] + sums[1][from];
-        }
+      const auto [masses, rests] = vote_sums(pieces, piece, rows, votes.stop_weights, *loan, stop);
+      const std::size_t size = pieces.size(piece);
+      for (std::size_t from = 0; from < n_stops * size; ++from) {
+        const std::size_t at = (from / size * n + pieces.begin(piece) + from % size) * (n_labels + 1);
+        const auto put = [&](std::size_t to, const auto& sums, std::size_t i) {
+          votes.half[to] = sums[0][i];
+          votes.all[to] = sums[0][i] + sums[1][i];
+        };
+        for (std::size_t c = 0; c < n_labels; ++c) put(at + c, masses, from * n_labels + c);
+        put(at + n_labels, rests, from);
       }
     };
   });
@@ -234,51 +242,57 @@ LeftOutVotes LabelForest::left_out_votes(std::size_t begin_at, std::size_t end_a
 }
 
 LabelForest::VoteSums LabelForest::vote_sums(const Pieces& pieces, std::size_t piece, std::span<const float> rows,
-                                             bool are_plain, Scratch& scratch, StopProbe& stop) const {
+                                             std::span<const Weight> stop_weights, Scratch& scratch,
+                                             StopProbe& stop) const {
   const std::size_t n_labels = n_codes(), width = options_.layout.width();
   const std::size_t begin = pieces.begin(piece), size = pieces.size(piece);
   VoteSums sums;
-  for (auto& each : sums.masses) each.resize(size * n_labels);
-  for (auto& each : sums.rests) each.resize(size);
+  for (auto& each : sums.masses) each.resize(stop_weights.size() * size * n_labels);
+  for (auto& each : sums.rests) each.resize(stop_weights.size() * size);
+  std::array<std::vector<Labels::Answers>, 2> answers;
+  for (const std::size_t part : {0, 1}) {
+    const Labels::Answers all{sums.masses[part].data(), sums.rests[part].data(), n_labels};
+    for (std::size_t k = 0; k < stop_weights.size(); ++k) answers[part].push_back(all.from(k * size));
+  }
   for (std::size_t k = 0; k < trees_.size(); ++k) {
     const std::size_t each = pieces.tree(piece, k);
     if (!trees_[each]->tree.leaves_calibrators_out()) continue;
     const std::size_t part = is_half_voter(options_.first_tree + each) ? 0 : 1;
-    // A tree that follows the samples has few pending splits. Splitting just these is cheaper than growing the whole
-    // tree.
-    with_tree(each, is_followed(each) ? 1 : pieces.n_rows(), scratch, stop, [&](OneTree& tree) {
-      tree.predict(samples_, rows.subspan(begin * width, size * width), are_plain,
-                   {sums.masses[part].data(), sums.rests[part].data(), n_labels}, scratch, stop);
+    with_tree_alone(each, pieces.n_rows(), scratch, stop, [&](OneTree& tree) {
+      tree.predict_each(samples_, rows.subspan(begin * width, size * width), stop_weights, answers[part], scratch,
+                        stop);
     });
     stop.tick(64 * size);
   }
   return sums;
 }
 
-LeftOutVotes LabelForest::left_out_votes_at(std::size_t n_seen, const Call& call) const {
-  return LabelForest(state_at(save(), n_seen)).left_out_votes(0, kAll, call);
+LeftOutVotes LabelForest::left_out_votes_at(std::size_t n_seen, StopRange range, const Call& call) const {
+  return LabelForest(state_at(save(), n_seen)).left_out_votes(0, kAll, range, call);
 }
 
 LeftOutVotes LabelForest::left_out_votes_after(std::span<const float> rows, std::span<const Label> labels,
-                                               std::span<const Weight> weights, const Call& call) const {
+                                               std::span<const Weight> weights, StopRange range,
+                                               const Call& call) const {
   LabelForest next(save());
   next.learn(rows, labels, weights, call);
-  return next.left_out_votes(0, kAll, call);
+  return next.left_out_votes(0, kAll, range, call);
 }
 
-LabelForest::LeftOut LabelForest::predict_left_out(const Call& call) const {
+LabelForest::LeftOut LabelForest::predict_left_out(Weight stop_weight, const Call& call) const {
   const auto pass = gate_.reading();
   const std::size_t n_known = ledger_.known().size();
   std::vector<Slot> slots(samples_.n_slots());
   std::iota(slots.begin(), slots.end(), Slot{0});
   std::vector<double> by_slot(slots.size() * n_known, std::numeric_limits<double>::quiet_NaN());
   std::vector<std::int64_t> n_trees(slots.size(), 0);
-  for_each_left_out(
-      slots, call, [&](std::size_t i, std::span<const std::uint64_t> masses, std::uint64_t rest, std::int64_t n) {
-        n_trees[i] = n;
-        if (n == 0) return;
-        find_probabilities(masses, rest, ledger_.known(), {}, std::span(by_slot).subspan(i * n_known, n_known));
-      });
+  for_each_left_out(slots, stop_weight, call,
+                    [&](std::size_t i, std::span<const std::uint64_t> masses, std::uint64_t rest, std::int64_t n) {
+                      n_trees[i] = n;
+                      if (n == 0) return;
+                      find_probabilities(masses, rest, ledger_.known(), {},
+                                         std::span(by_slot).subspan(i * n_known, n_known));
+                    });
   LeftOut result;
   for (const Slot slot : arrivals(0, sample_of_.size())) {
     const auto at = static_cast<std::size_t>(slot);
@@ -289,12 +303,13 @@ LabelForest::LeftOut LabelForest::predict_left_out(const Call& call) const {
   return result;
 }
 
-LabelForest::LeftOutMasses LabelForest::left_out_masses(std::size_t begin, std::size_t end, const Call& call) const {
+LabelForest::LeftOutMasses LabelForest::left_out_masses(std::size_t begin, std::size_t end, Weight stop_weight,
+                                                        const Call& call) const {
   const auto pass = gate_.reading();
   const std::vector<Slot> slots = arrivals(begin, end);
   const std::size_t width = n_codes() + 1;
   LeftOutMasses result{std::vector<std::uint64_t>(slots.size() * width), std::vector<std::int64_t>(slots.size())};
-  for_each_left_out(slots, call,
+  for_each_left_out(slots, stop_weight, call,
                     [&](std::size_t i, std::span<const std::uint64_t> masses, std::uint64_t rest, std::int64_t n) {
                       std::ranges::copy(masses, result.masses.begin() + static_cast<std::ptrdiff_t>(i * width));
                       result.masses[(i + 1) * width - 1] = rest;

@@ -34,15 +34,17 @@ class LabelForest : public Forest<Labels> {
   [[nodiscard]] Answer predict(std::span<const float> rows, const LabelCalibration& calibration,
                                const Call& call) const;
 
-  // The votes about the calibrators [begin, end) in the order of their keys, or up to the last one if there are fewer.
-  // Splits only the blocks that these calibrators reach.
-  [[nodiscard]] LeftOutVotes left_out_votes(std::size_t begin, std::size_t end, const Call& call) const;
+  // The votes about the calibrators [begin, end) in the order of their keys, or up to the last one if there are fewer,
+  // with the stop weights of a range. Splits only the blocks that these calibrators enter.
+  [[nodiscard]] LeftOutVotes left_out_votes(std::size_t begin, std::size_t end, StopRange range,
+                                            const Call& call) const;
   // The votes of the earlier forest of the first `n_seen` samples. No sample may have been forgotten since. Grows the
   // trees that vote a second time, in a copy.
-  [[nodiscard]] LeftOutVotes left_out_votes_at(std::size_t n_seen, const Call& call) const;
+  [[nodiscard]] LeftOutVotes left_out_votes_at(std::size_t n_seen, StopRange range, const Call& call) const;
   // The votes of a copy of this forest that has learned these samples, too. Grows the trees that vote a second time.
   [[nodiscard]] LeftOutVotes left_out_votes_after(std::span<const float> rows, std::span<const Label> labels,
-                                                  std::span<const Weight> weights, const Call& call) const;
+                                                  std::span<const Weight> weights, StopRange range,
+                                                  const Call& call) const;
 
   // The left-out prediction of each stored sample, in the order of serials(): probabilities from the trees that have
   // not learned it, and the number of these trees. Probabilities are NaN where there is no such tree.
@@ -50,11 +52,12 @@ class LabelForest : public Forest<Labels> {
     std::vector<double> probabilities;
     std::vector<std::int64_t> n_trees;
   };
-  [[nodiscard]] LeftOut predict_left_out(const Call& call) const;
+  [[nodiscard]] LeftOut predict_left_out(Weight stop_weight, const Call& call) const;
 
   // Sums over the trees of a shard: for each row the mass of each label, then the rest. The sums of the shards of a
   // forest add up to the sums of the forest.
-  [[nodiscard]] std::vector<std::uint64_t> masses(std::span<const float> rows, const Call& call) const;
+  [[nodiscard]] std::vector<std::uint64_t> masses(std::span<const float> rows, Weight stop_weight,
+                                                  const Call& call) const;
   // Turns masses(), summed over all trees of a forest, into probabilities. `n_columns` is the number of sums of each
   // row.
   [[nodiscard]] Answer finish(std::span<const std::uint64_t> sums, std::size_t n_columns,
@@ -66,7 +69,8 @@ class LabelForest : public Forest<Labels> {
     std::vector<std::uint64_t> masses;
     std::vector<std::int64_t> n_trees;
   };
-  [[nodiscard]] LeftOutMasses left_out_masses(std::size_t begin, std::size_t end, const Call& call) const;
+  [[nodiscard]] LeftOutMasses left_out_masses(std::size_t begin, std::size_t end, Weight stop_weight,
+                                              const Call& call) const;
 
   [[nodiscard]] std::int32_t n_labels() const {  // number of labels that have a code
     const auto pass = gate_.reading();
@@ -96,19 +100,19 @@ class LabelForest : public Forest<Labels> {
   [[nodiscard]] std::size_t n_codes() const { return static_cast<std::size_t>(samples_.values().n_labels()); }
   // An answer with room for the probabilities of `n_rows` rows, which the caller fills in.
   [[nodiscard]] Answer answer_for(std::size_t n_rows) const;
-  // The votes about the rows of a piece: the masses of labels and the rest of each row. The first entries are sums over
-  // the half voters, the second over the other left-out voters.
+  // The votes about the rows of a piece: for each stop weight, the masses of labels and the rest of each row. The first
+  // entries are sums over the half voters, the second over the other left-out voters.
   struct VoteSums {
     std::array<std::vector<std::uint64_t>, 2> masses, rests;
   };
-  [[nodiscard]] VoteSums vote_sums(const Pieces& pieces, std::size_t piece, std::span<const float> rows, bool are_plain,
-                                   Scratch& scratch, StopProbe& stop) const;
+  [[nodiscard]] VoteSums vote_sums(const Pieces& pieces, std::size_t piece, std::span<const float> rows,
+                                   std::span<const Weight> stop_weights, Scratch& scratch, StopProbe& stop) const;
   // Calls use(i, masses, rest) for each row i.
   template <class Use>
-  void for_each_sum(std::span<const float> rows, const Call& call, Use use) const;
+  void for_each_sum(std::span<const float> rows, Weight stop_weight, const Call& call, Use use) const;
   // Calls use(i, masses, rest, n_trees) for each slots[i], with the sums over the trees that have not learned it.
   template <class Use>
-  void for_each_left_out(std::span<const Slot> slots, const Call& call, Use use) const;
+  void for_each_left_out(std::span<const Slot> slots, Weight stop_weight, const Call& call, Use use) const;
 };
 
 }  // namespace onlineforest::orderfree

@@ -1,5 +1,6 @@
 #include "orderfree/labels/judge.hpp"
 
+#include <algorithm>
 #include <bit>
 #include <limits>
 
@@ -7,7 +8,7 @@ namespace onlineforest::orderfree {
 
 namespace {
 
-double score_of_split(const PanelRows& panel, const Groups& groups, Block block, Block left) {
+double purity_of_split(const PanelRows& panel, const Groups& groups, Block block, Block left) {
   const Weight n_left = panel.weight_of(left);
   SquaresOfWeights squares_left, squares_right;
   for (std::size_t c = 0; c < groups.size(); ++c) {
@@ -15,49 +16,80 @@ double score_of_split(const PanelRows& panel, const Groups& groups, Block block,
     squares_left.add(panel.weight_of(those & left));
     squares_right.add(panel.weight_of(those & ~left));
   }
-  return score_of(squares_left.value(), n_left, squares_right.value(), panel.weight_of(block) - n_left);
+  return purity_of(squares_left.value(), static_cast<double>(n_left), squares_right.value(),
+                   static_cast<double>(panel.weight_of(block) - n_left));
 }
 
-}  // namespace
-
-std::size_t LabelJudge::best(PanelRows& panel, const Groups& groups, Block block, std::span<Proposal> proposals) {
+// Sends the samples that lack the feature of a proposal to the purer side, to the left if both are equal.
+void send_missing(PanelRows& panel, const Groups& groups, Block block, std::span<Proposal> proposals) {
   for (Proposal& proposal : proposals) {
-    if (!panel.has_missing()) break;
     if (proposal.split.asks_if_missing()) continue;
     const Block missing = panel.missing(block, proposal.split.cell);
     if (missing == 0) continue;
     const Block with = proposal.left | missing;
     proposal.split.missing_left =
-        score_of_split(panel, groups, block, with) >= score_of_split(panel, groups, block, proposal.left);
+        purity_of_split(panel, groups, block, with) >= purity_of_split(panel, groups, block, proposal.left);
     if (proposal.split.missing_left) proposal.left = with;
   }
-  if (panel.is_light()) {
-    switch (proposals.size()) {
-      case kFewProposals:
-        return best_of_light<kFewProposals>(panel, groups, block, proposals);
-      case kManyProposals:
-        return best_of_light<kManyProposals>(panel, groups, block, proposals);
-      case kProposalsForLevels:
-        return best_of_light<kProposalsForLevels>(panel, groups, block, proposals);
-      default:
-        return best_of_light<kMostProposals>(panel, groups, block, proposals);
-    }
+}
+
+}  // namespace
+
+std::size_t LabelJudge::best(PanelRows& panel, const Groups& groups, Block block, std::span<Proposal> proposals) {
+  if (panel.has_missing()) send_missing(panel, groups, block, proposals);
+  weigh(panel, groups, block, proposals);
+  const std::span purities(purities_.data(), proposals.size());
+  if (std::popcount(block) < kEnoughNeighbours) {
+    return static_cast<std::size_t>(std::ranges::max_element(purities) - purities.begin());
   }
-  std::size_t best = 0;
-  double best_score = -1.0;
+  totals_.count(groups, block);
+  differing_.fill(0);
+  return Finalists(purities).best([&](std::size_t q) {
+    if (differing_[q] == 0) count_neighbours(panel, groups, block, proposals[q].split, proposals);
+    return totals_.score(purities_[q], differing_[q]);
+  });
+}
+
+void LabelJudge::count_neighbours(PanelRows& panel, const Groups& groups, Block block, const Split& split,
+                                  std::span<const Proposal> proposals) {
+  const FeatureOrder& order = orders_.along(panel, block, split);
+  const Neighbours n_differing = differing_neighbours(order, split.is_of_levels, block, groups, totals_);
   for (std::size_t q = 0; q < proposals.size(); ++q) {
-    const double score = score_of_split(panel, groups, block, proposals[q].left);
-    if (score > best_score) {
-      best = q;
-      best_score = score;
-    }
+    if (proposals[q].split.cell == split.cell) differing_[q] = n_differing;
   }
-  return best;
+}
+
+void LabelJudge::weigh(const PanelRows& panel, const Groups& groups, Block block, std::span<const Proposal> proposals) {
+  if (!panel.is_light()) {
+    weigh_heavy(panel, groups, block, proposals);
+    return;
+  }
+  switch (proposals.size()) {
+    case kFewProposals:
+      return weigh_light<kFewProposals>(panel, groups, block, proposals);
+    case kManyProposals:
+      return weigh_light<kManyProposals>(panel, groups, block, proposals);
+    case kProposalsForLevels:
+      return weigh_light<kProposalsForLevels>(panel, groups, block, proposals);
+    default:
+      return weigh_light<kMostProposals>(panel, groups, block, proposals);
+  }
+}
+
+void LabelJudge::weigh_heavy(const PanelRows& panel, const Groups& groups, Block block,
+                             std::span<const Proposal> proposals) {
+  SquaresOfWeights squares;
+  for (std::size_t c = 0; c < groups.size(); ++c) squares.add(panel.weight_of(block & groups.block(c)));
+  totals_.weight = static_cast<double>(panel.weight_of(block));
+  totals_.squares = squares.value();
+  for (std::size_t q = 0; q < proposals.size(); ++q) {
+    purities_[q] = purity_of_split(panel, groups, block, proposals[q].left);
+  }
 }
 
 template <std::size_t K>
-std::size_t LabelJudge::best_of_light(const PanelRows& panel, const Groups& groups, Block block,
-                                      std::span<const Proposal> proposals) {
+void LabelJudge::weigh_light(const PanelRows& panel, const Groups& groups, Block block,
+                             std::span<const Proposal> proposals) {
   static_assert(LightWeights::kMost * LightWeights::kMost <= std::numeric_limits<std::uint16_t>::max());
   const LightWeights& light = panel.light();
   std::array<Block, K> lefts;
@@ -81,8 +113,8 @@ std::size_t LabelJudge::best_of_light(const PanelRows& panel, const Groups& grou
     }
   }
   const int n_singles = std::popcount(singles), n_block = light.of(block);
-  std::size_t best = 0;
-  double best_score = -1.0;
+  totals_.weight = n_block;
+  totals_.squares = total + n_singles;
   for (std::size_t q = 0; q < K; ++q) {
     LabelSides& sides = sides_[q];
     const int singles_left = std::popcount(lefts[q] & singles);
@@ -90,13 +122,8 @@ std::size_t LabelJudge::best_of_light(const PanelRows& panel, const Groups& grou
     sides.squares_left = static_cast<std::uint16_t>(squares[q] + singles_left);
     sides.squares_right = static_cast<std::uint16_t>(total - 2 * products[q] + squares[q] + n_singles - singles_left);
     sides.n_left = static_cast<std::uint8_t>(light.of(lefts[q]));
-    const double score = score_of(sides.squares_left, sides.n_left, sides.squares_right, n_block - sides.n_left);
-    if (score > best_score) {
-      best = q;
-      best_score = score;
-    }
+    purities_[q] = sides.purity(n_block);
   }
-  return best;
 }
 
 }  // namespace onlineforest::orderfree

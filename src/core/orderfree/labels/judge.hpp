@@ -7,6 +7,8 @@
 #include <span>
 
 #include "orderfree/labels/counts.hpp"
+#include "orderfree/labels/score.hpp"
+#include "orderfree/law/orders.hpp"
 #include "orderfree/law/panel.hpp"
 
 namespace onlineforest::orderfree {
@@ -16,13 +18,12 @@ namespace onlineforest::orderfree {
 struct LabelSides {
   std::uint8_t n_left = 0;
   std::uint16_t squares_left = 0, squares_right = 0;
-};
 
-// The score of a split: the sum over both sides of (sum of squared weights of labels) / (weight of the side). The
-// greatest score has the least Gini impurity.
-[[nodiscard]] inline double score_of(double squares_left, Weight n_left, double squares_right, Weight n_right) {
-  return squares_left / static_cast<double>(n_left) + squares_right / static_cast<double>(n_right);
-}
+  // The purity of the split of samples of this total weight.
+  [[nodiscard]] double purity(int total) const {
+    return purity_of(squares_left, n_left, squares_right, total - n_left);
+  }
+};
 
 class LabelJudge {
  public:
@@ -36,22 +37,35 @@ class LabelJudge {
     return layout.n_categorical > 0 ? kProposalsForLevels : kManyProposals;
   }
 
-  void clear() {}
+  void clear() { orders_.clear(); }
   void set(std::size_t, Label) {}  // the groups hold the labels
 
-  // Returns the index of the best proposal for a block, the first if several are equal. Sends samples that lack the
-  // feature of a proposal to the better side.
+  // Returns the index of the best proposal for a block: the purest if few samples decide, else the finalist of greatest
+  // score. Sends samples that lack the feature of a proposal to the purer side.
   [[nodiscard]] std::size_t best(PanelRows& panel, const Groups& groups, Block block, std::span<Proposal> proposals);
 
-  // The sides of the proposals of the last call of best(), valid if the weights of the panel are light.
+  // Results of the last call of best(), if enough samples decided: the sums of the block, and for each proposal its
+  // differing neighbours, 0 if they were not counted, and its sides, which are valid if the weights of the panel are
+  // light.
+  [[nodiscard]] const LabelTotals& totals() const { return totals_; }
+  [[nodiscard]] std::span<const Neighbours> differing() const { return differing_; }
   [[nodiscard]] std::span<const LabelSides> sides() const { return sides_; }
 
  private:
+  // Find the purities of all proposals, and the sums of the block that depend on weights.
+  void weigh(const PanelRows& panel, const Groups& groups, Block block, std::span<const Proposal> proposals);
   template <std::size_t K>
-  [[nodiscard]] std::size_t best_of_light(const PanelRows& panel, const Groups& groups, Block block,
-                                          std::span<const Proposal> proposals);
+  void weigh_light(const PanelRows& panel, const Groups& groups, Block block, std::span<const Proposal> proposals);
+  void weigh_heavy(const PanelRows& panel, const Groups& groups, Block block, std::span<const Proposal> proposals);
+  // Counts the differing neighbours along the feature of a split, for all proposals on this feature.
+  void count_neighbours(PanelRows& panel, const Groups& groups, Block block, const Split& split,
+                        std::span<const Proposal> proposals);
 
+  FeatureOrders orders_;
+  LabelTotals totals_;
   std::array<LabelSides, kMostProposals> sides_{};
+  std::array<double, kMostProposals> purities_{};
+  std::array<Neighbours, kMostProposals> differing_{};
 };
 
 }  // namespace onlineforest::orderfree

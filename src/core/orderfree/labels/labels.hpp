@@ -44,6 +44,8 @@ struct Labels {
   static constexpr std::size_t kFewestTreesToCalibrate = orderfree::kFewestTreesToCalibrate;
   [[nodiscard]] static constexpr bool leaves_calibrators_out(std::size_t tree) { return is_left_out_voter(tree); }
 
+  static constexpr Weight kMostStopWeight = kMostWeight;
+
   using Answer = Masses;
 
   // The sums of the predictions of many rows.

@@ -33,6 +33,7 @@ class Groups {
   [[nodiscard]] std::size_t size() const { return n_; }
   [[nodiscard]] Word word(std::size_t group) const { return words_[group]; }
   [[nodiscard]] Block block(std::size_t group) const { return blocks_[group]; }
+  [[nodiscard]] std::size_t group(std::size_t i) const { return group_of_[i]; }
   // The samples whose value equals that of bit i.
   [[nodiscard]] Block like(std::size_t i) const { return blocks_[group_of_[i]]; }
   // Whether all samples of a block have one value. The block is not empty. The remainder has no effect; without it,

@@ -5,7 +5,7 @@
 #include <limits>
 
 #include "orderfree/forest/stages.hpp"
-#include "orderfree/numbers/errors.hpp"
+#include "orderfree/numbers/credit.hpp"
 
 namespace onlineforest::orderfree {
 
@@ -55,7 +55,7 @@ void NumberForest::for_each_row(std::span<const float> rows, const Call& call, U
   const std::size_t n_trees = trees_.size();
   const bool are_plain = check_rows(rows);
   const Pieces pieces = shared_pieces_of(n_rows(rows), n_trees * sizeof(NumberLeaf), call, 1);
-  if (pieces.n() > 1) grow_all_for(pieces.n_rows(), call);
+  if (pieces.n() > 1) grow_all_for(pieces.n_rows(), 0, call);
   Leaves of_all(pieces.are_whole() ? 0 : pieces.n_rows() * n_trees);
   const auto use_row = [&](std::size_t i, const NumberLeaf* first, std::size_t stride, Leaves& leaves) {
     leaves.clear();
@@ -99,12 +99,12 @@ void NumberForest::answer_task(const Pieces& pieces, std::size_t task, std::span
   };
   if (pieces.n_rows() == 1) {
     const auto answer_of = [&](std::size_t t) -> NumberLeaf& { return *answers.of_tree(t); };
-    predict_row(rows.data(), are_plain, answer_of, scratch, stop, predict);
+    predict_row(rows.data(), are_plain, 0, answer_of, scratch, stop, predict);
     return;
   }
   for (std::size_t k = 0; k < pieces.n_trees(task); ++k) {
     const std::size_t t = pieces.tree(task, k);
-    with_tree(t, pieces.n_rows(), scratch, stop, [&](OneTree& tree) { predict(t, tree); });
+    with_tree(t, pieces.n_rows(), 0, scratch, stop, [&](OneTree& tree) { predict(t, tree); });
     stop.tick(64 * size);
   }
 }
@@ -131,7 +131,7 @@ std::vector<NumberLeaf> NumberForest::leaves(std::span<const float> rows, const 
 template <class Use>
 void NumberForest::for_each_left_out(std::span<const Slot> slots, const Call& call, Use use) const {
   const Pieces pieces = pieces_of(slots.size(), trees_.size() * sizeof(NumberLeaf), call);
-  grow_all_for(pieces.n_rows(), call);
+  grow_all_for(pieces.n_rows(), 0, call);
   call.parallel_for(pieces.n(), [&] {
     return [&, loan = scratches_.lend()](std::size_t piece, StopProbe& stop) {
       const std::span<const Slot> own = slots.subspan(pieces.begin(piece), pieces.size(piece));
@@ -141,7 +141,7 @@ void NumberForest::for_each_left_out(std::span<const Slot> slots, const Call& ca
       for (std::size_t k = 0; k < trees_.size(); ++k) {
         const std::size_t t = pieces.tree(piece, k);
         if (!trees_[t]->tree.leaves_out()) continue;
-        with_tree(t, pieces.n_rows(), *loan, stop, [&](OneTree& tree) {
+        with_tree(t, pieces.n_rows(), 0, *loan, stop, [&](OneTree& tree) {
           if (tree.empty()) return;
           places.clear();
           rows.clear();
@@ -166,7 +166,8 @@ void NumberForest::for_each_left_out(std::span<const Slot> slots, const Call& ca
   });
 }
 
-NumberForest::LeftOut NumberForest::predict_left_out(const Call& call) const {
+NumberForest::LeftOut NumberForest::predict_left_out(Weight stop_weight, const Call& call) const {
+  check_stop_weight(stop_weight);
   const auto pass = gate_.reading();
   constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
   std::vector<Slot> slots;

@@ -44,7 +44,7 @@ class NumberForest : public Forest<Numbers> {
     std::vector<TreeMoments> moments;
     std::vector<std::int64_t> n_trees;
   };
-  [[nodiscard]] LeftOut predict_left_out(const Call& call) const;
+  [[nodiscard]] LeftOut predict_left_out(Weight stop_weight, const Call& call) const;
 
   // The answers of all trees of a shard to each row: n_trees answers for each row, kNoLeaf for a tree that has none.
   [[nodiscard]] std::vector<NumberLeaf> leaves(std::span<const float> rows, const Call& call) const;

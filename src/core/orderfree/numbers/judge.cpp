@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
-#include <limits>
 
 namespace onlineforest::orderfree {
 
@@ -115,7 +114,7 @@ void NumberJudge::score_many(PanelRows& panel, Block block, const Variation& var
       todo &= todo - 1;
       continue;
     }
-    walk(panel, block, feature);
+    walk(panel, block, proposals[next].split);
     const Block missing = panel.missing(block, feature);
     const auto n_there = static_cast<std::size_t>(std::popcount(block & ~missing));
     for (std::uint32_t rest = todo; rest != 0; rest &= rest - 1) {
@@ -136,16 +135,15 @@ void NumberJudge::score_many(PanelRows& panel, Block block, const Variation& var
   }
 }
 
-void NumberJudge::walk(PanelRows& panel, Block block, std::int32_t feature) {
-  std::size_t n_ordered = 0;
-  const Order& bits = order(panel, block, feature, n_ordered);
+void NumberJudge::walk(PanelRows& panel, Block block, const Split& split) {
+  const FeatureOrder& order = orders_.along(panel, block, split);
   walk_.n = 0;
   walk_.sums[0] = 0.0;
   walk_.weights[0] = 0;
   std::array<std::uint8_t, kMostDeciding> members;
-  for (std::size_t k = 0; k < n_ordered; ++k) {  // no branch, since it would often be mispredicted
-    members[walk_.n] = bits[k];
-    walk_.n += block >> bits[k] & 1;
+  for (std::size_t k = 0; k < order.n; ++k) {  // no branch, since it would often be mispredicted
+    members[walk_.n] = order.bits[k];
+    walk_.n += block >> order.bits[k] & 1;
   }
   double differences = 0.0, last = values_[members[0]];
   for (std::size_t k = 0; k < walk_.n; ++k) {
@@ -160,45 +158,6 @@ void NumberJudge::walk(PanelRows& panel, Block block, std::int32_t feature) {
   // share is 1 minus the ratio of both.
   const auto n = static_cast<double>(walk_.n);
   walk_.neighbours = plain_squares_ > 0.0 ? 1.0 - n * differences / (2.0 * plain_squares_ * (n - 1.0)) : 0.0;
-}
-
-const NumberJudge::Order& NumberJudge::order(PanelRows& panel, Block block, std::int32_t feature, std::size_t& n) {
-  if (panel.layout().width() > kMostCached) {
-    sort(block, panel.column(block, feature), order_);
-    n = static_cast<std::size_t>(std::popcount(block));
-    return order_;
-  }
-  Order& known = orders_[static_cast<std::size_t>(feature)];
-  if ((ordered_ >> feature & 1) == 0) {
-    sort(panel.all(), panel.column(panel.all(), feature), known);
-    ordered_ |= Block{1} << feature;
-  }
-  n = panel.size();
-  return known;
-}
-
-// Sorts by counting: the position of a value is the number of values that are not greater, with a correction for ties.
-// For at most 64 values this is faster than other sorts, because it has no branch to mispredict.
-void NumberJudge::sort(Block block, const float* column, Order& order) {
-  constexpr float kLast = std::numeric_limits<float>::infinity();
-  std::array<std::uint8_t, kMostDeciding> bits;
-  alignas(16) std::array<float, kMostDeciding> x;
-  std::size_t n = 0;
-  for_each_bit(block, [&](std::size_t i) {
-    bits[n] = static_cast<std::uint8_t>(i);
-    x[n++] = is_missing(column[i]) ? kLast : column[i];
-  });
-  const std::size_t n_whole = (n + 3) / 4 * 4;
-  std::fill(x.begin() + static_cast<std::ptrdiff_t>(n), x.begin() + static_cast<std::ptrdiff_t>(n_whole), kLast);
-  std::array<std::int32_t, kMostDeciding> counts{};
-  for (std::size_t i = 0; i < n; ++i) {
-    for (std::size_t k = 0; k < n_whole; ++k) counts[k] += x[i] <= x[k];
-  }
-  std::array<std::uint8_t, kMostDeciding + 1> n_equal{};  // number of values placed already, by count
-  for (std::size_t k = n; k-- > 0;) {
-    const auto count = static_cast<std::size_t>(counts[k]);
-    order[count - 1 - n_equal[count]++] = bits[k];
-  }
 }
 
 }  // namespace onlineforest::orderfree

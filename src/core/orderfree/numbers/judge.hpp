@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <span>
 
+#include "orderfree/law/orders.hpp"
 #include "orderfree/law/panel.hpp"
 
 namespace onlineforest::orderfree {
@@ -24,7 +25,7 @@ class NumberJudge {
     return std::clamp(4 * layout.n_features, kManyProposals, kMostProposals);
   }
 
-  void clear() { ordered_ = 0; }
+  void clear() { orders_.clear(); }
   void set(std::size_t i, double value) { values_[i] = value; }
 
   [[nodiscard]] double value(std::size_t i) const { return values_[i]; }
@@ -34,9 +35,6 @@ class NumberJudge {
   [[nodiscard]] std::size_t best(PanelRows& panel, const Groups& groups, Block block, std::span<Proposal> proposals);
 
  private:
-  static constexpr std::size_t kMostCached = 64;  // in wider rows, orders are computed again for each block
-  using Order = std::array<std::uint8_t, kMostDeciding>;
-
   // The variation of the numbers of a block.
   struct Variation {
     double squares;  // weighted sum of squared deviations
@@ -59,11 +57,6 @@ class NumberJudge {
   void score_many(PanelRows& panel, Block block, const Variation& variation, std::span<Proposal> proposals,
                   Scores& scores);
 
-  // Returns `n` bits of samples in the order of a feature: ties in the order of bits, missing values last. They may
-  // include samples outside the block.
-  [[nodiscard]] const Order& order(PanelRows& panel, Block block, std::int32_t feature, std::size_t& n);
-  static void sort(Block block, const float* column, Order& order);
-
   // Cumulative sums along the order of a feature: the first k samples have the sum of deviations sums[k] and the weight
   // weights[k].
   struct Walk {
@@ -72,12 +65,10 @@ class NumberJudge {
     std::array<Weight, kMostDeciding + 1> weights;
     double neighbours = 0.0;  // neighbour share of the feature
   };
-  void walk(PanelRows& panel, Block block, std::int32_t feature);
+  void walk(PanelRows& panel, Block block, const Split& split);
 
   std::array<double, kMostDeciding> values_{};
-  Block ordered_ = 0;  // features whose order is in orders_
-  std::array<Order, kMostCached> orders_;
-  Order order_;
+  FeatureOrders orders_;
   // Quantities of the block of the current call of best().
   double plain_squares_ = 0.0;                      // sum of squared deviations without weights
   std::array<double, kMostDeciding> deviations_{};  // deviations from the weighted mean

@@ -27,7 +27,10 @@ struct NoBallot {
   }
   template <class... Arguments>
   static void replace(const Arguments&...) {}
-  [[nodiscard]] static Split best() { return {}; }
+  template <class... Arguments>
+  [[nodiscard]] static Split best(const Arguments&...) {
+    return {};
+  }
   [[nodiscard]] static std::size_t nbytes() { return 0; }
 };
 
@@ -44,6 +47,9 @@ struct Numbers {
   static constexpr std::size_t kOneCalibratesOf = 4;
   static constexpr std::size_t kFewestTreesToCalibrate = 5;  // then two trees leave the calibrators out
   [[nodiscard]] static constexpr bool leaves_calibrators_out(std::size_t tree) { return tree % 4 == 0; }
+
+  // Only trees of labels predict with a stop weight: a junction of numbers has no prediction of its own.
+  static constexpr Weight kMostStopWeight = 0;
 
   using Answer = NumberLeaf&;
 

@@ -31,6 +31,7 @@ void Tree<Target>::follow(const Samples& samples, std::span<const Change> change
     const Task task = tasks.back();
     tasks.pop_back();
     stop.tick(64 * task.steps.size());
+    for (const Step& step : task.steps) node(task.at).weight += step.by;
     if (node(task.at).kind == Kind::kList) {
       follow_in_list(task, samples, scratch, stop);
     } else {
@@ -113,7 +114,9 @@ std::optional<Fork> Tree<Target>::decide_again(NodeIndex at, const Samples& samp
     const NodeIndex left = node(at).left;
     for (const NodeIndex child : {left, left + 1}) find_next(child, samples, last, n_lost, coming);
   }
-  if (are_few && replace_few(junction, samples, lost, coming)) return Fork{junction.ballot.best(), {}};
+  if (are_few && replace_few(junction, samples, lost, coming)) {
+    return Fork{junction.ballot.best(samples, junction.deciding), {}};
+  }
   std::vector<Slot>& slots = junction.deciding;
   std::erase_if(slots, [&](Slot slot) { return is_gone(samples, slot); });
   slots.insert(slots.end(), coming.begin(), coming.end());
@@ -194,6 +197,7 @@ void Tree<Target>::for_each_below(NodeIndex at, Scratch& scratch, Use use) const
 template <class Target>
 std::vector<Slot> Tree<Target>::gather(const Task& task, const Samples& samples, Scratch& scratch) {
   std::vector<Slot> slots;
+  slots.reserve(junctions_[node(task.at).contents].n);
   for_each_below(task.at, scratch, [&](Slot slot) {
     if (!is_gone(samples, slot)) slots.push_back(slot);
   });
@@ -231,8 +235,10 @@ void Tree<Target>::collapse(const Task& task, const Samples& samples, Scratch& s
   list.summary = std::move(junction.summary);
   junctions_.put_back(junction_index);
   reset_list(list, samples);
-  node(task.at) = {};
-  node(task.at).contents = index;
+  Node fresh;
+  fresh.weight = node(task.at).weight;
+  fresh.contents = index;
+  node(task.at) = fresh;
 }
 
 // Divides the samples below a junction by its new split into two lists. All nodes below are removed.

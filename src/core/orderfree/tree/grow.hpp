@@ -83,8 +83,10 @@ void Tree<Target>::regrow(const Samples& samples, Scratch& scratch, StopProbe& s
   list.slots.reserve(scratch.ranked.size());
   for (const Ranked& item : scratch.ranked) list.slots.push_back(item.slot);
   list.summary = Target::summary_of(samples, list.slots, scratch.of_target);
+  Node& root = nodes_.emplace_back();
+  root.weight = list.summary.total();
+  root.contents = index;
   reset_list(list, samples);
-  nodes_.emplace_back().contents = index;
 }
 
 // Discards what was computed from the former slots of a list. A large list gets a new summary if it has none, or if
@@ -204,6 +206,7 @@ void Tree<Target>::divide(NodeIndex at, std::int32_t junction_index, std::int32_
   to_left.resize(n);
   to_right.resize(n);
   std::size_t n_left = 0, n_right = 0;
+  Weight weight_of_left = 0;
   const auto cell = static_cast<std::size_t>(junction.fork.split.cell);
   for (std::size_t i = 0; i < n; ++i) {
     const Slot slot = left.slots[i];
@@ -213,6 +216,7 @@ void Tree<Target>::divide(NodeIndex at, std::int32_t junction_index, std::int32_
     to_right[n_right] = slot;
     n_left += goes_left;
     n_right += !goes_left;
+    weight_of_left += goes_left ? samples.weight(slot) : 0;
     division.add(samples.value(slot), samples.weight(slot), goes_left);
   }
   left.slots = std::vector(to_left.begin(), to_left.begin() + static_cast<std::ptrdiff_t>(n_left));
@@ -227,8 +231,10 @@ void Tree<Target>::divide(NodeIndex at, std::int32_t junction_index, std::int32_
   reset_list(left, samples);
   reset_list(right, samples);
   node(pair) = {};
+  node(pair).weight = weight_of_left;
   node(pair).contents = left_list;
   node(pair + 1) = {};
+  node(pair + 1).weight = node(at).weight - weight_of_left;
   node(pair + 1).contents = right_list;
   node(at).left = pair;
   node(at).contents = junction_index;
@@ -243,21 +249,25 @@ void Tree<Target>::set_split(NodeIndex at, const Junction& junction) {
   node(at).kind = junction.summary.is_pure() ? Kind::kClosed : Kind::kSplit;
 }
 
+// Puts the samples of a small list into the panel.
+template <class Target>
+void Tree<Target>::load(const List& list, const Samples& samples, Scratch& scratch) const {
+  if (scratch.loaded == &list) return;
+  scratch.panel.load(samples, order(samples), list.slots);
+  scratch.loaded = &list;
+}
+
 // Grows the last twig of a path: splits it or makes it a leaf.
 template <class Target>
 void Tree<Target>::grow_twig(List& list, std::span<const std::uint32_t> path, const Samples& samples,
                              Scratch& scratch) {
+  load(list, samples, scratch);
   Panel<Target>& panel = scratch.panel;
-  if (scratch.loaded != &list) {
-    panel.load(samples, order(samples), list.slots);
-    scratch.loaded = &list;
-  }
-  if (list.twigs.empty()) list.twigs.push_back({panel.all(), {kUnsplit}, 0});
+  if (list.twigs.empty()) list.twigs.push_back({panel.all(), panel.weight_of(panel.all())});
   const Block block = list.twigs[path.back()].block;
-  if (panel.has_one_value(block) || panel.weight_of(block) < least_weight() || panel.has_one_x(block)) {
-    make_leaf(list, path, panel);
+  const Weight all = list.twigs[path.back()].weight;
+  if (panel.has_one_value(block) || all < least_weight() || panel.has_one_x(block)) {
     list.twigs[path.back()].split.cell = kLeaf;
-    list.twigs[path.back()].next = static_cast<std::uint32_t>(list.leaves.size()) - 1;
     return;
   }
   Word seed = list.seed;
@@ -266,8 +276,9 @@ void Tree<Target>::grow_twig(List& list, std::span<const std::uint32_t> path, co
   }
   const Proposal& best = panel.decide(block, seed);
   const auto next = static_cast<std::uint32_t>(list.twigs.size());
-  list.twigs.push_back({best.left, {kUnsplit}, 0});
-  list.twigs.push_back({block & ~best.left, {kUnsplit}, 0});
+  const Weight weight_of_left = panel.weight_of(best.left);
+  list.twigs.push_back({best.left, weight_of_left});
+  list.twigs.push_back({block & ~best.left, all - weight_of_left});
   if (!panel.surrogates().empty()) list.surrogates.emplace_back(path.back(), panel.surrogates());
   Twig& twig = list.twigs[path.back()];
   twig.split = best.split;
@@ -275,16 +286,32 @@ void Tree<Target>::grow_twig(List& list, std::span<const std::uint32_t> path, co
 }
 
 template <class Target>
-void Tree<Target>::grow_twigs(List& list, const Samples& samples, Scratch& scratch) {
+std::uint32_t Tree<Target>::leaf_at(List& list, std::span<const std::uint32_t> path, const Samples& samples,
+                                    Scratch& scratch) const {
+  std::int32_t& leaf = list.twigs[path.back()].leaf;
+  if (leaf == kNone) {
+    load(list, samples, scratch);
+    make_leaf(list, path, scratch.panel);
+    leaf = static_cast<std::int32_t>(list.leaves.size()) - 1;
+  }
+  return static_cast<std::uint32_t>(leaf);
+}
+
+template <class Target>
+void Tree<Target>::grow_twigs(List& list, Weight stop_weight, const Samples& samples, Scratch& scratch) {
   std::array<std::uint32_t, kMostDeciding> path{};
   for (std::size_t depth = 1;;) {
     const std::uint32_t last = path[depth - 1];
-    if (list.twigs.empty() || list.twigs[last].split.cell == kUnsplit)
-      grow_twig(list, {path.data(), depth}, samples, scratch);
-    if (list.twigs[last].split.cell >= 0) {
-      path[depth++] = list.twigs[last].next;
-      continue;
+    const std::span<const std::uint32_t> whole(path.data(), depth);
+    const bool is_entered = depth == 1 || list.twigs[last].weight >= stop_weight;
+    if (is_entered) {
+      if (list.twigs.empty() || list.twigs[last].split.cell == kUnsplit) grow_twig(list, whole, samples, scratch);
+      if (list.twigs[last].split.cell >= 0) {
+        path[depth++] = list.twigs[last].next;
+        continue;
+      }
     }
+    (void)leaf_at(list, is_entered ? whole : whole.first(depth - 1), samples, scratch);
     while (depth > 1 && path[depth - 1] != list.twigs[path[depth - 2]].next) --depth;
     if (depth == 1) break;
     ++path[depth - 1];  // continue with the right sibling

@@ -4,6 +4,9 @@
 // block is a list of its samples. A list is split when a prediction first reaches it: a list of up to 64 samples grows
 // a small tree of twigs, a larger one becomes a junction with two lists. Predictions do not depend on when a list is
 // split.
+//
+// A tree predicts with a stop weight: a walk from the root does not enter a block that is lighter, and ends at the
+// parent of that block, which predicts like a leaf. So blocks below need not be split.
 #pragma once
 
 #include <array>
@@ -85,6 +88,9 @@ class Tree {
     return takes(samples, slot, samples.calibrates(slot));
   }
 
+  // The rank of a sample in this tree.
+  [[nodiscard]] Word rank(const Samples& samples, Slot slot) const { return order(samples).rank(slot); }
+
   // Follows changes of the samples. After an exception the tree must be regrown.
   void follow(const Samples& samples, std::span<const Change> changes, Scratch& scratch, StopProbe& stop);
 
@@ -93,13 +99,21 @@ class Tree {
   void regrow(const Samples& samples, Scratch& scratch, StopProbe& stop, bool ranks = true);
   void clear();
 
-  // Makes all pending splits, and builds the flat tree, which predicts faster.
+  // Sets the stop weight. Frees memory that only a lower stop weight needs.
+  void stop_at(Weight stop_weight, const Samples& samples, Scratch& scratch);
+  [[nodiscard]] Weight stop_weight() const { return stop_weight_; }
+
+  // Makes all pending splits that predictions need, and builds the flat tree, which predicts faster.
   void grow_all(const Samples& samples, Scratch& scratch, StopProbe& stop);
 
   // Predicts rows. Plain rows have no categorical features and no missing values. Changes nothing if the tree is fully
   // grown.
   void predict(const Samples& samples, std::span<const float> rows, bool are_plain, const Answers& answers,
                Scratch& scratch, StopProbe& stop);
+  // Predicts rows with each of several stop weights, which increase: answers[k] is for stop_weights[k]. The stop weight
+  // of the tree stays.
+  void predict_each(const Samples& samples, std::span<const float> rows, std::span<const Weight> stop_weights,
+                    std::span<const Answers> answers, Scratch& scratch, StopProbe& stop);
 
   // Whether the tree has its flat form: then predictions neither change the tree nor read its samples.
   [[nodiscard]] bool is_flat() const { return !flat_.empty(); }
@@ -114,8 +128,14 @@ class Tree {
   }
   static constexpr std::size_t kTogether = 16;
 
-  // Grows the tree fully and returns the table of its nodes.
-  [[nodiscard]] Table table(const Samples& samples, Scratch& scratch, StopProbe& stop);
+  // The table of all nodes. Grows what is lacking and frees it again.
+  [[nodiscard]] Table table(const Samples& samples, Scratch& scratch, StopProbe& stop) {
+    return table_down_to(0, samples, scratch, stop);
+  }
+  // The table of the nodes that predict: those that are lighter than the stop weight are leaves of it.
+  [[nodiscard]] Table table_above(const Samples& samples, Scratch& scratch, StopProbe& stop) {
+    return table_down_to(stop_weight_, samples, scratch, stop);
+  }
 
   [[nodiscard]] bool empty() const { return nodes_.empty(); }
   // Whether the tree has more than 64 samples and no split yet. Regrowing such a tree costs about as much as its first
@@ -142,6 +162,7 @@ class Tree {
   };
 
   struct Node {
+    Weight weight = 0;  // total weight of its samples
     float threshold = 0.0f;
     SplitCell cell;
     NodeIndex left = kNoNode;    // the right child has the next index
@@ -164,12 +185,15 @@ class Tree {
 
   static constexpr std::int32_t kUnsplit = -1;  // cell of a twig that is not split yet
   static constexpr std::int32_t kLeaf = -2;     // cell of a twig that is a leaf
+  static constexpr std::int32_t kNone = -1;
 
   // A node of the small tree of a list.
   struct Twig {
     Block block;
-    Split split;
-    std::uint32_t next;  // the left child, before the right one; or the number of the leaf
+    Weight weight;
+    Split split{kUnsplit};
+    std::uint32_t next = 0;     // the left child, before the right one
+    std::int32_t leaf = kNone;  // what it predicts as a leaf; kNone until a walk ends here
   };
 
   struct List {
@@ -234,6 +258,8 @@ class Tree {
   [[nodiscard]] bool counts_as_leaf(const Summary& summary) const {
     return summary.is_pure() || summary.total() < least_weight();
   }
+  // Whether predictions enter a block of this weight. They always enter the root.
+  [[nodiscard]] bool enters(Weight weight) const { return weight >= stop_weight_; }
   [[nodiscard]] Node& node(NodeIndex at) { return nodes_[static_cast<std::size_t>(at)]; }
   [[nodiscard]] const Node& node(NodeIndex at) const { return nodes_[static_cast<std::size_t>(at)]; }
 
@@ -271,14 +297,29 @@ class Tree {
   [[nodiscard]] std::optional<Fork> decide(Junction& junction, const Samples& samples, Scratch& scratch) const;
   void find_last(Junction& junction, const Samples& samples) const;
   void grow_twig(List& list, std::span<const std::uint32_t> path, const Samples& samples, Scratch& scratch);
-  void grow_twigs(List& list, const Samples& samples, Scratch& scratch);
+  // Grows all twigs, except below those that are lighter than the stop weight.
+  void grow_twigs(List& list, Weight stop_weight, const Samples& samples, Scratch& scratch);
+  void load(const List& list, const Samples& samples, Scratch& scratch) const;
+  // The leaf at the end of a path of twigs.
+  [[nodiscard]] std::uint32_t leaf_at(List& list, std::span<const std::uint32_t> path, const Samples& samples,
+                                      Scratch& scratch) const;
   [[nodiscard]] bool is_leaf(const List& list) const { return list.has_one_x || counts_as_leaf(list.summary); }
   [[nodiscard]] NodeIndex take_pair();
   void set_split(NodeIndex at, const Junction& junction);
 
   // predict.hpp
   void flatten_twigs(const List& list, NodeIndex root, Flat& flat, Scratch& scratch) const;
-  void predict_one(const Samples& samples, const float* x, Answer answer, Scratch& scratch, StopProbe& stop);
+  // Predicts a row with each of several stop weights, which increase. The answer for the k-th goes to `answer_of(k)`.
+  template <class AnswerOf>
+  void walk(const Samples& samples, const float* x, std::span<const Weight> stop_weights, AnswerOf answer_of,
+            Scratch& scratch, StopProbe& stop);
+  // Ends the walks in a small list.
+  template <class AnswerOf>
+  void walk_twigs(List& list, const Samples& samples, const float* x, std::span<const Weight> stop_weights,
+                  AnswerOf answer_of, Scratch& scratch);
+  // Turns junctions that predictions do not enter into lists, and frees twigs that they do not enter.
+  void prune(const Samples& samples, Scratch& scratch);
+  void compact();
 
   // Predictions of leaves: labels/tree.cpp and numbers/tree.cpp.
   void answer_nothing(Answer answer) const;
@@ -295,9 +336,13 @@ class Tree {
     std::int32_t parent;
     bool is_right;
   };
-  // Adds the visited node or twig to the table, and its children to the visits.
-  void add_node(const TableVisit& visit, const Samples& samples, Table& table, std::vector<TableVisit>& visits);
-  void add_twig(const TableVisit& visit, const Samples& samples, Scratch& scratch, Table& table,
+  // The table of all nodes, of which those lighter than `least` are leaves.
+  [[nodiscard]] Table table_down_to(Weight least, const Samples& samples, Scratch& scratch, StopProbe& stop);
+  // Adds the visited node or twig to the table, and its children to the visits. One that is lighter than `least` is a
+  // leaf.
+  void add_node(const TableVisit& visit, Weight least, const Samples& samples, Table& table,
+                std::vector<TableVisit>& visits);
+  void add_twig(const TableVisit& visit, Weight least, const Samples& samples, Scratch& scratch, Table& table,
                 std::vector<TableVisit>& visits) const;
   void describe_node(NodeIndex at, const Samples& samples, Table& table);
   void describe_twig(Block block, const Panel<Target>& panel, Table& table) const;
@@ -311,11 +356,12 @@ class Tree {
   TreeSeeds seeds_;
   Word membership_;  // the tree learns samples whose hash is below this; unused if max_samples is 1
   bool leaves_calibrators_out_;
+  Weight stop_weight_ = 0;
   std::vector<Node> nodes_;
   std::vector<NodeIndex> free_pairs_;
   Recycler<Junction> junctions_;
   Recycler<List> lists_;
-  Flat flat_;  // empty unless the tree is fully grown; then lists have no twigs
+  Flat flat_;  // empty unless the tree is fully grown
 };
 
 }  // namespace onlineforest::orderfree

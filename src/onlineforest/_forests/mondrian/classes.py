@@ -35,6 +35,10 @@ class MondrianClasses(Targets):
     def nbytes(self) -> int:
         return self.codes.nbytes
 
+    def known_classes(self, _core: MondrianForest) -> NDArray[Any]:
+        """The classes, sorted."""
+        return self.codes.classes
+
     def value_of(self, y: Any, core: Any) -> int | None:  # noqa: ARG002
         return self.codes.code_of(y)
 

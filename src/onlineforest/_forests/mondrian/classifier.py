@@ -593,9 +593,6 @@ class MondrianForestClassifier(BaseClassifier, Forest[MondrianForest]):
         codes = targets.codes.first(n_classes)
         return codes.in_class_order(probabilities), codes.classes
 
-    def _known_classes(self) -> NDArray[Any]:
-        return self._targets.codes.classes
-
     def _check_trees(self) -> None:
         self._forest.check_invariants()
 

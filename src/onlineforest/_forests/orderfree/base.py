@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from onlineforest._core import WEIGHT_OF_ONE
 from onlineforest._files.encoding import from_json
-from onlineforest._forests.core import CoreSpec, Floats, OfOrderFree, State
+from onlineforest._forests.core import CoreSpec, Floats, OfOrderFree, Rows, State
 from onlineforest._forests.forest import Forest
 from onlineforest._forests.forgetting import forget
 from onlineforest._forests.importances import shares_of
@@ -128,13 +128,22 @@ class BaseOnlineForest(Forest[OfOrderFree]):
 
     @property
     def feature_importances_(self) -> NDArray[np.float64]:
-        """The decrease of impurity at the splits of each feature, shape (n_features,).
+        """How much the splits on each feature tell about y, shape (n_features,).
 
-        The sum is 1; all are 0 if there is no split. The impurity is the Gini impurity of classes
-        or the variance of numbers. If trees leave samples out, it is the squared error on these
-        samples, and a feature that does harm gets 0.
+        The sum is 1; all are 0 if no feature tells anything, or fewer than two samples are held.
+        Each split is judged by samples that did not decide it: those of its node beyond the 64
+        that hashes chose, and those that the tree has left out. It gets credit for each of them,
+        (mean of the child - mean of the node) times (y - mean of the node), with the means of all
+        other samples; a class is a vector of zeros and a one. A split on noise moves the mean
+        towards y as often as away from it, so the expected credit of a feature without
+        information is 0, however many values or levels it has. The credits of a feature are added
+        over all trees; a negative sum counts as 0.
+
+        Up to 64 samples decide every split. With fewer samples than that, only samples that trees
+        leave out count (`calibrate`, `max_samples`): without them, all importances are 0. Features
+        that tell the same share their importance. Equal for equal forests, to the last bit.
         """
-        by_tree = self._core.importances(self._n_threads())
+        by_tree = self._core.importances(self._n_threads(), self._stop_weight())
         mean = np.zeros(by_tree.shape[1])
         for of_tree in by_tree:  # in the order of trees, whatever np.mean would do
             mean += of_tree / len(by_tree)
@@ -149,7 +158,8 @@ class BaseOnlineForest(Forest[OfOrderFree]):
         Covers the seed, the parameters that define the forest, `offsets` if any is not 0,
         `classes_` if there are any, the stored samples and all splits and leaves of the trees.
         `n_jobs`, `window`, `reservoir`, `half_life`, ids, names of features and the order of
-        arrival have no influence. All pending splits are made first.
+        arrival have no influence. All splits are made, tree by tree, also those below the nodes
+        that predict.
         """
         check_is_fitted(self)
         with self._locked():
@@ -158,7 +168,6 @@ class BaseOnlineForest(Forest[OfOrderFree]):
 
     def _digest_of(self, core: OfOrderFree, state: State, spec: CoreSpec[OfOrderFree]) -> str:
         """The digest of a core forest with the values of this estimator."""
-        core.grow_all(self._n_threads())
         others = {"window", "reservoir", "half_life", "n_categorical"}
         settings = {name: value for name, value in spec.options.items() if name not in others}
         settings |= {"n_estimators": spec.n_trees, "n_features": spec.n_features}
@@ -218,10 +227,14 @@ class BaseOnlineForest(Forest[OfOrderFree]):
             )
         return core  # type: ignore[no-any-return]
 
-    def _left_out_samples(self) -> LeftOutSamples:
+    def _stop_weight(self) -> int:
+        """The stop weight with which the trees predict; 0 if they predict as a whole."""
+        return 0
+
+    def _left_out_samples(self, stop_weight: int = 0) -> LeftOutSamples:
         """The stored samples, predicted by the trees that have not learned them."""
         core = self._forest
-        predictions, n_trees = core.left_out(self._n_threads())
+        predictions, n_trees = core.left_out(self._n_threads(), stop_weight)
         return LeftOutSamples(predictions, n_trees, core.values, core.weights, core.sample_numbers)
 
     def forget(
@@ -421,4 +434,9 @@ class BaseOnlineForest(Forest[OfOrderFree]):
         array([[1, 1],
                [2, 2]], dtype=int32)
         """
-        return self._predict_rows(self._core.apply, X)
+        core, stop_weight = self._core, self._stop_weight()
+
+        def nodes(rows: Rows, n_threads: int) -> NDArray[np.int32]:
+            return core.apply(rows, n_threads, stop_weight)
+
+        return self._predict_rows(nodes, X)

@@ -177,6 +177,10 @@ class Classes(Targets):
         since = self.names
         return self.columns(core.known_labels, since)
 
+    def known_classes(self, core: OrderFreeLabelCore) -> NDArray[Any]:
+        """The classes that a core forest knows now, sorted."""
+        return self.known(core).classes
+
     def check_kind(self, labels: NDArray[Any], name: str) -> None:
         """Raise if labels are of another kind than these."""
         if self._names is not None:

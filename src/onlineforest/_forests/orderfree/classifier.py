@@ -6,7 +6,6 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from numbers import Real
-from time import perf_counter
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -26,11 +25,12 @@ from onlineforest._forests.orderfree.holdings import Holdings
 from onlineforest._forests.orderfree.label_calibration import (
     N_AHEAD,
     LabelCalibration,
+    Poll,
     balanced,
-    joined_votes,
     masses_above,
     pieces_ahead,
     pieces_to_vote,
+    range_ahead,
 )
 from onlineforest._forests.orderfree.label_lessons import (
     LabelLesson,
@@ -72,9 +72,10 @@ class OnlineForestClassifier(BaseClassifier, BaseOnlineForest[OrderFreeLabelCore
     ----------
     n_estimators : int, default=100
         Number of trees.
-    min_samples_split : int, default=5
+    min_samples_split : int, default=2
         The least weight of samples that a node must have to be split: their number, equal ones
-        counted each, if no weights are given.
+        counted each, if no weights are given. Left-out samples choose how far the trees are used:
+        see Notes.
     max_samples : float in (0, 1], default=1.0
         The expected share of the samples that each tree learns. Which ones is decided by a hash of
         the row, so equal rows are learned by the same trees. Below 1, the other trees predict the
@@ -134,7 +135,8 @@ class OnlineForestClassifier(BaseClassifier, BaseOnlineForest[OrderFreeLabelCore
     levels_ : dict
         The levels of each categorical feature that stored samples have.
     feature_importances_ : ndarray of shape (n_features,)
-        The decrease of impurity at the splits of each feature, with sum 1.
+        How much the splits on each feature tell about samples that did not decide them, with
+        sum 1; noise has about 0.
     oob_score_ : float
         Accuracy on the stored samples that some trees have not learned, each predicted by these.
     oob_decision_function_ : ndarray of shape (n_samples_stored, n_classes)
@@ -153,6 +155,14 @@ class OnlineForestClassifier(BaseClassifier, BaseOnlineForest[OrderFreeLabelCore
 
     Notes
     -----
+    **Stop weight.** Trees grow to purity, which is too far where labels are noisy. So predictions,
+    `apply` and importances do not enter nodes whose samples weigh less than a stop weight: the tree
+    predicts as if the last node above were a leaf. The stop weight is 0 or 10, 20, 40, ..., at most
+    a tenth of the weight of all samples: the one of least log loss on every second calibrator (see
+    below), with a penalty that prefers 0 where calibrators are few. It is part of the calibration.
+    Nodes that are lighter are not grown, but `trees_`, `digest_` and `verify` are about the whole
+    trees.
+
     **Calibration.** The mean of many trees is too cautious: where 95 of 100 trees agree, more than
     95 % of new samples may have that class. So each probability is raised to a power, the same
     for all, and their sum is made 1 again. Of n distinct samples, n/8 calibrate, but at most
@@ -168,7 +178,7 @@ class OnlineForestClassifier(BaseClassifier, BaseOnlineForest[OrderFreeLabelCore
     `forget`, `keep_latest`, `learn_from` and `recalibrate` these are the stored samples. In a
     stream it is found again exactly at the arrival that makes an eighth of the samples new, also
     if this arrival is within a batch. So it lags by less than that: forests that hold the same
-    samples always agree in `digest_` and in classes, and in probabilities after `recalibrate`.
+    samples always agree in `digest_`, and in classes and probabilities after `recalibrate`.
     Predictions, files, copies, the size of batches and declared classes have no influence on it.
     It supposes that new samples are like the stored ones: after a change in the data probabilities
     are too sure, until a window or `keep_latest` has dropped what is old.
@@ -249,7 +259,7 @@ class OnlineForestClassifier(BaseClassifier, BaseOnlineForest[OrderFreeLabelCore
         self,
         n_estimators: int = 100,
         *,
-        min_samples_split: int = 5,
+        min_samples_split: int = 2,
         max_samples: float = 1.0,
         smoothing: float = 0.2,
         calibrate: bool = True,
@@ -333,7 +343,7 @@ class OnlineForestClassifier(BaseClassifier, BaseOnlineForest[OrderFreeLabelCore
         """Learn more samples, or the first ones of a new estimator.
 
         Splits that these samples change are made when they are first needed, by a prediction for
-        example. Those of the first batch are made at once.
+        example.
 
         Parameters
         ----------
@@ -417,13 +427,14 @@ class OnlineForestClassifier(BaseClassifier, BaseOnlineForest[OrderFreeLabelCore
         targets = Classes() if starts else self._targets
         known = None if starts else core
         new = declared_codes(targets, samples.target, classes, known)
+        fitted = self._fitted_before(starts=starts)
         lesson = (WholeLesson if is_whole else LabelLesson)(
             targets,
             targets.codes.encode(samples.target),
             samples.weights,
             new,
-            self._fitted_before(starts=starts),
-            grows=starts,
+            fitted,
+            grows=starts and fitted is None,
             is_in_demand=not starts and self._demand.is_present,
         )
         if starts:
@@ -518,12 +529,12 @@ class OnlineForestClassifier(BaseClassifier, BaseOnlineForest[OrderFreeLabelCore
 
         Notes
         -----
-        Conformal prediction: the sets are wide enough for the calibrators, samples that some trees
-        have left out (see Notes of the class). So the coverage holds for a new sample that is
-        like the stored ones, as independent draws from one source are: on average over samples
-        and over what was learned, not for each region by itself, nor after a change in the data.
-        In a stream the width lags as the calibration does. `class_weight="balanced"` has no
-        influence.
+        Conformal prediction: the sets are wide enough for every second calibrator, samples that
+        some trees have left out (see Notes of the class); the others choose the stop weight. So the
+        coverage holds for a new sample that is like the stored ones, as independent draws from one
+        source are: on average over samples and over what was learned, not for each region by
+        itself, nor after a change in the data. In a stream the width lags as the calibration does.
+        `class_weight="balanced"` has no influence.
 
         Examples
         --------
@@ -531,10 +542,10 @@ class OnlineForestClassifier(BaseClassifier, BaseOnlineForest[OrderFreeLabelCore
         >>> from onlineforest import OnlineForestClassifier
         >>> X, y = load_digits(return_X_y=True)
         >>> forest = OnlineForestClassifier(random_state=0).fit(X[:1000], y[:1000])
-        >>> sets = forest.predict_set(X[1000:], coverage=0.98)
+        >>> sets = forest.predict_set(X[1000:], coverage=0.9)
         >>> sets.shape, bool(sets.any(axis=1).all())
         ((797, 10), True)
-        >>> bool(sets[range(797), y[1000:]].mean() > 0.96)
+        >>> bool(sets[range(797), y[1000:]].mean() > 0.9)
         True
         """
         check_is_fitted(self)
@@ -567,7 +578,7 @@ class OnlineForestClassifier(BaseClassifier, BaseOnlineForest[OrderFreeLabelCore
         targets: Classes
         core, targets = self._core_and_targets()
         since, n_threads = targets.names, self._n_threads()
-        how = self._power_and_spread() if calibrated else (1.0, 0.0)
+        how = self._how(calibrated=calibrated)
         answers = [
             core.predict(self._rows.queries(self, block), n_threads, *how) for block in blocks_of(X)
         ]
@@ -578,11 +589,11 @@ class OnlineForestClassifier(BaseClassifier, BaseOnlineForest[OrderFreeLabelCore
         targets: Classes
         core, targets = self._core_and_targets()
         since, row = targets.names, self._rows.row(self, x, may_be_new=True)
-        power, spread = self._power_and_spread() if calibrated else (1.0, 0.0)
+        how = self._how(calibrated=calibrated)
         try:
-            hashes, probabilities = core.predict_one(row, power, spread)
+            hashes, probabilities = core.predict_one(row, *how)
         except TypeError:
-            hashes, probabilities = core.predict_one(check_row(row), power, spread)
+            hashes, probabilities = core.predict_one(check_row(row), *how)
         columns = targets.columns(hashes, since)
         return columns.in_class_order(probabilities), columns
 
@@ -600,11 +611,6 @@ class OnlineForestClassifier(BaseClassifier, BaseOnlineForest[OrderFreeLabelCore
                 f"This {type(self).__name__} has forgotten all its samples and knows no class. "
                 "Learn some first."
             )
-
-    def _known_classes(self) -> NDArray[Any]:
-        targets: Classes
-        core, targets = self._core_and_targets()
-        return targets.known(core).classes
 
     # Attributes that describe trees and stored samples.
 
@@ -662,7 +668,7 @@ class OnlineForestClassifier(BaseClassifier, BaseOnlineForest[OrderFreeLabelCore
             )
         with self._locked():
             columns = self._targets.known(self._forest)
-            left_out = self._left_out_samples()
+            left_out = self._left_out_samples(self._stop_weight())
         places = columns.codes.places()[left_out.values]
         return columns.in_class_order(left_out.predictions), places, left_out.weights
 
@@ -670,11 +676,11 @@ class OnlineForestClassifier(BaseClassifier, BaseOnlineForest[OrderFreeLabelCore
     # is computed when somebody asks for it, or when these samples leave.
 
     def recalibrate(self) -> Self:
-        """Calibrate probabilities by the samples that are stored now.
+        """Calibrate probabilities, and choose the stop weight, by the samples that are stored now.
 
-        Only needed in a stream, where the calibration may lag: after `fit`, `forget` and
-        `keep_latest` it never does. Takes as long as the prediction of the calibrators (see Notes
-        of the class), at most 2048, by about a quarter of the trees.
+        Only needed in a stream, where the calibration, and the stop weight with it, may lag: after
+        `fit`, `forget` and `keep_latest` it never does. Takes as long as the prediction of the
+        calibrators (see Notes of the class), at most 2048, by about a quarter of the trees.
 
         Returns
         -------
@@ -721,8 +727,8 @@ class OnlineForestClassifier(BaseClassifier, BaseOnlineForest[OrderFreeLabelCore
         if fitted.found is None:
             core, ahead = self._forest, self._demand.ahead
             if ahead is not None and ahead[0] is fitted and fitted.arrival == core.n_seen:
-                self._vote(ahead[1])
-                found = LabelCalibration.by(joined_votes(ahead[1]), core.n_trees, self._targets)
+                votes = ahead[1].votes(self._ask)
+                found = LabelCalibration.by(votes, core.n_trees, self._targets)
             else:
                 found = calibration_at(fitted, core, self._targets, self._n_threads())
             self._fitted = fitted = fitted.with_found(found)
@@ -739,12 +745,16 @@ class OnlineForestClassifier(BaseClassifier, BaseOnlineForest[OrderFreeLabelCore
         assert fitted.found is not None
         return fitted.found
 
-    def _power_and_spread(self) -> tuple[float, float]:
-        """The calibration of the mean of the trees; (1, 0) if there is none."""
+    def _how(self, *, calibrated: bool) -> tuple[float, float, int]:
+        """Power and spread, (1, 0) if not calibrated, and the stop weight; 0 if there is none."""
         if not self._calibrates():
-            return 1.0, 0.0
+            return 1.0, 0.0, 0
         found = self._calibration()
-        return found.power, found.spread
+        power_and_spread = (found.power, found.spread) if calibrated else (1.0, 0.0)
+        return *power_and_spread, found.stop_weight
+
+    def _stop_weight(self) -> int:
+        return self._how(calibrated=False)[2]
 
     def _fitted_before(self, *, starts: bool) -> Fitted[LabelCalibration] | None:
         """The calibration before a batch, which may start a forest; None if there is none."""
@@ -779,22 +789,19 @@ class OnlineForestClassifier(BaseClassifier, BaseOnlineForest[OrderFreeLabelCore
         if self._demand.is_present and 1 < n_left <= N_AHEAD + 1:
             pieces = pieces_ahead(core.n_samples)
             if n_left <= len(pieces) + 1:
-                core.votes(1, *pieces[n_left - 2])
+                stop_weight = fitted.found.stop_weight if fitted.found else 0
+                core.votes(1, *range_ahead(stop_weight), *pieces[n_left - 2])
 
     def _vote_if_due(self) -> None:
         fitted = self._noted()
         is_due = fitted.found is None and fitted.arrival == self._forest.n_seen
         if is_due and self._demand.is_present:
-            self._demand.ahead = fitted, []
-            self._vote(self._demand.ahead[1], _SECONDS_TO_VOTE)
+            poll = Poll(self._forest.n_labels, pieces_to_vote(self._forest.n_samples))
+            self._demand.ahead = fitted, poll
+            poll.go_on(self._ask, _SECONDS_TO_VOTE)
 
-    def _vote(self, votes: list[Votes], seconds: float = math.inf) -> None:
-        """Ask the trees about the pieces that are lacking, until that takes longer."""
-        core, end = self._forest, perf_counter() + seconds
-        for piece in pieces_to_vote(core.n_samples)[len(votes) :]:
-            if perf_counter() > end:
-                break
-            votes.append(core.votes(self._n_threads(), *piece))
+    def _ask(self, least: int, limit: int, begin: int, end: int) -> Votes:
+        return self._forest.votes(self._n_threads(), least, limit, begin, end)
 
     @contextmanager
     def _refitting(self) -> Iterator[None]:

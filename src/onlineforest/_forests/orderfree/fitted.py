@@ -87,12 +87,12 @@ class Demand:
     is_present : bool
         Whether somebody has asked for the part in force, or for the one before.
     ahead : tuple or None
-        A part that is not computed yet, and pieces of what it will be computed from.
+        A part that is not computed yet, and what it will be computed from.
     """
 
     def __init__(self) -> None:
         self.is_present = False
-        self.ahead: tuple[Fitted[Any], list[Any]] | None = None
+        self.ahead: tuple[Fitted[Any], Any] | None = None
 
 
 def check_fitted(fitted: Fitted[Any], n_seen: int) -> None:

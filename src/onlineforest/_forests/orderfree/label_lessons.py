@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from onlineforest._forests.core import OrderFreeLabelCore, Rows, Weights
+from onlineforest._forests.core import OrderFreeLabelCore, Rows, Votes, Weights
 from onlineforest._forests.lessons import Lesson
 from onlineforest._forests.orderfree.classes import Classes
 from onlineforest._forests.orderfree.fitted import Fitted
 from onlineforest._forests.orderfree.holdings import Holdings, joined_weights
-from onlineforest._forests.orderfree.label_calibration import LabelCalibration
+from onlineforest._forests.orderfree.label_calibration import LabelCalibration, Poll
 from onlineforest._inputs.class_codes import check_classes, check_declared
 
 
@@ -21,9 +21,13 @@ def calibration_at(
     fitted: Fitted[LabelCalibration], core: OrderFreeLabelCore, classes: Classes, n_threads: int
 ) -> LabelCalibration:
     """The calibration by the samples that a core forest held at an arrival, and still holds."""
-    is_now = fitted.arrival == core.n_seen
-    votes = core.votes(n_threads) if is_now else core.votes_at(fitted.arrival, n_threads)
-    return LabelCalibration.by(votes, core.n_trees, classes)
+
+    def ask(least: int, limit: int, begin: int, end: int) -> Votes:
+        if fitted.arrival == core.n_seen:
+            return core.votes(n_threads, least, limit, begin, end)
+        return core.votes_at(fitted.arrival, n_threads, least, limit)
+
+    return LabelCalibration.by(Poll(core.n_labels).votes(ask), core.n_trees, classes)
 
 
 class LabelLesson(Lesson[OrderFreeLabelCore]):
@@ -45,7 +49,7 @@ class LabelLesson(Lesson[OrderFreeLabelCore]):
     fitted : Fitted or None, default=None
         The fitted part before the batch; None if there is none.
     grows : bool, default=False
-        Whether the trees are grown at once.
+        Whether the trees are grown at once. Not if a calibration will say how far.
     is_in_demand : bool, default=False
         Whether somebody has asked for the fitted part.
     """
@@ -89,7 +93,12 @@ class LabelLesson(Lesson[OrderFreeLabelCore]):
             if not loses or n_first == len(rows):
                 return later
             weights = None if self._weights is None else self._weights[:n_first]
-            votes = core.votes_after(rows[:n_first], self._labels[:n_first], n_threads, weights)
+
+            def ask(least: int, limit: int, _begin: int, _end: int) -> Votes:
+                labels = self._labels[:n_first]
+                return core.votes_after(rows[:n_first], labels, n_threads, weights, least, limit)
+
+            votes = Poll(core.n_labels).votes(ask)
             return later.with_found(LabelCalibration.by(votes, core.n_trees, self._classes))
         # The trees of now are those of the arrival, so this is the cheapest moment.
         is_cheap = self._is_in_demand and fitted.arrival == n_seen
@@ -111,9 +120,9 @@ class WholeLesson(LabelLesson):
         if self._fitted is not None:
             capacity = self._fitted.capacity
             now: Fitted[LabelCalibration] = Fitted(core.n_seen, core.n_samples, capacity)
-            self.changes["_fitted"] = now.with_found(
-                calibration_at(now, core, self._classes, n_threads)
-            )
+            found = calibration_at(now, core, self._classes, n_threads)
+            self.changes["_fitted"] = now.with_found(found)
+            core.grow_all(n_threads, found.stop_weight)
 
 
 def declared_codes(

@@ -116,7 +116,8 @@ class OnlineForestRegressor(RegressorMixin, BaseOnlineForest[OrderFreeNumberCore
     levels_ : dict
         The levels of each categorical feature that stored samples have.
     feature_importances_ : ndarray of shape (n_features,)
-        The decrease of the variance at the splits of each feature, with sum 1.
+        How much the splits on each feature tell about samples that did not decide them, with
+        sum 1; noise has about 0.
     oob_score_ : float
         R² of predictions of stored samples by the trees that have not learned them.
     oob_prediction_ : ndarray of shape (n_samples_stored,)

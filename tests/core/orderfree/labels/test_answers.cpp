@@ -57,7 +57,7 @@ TEST_CASE("an answer has the known labels in the order of codes") {
 
 TEST_CASE("the sums over trees give the same answer") {
   const auto forest = some_forest();
-  const auto sums = forest->masses(kRows, Call(1));
+  const auto sums = forest->masses(kRows, 0, Call(1));
   for (const LabelCalibration& calibration : {LabelCalibration{}, LabelCalibration{2.5, 0.01}}) {
     const LabelForest::Answer expected = forest->predict(kRows, calibration, Call(1));
     const LabelForest::Answer answer = forest->finish(sums, 5, calibration);

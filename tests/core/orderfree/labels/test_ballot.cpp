@@ -67,7 +67,7 @@ TEST_CASE("a ballot after replacements equals a new panel") {
       ballot.replace(samples, order, seed, seats, seat, slot, samples.weight(seats[seat]));
       ++n_followed;
       panel.load(samples, order, seats);
-      CHECK(ballot.best() == panel.decide(panel.all(), seed).split);
+      CHECK(ballot.best(samples, seats) == panel.decide(panel.all(), seed).split);
     }
     INFO("features " << world.n_features << ", labels " << world.n_labels);
     CHECK(n_followed > 50);

@@ -25,6 +25,7 @@ LeftOutVotes votes_of(double power, std::size_t n, bool half_is_worse) {
   LeftOutVotes votes;
   votes.n_labels = 3;
   votes.held = {0, 1, 2};
+  votes.stop_weights = {0};
   for (std::size_t i = 0; i < n; ++i) {
     std::array<double, 3> p{};
     for (double& share : p) share = std::pow(uniform(draw), 3.0) + 0.01;
@@ -89,7 +90,7 @@ TEST_CASE("votes of wrong size and labels out of range are refused") {
     CHECK_THROWS_WITH_AS(check_votes(votes), message, std::invalid_argument);
   };
   const auto wrong_size = [](const std::string& n_labels, const std::string& sizes) {
-    return "the votes about 20 samples with " + n_labels + " labels have " + sizes;
+    return "the votes about 20 samples with " + n_labels + " labels and 1 stop weights have " + sizes;
   };
   check_refused([](LeftOutVotes& votes) { votes.weights.pop_back(); },
                 wrong_size("3", "19 entries of 'weights' instead of 20").c_str());
@@ -103,6 +104,45 @@ TEST_CASE("votes of wrong size and labels out of range are refused") {
   check_refused([](LeftOutVotes& votes) { votes.held = {-1, 0}; }, "entry 0 of 'held': label -1 is outside [0, 3)");
   check_refused([](LeftOutVotes& votes) { votes.held.clear(); },
                 "there are votes about 20 samples, but the list of held labels is empty");
+}
+
+TEST_CASE("stop weights double up to a tenth of the total weight") {
+  using Weights = std::vector<Weight>;
+  CHECK(stop_weights(0, {}) == Weights{0});
+  CHECK(stop_weights(100 * kOne - 1, {}) == Weights{0});
+  CHECK(stop_weights(100 * kOne, {}) == Weights{0, 10 * kOne});
+  CHECK(stop_weights(850 * kOne, {}) == Weights{0, 10 * kOne, 20 * kOne, 40 * kOne, 80 * kOne});
+  CHECK(stop_weights(850 * kOne, {10 * kOne, 40 * kOne}) == Weights{10 * kOne, 20 * kOne});
+  CHECK(stop_weights(850 * kOne, {64 * kOne}) == Weights{80 * kOne});
+  CHECK(stop_weights(850 * kOne, {1, 2}).empty());
+}
+
+TEST_CASE("every second sample of votes decides about stop weights, which should be small") {
+  const LeftOutVotes one = votes_of(2.0, 400, false);
+  LeftOutVotes votes = one;
+  votes.stop_weights = {0, 10 * kOne, 40 * kOne};
+  for (int k = 0; k < 2; ++k) {
+    votes.all.insert(votes.all.end(), one.all.begin(), one.all.end());
+    votes.half.insert(votes.half.end(), one.half.begin(), one.half.end());
+  }
+  CHECK_NOTHROW(check_votes(votes));
+  const std::vector<double> losses = losses_of_stops(votes);
+  CHECK(losses[1] == losses[0] + 256.0 / 200.0);
+  CHECK(losses[2] == losses[1]);
+  const auto give_all = [&](std::size_t first) {  // to the true label, with the second stop weight
+    for (std::size_t i = first; i < 400; i += 2) {
+      for (std::size_t c = 0; c < 3; ++c) {
+        votes.all[(400 + i) * 4 + c] = static_cast<Label>(c) == votes.labels[i] ? 1U << 31 : 0;
+      }
+    }
+  };
+  give_all(1);
+  CHECK(losses_of_stops(votes) == losses);
+  give_all(0);
+  CHECK(losses_of_stops(votes)[1] < losses[0] - 99.0);
+  LeftOutVotes few = votes_of(2.0, 19, false);
+  few.stop_weights = {20 * kOne};
+  CHECK(losses_of_stops(few) == std::vector<double>{256.0 / 10.0});
 }
 
 TEST_CASE("a weight counts like copies") {
@@ -149,6 +189,7 @@ TEST_CASE("a calibration out of range is refused") {
   CHECK_NOTHROW(check_calibration({kMostPower, kMostSpread}));
   CHECK_THROWS_WITH(check_calibration({0.03, 0.0}), "power must be in [0.03125, 128], got 0.03");
   CHECK_THROWS_WITH(check_calibration({1.0, 1.5}), "spread must be in [0, 1], got 1.5");
+  CHECK_THROWS_WITH(check_calibration({1.0, 0.0, -1}), "stop_weight must be in [0, 4.5036e+15], got -1");
   for (const double power : {0.0, -1.0, 0.03, 129.0, std::nan("")}) {
     CHECK_THROWS_AS(check_calibration({power, 0.0}), std::invalid_argument);
   }

@@ -302,7 +302,7 @@ TEST_CASE_TEMPLATE("a forest has features and cells", Forest, orderfree::LabelFo
   CHECK(forest.n_features() == 3);
   CHECK(forest.width() == 5);
   forest.learn(data.rows, data.values, {}, Call(1));
-  CHECK(forest.importances(Call(1)).size() == 9);
+  CHECK(forest.importances(0, Call(1)).size() == 9);
   bool has_levels = false, has_numbers = false;
   for (std::size_t t = 0; t < 3; ++t) {
     const auto table = forest.table(t, Call(1));
@@ -325,7 +325,7 @@ TEST_CASE_TEMPLATE("a fully grown tree predicts what it did before", Forest, ord
   set_labels_of(forest);
   forest.learn(data.rows, data.values, {}, Call(1));
   const std::vector<double> before = predict(forest, data.rows);
-  forest.grow_all(Call(1));
+  forest.grow_all(0, Call(1));
   CHECK(predict(forest, data.rows) == before);
 }
 
@@ -343,7 +343,7 @@ TEST_CASE_TEMPLATE("a forest refuses cells that are no levels, and learns nothin
         INFO("cell " << cell << " of row " << row << " is " << wrong);
         CHECK_THROWS_AS(forest.learn(rows, data.values, {}, Call(1)), std::invalid_argument);
         CHECK_THROWS_AS((void)predict(forest, rows), std::invalid_argument);
-        CHECK_THROWS_AS((void)forest.apply(rows, Call(1)), std::invalid_argument);
+        CHECK_THROWS_AS((void)forest.apply(rows, 0, Call(1)), std::invalid_argument);
         CHECK(forest.n_samples() == 0);
         CHECK(forest.n_seen() == 0);
       }
