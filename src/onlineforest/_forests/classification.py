@@ -21,7 +21,8 @@ class BaseClassifier(ClassifierMixin):
     def _predict(self, X: ArrayLike, *, calibrated: bool = False) -> tuple[Floats, NDArray[Any]]:
         """Probabilities, and the classes of their columns: both of one moment.
 
-        A calibration does not change which class is the best.
+        The power of a calibration does not change which class is the best. The stop weight does,
+        and holds in both cases.
         """
         raise NotImplementedError
 

@@ -120,7 +120,7 @@ class NumberQuestion(Question[int]):
 
 @dataclass(frozen=True, eq=False)
 class GrowthQuestion(Question[None]):
-    """Asks a shard to split all blocks that are not split yet, which changes no answer."""
+    """Asks a shard to split all blocks above a stop weight, which changes no answer."""
 
     name: Literal["grow_all"] = "grow_all"
 

@@ -1,8 +1,8 @@
 // The score of a split of labels. Must not know panels nor proposals.
 //
-// A split is good if it separates labels, or if further splits on its feature will. The score is the sum of two shares.
-// The gain share is the part of the impurity that the split removes. The neighbour share tells how much more often
-// neighbours in the order of the feature agree than neighbours of a random order.
+// A split is good if it separates labels, or if further splits on its feature will. The score is the gain share plus
+// half of the neighbour share. The gain share is the part of the impurity that the split removes. The neighbour share
+// tells how much more often neighbours in the order of the feature agree than neighbours of a random order.
 #pragma once
 
 #include <algorithm>
@@ -60,7 +60,7 @@ struct LabelTotals {
   }
 };
 
-// The finalists of a vote: the purest proposals, of equal ones the first. The purest finalist comes first. Counting
+// The finalists of a block: the purest proposals, of equal ones the first. The purest finalist comes first. Counting
 // neighbours takes longer than drawing a proposal, and among the finalists it finds splits as good as among all.
 class Finalists {
  public:

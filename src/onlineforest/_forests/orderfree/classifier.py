@@ -84,8 +84,9 @@ class OnlineForestClassifier(BaseClassifier, BaseOnlineForest[OrderFreeLabelCore
         Absolute discount: what is subtracted from the count of each class in a node and given to
         the distribution of its parent. 0 predicts the frequencies in the leaf.
     calibrate : bool, default=True
-        Whether probabilities are calibrated: see Notes. If not, each tree learns all samples, and
-        `predict_proba` gives the mean of the trees' distributions.
+        Whether probabilities are calibrated and the stop weight is chosen: see Notes. If not, each
+        tree learns all samples, whole trees predict, and `predict_proba` gives the mean of their
+        distributions.
     class_weight : dict, "balanced" or None, default=None
         A dict gives the weight of classes: each sample counts as often as the weight of its class
         says, 1 if there is none, times its own weight. The forest, its calibration and so its
