@@ -26,7 +26,7 @@ EXPECTED = {
         "83342a9b9e2ece95",
         "01a67f309d671df3",
     ),
-    "classifier with categories": ("f32b73879e495c09", "6e6d266222c27d33", "17a73a4e422b6a90"),
+    "classifier with categories": ("f32b73879e495c09", "6e6d266222c27d33", "3c2fb22635dbd659"),
     "regressor": ("30c8811f877665dc", "ab14671fdc37e4c1", "7904abeadf890fb3"),
     "regressor with missing values, threads": (
         "2dffc9209447c7b1",
