@@ -252,10 +252,11 @@ void check_votes(const LeftOutVotes& votes) {
 
 std::vector<double> losses_of_stops(const LeftOutVotes& votes) {
   const std::size_t n_sums = votes.labels.size() * (votes.n_labels + 1);
+  const std::size_t n_choosing = (votes.labels.size() + 1) / 2;
   const double spread = spread_of(votes);
   std::vector<double> result;
   for (std::size_t k = 0; k < votes.stop_weights.size(); ++k) {
-    double loss = votes.stop_weights[k] > 0 ? kPriorOfStop / static_cast<double>((votes.labels.size() + 1) / 2) : 0.0;
+    double loss = votes.stop_weights[k] > 0 ? kPriorOfStop / static_cast<double>(n_choosing) : 0.0;
     if (can_calibrate(votes)) {
       const Rows rows(votes, std::span(votes.all).subspan(k * n_sums, n_sums), 2);
       loss += rows.loss(best_log(rows, spread), spread);

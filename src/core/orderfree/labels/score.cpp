@@ -70,9 +70,9 @@ Neighbours differing_neighbours(const FeatureOrder& order, bool is_of_levels, Bl
   const Line line(order, block, groups);
   if (is_of_levels) {
     if (totals.is_pure()) return 0;
-    const auto n_pairs = static_cast<std::uint64_t>(totals.n * (totals.n - 1));
-    return differing_in_runs(line,
-                             share_of(totals.n * totals.n - totals.n_squares, (std::uint64_t{1} << 32) / n_pairs));
+    const int n_pairs = totals.n * (totals.n - 1);
+    const std::uint64_t reciprocal = (std::uint64_t{1} << 32) / static_cast<std::uint64_t>(n_pairs);
+    return differing_in_runs(line, share_of(totals.n * totals.n - totals.n_squares, reciprocal));
   }
   std::uint8_t n_different = 0, n_ties = 0;
   for (std::size_t k = 0; k + 1 < line.n; ++k) {
