@@ -95,9 +95,9 @@ void Tree<Target>::walk_twigs(List& list, const Samples& samples, const float* x
   std::size_t n_open = stop_weights.size();
   std::array<std::uint32_t, kMostDeciding> path;
   std::size_t depth = 0;
-  const auto answer = [&] {
+  const auto answer = [&](std::size_t k) {
     const std::uint32_t leaf = leaf_at(list, {path.data(), depth}, samples, scratch);
-    answer_twig(list, leaf, answer_of(--n_open));
+    answer_twig(list, leaf, answer_of(k));
   };
   for (std::uint32_t twig = 0;;) {
     path[depth++] = twig;
@@ -105,12 +105,12 @@ void Tree<Target>::walk_twigs(List& list, const Samples& samples, const float* x
       grow_twig(list, {path.data(), depth}, samples, scratch);
     }
     if (list.twigs[twig].split.cell == kLeaf) {
-      while (n_open > 0) answer();
+      while (n_open > 0) answer(--n_open);
       return;
     }
     twig = list.twigs[twig].next + static_cast<std::uint32_t>(!list.sends_left(twig, x));
     while (list.twigs[twig].weight < stop_weights[n_open - 1]) {
-      answer();
+      answer(--n_open);
       if (n_open == 0) return;
     }
   }
