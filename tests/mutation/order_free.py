@@ -300,7 +300,7 @@ MUTANTS = [
         "while (node(child).weight < stop_weights[n_open - 1]) {",
         "while (2 * node(child).weight < stop_weights[n_open - 1]) {",
         STOP_WEIGHT,
-        only="light",
+        only="definition",
     ),
     Mutant(
         "every calibrator decides about stop weights",
