@@ -64,7 +64,10 @@ def test_all_formats_of_files_give_the_same_numbers():
     texts = ["" if each is None else each.isoformat() for each in moments]
     csv_file = io.BytesIO("\n".join(["t,x", *(f"{text},1" for text in texts)]).encode())
     lines = "\n".join(f'{{"x": 1, "t": "{text}"}}' for text in texts).encode()
-    nothing = lambda: None  # noqa: E731
+
+    def nothing():
+        return None
+
     tables = [
         CsvTable(csv_file, "a", None, nothing, nothing),
         JsonTable(io.BytesIO(lines), "a", nothing, nothing),

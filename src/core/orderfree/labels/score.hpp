@@ -61,7 +61,7 @@ struct LabelTotals {
 };
 
 // The finalists of a block: the purest proposals, of equal ones the first. The purest finalist comes first. Counting
-// neighbours takes longer than drawing a proposal, and among the finalists it finds splits as good as among all.
+// neighbours takes longer than drawing a proposal.
 class Finalists {
  public:
   static constexpr std::size_t kMost = 8;
