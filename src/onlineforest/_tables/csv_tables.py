@@ -18,7 +18,6 @@ from pyarrow import csv as arrow_csv
 
 from onlineforest._tables.columns import (
     MISSING_VALUES,
-    BadRow,
     ColumnSpec,
     OnBadRow,
     TableError,
@@ -30,8 +29,8 @@ from onlineforest._tables.csv_values import (
     arrow_parse_type,
     convert_column,
     convert_field,
+    good_rows,
     infer_column,
-    make_table,
 )
 
 _MAX_INSPECTED_ROWS = 1000  # rows of a block from which column types are inferred
@@ -162,26 +161,14 @@ class CsvTable:
     def _read_by_rows(
         self, block: Block, specs: Mapping[str, ColumnSpec], on_bad_row: OnBadRow
     ) -> Iterator[pa.Table]:
-        """Yield the good rows of a block and report the bad ones.
-
-        If `on_bad_row` raises, the good rows before that row are yielded first.
-        """
+        """Yield the good rows of a block and report the bad ones."""
         fields = [(self.names.index(spec.source(name)), name, spec) for name, spec in specs.items()]
-        columns: list[list[Any]] = [[] for _ in fields]
-        for line, row in self._records(block):
-            try:
-                self._check_length(row)
-                values = [convert_field(row[index], name, spec) for index, name, spec in fields]
-            except BadValueError as bad:
-                try:
-                    on_bad_row(BadRow(f"{self.name}, line {line:,}", str(bad)))
-                except Exception:
-                    yield make_table(columns, specs)
-                    raise
-                continue
-            for column, value in zip(columns, values, strict=True):
-                column.append(value)
-        yield make_table(columns, specs)
+
+        def values_of(row: list[str]) -> list[Any]:
+            self._check_length(row)
+            return [convert_field(row[index], name, spec) for index, name, spec in fields]
+
+        yield from good_rows(self.name, self._records(block), values_of, specs, on_bad_row)
 
     def _records(self, block: Block) -> Iterator[tuple[int, list[str]]]:
         """Yield each record with the number of its first line."""

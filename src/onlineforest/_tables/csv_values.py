@@ -7,9 +7,9 @@ another row of its block is bad.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -19,16 +19,19 @@ from onlineforest._tables.columns import (
     FIRST_ROWS,
     MAX_DIGITS,
     MISSING_VALUES,
+    BadRow,
     ColumnInfo,
     ColumnSpec,
     ColumnType,
     InferredType,
+    OnBadRow,
     not_whole,
     out_of_range,
     quote,
 )
 from onlineforest._tables.dates import EXAMPLES, parts_of
 
+_Row = TypeVar("_Row")
 _NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
 _INFINITE = re.compile(r"[+-]?inf(?:inity)?", re.ASCII | re.IGNORECASE)
 _NAN = re.compile(r"[+-]?nan(?:\(\w*\))?", re.ASCII | re.IGNORECASE)  # spellings that Arrow accepts
@@ -107,6 +110,34 @@ def make_table(columns: list[list[Any]], specs: Mapping[str, ColumnSpec]) -> pa.
         for column, spec in zip(columns, specs.values(), strict=True)
     ]
     return pa.table(arrays, names=list(specs))
+
+
+def good_rows(
+    source: str,
+    rows: Iterable[tuple[int, _Row]],
+    values_of: Callable[[_Row], list[Any]],
+    specs: Mapping[str, ColumnSpec],
+    on_bad_row: OnBadRow,
+) -> Iterator[pa.Table]:
+    """Yield a table of the good rows, which come with their lines, and report the bad ones.
+
+    `values_of` raises `BadValueError` for a bad row. If `on_bad_row` raises, the good rows before
+    that row are yielded first.
+    """
+    columns: list[list[Any]] = [[] for _ in specs]
+    for line, row in rows:
+        try:
+            values = values_of(row)
+        except BadValueError as bad:
+            try:
+                on_bad_row(BadRow(f"{source}, line {line:,}", str(bad)))
+            except Exception:
+                yield make_table(columns, specs)
+                raise
+            continue
+        for column, value in zip(columns, values, strict=True):
+            column.append(value)
+    yield make_table(columns, specs)
 
 
 # Conversion of one field

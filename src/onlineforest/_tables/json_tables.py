@@ -15,7 +15,6 @@ from typing import Any, BinaryIO
 import pyarrow as pa
 
 from onlineforest._tables.columns import (
-    BadRow,
     ColumnInfo,
     ColumnSpec,
     ColumnType,
@@ -27,8 +26,8 @@ from onlineforest._tables.csv_blocks import BLOCK_BYTES, MAX_RECORD_BYTES
 from onlineforest._tables.csv_values import (
     BadValueError,
     convert_field,
+    good_rows,
     infer_column,
-    make_table,
 )
 
 _MAX_INSPECTED_ROWS = 1000  # rows of a block from which columns and their types are inferred
@@ -85,34 +84,15 @@ class JsonTable:
 
     def read(self, specs: Mapping[str, ColumnSpec], on_bad_row: OnBadRow) -> Iterator[pa.Table]:
         """Yield the good rows of each block."""
+
+        def values_of(line: bytes) -> list[Any]:
+            row = _object_of(line)
+            return [
+                _converted(row.get(spec.source(name)), name, spec) for name, spec in specs.items()
+            ]
+
         for block in self._blocks_left:
-            yield from self._read_block(block, specs, on_bad_row)
-
-    def _read_block(
-        self, block: _Lines, specs: Mapping[str, ColumnSpec], on_bad_row: OnBadRow
-    ) -> Iterator[pa.Table]:
-        """Yield the good rows of a block and report the bad ones.
-
-        If `on_bad_row` raises, the good rows before that row are yielded first.
-        """
-        columns: list[list[Any]] = [[] for _ in specs]
-        for line, data in block:
-            try:
-                row = _object_of(data)
-                values = [
-                    _converted(row.get(spec.source(name)), name, spec)
-                    for name, spec in specs.items()
-                ]
-            except BadValueError as bad:
-                try:
-                    on_bad_row(BadRow(f"{self.name}, line {line:,}", str(bad)))
-                except Exception:
-                    yield make_table(columns, specs)
-                    raise
-                continue
-            for column, value in zip(columns, values, strict=True):
-                column.append(value)
-        yield make_table(columns, specs)
+            yield from good_rows(self.name, block, values_of, specs, on_bad_row)
 
     def _blocks(self) -> Iterator[_Lines]:
         """Yield the lines that have arrived: the reader of a pipe does not wait for more."""
