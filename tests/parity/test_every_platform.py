@@ -27,7 +27,14 @@ EXPECTED = {
         "01a67f309d671df3",
     ),
     "classifier with categories": ("f32b73879e495c09", "6e6d266222c27d33", "3c2fb22635dbd659"),
+    "classifier, wide": ("33bfa1203eefe21b", "6225f5464b6d4b67", "dee2d6daa3cbb569"),
+    "classifier, wide, missing values": (
+        "5b58c50f07ef6a6f",
+        "d89cdeed3db74fc7",
+        "f252509c6ebb8313",
+    ),
     "regressor": ("30c8811f877665dc", "ab14671fdc37e4c1", "7904abeadf890fb3"),
+    "regressor, wide": ("0a0f4e1123a96c82", "b2232037896ebf05", "0042a7116244f8e4"),
     "regressor with missing values, threads": (
         "2dffc9209447c7b1",
         "767defd2cec891c9",
@@ -50,6 +57,9 @@ X, QUERIES = rows_of(RNG, N_SAMPLES), rows_of(RNG, N_QUERIES)
 LABELS = (4 * X[:, 0] * X[:, 1]).astype(int) + (X[:, 3] > 2)
 NUMBERS = 3.0 * X[:, 0] - X[:, 1].astype(float) * X[:, 2] + 0.25 * RNG.integers(0, 8, N_SAMPLES)
 HOLES = np.where(RNG.random(X.shape) < 0.1, np.float32(np.nan), X)
+NOISE = RNG.random((N_SAMPLES + N_QUERIES, 20), dtype=np.float32)  # wide rows are screened
+WIDE, WIDE_QUERIES = np.hstack([X, NOISE[:N_SAMPLES]]), np.hstack([QUERIES, NOISE[N_SAMPLES:]])
+WIDE_HOLES = np.where(RNG.random(WIDE.shape) < 0.1, np.float32(np.nan), WIDE)
 
 
 def classifier(**parameters):
@@ -64,7 +74,10 @@ CASES = {
     "classifier": lambda: classifier().fit(X, LABELS),
     "classifier with missing values, threads": lambda: classifier(n_jobs=2).fit(HOLES, LABELS),
     "classifier with categories": lambda: classifier(categorical_features=[3]).fit(X, LABELS),
+    "classifier, wide": lambda: classifier().fit(WIDE, LABELS),
+    "classifier, wide, missing values": lambda: classifier().fit(WIDE_HOLES, LABELS),
     "regressor": lambda: regressor().fit(X, NUMBERS),
+    "regressor, wide": lambda: regressor().fit(WIDE, NUMBERS),
     "regressor with missing values, threads": lambda: regressor(n_jobs=2).fit(HOLES, NUMBERS),
     "regressor, batches, forgotten": lambda: (
         regressor()
@@ -95,10 +108,11 @@ def digest_without_law(forest):
 def digests_of(name):
     """The digests of a forest, with and without the law, and of its answers."""
     forest = CASES[name]()
+    queries = QUERIES if forest.n_features_in_ == QUERIES.shape[1] else WIDE_QUERIES
     if isinstance(forest, OnlineForestClassifier):
-        answers = forest.predict_proba(QUERIES)
+        answers = forest.predict_proba(queries)
     else:
-        answers = np.column_stack(forest.predict(QUERIES, return_std=True))
+        answers = np.column_stack(forest.predict(queries, return_std=True))
     return forest.digest_[:16], digest_without_law(forest)[:16], bits_of(answers)
 
 

@@ -126,7 +126,7 @@ def make_case(world, number, kind="labels", **options):
     """Case of this number of a world. Half of the cases have labels that tell nothing."""
     rng = np.random.default_rng([number, list(WORLDS).index(world)])
     n = int(rng.choice([0, 1, 2, 10, 17, 50, 66, 100, 130, 200, 400]))
-    n_features = int(rng.choice([1, 2, 3, 5, 5, 70]))
+    n_features = int(rng.choice([1, 2, 3, 5, 5, 20, 70]))
     n_codes = 400 if "many labels" in world else int(rng.choice([1, 2, 2, 3, 10, 80]))
     X = WORLDS[world](rng, n, n_features).astype(np.float32)
     y = rng.integers(0, n_codes, n)

@@ -25,6 +25,8 @@ MASK, GOLDEN = 2**64 - 1, 0x9E3779B97F4A7C15
 MOST_DECIDING = 64  # samples of a block that decide about its cut
 MANY_DECIDING = 16  # blocks with at least 16 deciding samples get more proposals
 ENOUGH_NEIGHBOURS = 32  # deciding samples, for the scores of labels
+MOST_NARROW, MOST_SCREENED = 16, 4  # features: of rows that are not wide, and that a screen finds
+ENOUGH_TO_SCREEN = 32  # deciding samples
 MOST_SURROGATES = 4
 FEATURE_DRAWS = 32  # draws of a feature before the words of all features are compared
 SALT_DRAWS = 64  # draws of a salt that separates two levels
@@ -190,10 +192,45 @@ def choose_salt(word: int, one: int, other: int) -> int:
     return salt
 
 
-def propose(deciding: list[Sample], word: int, pair: bool) -> Cut:
+def screen(groups: list[list[Sample]]) -> list[int]:
+    """The numeric features of a wide row whose values the groups explain best.
+
+    The score of a feature is the share of its variance that lies between groups, in float32.
+    """
+    rows = [[s.x for s in group] for group in groups]
+    one_row = next(x for group in rows for x in group)
+    numeric = [d for d, value in enumerate(one_row) if not isinstance(value, int)]
+    if len(numeric) <= MOST_NARROW:
+        return []
+    zero, one = np.zeros(len(numeric), np.float32), np.float32(1)
+    values = [
+        np.array([[x[d] for d in numeric] for x in group], np.float32).reshape(-1, len(numeric))
+        for group in rows
+    ]
+    low, high = np.fmin.reduce(np.vstack(values)), np.fmax.reduce(np.vstack(values))
+    with np.errstate(all="ignore"):
+        scale = one / (high - low)
+        total, squares, n, between = zero, zero, zero, zero
+        for group in values:
+            of_group, n_here = zero, zero
+            for x in group:
+                scaled = np.where(np.isnan(x), zero, (x - low) * scale)
+                n_here = n_here + np.where(np.isnan(x), zero, one)
+                of_group, squares = of_group + scaled, squares + scaled * scaled
+            total, n = total + of_group, n + n_here
+            between = between + of_group * of_group / np.maximum(n_here, one)
+        of_mean = total * total / np.maximum(n, one)
+        scores = (between - of_mean) / (squares - of_mean)
+    assert scores.dtype == np.float32
+    found = sorted((-float(score), d) for score, d in zip(scores, numeric) if score > 0)
+    return [d for _, d in found[:MOST_SCREENED]]
+
+
+def propose(deciding: list[Sample], word: int, pair: bool, screened: Sequence[int] = ()) -> Cut:
     """A cut between the two samples of a drawn pair, or in the range of all deciding samples.
 
-    Levels have no range: there, two of them are drawn as the samples of a pair are.
+    Levels have no range: there, two of them are drawn as the samples of a pair are. If features
+    are screened, one of them is drawn.
     """
     pool = deciding
     if pair:
@@ -207,9 +244,9 @@ def propose(deciding: list[Sample], word: int, pair: bool) -> Cut:
     if pair:  # a feature that both have, if there is one
         varying = [d for d in varying if None not in known[d]] or varying
     draws = ((derive(word, 16 + t) >> 32) * n_features >> 32 for t in range(FEATURE_DRAWS))
-    feature = next((d for d in draws if d in varying), -1)
+    feature = -1 if screened else next((d for d in draws if d in varying), -1)
     if feature < 0:
-        feature = min(varying, key=lambda d: (derive(word, 64 + d), d))
+        feature = min(screened or varying, key=lambda d: (derive(word, 64 + d), d))
     if isinstance(pool[0].x[feature], int):
         level = first(pool, derive(word, 1)).x[feature]
         other = first([s for s in pool if s.x[feature] != level], derive(word, 2)).x[feature]
@@ -238,6 +275,11 @@ class LabelJudge:
         self.many = 64 if lacks_value else 32 if has_levels else 16
         self.n = len(deciding)
         self.n_squares = sum(n * n for n in Counter(s.value for s in deciding).values())
+
+    def contrast(self) -> list[list[Sample]]:
+        """Groups of samples that cuts should tell apart."""
+        labels = dict.fromkeys(s.value for s in self.deciding)
+        return [[s for s in self.deciding if s.value == label] for label in labels]
 
     def gain(self, cut: Cut) -> float:
         """Sum over both sides of the squared label weights divided by the weight."""
@@ -295,7 +337,11 @@ def choose_cut(block: list[Sample], seed: int, judges: Any) -> Cut:
     deciding = circle(deciding)
     judge = judges(deciding)
     n_proposals = judge.many if len(deciding) >= MANY_DECIDING else judge.few
-    cuts = [propose(deciding, derive(seed, 8 + q), pair=q % 2 == 0) for q in range(n_proposals)]
+    screened = screen(judge.contrast()) if len(deciding) >= ENOUGH_TO_SCREEN else []
+    cuts = [
+        propose(deciding, derive(seed, 8 + q), q % 2 == 0, screened if q % 4 == 1 else [])
+        for q in range(n_proposals)
+    ]
     cuts = [with_side(deciding, cut, judge) for cut in cuts]
     finalists = sorted(cuts, key=judge.gain, reverse=True)[: judge.finalists]  # stable
     best = max(finalists, key=judge.score)

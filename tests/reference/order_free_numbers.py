@@ -44,6 +44,12 @@ class NumberJudge:
         deviations = ((s.weight, (s.value - self.mean) / self.unit) for s in self.deciding)
         return summed(weight * squared(deviation) for weight, deviation in deviations)
 
+    def contrast(self) -> list[list[Sample]]:
+        """Samples up to the mean of their numbers, and above it."""
+        mean = summed(s.value for s in self.deciding) / len(self.deciding)
+        above = [s for s in self.deciding if s.value > mean]
+        return [[s for s in self.deciding if not s.value > mean], above]
+
     def gain(self, cut: Cut) -> float:
         """The share of the variance that a cut explains.
 

@@ -44,6 +44,10 @@ inline Float4 load(const float* p) { return vld1q_f32(p); }
 inline void store(float* p, Float4 a) { vst1q_f32(p, a); }
 inline Float4 min(Float4 a, Float4 b) { return vminq_f32(a, b); }
 inline Float4 max(Float4 a, Float4 b) { return vmaxq_f32(a, b); }
+inline Float4 add(Float4 a, Float4 b) { return vaddq_f32(a, b); }
+inline Float4 subtract(Float4 a, Float4 b) { return vsubq_f32(a, b); }
+inline Float4 multiply(Float4 a, Float4 b) { return vmulq_f32(a, b); }
+inline Float4 divide(Float4 a, Float4 b) { return vdivq_f32(a, b); }
 inline bool differ(Float4 a, Float4 b) { return vminvq_u32(vceqq_f32(a, b)) == 0; }
 inline Float4 all(float x) { return vdupq_n_f32(x); }
 inline void transpose(Float4& a, Float4& b, Float4& c, Float4& d) {
@@ -95,6 +99,10 @@ inline Float4 load(const float* p) { return _mm_loadu_ps(p); }
 inline void store(float* p, Float4 a) { _mm_storeu_ps(p, a); }
 inline Float4 min(Float4 a, Float4 b) { return _mm_min_ps(a, b); }
 inline Float4 max(Float4 a, Float4 b) { return _mm_max_ps(a, b); }
+inline Float4 add(Float4 a, Float4 b) { return _mm_add_ps(a, b); }
+inline Float4 subtract(Float4 a, Float4 b) { return _mm_sub_ps(a, b); }
+inline Float4 multiply(Float4 a, Float4 b) { return _mm_mul_ps(a, b); }
+inline Float4 divide(Float4 a, Float4 b) { return _mm_div_ps(a, b); }
 inline bool differ(Float4 a, Float4 b) { return _mm_movemask_ps(_mm_cmpneq_ps(a, b)) != 0; }
 inline Float4 all(float x) { return _mm_set1_ps(x); }
 inline void transpose(Float4& a, Float4& b, Float4& c, Float4& d) { _MM_TRANSPOSE4_PS(a, b, c, d); }
@@ -151,6 +159,22 @@ inline Float4 min(Float4 a, Float4 b) {
 }
 inline Float4 max(Float4 a, Float4 b) {
   for (int i = 0; i < 4; ++i) a.x[i] = std::max(a.x[i], b.x[i]);
+  return a;
+}
+inline Float4 add(Float4 a, Float4 b) {
+  for (int i = 0; i < 4; ++i) a.x[i] += b.x[i];
+  return a;
+}
+inline Float4 subtract(Float4 a, Float4 b) {
+  for (int i = 0; i < 4; ++i) a.x[i] -= b.x[i];
+  return a;
+}
+inline Float4 multiply(Float4 a, Float4 b) {
+  for (int i = 0; i < 4; ++i) a.x[i] *= b.x[i];
+  return a;
+}
+inline Float4 divide(Float4 a, Float4 b) {
+  for (int i = 0; i < 4; ++i) a.x[i] /= b.x[i];
   return a;
 }
 inline bool differ(Float4 a, Float4 b) { return !std::equal(a.x, a.x + 4, b.x); }

@@ -43,6 +43,17 @@ TEST_CASE("operations on four floats equal those on each") {
         CHECK(std::bit_cast<std::uint32_t>(out[i]) == std::bit_cast<std::uint32_t>(bits >> i & 1 ? a[i] : b[i]));
       }
     }
+    const auto check = [&](simd::Float4 found, auto of_each) {
+      simd::store(out, found);
+      for (int i = 0; i < 4; ++i) {
+        const float each = of_each(a[i], b[i]);
+        CHECK((out[i] == each || (std::isnan(out[i]) && std::isnan(each))));
+      }
+    };
+    check(simd::add(x, y), [](float p, float q) { return p + q; });
+    check(simd::subtract(x, y), [](float p, float q) { return p - q; });
+    check(simd::multiply(x, y), [](float p, float q) { return p * q; });
+    check(simd::divide(x, y), [](float p, float q) { return p / q; });
     CHECK(simd::least(x) == *std::min_element(a, a + 4));
     CHECK(simd::greatest(x) == *std::max_element(a, a + 4));
     simd::store(out, simd::all(a[0]));

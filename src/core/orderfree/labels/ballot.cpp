@@ -12,6 +12,7 @@ namespace onlineforest::orderfree {
 void Ballot::keep(const Panel<Labels>& panel) {
   clear();
   if (!panel.is_light() || !panel.has_distinct_x() || panel.has_missing() || panel.size() < kMostDeciding) return;
+  if (panel.layout().is_wide()) return;
   totals_ = panel.judge().totals();
   entries_.reserve(panel.proposals().size());
   for (std::size_t q = 0; q < panel.proposals().size(); ++q) {

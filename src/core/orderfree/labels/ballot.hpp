@@ -28,7 +28,8 @@ class Ballot {
 
   [[nodiscard]] bool empty() const { return entries_.empty(); }
 
-  // Keeps the proposals of a full panel, if its weights are light, no two rows are equal and no value is missing.
+  // Keeps the proposals of a full panel, if its weights are light, no two rows are equal, no value is missing and rows
+  // are not wide: a replacement may change which features are screened.
   void keep(const Panel<Labels>& panel);
   void clear() { entries_.clear(); }
 

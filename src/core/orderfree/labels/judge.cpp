@@ -35,6 +35,12 @@ void send_missing(PanelRows& panel, const Groups& groups, Block block, std::span
 
 }  // namespace
 
+std::span<const Block> LabelJudge::contrast(const Groups& groups, Block block) {
+  std::size_t n = 0;
+  for (; block != 0; block &= ~contrast_[n++]) contrast_[n] = block & groups.like(first_bit(block));
+  return {contrast_.data(), n};
+}
+
 std::size_t LabelJudge::best(PanelRows& panel, const Groups& groups, Block block, std::span<Proposal> proposals) {
   if (panel.has_missing()) send_missing(panel, groups, block, proposals);
   weigh(panel, groups, block, proposals);

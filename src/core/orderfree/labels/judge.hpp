@@ -40,6 +40,9 @@ class LabelJudge {
   void clear() { orders_.clear(); }
   void set(std::size_t, Label) {}  // the groups hold the labels
 
+  // Divides a block into groups that splits should tell apart: by label, in the order of their first bits.
+  [[nodiscard]] std::span<const Block> contrast(const Groups& groups, Block block);
+
   // Returns the index of the best proposal for a block: the purest if few samples decide, else the finalist of greatest
   // score. Sends samples that lack the feature of a proposal to the purer side.
   [[nodiscard]] std::size_t best(PanelRows& panel, const Groups& groups, Block block, std::span<Proposal> proposals);
@@ -61,6 +64,7 @@ class LabelJudge {
   void count_neighbours(PanelRows& panel, const Groups& groups, Block block, const Split& split,
                         std::span<const Proposal> proposals);
 
+  std::array<Block, kMostDeciding> contrast_{};
   FeatureOrders orders_;
   LabelTotals totals_;
   std::array<LabelSides, kMostProposals> sides_{};

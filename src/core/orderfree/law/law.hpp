@@ -31,6 +31,12 @@ inline constexpr double kFullMass = 0x1p31;
 // Blocks with at least this many deciding samples get the larger number of proposals.
 inline constexpr int kManyDeciding = 16;
 
+// Rows with more numeric features than this are wide. Where enough samples of wide rows decide, every fourth proposal
+// draws one of the few features that tell most about the values.
+inline constexpr std::size_t kMostNarrow = 16, kMostScreened = 4;
+inline constexpr int kEnoughToScreen = 32;
+[[nodiscard]] constexpr bool is_screened(std::uint32_t proposal) { return proposal % 4 == 1; }
+
 // Proposals of even number separate two samples of different values. The others split the range of a feature.
 [[nodiscard]] constexpr bool is_between(std::uint32_t proposal) { return proposal % 2 == 0; }
 

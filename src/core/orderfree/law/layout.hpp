@@ -55,6 +55,7 @@ struct Layout {
 
   [[nodiscard]] std::size_t n_numeric() const { return n_features - n_categorical; }
   [[nodiscard]] std::size_t width() const { return n_features + n_categorical; }  // number of cells of a row
+  [[nodiscard]] bool is_wide() const { return n_numeric() > kMostNarrow; }
   [[nodiscard]] bool is_categorical(std::size_t feature) const { return feature >= n_numeric(); }
   [[nodiscard]] bool is_level_cell(std::size_t cell) const { return cell >= n_numeric(); }
   // cell_of() returns the first cell of a feature. feature_of() is its inverse.

@@ -119,8 +119,8 @@ Proposal PanelRows::propose_range(Block block, Word seed) {
   };
   const auto for_each_varying = [&](auto use) { std::ranges::for_each(varying(block), use); };
   const std::int32_t feature = draw_feature(seed, layout_.n_features, varies, for_each_varying);
-  Proposal result;
   if (is_categorical(feature)) {
+    Proposal result;
     const std::int32_t cell = cell_of(feature);
     const std::size_t first = first_of_pair(block, seed);
     const Block other = block & ~like_level(block, cell, first);
@@ -130,11 +130,20 @@ Proposal PanelRows::propose_range(Block block, Word seed) {
     result.split = draw_level_split(seed, cell, level_at(rows_[first] + cell), level_at(rows_[second] + cell));
     return result;
   }
-  if (!found.varies()) found = range(block, feature);
-  result.low = found.low;
-  result.high = found.high;
-  const bool asks_who_lacks = !(found.low < found.high) || (found.has_missing && asks(derive(seed, of_proposal::kAsk)));
-  result.split = draw_split(seed, feature, found.low, asks_who_lacks ? kMissing : found.high);
+  return propose_in(found.varies() ? found : range(block, feature), seed, feature);
+}
+
+Proposal PanelRows::propose_screened(Block block, Word seed) {
+  const std::int32_t feature = least_fit(seed, [&](auto use) { std::ranges::for_each(screen_.features(), use); });
+  return propose_in(range(block, feature), seed, feature);
+}
+
+Proposal PanelRows::propose_in(const Range& range, Word seed, std::int32_t cell) const {
+  Proposal result;
+  result.low = range.low;
+  result.high = range.high;
+  const bool asks_who_lacks = !(range.low < range.high) || (range.has_missing && asks(derive(seed, of_proposal::kAsk)));
+  result.split = draw_split(seed, cell, range.low, asks_who_lacks ? kMissing : range.high);
   return result;
 }
 

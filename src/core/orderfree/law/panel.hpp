@@ -12,6 +12,7 @@
 #include "orderfree/law/law.hpp"
 #include "orderfree/law/proposal.hpp"
 #include "orderfree/law/sample_store.hpp"
+#include "orderfree/law/screen.hpp"
 
 namespace onlineforest::orderfree {
 
@@ -59,6 +60,7 @@ class PanelRows {
   template <class Values>
   void sort(const RankOrder<Values>& order, std::span<const Slot> slots);
 
+  [[nodiscard]] std::span<const float* const> rows() const { return {rows_.data(), n_}; }  // by bit
   [[nodiscard]] Block same_x(std::size_t i) const { return has_same_x_ ? same_x_[i] : Block{1} << i; }
 
   // The first sample of a block at or after `place` on the circle.
@@ -71,6 +73,13 @@ class PanelRows {
     return first_from(block, derive(seed, of_proposal::kFirst));
   }
   [[nodiscard]] Proposal propose_range(Block block, Word seed);
+  // As propose_range(), on one of the screened features.
+  [[nodiscard]] Proposal propose_screened(Block block, Word seed);
+  [[nodiscard]] Proposal propose_in(const Range& range, Word seed, std::int32_t cell) const;
+  // Whether proposals for a block draw screened features.
+  [[nodiscard]] bool has_screen(Block block) const {
+    return layout_.is_wide() && std::popcount(block) >= kEnoughToScreen;
+  }
   // The samples of a block whose level equals that of sample i. `cell` is the first cell of the feature.
   [[nodiscard]] Block like_level(Block block, std::int32_t cell, std::size_t i) const;
   // The features in which a block is not constant.
@@ -97,7 +106,8 @@ class PanelRows {
   Weight total_ = 0;
   std::array<Weight, kMostDeciding> weights_{};
   bool is_light_ = true;
-  LightWeights light_;                 // the weights, if is_light_
+  LightWeights light_;  // the weights, if is_light_
+  Screen screen_;
   Surrogates surrogates_;              // surrogates of the last best proposal
   std::vector<std::int32_t> varying_;  // varying features of the current block; empty until varying() is called
   // With at most kMostCached cells, columns_ holds the columns of all cells, and ranges_ their ranges over all samples
@@ -142,6 +152,8 @@ class Panel : public PanelRows {
   // Draws the proposals for a block and returns the best. The block must contain two different rows.
   [[nodiscard]] const Proposal& decide(Block block, Word seed) {
     varying_.clear();
+    screen_.clear();
+    if (has_screen(block)) screen_.find(rows(), layout_.n_numeric(), judge_.contrast(groups_, block), has_missing());
     n_proposals_ = std::popcount(block) < kManyDeciding ? Judge::kFewProposals
                                                         : Judge::n_proposals(layout_, (block & lacking_) != 0);
     for (std::uint32_t q = 0; q < n_proposals_; ++q) {
@@ -150,6 +162,8 @@ class Panel : public PanelRows {
       if (is_between(q)) {
         const std::size_t first = first_of_pair(block, word);
         proposal = propose_pair(block, word, first, groups_.like(first));
+      } else if (is_screened(q) && !screen_.features().empty()) {
+        proposal = propose_screened(block, word);
       } else {
         proposal = propose_range(block, word);
       }

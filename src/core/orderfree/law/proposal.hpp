@@ -156,11 +156,10 @@ template <class IsFit>
   return -1;
 }
 
-// Draws a feature for which is_fit(feature) holds. If first_fit() finds none, takes the fit feature of least hash:
-// `for_each_fit(use)` calls use(feature) for each of them. Returns -1 if no feature is fit.
-template <class IsFit, class ForEachFit>
-[[nodiscard]] std::int32_t draw_feature(Word proposal, std::size_t n_features, IsFit is_fit, ForEachFit for_each_fit) {
-  if (const std::int32_t first = first_fit(proposal, n_features, is_fit); first >= 0) return first;
+// Returns the fit feature of least hash, or -1 if no feature is fit. `for_each_fit(use)` calls use(feature) for each of
+// them.
+template <class ForEachFit>
+[[nodiscard]] std::int32_t least_fit(Word proposal, ForEachFit for_each_fit) {
   std::int32_t found = -1;
   Word least = 0;
   for_each_fit([&](std::int32_t feature) {
@@ -171,6 +170,13 @@ template <class IsFit, class ForEachFit>
     }
   });
   return found;
+}
+
+// Draws a feature for which is_fit(feature) holds: the first fit one of some draws, or else that of least hash.
+template <class IsFit, class ForEachFit>
+[[nodiscard]] std::int32_t draw_feature(Word proposal, std::size_t n_features, IsFit is_fit, ForEachFit for_each_fit) {
+  const std::int32_t first = first_fit(proposal, n_features, is_fit);
+  return first >= 0 ? first : least_fit(proposal, for_each_fit);
 }
 
 // Draws a split between two values of a numeric feature. If one is missing, the split separates missing values.

@@ -24,6 +24,16 @@ double better_side(Proposal& proposal, Block missing, double score, double score
 
 }  // namespace
 
+std::span<const Block> NumberJudge::contrast(const Groups&, Block block) {
+  double sum = 0.0;
+  for_each_bit(block, [&](std::size_t i) { sum += values_[i]; });
+  const double mean = sum / std::popcount(block);
+  Block above = 0;
+  for_each_bit(block, [&](std::size_t i) { above |= static_cast<Block>(values_[i] > mean) << i; });
+  contrast_ = {block & ~above, above};
+  return contrast_;
+}
+
 std::size_t NumberJudge::best(PanelRows& panel, const Groups&, Block block, std::span<Proposal> proposals) {
   const Variation variation = vary(panel, block);
   Scores scores;

@@ -30,6 +30,9 @@ class NumberJudge {
 
   [[nodiscard]] double value(std::size_t i) const { return values_[i]; }
 
+  // Divides a block into groups that splits should tell apart: numbers up to the mean, and above it.
+  [[nodiscard]] std::span<const Block> contrast(const Groups&, Block block);
+
   // Returns the index of the best proposal for a block. Of equal scores the greatest gain wins, then the first
   // proposal. Sends samples that lack the feature of a proposal to the better side.
   [[nodiscard]] std::size_t best(PanelRows& panel, const Groups& groups, Block block, std::span<Proposal> proposals);
@@ -68,6 +71,7 @@ class NumberJudge {
   void walk(PanelRows& panel, Block block, const Split& split);
 
   std::array<double, kMostDeciding> values_{};
+  std::array<Block, 2> contrast_{};
   FeatureOrders orders_;
   // Quantities of the block of the current call of best().
   double plain_squares_ = 0.0;                      // sum of squared deviations without weights

@@ -1,5 +1,6 @@
 // The ballot against a panel that decides again.
 #include <algorithm>
+#include <numeric>
 #include <random>
 #include <vector>
 
@@ -25,7 +26,7 @@ TEST_CASE("a ballot after replacements equals a new panel") {
       {4, 4000, 2, 7, 64},                         // weights whose sum is sometimes too large for a ballot
       {3, 400, 4, 1, 2},                           // many places are equal
       {2, 40, 3, 1, 64},                           // many values are equal, sometimes whole rows
-      {70, 2, 2, 1, 64},                           // features that are constant among deciding samples
+      {16, 2, 2, 1, 64},                           // features that are constant among deciding samples
       {3, 4000, 64, 1, 64},                        // labels with a single sample
       {3, 4000, 3, 1, 64, 1},                      // a few samples lack cells
       {3, 4000, 3, 1, 64, 0, false, 2, 3},         // the last two features are categorical
@@ -71,6 +72,22 @@ TEST_CASE("a ballot after replacements equals a new panel") {
     }
     INFO("features " << world.n_features << ", labels " << world.n_labels);
     CHECK(n_followed > 50);
+  }
+}
+
+TEST_CASE("a ballot is not kept for wide rows, whose screened features may change") {
+  std::mt19937 draw(9);
+  for (const std::size_t n_features : {kMostNarrow, kMostNarrow + 1}) {
+    const LabelSamples samples = store_of<Labels>({n_features, 4000, 2, 1, 64}, 64, draw);
+    const LabelOrder order(samples, kTreeSeed);
+    std::vector<Slot> seats(kMostDeciding);
+    std::iota(seats.begin(), seats.end(), Slot{0});
+    Panel<Labels> panel;
+    panel.load(samples, order, seats);
+    (void)panel.decide(panel.all(), draw());
+    Ballot ballot;
+    ballot.keep(panel);
+    CHECK(ballot.empty() == (n_features > kMostNarrow));
   }
 }
 
