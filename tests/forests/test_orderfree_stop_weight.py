@@ -27,6 +27,7 @@ N = 3000  # stop weights 0 10 20 40 80 160
 X = RNG.normal(size=(N, 3)).round(2).astype(np.float32)
 WEAK = (RNG.random(N) < 0.5 + 0.1 * np.sign(X[:, 0] + X[:, 1])).astype(int)  # weak effects
 CLEAN = (X[:, 0] > 0).astype(int) + 2 * (X[:, 1] > 0.3)
+RARE = (np.arange(N) % 40 == 7).astype(int)
 QUERIES = RNG.normal(size=(200, 3)).astype(np.float32)
 
 
@@ -60,13 +61,15 @@ def losses_by_definition(n, y):
 
 
 def test_the_choice_is_that_of_the_definition():
-    for y in (WEAK, CLEAN):
-        n = 900
+    n = 900
+    for y in (WEAK, CLEAN, RARE):
         core, plain, held = losses_by_definition(n, y)
         voters = [plain.trees[i] for i in range(12) if is_left_out_voter(i)]
         _, true, units, stops, votes, _ = whole = core.votes()
         assert (stops / WEIGHT_OF_ONE).tolist() == stop_weights(n) == [0, 10, 20, 40, 80]
         found = losses_of_stops(*whole).tolist()
+        if y is RARE:
+            assert 1 <= true[::2].sum() < 4 and not any(found[:1])
         for k, stop in enumerate(stop_weights(n)):
             expected = sorted(
                 (held[x, word], *masses, rest)

@@ -81,6 +81,13 @@ MUTANTS = [
         is_variant=True,
     ),
     Mutant(
+        "a single sample of a rare label chooses a stop weight",
+        "src/core/orderfree/labels/calibration.cpp",
+        "kFewestOthers = 4;",
+        "kFewestOthers = 1;",
+        STOP_WEIGHT,
+    ),
+    Mutant(
         "neighbours do not count in scores",
         "src/core/orderfree/labels/score.hpp",
         "return gain + 0.5 * neighbours;",

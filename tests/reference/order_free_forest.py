@@ -545,8 +545,12 @@ def stop_weights(total: float) -> list[float]:
 def loss_of_stop(stop: float, rows: Rows) -> float:
     """The loss of a stop weight, given all calibrators in the order of keys.
 
-    Every second one counts. A positive stop weight costs more, the fewer count.
+    Every second one counts. A positive stop weight costs more, the fewer count. If fewer than 4
+    have other labels than the most frequent one, nothing else counts.
     """
+    labels = Counter(true for _, true, _ in rows[::2])
+    if labels.total() - max(labels.values()) < 4:
+        return 256 / len(rows[::2]) if stop > 0 else 0.0
     spread = 1 / (len(rows) + 2)
     penalty = 256 / len(rows[::2]) if stop > 0 else 0.0
     return penalty + loss_of(best_power(rows[::2], spread, 8), rows[::2], spread)

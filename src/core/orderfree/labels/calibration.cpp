@@ -33,6 +33,9 @@ constexpr double kMostStep = 1.4426950408889634;  // largest step of the extrapo
 // Penalty of every positive stop weight, divided by the number of calibrators that choose: where they are few, a
 // positive one must be much better than 0.
 constexpr double kPriorOfStop = 256.0;
+// Fewer calibrators that choose, beside those of the most frequent label, tell nothing about a stop weight: one or two
+// samples of a rare label would choose it by chance.
+constexpr std::size_t kFewestOthers = 4;
 constexpr Weight kLeastStop = 10 * kOne;
 constexpr Weight kMostShareOfStop = 10;  // a stop weight is at most the total weight divided by this
 
@@ -147,6 +150,15 @@ class Rows {
   return votes.labels.size() >= kFewestCalibrators && votes.held.size() >= 2;
 }
 
+// Whether the calibrators that choose, every second one, can choose a stop weight.
+[[nodiscard]] bool can_choose(const LeftOutVotes& votes) {
+  if (!can_calibrate(votes)) return false;
+  std::vector<std::size_t> counts(votes.n_labels);
+  for (std::size_t i = 0; i < votes.labels.size(); i += 2) ++counts[static_cast<std::size_t>(votes.labels[i])];
+  const std::size_t n = (votes.labels.size() + 1) / 2;
+  return n - std::ranges::max(counts) >= kFewestOthers;
+}
+
 [[nodiscard]] double spread_of(const LeftOutVotes& votes) {
   return 1.0 / (static_cast<double>(votes.labels.size()) + 2.0);
 }
@@ -254,10 +266,11 @@ std::vector<double> losses_of_stops(const LeftOutVotes& votes) {
   const std::size_t n_sums = votes.labels.size() * (votes.n_labels + 1);
   const std::size_t n_choosing = (votes.labels.size() + 1) / 2;
   const double spread = spread_of(votes);
+  const bool tells = can_choose(votes);
   std::vector<double> result;
   for (std::size_t k = 0; k < votes.stop_weights.size(); ++k) {
     double loss = votes.stop_weights[k] > 0 ? kPriorOfStop / static_cast<double>(n_choosing) : 0.0;
-    if (can_calibrate(votes)) {
+    if (tells) {
       const Rows rows(votes, std::span(votes.all).subspan(k * n_sums, n_sums), 2);
       loss += rows.loss(best_log(rows, spread), spread);
     }

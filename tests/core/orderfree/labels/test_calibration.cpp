@@ -145,6 +145,17 @@ TEST_CASE("every second sample of votes decides about stop weights, which should
   CHECK(losses_of_stops(few) == std::vector<double>{256.0 / 10.0});
 }
 
+TEST_CASE("a few samples of rare labels choose no stop weight") {
+  LeftOutVotes votes = votes_of(2.0, 200, false);
+  votes.stop_weights = {40 * kOne};
+  std::ranges::fill(votes.labels, 2);
+  for (std::size_t i = 1; i < 200; i += 2) votes.labels[i] = 1;  // these do not choose
+  for (const std::size_t i : {10U, 20U, 30U}) votes.labels[i] = i == 20 ? 0 : 1;
+  CHECK(losses_of_stops(votes) == std::vector<double>{256.0 / 100.0});
+  votes.labels[40] = 0;
+  CHECK(losses_of_stops(votes)[0] > 256.0 / 100.0 + 1.0);
+}
+
 TEST_CASE("a weight counts like copies") {
   LeftOutVotes weighted = votes_of(2.0, 100, false), copied = weighted;
   for (std::size_t i = 0; i < 100; ++i) weighted.weights[i] = kOne * (1 + static_cast<Weight>(i % 3));
