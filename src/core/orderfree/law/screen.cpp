@@ -33,10 +33,10 @@ void Screen::find(std::span<const float* const> rows, std::size_t n_numeric, std
 
 // Copies the next features from `begin` into lines_. Returns their number.
 std::size_t Screen::read(std::size_t begin, std::size_t n_numeric) {
-  constexpr std::size_t kAhead = 2 * kLine;
+  constexpr std::size_t kFurther = 2 * kLine;
   const std::size_t n = std::min(kLine, n_numeric - begin);
   for (std::size_t i = 0; i < n_samples_; ++i) {
-    if (begin + kAhead < n_numeric) prefetch(rows_[i] + begin + kAhead);
+    if (begin + kFurther < n_numeric) prefetch(rows_[i] + begin + kFurther);
     if (n == kLine) {  // a copy of known size is fast
       std::copy_n(rows_[i] + begin, kLine, lines_[i].begin());
     } else {
