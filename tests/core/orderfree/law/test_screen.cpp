@@ -26,7 +26,7 @@ struct World {
   std::vector<std::vector<float>> rows;
   std::vector<Block> groups;
 
-  // Draws `n` samples in `n_groups` groups. Features of `means` differ between groups.
+  // Draws `n` samples in `n_groups` groups. The features `told` differ between groups.
   World(std::mt19937& draw, std::size_t n, std::size_t n_groups, std::size_t width, std::span<const std::size_t> told)
       : n_features(width), groups(n_groups) {
     std::normal_distribution<float> noise(0.0f, 1.0f);
