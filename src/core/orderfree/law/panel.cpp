@@ -23,6 +23,8 @@ void PanelRows::begin(std::size_t n, const Layout& layout) {
   light_.clear();
   has_columns_ = false;
   ranged_ = gathered_ = 0;
+  levels_.resize(layout.n_categorical);
+  for (Groups& levels : levels_) levels.clear();
 }
 
 void PanelRows::add(std::size_t i, const float* row, Word x_hash, Weight weight) {
@@ -147,11 +149,19 @@ Proposal PanelRows::propose_in(const Range& range, Word seed, std::int32_t cell)
   return result;
 }
 
-Block PanelRows::like_level(Block block, std::int32_t cell, std::size_t i) const {
+const Groups& PanelRows::levels(std::int32_t cell) {
+  Groups& levels = levels_[layout_.feature_of(static_cast<std::size_t>(cell)) - layout_.n_numeric()];
+  if (levels.size() > 0) return levels;
+  for (std::size_t i = 0; i < n_; ++i) levels.add(i, level_at(rows_[i] + cell));
+  return levels;
+}
+
+Block PanelRows::like_level(Block block, std::int32_t cell, std::size_t i) {
+  if (std::popcount(block) > kFew) return block & levels(cell).like(i);
   const Level level = level_at(rows_[i] + cell);
   Block result = 0;
-  for (; block != 0; block &= block - 1) {
-    const std::size_t k = first_bit(block);
+  for (Block rest = block; rest != 0; rest &= rest - 1) {
+    const std::size_t k = first_bit(rest);
     result |= static_cast<Block>(level_at(rows_[k] + cell) == level) << k;
   }
   return result;
@@ -199,11 +209,18 @@ Block PanelRows::left_of(Block block, Split split) {
   if (split.is_of_levels) {
     const LevelSides sides(split.threshold);
     Block result = 0;
-    for (Block rest = block; rest != 0; rest &= rest - 1) {
-      const std::size_t i = first_bit(rest);
-      result |= static_cast<Block>(sides.sends_left(level_at(rows_[i] + split.cell))) << i;
+    if (std::popcount(block) <= kFew) {
+      for (Block rest = block; rest != 0; rest &= rest - 1) {
+        const std::size_t i = first_bit(rest);
+        result |= static_cast<Block>(sides.sends_left(level_at(rows_[i] + split.cell))) << i;
+      }
+      return result;
     }
-    return result;
+    const Groups& groups = levels(split.cell);
+    for (std::size_t k = 0; k < groups.size(); ++k) {  // no branch, since it would often be mispredicted
+      result |= groups.block(k) & (Block{0} - static_cast<Block>(sides.sends_left(groups.word(k))));
+    }
+    return result & block;
   }
   const float* const x = column(block, split.cell);
   const simd::Float4 threshold = simd::all(split.threshold);

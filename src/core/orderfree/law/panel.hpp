@@ -39,6 +39,8 @@ class PanelRows {
   [[nodiscard]] const float* column(Block block, std::int32_t cell);
   // The level of sample i. `cell` is the first cell of a categorical feature.
   [[nodiscard]] Level level(std::size_t i, std::int32_t cell) const { return level_at(rows_[i] + cell); }
+  // The samples of each level of a categorical feature. `cell` is its first cell.
+  [[nodiscard]] const Groups& levels(std::int32_t cell);
   // The samples of a block that lack a cell.
   [[nodiscard]] Block missing(Block block, std::int32_t cell) {
     return has_missing() ? missing_in(block, column(block, cell)) : 0;
@@ -81,7 +83,7 @@ class PanelRows {
     return layout_.is_wide() && std::popcount(block) >= kEnoughToScreen;
   }
   // The samples of a block whose level equals that of sample i. `cell` is the first cell of the feature.
-  [[nodiscard]] Block like_level(Block block, std::int32_t cell, std::size_t i) const;
+  [[nodiscard]] Block like_level(Block block, std::int32_t cell, std::size_t i);
   // The features in which a block is not constant.
   [[nodiscard]] const std::vector<std::int32_t>& varying(Block block);
   [[nodiscard]] Block left_of(Block block, Split split);
@@ -117,6 +119,7 @@ class PanelRows {
   Block ranged_ = 0, gathered_ = 0;
   std::int32_t gathered_from_ = -1;
   std::array<Range, kMostCached> ranges_{};
+  std::vector<Groups> levels_;  // the levels of each categorical feature; empty until levels() is called
   alignas(16) std::array<float, kMostCached * kMostDeciding> columns_{};
 
  private:

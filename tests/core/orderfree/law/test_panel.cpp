@@ -169,6 +169,30 @@ TEST_CASE("blocks of a panel are sets of its samples") {
   }
 }
 
+TEST_CASE("a panel groups its samples by level") {
+  std::mt19937 draw(4);
+  Panel<Labels> panel;
+  for (const World& world : kWorlds) {
+    const LabelSamples samples = store_of<Labels>(world, 64, draw);
+    const LabelOrder order(samples, kTreeSeed);
+    const std::vector<Slot> slots = circle_of(samples, order);
+    panel.load(samples, order, slots);
+    const Layout& layout = samples.layout();
+    for (std::size_t feature = layout.n_numeric(); feature < layout.n_features; ++feature) {
+      const std::size_t cell = layout.cell_of(feature);
+      const Groups& levels = panel.levels(static_cast<std::int32_t>(cell));
+      for (std::size_t i = 0; i < slots.size(); ++i) {
+        Block expected = 0;
+        for (std::size_t k = 0; k < slots.size(); ++k) {
+          const bool is_like = level_at(samples.row(slots[k]) + cell) == level_at(samples.row(slots[i]) + cell);
+          expected |= static_cast<Block>(is_like) << k;
+        }
+        CHECK(levels.like(i) == expected);
+      }
+    }
+  }
+}
+
 TEST_CASE("a panel that is loaded again remembers nothing") {
   std::mt19937 draw(3);
   Panel<Labels> panel, fresh;
