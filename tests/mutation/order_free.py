@@ -102,10 +102,10 @@ MUTANTS = [
         ORDER_FREE,
     ),
     Mutant(
-        "levels have an order",
+        "samples of two levels never differ",
         "src/core/orderfree/labels/score.cpp",
-        "of_levels > 0 ? of_levels : share_of",
-        "share_of",
+        "return differing + (n_runs - 1) * between;",
+        "return differing;",
         ORDER_FREE,
     ),
     Mutant(

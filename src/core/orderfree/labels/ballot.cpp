@@ -268,17 +268,22 @@ class Ballot::Neighbourhood {
       for (std::size_t i = 0; i < seats_.size(); ++i) groups_.add(i, LabelHashes::word(samples_.value(seats_[i])));
     }
     if (split.is_of_levels) {
-      order_.group(kAll, [&](std::size_t i) { return level_at(samples_.row(seats_[i]) + split.cell); });
-    } else {
-      std::array<float, kMostDeciding> column;
-      for (std::size_t i = 0; i < seats_.size(); ++i) column[i] = samples_.row(seats_[i])[split.cell];
-      order_.sort(kAll, column.data());
+      Groups levels;
+      for (std::size_t i = 0; i < seats_.size(); ++i) levels.add(i, level_at(cells(i, split)));
+      return differing_neighbours(levels, kAll, groups_, totals);
     }
-    return differing_neighbours(order_, split.is_of_levels, kAll, groups_, totals);
+    std::array<float, kMostDeciding> column;
+    for (std::size_t i = 0; i < seats_.size(); ++i) column[i] = *cells(i, split);
+    order_.sort(kAll, column.data());
+    return differing_neighbours(order_, kAll, groups_);
   }
 
  private:
   static constexpr Block kAll = ~Block{0};
+
+  [[nodiscard]] const float* cells(std::size_t i, const Split& split) const {
+    return samples_.row(seats_[i]) + split.cell;
+  }
 
   const Samples& samples_;
   std::span<const Slot> seats_;

@@ -58,8 +58,9 @@ std::size_t LabelJudge::best(PanelRows& panel, const Groups& groups, Block block
 
 void LabelJudge::count_neighbours(PanelRows& panel, const Groups& groups, Block block, const Split& split,
                                   std::span<const Proposal> proposals) {
-  const FeatureOrder& order = orders_.along(panel, block, split);
-  const Neighbours n_differing = differing_neighbours(order, split.is_of_levels, block, groups, totals_);
+  const Neighbours n_differing = split.is_of_levels
+                                     ? differing_neighbours(panel.levels(split.cell), block, groups, totals_)
+                                     : differing_neighbours(orders_.along(panel, block, split), block, groups);
   for (std::size_t q = 0; q < proposals.size(); ++q) {
     if (proposals[q].split.cell == split.cell) differing_[q] = n_differing;
   }

@@ -95,10 +95,12 @@ class Finalists {
   std::array<std::size_t, kMost> indices_{};
 };
 
-// The expected number of neighbours of different labels among the samples of a block in the order of a feature, if the
-// samples of each run are in random order. The runs of levels have no order: neighbours of two levels differ as often
-// as neighbours of a random order of all samples.
-[[nodiscard]] Neighbours differing_neighbours(const FeatureOrder& order, bool is_of_levels, Block block,
-                                              const Groups& groups, const LabelTotals& totals);
+// The expected number of neighbours of different labels among the samples of a block in the order of a numeric feature,
+// if the samples of each run are in random order.
+[[nodiscard]] Neighbours differing_neighbours(const FeatureOrder& order, Block block, const Groups& labels);
+// The expected number along a categorical feature: each level is a run. The runs have no order, so neighbours of two
+// levels differ as often as neighbours of a random order of all samples, whose sums are `totals`.
+[[nodiscard]] Neighbours differing_neighbours(const Groups& levels, Block block, const Groups& labels,
+                                              const LabelTotals& totals);
 
 }  // namespace onlineforest::orderfree

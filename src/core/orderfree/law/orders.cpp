@@ -14,6 +14,12 @@ constexpr float kLast = std::numeric_limits<float>::infinity();  // stands for a
 using Column = std::array<float, kMostDeciding>;
 using Keys = std::array<std::int8_t, kMostDeciding>;
 
+constexpr auto kPlaces = [] {
+  std::array<std::uint8_t, kMostDeciding> places{};
+  for (std::size_t i = 0; i < places.size(); ++i) places[i] = static_cast<std::uint8_t>(i);
+  return places;
+}();
+
 // Maps values to keys of 8 bits: a greater value has no lesser key, and only kLast has the last key. All loops have a
 // fixed number of steps and no branch, so that compilers use vector instructions.
 void find_keys(const Column& x, Keys& keys) {
@@ -38,18 +44,13 @@ void find_keys(const Column& x, Keys& keys) {
   for (std::size_t i = 0; i < x.size(); ++i) keys[i] = static_cast<std::int8_t>(whole[i]);
 }
 
-// Sorts the first n entries by key. A sample comes after all of lesser keys: counting them has no branch to mispredict,
-// and is faster for at most 64 samples than other sorts.
-void sort_keys(const Keys& keys, std::size_t n, std::array<std::uint8_t, kMostDeciding>& sorted) {
-  alignas(16) std::array<std::uint8_t, kMostDeciding> begins{};
+// For each entry, the number of entries of lesser keys. Counting them has no branch to mispredict, and is faster for at
+// most 64 samples than other sorts.
+void count_lesser(const Keys& keys, std::size_t n, std::array<std::uint8_t, kMostDeciding>& n_lesser) {
   for (std::size_t i = 0; i < n; ++i) {
     const std::int8_t key = keys[i];
-    for (std::size_t k = 0; k < keys.size(); ++k) begins[k] = static_cast<std::uint8_t>(begins[k] + (key < keys[k]));
-  }
-  std::array<std::uint8_t, kMostDeciding> n_placed{};  // by place of the first sample of the key
-  for (std::size_t i = 0; i < n; ++i) {
-    const std::size_t begin = begins[i];
-    sorted[begin + n_placed[begin]++] = static_cast<std::uint8_t>(i);
+    for (std::size_t k = 0; k < keys.size(); ++k)
+      n_lesser[k] = static_cast<std::uint8_t>(n_lesser[k] + (key < keys[k]));
   }
 }
 
@@ -58,10 +59,10 @@ void sort_keys(const Keys& keys, std::size_t n, std::array<std::uint8_t, kMostDe
 void FeatureOrder::sort(Block block, const float* column) {
   alignas(16) Column x;
   x.fill(kLast);
-  std::array<std::uint8_t, kMostDeciding> members, sorted;
+  std::array<std::uint8_t, kMostDeciding> members;
   n = static_cast<std::size_t>(std::popcount(block));
-  if ((block & (block + 1)) == 0) {  // the first n samples
-    for (std::size_t i = 0; i < n; ++i) members[i] = static_cast<std::uint8_t>(i);
+  const bool are_first = (block & (block + 1)) == 0;  // whether the block is the first n samples
+  if (are_first) {
     for (std::size_t i = 0; i < n; ++i) x[i] = is_missing(column[i]) ? kLast : column[i];
   } else {
     for (std::size_t k = 0; k < n; ++k, block &= block - 1) {
@@ -71,44 +72,48 @@ void FeatureOrder::sort(Block block, const float* column) {
   }
   alignas(16) Keys keys;
   find_keys(x, keys);
-  sort_keys(keys, n, sorted);
-  for (std::size_t i = 1; i < n; ++i) {  // sorts samples of equal keys by insertion
-    const std::uint8_t moved = sorted[i];
-    const float value = x[moved];
-    std::size_t at = i;
-    for (; at > 0 && value < x[sorted[at - 1]]; --at) sorted[at] = sorted[at - 1];
-    sorted[at] = moved;
-  }
-  std::uint8_t run = 0;
-  float last = x[sorted[0]];
+  alignas(16) std::array<std::uint8_t, kMostDeciding> n_lesser{};
+  count_lesser(keys, n, n_lesser);
+  std::array<std::uint8_t, kMostDeciding> places = kPlaces;  // the next place of the key that begins at a place
+  std::array<float, kMostDeciding + 1> values;               // in order, between entries that are less than all
+  values.fill(-kLast);
+  float* const sorted = &values[1];
   for (std::size_t i = 0; i < n; ++i) {
-    const float value = x[sorted[i]];
-    run = static_cast<std::uint8_t>(run + (value > last));
-    last = value;
-    bits[i] = members[sorted[i]];
-    runs[i] = run;
+    const std::size_t at = places[n_lesser[i]]++;
+    bits[at] = static_cast<std::uint8_t>(i);
+    sorted[at] = x[i];
   }
+  for (std::size_t i = 1; i < n; ++i) {  // sorts samples of equal keys by insertion
+    const float value = sorted[i];
+    if (!(value < values[i])) continue;
+    const std::uint8_t moved = bits[i];
+    std::size_t at = i;
+    for (; value < values[at]; --at) {
+      sorted[at] = values[at];
+      bits[at] = bits[at - 1];
+    }
+    sorted[at] = value;
+    bits[at] = moved;
+  }
+  starts = 0;
+  for (std::size_t i = 0; i < kMostDeciding; i += simd::kWidth) {
+    starts |= static_cast<Block>(simd::at_most(simd::load(sorted + i), simd::load(&values[i])) ^ 15u) << i;
+  }
+  if (are_first) return;
+  for (std::size_t i = 0; i < n; ++i) bits[i] = members[bits[i]];
 }
 
 const FeatureOrder& FeatureOrders::along(PanelRows& panel, Block block, const Split& split) {
   if (panel.layout().width() > kMostCached) {
-    find(panel, block, split, order_);
+    order_.sort(block, panel.column(block, split.cell));
     return order_;
   }
   FeatureOrder& order = orders_[static_cast<std::size_t>(split.cell)];
   if ((known_ >> split.cell & 1) == 0) {
-    find(panel, panel.all(), split, order);
+    order.sort(panel.all(), panel.column(panel.all(), split.cell));
     known_ |= Block{1} << split.cell;
   }
   return order;
-}
-
-void FeatureOrders::find(PanelRows& panel, Block block, const Split& split, FeatureOrder& order) {
-  if (split.is_of_levels) {
-    order.group(block, [&](std::size_t i) { return panel.level(i, split.cell); });
-  } else {
-    order.sort(block, panel.column(block, split.cell));
-  }
 }
 
 }  // namespace onlineforest::orderfree

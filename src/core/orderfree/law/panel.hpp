@@ -37,8 +37,6 @@ class PanelRows {
 
   // The contents of a cell, one entry per bit. Entries outside the block are unspecified.
   [[nodiscard]] const float* column(Block block, std::int32_t cell);
-  // The level of sample i. `cell` is the first cell of a categorical feature.
-  [[nodiscard]] Level level(std::size_t i, std::int32_t cell) const { return level_at(rows_[i] + cell); }
   // The samples of each level of a categorical feature. `cell` is its first cell.
   [[nodiscard]] const Groups& levels(std::int32_t cell);
   // The samples of a block that lack a cell.

@@ -63,8 +63,8 @@ TEST_CASE("differing neighbours are the mean over orders of equal values") {
       FeatureOrder whole, part;
       whole.sort(~Block{0}, line.column.data());
       part.sort(line.block, line.column.data());
-      const Neighbours found = differing_neighbours(whole, false, line.block, line.groups, line.totals());
-      CHECK(found == differing_neighbours(part, false, line.block, line.groups, line.totals()));
+      const Neighbours found = differing_neighbours(whole, line.block, line.groups);
+      CHECK(found == differing_neighbours(part, line.block, line.groups));
       CHECK(neighbours(found) == doctest::Approx(mean_differing(line, draw, 4000)).epsilon(0.01));
     }
   }
@@ -74,8 +74,8 @@ TEST_CASE("neighbours of different levels differ as often as in a random order")
   std::mt19937 draw(6);
   for (const unsigned n_levels : {1u, 2u, 7u, 200u}) {
     const Line line(draw, 3, n_levels);
-    FeatureOrder order;
-    order.group(line.block, [&](std::size_t i) { return static_cast<Level>(line.column[i]); });
+    Groups levels;
+    for (std::size_t i = 0; i < kMostDeciding; ++i) levels.add(i, static_cast<Level>(line.column[i]));
     double expected = 0.0;
     std::size_t n_runs = 0;
     for (unsigned level = 0; level < n_levels; ++level) {
@@ -90,7 +90,7 @@ TEST_CASE("neighbours of different levels differ as often as in a random order")
     const LabelTotals totals = line.totals();
     const double rate = static_cast<double>(totals.n * totals.n - totals.n_squares) / (totals.n * (totals.n - 1));
     expected += static_cast<double>(n_runs - 1) * rate;
-    const Neighbours found = differing_neighbours(order, true, line.block, line.groups, totals);
+    const Neighbours found = differing_neighbours(levels, line.block, line.groups, totals);
     CHECK(neighbours(found) == doctest::Approx(expected).epsilon(0.02));
   }
 }

@@ -57,32 +57,13 @@ TEST_CASE("samples are sorted along a feature, missing values last") {
     FeatureOrder order;
     order.sort(block, column.data());
     REQUIRE(order.n == expected.size());
-    std::size_t run = 0;
+    Block starts = 0;
     for (std::size_t k = 0; k < order.n; ++k) {
-      run += k > 0 && value(expected[k]) != value(expected[k - 1]);
+      const bool is_start = k == 0 || value(expected[k]) != value(expected[k - 1]);
+      starts |= static_cast<Block>(is_start) << k;
       CHECK(order.bits[k] == expected[k]);
-      CHECK(order.runs[k] == run);
     }
-  }
-}
-
-TEST_CASE("samples of a level form a run") {
-  std::mt19937 draw(4);
-  for (int trial = 0; trial < 500; ++trial) {
-    const Block block = draw_block(draw, trial);
-    std::array<Level, kMostDeciding> levels;
-    for (Level& level : levels) level = draw() % (1 + static_cast<unsigned>(trial) % 70);
-    FeatureOrder order;
-    order.group(block, [&](std::size_t i) { return levels[i]; });
-    Block seen = 0;
-    for (std::size_t k = 0; k < order.n; ++k) {
-      seen |= Block{1} << order.bits[k];
-      for (std::size_t other = 0; other < k; ++other) {
-        CHECK((levels[order.bits[k]] == levels[order.bits[other]]) == (order.runs[k] == order.runs[other]));
-      }
-      if (k > 0) CHECK(order.runs[k] >= order.runs[k - 1]);
-    }
-    CHECK(seen == block);
+    CHECK(order.starts == starts);
   }
 }
 
