@@ -308,9 +308,10 @@ Split Ballot::best(const Samples& samples, std::span<const Slot> seats) {
   for (std::size_t q = 0; q < entries_.size(); ++q) purities[q] = entries_[q].sides.purity(total);
   const Finalists finalists({purities.data(), entries_.size()});
   Neighbourhood neighbourhood(samples, seats);
+  const auto score_of = [&](std::size_t q) { return totals_.score(purities[q], entries_[q].fewest_differing); };
   for (;;) {
-    const Entry& best = entries_[finalists.best(
-        [&](std::size_t q) { return totals_.score(purities[q], entries_[q].fewest_differing); })];
+    const Entry& best =
+        entries_[finalists.best([&](std::size_t q) { return totals_.score(purities[q], 0); }, score_of)];
     Split split = best.proposal.split;
     if (best.is_counted) {
       split.missing_left = 2 * best.sides.n_left >= total;

@@ -50,7 +50,8 @@ std::size_t LabelJudge::best(PanelRows& panel, const Groups& groups, Block block
   }
   totals_.count(groups, block);
   differing_.fill(0);
-  return Finalists(purities).best([&](std::size_t q) {
+  const auto most_of = [&](std::size_t q) { return totals_.score(purities_[q], 0); };
+  return Finalists(purities).best(most_of, [&](std::size_t q) {
     if (differing_[q] == 0) count_neighbours(panel, groups, block, proposals[q].split, proposals);
     return totals_.score(purities_[q], differing_[q]);
   });

@@ -49,7 +49,8 @@ struct LabelTotals {
 
   [[nodiscard]] bool is_pure() const { return n_squares == n * n; }
 
-  // The score of a split of this purity, on a feature along which neighbours differ that often.
+  // The score of a split of this purity, on a feature along which neighbours differ that often. Rounding is monotonic:
+  // a score is not above that of a greater purity, or of fewer differing neighbours.
   [[nodiscard]] double score(double purity, Neighbours n_differing) const {
     if (is_pure()) return 0.0;
     const double gain = (purity * weight - squares) / (weight * weight - squares);
@@ -76,12 +77,13 @@ class Finalists {
     }
   }
 
-  // The finalist of greatest score, of equal ones the purest.
-  template <class ScoreOf>
-  [[nodiscard]] std::size_t best(ScoreOf score_of) const {
+  // The finalist of greatest score, of equal ones the purest. most_of() bounds score_of(), and is no greater for a less
+  // pure finalist: as soon as a bound is not above the best score, the rest cannot win.
+  template <class MostOf, class ScoreOf>
+  [[nodiscard]] std::size_t best(MostOf most_of, ScoreOf score_of) const {
     std::size_t best = 0;
     double best_score = score_of(indices_[0]);
-    for (std::size_t k = 1; k < n_; ++k) {
+    for (std::size_t k = 1; k < n_ && most_of(indices_[k]) > best_score; ++k) {
       const double score = score_of(indices_[k]);
       if (!(score > best_score)) continue;
       best = k;

@@ -118,14 +118,18 @@ TEST_CASE("finalists are the purest proposals, of equal ones the first") {
     std::ranges::stable_sort(expected, std::ranges::greater(), [&](std::size_t q) { return purities[q]; });
     expected.resize(std::min(expected.size(), Finalists::kMost));
     std::vector<std::size_t> asked;
-    const std::size_t first = Finalists(purities).best([&](std::size_t q) {
+    const auto one = [](std::size_t) { return 1.0; };
+    const std::size_t first = Finalists(purities).best(one, [&](std::size_t q) {
       asked.push_back(q);
       return 0.0;
     });
     CHECK(asked == expected);
     CHECK(first == expected.front());
-    const std::size_t last = Finalists(purities).best([&](std::size_t q) { return q == expected.back() ? 1.0 : 0.0; });
-    CHECK(last == expected.back());
+    const auto is_last = [&](std::size_t q) { return q == expected.back() ? 1.0 : 0.0; };
+    CHECK(Finalists(purities).best(one, is_last) == expected.back());
+    // The bound of the last but one is not above the score of the first.
+    const auto until_last = [&](std::size_t q) { return q == expected[expected.size() - 2] ? 0.0 : 1.0; };
+    if (expected.size() > 2) CHECK(Finalists(purities).best(until_last, is_last) == expected.front());
   }
 }
 
