@@ -34,6 +34,7 @@ NB_MODULE(_core, module) {
   module.attr("LEAST_TREES_TO_CALIBRATE_NUMBERS") = orderfree::Numbers::kFewestTreesToCalibrate;
   module.attr("LEAST_POWER") = orderfree::kLeastPower;
   module.attr("LARGEST_POWER") = orderfree::kMostPower;
+  module.attr("LARGEST_LEVEL_POWER") = orderfree::kMostLevelPower;
   module.attr("LARGEST_SPREAD") = orderfree::kMostSpread;
   module.attr("LARGEST_TOTAL_WEIGHT") = kMostWeight / kOne;
   nb::exception<TooLarge>(module, "TooLargeError", PyExc_ValueError);

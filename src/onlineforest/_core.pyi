@@ -28,6 +28,8 @@ LEAST_POWER: float = 0.03125
 
 LARGEST_POWER: float = 128.0
 
+LARGEST_LEVEL_POWER: float = 2.0
+
 LARGEST_SPREAD: float = 1.0
 
 LARGEST_TOTAL_WEIGHT: int = 68719476736
@@ -122,9 +124,15 @@ class OrderFreeLabelForest:
         power: float = 1.0,
         spread: float = 0.0,
         stop_weight: int = 0,
+        level_power: float = 0.0,
     ) -> tuple[NDArray[np.uint64], NDArray[np.float64]]: ...
     def predict_one(
-        self, row: ArrayLike, power: float = 1.0, spread: float = 0.0, stop_weight: int = 0
+        self,
+        row: ArrayLike,
+        power: float = 1.0,
+        spread: float = 0.0,
+        stop_weight: int = 0,
+        level_power: float = 0.0,
     ) -> tuple[NDArray[np.uint64], NDArray[np.float64]]: ...
     def votes(
         self,
@@ -140,6 +148,7 @@ class OrderFreeLabelForest:
         NDArray[np.int64],
         NDArray[np.uint64],
         NDArray[np.uint64],
+        NDArray[np.float64],
     ]: ...
     def votes_at(
         self, n_seen: int, n_threads: int = 1, least: int = 0, limit: int = 4503599627370496
@@ -150,6 +159,7 @@ class OrderFreeLabelForest:
         NDArray[np.int64],
         NDArray[np.uint64],
         NDArray[np.uint64],
+        NDArray[np.float64],
     ]: ...
     def votes_after(
         self,
@@ -166,6 +176,7 @@ class OrderFreeLabelForest:
         NDArray[np.int64],
         NDArray[np.uint64],
         NDArray[np.uint64],
+        NDArray[np.float64],
     ]: ...
     def tree(self, index: int) -> dict[str, NDArray[Any]]: ...
     def left_out(
@@ -178,7 +189,12 @@ class OrderFreeLabelForest:
         self, begin: int, end: int, n_threads: int = 1, stop_weight: int = 0
     ) -> tuple[NDArray[np.uint64], NDArray[np.int64]]: ...
     def finish(
-        self, sums: NDArray[np.uint64], power: float = 1.0, spread: float = 0.0
+        self,
+        sums: NDArray[np.uint64],
+        power: float = 1.0,
+        spread: float = 0.0,
+        level_power: float = 0.0,
+        rows: NDArray[np.float32] | None = None,
     ) -> tuple[NDArray[np.uint64], NDArray[np.float64]]: ...
     @property
     def known_labels(self) -> NDArray[np.uint64]: ...
@@ -190,8 +206,9 @@ def calibration_by(
     stop_weights: NDArray[np.int64],
     votes: NDArray[np.uint64],
     half: NDArray[np.uint64],
+    evidence: NDArray[np.float64],
     n_trees: int,
-) -> tuple[float, float, float]: ...
+) -> tuple[float, float, float, float]: ...
 def losses_of_stops(
     held: NDArray[np.int32],
     labels: NDArray[np.int32],
@@ -199,6 +216,7 @@ def losses_of_stops(
     stop_weights: NDArray[np.int64],
     votes: NDArray[np.uint64],
     half: NDArray[np.uint64],
+    evidence: NDArray[np.float64],
 ) -> NDArray[np.float64]: ...
 def probabilities_by(
     held: NDArray[np.int32],
@@ -207,8 +225,10 @@ def probabilities_by(
     stop_weights: NDArray[np.int64],
     votes: NDArray[np.uint64],
     half: NDArray[np.uint64],
+    evidence: NDArray[np.float64],
     power: float,
     spread: float,
+    level_power: float,
 ) -> NDArray[np.float64]: ...
 
 class OrderFreeNumberForest:

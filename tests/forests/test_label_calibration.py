@@ -66,7 +66,8 @@ def test_the_calibration_is_that_of_the_definition():
     assert voters == [0, 2, 4, 6, 8]
     assert len(plain.left_out[0]) == len({(*x, y) for x, y in zip(rows.tolist(), labels)}) // 8
     of_one = core.votes(1, 0, 1)
-    held_codes, true, units, _, (votes,), (half,) = of_one
+    held_codes, true, units, _, (votes,), (half,), evidence = of_one
+    assert evidence.shape == (len(true), 0)  # no feature is categorical
     assert sorted(held_codes) == [0, 1, 2]
     weights = units / WEIGHT_OF_ONE
     held = {(point, word): code for point, word, code in map(as_key, samples)}
@@ -87,7 +88,8 @@ def test_the_calibration_is_that_of_the_definition():
     ]
     ratio = (1 / 5 - 1 / n_trees) / (1 / 3 - 1 / 5)
     power = powers[0] * (powers[0] / powers[1]) ** ratio
-    of_all, of_voters, found_spread = calibration_by(*of_one, core.n_trees)
+    of_all, of_voters, found_spread, level_power = calibration_by(*of_one, core.n_trees)
+    assert level_power == 0.0
     assert of_voters == pytest.approx(powers[0], rel=0.02)
     found = of_all, found_spread
     assert found[0] == pytest.approx(power, rel=0.04)  # the search among many has steps of 1 %
@@ -143,7 +145,7 @@ def test_without_calibration_probabilities_are_the_mean_of_trees():
 @pytest.mark.parametrize("n_samples", [1, 7, 159])
 def test_few_samples_calibrate_nothing(n_samples):
     forest = forest_of().fit(X[:n_samples], Y[:n_samples])
-    assert forest._how(calibrated=True) == (1.0, 0.0, 0)
+    assert forest._how(calibrated=True) == (1.0, 0.0, 0, 0.0)
 
 
 def test_few_trees_calibrate_nothing():
@@ -244,7 +246,7 @@ def test_votes_of_pieces_are_those_of_all(fitted):
 
 def test_a_forest_without_samples_is_calibrated_too():
     forest = forest_of().fit(X[:200], Y[:200]).keep_latest(0).recalibrate()
-    assert forest._how(calibrated=True) == (1.0, 0.0, 0)
+    assert forest._how(calibrated=True) == (1.0, 0.0, 0, 0.0)
     assert same(forest.learn_one(X[0], "yes"), forest_of().partial_fit(X[:1], ["yes"]))
     declared = forest_of().partial_fit(X[:1], ["no"], classes=["no", "yes"]).keep_latest(0)
     assert np.array_equal(declared.predict_proba(QUERIES), np.full((200, 2), 0.5))

@@ -65,7 +65,7 @@ def test_the_choice_is_that_of_the_definition():
     for y in (WEAK, CLEAN, RARE):
         core, plain, held = losses_by_definition(n, y)
         voters = [plain.trees[i] for i in range(12) if is_left_out_voter(i)]
-        _, true, units, stops, votes, _ = whole = core.votes()
+        _, true, units, stops, votes, *_ = whole = core.votes()
         assert (stops / WEIGHT_OF_ONE).tolist() == stop_weights(n) == [0, 10, 20, 40, 80]
         found = losses_of_stops(*whole).tolist()
         if y is RARE:
@@ -110,7 +110,8 @@ class Recorded:
         self.asked.append(stops)
         masses = np.zeros((len(stops), 1, 3), np.uint64)
         one = np.zeros(1, np.int32)
-        return one, one, one.astype(np.int64), np.array(stops, np.int64) << 16, masses, masses
+        stops = np.array(stops, np.int64) << 16
+        return one, one, one.astype(np.int64), stops, masses, masses, np.empty((1, 0))
 
 
 @pytest.mark.parametrize("n_labels", [2, 600])
@@ -266,7 +267,7 @@ def test_sets_are_as_wide_as_the_other_calibrators_need(weak):
 @pytest.mark.parametrize("parameters", [{"calibrate": False}, {"n_estimators": 9}])
 def test_without_calibration_trees_predict_as_a_whole(parameters):
     forest = OnlineForestClassifier(**({"n_estimators": 12} | parameters)).fit(X, WEAK)
-    assert forest._how(calibrated=True) == (1.0, 0.0, 0)
+    assert forest._how(calibrated=True) == (1.0, 0.0, 0, 0.0)
 
 
 def test_the_first_batch_of_a_stream_grows_nothing_before_it_is_calibrated():

@@ -151,7 +151,8 @@ void check_predictions(const orderfree::LabelForest& forest) {
       !state.serials.empty() || std::ranges::count(state.ledger.are_declared, 0) < forest.n_labels();
   const orderfree::LeftOutVotes votes = forest.left_out_votes(0, 1000, {0, 1}, Call(1));
   const auto found = orderfree::find_calibration(votes, forest.options().n_trees).of_all;
-  for (const orderfree::LabelCalibration& calibration : {orderfree::LabelCalibration{}, found, {2.5, 0.01}}) {
+  for (const orderfree::LabelCalibration& calibration :
+       {orderfree::LabelCalibration{}, found, {2.5, 0.01}, {2.5, 0.01, 0, 1.5}}) {
     const auto [hashes, predicted] = forest.predict(some_rows(forest), calibration, Call(1));
     expect(hashes.empty() != knows_a_label, "a label is known if it is declared or held");
     for (std::size_t i = 0; i < predicted.size(); i += hashes.size()) {

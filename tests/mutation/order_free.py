@@ -9,6 +9,7 @@ ORDER_FREE = "tests/parity/test_order_free.py"
 HOSTILE = "tests/property/test_order_free_hostile.py"
 HOSTILE_NUMBERS = "tests/property/test_order_free_hostile_numbers.py"
 LABEL_CALIBRATION = "tests/forests/test_label_calibration.py"
+LEVELS = "tests/forests/test_orderfree_levels.py"
 STOP_WEIGHT = "tests/forests/test_orderfree_stop_weight.py"
 ORDERFREE_REGRESSOR = "tests/forests/test_orderfree_regressor.py"
 INVALID_FILES = "tests/store/test_invalid_files.py"
@@ -363,10 +364,36 @@ MUTANTS = [
     Mutant(
         "the power is not corrected for the number of trees",
         "src/core/orderfree/labels/calibration.cpp",
-        "return {{binary_power(of_all + step), spread, stop}",
-        "return {{binary_power(of_all + 0.0 * step), spread, stop}",
+        "return {{binary_power(log + step), spread, stop, level_power}",
+        "return {{binary_power(log + 0.0 * step), spread, stop, level_power}",
         LABEL_CALIBRATION,
         only="definition",
+        is_variant=True,
+    ),
+    Mutant(
+        "a calibrator counts among the samples of its own levels",
+        "src/core/orderfree/labels/levels.cpp",
+        "label == own.label ? weight - own.weight : weight",
+        "label == own.label ? weight : weight",
+        LEVELS,
+        only="definition",
+        is_variant=True,
+    ),
+    Mutant(
+        "a sample that leaves stays in the counts of its levels",
+        "src/core/orderfree/forest/store.hpp",
+        "    levels_.subtract(samples_.row(slot), samples_.value(slot), weight_of_[arrival]);",
+        "",
+        LEVELS,
+        only="history or window",
+    ),
+    Mutant(
+        "levels count however little the loss decreases",
+        "src/core/orderfree/labels/calibration.cpp",
+        "return loss(best) + kLeastGain < loss(0.0) ? best : 0.0;",
+        "return best;",
+        LEVELS,
+        only="tell_nothing",
         is_variant=True,
     ),
     Mutant(

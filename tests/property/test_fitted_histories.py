@@ -28,6 +28,7 @@ from support.model_files import saved
 
 N_TREES = 11  # enough for a calibration
 LABELS = ["no", "yes", "maybe", "new"]
+TEXTS = [f"text {i}" for i in range(30)]  # each has an effect of its own on the target
 seeds = st.integers(0, 2**32 - 1)
 # The least forest that is calibrated has 160 samples.
 sizes = st.sampled_from([1, 1, 2, 5, 23, 24, 60, 170])
@@ -84,13 +85,15 @@ class FittedHistory(RuleBasedStateMachine):
             return numbers
         frame = pd.DataFrame(numbers, columns=["a", "b"])
         if self.has_text:
-            frame["t"] = rng.choice(["x", "y", "z", "w"], n).astype(object)
+            frame["t"] = rng.choice(TEXTS, n).astype(object)
         return frame
 
     def draw(self, rng, n):
         """Rows, targets, weights and ids of new samples."""
         X = self.rows(rng, n)
         signal = np.nan_to_num(np.asarray(X)[:, 0].astype(float)) / self.n_values
+        if self.has_text:
+            signal = signal / 2 + [TEXTS.index(text) * 7 % 30 / 30 for text in X["t"]]
         weights = rng.choice([1.0, 1.0, 2.0, 0.5], n) if rng.random() < 0.3 else None
         ids = list(range(self.n_ids, self.n_ids + n))
         self.n_ids += n

@@ -96,8 +96,8 @@ def assert_same_label_answers(forest, local):
         assert np.array_equal(own[0], theirs[0], equal_nan=True), name
     assert np.array_equal(local.apply(QUERIES, 1, STOP), forest.apply(QUERIES, 1, STOP))
     forest.grow_all(1, STOP)
-    power, _, spread = calibration_by(*votes, local.n_trees)
-    found = power, spread, STOP
+    power, _, spread, _ = calibration_by(*votes, local.n_trees)
+    found = power, spread, STOP, 0.7
     assert_same_answer(forest.predict(QUERIES, 1, *found), local.predict(QUERIES, 1, *found))
     assert_same_answer(
         forest.predict_one(QUERIES[0], *found), local.predict_one(QUERIES[0], *found)
@@ -143,6 +143,30 @@ def test_a_sharded_forest_equals_the_local_forest(core, n_trees, n_shards, histo
             change(forest, core)
     assert_same(forest.get_state(), local.get_state())
     assert_same_answers(forest, local)
+
+
+def test_levels_count_in_shards_as_in_one_forest(monkeypatch):
+    """The shard that finishes a prediction counts the samples of each level."""
+    core, options = "OrderFreeLabelForest", OPTIONS | {"n_categorical": 1}
+    local = local_forest(core, 12, options)
+    forest = sharded_forest(core, 12, 3, options)
+    levels = RNG.integers(0, 9, 600)
+    cells = (np.array([levels, levels + 5]).T + 0x00800000).astype(np.uint32).view(np.float32)
+    rows = np.column_stack([X[:, :2], cells])
+    labels = np.where(RNG.random(600) < 0.2, LABELS, levels % 2).astype(np.int32)
+    for each in (local, forest):
+        each.learn(rows, labels)
+        each.forget(np.arange(100))
+    votes = local.votes(1, 0, 1)
+    for own, theirs in zip(votes, forest.votes(1, 0, 1), strict=True):
+        assert np.array_equal(own, theirs)
+    assert votes[-1].max() > 0.5
+    queries = np.ascontiguousarray(rows[:40])
+    how = 1.5, 0.01, STOP, 1.2
+    assert_same_answer(forest.predict(queries, 1, *how), local.predict(queries, 1, *how))
+    monkeypatch.setattr("onlineforest._shards.sharded._MAX_NUMBERS", 64)
+    assert_same_answer(forest.predict(queries, 1, *how), local.predict(queries, 1, *how))
+    assert_same_answer(forest.predict_one(queries[0], *how), local.predict_one(queries[0], *how))
 
 
 @each_core

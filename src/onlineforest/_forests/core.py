@@ -37,12 +37,19 @@ Serials = NDArray[np.int64]
 Masses = NDArray[np.uint64]
 Hashes = NDArray[np.uint64]
 Votes = tuple[
-    NDArray[np.int32], NDArray[np.int32], NDArray[np.int64], NDArray[np.int64], Masses, Masses
+    NDArray[np.int32],
+    NDArray[np.int32],
+    NDArray[np.int64],
+    NDArray[np.int64],
+    Masses,
+    Masses,
+    Floats,
 ]
 """The held labels, the label and the stored weight of each calibrator, stop weights, and masses.
 
 Masses have the shape (n_stop_weights, n_calibrators, n_labels + 1), for each label and the rest:
-the sums over all trees that leave this calibrator out, and over half of them.
+the sums over all trees that leave this calibrator out, and over half of them. Last, the evidence of
+its levels for each label, without itself; without columns if no feature is categorical.
 """
 MOST_STOP_WEIGHT = 2**52
 """The limit of stop weights, which are stored weights."""
@@ -212,6 +219,7 @@ class OrderFreeLabelCore(OrderFreeCore, Protocol):
         power: float = 1.0,
         spread: float = 0.0,
         stop_weight: int = 0,
+        level_power: float = 0.0,
         /,
     ) -> tuple[Hashes, Floats]:
         """The hashes of the known labels in the order of codes, and their probabilities.
@@ -227,6 +235,7 @@ class OrderFreeLabelCore(OrderFreeCore, Protocol):
         power: float = 1.0,
         spread: float = 0.0,
         stop_weight: int = 0,
+        level_power: float = 0.0,
         /,
     ) -> tuple[Hashes, Floats]:
         """Answer for one row, as `predict`; TypeError if it is not an array of floats."""

@@ -7,7 +7,7 @@ and the driver combines them in the order of trees. Must not know how messages t
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, TypeVar, cast
 
 import numpy as np
@@ -243,22 +243,33 @@ class ShardedLabelForest(ShardedForest):
         power: float = 1.0,
         spread: float = 0.0,
         stop_weight: int = 0,
+        level_power: float = 0.0,
         /,
     ) -> tuple[Hashes, Floats]:
         """The hashes of the known labels, and their probabilities."""
         answers = []
+        how: dict[str, Any] = {"power": power, "spread": spread, "level_power": level_power}
         with self.keeper.at_one_position():
             for begin, end in _ranges_of(len(rows), self._width()):
                 queries = {"rows": rows[begin:end], "stop_weight": stop_weight}
                 masses = self.keeper.ask_all(ArrayQuestion("masses", queries))
-                answers.append(self._finished(masses, power, spread))
+                if level_power > 0:
+                    how["rows"] = rows[begin:end]
+                answers.append(self._finished(masses, how))
         return answers[0][0], np.concatenate([probabilities for _, probabilities in answers])
 
     def predict_one(
-        self, row: Any, power: float = 1.0, spread: float = 0.0, stop_weight: int = 0, /
+        self,
+        row: Any,
+        power: float = 1.0,
+        spread: float = 0.0,
+        stop_weight: int = 0,
+        level_power: float = 0.0,
+        /,
     ) -> tuple[Hashes, Floats]:
         """The hashes of the known labels, and their probabilities for one row."""
-        hashes, probabilities = self.predict(self._one_row(row), 1, power, spread, stop_weight)
+        how = power, spread, stop_weight, level_power
+        hashes, probabilities = self.predict(self._one_row(row), 1, *how)
         return hashes, probabilities[0]
 
     def left_out(
@@ -271,7 +282,7 @@ class ShardedLabelForest(ShardedForest):
                 samples = {"begin": begin, "end": end, "stop_weight": stop_weight}
                 shards = self.keeper.ask_all(ArraysQuestion("left_out_masses", samples))
                 n_trees = np.sum([n for _, n in shards], axis=0)
-                _, probabilities = self._finished([masses for masses, _ in shards])
+                _, probabilities = self._finished([masses for masses, _ in shards], {})
                 are_known = n_trees[:, np.newaxis] > 0
                 answers.append((np.where(are_known, probabilities, np.nan), n_trees))
         predictions, counts = zip(*answers, strict=True)
@@ -312,21 +323,22 @@ class ShardedLabelForest(ShardedForest):
         stops = {"least": least, "limit": limit}
         return self._summed(ArraysQuestion("votes_after", samples | stops))
 
-    def _finished(
-        self, masses: list[Masses], power: float = 1.0, spread: float = 0.0
-    ) -> tuple[Hashes, Floats]:
-        """The known labels and their probabilities, given the masses of all shards."""
-        sums = {"sums": np.sum(masses, axis=0), "power": power, "spread": spread}
+    def _finished(self, masses: list[Masses], how: Mapping[str, Any]) -> tuple[Hashes, Floats]:
+        """The known labels and their probabilities, given the masses of all shards.
+
+        `how` says how they are calibrated.
+        """
+        sums = {"sums": np.sum(masses, axis=0), **how}
         hashes, probabilities = self.keeper.ask_any(ArraysQuestion("finish", sums))
         return hashes, probabilities
 
     def _summed(self, question: ArraysQuestion) -> Votes:
         """The votes of all shards."""
         shards = cast(list[Votes], self.keeper.ask_all(question))
-        held, labels, weights, stops = shards[0][:4]
+        held, labels, weights, stops, *_, evidence = shards[0]
         votes = np.sum([each[4] for each in shards], axis=0)
         half = np.sum([each[5] for each in shards], axis=0)
-        return held, labels, weights, stops, votes, half
+        return held, labels, weights, stops, votes, half, evidence
 
     def _width(self) -> int:
         """How many numbers all shards send for a row."""

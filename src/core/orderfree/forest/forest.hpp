@@ -122,7 +122,8 @@ class Forest {
   }
   [[nodiscard]] std::size_t nbytes() const {
     const auto pass = gate_.reading();
-    std::size_t n = samples_.nbytes() + tenure_.nbytes() + calibrators_.nbytes() + weight_of_.nbytes();
+    std::size_t n =
+        samples_.nbytes() + tenure_.nbytes() + calibrators_.nbytes() + weight_of_.nbytes() + levels_.nbytes();
     n += sample_of_.capacity() * sizeof(Slot);
     for (const auto& grown : trees_) {
       const std::shared_lock lock(grown->mutex);  // a prediction in another thread may split blocks of this tree
@@ -225,6 +226,7 @@ class Forest {
   Options options_;
   Samples samples_;
   typename Target::Ledger ledger_;
+  typename Target::Levels levels_;  // empty if nothing is calibrated
   Calibrators<Target> calibrators_;
   std::vector<Slot> sample_of_;  // the sample of each stored arrival, in the order of tenure_
   SlotWeights weight_of_;        // the weight of each stored arrival, in the order of tenure_

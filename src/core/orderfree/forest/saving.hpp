@@ -130,6 +130,7 @@ void Forest<Target>::take_in_arrivals(const State& state) {
              " is allowed";
     });
     total_weight_ += weight;
+    levels_.add(row.data(), value, weight);
     const Slot slot = samples_.add(row.data(), value, weight);
     if (options_.calibrates && is_held[i] == 0) calibrators_.insert(slot);
     is_held[i] = 1;

@@ -30,6 +30,7 @@ template <class Target>
 Forest<Target>::Forest(const Options& options)
     : options_(checked(options)),
       samples_(options_.layout, options_.seed, options_.key_bits),
+      levels_(options_.calibrates ? options_.layout : Layout{}),
       calibrators_(samples_),
       tenure_(options_.keep, options_.seed) {
   trees_.reserve(options_.n_trees);
@@ -193,16 +194,20 @@ template <class Target>
 std::vector<Slot> Forest<Target>::store_coming(const SetChange& set_change, Notes& notes) {
   std::vector<Slot> came;
   came.reserve(set_change.values.size());
+  const auto row = [&](std::size_t i) { return set_change.rows.data() + i * options_.layout.width(); };
+  std::size_t n_counted = 0;
   try {
     for (std::size_t i = 0; i < set_change.values.size(); ++i) {
       const Weight weight = set_change.weight(i);
-      const Slot slot =
-          samples_.add(set_change.rows.data() + i * options_.layout.width(), set_change.values[i], weight);
+      levels_.add(row(i), set_change.values[i], weight);
+      ++n_counted;
+      const Slot slot = samples_.add(row(i), set_change.values[i], weight);
       came.push_back(slot);
       notes.add({slot, samples_.weight(slot) - weight, samples_.calibrates(slot)});
       if (options_.calibrates && samples_.weight(slot) == weight) calibrators_.insert(slot);
     }
   } catch (...) {
+    for (std::size_t i = 0; i < n_counted; ++i) levels_.subtract(row(i), set_change.values[i], set_change.weight(i));
     for (std::size_t i = 0; i < came.size(); ++i) {
       const Slot slot = came[i];
       samples_.subtract(slot, set_change.weight(i));
@@ -220,6 +225,7 @@ void Forest<Target>::subtract_leaving(std::span<const Slot> leaving, Notes& note
   for (const Slot arrival : leaving) {
     const Slot slot = sample_of_[static_cast<std::size_t>(arrival)];
     notes.add({slot, samples_.weight(slot), samples_.calibrates(slot)});
+    levels_.subtract(samples_.row(slot), samples_.value(slot), weight_of_[arrival]);
     samples_.subtract(slot, weight_of_[arrival]);
     total_weight_ -= weight_of_[arrival];
     if (options_.calibrates && samples_.weight(slot) == 0) calibrators_.erase(slot);

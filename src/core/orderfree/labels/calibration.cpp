@@ -28,6 +28,9 @@ constexpr std::array kWholeLogs{0.0, 1.0, -1.0, 2.0, -2.0, 3.0, -3.0, 4.0, 5.0};
 constexpr std::size_t kNoLog = std::numeric_limits<std::size_t>::max();
 // Strength of the penalty that pulls the power towards 1, in samples.
 constexpr double kPrior = 4.0;
+// Strength of the penalty that pulls the level power towards 0, in samples, and how much the log loss must decrease for
+// it to be positive.
+constexpr double kPriorOfLevels = 1.0, kLeastGain = 2.0;
 constexpr std::size_t kRowsAtOnce = 64;           // rows whose powers one loop computes, so that it can be vectorised
 constexpr double kMostStep = 1.4426950408889634;  // largest step of the extrapolation: a factor of e
 // Penalty of every positive stop weight, divided by the number of calibrators that choose: where they are few, a
@@ -49,12 +52,13 @@ constexpr Weight kMostShareOfStop = 10;  // a stop weight is at most the total w
   return mass > 0.0 ? std::max(binary_log(mass / largest), kLeastLog) : kLeastLog;
 }
 
-// The masses of one sample, as logarithms. All labels without mass have the same probability, so they are one group.
+// The masses of one sample, as logarithms. All labels without mass and evidence have the same probability, so they are
+// one group.
 struct Row {
-  std::size_t begin, end;  // range of the logarithms of labels with mass
-  std::size_t true_at;     // index of the logarithm of the true label; `end` if that label has no mass
-  double log_of_others;    // logarithm of each label without mass
-  double n_others;         // number of labels without mass
+  std::size_t begin, end;  // range of the logarithms of labels with mass or evidence
+  std::size_t true_at;     // index of the logarithm of the true label; `end` if that label has neither
+  double log_of_others;    // logarithm of each other label
+  double n_others;         // number of other labels
   double weight;
 };
 
@@ -62,7 +66,7 @@ struct Row {
 class Rows {
  public:
   Rows(const LeftOutVotes& votes, std::span<const std::uint64_t> sums, std::size_t step = 1)
-      : n_known_(votes.held.size()) {
+      : n_known_(votes.held.size()), has_evidence_(!votes.evidence.empty()) {
     const std::size_t n_labels = votes.n_labels;
     for (std::size_t i = 0; i < votes.labels.size(); i += step) {
       const std::span<const std::uint64_t> masses = sums.subspan(i * (n_labels + 1), n_labels);
@@ -71,7 +75,9 @@ class Rows {
       Row row{logs_.size(), 0, kNoLog, log_of(others, largest), 0.0, multiplicity(votes.weights[i])};
       for (const Label label : votes.held) {
         const std::uint64_t mass = masses[static_cast<std::size_t>(label)];
-        if (mass > 0) {
+        const double evidence = has_evidence() ? votes.evidence[i * n_labels + static_cast<std::size_t>(label)] : 0.0;
+        if (mass > 0 || evidence > 0.0) {
+          if (has_evidence()) evidence_.push_back(evidence);
           if (label == votes.labels[i]) row.true_at = logs_.size();
           logs_.push_back(log_of(static_cast<double>(mass) + others, largest));
         } else {
@@ -84,21 +90,27 @@ class Rows {
     }
   }
 
+  [[nodiscard]] bool has_evidence() const { return has_evidence_; }
+
   // The sum of log losses plus the penalty on the power, for a power given by its binary logarithm. Returns infinity
   // once the sum exceeds `most`.
-  [[nodiscard]] double loss(double log_of_power, double spread, double most = kInfinity) const {
+  [[nodiscard]] double loss(double log_of_power, double spread, double level_power, double most = kInfinity) const {
     const double power = binary_power(log_of_power), even = spread / static_cast<double>(n_known_);
     double sum = 0.0;
-    std::vector<double> raised;
+    std::vector<double> raised, shifts;
     for (std::size_t begin = 0; begin < rows_.size(); begin += kRowsAtOnce) {
       const std::span<const Row> rows = std::span(rows_).subspan(begin, std::min(kRowsAtOnce, rows_.size() - begin));
       const std::size_t first = rows.front().begin;
       raised.resize(rows.back().end - first);
-      for (std::size_t i = 0; i < raised.size(); ++i) raised[i] = binary_power(power * logs_[first + i]);
-      for (const Row& row : rows) {
+      for (std::size_t i = 0; i < raised.size(); ++i) raised[i] = power * logs_[first + i];
+      shifts.assign(rows.size(), 0.0);  // the greatest exponent of each row; 0 without evidence
+      if (level_power > 0.0) add_evidence(rows, level_power, power, raised, shifts);
+      for (double& each : raised) each = binary_power(each);
+      for (std::size_t k = 0; k < rows.size(); ++k) {
+        const Row& row = rows[k];
         std::int64_t parts = 0;
         for (std::size_t i = row.begin; i < row.end; ++i) parts += parts_of(raised[i - first]);
-        const double of_others = row.n_others > 0.0 ? binary_power(power * row.log_of_others) : 0.0;
+        const double of_others = row.n_others > 0.0 ? binary_power(power * row.log_of_others - shifts[k]) : 0.0;
         const double of_true = row.true_at == row.end ? of_others : raised[row.true_at - first];
         const double total = static_cast<double>(parts) / kParts + row.n_others * of_others;
         const double probability = (1.0 - spread) * (of_true / total) + even;
@@ -111,39 +123,74 @@ class Rows {
   }
 
  private:
+  // Adds the evidence to the exponents of some rows, and subtracts from them the greatest one of each row, so that the
+  // greatest power is 1.
+  void add_evidence(std::span<const Row> rows, double level_power, double power, std::span<double> exponents,
+                    std::span<double> shifts) const {
+    const std::size_t first = rows.front().begin;
+    for (std::size_t k = 0; k < rows.size(); ++k) {
+      const Row& row = rows[k];
+      double greatest = row.n_others > 0.0 ? power * row.log_of_others : -kInfinity;
+      for (std::size_t i = row.begin; i < row.end; ++i) {
+        exponents[i - first] += level_power * evidence_[i];
+        greatest = std::max(greatest, exponents[i - first]);
+      }
+      for (std::size_t i = row.begin; i < row.end; ++i) exponents[i - first] -= greatest;
+      shifts[k] = greatest;
+    }
+  }
+
   std::size_t n_known_;
-  std::vector<double> logs_;
+  bool has_evidence_;
+  std::vector<double> logs_, evidence_;  // by label; no evidence if no feature is categorical
   std::vector<Row> rows_;
 };
 
+// Searches for the least loss between two numbers, by golden sections.
+template <class Loss>
+[[nodiscard]] double least_between(double low, double high, int n_steps, Loss loss) {
+  constexpr double kSection = 0.6180339887498949;
+  double left = high - kSection * (high - low), right = low + kSection * (high - low);
+  double at_left = loss(left), at_right = loss(right);
+  for (int step = 0; step < n_steps; ++step) {
+    if (at_left <= at_right) {
+      high = std::exchange(right, left);
+      at_right = at_left;
+      left = high - kSection * (high - low);
+      at_left = loss(left);
+    } else {
+      low = std::exchange(left, right);
+      at_left = at_right;
+      right = low + kSection * (high - low);
+      at_right = loss(right);
+    }
+  }
+  return at_left <= at_right ? left : right;
+}
+
 // The binary logarithm of the power of least loss: the best whole number, then a golden-section search around it.
-[[nodiscard]] double best_log(const Rows& rows, double spread) {
+[[nodiscard]] double best_log(const Rows& rows, double spread, double level_power = 0.0) {
   double best = 0.0, least = kInfinity;
   for (const double log : kWholeLogs) {
-    const double loss = rows.loss(log, spread, least);
+    const double loss = rows.loss(log, spread, level_power, least);
     if (loss < least || (loss == least && log < best)) {
       least = loss;
       best = log;
     }
   }
-  constexpr double kSection = 0.6180339887498949;
-  double low = std::max(best - 1.0, kLeastLogOfPower), high = std::min(best + 1.0, kMostLogOfPower);
-  double left = high - kSection * (high - low), right = low + kSection * (high - low);
-  double at_left = rows.loss(left, spread), at_right = rows.loss(right, spread);
-  for (int step = 0; step < 12; ++step) {
-    if (at_left <= at_right) {
-      high = std::exchange(right, left);
-      at_right = at_left;
-      left = high - kSection * (high - low);
-      at_left = rows.loss(left, spread);
-    } else {
-      low = std::exchange(left, right);
-      at_left = at_right;
-      right = low + kSection * (high - low);
-      at_right = rows.loss(right, spread);
-    }
-  }
-  return at_left <= at_right ? left : right;
+  return least_between(std::max(best - 1.0, kLeastLogOfPower), std::min(best + 1.0, kMostLogOfPower), 12,
+                       [&](double log) { return rows.loss(log, spread, level_power); });
+}
+
+// The level power of least loss, with the best power for each; 0 if the loss decreases too little.
+[[nodiscard]] double best_level_power(const Rows& rows, double spread) {
+  if (!rows.has_evidence()) return 0.0;
+  const auto loss = [&](double level_power) {
+    return rows.loss(best_log(rows, spread, level_power), spread, level_power) +
+           kPriorOfLevels * level_power * level_power / 2.0;
+  };
+  const double best = least_between(0.0, kMostLevelPower, 8, loss);
+  return loss(best) + kLeastGain < loss(0.0) ? best : 0.0;
 }
 
 [[nodiscard]] bool can_calibrate(const LeftOutVotes& votes) {
@@ -175,6 +222,7 @@ void check_calibration(const LabelCalibration& calibration) {
   };
   check("power", calibration.power, kLeastPower, kMostPower);
   check("spread", calibration.spread, 0.0, kMostSpread);
+  check("level_power", calibration.level_power, 0.0, kMostLevelPower);
   check("stop_weight", static_cast<double>(calibration.stop_weight), 0.0, static_cast<double>(kMostWeight));
 }
 
@@ -189,7 +237,8 @@ std::vector<Weight> stop_weights(Weight total, StopRange range) {
 }
 
 void find_probabilities(std::span<const std::uint64_t> masses, std::uint64_t rest, std::span<const Label> known,
-                        const LabelCalibration& calibration, std::span<double> probabilities) {
+                        const LabelCalibration& calibration, std::span<const double> evidence,
+                        std::span<double> probabilities) {
   const double others = static_cast<double>(rest) / static_cast<double>(known.size());
   if (calibration.is_none()) {
     std::uint64_t sum = rest;
@@ -204,23 +253,36 @@ void find_probabilities(std::span<const std::uint64_t> masses, std::uint64_t res
   std::int64_t parts = 0;
   for (const Label label : known) most = std::max(most, masses[static_cast<std::size_t>(label)]);
   const double largest = static_cast<double>(most) + others;
-  const auto raised = [&](std::uint64_t mass) {
-    return binary_power(calibration.power * log_of(static_cast<double>(mass) + others, largest));
+  // Labels without mass and evidence have the same probability, so it is computed once.
+  const auto is_other = [&](Label label) {
+    const auto at = static_cast<std::size_t>(label);
+    return masses[at] == 0 && (calibration.level_power == 0.0 || evidence[at] == 0.0);
   };
+  const auto exponent = [&](std::uint64_t mass) {
+    return calibration.power * log_of(static_cast<double>(mass) + others, largest);
+  };
+  double greatest = -kInfinity;
   for (std::size_t k = 0; k < known.size(); ++k) {
-    const std::uint64_t mass = masses[static_cast<std::size_t>(known[k])];
-    if (mass == 0) {
-      ++n_others;
+    const auto at = static_cast<std::size_t>(known[k]);
+    if (is_other(known[k])) {
+      if (n_others++ == 0) greatest = std::max(greatest, exponent(0));
     } else {
-      probabilities[k] = raised(mass);
-      parts += parts_of(probabilities[k]);
+      probabilities[k] = exponent(masses[at]);
+      if (calibration.level_power > 0.0) probabilities[k] += calibration.level_power * evidence[at];
+      greatest = std::max(greatest, probabilities[k]);
     }
   }
-  const double of_others = n_others > 0 ? raised(0) : 0.0;
+  // The greatest exponent is 0 without evidence. Its subtraction makes the greatest power 1.
+  for (std::size_t k = 0; k < known.size(); ++k) {
+    if (is_other(known[k])) continue;
+    probabilities[k] = binary_power(probabilities[k] - greatest);
+    parts += parts_of(probabilities[k]);
+  }
+  const double of_others = n_others > 0 ? binary_power(exponent(0) - greatest) : 0.0;
   const double total = static_cast<double>(parts) / kParts + static_cast<double>(n_others) * of_others;
   const double even = calibration.spread / static_cast<double>(known.size());
   for (std::size_t k = 0; k < known.size(); ++k) {
-    const double share = masses[static_cast<std::size_t>(known[k])] == 0 ? of_others : probabilities[k];
+    const double share = is_other(known[k]) ? of_others : probabilities[k];
     probabilities[k] = (1.0 - calibration.spread) * (share / total) + even;
   }
 }
@@ -247,6 +309,11 @@ void check_votes(const LeftOutVotes& votes) {
   check_size("weights", votes.weights.size(), n);
   check_size("all", votes.all.size(), n_sums);
   check_size("half", votes.half.size(), n_sums);
+  if (!votes.evidence.empty()) check_size("evidence", votes.evidence.size(), n * votes.n_labels);
+  for (const double each : votes.evidence) {
+    require(each >= 0.0 && each < kInfinity,
+            [&] { return "evidence must be finite and not negative, got " + std::to_string(each); });
+  }
   require(n == 0 || !votes.held.empty(), [&] {
     return "there are votes about " + std::to_string(n) + " samples, but the list of held labels is empty";
   });
@@ -272,7 +339,7 @@ std::vector<double> losses_of_stops(const LeftOutVotes& votes) {
     double loss = votes.stop_weights[k] > 0 ? kPriorOfStop / static_cast<double>(n_choosing) : 0.0;
     if (tells) {
       const Rows rows(votes, std::span(votes.all).subspan(k * n_sums, n_sums), 2);
-      loss += rows.loss(best_log(rows, spread), spread);
+      loss += rows.loss(best_log(rows, spread), spread, 0.0);
     }
     result.push_back(loss);
   }
@@ -281,9 +348,10 @@ std::vector<double> losses_of_stops(const LeftOutVotes& votes) {
 
 FoundCalibration find_calibration(const LeftOutVotes& votes, std::size_t n_trees) {
   const Weight stop = votes.stop_weights.front();
-  if (!can_calibrate(votes) || n_trees < kFewestTreesToCalibrate) return {{1.0, 0.0, stop}, {1.0, 0.0, stop}};
+  if (!can_calibrate(votes) || n_trees < kFewestTreesToCalibrate) return {{1.0, 0.0, stop, 0.0}, {1.0, 0.0, stop, 0.0}};
   const double spread = spread_of(votes);
-  const double of_all = best_log(Rows(votes, votes.all), spread);
+  const Rows rows(votes, votes.all);
+  const double of_all = best_log(rows, spread);
   const double of_half = best_log(Rows(votes, votes.half), spread);
   // The mean of more trees is more cautious, so it needs a greater power. The logarithm of the power is about a
   // constant minus a multiple of 1 / n_trees: the two fits, for all left-out voters and for half of them, give the
@@ -293,7 +361,9 @@ FoundCalibration find_calibration(const LeftOutVotes& votes, std::size_t n_trees
   for (std::size_t tree = 0; tree < n_trees; ++tree) n_half += is_half_voter(tree) ? 1.0 : 0.0;
   const double ratio = (1.0 / n_all - 1.0 / static_cast<double>(n_trees)) / (1.0 / n_half - 1.0 / n_all);
   const double step = std::clamp((of_all - of_half) * ratio, -kMostStep, kMostStep);
-  return {{binary_power(of_all + step), spread, stop}, {binary_power(of_all), spread, stop}};
+  const double level_power = best_level_power(rows, spread);
+  const double log = level_power > 0.0 ? best_log(rows, spread, level_power) : of_all;
+  return {{binary_power(log + step), spread, stop, level_power}, {binary_power(log), spread, stop, level_power}};
 }
 
 std::vector<double> probabilities_by(const LeftOutVotes& votes, const LabelCalibration& calibration) {
@@ -301,7 +371,8 @@ std::vector<double> probabilities_by(const LeftOutVotes& votes, const LabelCalib
   std::vector<double> result(votes.labels.size() * n_labels), of_held(votes.held.size());
   for (std::size_t i = 0; i < votes.labels.size(); ++i) {
     const auto of_sample = std::span(votes.all).subspan(i * (n_labels + 1), n_labels + 1);
-    find_probabilities(of_sample.first(n_labels), of_sample.back(), votes.held, calibration, of_held);
+    const auto evidence = std::span(votes.evidence).subspan(votes.evidence.empty() ? 0 : i * n_labels);
+    find_probabilities(of_sample.first(n_labels), of_sample.back(), votes.held, calibration, evidence, of_held);
     put_by_code(of_held, votes.held, std::span(result).subspan(i * n_labels, n_labels));
   }
   return result;

@@ -2,7 +2,8 @@
 //
 // The mean of many trees is too cautious. So each probability p becomes p^power, divided by the sum over all labels. A
 // share, `spread`, is then distributed evenly over the labels: n calibrators cannot measure probabilities much below
-// 1/n. The calibrators choose the stop weight of the trees, too.
+// 1/n. The calibrators choose the stop weight of the trees, too, and how much the evidence of levels counts: before the
+// division, p^power is multiplied by 2^(level_power * evidence).
 #pragma once
 
 #include <cstddef>
@@ -16,14 +17,15 @@ namespace onlineforest::orderfree {
 
 struct LabelCalibration {
   double power = 1.0;
-  double spread = 0.0;     // the share that is spread evenly over the known labels
-  Weight stop_weight = 0;  // with which trees predict
+  double spread = 0.0;       // the share that is spread evenly over the known labels
+  Weight stop_weight = 0;    // with which trees predict
+  double level_power = 0.0;  // 0 if the evidence of levels does not count
 
-  [[nodiscard]] bool is_none() const { return power == 1.0 && spread == 0.0; }
+  [[nodiscard]] bool is_none() const { return power == 1.0 && spread == 0.0 && level_power == 0.0; }
 };
 
 // Bounds of a calibration. find_calibration() finds powers between 0.046 and 87.
-inline constexpr double kLeastPower = 0x1p-5, kMostPower = 0x1p7, kMostSpread = 1.0;
+inline constexpr double kLeastPower = 0x1p-5, kMostPower = 0x1p7, kMostSpread = 1.0, kMostLevelPower = 2.0;
 
 // A forest of fewer trees has no calibration: each of its trees must learn all samples.
 inline constexpr std::size_t kFewestTreesToCalibrate = 10;
@@ -56,12 +58,17 @@ struct LeftOutVotes {
   std::vector<Weight> stop_weights;
   std::vector<std::uint64_t> all;   // sums over all left-out voters
   std::vector<std::uint64_t> half;  // sums over the half voters
+  // The evidence of the levels of each calibrator for each of `n_labels` labels, without the calibrator itself. Empty
+  // if there are no categorical features. The same in all shards.
+  std::vector<double> evidence;
 };
 
 // Computes the calibrated probabilities of the known labels from their masses. The rest is spread evenly over the known
 // labels. probabilities[k] is for known[k]. The probability of a label does not depend on the order of labels.
+// `evidence` is that of the levels of the row for each label; it may be empty if the level power is 0.
 void find_probabilities(std::span<const std::uint64_t> masses, std::uint64_t rest, std::span<const Label> known,
-                        const LabelCalibration& calibration, std::span<double> probabilities);
+                        const LabelCalibration& calibration, std::span<const double> evidence,
+                        std::span<double> probabilities);
 
 // Copies the probability of each known label to by_code[code]. The other entries keep their values.
 void put_by_code(std::span<const double> probabilities, std::span<const Label> known, std::span<double> by_code);
@@ -69,7 +76,7 @@ void put_by_code(std::span<const double> probabilities, std::span<const Label> k
 // The number of left-out voters among `n_trees` trees.
 [[nodiscard]] std::size_t n_left_out_voters(std::size_t n_trees);
 
-// Throws std::invalid_argument if arrays have the wrong size, or a label is out of range.
+// Throws std::invalid_argument if arrays have the wrong size, or a label or an evidence is out of range.
 void check_votes(const LeftOutVotes& votes);
 
 // The calibrations of the mean of all trees of a forest, and of the mean of its left-out voters.

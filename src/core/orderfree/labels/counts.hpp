@@ -51,6 +51,11 @@ class LabelCounts {
   // Allocates memory for `n_labels` labels, so that add() cannot fail up to that number.
   void reserve(std::size_t n_labels) { entries_.reserve(n_labels); }
 
+  // Allocates memory for one more label.
+  void reserve_one() {
+    if (entries_.size() == entries_.capacity()) entries_.reserve(2 * entries_.size() + 1);
+  }
+
   [[nodiscard]] std::size_t n_labels() const { return entries_.size(); }
   [[nodiscard]] bool is_pure() const { return entries_.size() == 1; }
   [[nodiscard]] static bool is_lost() { return false; }  // counts can always be updated

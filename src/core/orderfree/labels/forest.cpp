@@ -119,16 +119,28 @@ LabelForest::Answer LabelForest::answer_for(std::size_t n_rows) const {
   return answer;
 }
 
+void LabelForest::find_answer(std::span<const std::uint64_t> masses, std::uint64_t rest, const float* row,
+                              const LevelEvidence& levels, const LabelCalibration& calibration,
+                              std::span<double> probabilities) const {
+  std::vector<double> evidence;
+  if (calibration.level_power > 0.0) {
+    evidence.resize(n_codes());
+    levels.find(row, evidence);
+  }
+  find_probabilities(masses, rest, ledger_.known(), calibration, evidence, probabilities);
+}
+
 LabelForest::Answer LabelForest::predict(std::span<const float> rows, const LabelCalibration& calibration,
                                          const Call& call) const {
   check_calibration(calibration);
   const auto pass = gate_.reading();
   Answer answer = answer_for(n_rows(rows));
-  const std::size_t n_known = answer.hashes.size();
+  const std::size_t n_known = answer.hashes.size(), width = options_.layout.width();
+  const LevelEvidence levels = level_evidence();
   for_each_sum(rows, calibration.stop_weight, call,
                [&](std::size_t i, std::span<const std::uint64_t> masses, std::uint64_t rest) {
-                 find_probabilities(masses, rest, ledger_.known(), calibration,
-                                    std::span(answer.probabilities).subspan(i * n_known, n_known));
+                 find_answer(masses, rest, rows.data() + i * width, levels, calibration,
+                             std::span(answer.probabilities).subspan(i * n_known, n_known));
                });
   return answer;
 }
@@ -146,7 +158,7 @@ std::vector<std::uint64_t> LabelForest::masses(std::span<const float> rows, Weig
 }
 
 LabelForest::Answer LabelForest::finish(std::span<const std::uint64_t> sums, std::size_t n_columns,
-                                        const LabelCalibration& calibration) const {
+                                        std::span<const float> rows, const LabelCalibration& calibration) const {
   check_calibration(calibration);
   const auto pass = gate_.reading();
   const std::size_t n_labels = n_codes(), n = sums.size() / (n_labels + 1);
@@ -158,12 +170,17 @@ LabelForest::Answer LabelForest::finish(std::span<const std::uint64_t> sums, std
     return "there are " + std::to_string(sums.size()) + " sums, which is not a multiple of the " +
            std::to_string(n_columns) + " columns";
   });
+  const bool has_rows = !rows.empty() || calibration.level_power > 0.0;
+  if (has_rows) (void)check_rows(rows);
+  require(!has_rows || n_rows(rows) == n,
+          [&] { return "there are " + std::to_string(n_rows(rows)) + " rows for the sums of " + std::to_string(n); });
   Answer answer = answer_for(n);
-  const std::size_t n_known = answer.hashes.size();
+  const std::size_t n_known = answer.hashes.size(), width = has_rows ? options_.layout.width() : 0;
+  const LevelEvidence levels = level_evidence();
   for (std::size_t i = 0; i < n; ++i) {
     const std::span<const std::uint64_t> of_row = sums.subspan(i * (n_labels + 1), n_labels + 1);
-    find_probabilities(of_row.first(n_labels), of_row.back(), ledger_.known(), calibration,
-                       std::span(answer.probabilities).subspan(i * n_known, n_known));
+    find_answer(of_row.first(n_labels), of_row.back(), rows.data() + i * width, levels, calibration,
+                std::span(answer.probabilities).subspan(i * n_known, n_known));
   }
   return answer;
 }
@@ -217,6 +234,14 @@ LeftOutVotes LabelForest::left_out_votes(std::size_t begin_at, std::size_t end_a
     votes.labels.push_back(samples_.value(slot));
     votes.weights.push_back(samples_.weight(slot));
     rows.insert(rows.end(), samples_.row(slot), samples_.row(slot) + width);
+  }
+  if (!levels_.empty()) {
+    const LevelEvidence levels = level_evidence();
+    votes.evidence.resize(n * n_labels);
+    for (std::size_t i = 0; i < n; ++i) {
+      levels.find(samples_.row(slots[i]), std::span(votes.evidence).subspan(i * n_labels, n_labels),
+                  {votes.labels[i], votes.weights[i]});
+    }
   }
   const std::size_t n_stops = votes.stop_weights.size();
   votes.all.resize(n_stops * n * (n_labels + 1));
@@ -290,7 +315,7 @@ LabelForest::LeftOut LabelForest::predict_left_out(Weight stop_weight, const Cal
                     [&](std::size_t i, std::span<const std::uint64_t> masses, std::uint64_t rest, std::int64_t n) {
                       n_trees[i] = n;
                       if (n == 0) return;
-                      find_probabilities(masses, rest, ledger_.known(), {},
+                      find_probabilities(masses, rest, ledger_.known(), {}, {},
                                          std::span(by_slot).subspan(i * n_known, n_known));
                     });
   LeftOut result;

@@ -59,8 +59,8 @@ class LabelForest : public Forest<Labels> {
   [[nodiscard]] std::vector<std::uint64_t> masses(std::span<const float> rows, Weight stop_weight,
                                                   const Call& call) const;
   // Turns masses(), summed over all trees of a forest, into probabilities. `n_columns` is the number of sums of each
-  // row.
-  [[nodiscard]] Answer finish(std::span<const std::uint64_t> sums, std::size_t n_columns,
+  // row. The rows may be empty if the level power is 0.
+  [[nodiscard]] Answer finish(std::span<const std::uint64_t> sums, std::size_t n_columns, std::span<const float> rows,
                               const LabelCalibration& calibration) const;
 
   // For the arrivals [begin, end) in the order of serials(): the sums over the trees that have not learned the sample,
@@ -98,6 +98,11 @@ class LabelForest : public Forest<Labels> {
 
  private:
   [[nodiscard]] std::size_t n_codes() const { return static_cast<std::size_t>(samples_.values().n_labels()); }
+  [[nodiscard]] LevelEvidence level_evidence() const { return {levels_, ledger_.totals(), n_codes()}; }
+  // Computes the probabilities of a row. `row` may be null if the level power is 0.
+  void find_answer(std::span<const std::uint64_t> masses, std::uint64_t rest, const float* row,
+                   const LevelEvidence& levels, const LabelCalibration& calibration,
+                   std::span<double> probabilities) const;
   // An answer with room for the probabilities of `n_rows` rows, which the caller fills in.
   [[nodiscard]] Answer answer_for(std::size_t n_rows) const;
   // The votes about the rows of a piece: for each stop weight, the masses of labels and the rest of each row. The first

@@ -14,6 +14,7 @@
 #include "orderfree/labels/counts.hpp"
 #include "orderfree/labels/judge.hpp"
 #include "orderfree/labels/ledger.hpp"
+#include "orderfree/labels/levels.hpp"
 #include "orderfree/law/sample_store.hpp"
 
 namespace onlineforest::orderfree {
@@ -36,6 +37,7 @@ struct Labels {
   using Value = Label;
   using Judge = LabelJudge;
   using Ledger = LabelLedger;
+  using Levels = LevelCounts;
   using Summary = LabelCounts;
   using Ballot = orderfree::Ballot;
 

@@ -34,11 +34,20 @@ struct NoBallot {
   [[nodiscard]] static std::size_t nbytes() { return 0; }
 };
 
+// Counts no levels: only labels are predicted by them.
+struct NoLevels {
+  explicit NoLevels(const Layout&) {}
+  static void add(const float*, double, Weight) {}
+  static void subtract(const float*, double, Weight) {}
+  [[nodiscard]] static std::size_t nbytes() { return 0; }
+};
+
 struct Numbers {
   using Values = NumberHashes;
   using Value = double;
   using Judge = NumberJudge;
   using Ledger = NumberLedger;
+  using Levels = NoLevels;
   using Summary = NumberSummary;
   using Ballot = NoBallot;
 

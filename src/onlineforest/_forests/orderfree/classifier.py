@@ -172,8 +172,8 @@ class OnlineForestClassifier(BaseClassifier, BaseOnlineForest[OrderFreeLabelCore
     predictions, drawn towards 1 as by four samples, and corrected for the number of trees: more
     trees are more cautious, and half of these trees show by how much. A share of 1 / (c + 2) of the
     probability is spread evenly over the classes if there are c calibrators. The most probable
-    class stays the same. With fewer than 20 such samples, about 160 in all, or fewer than ten
-    trees, nothing is calibrated.
+    class stays the same, unless levels count (see below). With fewer than 20 such samples, about
+    160 in all, or fewer than ten trees, nothing is calibrated.
 
     The calibration is a function of the samples that were held at one arrival. After `fit`,
     `forget`, `keep_latest`, `learn_from` and `recalibrate` these are the stored samples. In a
@@ -208,7 +208,9 @@ class OnlineForestClassifier(BaseClassifier, BaseOnlineForest[OrderFreeLabelCore
     value as labels are; a missing value is a level of its own. A split on such a feature sends each
     level left or right by a hash of its value, so a level that comes later has its side already.
     There is no list of levels to declare and no limit on their number. A level leaves `levels_`,
-    and the forest, with its last sample.
+    and the forest, with its last sample. Trees separate one of hundreds of levels slowly. So the
+    forest also counts the labels of each level, and multiplies the probabilities by a power of what
+    the counts tell. The power is fitted with the calibration; it is 0 if this helps little.
 
     To learn or to forget a sample, each tree is changed along the path of the sample. A split
     depends on at most 64 samples of its node, which hashes choose. If the sample is among them and
@@ -746,13 +748,17 @@ class OnlineForestClassifier(BaseClassifier, BaseOnlineForest[OrderFreeLabelCore
         assert fitted.found is not None
         return fitted.found
 
-    def _how(self, *, calibrated: bool) -> tuple[float, float, int]:
-        """Power and spread, (1, 0) if not calibrated, and the stop weight; 0 if there is none."""
+    def _how(self, *, calibrated: bool) -> tuple[float, float, int, float]:
+        """Power and spread, (1, 0) if not calibrated, stop weight and level power, 0 if none.
+
+        If levels count, the most probable class depends on the power: predictions are calibrated.
+        """
         if not self._calibrates():
-            return 1.0, 0.0, 0
+            return 1.0, 0.0, 0, 0.0
         found = self._calibration()
-        power_and_spread = (found.power, found.spread) if calibrated else (1.0, 0.0)
-        return *power_and_spread, found.stop_weight
+        is_raw = not calibrated and found.level_power == 0.0
+        power_and_spread = (1.0, 0.0) if is_raw else (found.power, found.spread)
+        return *power_and_spread, found.stop_weight, found.level_power
 
     def _stop_weight(self) -> int:
         return self._how(calibrated=False)[2]

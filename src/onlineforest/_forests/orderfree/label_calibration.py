@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onlineforest._core import (
+    LARGEST_LEVEL_POWER,
     LARGEST_POWER,
     LARGEST_SPREAD,
     LEAST_POWER,
@@ -65,14 +66,16 @@ class SetScores:
     weights: NDArray[np.int64]
 
     @classmethod
-    def by(cls, votes: Votes, power: float, spread: float, classes: Classes) -> SetScores:
+    def by(
+        cls, votes: Votes, power: float, spread: float, level_power: float, classes: Classes
+    ) -> SetScores:
         """The scores by votes with one stop weight, which are calibrated like this."""
         votes = _every_second(votes)
-        held, labels, weights, _, masses, _ = votes
+        held, labels, weights, _, masses, *_ = votes
         are_held = np.zeros(masses.shape[2] - 1, dtype=np.bool_)
         are_held[held] = True
         codes = classes.codes.only(are_held)
-        probabilities = probabilities_by(*votes, power, spread)
+        probabilities = probabilities_by(*votes, power, spread, level_power)
         of_classes = masses_above(codes.in_class_order(probabilities))
         scores = of_classes[np.arange(len(labels)), codes.places()[labels]]
         order = np.argsort(scores, kind="stable")
@@ -121,14 +124,15 @@ def _most_of(n_samples: int) -> int:
 def joined_votes(pieces: Sequence[Votes]) -> Votes:
     """The votes about several pieces, one after the other."""
     held, _, _, stops, *_ = pieces[0]
-    _, labels, weights, _, masses, half = zip(*pieces, strict=True)
+    _, labels, weights, _, masses, half, evidence = zip(*pieces, strict=True)
     arrays = np.concatenate(labels), np.concatenate(weights), stops
-    return held, *arrays, np.concatenate(masses, axis=1), np.concatenate(half, axis=1)
+    sums = np.concatenate(masses, axis=1), np.concatenate(half, axis=1)
+    return held, *arrays, *sums, np.concatenate(evidence)
 
 
 def _every_second(votes: Votes) -> Votes:
     """The votes about the calibrators that do not choose the stop weight."""
-    held, labels, weights, stops, masses, half = votes
+    held, labels, weights, stops, masses, half, evidence = votes
     return (
         held,
         labels[1::2].copy(),
@@ -136,6 +140,7 @@ def _every_second(votes: Votes) -> Votes:
         stops,
         masses[:, 1::2].copy(),
         half[:, 1::2].copy(),
+        evidence[1::2].copy(),
     )
 
 
@@ -193,11 +198,11 @@ class Poll:
         return _LARGE_STOP if self._least < _LARGE_STOP else MOST_STOP_WEIGHT
 
     def _compare(self, votes: Votes) -> None:
-        held, labels, weights, stops, masses, half = votes
+        held, labels, weights, stops, masses, half, evidence = votes
         for k, loss in enumerate(losses_of_stops(*votes).tolist()):
             if self._best is None or (loss, stops[k]) < self._best[:2]:
                 own = stops[k : k + 1], masses[k : k + 1].copy(), half[k : k + 1].copy()
-                self._best = loss, int(stops[k]), (held, labels, weights, *own)
+                self._best = loss, int(stops[k]), (held, labels, weights, *own, evidence)
 
     def _advance(self, stops: list[int]) -> None:
         """Go on to the next range, after the one that has these stop weights."""
@@ -248,6 +253,8 @@ class LabelCalibration:
         Probabilities are raised to this power; this share is spread evenly over the classes.
     stop_weight : int
         The trees predict with this stop weight, a stored weight: they enter no lighter node.
+    level_power : float
+        How much the evidence of levels counts; 0 if not at all.
     scores : SetScores
         For sets of classes.
     """
@@ -255,14 +262,15 @@ class LabelCalibration:
     power: float
     spread: float
     stop_weight: int
+    level_power: float
     scores: SetScores
 
     @classmethod
     def by(cls, votes: Votes, n_trees: int, classes: Classes) -> LabelCalibration:
         """The calibration by votes with one stop weight of all trees of a forest of `n_trees`."""
-        power, power_of_voters, spread = calibration_by(*votes, n_trees)
-        scores = SetScores.by(votes, power_of_voters, spread, classes)
-        return cls(power, spread, int(votes[3][0]), scores)
+        power, power_of_voters, spread, level_power = calibration_by(*votes, n_trees)
+        scores = SetScores.by(votes, power_of_voters, spread, level_power, classes)
+        return cls(power, spread, int(votes[3][0]), level_power, scores)
 
     def plain(self) -> dict[str, Any]:
         """The calibration as values of JSON."""
@@ -273,6 +281,7 @@ class LabelCalibration:
             "labels": self.scores.labels.tolist(),
             "scores": self.scores.scores.tolist(),
             "units": self.scores.weights.tolist(),
+            **({"level_power": self.level_power} if self.level_power > 0 else {}),
         }
 
     @classmethod
@@ -287,9 +296,11 @@ class LabelCalibration:
                 "scores": list(scores),
                 "units": list(weights),
                 **others,
-            } if not others:
+            } if others.keys() <= {"level_power"}:
                 _check_number("power", power, LEAST_POWER, LARGEST_POWER)
                 _check_number("spread", spread, 0.0, LARGEST_SPREAD)
+                level_power: Any = others.get("level_power", 0.0)
+                _check_numbers("level power", [level_power], float, 0.0, LARGEST_LEVEL_POWER)
                 _check_numbers("stop weight", [stop_weight], int, 0, MOST_STOP_WEIGHT)
                 if not len(labels) == len(scores) == len(weights) <= MOST_CALIBRATORS:
                     raise ValueError(
@@ -307,7 +318,7 @@ class LabelCalibration:
                     np.array(scores, float),
                     np.array(weights, int),
                 )
-                return cls(power, spread, stop_weight, SetScores(*arrays))
+                return cls(power, spread, stop_weight, level_power, SetScores(*arrays))
         raise ValueError("its calibration cannot be read.")
 
 

@@ -60,12 +60,12 @@ TEST_CASE("the sums over trees give the same answer") {
   const auto sums = forest->masses(kRows, 0, Call(1));
   for (const LabelCalibration& calibration : {LabelCalibration{}, LabelCalibration{2.5, 0.01}}) {
     const LabelForest::Answer expected = forest->predict(kRows, calibration, Call(1));
-    const LabelForest::Answer answer = forest->finish(sums, 5, calibration);
+    const LabelForest::Answer answer = forest->finish(sums, 5, {}, calibration);
     CHECK(answer.hashes == expected.hashes);
     CHECK(answer.probabilities == expected.probabilities);
   }
-  CHECK_THROWS_AS((void)forest->finish(sums, 4, {}), std::invalid_argument);
-  CHECK_THROWS_AS((void)forest->finish(std::span(sums).first(9), 5, {}), std::invalid_argument);
+  CHECK_THROWS_AS((void)forest->finish(sums, 4, {}, {}), std::invalid_argument);
+  CHECK_THROWS_AS((void)forest->finish(std::span(sums).first(9), 5, {}, {}), std::invalid_argument);
 }
 
 TEST_CASE("an answer names labels as they become known and are forgotten") {

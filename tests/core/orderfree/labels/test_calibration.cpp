@@ -181,7 +181,7 @@ TEST_CASE("probabilities do not depend on the order of labels") {
   for (std::uint64_t& mass : masses) mass = draw() % 3 == 0 ? 0 : draw();
   std::vector<double> expected(40), got(40);
   const LabelCalibration calibration{2.7, 0.003};
-  find_probabilities(masses, 12345, known, calibration, expected);
+  find_probabilities(masses, 12345, known, calibration, {}, expected);
   CHECK(std::accumulate(expected.begin(), expected.end(), 0.0) == doctest::Approx(1.0));
   for (int k = 0; k < 20; ++k) {
     std::vector<std::size_t> order(40);
@@ -189,7 +189,7 @@ TEST_CASE("probabilities do not depend on the order of labels") {
     std::ranges::shuffle(order, draw);
     std::vector<std::uint64_t> moved(40);
     for (std::size_t c = 0; c < 40; ++c) moved[order[c]] = masses[c];
-    find_probabilities(moved, 12345, known, calibration, got);
+    find_probabilities(moved, 12345, known, calibration, {}, got);
     for (std::size_t c = 0; c < 40; ++c) CHECK(got[order[c]] == expected[c]);
   }
 }
