@@ -220,8 +220,8 @@ def order_free_cases(
         *memory_after("mini-batches, built at the end"),
         *each("one sample / River ARF", beside_river, 20.0, streams, most_runs=3),
         *each("one sample / MOA ARF", beside_moa, 4.0, streams, most_runs=3),
-        *each("numbers, fit / ERT", of_numbers(fitting), 0.8, numbers),
-        *each("numbers, predict / ERT", of_numbers(predicting_numbers), 1.3, numbers),
+        *each("numbers, fit / ERT", of_numbers(fitting), 0.9, numbers),
+        *each("numbers, predict / ERT", of_numbers(predicting_numbers), 0.4, numbers),
     ]
 
 

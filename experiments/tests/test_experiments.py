@@ -9,6 +9,7 @@ import sys
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.ensemble import RandomForestRegressor
 
 from experiments import (
     calibration,
@@ -18,6 +19,7 @@ from experiments import (
     importances,
     learned_weights,
     missing_values,
+    numbers,
     order_free,
     regression,
     streams,
@@ -57,12 +59,30 @@ def test_missing_values_runs(monkeypatch, capsys):
     assert re.fullmatch(r"- most accurate at every share.*: (yes|NO)", verdict)
 
 
+def test_numbers_runs(monkeypatch, capsys):
+    monkeypatch.setattr(numbers, "N_ROWS", 300)
+    models = {**numbers.MODELS, numbers.BOOSTING: lambda _: RandomForestRegressor(5)}
+    monkeypatch.setattr(numbers, "MODELS", models)
+    names = ["friedman, noise 1", *numbers.GENERATED, *numbers.WIDE]
+    options = ["--data", *names, "--seeds", "1", "--jobs", "1"]
+    assert numbers.main(options) in (0, 1)
+    printed = capsys.readouterr().out.splitlines()
+    rows = [line.strip("| ").split(" | ") for line in printed[2:] if line.startswith("|")]
+    assert [row[0] for row in rows] == names
+    found = np.array([row[1:] for row in rows], dtype=float)
+    assert (found > 0).all() and (found[:, 4] > 0.6).all()
+    targets = [line for line in printed if line.startswith("- ")]
+    assert len(targets) == 2 * len(names)
+    assert all(re.fullmatch(r"- .+: (yes|NO)", line) for line in targets)
+
+
 @pytest.mark.parametrize(
     "command",
     [
         ("learned_weights", "--data", "dna"),
         ("paper_table", "--data", "dna"),
         ("regression", "--only", "kin8nm"),
+        ("numbers", "--data", "kin8nm"),
         ("order_free", "--data", "dna"),
         ("order_free", "--data", "elec2"),
         ("calibration", "--data", "letter"),

@@ -24,6 +24,7 @@ namespace of_orderfree {
 
 namespace {
 
+using orderfree::Line;
 using orderfree::NumberForest;
 using orderfree::NumberLeaf;
 using orderfree::TreeMoments;
@@ -36,6 +37,35 @@ OutArray<double, 2> array_of_moments(const std::vector<TreeMoments>& moments) {
   return to_array(std::move(numbers), {moments.size(), 3});
 }
 
+// The lines of a tree, one row for each. Terms that a line does not have are of feature -1, with slope 0.
+void add_lines(const std::vector<Line>& lines, nb::dict& dict) {
+  const std::size_t n = lines.size();
+  std::vector<std::int32_t> features;
+  std::vector<float> lows, highs;
+  std::vector<double> centres, slopes, bases, leasts, mosts;
+  for (const Line& line : lines) {
+    for (std::size_t k = 0; k < Line::kMostTerms; ++k) {
+      const Line::Term& term = line.terms[k];
+      features.push_back(k < line.n_terms ? term.cell : -1);
+      lows.push_back(term.low);
+      highs.push_back(term.high);
+      centres.push_back(term.centre);
+      slopes.push_back(term.slope);
+    }
+    bases.push_back(line.base);
+    leasts.push_back(line.least);
+    mosts.push_back(line.most);
+  }
+  dict["line_feature"] = to_array(std::move(features), {n, Line::kMostTerms});
+  dict["line_low"] = to_array(std::move(lows), {n, Line::kMostTerms});
+  dict["line_high"] = to_array(std::move(highs), {n, Line::kMostTerms});
+  dict["line_centre"] = to_array(std::move(centres), {n, Line::kMostTerms});
+  dict["line_slope"] = to_array(std::move(slopes), {n, Line::kMostTerms});
+  dict["line_base"] = to_array(std::move(bases));
+  dict["line_least"] = to_array(std::move(leasts));
+  dict["line_most"] = to_array(std::move(mosts));
+}
+
 nb::dict number_tree(const NumberForest& self, std::size_t index) {
   auto table = run(1, [&](const Call& call) { return self.table(index, call); });
   std::vector<double> variances;
@@ -45,6 +75,9 @@ nb::dict number_tree(const NumberForest& self, std::size_t index) {
   nb::dict dict = dict_of(table, self.options().layout);
   dict["mean"] = to_array(std::move(table.columns.mean));
   dict["variance"] = to_array(std::move(variances));
+  dict["line"] = to_array(std::move(table.columns.line));
+  dict["rest"] = to_array(std::move(table.columns.rest));
+  add_lines(table.columns.lines, dict);
   return dict;
 }
 

@@ -21,7 +21,7 @@ from support.diabetes import LEVELS, SHUFFLED, WHOLE, X, Y, fitted, small
 from support.model_files import saved
 
 # Write it again if a commit is meant to change the law or the digest, and say so.
-KNOWN_DIGEST = "ffbe5d0d9a1b5eab6c07823990e546e6a7a551f19051415679e0585d6c47b919"
+KNOWN_DIGEST = "e45e81b8ad0d9a347e62a590e23ac04949abd94022b8e66d67058dc877fc284f"
 
 
 # Equal samples, equal digests

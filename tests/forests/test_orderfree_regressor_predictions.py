@@ -31,6 +31,20 @@ def test_one_row_is_predicted_as_many_are():
         assert forest.predict_one(X[i], return_std=True) == (means[i], deviations[i])
 
 
+def lines_at(tree, leaves, rows):
+    """The value of the line of each leaf at its row; 0 where there is no line."""
+    values = np.zeros(len(rows))
+    for i, (line, row) in enumerate(zip(tree.line[leaves], np.nan_to_num(rows, nan=np.inf))):
+        if line < 0:
+            continue
+        low, high = tree.line_clip[line].T
+        x = row.astype(np.float32)[tree.line_dimension[line]]
+        inside = np.where(np.isinf(x), tree.line_center[line], np.clip(x, low, high))
+        terms = tree.line_slope[line] * (inside - tree.line_center[line])
+        values[i] = np.clip(tree.line_base[line] + terms.sum(), *tree.line_range[line])
+    return values
+
+
 def test_trees_give_the_mean():
     forest = fitted(n_estimators=3)
     leaves = forest.apply(X)
@@ -43,8 +57,12 @@ def test_trees_give_the_mean():
         goes_left = X[:, tree.split_dimension[0]].astype(np.float32) <= tree.split_location[0]
         below = np.isin(leaves[:, index], range(tree.left[0], tree.right[0]))
         assert np.array_equal(below, goes_left)
-    means = [tree.mean[leaves[:, i]] for i, tree in enumerate(forest.trees_)]
-    np.testing.assert_allclose(forest.predict(X), np.mean(means, axis=0), rtol=1e-13)
+    means = [
+        tree.rest[leaves[:, i]] + lines_at(tree, leaves[:, i], X)
+        for i, tree in enumerate(forest.trees_)
+    ]
+    np.testing.assert_allclose(forest.predict(X), np.mean(means, axis=0), rtol=1e-12)
+    assert all(len(tree.line_base) > 0 for tree in forest.trees_)
     plain = fitted(n_estimators=1, calibrate=False).trees_[0]
     assert plain.weight[0] == 300
     assert math.isclose(plain.mean[0], Y.mean()) and math.isclose(plain.variance[0], Y.var())

@@ -33,14 +33,14 @@ EXPECTED = {
         "d89cdeed3db74fc7",
         "f252509c6ebb8313",
     ),
-    "regressor": ("30c8811f877665dc", "ab14671fdc37e4c1", "7904abeadf890fb3"),
-    "regressor, wide": ("0a0f4e1123a96c82", "b2232037896ebf05", "0042a7116244f8e4"),
+    "regressor": ("dff8d0913cf23800", "6704a611cae3f6c2", "df2ae42127b8e74c"),
+    "regressor, wide": ("fd8db7dab31bd6ba", "a1f23e37e8ade923", "c4ea0a5e5e780f18"),
     "regressor with missing values, threads": (
-        "2dffc9209447c7b1",
-        "767defd2cec891c9",
-        "7ffd41254aa92450",
+        "2e6c0d18698b9ee3",
+        "b3b42243ac1e5b28",
+        "cc77c7225b462c9f",
     ),
-    "regressor, batches, forgotten": ("02476d76815961db", "12585a559b8b63ee", "6a7454878ecd01c8"),
+    "regressor, batches, forgotten": ("70f3f9961f946845", "7e18fd3abb8c70e9", "dfac2cac616387c7"),
 }
 
 

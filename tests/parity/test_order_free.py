@@ -14,10 +14,11 @@ import pytest
 
 from onlineforest._core import WEIGHT_OF_ONE, OrderFreeLabelForest, OrderFreeNumberForest
 from reference import order_free_forest as reference
-from reference.order_free_forest import OrderFreeForest, bits_of, derive, float_bits, is_left, weigh
-from reference.order_free_numbers import OrderFreeNumbers, leaf_of
+from reference.order_free_forest import OrderFreeForest, derive, is_left
+from reference.order_free_numbers import OrderFreeNumbers
 from support.core import by_code
 from support.examples import examples, thorough_but
+from support.order_free_trees import LEAST_NORMAL, describe_core, describe_reference
 
 pytestmark = pytest.mark.random
 
@@ -50,7 +51,6 @@ LEVELS = {
     "one is rare": lambda rng, *shape: np.where(rng.random(shape) < 0.97, *some_levels(2)),
 }
 LOW_BITS = 2**30 - 1
-LEAST_NORMAL = np.uint32(0x00800000)  # cells are no denormal numbers
 
 # Numbers of each kind: (generator, rows) -> array.
 NUMBERS = {
@@ -280,67 +280,6 @@ WAYS = {
 }
 
 
-def describe_reference(root, case):
-    """Nodes in preorder: parent, children, cut, and what the node says of its values.
-
-    That is the weight of each label hash, or the weight and at leaves the mean of numbers.
-    """
-    nodes, stack = [], [] if root is None else [(root, -1, None)]
-    while stack:
-        node, parent, side = stack.pop()
-        index = len(nodes)
-        if case.hashes is None:
-            weight = reference.weight(node.block)
-            contents = [weight, leaf_of(node.block)[0] if node.left is None else None]
-        else:
-            counts = weigh(node.block).items()
-            contents = sorted((int(case.hashes[code]), weight) for code, weight in counts)
-        feature, threshold, missing_left, surrogates = node.cut
-        others = [(d, bits_of(t), int(is_reversed)) for d, t, is_reversed in surrogates]
-        cut = [feature, bits_of(threshold), int(missing_left), others]
-        nodes.append([parent, -1, -1, *cut, contents])
-        if side is not None:
-            nodes[parent][side] = index
-        if node.left is not None:
-            stack += [(node.right, index, 2), (node.left, index, 1)]
-    return nodes
-
-
-def threshold_bits(feature, threshold, case):
-    """The bits of a threshold, or the salt of a cut on a categorical feature."""
-    first_categorical = case.X.shape[1] - 2 * case.n_categorical
-    return float_bits(threshold) - (int(LEAST_NORMAL) if feature >= first_categorical else 0)
-
-
-def describe_core(tree, case):
-    """Arrays of a core tree in the form of `describe_reference`."""
-    nodes, begin, first = [], 0, 0
-    for i, weight in enumerate(tree["weight"].tolist()):
-        if case.hashes is None:
-            contents = [weight, tree["mean"][i] if tree["feature"][i] < 0 else None]
-        else:
-            end = tree["counts_end"][i]
-            labels, weights = case.hashes[tree["label"][begin:end]], tree["count"][begin:end]
-            contents = sorted(zip(labels.tolist(), weights.tolist()))
-            assert weight == sum(weights)
-            begin = end
-        links = [int(tree[name][i]) for name in ("parent", "left", "right", "feature")]
-        end = tree["surrogates_end"][i]
-        others = [
-            (int(d), threshold_bits(d, t, case), int(is_reversed))
-            for d, t, is_reversed in zip(
-                tree["surrogate_feature"][first:end],
-                tree["surrogate_threshold"][first:end],
-                tree["surrogate_reversed"][first:end],
-            )
-        ]
-        first = end
-        threshold = threshold_bits(links[-1], tree["threshold"][i], case)
-        cut = [threshold, int(tree["missing_left"][i]), others]
-        nodes.append([*links, *cut, contents])
-    return nodes
-
-
 def check_equal(forest, case):
     """Check that a core forest has the trees and the predictions that its definition demands."""
     expected = reference_forest(case)
@@ -518,6 +457,28 @@ def test_the_core_equals_its_definition_where_the_law_changes(world, levels, n, 
     forest.learn(*once)
     case.X, case.y = once
     check_equal(forest, case)
+
+
+@pytest.mark.heavy_under_sanitizers(reason="most of the time is the plain definition's")
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("n_features", [1, 4, 12, 18])
+@pytest.mark.parametrize("world", ["real", "half missing", "extreme"])
+def test_lines_equal_their_definition(world, n_features, way):
+    """Numbers rise along some features, of which a line takes eight. Rows of 18 are wide."""
+    case = make_case(world, n_features, "numbers", min_samples_split=2, max_samples=1.0)
+    rng, n = case.rng, int(case.rng.integers(70, 200))
+    case.X = WORLDS[world](rng, n, n_features).astype(np.float32)
+    case.queries = np.vstack([case.X[:5], 2.0 * np.clip(case.X[5:9], -1e38, 1e38)])
+    known = np.nan_to_num(case.X.astype(float))
+    if n_features == 4:
+        case = weighted(with_levels(case, "few", n_categorical=1), "any")
+    slopes = rng.normal(size=n_features) / np.abs(known).max()
+    case.y = known @ slopes + 0.1 * rng.normal(size=n)
+    case.y *= rng.choice([1.0, 1e-300, 1e140])
+    forest = empty_core(case)
+    WAYS[way](forest, case)
+    check_equal(forest, case)
+    assert sum(len(forest.tree(i)["line_base"]) for i in range(N_TREES)) >= N_TREES
 
 
 @pytest.mark.heavy_under_sanitizers(reason="most of the time is the plain definition's")

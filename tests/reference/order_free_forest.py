@@ -138,6 +138,7 @@ class Node:
     """A node of a tree: a leaf if it has no children."""
 
     block: list[Sample]
+    line: Any = None  # that predictions follow at or below the node; only of numbers
     cut: Cut = field(default_factory=Cut)
     left: Node | None = None
     right: Node | None = None
@@ -268,7 +269,7 @@ class LabelJudge:
     few = 4  # proposals
     finalists = 8  # proposals of greatest gain
 
-    def __init__(self, deciding: list[Sample]) -> None:
+    def __init__(self, deciding: list[Sample], node: Node) -> None:
         self.deciding = deciding
         lacks_value = any(None in sample.x for sample in deciding)
         has_levels = any(isinstance(value, int) for value in deciding[0].x)
@@ -329,13 +330,14 @@ def along(block: list[Sample], feature: int) -> list[Sample]:
     return sorted(block, key=lambda s: (s.x[feature] is None, s.x[feature] or 0.0))
 
 
-def choose_cut(block: list[Sample], seed: int, judges: Any) -> Cut:
+def choose_cut(node: Node, seed: int, judges: Any) -> Cut:
     """The finalist of greatest score; of equal ones that of greatest gain, then the first one."""
+    block = node.block
     deciding = block[:MOST_DECIDING]
     if all(sample.x == deciding[0].x for sample in deciding):
         deciding[-1] = next(sample for sample in block if sample.x != deciding[0].x)
     deciding = circle(deciding)
-    judge = judges(deciding)
+    judge = judges(deciding, node)
     n_proposals = judge.many if len(deciding) >= MANY_DECIDING else judge.few
     screened = screen(judge.contrast()) if len(deciding) >= ENOUGH_TO_SCREEN else []
     cuts = [
@@ -396,8 +398,8 @@ def grow(block: list[Sample], seed: int, min_samples_split: int, judges: Any) ->
         light = weight(block) < min_samples_split
         if light or len({s.word for s in block}) < 2 or len({s.x for s in block}) == 1:
             continue
-        node.cut = choose_cut(block, seed, judges)
-        node.left, node.right = map(Node, split(block, node.cut))
+        node.cut = choose_cut(node, seed, judges)
+        node.left, node.right = (Node(part, node.line) for part in split(block, node.cut))
         stack += [(node.left, derive(seed, 1)), (node.right, derive(seed, 2))]
     return root if root.block else None
 
@@ -431,7 +433,7 @@ def grow_trees(
     """The trees of samples (x, word, value), and the samples that each tree leaves out.
 
     One of `one_of` samples calibrates, while they are few; trees that leave them out are told by
-    their numbers.
+    their numbers. `judges(number)` makes the judges of a tree.
     """
     x_hashes = {x: hash_point(x, seed) for x, _, _ in weights}
     keys = {
@@ -453,7 +455,7 @@ def grow_trees(
                 rank = mix(key ^ derive(tree_seed, 1))
                 block.append(Sample(x, word, value, times, key, rank))
         block.sort(key=lambda sample: (sample.rank, content(sample.x, sample.word)))
-        trees.append(grow(block, derive(tree_seed, 3), min_samples_split, judges))
+        trees.append(grow(block, derive(tree_seed, 3), min_samples_split, judges(number)))
         left_out.append(others)
     return trees, left_out
 
@@ -475,7 +477,7 @@ class OrderFreeForest:
         points = [(as_point(x), label, code) for x, label, code in samples]
         self.known = {code for _, _, code in points} | set(declared)
         self.trees, self.left_out = grow_trees(
-            total_weights(points, weights), LabelJudge, n_trees=n_trees, seed=seed,
+            total_weights(points, weights), lambda _: LabelJudge, n_trees=n_trees, seed=seed,
             min_samples_split=min_samples_split,
             max_samples=max_samples, calibrates=calibrates, key_bits=key_bits, one_of=8,
             leaves_out=is_left_out_voter)  # fmt: skip

@@ -5,13 +5,21 @@ from __future__ import annotations
 import math
 import struct
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import partial
 from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
 
 from reference.order_free_forest import (
     MANY_DECIDING,
     MOST_DECIDING,
+    MOST_NARROW,
     Cut,
+    Node,
+    Point,
     Sample,
     along,
     as_point,
@@ -23,14 +31,176 @@ from reference.order_free_forest import (
     weight,
 )
 
+MOST_TERMS = 8  # features of a line
+STRENGTH = 0.1  # strength of the ridge, for features of variance 1
+MOST_DEVIATIONS = 2.0  # a feature is moved to within this distance of its mean
+
+
+class Term(NamedTuple):
+    """The part of a feature in a line."""
+
+    feature: int
+    low: float
+    high: float
+    centre: float
+    slope: float
+
+
+@dataclass(frozen=True)
+class Line:
+    """A linear function of some features, each moved into a range."""
+
+    base: float
+    least: float
+    most: float
+    terms: list[Term]
+
+    def at(self, x: Point) -> float:
+        """The value at a point; a missing value adds nothing."""
+        total = self.base
+        for feature, low, high, centre, slope in self.terms:
+            value = x[feature]
+            if value is not None:
+                total += slope * (min(max(value, low), high) - centre)
+        return min(max(total, self.least), self.most)
+
+
+class Described(NamedTuple):
+    """A feature of the samples that have it, and how well it goes with the numbers."""
+
+    score: float
+    feature: int
+    mean: float
+    deviation: float
+    low: float
+    high: float
+    n: float
+
+
+def describe(feature: int, deciding: list[Sample], deviations: list[float]) -> Described | None:
+    """A numeric feature that varies and goes with the numbers."""
+    pairs = [
+        (float(s.weight), s.x[feature], deviation)
+        for s, deviation in zip(deciding, deviations)
+        if s.x[feature] is not None
+    ]
+    values = [x for _, x, _ in pairs]
+    if len(set(values)) < 2:
+        return None
+    n = summed(w for w, _, _ in pairs)
+    mean = summed(w * x for w, x, _ in pairs) / n
+    squares = summed(w * squared(x - mean) for w, x, _ in pairs)
+    products = summed(w * ((x - mean) * deviation) for w, x, deviation in pairs)
+    score = products * products / squares
+    if not score > 0:
+        return None
+    deviation = math.sqrt(squares / n)
+    low = float(np.float32(max(min(values), mean - MOST_DEVIATIONS * deviation)))
+    high = float(np.float32(min(max(values), mean + MOST_DEVIATIONS * deviation)))
+    return Described(score, feature, mean, deviation, low, high, n)
+
+
+def fit_line(deciding: list[Sample]) -> Line | None:
+    """The ridge regression of the numbers, unless their mean predicts left-out ones as well."""
+    least, most = min(s.value for s in deciding), max(s.value for s in deciding)
+    if not most - least > 0:
+        return None
+    weights = [float(s.weight) for s in deciding]
+    total = summed(weights)
+    above = summed(w * (s.value - least) for w, s in zip(weights, deciding)) / total
+    deviations = [(s.value - least - above) / (most - least) for s in deciding]
+    numeric = [d for d, value in enumerate(deciding[0].x) if not isinstance(value, int)]
+    described = [f for d in numeric if (f := describe(d, deciding, deviations))]
+    chosen = sorted(described, key=lambda f: (-f.score, f.feature))[:MOST_TERMS]
+    if not chosen:
+        return None
+    columns, centres = [], []
+    for f in chosen:
+        inside = [
+            None if s.x[f.feature] is None else min(max(s.x[f.feature], f.low), f.high)
+            for s in deciding
+        ]
+        centre = summed(w * x for w, x in zip(weights, inside) if x is not None) / f.n
+        columns.append([0.0 if x is None else (x - centre) / f.deviation for x in inside])
+        centres.append(centre)
+    slopes, losses = ridge(columns, deviations, weights, total)
+    plain = [d / (1.0 - w / total) for w, d in zip(weights, deviations)]
+    if not losses < summed(w * squared(error) for w, error in zip(weights, plain)):
+        return None
+    terms = [
+        Term(f.feature, f.low, f.high, centre, slope / f.deviation * (most - least))
+        for f, centre, slope in zip(chosen, centres, slopes)
+    ]
+    return Line(least + above, least, most, terms)
+
+
+def ridge(
+    columns: list[list[float]], targets: list[float], weights: list[float], total: float
+) -> tuple[list[float], float]:
+    """The slopes, and the weighted sum of the squared errors of left-out samples."""
+    n = len(columns)
+    weighted = [[w * x for w, x in zip(weights, column)] for column in columns]
+    right = [summed(x * y for x, y in zip(column, targets)) for column in weighted]
+    factor = [
+        [summed(x * y for x, y in zip(weighted[a], columns[b])) for b in range(n)] for a in range(n)
+    ]
+    for i in range(n):
+        factor[i][i] += STRENGTH * total
+        for j in range(i + 1):
+            rest = subtracted(factor[i][j], (factor[i][k] * factor[j][k] for k in range(j)))
+            factor[i][j] = math.sqrt(rest) if i == j else rest / factor[j][j]
+    slopes = [0.0] * n
+    for i in range(n):
+        rest = subtracted(right[i], (factor[i][k] * slopes[k] for k in range(i)))
+        slopes[i] = rest / factor[i][i]
+    for i in reversed(range(n)):
+        rest = subtracted(slopes[i], (factor[k][i] * slopes[k] for k in range(i + 1, n)))
+        slopes[i] = rest / factor[i][i]
+    loss = 0.0
+    for i, (target, w) in enumerate(zip(targets, weights)):
+        half: list[float] = []
+        for k in range(n):
+            rest = subtracted(columns[k][i], (factor[k][j] * half[j] for j in range(k)))
+            half.append(rest / factor[k][k])
+        error = subtracted(target, (slopes[k] * columns[k][i] for k in range(n)))
+        leverage = summed(x * x for x in half)
+        error = error / (1.0 - w * (1.0 / total + leverage))
+        loss += w * (error * error)
+    return slopes, loss
+
+
+def subtracted(value: float, others) -> float:
+    """A value less others, from left to right."""
+    for other in others:
+        value -= other
+    return value
+
+
+def rest_of(sample: Sample, line: Line | None) -> float:
+    """The number of a sample less a line."""
+    return sample.value if line is None else sample.value - line.at(sample.x)
+
+
+def splits_rests(number: int, n_numeric: int) -> bool:
+    """Whether the splits of a tree explain what lines leave of the numbers."""
+    return (number + number // 4) % 2 == 1 and n_numeric <= MOST_NARROW
+
 
 class NumberJudge:
-    """Which proposal is best for numbers: the best cut, or one on the feature that tells most."""
+    """Which proposal is best for numbers: the best cut, or one on the feature that tells most.
+
+    A node of more than 64 samples gets a line. `number` is that of the tree.
+    """
 
     few = 6  # proposals
     finalists = 32  # all of them
 
-    def __init__(self, deciding: list[Sample]) -> None:
+    def __init__(self, deciding: list[Sample], node: Node, *, number: int) -> None:
+        if len(node.block) > MOST_DECIDING:
+            node.line = fit_line(deciding)
+        n_numeric = sum(not isinstance(value, int) for value in deciding[0].x)
+        if splits_rests(number, n_numeric):
+            deciding = [replace(s, value=rest_of(s, node.line)) for s in deciding]
         self.deciding, self.total = deciding, weight(deciding)
         self.many = min(max(4 * len(deciding[0].x), 16), 32)
         self.mean = summed(s.weight * s.value for s in deciding) / self.total
@@ -111,8 +281,31 @@ def squared(value):
     return value * value
 
 
-def leaf_of(block: list[Sample]) -> tuple[float, float]:
-    """Mean and variance of the numbers of a leaf; those of a large leaf are exact."""
+def leaf_of(node: Node, point: Point) -> tuple[float, float]:
+    """The mean at a point of a leaf, and the variance.
+
+    Several samples of one number predict it. Other leaves add the mean of the rests to the line.
+    """
+    if has_no_line(node):
+        return node.block[0].value, 0.0
+    mean, variance = rests_of(node)
+    return (mean if node.line is None else mean + node.line.at(point)), variance
+
+
+def has_no_line(node: Node) -> bool:
+    """Whether a leaf is of several samples of one number."""
+    return len(node.block) > 1 and len({s.word for s in node.block}) == 1
+
+
+def rests_of(node: Node) -> tuple[float, float]:
+    """Mean and variance of what the line leaves of the numbers of a leaf."""
+    if has_no_line(node):
+        return node.block[0].value, 0.0
+    return moments_of([replace(s, value=rest_of(s, node.line)) for s in node.block])
+
+
+def moments_of(block: list[Sample]) -> tuple[float, float]:
+    """Mean and variance of the values of a block; those of a large block are exact."""
     if len({s.word for s in block}) == 1:
         return block[0].value, 0.0
     total = weight(block)
@@ -145,21 +338,23 @@ class OrderFreeNumbers:
         numbers = [(as_point(x), y + 0.0) for x, y in samples]
         points = [(x, struct.unpack("<Q", struct.pack("<d", y))[0], y) for x, y in numbers]
         self.trees, self.left_out = grow_trees(
-            total_weights(points, weights), NumberJudge, n_trees=n_trees, seed=seed,
-            min_samples_split=min_samples_split, max_samples=max_samples, calibrates=calibrates,
-            key_bits=key_bits, one_of=4, leaves_out=lambda tree: tree % 4 == 0)  # fmt: skip
+            total_weights(points, weights),
+            lambda number: partial(NumberJudge, number=number), n_trees=n_trees,
+            seed=seed, min_samples_split=min_samples_split, max_samples=max_samples,
+            calibrates=calibrates, key_bits=key_bits, one_of=4,
+            leaves_out=lambda tree: tree % 4 == 0)  # fmt: skip
 
     def predict(self, x: Sequence[float]) -> tuple[float, float, float]:
         """Moments of all trees that have samples."""
         point = as_point(x)
-        return moments([leaf_of(path_of(root, point)[-1].block) for root in self.trees if root])
+        return moments([leaf_of(path_of(root, point)[-1], point) for root in self.trees if root])
 
     def predict_left_out(self, x: Sequence[float], y: float) -> tuple[float, float, float, int]:
         """Moments of the trees that have left out a sample, and their number."""
         word = struct.unpack("<Q", struct.pack("<d", y + 0.0))[0]
         point = as_point(x)
         leaves = [
-            leaf_of(path_of(root, point)[-1].block)
+            leaf_of(path_of(root, point)[-1], point)
             for root, others in zip(self.trees, self.left_out)
             if root and (point, word) in others
         ]

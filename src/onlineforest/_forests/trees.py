@@ -234,6 +234,22 @@ class OnlineRegressionTree(OnlineTree):
         Mean of the numbers of the training points below the node.
     variance : ndarray of shape (n_nodes,), float64
         Their variance.
+    rest : ndarray of shape (n_nodes,), float64
+        What a leaf adds to its line: a leaf predicts ``rest`` plus the value of the line. NaN for
+        nodes that are split.
+    line : ndarray of shape (n_nodes,), int32
+        The line of a leaf, or that of the leaves below a node, if they have no other: an index into
+        the arrays below; -1 for none. A split node of more than 64 samples has a line of its own.
+    line_base : ndarray of shape (n_lines,), float64
+        The value of a line where each feature is at its center.
+    line_dimension : ndarray of shape (n_lines, 8), int32
+        The features of a line; -1 for none.
+    line_slope, line_center : ndarrays of shape (n_lines, 8), float64
+        The line adds ``slope * (x - center)`` for each feature, and nothing for a missing value.
+    line_clip : ndarray of shape (n_lines, 8, 2), float64
+        The range into which the line clips x first.
+    line_range : ndarray of shape (n_lines, 2), float64
+        The range into which the line clips its value.
 
     Examples
     --------
@@ -248,6 +264,14 @@ class OnlineRegressionTree(OnlineTree):
 
     mean: NDArray[np.float64]
     variance: NDArray[np.float64]
+    rest: NDArray[np.float64]
+    line: NDArray[np.int32]
+    line_base: NDArray[np.float64]
+    line_dimension: NDArray[np.int32]
+    line_slope: NDArray[np.float64]
+    line_center: NDArray[np.float64]
+    line_clip: NDArray[np.float64]
+    line_range: NDArray[np.float64]
 
 
 Tree = TypeVar("Tree", bound=TreeArrays)

@@ -15,6 +15,7 @@
 #include "orderfree/labels/judge.hpp"
 #include "orderfree/labels/ledger.hpp"
 #include "orderfree/labels/levels.hpp"
+#include "orderfree/law/panel.hpp"
 #include "orderfree/law/sample_store.hpp"
 
 namespace onlineforest::orderfree {
@@ -40,6 +41,12 @@ struct Labels {
   using Levels = LevelCounts;
   using Summary = LabelCounts;
   using Ballot = orderfree::Ballot;
+
+  // Labels have no lines.
+  struct Line {
+    friend bool operator==(const Line&, const Line&) = default;
+  };
+  [[nodiscard]] static constexpr bool splits_rests(std::size_t, const Layout&) { return false; }
 
   // In a small forest, one of eight samples is a calibrator. That suffices to fit a power.
   static constexpr std::size_t kOneCalibratesOf = 8;
@@ -73,6 +80,9 @@ struct Labels {
       masses.clear();
     }
   };
+
+  [[nodiscard]] static Line fit_line(const Panel<Labels>&, Scratch&) { return {}; }
+  static void set_line(const Line&, bool, Panel<Labels>&) {}
 
   [[nodiscard]] static LabelCounts summary_of(const SampleStore<Values>& samples, std::span<const Slot> slots,
                                               Scratch& scratch) {
@@ -130,7 +140,7 @@ struct Labels {
 
   // A large list that is a leaf needs no more than its summary.
   struct LargeLeaf {
-    static void add(Label, Weight) {}
+    static void add(const SampleStore<Values>&, Slot, const Line&, Weight) {}
     [[nodiscard]] static std::size_t nbytes() { return 0; }
   };
 
@@ -152,7 +162,7 @@ struct Labels {
     ONLINEFOREST_ALWAYS_INLINE void prefetch_contents(std::size_t leaf) const {
       onlineforest::prefetch(shares_.data() + leaves_[leaf].shares);
     }
-    void predict(std::size_t leaf, Masses sums) const {
+    void predict(std::size_t leaf, const float*, Masses sums) const {
       for (std::uint32_t s = leaves_[leaf].shares; s < leaves_[leaf + 1].shares; ++s) {
         sums.labels[shares_[s].label] += shares_[s].mass;
       }

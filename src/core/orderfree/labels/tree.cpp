@@ -78,14 +78,14 @@ void Tree<Labels>::answer_closed(NodeIndex at, Masses answer) const {
 }
 
 template <>
-void Tree<Labels>::answer_list(List& list, const Samples&, Masses answer) const {
+void Tree<Labels>::answer_list(List& list, const Samples&, const float*, Masses answer) const {
   double left = 1.0;
   add_counts(list.summary, left, answer);
   (void)add_ancestors(list.parent, left, answer);
 }
 
 template <>
-void Tree<Labels>::answer_twig(const List& list, std::uint32_t leaf, Masses answer) const {
+void Tree<Labels>::answer_twig(const List& list, std::uint32_t leaf, const float*, Masses answer) const {
   const auto& [left, begin, end, rest] = list.leaves.leaves[leaf];
   for (std::uint32_t i = begin; i < end; ++i) {
     answer.labels[list.leaves.shares[i].label] += list.leaves.shares[i].mass;

@@ -15,9 +15,9 @@ void Tree<Labels>::answer_nothing(Masses answer) const;
 template <>
 void Tree<Labels>::answer_closed(NodeIndex at, Masses answer) const;
 template <>
-void Tree<Labels>::answer_list(List& list, const Samples&, Masses answer) const;
+void Tree<Labels>::answer_list(List& list, const Samples&, const float*, Masses answer) const;
 template <>
-void Tree<Labels>::answer_twig(const List& list, std::uint32_t leaf, Masses answer) const;
+void Tree<Labels>::answer_twig(const List& list, std::uint32_t leaf, const float*, Masses answer) const;
 template <>
 void Tree<Labels>::make_leaf(List& list, std::span<const std::uint32_t> path, const Panel<Labels>& panel) const;
 template <>

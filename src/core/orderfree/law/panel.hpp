@@ -22,6 +22,7 @@ class PanelRows {
   [[nodiscard]] std::size_t size() const { return n_; }
   [[nodiscard]] const Layout& layout() const { return layout_; }
   [[nodiscard]] Block all() const { return n_ == 64 ? ~Block{0} : (Block{1} << n_) - 1; }
+  [[nodiscard]] const float* row(std::size_t i) const { return rows_[i]; }
   [[nodiscard]] std::span<const Slot> slots() const { return {slots_.data(), n_}; }  // by bit
 
   [[nodiscard]] bool has_one_x(Block block) const { return (block & ~same_x(first_bit(block))) == 0; }
@@ -149,6 +150,7 @@ class Panel : public PanelRows {
   [[nodiscard]] bool has_one_value(Block block) const { return groups_.are_one(block); }
   [[nodiscard]] const Groups& groups() const { return groups_; }
   [[nodiscard]] const Judge& judge() const { return judge_; }
+  [[nodiscard]] Judge& judge() { return judge_; }
 
   // Draws the proposals for a block and returns the best. The block must contain two different rows.
   [[nodiscard]] const Proposal& decide(Block block, Word seed) {

@@ -24,6 +24,12 @@ double better_side(Proposal& proposal, Block missing, double score, double score
 
 }  // namespace
 
+void NumberJudge::set_line(const PanelRows& panel, const Line& line, bool splits_rests) {
+  line_ = line;
+  if (line.empty() || !splits_rests) return;
+  for (std::size_t i = 0; i < panel.size(); ++i) values_[i] = rest(panel, i);
+}
+
 std::span<const Block> NumberJudge::contrast(const Groups&, Block block) {
   double sum = 0.0;
   for_each_bit(block, [&](std::size_t i) { sum += values_[i]; });

@@ -1,4 +1,5 @@
-// Chooses the proposal that explains most of the variance of the numbers of a panel. Must not know trees.
+// Chooses the proposal that explains most of the variance of the numbers of a panel, or of what a line leaves of them.
+// Must not know trees.
 //
 // The score of a proposal is the greater of two shares of the variance. The variance gain is the decrease of the
 // variance by the split. The neighbour share is the variance that neighbours in the order of the feature have in
@@ -13,6 +14,7 @@
 
 #include "orderfree/law/orders.hpp"
 #include "orderfree/law/panel.hpp"
+#include "orderfree/numbers/line.hpp"
 
 namespace onlineforest::orderfree {
 
@@ -26,9 +28,15 @@ class NumberJudge {
   }
 
   void clear() { orders_.clear(); }
-  void set(std::size_t i, double value) { values_[i] = value; }
+  void set(std::size_t i, double number) { numbers_[i] = values_[i] = number; }
+  // Sets the line of the panel. Splits then explain the rests if `splits_rests`, otherwise the numbers.
+  void set_line(const PanelRows& panel, const Line& line, bool splits_rests);
 
-  [[nodiscard]] double value(std::size_t i) const { return values_[i]; }
+  [[nodiscard]] std::span<const double> numbers() const { return numbers_; }
+  // The number of a sample less the line.
+  [[nodiscard]] double rest(const PanelRows& panel, std::size_t i) const {
+    return line_.empty() ? numbers_[i] : numbers_[i] - line_.at(panel.row(i));
+  }
 
   // Divides a block into groups that splits should tell apart: numbers up to the mean, and above it.
   [[nodiscard]] std::span<const Block> contrast(const Groups&, Block block);
@@ -70,7 +78,9 @@ class NumberJudge {
   };
   void walk(PanelRows& panel, Block block, const Split& split);
 
-  std::array<double, kMostDeciding> values_{};
+  std::array<double, kMostDeciding> numbers_{};
+  Line line_;
+  std::array<double, kMostDeciding> values_{};  // the numbers or the rests: splits explain them
   std::array<Block, 2> contrast_{};
   FeatureOrders orders_;
   // Quantities of the block of the current call of best().

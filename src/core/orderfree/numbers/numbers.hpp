@@ -9,9 +9,11 @@
 
 #include "base/compiler.hpp"
 #include "base/memory.hpp"
+#include "orderfree/law/panel.hpp"
 #include "orderfree/law/sample_store.hpp"
 #include "orderfree/numbers/judge.hpp"
 #include "orderfree/numbers/ledger.hpp"
+#include "orderfree/numbers/line.hpp"
 #include "orderfree/numbers/summary.hpp"
 
 namespace onlineforest::orderfree {
@@ -34,6 +36,12 @@ struct NoBallot {
   [[nodiscard]] static std::size_t nbytes() { return 0; }
 };
 
+// A leaf of rests.
+struct RestLeaf {
+  double mean = 0.0, variance = 0.0;
+  bool follows_line = true;  // whether the line is added to the mean
+};
+
 // Counts no levels: only labels are predicted by them.
 struct NoLevels {
   explicit NoLevels(const Layout&) {}
@@ -50,6 +58,7 @@ struct Numbers {
   using Levels = NoLevels;
   using Summary = NumberSummary;
   using Ballot = NoBallot;
+  using Line = orderfree::Line;
 
   // In a small forest, one of four samples is a calibrator, because quantiles need many. Every fourth tree leaves the
   // calibrators out.
@@ -71,9 +80,27 @@ struct Numbers {
   };
 
   struct Scratch {
+    LineFit line_fit;
+
     static void make_room(const SampleStore<Values>&) {}
     static void clear() noexcept {}
   };
+
+  // Whether the splits of a tree explain what lines leave of the numbers. Half of the trees are of this kind, and half
+  // of those that leave the calibrators out. In wide rows, lines follow noise, so no tree is.
+  [[nodiscard]] static constexpr bool splits_rests(std::size_t tree, const Layout& layout) {
+    return (tree + tree / 4) % 2 == 1 && !layout.is_wide();
+  }
+  [[nodiscard]] static Line fit_line(const Panel<Numbers>& panel, Scratch& scratch) {
+    return scratch.line_fit.fit(panel, panel.judge().numbers());
+  }
+  static void set_line(const Line& line, bool splits_rests, Panel<Numbers>& panel) {
+    panel.judge().set_line(panel, line, splits_rests);
+  }
+  // The number of a sample less a line.
+  [[nodiscard]] static double rest(const SampleStore<Values>& samples, Slot slot, const Line& line) {
+    return line.empty() ? samples.value(slot) : samples.value(slot) - line.at(samples.row(slot));
+  }
 
   [[nodiscard]] static NumberSummary summary_of(const SampleStore<Values>& samples, std::span<const Slot> slots,
                                                 Scratch&) {
@@ -98,19 +125,19 @@ struct Numbers {
 
   // The leaves of a small list.
   struct TwigLeaves {
-    std::vector<NumberLeaf> leaves;
+    std::vector<RestLeaf> leaves;
 
     [[nodiscard]] std::size_t size() const { return leaves.size(); }
     void clear() { leaves.clear(); }
-    [[nodiscard]] std::size_t nbytes() const { return leaves.capacity() * sizeof(NumberLeaf); }
+    [[nodiscard]] std::size_t nbytes() const { return leaves.capacity() * sizeof(RestLeaf); }
   };
 
-  // The sums of a large list that is a leaf. They are computed at the first prediction.
+  // The sums of the rests of a large list that is a leaf. They are computed at the first prediction.
   struct LargeLeaf {
     std::unique_ptr<NumberSums> sums;
 
-    void add(double value, Weight weight) {
-      if (sums) sums->add(value, weight);
+    void add(const SampleStore<Values>& samples, Slot slot, const Line& line, Weight weight) {
+      if (sums) sums->add(rest(samples, slot, line), weight);
     }
     [[nodiscard]] std::size_t nbytes() const { return sums ? sizeof(NumberSums) : 0; }
   };
@@ -119,21 +146,62 @@ struct Numbers {
   class FlatLeaves {
    public:
     [[nodiscard]] std::size_t size() const { return leaves_.size(); }
-    void add(const NumberLeaf& leaf) { leaves_.push_back(leaf); }
-    void finish() { leaves_.shrink_to_fit(); }
+    // Adds a leaf. Those below one line come one after another, and `owner`, a number of the line, tells lines apart.
+    void add(const RestLeaf& leaf, const Line& line, std::int32_t owner) {
+      const bool follows = leaf.follows_line && !line.empty();
+      if (follows && owner != last_owner_) {
+        lines_.push_back(line);
+        last_owner_ = owner;
+      }
+      leaves_.push_back({leaf.mean, leaf.variance, follows ? static_cast<std::int32_t>(lines_.size()) - 1 : kNoLine});
+    }
+    void finish() {
+      leaves_.shrink_to_fit();
+      lines_.shrink_to_fit();
+    }
     ONLINEFOREST_ALWAYS_INLINE void prefetch(std::size_t leaf) const { onlineforest::prefetch(&leaves_[leaf]); }
-    static void prefetch_contents(std::size_t) {}  // a leaf refers to no other memory
-    void predict(std::size_t leaf, NumberLeaf& answer) const { answer = leaves_[leaf]; }
-    [[nodiscard]] std::size_t nbytes() const { return leaves_.capacity() * sizeof(NumberLeaf); }
+    ONLINEFOREST_ALWAYS_INLINE void prefetch_contents(std::size_t leaf) const {
+      const std::int32_t line = leaves_[leaf].line;
+      if (line == kNoLine) return;
+      const auto* const first = reinterpret_cast<const char*>(&lines_[static_cast<std::size_t>(line)]);
+      for (std::size_t at = 0; at < sizeof(Line); at += kCacheLine) onlineforest::prefetch(first + at);
+    }
+    void predict(std::size_t leaf, const float* row, NumberLeaf& answer) const {
+      const auto& [mean, variance, line] = leaves_[leaf];
+      answer = {line == kNoLine ? mean : mean + lines_[static_cast<std::size_t>(line)].at(row), variance};
+    }
+    [[nodiscard]] std::size_t nbytes() const {
+      return leaves_.capacity() * sizeof(Leaf) + lines_.capacity() * sizeof(Line);
+    }
 
    private:
-    std::vector<NumberLeaf> leaves_;
+    static constexpr std::int32_t kNoLine = -1;
+    static constexpr std::size_t kCacheLine = 64;
+
+    struct Leaf {
+      double mean, variance;
+      std::int32_t line;  // index of the line that is added to the mean
+    };
+    std::vector<Leaf> leaves_;
+    std::vector<Line> lines_;
+    std::int32_t last_owner_ = -1;
   };
 
   // The numbers of each node of a tree table.
   struct Columns {
     std::vector<double> mean, squares;  // squares: sum of squared deviations from the mean, in units
     double scale = 1.0;
+    std::vector<Line> lines;
+    std::vector<std::int32_t> line;  // index of the line that leaves at or below a node follow; -1 for none
+    std::vector<double> rest;        // what a leaf adds to its line; NaN for a node that is split
+
+    // Adds a node without a line of its own. `parent` is -1 for the root.
+    void add(const NumberLeaf& numbers, const RestLeaf& leaf, std::int32_t parent) {
+      mean.push_back(numbers.mean);
+      squares.push_back(numbers.variance);
+      line.push_back(leaf.follows_line && parent >= 0 ? line[static_cast<std::size_t>(parent)] : -1);
+      rest.push_back(leaf.mean);
+    }
 
     // The variance of a node of this weight.
     [[nodiscard]] double variance(std::size_t node, Weight weight) const {

@@ -1,8 +1,11 @@
 // Trees of numbers: the predictions of leaves.
 #include "orderfree/numbers/tree.hpp"
 
+#include <array>
 #include <bit>
 #include <cmath>
+#include <limits>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -12,22 +15,24 @@ namespace onlineforest::orderfree {
 
 namespace {
 
-// Computes the leaf of a block. Sums the numbers in the order of bits, which does not depend on the order of arrival.
-NumberLeaf leaf_of(Block block, const Panel<Numbers>& panel) {
-  const NumberJudge& judge = panel.judge();
-  if (panel.has_one_value(block)) return {judge.value(first_bit(block)), 0.0};
+// The mean and variance of a block, summed in the order of bits, which does not depend on the order of arrival.
+// number_of(i) is for bit i.
+template <class NumberOf>
+NumberLeaf moments_of(Block block, const Panel<Numbers>& panel, NumberOf number_of) {
   const double total = multiplicity(panel.weight_of(block));
+  std::array<double, kMostDeciding> numbers;
   double sum = 0.0;
   for (Block rest = block; rest != 0; rest &= rest - 1) {
     const std::size_t i = first_bit(rest);
-    sum += multiplicity(panel.weight(i)) * judge.value(i);
+    numbers[i] = number_of(i);
+    sum += multiplicity(panel.weight(i)) * numbers[i];
   }
   const double mean = sum / total;
   const auto squares_times = [&](double factor) {
     double squares = 0.0;
     for (Block rest = block; rest != 0; rest &= rest - 1) {
       const std::size_t i = first_bit(rest);
-      const double deviation = judge.value(i) - mean;
+      const double deviation = numbers[i] - mean;
       squares += multiplicity(panel.weight(i)) * factor * (deviation * deviation);
     }
     return squares;
@@ -35,6 +40,39 @@ NumberLeaf leaf_of(Block block, const Panel<Numbers>& panel) {
   const double squares = squares_times(1.0);
   if (!std::isfinite(squares)) return {mean, squares_times(1.0 / kLargeUnit) / total * kLargeUnit};
   return {mean, squares / total};
+}
+
+NumberLeaf leaf_of(Block block, const Panel<Numbers>& panel) {
+  const std::span numbers = panel.judge().numbers();
+  if (panel.has_one_value(block)) return {numbers[first_bit(block)], 0.0};
+  return moments_of(block, panel, [&](std::size_t i) { return numbers[i]; });
+}
+
+// Several samples of one number predict this number. Other leaves follow the line.
+RestLeaf rest_leaf_of(Block block, const Panel<Numbers>& panel) {
+  const std::size_t first = first_bit(block);
+  if (block == Block{1} << first) return {panel.judge().rest(panel, first), 0.0};
+  if (panel.has_one_value(block)) return {panel.judge().numbers()[first], 0.0, false};
+  const auto [mean, variance] = moments_of(block, panel, [&](std::size_t i) { return panel.judge().rest(panel, i); });
+  return {mean, variance};
+}
+
+// The leaf of a large list. Computes its sums if they are not there.
+template <class List>
+RestLeaf leaf_of_list(List& list, const SampleStore<NumberHashes>& samples, const Line& line) {
+  if (list.summary.is_pure()) return {list.summary.value(), 0.0, false};
+  std::unique_ptr<NumberSums>& sums = list.large_leaf.sums;
+  if (!sums) {
+    auto fresh = std::make_unique<NumberSums>();
+    for (const Slot slot : list.slots) fresh->add(Numbers::rest(samples, slot, line), samples.weight(slot));
+    sums = std::move(fresh);
+  }
+  const auto [mean, variance] = sums->leaf();
+  return {mean, variance};
+}
+
+NumberLeaf answer_of(const RestLeaf& leaf, const Line& line, const float* x) {
+  return {leaf.follows_line && !line.empty() ? leaf.mean + line.at(x) : leaf.mean, leaf.variance};
 }
 
 }  // namespace
@@ -51,46 +89,38 @@ void Tree<Numbers>::answer_closed(NodeIndex at, NumberLeaf& answer) const {
 }
 
 template <>
-void Tree<Numbers>::answer_list(List& list, const Samples& samples, NumberLeaf& answer) const {
-  if (list.summary.is_pure()) {
-    answer = {list.summary.value(), 0.0};
-    return;
-  }
-  std::unique_ptr<NumberSums>& sums = list.large_leaf.sums;
-  if (!sums) {
-    auto fresh = std::make_unique<NumberSums>();
-    for (const Slot slot : list.slots) fresh->add(samples.value(slot), samples.weight(slot));
-    sums = std::move(fresh);
-  }
-  answer = sums->leaf();
+void Tree<Numbers>::answer_list(List& list, const Samples& samples, const float* x, NumberLeaf& answer) const {
+  const Line& line = line_above(list);
+  answer = answer_of(leaf_of_list(list, samples, line), line, x);
 }
 
 template <>
-void Tree<Numbers>::answer_twig(const List& list, std::uint32_t leaf, NumberLeaf& answer) const {
-  answer = list.leaves.leaves[leaf];
+void Tree<Numbers>::answer_twig(const List& list, std::uint32_t leaf, const float* x, NumberLeaf& answer) const {
+  answer = answer_of(list.leaves.leaves[leaf], line_above(list), x);
 }
 
 template <>
 void Tree<Numbers>::make_leaf(List& list, std::span<const std::uint32_t> path, const Panel<Numbers>& panel) const {
-  list.leaves.leaves.push_back(leaf_of(list.twigs[path.back()].block, panel));
+  list.leaves.leaves.push_back(rest_leaf_of(list.twigs[path.back()].block, panel));
 }
 
 template <>
 void Tree<Numbers>::flatten_twig_leaf(const List& list, std::uint32_t leaf, NodeIndex at, Flat& flat, Scratch&) const {
   flat.make_leaf(at);
-  flat.leaves().add(list.leaves.leaves[leaf]);
+  flat.leaves().add(list.leaves.leaves[leaf], line_above(list), list.parent);
 }
 
 template <>
 void Tree<Numbers>::flatten_large_leaf(NodeIndex from, const Samples& samples, NodeIndex at, Flat& flat, Scratch&) {
-  NumberLeaf leaf;
-  if (node(from).kind == Kind::kList) {
-    answer_list(lists_[node(from).contents], samples, leaf);
-  } else {
-    answer_closed(from, leaf);
-  }
   flat.make_leaf(at);
-  flat.leaves().add(leaf);
+  const Node& here = node(from);
+  if (here.kind == Kind::kList) {
+    List& list = lists_[here.contents];
+    const Line& line = line_above(list);
+    flat.leaves().add(leaf_of_list(list, samples, line), line, list.parent);
+  } else {
+    flat.leaves().add({junctions_[here.contents].summary.value(), 0.0, false}, {}, from);
+  }
 }
 
 // Stores the variance in the column `squares`. finish_table() turns it into a sum of squares, and computes the means of
@@ -98,29 +128,42 @@ void Tree<Numbers>::flatten_large_leaf(NodeIndex from, const Samples& samples, N
 template <>
 void Tree<Numbers>::describe_node(NodeIndex at, const Samples& samples, Table& table) {
   const Node& here = node(at);
-  NumberLeaf leaf;
+  const std::int32_t parent = table.parent.back();
   if (here.kind == Kind::kList) {
-    answer_list(lists_[here.contents], samples, leaf);
-  } else if (here.kind == Kind::kClosed) {
-    answer_closed(at, leaf);
+    List& list = lists_[here.contents];
+    NumberLeaf numbers{list.summary.value(), 0.0};
+    if (!list.summary.is_pure()) {
+      NumberSums sums;
+      for (const Slot slot : list.slots) sums.add(samples.value(slot), samples.weight(slot));
+      numbers = sums.leaf();
+    }
+    table.weight.push_back(list.summary.total());
+    table.columns.add(numbers, leaf_of_list(list, samples, line_above(list)), parent);
+    return;
   }
-  const Weight weight =
-      here.kind == Kind::kList ? lists_[here.contents].summary.total() : junctions_[here.contents].summary.total();
-  table.weight.push_back(weight);
-  table.columns.mean.push_back(leaf.mean);
-  table.columns.squares.push_back(leaf.variance);
+  const Junction& junction = junctions_[here.contents];
+  table.weight.push_back(junction.summary.total());
+  if (here.kind == Kind::kClosed) {
+    table.columns.add({junction.summary.value(), 0.0}, {junction.summary.value(), 0.0, false}, parent);
+    return;
+  }
+  table.columns.add({}, {}, -1);
+  if (junction.line.empty()) return;
+  table.columns.line.back() = static_cast<std::int32_t>(table.columns.lines.size());
+  table.columns.lines.push_back(junction.line);
 }
 
 template <>
 void Tree<Numbers>::describe_twig(Block block, const Panel<Numbers>& panel, Table& table) const {
-  const NumberLeaf leaf = leaf_of(block, panel);
   table.weight.push_back(panel.weight_of(block));
-  table.columns.mean.push_back(leaf.mean);
-  table.columns.squares.push_back(leaf.variance);
+  table.columns.add(leaf_of(block, panel), rest_leaf_of(block, panel), table.parent.back());
 }
 
 template <>
 void Tree<Numbers>::finish_table(Table& table) {
+  for (std::size_t node = 0; node < table.cell.size(); ++node) {
+    if (table.is_split(node)) table.columns.rest[node] = std::numeric_limits<double>::quiet_NaN();
+  }
   std::vector<double>&mean = table.columns.mean, &squares = table.columns.squares;
   const std::vector<double> variance = squares;
   const auto fill = [&](double scale) {

@@ -11,9 +11,9 @@ void Tree<Numbers>::answer_nothing(NumberLeaf& answer) const;
 template <>
 void Tree<Numbers>::answer_closed(NodeIndex at, NumberLeaf& answer) const;
 template <>
-void Tree<Numbers>::answer_list(List& list, const Samples& samples, NumberLeaf& answer) const;
+void Tree<Numbers>::answer_list(List& list, const Samples& samples, const float* x, NumberLeaf& answer) const;
 template <>
-void Tree<Numbers>::answer_twig(const List& list, std::uint32_t leaf, NumberLeaf& answer) const;
+void Tree<Numbers>::answer_twig(const List& list, std::uint32_t leaf, const float* x, NumberLeaf& answer) const;
 template <>
 void Tree<Numbers>::make_leaf(List& list, std::span<const std::uint32_t> path, const Panel<Numbers>& panel) const;
 template <>

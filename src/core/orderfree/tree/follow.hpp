@@ -71,6 +71,13 @@ void Tree<Target>::follow_at_junction(const Task& task, const Samples& samples, 
     split_again(task, samples, scratch);
     return;
   }
+  if (junction.has_new_line) {
+    for (const NodeIndex child : {node(task.at).left, node(task.at).left + 1}) {
+      if (node(child).kind != Kind::kList) continue;
+      List& list = lists_[node(child).contents];
+      splits_rests_ ? list.unsplit() : list.forget_leaves();
+    }
+  }
   set_split(task.at, junction);
   const auto middle = std::partition(task.steps.begin(), task.steps.end(),
                                      [&](const Step& step) { return fork->sends_left(samples.row(step.slot)); });
@@ -84,6 +91,7 @@ template <class Target>
 std::optional<Fork> Tree<Target>::decide_again(NodeIndex at, const Samples& samples, std::span<const Step> steps,
                                                Scratch& scratch) {
   Junction& junction = junctions_[node(at).contents];
+  junction.has_new_line = false;
   if (junction.is_stretched || junction.n <= kMostDeciding) return std::nullopt;
   const Order by_rank = order(samples);
   const Slot last = junction.deciding[junction.last];
@@ -281,7 +289,7 @@ void Tree<Target>::follow_in_list(const Task& task, const Samples& samples, Scra
   reset_list(list, samples);
   if (list.is_small()) return;
   list.has_one_x = has_one_x;
-  for (const Step& step : task.steps) large_leaf.add(samples.value(step.slot), step.by);
+  for (const Step& step : task.steps) large_leaf.add(samples, step.slot, line_above(list), step.by);
   list.large_leaf = std::move(large_leaf);
   // Finding a sample in a list takes a scan of the list. Splitting long lists keeps such scans short.
   if (n_lost > 0 && !has_one_x && list.slots.size() > kLongList) (void)split_list(task.at, samples, scratch, stop);

@@ -147,6 +147,10 @@ std::optional<Fork> Tree<Target>::decide(Junction& junction, const Samples& samp
   panel.load(samples, order(samples), junction.deciding);
   scratch.loaded = nullptr;
   if (panel.has_one_x(panel.all())) return std::nullopt;
+  Line line = Target::fit_line(panel, scratch.of_target);
+  Target::set_line(line, splits_rests_, panel);
+  junction.has_new_line = !(line == junction.line);
+  junction.line = line;
   Fork fork{panel.decide(panel.all(), junction.seed).split, panel.surrogates()};
   junction.deciding.assign(panel.slots().begin(), panel.slots().end());
   junction.ballot.keep(panel);
@@ -254,6 +258,7 @@ template <class Target>
 void Tree<Target>::load(const List& list, const Samples& samples, Scratch& scratch) const {
   if (scratch.loaded == &list) return;
   scratch.panel.load(samples, order(samples), list.slots);
+  Target::set_line(line_above(list), splits_rests_, scratch.panel);
   scratch.loaded = &list;
 }
 

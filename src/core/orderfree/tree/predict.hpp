@@ -14,7 +14,8 @@ Tree<Target>::Tree(const Options& options, std::size_t index)
     : options_(options),
       seeds_(options.seed, index),
       membership_(options.max_samples < 1.0 ? static_cast<Word>(std::ldexp(options.max_samples, 64)) : ~Word{0}),
-      leaves_calibrators_out_(Target::leaves_calibrators_out(index)) {}
+      leaves_calibrators_out_(Target::leaves_calibrators_out(index)),
+      splits_rests_(Target::splits_rests(index, options.layout)) {}
 
 template <class Target>
 void Tree<Target>::clear() {
@@ -30,8 +31,9 @@ void Tree<Target>::predict(const Samples& samples, std::span<const float> rows, 
                            Scratch& scratch, StopProbe& stop) {
   const std::size_t width = samples.layout().width(), n = rows.size() / width;
   if (!flat_.empty()) {
-    flat_.for_each_row(rows.data(), width, n, are_plain,
-                       [&](std::size_t i, std::size_t leaf) { flat_.leaves().predict(leaf, answers.at(i)); });
+    flat_.for_each_row(rows.data(), width, n, are_plain, [&](std::size_t i, std::size_t leaf) {
+      flat_.leaves().predict(leaf, rows.data() + i * width, answers.at(i));
+    });
     return;
   }
   for (std::size_t i = 0; i < n; ++i) {
@@ -81,7 +83,7 @@ void Tree<Target>::walk(const Samples& samples, const float* x, std::span<const 
     List& list = lists_[node(at).contents];
     if (list.is_small()) break;
     if (is_leaf(list) || !split_list(at, samples, scratch, stop)) {
-      while (n_open > 0) answer_list(list, samples, answer_of(--n_open));
+      while (n_open > 0) answer_list(list, samples, x, answer_of(--n_open));
       return;
     }
   }
@@ -97,7 +99,7 @@ void Tree<Target>::walk_twigs(List& list, const Samples& samples, const float* x
   std::size_t depth = 0;
   const auto answer = [&](std::size_t k) {
     const std::uint32_t leaf = leaf_at(list, {path.data(), depth}, samples, scratch);
-    answer_twig(list, leaf, answer_of(k));
+    answer_twig(list, leaf, x, answer_of(k));
   };
   for (std::uint32_t twig = 0;;) {
     path[depth++] = twig;

@@ -124,7 +124,7 @@ class Tree {
     std::array<const Flat*, kTogether> flat;
     for (std::size_t i = 0; i < trees.size(); ++i) flat[i] = &trees[i]->flat_;
     Flat::for_each_tree({flat.data(), trees.size()}, row, is_plain,
-                        [&](std::size_t i, std::size_t leaf) { flat[i]->leaves().predict(leaf, answer_of(i)); });
+                        [&](std::size_t i, std::size_t leaf) { flat[i]->leaves().predict(leaf, row, answer_of(i)); });
   }
   static constexpr std::size_t kTogether = 16;
 
@@ -150,6 +150,7 @@ class Tree {
  private:
   using Order = RankOrder<Values>;
   using Summary = typename Target::Summary;
+  using Line = typename Target::Line;
   using Answer = typename Target::Answer;
   using Step = typename Scratch::Step;
   using Ranked = typename Scratch::Ranked;
@@ -178,7 +179,9 @@ class Tree {
     Summary summary;
     std::vector<Slot> deciding;  // deciding samples, in the order of the bits of `ballot`
     ONLINEFOREST_NO_UNIQUE_ADDRESS typename Target::Ballot ballot;
-    std::size_t last = 0;  // index of the deciding sample of greatest rank
+    ONLINEFOREST_NO_UNIQUE_ADDRESS Line line;  // fitted to the deciding samples
+    bool has_new_line = false;                 // whether the last decision changed the line
+    std::size_t last = 0;                      // index of the deciding sample of greatest rank
     Word last_rank = 0;
     bool is_stretched = false;  // all rows of least rank were equal, so the last sample was chosen for another row
   };
@@ -214,6 +217,11 @@ class Tree {
       twigs.clear();
       surrogates.clear();
       leaves.clear();
+    }
+    void forget_leaves() {
+      large_leaf = {};
+      leaves.clear();
+      for (Twig& twig : twigs) twig.leaf = kNone;
     }
     [[nodiscard]] Surrogates surrogates_of(std::uint32_t twig) const {
       for (const auto& [owner, found] : surrogates) {
@@ -262,6 +270,12 @@ class Tree {
   [[nodiscard]] bool enters(Weight weight) const { return weight >= stop_weight_; }
   [[nodiscard]] Node& node(NodeIndex at) { return nodes_[static_cast<std::size_t>(at)]; }
   [[nodiscard]] const Node& node(NodeIndex at) const { return nodes_[static_cast<std::size_t>(at)]; }
+
+  // The line that the leaves of a list follow: that of the junction above, if there is one.
+  [[nodiscard]] const Line& line_above(const List& list) const {
+    static constexpr Line kNoLine{};
+    return list.parent == kNoNode ? kNoLine : junctions_[node(list.parent).contents].line;
+  }
 
   // follow.hpp
   struct Task {
@@ -324,8 +338,8 @@ class Tree {
   // Predictions of leaves: labels/tree.cpp and numbers/tree.cpp.
   void answer_nothing(Answer answer) const;
   void make_leaf(List& list, std::span<const std::uint32_t> path, const Panel<Target>& panel) const;
-  void answer_twig(const List& list, std::uint32_t leaf, Answer answer) const;
-  void answer_list(List& list, const Samples& samples, Answer answer) const;
+  void answer_twig(const List& list, std::uint32_t leaf, const float* x, Answer answer) const;
+  void answer_list(List& list, const Samples& samples, const float* x, Answer answer) const;
   void answer_closed(NodeIndex at, Answer answer) const;
   void flatten_twig_leaf(const List& list, std::uint32_t leaf, NodeIndex at, Flat& flat, Scratch& scratch) const;
   void flatten_large_leaf(NodeIndex node, const Samples& samples, NodeIndex at, Flat& flat, Scratch& scratch);
@@ -355,7 +369,7 @@ class Tree {
   Options options_;
   TreeSeeds seeds_;
   Word membership_;  // the tree learns samples whose hash is below this; unused if max_samples is 1
-  bool leaves_calibrators_out_;
+  bool leaves_calibrators_out_, splits_rests_;
   Weight stop_weight_ = 0;
   std::vector<Node> nodes_;
   std::vector<NodeIndex> free_pairs_;

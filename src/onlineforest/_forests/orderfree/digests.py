@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 _VERSION = b"onlineforest order-free forest, digest version 2"
 
+_OF_LINES = "low", "high", "centre", "slope", "base", "least", "most"
+
 TreeArrays = dict[str, NDArray[Any]]
 
 
@@ -94,9 +96,14 @@ class NumberDigest:
         return numbers.astype("<f8")
 
     def add_nodes(self, sha: _Hash, tree: TreeArrays) -> None:
-        """Add weights and means of all nodes."""
+        """Add weights and means of all nodes, lines, and what leaves add to them."""
         _add_weights(sha, "weights", tree["weight"])
         _add_array(sha, "means", tree["mean"], "<f8")
+        _add_array(sha, "lines of nodes", tree["line"], "<i4")
+        _add_array(sha, "rests", tree["rest"][tree["feature"] < 0], "<f8")
+        _add_array(sha, "features of lines", tree["line_feature"], "<i4")
+        for name in _OF_LINES:
+            _add_array(sha, name, tree[f"line_{name}"], "<f8")
 
 
 def forest_digest(

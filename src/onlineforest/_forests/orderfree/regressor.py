@@ -30,7 +30,7 @@ from onlineforest._forests.orderfree.number_calibration import (
     r2_of,
 )
 from onlineforest._forests.orderfree.numbers import Numbers
-from onlineforest._forests.orderfree.tree_arrays import tree_arrays
+from onlineforest._forests.orderfree.tree_arrays import number_arrays, tree_arrays
 from onlineforest._forests.trees import OnlineRegressionTree, TreeSequence
 from onlineforest._inputs.ids import Id
 from onlineforest._inputs.one_row import RowLike
@@ -243,8 +243,9 @@ class OnlineForestRegressor(RegressorMixin, BaseOnlineForest[OrderFreeNumberCore
     def _tree(self, index: int) -> OnlineRegressionTree:
         with self._locked():
             table = self._forest.tree(index)
-            arrays = tree_arrays(table, self._rows_in_use())
-        return OnlineRegressionTree(**arrays, mean=table["mean"], variance=table["variance"])
+            rows = self._rows_in_use()
+            arrays = tree_arrays(table, rows) | number_arrays(table, rows)
+        return OnlineRegressionTree(**arrays)
 
     @property
     def oob_prediction_(self) -> Floats:

@@ -53,6 +53,27 @@ def _surrogates(table: Table, rows: RowFormat) -> dict[str, Any]:
     }
 
 
+def number_arrays(table: Table, rows: RowFormat) -> dict[str, Any]:
+    """The arrays of trees of numbers: means, variances, lines, and what leaves add to them."""
+    features = table["line_feature"]
+    low, high, centers = (
+        _in_columns(features, table[f"line_{name}"], rows)[1] for name in ("low", "high", "centre")
+    )
+    is_term = features >= 0
+    return {
+        "mean": table["mean"],
+        "variance": table["variance"],
+        "rest": table["rest"],
+        "line": table["line"],
+        "line_dimension": _in_columns(features, table["line_low"], rows)[0],
+        "line_slope": table["line_slope"],
+        "line_center": np.where(is_term, centers, 0.0),
+        "line_clip": np.where(is_term, np.stack([low, high]), 0.0).transpose(1, 2, 0),
+        "line_base": table["line_base"],
+        "line_range": np.column_stack([table["line_least"], table["line_most"]]),
+    }
+
+
 def _in_columns(
     features: NDArray[np.int32], thresholds: NDArray[np.float32], rows: RowFormat
 ) -> tuple[NDArray[np.int32], NDArray[np.floating]]:
