@@ -33,6 +33,8 @@ ORDERED = (
     "surrogate_threshold",
     "surrogate_reversed",
 )
+OF_LINES = ("feature", "low", "high", "centre", "slope", "base", "least", "most")
+OF_NUMBERS = ("mean", "variance", "rest", "line", *(f"line_{name}" for name in OF_LINES))
 NAN_BITS = 0x7F800001  # the least of a NaN
 
 
@@ -423,7 +425,7 @@ class NumberHistory(History):
 
     def check_trees(self, forest, fresh):
         for i in range(N_TREES):
-            assert forest.tree(i).keys() == {*ORDERED, "mean", "variance"}
+            assert forest.tree(i).keys() == {*ORDERED, *OF_NUMBERS}
             assert_same(forest.tree(i), fresh.tree(i))
 
 

@@ -135,6 +135,11 @@ class OnlineForestRegressor(RegressorMixin, BaseOnlineForest[OrderFreeNumberCore
 
     Notes
     -----
+    **Lines.** A node of more than 64 samples fits a ridge regression of y on up to eight numeric
+    features to the samples that decide its split. Leaves add to it the mean of what it leaves of y.
+    The splits of half of the trees explain y, those of the others explain what lines leave of it. A
+    line stays within the range of the values that it was fitted to, and is constant beyond theirs.
+
     **Calibration.** Of n distinct samples, n/4 calibrate, but at most 256 + n/32 and at most
     2048. Hashes choose them. Every fourth tree leaves them out and predicts them. The squared
     errors of these predictions give the scale of all predicted variances, which are the sum of
