@@ -78,8 +78,9 @@ Neighbours differing_neighbours(const FeatureOrder& order, Block block, const Gr
 
 Neighbours differing_neighbours(const Groups& levels, Block block, const Groups& labels, const LabelTotals& totals) {
   if (totals.is_pure()) return 0;
-  const std::uint64_t n_pairs = static_cast<std::uint64_t>(totals.n * (totals.n - 1));
-  const Neighbours between = share_of(totals.n * totals.n - totals.n_squares, (std::uint64_t{1} << 32) / n_pairs);
+  const int n_pairs = totals.n * (totals.n - 1);
+  const std::uint64_t reciprocal = (std::uint64_t{1} << 32) / static_cast<std::uint64_t>(n_pairs);
+  const Neighbours between = share_of(totals.n * totals.n - totals.n_squares, reciprocal);
   Neighbours differing = 0, n_runs = 0;
   for (std::size_t l = 0; l < levels.size(); ++l) {
     const Block run = levels.block(l) & block;
