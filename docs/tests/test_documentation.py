@@ -253,7 +253,7 @@ def test_the_page_of_benchmarks_finds_its_figures(tmp_path):
     page = load_script(ROOT / "docs/benchmark_page.py")
     found = page.ratios(json.loads(page.FIGURES.read_text(encoding="utf-8")))
     assert {case for case, _ in found} == set(page.CASES.values())
-    assert found["fit", "letter"] == pytest.approx(0.86) and len(found) == 30
+    assert found["fit", "letter"] == pytest.approx(0.78) and len(found) == 30
     page.draw(found, tmp_path / "benchmarks.svg")
     assert (tmp_path / "benchmarks.svg").stat().st_size > 1000
 

@@ -105,14 +105,21 @@ def seconds_of(call, *arguments):
 
 
 def interrupted_in_the_middle(start, call, is_stored):
-    """A forest whose call was interrupted after its change was stored."""
-    seconds = seconds_of(call, start())
-    for share in (0.3, 0.1, 0.5, 0.2, 0.7) * 4:
-        forest = start()
-        try:
-            with Signal(max(seconds * share, 0.001)):
-                call(forest)
-        except KeyboardInterrupt:
-            if is_stored(forest):
-                return forest
+    """A forest whose call was interrupted after its change was stored.
+
+    Searches for the moment by halves: it comes later if the change was not stored, and earlier if
+    the call had ended. Begins anew some times, since a busy machine may lead it astray.
+    """
+    for _ in range(5):
+        low, high = 0.0, seconds_of(call, start())
+        for _ in range(8):
+            forest, delay = start(), max((low + high) / 2, 0.001)
+            try:
+                with Signal(delay):
+                    call(forest)
+                high = delay
+            except KeyboardInterrupt:
+                if is_stored(forest):
+                    return forest
+                low = delay
     pytest.fail("no call was interrupted in the middle: nothing tested")
