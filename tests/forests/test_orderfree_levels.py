@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 from sklearn.metrics import log_loss, roc_auc_score
 
-from onlineforest import ModelFileError, OnlineForestClassifier, load
+from onlineforest import ModelFileError, ModelTooLargeError, OnlineForestClassifier, load
 from onlineforest._core import (
     WEIGHT_OF_ONE,
     OrderFreeLabelForest,
@@ -227,6 +227,22 @@ def test_bad_numbers_are_errors(fitted):
             calibration_by(*votes, wrong, 12)
     with pytest.raises(ValueError, match="needs evidence, but the votes have none"):
         probabilities_by(*votes, np.empty((len(found), 0)), 1.0, 0.0, 0.5)
+
+
+def test_the_estimated_memory_of_a_file_includes_levels():
+    def least_limit(**parameters):
+        data = saved(forest_of(**parameters).fit(X[:300], Y[:300]))
+        least, most = 0, 2**24
+        while most - least > 1:
+            middle = (least + most) // 2
+            try:
+                load(io.BytesIO(data), max_bytes=middle)
+                most = middle
+            except ModelTooLargeError:
+                least = middle
+        return most
+
+    assert least_limit() - least_limit(calibrate=False) == pytest.approx(300 * 2 * 100, rel=0.2)
 
 
 @pytest.mark.parametrize("bad", [-0.5, 2.1, "1", 1, None])

@@ -61,6 +61,9 @@ const Options& Forest<Target>::options_within(const State& state, std::size_t ma
   Allowance memory(max_bytes);
   memory.take(state.rows.size() * sizeof(float) + n * kBytesOfSample + state.serials.size() * kBytesOfArrival);
   memory.take(state.options.layout.width() * kBytesOfFeature);
+  if (state.options.calibrates) {
+    memory.take(product(n, state.options.layout.n_categorical * Target::Levels::kBytesOfLevel));
+  }
   memory.take(product(state.options.n_trees, kBytesOfTree + n * kBytesOfSampleInTree));
   return state.options;
 }

@@ -25,6 +25,8 @@ class LevelCounts {
     Weight paired = 0;           // the weight of the levels that weigh at least two samples
   };
 
+  static constexpr std::size_t kBytesOfLevel = 100;  // the memory of a level of one label, roughly
+
   explicit LevelCounts(const Layout& layout) : layout_(layout), features_(layout.n_categorical) {}
 
   [[nodiscard]] bool empty() const { return features_.empty(); }

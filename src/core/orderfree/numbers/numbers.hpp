@@ -44,6 +44,8 @@ struct RestLeaf {
 
 // Counts no levels: only labels are predicted by them.
 struct NoLevels {
+  static constexpr std::size_t kBytesOfLevel = 0;
+
   explicit NoLevels(const Layout&) {}
   static void add(const float*, double, Weight) {}
   static void subtract(const float*, double, Weight) {}
