@@ -296,15 +296,7 @@ MUTANTS = [
         "splits_rests_ ? list.unsplit() : list.forget_leaves();",
         "if (splits_rests_) list.unsplit();",
         ORDER_FREE,
-        only="lines and real",
-    ),
-    Mutant(
-        "splits keep what they computed with a former line",
-        "src/core/orderfree/tree/follow.hpp",
-        "splits_rests_ ? list.unsplit() : list.forget_leaves();",
-        "list.forget_leaves();",
-        ORDER_FREE,
-        only="lines and real",
+        only="a_line_that_changes",
     ),
     Mutant(
         "a line that predicts no better than the mean is kept",

@@ -485,6 +485,27 @@ def test_lines_equal_their_definition(world, n_features, way):
 
 
 @pytest.mark.heavy_under_sanitizers(reason="most of the time is the plain definition's")
+@pytest.mark.parametrize("number", range(4))
+def test_leaves_follow_a_line_that_changes(number):
+    """Single predictions keep what they compute, also below a node whose line changes later."""
+    options = {"min_samples_split": 2, "max_samples": 1.0, "key_bits": 64, "calibrates": False}
+    case = make_case("real", number, "numbers", n_trees=10, **options)
+    rng, n = case.rng, 112
+    case.X = rng.normal(size=(n, 3)).astype(np.float32)
+    case.y = number * np.sin(3.0 * case.X[:, 0]) + case.X[:, 1] + 0.5 * rng.normal(size=n)
+    case.queries = case.X[:100]
+    forest = empty_core(case)
+    forest.learn(case.X[:100], case.y[:100])
+    for i in range(100, n):
+        for x in case.queries:
+            forest.predict_one(x)
+        forest.learn_one(case.X[i], case.y[i].item())
+    expected = reference_forest(case)
+    for x in case.queries:
+        assert list(forest.predict_one(x)) == list(expected.predict(case.plain(x)))
+
+
+@pytest.mark.heavy_under_sanitizers(reason="most of the time is the plain definition's")
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("key_bits", thorough_but(3, of=[0, 3, 6]))
