@@ -299,6 +299,14 @@ MUTANTS = [
         only="a_line_that_changes",
     ),
     Mutant(
+        "splits keep what they computed with a former line",
+        "src/core/orderfree/tree/follow.hpp",
+        "splits_rests_ ? list.unsplit() : list.forget_leaves();",
+        "list.forget_leaves();",
+        ORDER_FREE,
+        only="a_line_that_changes",
+    ),
+    Mutant(
         "a line that predicts no better than the mean is kept",
         "src/core/orderfree/numbers/line.cpp",
         "loss_of_line() < loss_of_mean()",

@@ -484,25 +484,24 @@ def test_lines_equal_their_definition(world, n_features, way):
     assert sum(len(forest.tree(i)["line_base"]) for i in range(N_TREES)) >= N_TREES
 
 
-@pytest.mark.heavy_under_sanitizers(reason="most of the time is the plain definition's")
 @pytest.mark.parametrize("number", range(4))
-def test_leaves_follow_a_line_that_changes(number):
+def test_leaves_and_splits_follow_a_line_that_changes(number):
     """Single predictions keep what they compute, also below a node whose line changes later."""
     options = {"min_samples_split": 2, "max_samples": 1.0, "key_bits": 64, "calibrates": False}
     case = make_case("real", number, "numbers", n_trees=10, **options)
-    rng, n = case.rng, 112
-    case.X = rng.normal(size=(n, 3)).astype(np.float32)
-    case.y = number * np.sin(3.0 * case.X[:, 0]) + case.X[:, 1] + 0.5 * rng.normal(size=n)
-    case.queries = case.X[:100]
+    rng = case.rng
+    X = rng.normal(size=(130, 3)).astype(np.float32)
+    y = number * np.sin(3.0 * X[:, 0]) + X[:, 1] + 0.5 * rng.normal(size=len(X))
+    case.X = X
     forest = empty_core(case)
-    forest.learn(case.X[:100], case.y[:100])
-    for i in range(100, n):
-        for x in case.queries:
+    forest.learn(X[:100], y[:100])
+    for i in range(100, len(X)):
+        for x in X:
             forest.predict_one(x)
-        forest.learn_one(case.X[i], case.y[i].item())
-    expected = reference_forest(case)
-    for x in case.queries:
-        assert list(forest.predict_one(x)) == list(expected.predict(case.plain(x)))
+        forest.learn_one(X[i], y[i].item())
+        fresh = empty_core(case)
+        fresh.learn(X[: i + 1], y[: i + 1])
+        assert [forest.predict_one(x) for x in X] == list(map(tuple, fresh.predict(X).tolist()))
 
 
 @pytest.mark.heavy_under_sanitizers(reason="most of the time is the plain definition's")
