@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.dummy import DummyRegressor
 from sklearn.exceptions import NotFittedError
@@ -66,6 +67,22 @@ def test_trees_give_the_mean():
     plain = fitted(n_estimators=1, calibrate=False).trees_[0]
     assert plain.weight[0] == 300
     assert math.isclose(plain.mean[0], Y.mean()) and math.isclose(plain.variance[0], Y.var())
+
+
+def test_lines_of_trees_are_in_the_units_and_columns_of_the_rows():
+    rng = np.random.default_rng(4)
+    numbers = rng.normal(size=(300, 2))
+    words = rng.choice(["a", "b", "c"], 300)
+    table = pd.DataFrame({"word": words, "high": numbers[:, 0] + 1000.0, "low": numbers[:, 1]})
+    y = 3.0 * numbers[:, 0] - numbers[:, 1] + (words == "a")
+    forest = small(n_estimators=3, offsets={"high": 1000.0}).fit(table, y)
+    leaves = forest.apply(table)
+    rows = np.column_stack([np.zeros(300), table[["high", "low"]].to_numpy()])
+    means = []
+    for i, tree in enumerate(forest.trees_):
+        assert set(np.unique(tree.line_dimension)) == {-1, 1, 2}
+        means.append(tree.rest[leaves[:, i]] + lines_at(tree, leaves[:, i], rows))
+    np.testing.assert_allclose(forest.predict(table), np.mean(means, axis=0), atol=1e-3)
 
 
 def test_importances():
