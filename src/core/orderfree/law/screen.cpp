@@ -22,61 +22,52 @@ void Screen::find(std::span<const float* const> rows, std::size_t n_numeric, std
     sizes_[n_groups_++] = static_cast<std::uint8_t>(std::popcount(rest));
     for (; rest != 0; rest &= rest - 1) rows_[n_samples_++] = rows[first_bit(rest)];
   }
-  for (std::size_t begin = 0; begin < n_numeric; begin += kLine) {
-    const std::size_t n = read(begin, n_numeric);
-    may_lack ? find_shares<true>() : find_shares<false>();
-    for (std::size_t d = 0; d < n; ++d) {
-      if (of_line_[d] > 0.0f) take(static_cast<std::int32_t>(begin + d), of_line_[d]);
+  static_assert(kLine <= kMostNarrow);  // so wide rows have at least one whole line
+  for (std::size_t next = 0; next < n_numeric; next += kLine) {
+    const std::size_t begin = std::min(next, n_numeric - kLine);  // the last line may begin with features of another
+    may_lack ? find_shares<true>(begin, n_numeric) : find_shares<false>(begin, n_numeric);
+    for (std::size_t d = next; d < begin + kLine; ++d) {
+      if (of_line_[d - begin] > 0.0f) take(static_cast<std::int32_t>(d), of_line_[d - begin]);
     }
   }
 }
 
-// Copies the next features from `begin` into lines_. Returns their number.
-std::size_t Screen::read(std::size_t begin, std::size_t n_numeric) {
-  constexpr std::size_t kFurther = 2 * kLine;
-  const std::size_t n = std::min(kLine, n_numeric - begin);
-  for (std::size_t i = 0; i < n_samples_; ++i) {
-    if (begin + kFurther < n_numeric) prefetch(rows_[i] + begin + kFurther);
-    if (n == kLine) {  // a copy of known size is fast
-      std::copy_n(rows_[i] + begin, kLine, lines_[i].begin());
-    } else {
-      lines_[i].fill(0.0f);
-      std::copy_n(rows_[i] + begin, n, lines_[i].begin());
-    }
-  }
-  return n;
-}
-
-// Finds the least values of the features in lines_, and the factors that scale their ranges to 1.
+// Copies the features of a line into lines_. Finds their least values, and the factors that scale their ranges to 1.
 template <bool kMayLack>
-void Screen::find_ranges(Vectors& low, Vectors& scale) const {
-  const simd::Float4 infinity = simd::all(kInfinity);
+void Screen::read(std::size_t begin, std::size_t n_numeric, Vectors& low, Vectors& scale) {
+  using simd::Float4;
+  const Float4 infinity = simd::all(kInfinity);
+  const std::size_t further = std::min(begin + 2 * kLine, n_numeric - 1);
+  Vectors least, most;
   for (std::size_t v = 0; v < kVectors; ++v) {
-    low[v] = infinity;
-    scale[v] = simd::all(-kInfinity);
+    least[v] = infinity;
+    most[v] = simd::all(-kInfinity);
   }
   for (std::size_t i = 0; i < n_samples_; ++i) {
+    prefetch(rows_[i] + further);
     for (std::size_t v = 0; v < kVectors; ++v) {
-      const simd::Float4 x = value(i, v);
+      const Float4 x = simd::load(rows_[i] + begin + v * simd::kWidth);
+      simd::store(&lines_[i][v * simd::kWidth], x);
       const unsigned there = kMayLack ? simd::at_most(x, infinity) : 0;
-      low[v] = simd::min(low[v], kMayLack ? simd::select(there, x, low[v]) : x);
-      scale[v] = simd::max(scale[v], kMayLack ? simd::select(there, x, scale[v]) : x);
+      least[v] = simd::min(least[v], kMayLack ? simd::select(there, x, least[v]) : x);
+      most[v] = simd::max(most[v], kMayLack ? simd::select(there, x, most[v]) : x);
     }
   }
   for (std::size_t v = 0; v < kVectors; ++v) {
-    scale[v] = simd::divide(simd::all(1.0f), simd::subtract(scale[v], low[v]));
+    low[v] = least[v];
+    scale[v] = simd::divide(simd::all(1.0f), simd::subtract(most[v], least[v]));
   }
 }
 
-// Finds the shares of the features in lines_. Values are shifted and scaled to the range from 0 to 1, so that no sum
+// Finds the shares of the features of a line. Values are shifted and scaled to the range from 0 to 1, so that no sum
 // overflows. A feature that does not vary, or has values too far apart or too close for a float, has a share that is
 // not a number.
 template <bool kMayLack>
-void Screen::find_shares() {
+void Screen::find_shares(std::size_t begin, std::size_t n_numeric) {
   using simd::Float4;
   const Float4 zero = simd::all(0.0f), one = simd::all(1.0f), infinity = simd::all(kInfinity);
   Vectors low, scale, sum, squares, n, between;
-  find_ranges<kMayLack>(low, scale);
+  read<kMayLack>(begin, n_numeric, low, scale);
   for (std::size_t v = 0; v < kVectors; ++v) sum[v] = squares[v] = n[v] = between[v] = zero;
   for (std::size_t group = 0, i = 0; group < n_groups_; ++group) {
     Vectors of_group, n_of_group;

@@ -21,7 +21,7 @@ class Screen {
 
   // Finds the features for which the groups explain the largest share of the variance, at most kMostScreened; of equal
   // shares the lower features. Samples that lack a feature do not count. `rows` holds the row of each sample, by bit;
-  // `may_lack` tells whether a sample of the groups may lack a feature.
+  // `may_lack` tells whether a sample of the groups may lack a feature. Rows are wide.
   void find(std::span<const float* const> rows, std::size_t n_numeric, std::span<const Block> groups, bool may_lack);
 
   // The features that were found since the last clear().
@@ -36,11 +36,10 @@ class Screen {
     return simd::load(&lines_[i][v * simd::kWidth]);
   }
 
-  std::size_t read(std::size_t begin, std::size_t n_numeric);
   template <bool kMayLack>
-  void find_ranges(Vectors& low, Vectors& scale) const;
+  void read(std::size_t begin, std::size_t n_numeric, Vectors& low, Vectors& scale);
   template <bool kMayLack>
-  void find_shares();
+  void find_shares(std::size_t begin, std::size_t n_numeric);
   void take(std::int32_t feature, float share);
 
   std::size_t n_ = 0;
