@@ -493,10 +493,19 @@ MUTANTS = [
     Mutant(
         "samples stay where they are when only the way of missing values changes",
         "src/core/orderfree/tree/follow.hpp",
-        "if (!is_same_split || (old != *fork && samples.has_missing(fork->split.cell))) {",
-        "if (!is_same_split) {",
+        "const bool may_lack = old != *fork && samples.has_missing(fork->split.cell);",
+        "const bool may_lack = false;",
         ORDER_FREE,
         only="half and by",
+        is_variant=True,
+    ),
+    Mutant(
+        "samples stay where they are when a threshold moves past them",
+        "src/core/orderfree/tree/follow.hpp",
+        "return x <= low || x > high;",
+        "return x <= low || x > low;",
+        ORDER_FREE,
+        only="real and by",
         is_variant=True,
     ),
     Mutant(

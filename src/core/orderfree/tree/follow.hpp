@@ -67,7 +67,8 @@ void Tree<Target>::follow_at_junction(const Task& task, const Samples& samples, 
   // Surrogates and the side of missing values only matter below if some sample lacks the feature.
   const Fork old = std::exchange(junction.fork, *fork);
   const bool is_same_split = old.split.cell == fork->split.cell && old.split.threshold == fork->split.threshold;
-  if (!is_same_split || (old != *fork && samples.has_missing(fork->split.cell))) {
+  const bool may_lack = old != *fork && samples.has_missing(fork->split.cell);
+  if (may_lack || (!is_same_split && !divide_alike(task.at, old.split, fork->split, samples, scratch))) {
     split_again(task, samples, scratch);
     return;
   }
@@ -187,19 +188,42 @@ void Tree<Target>::find_next(NodeIndex at, const Samples& samples, Slot last, st
 }
 
 template <class Target>
-template <class Use>
-void Tree<Target>::for_each_below(NodeIndex at, Scratch& scratch, Use use) const {
+template <class Holds>
+bool Tree<Target>::all_below(NodeIndex at, Scratch& scratch, Holds holds) const {
   scratch.stack.assign({node(at).left, node(at).left + 1});
   while (!scratch.stack.empty()) {
     const Node& next = node(scratch.stack.back());
     scratch.stack.pop_back();
-    if (next.kind == Kind::kList) {
-      std::ranges::for_each(lists_[next.contents].slots, use);
-    } else {
+    if (next.kind != Kind::kList) {
       scratch.stack.push_back(next.left);
       scratch.stack.push_back(next.left + 1);
+    } else if (!std::ranges::all_of(lists_[next.contents].slots, holds)) {
+      return false;
     }
   }
+  return true;
+}
+
+template <class Target>
+template <class Use>
+void Tree<Target>::for_each_below(NodeIndex at, Scratch& scratch, Use use) const {
+  (void)all_below(at, scratch, [&](Slot slot) {
+    use(slot);
+    return true;
+  });
+}
+
+// Whether two splits send the same samples below a node to the left. A new threshold often lies between the same values
+// as the old one.
+template <class Target>
+bool Tree<Target>::divide_alike(NodeIndex at, const Split& a, const Split& b, const Samples& samples,
+                                Scratch& scratch) const {
+  if (a.cell != b.cell || a.is_of_levels) return false;
+  const float low = std::min(a.threshold, b.threshold), high = std::max(a.threshold, b.threshold);
+  return all_below(at, scratch, [&](Slot slot) {
+    const float x = samples.row(slot)[a.cell];
+    return x <= low || x > high;
+  });
 }
 
 template <class Target>

@@ -296,7 +296,12 @@ class Tree {
   void find_next(NodeIndex at, const Samples& samples, Slot last, std::size_t n, std::vector<Slot>& found) const;
   void collapse(const Task& task, const Samples& samples, Scratch& scratch);
   void split_again(const Task& task, const Samples& samples, Scratch& scratch);
-  // Calls use(slot) for each sample below a node, including samples whose weight is now 0.
+  // Whether holds(slot) is true of all samples below a node, including samples whose weight is now 0.
+  template <class Holds>
+  [[nodiscard]] bool all_below(NodeIndex at, Scratch& scratch, Holds holds) const;
+  [[nodiscard]] bool divide_alike(NodeIndex at, const Split& a, const Split& b, const Samples& samples,
+                                  Scratch& scratch) const;
+  // Calls use(slot) for each of them.
   template <class Use>
   void for_each_below(NodeIndex at, Scratch& scratch, Use use) const;
   // Returns the samples below a junction after the changes of a task, and frees all nodes below it.
