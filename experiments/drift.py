@@ -22,92 +22,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from experiments.common import load, print_header, print_row, river_rows, show_progress
+from experiments.common import print_header, print_row, river_rows, show_progress
+from experiments.league import streams
 from onlineforest import MondrianForestClassifier
 from onlineforest._extras import MissingExtraError, require
 
 LEAST_PROBABILITY = 1e-6
 N_SAMPLES, N_QUICK = 20_000, 2_000
-N_COVTYPE = 50_000  # not all 581,012: River takes two milliseconds for each
 N_TREES, N_QUICK_TREES = 10, 3
 WINDOW, HALF_LIFE, SHORT_WINDOW = 2_000, 1_000, 200
 
-N_FEATURES, NOISE = 6, 0.1
-CONCEPTS = (
-    lambda X: X[:, 0] + X[:, 1] > 1,
-    lambda X: X[:, 0] > X[:, 1],
-    lambda X: X[:, 2] + X[:, 3] > 1,
-)
-
-Samples = tuple[NDArray[np.float32], NDArray[np.int64]]
 Probabilities = dict[int, float]
 
-
-def schedule(kind: str, n: int, rng: np.random.Generator) -> NDArray[np.int64]:
-    """The number of the concept of each sample."""
-    t = np.arange(n) / n
-    if kind == "steady":
-        return np.zeros(n, dtype=np.int64)
-    if kind == "recurring":  # four segments: 0 1 0 1
-        return (4 * t).astype(np.int64) % 2
-    # Three segments: 0 1 2. Gradual drift: around each switch, during a fifth of the stream, the
-    # share of the new concept grows linearly.
-    blur = {"abrupt": 0.0, "gradual": 0.6}[kind] * (rng.random(n) - 0.5)
-    return np.clip(np.floor(3 * t + blur), 0, 2).astype(np.int64)
-
-
-def generate(kind: str, n: int, seed: int, noise: float = NOISE) -> Samples:
-    """Points of the unit cube, labelled by the side of a plane; noise flips some labels."""
-    rng = np.random.default_rng(seed)
-    X = rng.random((n, N_FEATURES), dtype=np.float32)
-    sides = np.stack([concept(X) for concept in CONCEPTS])
-    y = sides[schedule(kind, n, rng), np.arange(n)] ^ (rng.random(n) < noise)
-    return X, y.astype(np.int64)
-
-
-def own_stream(kind: str) -> Callable[[int, int], Samples]:
-    return lambda n, seed: generate(kind, n, seed)
-
-
-def river_stream(name: str, variant: str, variants: Sequence[float], **parameters: float):
-    """Variants of one of River's generators, one after the other, of equal length."""
-    n_variants = len(variants)
-
-    def draw(n: int, seed: int) -> Samples:
-        from river.datasets import synth
-
-        samples = []
-        for k, value in enumerate(variants):
-            options = {**parameters, variant: value, "seed": n_variants * seed + k}
-            stream = getattr(synth, name)(**options)
-            samples += stream.take((k + 1) * n // n_variants - k * n // n_variants)
-        X = np.array([list(x.values()) for x, _ in samples], dtype=np.float32)
-        return X, np.array([y for _, y in samples], dtype=np.int64)
-
-    return draw
-
-
-def file_stream(name: str, first_column: int = 0, n: int | None = None):
-    """A data set in the order of its file."""
-
-    def read(_n: int, _seed: int) -> Samples:
-        X, y = load(name, "X", "y")
-        return X[:n, first_column:].astype(np.float32), y[:n].astype(np.int64)
-
-    return read
-
-
-GENERATED = {
-    **{kind: own_stream(kind) for kind in ("steady", "abrupt", "gradual", "recurring")},
-    "agrawal": river_stream("Agrawal", "classification_function", (0, 3, 6), perturbation=0.05),
-    "sea": river_stream("SEA", "variant", (0, 2, 3), noise=NOISE),
-}
-STREAMS = {
-    **GENERATED,
-    "elec2": file_stream("elec2"),
-    "elec2-no-date": file_stream("elec2", first_column=1),
-    "covtype": file_stream("covtype", n=N_COVTYPE),
-}
+OWN = ("steady", "abrupt", "gradual", "recurring", "agrawal", "sea")  # generated
+STREAMS = (*OWN, "elec2", "elec2-no-date", "covtype")
 
 
 class Watch:
@@ -332,8 +260,10 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     print_header("stream", "samples", "method", "accuracy", "log loss", "seconds", "shrunk")
     results = {}
-    for name in arguments.streams or (GENERATED if quick else STREAMS):
-        X, y = STREAMS[name](n_samples, arguments.seed)
+    for name in arguments.streams or (OWN if quick else STREAMS):
+        stream = streams.STREAMS[name]
+        n = n_samples if name in OWN else stream.n_samples
+        X, y = stream.draw(n, arguments.seed)
         for method in arguments.methods:
             model = METHODS[method](n_trees, arguments.seed)
             scores = results[name, method] = evaluate(model, X, y, f"{name}, {method}")

@@ -29,7 +29,7 @@ from experiments.common import (
     show_progress,
 )
 from experiments.common import split as split_rows
-from experiments.streams import Ours, Rivers
+from experiments.league.models import Ours, Rivers
 from onlineforest import OnlineForestClassifier
 
 N_SAMPLES = 20_000
@@ -110,7 +110,7 @@ def batch_scores(X: NDArray[Any], y: NDArray[Any], seed: int) -> dict[str, list[
 def stream_scores(X: NDArray[Any], y: NDArray[Any], seed: int) -> dict[str, list[float]]:
     """Scores of forests that predict each sample and then learn it."""
     models: dict[str, Any] = {
-        name: Ours(OnlineForestClassifier(10, random_state=seed, **parameters), [0, 1])
+        name: Ours(OnlineForestClassifier(10, random_state=seed, **parameters))
         for name, parameters in VARIANTS.items()
     }
     models["River ARF"] = Rivers("forest.ARFClassifier", n_models=10, seed=seed)
@@ -119,7 +119,8 @@ def stream_scores(X: NDArray[Any], y: NDArray[Any], seed: int) -> dict[str, list
         show_progress(f"seed {seed}, stream, {name} …")
         p = np.zeros(len(y))
         for i, (row, label) in enumerate(zip(model.rows(X), y.tolist(), strict=True)):
-            p[i] = model.predict(row).get(1, 0.0)
+            answer = model.answer(row, 1)
+            p[i] = 0.0 if answer is None else answer[0]
             model.learn(row, label)
         half = len(y) // 2
         found[f"{name}, stream"] = scores_of(p[half:], p[half:] > 0.5, y[half:])

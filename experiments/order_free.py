@@ -15,7 +15,7 @@ Exits with 1 if a target is missed: no accuracy more than 0.006 below that of a 
 those of the random forest, better than LightGBM's, and as good as the constants below say; an ECE
 of at most 0.02 where there are 2,000 test rows; sets of coverage 0.9 that hold 0.88 to 0.94, or as
 much as the accuracy, since a set holds at least one class. `python -m experiments.tables` compares
-models on noisy tables, `python -m experiments.streams` forests on streams in their order.
+models on noisy tables, `python -m experiments.league` forests on streams in their order.
 """
 
 from __future__ import annotations

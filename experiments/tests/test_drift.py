@@ -6,7 +6,6 @@ import os
 import re
 import subprocess
 import sys
-from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -15,88 +14,10 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 
 from experiments import drift
-from experiments.drift import (
-    CONCEPTS,
-    Forest,
-    NoChange,
-    TwoMemories,
-    Watch,
-    evaluate,
-    generate,
-    schedule,
-)
+from experiments.drift import Forest, NoChange, TwoMemories, Watch, evaluate
+from experiments.league.streams import generate
 
 DOCUMENT = (ROOT / "docs/drift.md").read_text()
-
-
-@pytest.mark.parametrize(
-    ("kind", "concepts"),
-    [("steady", [0]), ("abrupt", [0, 1, 2]), ("recurring", [0, 1, 0, 1])],
-)
-def test_concepts_switch_after_equal_segments(kind, concepts):
-    n = 1200
-    found = schedule(kind, n, np.random.default_rng(0))
-    assert np.array_equal(found, np.repeat(concepts, n // len(concepts)))
-
-
-def test_gradual_drift_mixes_two_concepts_around_each_switch():
-    n = 30_000
-    found = schedule("gradual", n, np.random.default_rng(0))
-    for switch, old in ((n // 3, 0), (2 * n // 3, 1)):
-        half = n // 10  # a fifth of the stream in all
-        assert (found[switch - half - 500 : switch - half] == old).all()
-        assert (found[switch + half : switch + half + 500] == old + 1).all()
-        for at, share in ((-half // 2, 0.25), (0, 0.5), (half // 2, 0.75)):
-            middle = found[switch + at - 500 : switch + at + 500]
-            assert set(middle) == {old, old + 1}
-            assert (middle == old + 1).mean() == pytest.approx(share, abs=0.06)
-
-
-@pytest.mark.parametrize("name", drift.GENERATED)
-def test_generated_streams_are_the_same_by_seed(name):
-    (X, y), (X_again, y_again), (X_other, _) = (drift.GENERATED[name](200, s) for s in (3, 3, 4))
-    assert X.shape[0] == len(y) == 200 and X.dtype == np.float32
-    assert set(y.tolist()) == {0, 1}
-    assert np.array_equal(X, X_again) and np.array_equal(y, y_again)
-    assert not np.array_equal(X, X_other)
-
-
-def test_labels_follow_the_current_concept():
-    n = 6000
-    X, y = generate("abrupt", n, seed=0, noise=0.0)
-    for k, (begin, end) in enumerate(pairwise([0, n // 3, 2 * n // 3, n])):
-        part, labels = X[begin:end], y[begin:end]
-        agreement = [(concept(part) == labels).mean() for concept in CONCEPTS]
-        assert agreement[k] == 1.0
-        others = [share for j, share in enumerate(agreement) if j != k]
-        assert others == pytest.approx([0.5, 0.5], abs=0.05)
-    noisy = generate("abrupt", n, seed=0)[1]
-    assert (noisy != y).mean() == pytest.approx(drift.NOISE, abs=0.015)
-
-
-def test_streams_of_river_have_three_segments():
-    from river.datasets import synth
-
-    X, y = drift.STREAMS["sea"](301, 2)
-    begin = 0
-    for k, variant in enumerate((0, 2, 3)):
-        end = (k + 1) * 301 // 3
-        part = list(synth.SEA(variant=variant, noise=drift.NOISE, seed=6 + k).take(end - begin))
-        assert np.allclose(X[begin:end], [list(x.values()) for x, _ in part])
-        assert y[begin:end].tolist() == [label for _, label in part]
-        begin = end
-    assert begin == len(y) == 301
-
-
-def test_streams_from_files_keep_their_order(tmp_path, monkeypatch):
-    X = np.arange(12).reshape(4, 3)
-    for name in ("elec2", "covtype"):
-        np.savez(tmp_path / f"{name}.npz", X=X, y=[0, 1, 1, 0])
-    monkeypatch.setenv("ONLINEFOREST_DATA", str(tmp_path))
-    for name, columns in (("elec2", 0), ("elec2-no-date", 1), ("covtype", 0)):
-        found, y = drift.STREAMS[name](2, 0)
-        assert np.array_equal(found, X[:, columns:]) and y.tolist() == [0, 1, 1, 0]
-    assert len(drift.file_stream("covtype", n=3)(2, 0)[1]) == 3
 
 
 def losses(*parts, seed=0):
@@ -231,7 +152,7 @@ def test_a_quick_run_prints_the_whole_table(monkeypatch, capsys):
     monkeypatch.setattr(drift, "N_QUICK", 60)
     monkeypatch.delenv("ONLINEFOREST_DATA", raising=False)
     assert drift.main(["--quick"]) == 0
-    streams, methods = list(drift.GENERATED), list(drift.METHODS)
+    streams, methods = list(drift.OWN), list(drift.METHODS)
     header, *rows = table_rows(capsys.readouterr().out)
     n = len(streams) * len(methods)
     single, summaries = rows[:n], rows[n:]

@@ -22,7 +22,6 @@ from experiments import (
     numbers,
     order_free,
     regression,
-    streams,
 )
 from experiments.common import random_split
 from experiments.paper import data as paper_data
@@ -272,41 +271,6 @@ def test_the_area_is_a_mean_over_classes():
     assert common.area(p, np.array([0, 1, 2, 2])) == pytest.approx(1.0)
     assert common.area(p, np.array([1, 0, 2, 2])) == pytest.approx((2 / 3 + 1 / 2 + 1) / 3)
     assert common.area(p[:, :2], np.array([0, 1, 0, 1])) == pytest.approx(7 / 8)
-
-
-def test_streams_runs_with_our_models(tmp_path, monkeypatch, capsys):
-    rng = np.random.default_rng(0)
-    X = rng.random((60, 2))
-    np.savez(tmp_path / "bananas.npz", X=X, y=(X[:, 0] > 0.5).astype(int))
-    monkeypatch.setenv("ONLINEFOREST_DATA", str(tmp_path))
-    options = ["--data", "bananas", "--trees", "2", "4"]
-    assert streams.main([*options, "--models", "order-free", "paper", "learned"]) == 0
-    rows = [line.strip("| ").split(" | ") for line in capsys.readouterr().out.splitlines()[2:]]
-    assert [row[:4] for row in rows] == [
-        ["bananas", "60", trees, model]
-        for trees in ("2", "4")
-        for model in ("order-free", "paper", "learned")
-    ]
-
-
-def test_streams_runs_with_all_of_rivers_models(capsys):
-    pytest.importorskip("river")
-    rivers = [name for name in streams.MODELS if name.startswith("River")]
-    options = ["--data", "sea", "--limit", "40", "--trees", "2", "--least", "1e-6"]
-    assert streams.main([*options, "--models", *rivers]) == 0
-    rows = [line.strip("| ").split(" | ") for line in capsys.readouterr().out.splitlines()[2:]]
-    assert [row[3] for row in rows] == rivers
-    for row in rows:
-        assert 0 <= float(row[4]) <= 1
-        assert 0 < float(row[5]) <= -np.log(1e-6) + 1e-4
-
-
-@pytest.mark.parametrize("name", streams.GENERATED)
-def test_generated_streams_have_as_many_samples_as_asked_for(name):
-    pytest.importorskip("river")
-    X, y = streams.samples_of(name, 100)
-    assert X.shape[0] == len(y) == 100 and X.dtype == np.float32
-    assert len(set(y.tolist())) > 1
 
 
 def rows_of(table):
