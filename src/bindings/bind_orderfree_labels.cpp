@@ -253,7 +253,7 @@ void bind_orderfree_labels(nb::module_& module) {
       .def("votes", &of_orderfree::votes, "n_threads"_a = 1, "least"_a = 0, "limit"_a = kMostWeight, "begin"_a = 0,
            "end"_a = std::numeric_limits<std::int64_t>::max())
       .def("votes_at", &of_orderfree::votes_at, "n_seen"_a, "n_threads"_a = 1, "least"_a = 0, "limit"_a = kMostWeight)
-      .def("votes_after", &of_orderfree::votes_after, "rows"_a.noconvert(), "labels"_a.noconvert(), "n_threads"_a = 1,
+      .def("votes_after", &of_orderfree::votes_after, "rows"_a.noconvert(), "values"_a.noconvert(), "n_threads"_a = 1,
            "weights"_a.noconvert() = nb::none(), "least"_a = 0, "limit"_a = kMostWeight)
       .def("tree", &of_orderfree::label_tree, "index"_a)
       .def("left_out", &of_orderfree::left_out_labels, "n_threads"_a = 1, "stop_weight"_a = 0)

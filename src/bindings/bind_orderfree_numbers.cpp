@@ -1,9 +1,12 @@
 // Binds the order-free forest of numbers.
 #include <nanobind/nanobind.h>
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/unique_ptr.h>
 
 #include <cstdint>
 #include <limits>
+#include <optional>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -15,6 +18,7 @@
 #include "one_row.hpp"
 #include "orderfree.hpp"
 #include "orderfree/numbers/forest.hpp"
+#include "samples/weight.hpp"
 
 namespace onlineforest::bindings {
 
@@ -81,15 +85,18 @@ nb::dict number_tree(const NumberForest& self, std::size_t index) {
   return dict;
 }
 
-OutArray<double, 2> predict_numbers(const NumberForest& self, const InArray<float, 2>& rows, std::size_t n_threads) {
+OutArray<double, 2> predict_numbers(const NumberForest& self, const InArray<float, 2>& rows, std::size_t n_threads,
+                                    Weight stop_weight) {
   require_width(self, rows);
-  return array_of_moments(run(n_threads, [&](const Call& call) { return self.predict(span_of(rows), call); }));
+  return array_of_moments(
+      run(n_threads, [&](const Call& call) { return self.predict(span_of(rows), stop_weight, call); }));
 }
 
 // Mean, variance within leaves and variance between trees.
-nb::typed<nb::tuple, double, double, double> predict_number_of_one(const NumberForest& self, nb::handle x) {
+nb::typed<nb::tuple, double, double, double> predict_number_of_one(const NumberForest& self, nb::handle x,
+                                                                   Weight stop_weight) {
   const std::vector<float> row = one_row(x, self.width());
-  const auto moments = run(1, [&](const Call& call) { return self.predict(row, call); });
+  const auto moments = run(1, [&](const Call& call) { return self.predict(row, stop_weight, call); });
   return nb::make_tuple(moments[0].mean, moments[0].within, moments[0].between);
 }
 
@@ -107,10 +114,12 @@ OutArray<double, 3> array_of_leaves(const std::vector<NumberLeaf>& leaves, std::
 }
 
 // For each row and tree of a shard, the mean and variance in the leaf; a negative variance if the tree is empty.
-OutArray<double, 3> leaves(const NumberForest& self, const InArray<float, 2>& rows, std::size_t n_threads) {
+OutArray<double, 3> leaves(const NumberForest& self, const InArray<float, 2>& rows, std::size_t n_threads,
+                           Weight stop_weight) {
   require_width(self, rows);
-  return array_of_leaves(run(n_threads, [&](const Call& call) { return self.leaves(span_of(rows), call); }),
-                         self.options().n_trees);
+  return array_of_leaves(
+      run(n_threads, [&](const Call& call) { return self.leaves(span_of(rows), stop_weight, call); }),
+      self.options().n_trees);
 }
 
 // For the samples [begin, end) in the order of serials, without those that every tree has learned: the index of each,
@@ -118,9 +127,48 @@ OutArray<double, 3> leaves(const NumberForest& self, const InArray<float, 2>& ro
 // sample.
 nb::typed<nb::tuple, OutArray<std::int64_t, 1>, OutArray<double, 3>> left_out_leaves(const NumberForest& self,
                                                                                      std::size_t begin, std::size_t end,
-                                                                                     std::size_t n_threads) {
-  auto result = run(n_threads, [&](const Call& call) { return self.left_out_leaves(begin, end, call); });
+                                                                                     std::size_t n_threads,
+                                                                                     Weight stop_weight) {
+  auto result = run(n_threads, [&](const Call& call) { return self.left_out_leaves(begin, end, stop_weight, call); });
   return nb::make_tuple(to_array(std::move(result.places)), array_of_leaves(result.leaves, self.options().n_trees));
+}
+
+// NumberVotes as a tuple: the number and the weight of each calibrator, the stop weights, and for each of them, each
+// calibrator and each tree of a shard that leaves calibrators out, the mean and variance in its leaf; a negative
+// variance if the tree is empty.
+using NumberVotesTuple =
+    nb::typed<nb::tuple, OutArray<double, 1>, OutArray<Weight, 1>, OutArray<Weight, 1>, OutArray<double, 4>>;
+
+NumberVotesTuple tuple_of(orderfree::NumberVotes votes) {
+  const std::size_t n = votes.values.size(), n_stops = votes.stop_weights.size();
+  std::vector<double> numbers;
+  numbers.reserve(2 * votes.leaves.size());
+  for (const auto& [mean, variance] : votes.leaves) numbers.insert(numbers.end(), {mean, variance});
+  return nb::make_tuple(to_array(std::move(votes.values)), to_array(std::move(votes.weights)),
+                        to_array(std::move(votes.stop_weights)),
+                        to_array(std::move(numbers), {n_stops, n, votes.n_trees, 2}));
+}
+
+NumberVotesTuple number_votes(const NumberForest& self, std::size_t n_threads, Weight least, Weight limit,
+                              std::size_t begin, std::size_t end) {
+  return tuple_of(
+      run(n_threads, [&](const Call& call) { return self.left_out_votes(begin, end, {least, limit}, call); }));
+}
+
+NumberVotesTuple number_votes_at(const NumberForest& self, std::size_t n_seen, std::size_t n_threads, Weight least,
+                                 Weight limit) {
+  return tuple_of(
+      run(n_threads, [&](const Call& call) { return self.left_out_votes_at(n_seen, {least, limit}, call); }));
+}
+
+NumberVotesTuple number_votes_after(const NumberForest& self, const InArray<float, 2>& rows,
+                                    const InArray<double, 1>& values, std::size_t n_threads,
+                                    const std::optional<InArray<Weight, 1>>& weights, Weight least, Weight limit) {
+  require_width(self, rows);
+  const std::span<const Weight> of_rows = weights ? span_of(*weights) : std::span<const Weight>();
+  return tuple_of(run(n_threads, [&](const Call& call) {
+    return self.left_out_votes_after(span_of(rows), span_of(values), of_rows, {least, limit}, call);
+  }));
 }
 
 // The moments of the leaves of each row, and the number of its leaves. `leaves` has the shape (n_rows, n_trees, 2),
@@ -157,12 +205,19 @@ void bind_orderfree_numbers(nb::module_& module) {
   nb::class_<NumberForest> numbers(module, "OrderFreeNumberForest",
                                    "An order-free forest over numbers. Rows are float32.");
   of_orderfree::bind_common<NumberForest, orderfree::Numbers>(numbers);
-  numbers.def("predict", &of_orderfree::predict_numbers, "rows"_a.noconvert(), "n_threads"_a = 1)
-      .def("predict_one", &of_orderfree::predict_number_of_one, "row"_a)
+  numbers.def("predict", &of_orderfree::predict_numbers, "rows"_a.noconvert(), "n_threads"_a = 1, "stop_weight"_a = 0)
+      .def("predict_one", &of_orderfree::predict_number_of_one, "row"_a, "stop_weight"_a = 0)
+      .def("votes", &of_orderfree::number_votes, "n_threads"_a = 1, "least"_a = 0, "limit"_a = kMostWeight,
+           "begin"_a = 0, "end"_a = std::numeric_limits<std::int64_t>::max())
+      .def("votes_at", &of_orderfree::number_votes_at, "n_seen"_a, "n_threads"_a = 1, "least"_a = 0,
+           "limit"_a = kMostWeight)
+      .def("votes_after", &of_orderfree::number_votes_after, "rows"_a.noconvert(), "values"_a.noconvert(),
+           "n_threads"_a = 1, "weights"_a.noconvert() = nb::none(), "least"_a = 0, "limit"_a = kMostWeight)
       .def("tree", &of_orderfree::number_tree, "index"_a)
       .def("left_out", &of_orderfree::left_out_numbers, "n_threads"_a = 1, "stop_weight"_a = 0)
-      .def("leaves", &of_orderfree::leaves, "rows"_a.noconvert(), "n_threads"_a = 1)
-      .def("left_out_leaves", &of_orderfree::left_out_leaves, "begin"_a, "end"_a, "n_threads"_a = 1)
+      .def("leaves", &of_orderfree::leaves, "rows"_a.noconvert(), "n_threads"_a = 1, "stop_weight"_a = 0)
+      .def("left_out_leaves", &of_orderfree::left_out_leaves, "begin"_a, "end"_a, "n_threads"_a = 1,
+           "stop_weight"_a = 0)
       .def(
           "of_all_samples",
           [](const NumberForest& self) {

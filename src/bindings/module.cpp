@@ -30,6 +30,7 @@ NB_MODULE(_core, module) {
   module.attr("LEAST_CALIBRATORS") = orderfree::kFewestCalibrators;
   module.attr("MOST_CALIBRATORS") = orderfree::kMostCalibrators;
   module.attr("SAMPLES_PER_CALIBRATOR_OF_LABELS") = orderfree::Labels::kOneCalibratesOf;
+  module.attr("SAMPLES_PER_CALIBRATOR_OF_NUMBERS") = orderfree::Numbers::kOneCalibratesOf;
   module.attr("LEAST_TREES_TO_CALIBRATE_LABELS") = orderfree::Labels::kFewestTreesToCalibrate;
   module.attr("LEAST_TREES_TO_CALIBRATE_NUMBERS") = orderfree::Numbers::kFewestTreesToCalibrate;
   module.attr("LEAST_POWER") = orderfree::kLeastPower;

@@ -20,6 +20,8 @@ MOST_CALIBRATORS: int = 2048
 
 SAMPLES_PER_CALIBRATOR_OF_LABELS: int = 8
 
+SAMPLES_PER_CALIBRATOR_OF_NUMBERS: int = 4
+
 LEAST_TREES_TO_CALIBRATE_LABELS: int = 10
 
 LEAST_TREES_TO_CALIBRATE_NUMBERS: int = 5
@@ -164,7 +166,7 @@ class OrderFreeLabelForest:
     def votes_after(
         self,
         rows: NDArray[np.float32],
-        labels: NDArray[np.int32],
+        values: NDArray[np.int32],
         n_threads: int = 1,
         weights: NDArray[np.int64] | None = None,
         least: int = 0,
@@ -306,15 +308,39 @@ class OrderFreeNumberForest:
     def levels(self, categorical: int) -> NDArray[np.uint64]: ...
     @property
     def seed(self) -> int: ...
-    def predict(self, rows: NDArray[np.float32], n_threads: int = 1) -> NDArray[np.float64]: ...
-    def predict_one(self, row: ArrayLike) -> tuple[float, float, float]: ...
+    def predict(
+        self, rows: NDArray[np.float32], n_threads: int = 1, stop_weight: int = 0
+    ) -> NDArray[np.float64]: ...
+    def predict_one(self, row: ArrayLike, stop_weight: int = 0) -> tuple[float, float, float]: ...
+    def votes(
+        self,
+        n_threads: int = 1,
+        least: int = 0,
+        limit: int = 4503599627370496,
+        begin: int = 0,
+        end: int = 9223372036854775807,
+    ) -> tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]: ...
+    def votes_at(
+        self, n_seen: int, n_threads: int = 1, least: int = 0, limit: int = 4503599627370496
+    ) -> tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]: ...
+    def votes_after(
+        self,
+        rows: NDArray[np.float32],
+        values: NDArray[np.float64],
+        n_threads: int = 1,
+        weights: NDArray[np.int64] | None = None,
+        least: int = 0,
+        limit: int = 4503599627370496,
+    ) -> tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]: ...
     def tree(self, index: int) -> dict[str, NDArray[Any]]: ...
     def left_out(
         self, n_threads: int = 1, stop_weight: int = 0
     ) -> tuple[NDArray[np.float64], NDArray[np.int64]]: ...
-    def leaves(self, rows: NDArray[np.float32], n_threads: int = 1) -> NDArray[np.float64]: ...
+    def leaves(
+        self, rows: NDArray[np.float32], n_threads: int = 1, stop_weight: int = 0
+    ) -> NDArray[np.float64]: ...
     def left_out_leaves(
-        self, begin: int, end: int, n_threads: int = 1
+        self, begin: int, end: int, n_threads: int = 1, stop_weight: int = 0
     ) -> tuple[NDArray[np.int64], NDArray[np.float64]]: ...
     def of_all_samples(self) -> NDArray[np.float64]:
         """Mean and variance of all samples, for rows that no tree answers."""

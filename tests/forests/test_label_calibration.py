@@ -11,16 +11,16 @@ from sklearn.metrics import log_loss
 from onlineforest import OnlineForestClassifier, load
 from onlineforest._core import WEIGHT_OF_ONE, calibration_by
 from onlineforest._forests import forgetting
-from onlineforest._forests.orderfree import classifier as online_classifier
-from onlineforest._forests.orderfree.classes import Classes
-from onlineforest._forests.orderfree.copies import relabelled, with_columns
-from onlineforest._forests.orderfree.label_calibration import (
+from onlineforest._forests.orderfree import calibrated as calibrated_forest
+from onlineforest._forests.orderfree.calibration import (
     N_AHEAD,
-    Poll,
-    joined_votes,
+    most_calibrators,
     pieces_ahead,
     pieces_to_vote,
 )
+from onlineforest._forests.orderfree.classes import Classes
+from onlineforest._forests.orderfree.copies import relabelled, with_columns
+from onlineforest._forests.orderfree.label_calibration import LabelCalibration
 from reference.order_free_forest import (
     OrderFreeForest,
     best_power,
@@ -196,7 +196,7 @@ def test_a_batch_counts_as_cut_where_the_calibration_is_due():
 @pytest.mark.parametrize("seconds", [0.0, 1e9])
 def test_work_that_a_stream_does_ahead_changes_nothing(seconds, monkeypatch):
     """Trees are asked when the calibration is due, or the next call asks about the rest."""
-    monkeypatch.setattr(online_classifier, "_SECONDS_TO_VOTE", seconds)
+    monkeypatch.setattr(calibrated_forest, "_SECONDS_TO_VOTE", seconds)
     forest, are_done = forest_of().fit(X[:700], Y[:700]), []
     for i in range(700, 900):
         forest.predict_proba_one(X[i])
@@ -208,7 +208,7 @@ def test_work_that_a_stream_does_ahead_changes_nothing(seconds, monkeypatch):
 
 
 def test_votes_that_a_stream_has_asked_ahead_leave_with_forgotten_samples(monkeypatch):
-    monkeypatch.setattr(online_classifier, "_SECONDS_TO_VOTE", 1e9)
+    monkeypatch.setattr(calibrated_forest, "_SECONDS_TO_VOTE", 1e9)
     forest = forest_of().fit(X[:700], Y[:700])
     for i in range(700, 800):
         forest.predict_proba_one(X[i])
@@ -221,7 +221,8 @@ def test_votes_that_a_stream_has_asked_ahead_leave_with_forgotten_samples(monkey
 @pytest.mark.parametrize("n_samples", [0, 8, 255, 256, 900, 16_376, 16_384, 10**6])
 def test_pieces_hold_all_calibrators(n_samples):
     n = min(n_samples // 8, 256 + n_samples // 32, 2048)
-    pieces, ahead = pieces_to_vote(n_samples), pieces_ahead(n_samples)
+    most = most_calibrators(n_samples, LabelCalibration)
+    pieces, ahead = pieces_to_vote(most), pieces_ahead(most)
     assert [begin for begin, _ in pieces] == [0, *(end for _, end in pieces[:-1])]
     assert pieces[-1][1] >= n and len(ahead) <= N_AHEAD
     for size in (32, 128):
@@ -231,14 +232,15 @@ def test_pieces_hold_all_calibrators(n_samples):
 
 def test_votes_of_pieces_are_those_of_all(fitted):
     core = fitted._forest
-    pieces = pieces_to_vote(core.n_samples)
-    joined = joined_votes([core.votes(1, 0, 2**52, *piece) for piece in pieces])
+    pieces = pieces_to_vote(most_calibrators(core.n_samples, LabelCalibration))
+    joined = LabelCalibration.joined([core.votes(1, 0, 2**52, *piece) for piece in pieces])
     assert joined[3].tolist() == [0, *(n * WEIGHT_OF_ONE for n in (10, 20, 40, 80))]
 
     def ask(*what):
         return core.votes(1, *what)
 
-    of_all, of_pieces = Poll(core.n_labels).votes(ask), Poll(core.n_labels, pieces).votes(ask)
+    polls = LabelCalibration.poll(core), LabelCalibration.poll(core, pieces)
+    of_all, of_pieces = (poll.votes(ask) for poll in polls)
     for pair in (joined, core.votes()), (of_all, of_pieces):
         for one, other in zip(*pair, strict=True):
             assert one.dtype == other.dtype and np.array_equal(one, other)

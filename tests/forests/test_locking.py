@@ -21,7 +21,8 @@ from onlineforest import (
 )
 from onlineforest._forests.locking import guard_of, without_guard
 from onlineforest._forests.mondrian.classifier import MondrianLesson
-from onlineforest._forests.orderfree.label_lessons import LabelLesson, WholeLesson
+from onlineforest._forests.orderfree.fitted_lessons import FittedLesson
+from onlineforest._forests.orderfree.label_lessons import LabelLesson
 from support.model_files import saved
 
 
@@ -154,7 +155,7 @@ def test_other_threads_see_a_forest_only_with_its_classes(classifier, monkeypatc
         except NotFittedError:
             return None
 
-    lessons = LabelLesson, WholeLesson, MondrianLesson
+    lessons = FittedLesson, LabelLesson, MondrianLesson
     finish_of = {lesson: lesson.finish for lesson in lessons}
     for lesson in lessons:
         monkeypatch.setattr(lesson, "finish", finish)

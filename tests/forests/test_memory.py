@@ -77,11 +77,11 @@ def test_labels_are_counted(cls, dtype):
 
 
 def test_errors_that_calibrate_are_counted():
-    forest = OnlineForestRegressor(8, max_samples=0.5, random_state=0).fit(ROWS, Y)
-    forest.predict(ROWS)
+    forest = OnlineForestRegressor(8, random_state=0).partial_fit(ROWS, Y)
     before = besides(forest)
-    forest.predict_interval(ROWS)
-    assert N * 12 < besides(forest) - before <= N * 16
+    forest.recalibrate()
+    n_calibrators = len(forest._forest.votes()[0])
+    assert besides(forest) - before == 16 * n_calibrators > 0
 
 
 def test_the_memory_can_be_asked_while_another_thread_learns_ids():

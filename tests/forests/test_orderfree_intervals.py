@@ -11,7 +11,7 @@ from sklearn.datasets import make_friedman1
 from sklearn.metrics import r2_score
 
 from onlineforest import OnlineForestRegressor
-from onlineforest._forests.orderfree.number_calibration import Calibration, r2_of
+from onlineforest._forests.orderfree.number_calibration import NumberCalibration, r2_of
 from support.diabetes import LEVELS, X, Y, fitted, friedman, small
 
 
@@ -151,15 +151,17 @@ def test_calibration_does_not_depend_on_the_order():
         forest = small(n_estimators=9)
         for part in np.array_split(order, seed + 1):
             forest.partial_fit(X[part], Y[part])
+        forest.recalibrate()
         found = np.column_stack(
             [forest.predict_quantiles(X, levels), *forest.predict(X, return_std=True)]
         )
         expected = found if expected is None else expected
         assert np.array_equal(found, expected)
     one_by_one = small(n_estimators=9).fit(X[:100], Y[:100])
-    for x, y in zip(X[100:], Y[100:]):  # the calibration of each version is another one
+    for x, y in zip(X[100:], Y[100:]):
         one_by_one.learn_one(x, y)
         one_by_one.predict_one(x, return_std=True)
+    one_by_one.recalibrate()
     assert np.array_equal(one_by_one.predict_quantiles(X, levels), expected[:, :5])
 
 
@@ -167,7 +169,7 @@ def test_the_calibration_of_errors():
     moments = np.column_stack([np.zeros(100), np.full(100, 4.0), np.zeros(100)])
     errors = np.random.default_rng(0).normal(size=100)
     numbers = np.arange(100)
-    calibration = Calibration.of(moments, np.full(100, 10), errors, np.ones(100), numbers)
+    calibration = NumberCalibration.of(moments, np.full(100, 10), errors, np.ones(100), numbers)
     deviation = calibration.spread * calibration.deviations(moments, 10)
     np.testing.assert_allclose(deviation, np.sqrt(np.mean(errors**2)), rtol=1e-12)
     places = [calibration.quantile(level) for level in LEVELS]
@@ -177,12 +179,16 @@ def test_the_calibration_of_errors():
     )
     assert np.abs(inside.mean(axis=0) - LEVELS).max() <= 0.011
     assert calibration.quantile(1e-9) < calibration.errors[0] < calibration.quantile(0.011)
-    few = Calibration.of(moments[:19], np.full(19, 10), errors[:19], np.ones(19), numbers[:19])
-    assert few == Calibration()
-    assert few == Calibration.of(moments, np.ones(100, np.int64), errors, np.ones(100), numbers)
+    few = NumberCalibration.of(
+        moments[:19], np.full(19, 10), errors[:19], np.ones(19), numbers[:19]
+    )
+    assert few == NumberCalibration()
+    assert few == NumberCalibration.of(
+        moments, np.ones(100, np.int64), errors, np.ones(100), numbers
+    )
     assert math.isclose(few.quantile(0.975), 1.959964, rel_tol=1e-6)
-    exact = Calibration.of(moments * 0, np.full(100, 10), errors * 0, np.ones(100), numbers)
-    assert exact == Calibration()
+    exact = NumberCalibration.of(moments * 0, np.full(100, 10), errors * 0, np.ones(100), numbers)
+    assert exact == NumberCalibration()
 
 
 def test_a_calibration_needs_twenty_distinct_samples_that_weigh_as_much():
@@ -197,7 +203,7 @@ def test_a_calibration_needs_twenty_distinct_samples_that_weigh_as_much():
     ]:
         numbers = np.arange(100) % n_distinct
         weights = np.full(100, weight)
-        found = Calibration.of(moments, n_trees, errors[numbers], weights, numbers)
+        found = NumberCalibration.of(moments, n_trees, errors[numbers], weights, numbers)
         assert (found.errors is not None) == is_enough, (n_distinct, weight)
 
 
@@ -207,7 +213,7 @@ def test_few_samples_do_not_calibrate_however_heavy_they_are():
     heavy = small(n_estimators=20).fit(rows, y, sample_weight=np.full(60, 10.0))
     copies = small(n_estimators=20).fit(np.repeat(rows, 10, axis=0), np.repeat(y, 10))
     for forest in (plain, heavy, copies):
-        assert forest._calibration() == Calibration()
+        assert forest._calibration() == NumberCalibration()
     assert np.array_equal(heavy.predict_interval(rows), copies.predict_interval(rows))
     many = small(n_estimators=20).fit(*friedman(80))
     assert many._calibration().errors is not None
@@ -220,7 +226,7 @@ def test_quantiles_do_not_fall_and_intervals_do_not_cross():
     for _ in range(20):
         errors = np.sort(np.repeat(rng.normal(size=10), 10) * (1 + 2.0**-52 * rng.integers(3)))
         ends = np.cumsum(rng.choice([1.0, 0.7, 2000.0], 100))
-        calibration = Calibration(errors=errors, ends=ends)
+        calibration = NumberCalibration(errors=errors, ends=ends)
         quantiles = np.array([calibration.quantile(level) for level in levels])
         assert (np.diff(quantiles) >= 0).all()
         inside = quantiles[(levels * (ends[-1] + 1) >= 1) & (levels * (ends[-1] + 1) <= ends[-1])]
@@ -263,9 +269,9 @@ def test_a_power_of_two_in_y_changes_no_bit_of_a_calibration():
     rng = np.random.default_rng(3)
     moments = np.column_stack([rng.normal(size=50), rng.random(50), rng.random(50)])
     n_trees, values, weights = rng.integers(2, 9, 50), rng.normal(size=50), np.full(50, 2.0**30)
-    plain = Calibration.of(moments, n_trees, values, weights, np.arange(50))
+    plain = NumberCalibration.of(moments, n_trees, values, weights, np.arange(50))
     factor = 2.0**495
-    large = Calibration.of(
+    large = NumberCalibration.of(
         moments * [factor, factor**2, factor**2], n_trees, values * factor, weights, np.arange(50)
     )
     assert plain.errors is not None and np.array_equal(large.errors, plain.errors)

@@ -89,7 +89,7 @@ def test_samples_one_by_one(predicts):
         if predicts:  # which cuts what is pending
             forest.predict_one(X[i])
     assert forest.digest_ == WHOLE
-    assert np.array_equal(forest.predict(X), fitted().predict(X))
+    assert np.array_equal(forest.recalibrate().predict(X), fitted().predict(X))
 
 
 def test_what_was_learned_and_forgotten_leaves_no_trace():
@@ -116,7 +116,7 @@ def test_any_number_of_threads(n_jobs):
         forest.partial_fit(X[part], Y[part])
     assert forest.digest_ == WHOLE
     expected = fitted().predict_quantiles(X, LEVELS)
-    assert np.array_equal(forest.predict_quantiles(X, LEVELS), expected)
+    assert np.array_equal(forest.recalibrate().predict_quantiles(X, LEVELS), expected)
 
 
 def test_rows_asked_alone_or_together_get_the_same_answers():

@@ -18,7 +18,7 @@ from onlineforest import (
     load,
     merge,
 )
-from onlineforest._forests.orderfree.number_calibration import Calibration, exact_sum
+from onlineforest._forests.orderfree.number_calibration import NumberCalibration, exact_sum
 from support.model_files import changed, saved
 
 RNG = np.random.default_rng(11)
@@ -81,9 +81,7 @@ def test_the_way_has_no_influence(kind, weights):
     for i in range(5, N):
         one_by_one.learn_one(X[i], y[i], sample_weight=weights[i])
     for forest in (in_batches, one_by_one):
-        if isinstance(forest, OnlineForestClassifier):
-            forest.recalibrate()
-        assert_same(forest, at_once)
+        assert_same(forest.recalibrate(), at_once)
         assert forest.verify()
 
 
@@ -92,9 +90,7 @@ def test_a_weight_that_comes_in_parts_is_their_sum(kind):
     whole = new(cls).fit(X, y, PARTS + 0.25)
     in_parts = new(cls).partial_fit(X, y, sample_weight=PARTS)
     in_parts.partial_fit(X, y, sample_weight=np.full(N, 0.25))
-    if isinstance(in_parts, OnlineForestClassifier):
-        in_parts.recalibrate()
-    assert_same(in_parts, whole)
+    assert_same(in_parts.recalibrate(), whole)
     assert in_parts.n_samples_stored_ == 2 * N
 
 
@@ -140,9 +136,7 @@ def test_forgetting_removes_the_weight_that_a_sample_came_with(kind):
     again = new(cls).fit(one, other, [7.5]).partial_fit(X[rest], y[rest], sample_weight=PARTS[rest])
     assert again.forget(one, other).digest_ == expected.digest_
     again = by_id.keep_latest(0).partial_fit(X[rest], y[rest], sample_weight=PARTS[rest])
-    if isinstance(again, OnlineForestClassifier):
-        again.recalibrate()
-    assert_same(again, expected)
+    assert_same(again.recalibrate(), expected)
 
 
 def test_copies_keep_weights(kind):
@@ -256,8 +250,8 @@ def test_quantiles_of_weighted_errors_are_those_of_copies():
     moments = np.column_stack([RNG.normal(size=60), RNG.random(60), RNG.random(60)])
     n_trees, values = RNG.integers(2, 9, 60), RNG.normal(size=60)
     copies = RNG.integers(1, 5, 60)
-    weighted = Calibration.of(moments, n_trees, values, copies.astype(float), np.arange(60))
-    repeated = Calibration.of(
+    weighted = NumberCalibration.of(moments, n_trees, values, copies.astype(float), np.arange(60))
+    repeated = NumberCalibration.of(
         *(np.repeat(each, copies, axis=0) for each in (moments, n_trees, values)),
         np.ones(copies.sum()),
         np.repeat(np.arange(60), copies),

@@ -13,7 +13,8 @@ from onlineforest._core import (
     calibration_by,
     losses_of_stops,
 )
-from onlineforest._forests.orderfree.label_calibration import Poll, pieces_to_vote
+from onlineforest._forests.orderfree.calibration import ALL_CALIBRATORS, Poll, pieces_to_vote
+from onlineforest._forests.orderfree.label_calibration import LabelCalibration
 from reference.order_free_forest import (
     OrderFreeForest,
     best_stop,
@@ -128,7 +129,7 @@ def test_small_stop_weights_are_asked_about_only_if_the_least_large_one_is_best(
         ([5], 0, [0]),
     ]:
         ask = Recorded(dict(zip(stops, losses)), monkeypatch)
-        votes = Poll(n_labels).votes(ask)
+        votes = Poll(LabelCalibration, is_stepwise=n_labels > 500).votes(ask)
         assert votes[3].tolist() == [best << 16] and len(votes[4]) == len(votes[5]) == 1
         assert [stop for some in ask.asked for stop in some] == asked
         groups = (
@@ -145,7 +146,12 @@ def test_a_poll_of_one_stop_weight_at_a_time_finds_the_same(weak):
     def ask(least, limit, begin, end):
         return core.votes(1, least, limit, begin, end)
 
-    polls = [Poll(2), Poll(2, pieces_to_vote(N)), Poll(600), Poll(600, pieces_to_vote(N))]
+    ways = [
+        (pieces, {"is_stepwise": is_stepwise})
+        for is_stepwise in (False, True)
+        for pieces in ([ALL_CALIBRATORS], pieces_to_vote(N // 8))
+    ]
+    polls = [Poll(LabelCalibration, pieces, **how) for pieces, how in ways]
     expected, *others = (poll.votes(ask) for poll in polls)
     for votes in others:
         for one, other in zip(votes, expected, strict=True):

@@ -167,9 +167,11 @@ void check_predictions(const orderfree::LabelForest& forest) {
 }
 
 void check_predictions(const orderfree::NumberForest& forest) {
-  for (const auto& [mean, within, between] : forest.predict(some_rows(forest), Call(1))) {
-    expect(std::isfinite(mean), "means are finite");
-    expect(within >= 0.0 && between >= 0.0, "variances are at least 0");
+  for (const Weight stop_weight : {Weight{0}, 10 * kOne}) {
+    for (const auto& [mean, within, between] : forest.predict(some_rows(forest), stop_weight, Call(1))) {
+      expect(std::isfinite(mean), "means are finite");
+      expect(within >= 0.0 && between >= 0.0, "variances are at least 0");
+    }
   }
   for (const auto& [mean, within, between] : forest.predict_left_out(0, Call(1)).moments) {
     expect(std::isnan(mean) || (within >= 0.0 && between >= 0.0), "variances of left-out samples are at least 0");

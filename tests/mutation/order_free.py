@@ -307,6 +307,23 @@ MUTANTS = [
         only="a_line_that_changes",
     ),
     Mutant(
+        "a junction keeps what it predicted with a former line",
+        "src/core/orderfree/tree/follow.hpp",
+        "if (is_end && !junction.has_new_line) {",
+        "if (is_end) {",
+        ORDER_FREE,
+        only="a_line_that_changes",
+    ),
+    Mutant(
+        "predictions at a junction follow no change of its samples",
+        "src/core/orderfree/tree/follow.hpp",
+        "junction.large_leaf.add(samples, step.slot, junction.line, step.by);",
+        "(void)step, (void)samples;",
+        ORDER_FREE,
+        only="a_line_that_changes",
+        is_variant=True,
+    ),
+    Mutant(
         "a line that predicts no better than the mean is kept",
         "src/core/orderfree/numbers/line.cpp",
         "loss_of_line() < loss_of_mean()",

@@ -43,9 +43,9 @@ def flights(n=400, seed=0):
 
 @pytest.fixture(scope="module", params=[OnlineForestClassifier, OnlineForestRegressor])
 def delays(request):
-    """Each kind of forest that learns categorical features."""
+    """Each kind of forest that learns categorical features; `apply` goes down to the leaves."""
     X, late = flights()
-    return request.param(5, random_state=0).fit(X, targets_of(request.param, late))
+    return request.param(5, calibrate=False, random_state=0).fit(X, targets_of(request.param, late))
 
 
 def targets_of(kind, late):
@@ -162,7 +162,9 @@ def colours_at(delays, rows):
 def test_a_surface_holds_categorical_features_at_their_most_frequent_level(delays):
     X, late = flights()
     y = targets_of(type(delays), late)
-    plain = type(delays)(5, categorical_features=[0, 2], random_state=0).fit(as_array(X), y)
+    plain = type(delays)(5, calibrate=False, categorical_features=[0, 2], random_state=0).fit(
+        as_array(X), y
+    )
     most, pictures = X.origin.mode()[0], []
     for carrier, chosen in [("UA", X.carrier == "UA"), (None, X.carrier.isna())]:
         given = X[chosen]

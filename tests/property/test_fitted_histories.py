@@ -167,6 +167,10 @@ class FittedHistory(RuleBasedStateMachine):
         self.do("keep", n)
 
     @rule()
+    def recalibrate(self):
+        self.do("recalibrate")
+
+    @rule()
     def ask_what_is_stored(self):
         """Questions that fit nothing."""
         assert self.forest.n_samples_stored_ <= self.forest.n_samples_seen_
@@ -261,10 +265,6 @@ class FittedLabels(FittedHistory):
         known = [*self.forest.classes_.tolist(), label]
         X = self.rows(np.random.default_rng(0), 1)
         self.do("declare", X, [label], known)
-
-    @rule()
-    def recalibrate(self):
-        self.do("recalibrate")
 
 
 class FittedNumbers(FittedHistory):

@@ -282,9 +282,10 @@ def squared(value):
 
 
 def leaf_of(node: Node, point: Point) -> tuple[float, float]:
-    """The mean at a point of a leaf, and the variance.
+    """The mean at a point where a walk ends, and the variance.
 
-    Several samples of one number predict it. Other leaves add the mean of the rests to the line.
+    A node of more than 64 samples has a line of its own, others have that of their parent. Several
+    samples of one number predict it. Other nodes add the mean of the rests to the line.
     """
     if has_no_line(node):
         return node.block[0].value, 0.0
@@ -320,6 +321,19 @@ def moments_of(block: list[Sample]) -> tuple[float, float]:
     return float(exact) / total, float(squares / Fraction(total))
 
 
+def loss_of_stop(stop: float, rows: Sequence[tuple[float, float, float]]) -> float:
+    """The loss of a stop weight: the root mean squared error.
+
+    Given the number, the mean of the trees that leave it out, and the weight of each calibrator. A
+    positive stop weight costs more, the fewer calibrators there are.
+    """
+    total = math.fsum(w for *_, w in rows)
+    if min(len(rows), total) < 20:
+        return float(stop > 0)
+    mean_square = math.fsum(w * squared(y - mean) for y, mean, w in rows) / total
+    return math.sqrt(mean_square) * (1.0 + (64 / len(rows) ** 2 if stop > 0 else 0.0))
+
+
 def moments(leaves: list[tuple[float, float]]) -> tuple[float, float, float]:
     """Mean, mean variance within leaves and variance between leaves."""
     n, means = len(leaves), [mean for mean, _ in leaves]
@@ -344,17 +358,23 @@ class OrderFreeNumbers:
             calibrates=calibrates, key_bits=key_bits, one_of=4,
             leaves_out=lambda tree: tree % 4 == 0)  # fmt: skip
 
-    def predict(self, x: Sequence[float]) -> tuple[float, float, float]:
-        """Moments of all trees that have samples."""
+    def leaves(self, x: Sequence[float], stop: float = 0.0) -> list[tuple[float, float]]:
+        """The mean and variance at the node where each tree ends that has samples."""
         point = as_point(x)
-        return moments([leaf_of(path_of(root, point)[-1], point) for root in self.trees if root])
+        return [leaf_of(path_of(root, point, stop)[-1], point) for root in self.trees if root]
 
-    def predict_left_out(self, x: Sequence[float], y: float) -> tuple[float, float, float, int]:
+    def predict(self, x: Sequence[float], stop: float = 0.0) -> tuple[float, float, float]:
+        """Moments of all trees that have samples."""
+        return moments(self.leaves(x, stop))
+
+    def predict_left_out(
+        self, x: Sequence[float], y: float, stop: float = 0.0
+    ) -> tuple[float, float, float, int]:
         """Moments of the trees that have left out a sample, and their number."""
         word = struct.unpack("<Q", struct.pack("<d", y + 0.0))[0]
         point = as_point(x)
         leaves = [
-            leaf_of(path_of(root, point)[-1], point)
+            leaf_of(path_of(root, point, stop)[-1], point)
             for root, others in zip(self.trees, self.left_out)
             if root and (point, word) in others
         ]

@@ -55,6 +55,7 @@ def test_any_order_of_keys_and_samples_equals_fit(seed):
     assert model.features == list("abcd")
     whole = fitted(SAMPLES)
     assert model.estimator.digest_ == whole.digest_
+    model.estimator.recalibrate()
     means = whole.predict(table(SAMPLES[:9])).tolist()
     intervals = whole.predict_interval(table(SAMPLES[:9]), coverage=0.8).tolist()
     for (x, _), mean, (low, high) in zip(SAMPLES, means, intervals, strict=False):

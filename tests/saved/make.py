@@ -81,6 +81,9 @@ def order_free_forests(frame, kind, ids):
         plain.partial_fit(X[:50], Y[:50]).partial_fit(X[30:], Y[30:]),
     )
     yield "online-regressor-missing", OnlineForestRegressor(5, random_state=8).fit(holes, Y)
+    calibrated = OnlineForestRegressor(5, random_state=8)
+    calibrated.fit(np.concatenate([X, X + 1]), np.concatenate([Y, Y]))
+    yield "online-regressor-calibrated", calibrated.partial_fit(X[:20] - 1, Y[:20])  # lags
     gone = OnlineForestRegressor(2, random_state=6).fit(X, Y)
     yield "online-regressor-forgotten", gone.keep_latest(0)
 

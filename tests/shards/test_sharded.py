@@ -68,20 +68,23 @@ def assert_same_answers(forest, local):
     for index in (0, local.n_trees - 1):
         assert_same(forest.tree(index), local.tree(index))
     assert_same_answer(forest.predict_one(QUERIES[0]), local.predict_one(QUERIES[0]))
+    assert_same_votes(forest, local)
     if hasattr(local, "label_weights"):
         assert_same_label_answers(forest, local)
+    else:
+        assert_same_answer(forest.predict(QUERIES, 1, STOP), local.predict(QUERIES, 1, STOP))
+        answers = (each.predict_one(QUERIES[0], STOP) for each in (forest, local))
+        assert_same_answer(*answers)
     assert forest.are_trees_of_samples()
 
 
-def assert_same_label_answers(forest, local):
-    assert np.array_equal(local.label_weights, forest.label_weights)
-    assert forest.n_labels == local.n_labels
-    assert_same_answer(forest.known_labels, local.known_labels)
-    votes = local.votes(1, 0, 1)
+def assert_same_votes(forest, local):
+    """Votes, and whatever else depends on a stop weight."""
     n_past = local.n_seen - min(local.n_seen, 50)
-    more = np.ascontiguousarray(QUERIES[:20]), np.ascontiguousarray(LABELS[:20]), 1, UNITS[:20]
+    values = LABELS if hasattr(local, "label_weights") else VALUES
+    more = np.ascontiguousarray(QUERIES[:20]), np.ascontiguousarray(values[:20]), 1, UNITS[:20]
     for own_votes, their_votes in (
-        (votes, forest.votes(1, 0, 1)),
+        (local.votes(1, 0, 1), forest.votes(1, 0, 1)),
         (local.votes(), forest.votes()),
         (local.votes(1, STOP, 4 * STOP, 3, 9), forest.votes(1, STOP, 4 * STOP, 3, 9)),
         (local.votes_at(n_past), forest.votes_at(n_past)),
@@ -90,13 +93,19 @@ def assert_same_label_answers(forest, local):
         (local.votes_after(*more, 1, STOP), forest.votes_after(*more, 1, STOP)),
     ):
         for own, theirs in zip(own_votes, their_votes, strict=True):
-            assert np.array_equal(own, theirs)
+            assert own.dtype == theirs.dtype and np.array_equal(own, theirs)
     for name in ("importances", "left_out"):
         own, theirs = (getattr(each, name)(1, STOP) for each in (local, forest))
         assert np.array_equal(own[0], theirs[0], equal_nan=True), name
     assert np.array_equal(local.apply(QUERIES, 1, STOP), forest.apply(QUERIES, 1, STOP))
     forest.grow_all(1, STOP)
-    power, _, spread, _ = calibration_by(*votes, local.n_trees)
+
+
+def assert_same_label_answers(forest, local):
+    assert np.array_equal(local.label_weights, forest.label_weights)
+    assert forest.n_labels == local.n_labels
+    assert_same_answer(forest.known_labels, local.known_labels)
+    power, _, spread, _ = calibration_by(*local.votes(1, 0, 1), local.n_trees)
     found = power, spread, STOP, 0.7
     assert_same_answer(forest.predict(QUERIES, 1, *found), local.predict(QUERIES, 1, *found))
     assert_same_answer(

@@ -22,7 +22,7 @@ from onlineforest._cli.metrics import Metrics, class_metrics, interval_metrics, 
 from onlineforest._cli.options import BATCH_SHARE, FIRST_BATCH_SIZE
 from onlineforest._cli.scores import ClassScores
 from onlineforest._forests.classification import BaseClassifier
-from onlineforest._forests.orderfree.classifier import OnlineForestClassifier
+from onlineforest._forests.orderfree.calibrated import CalibratedForest
 from onlineforest._tables.columns import ColumnSpec, OnBadRow, Table
 from onlineforest._tables.tables import rebatch, skip_rows
 
@@ -89,7 +89,7 @@ class Training:
 
     def finish(self) -> None:
         """Calibrate with all samples, so that the forest does not depend on the batches."""
-        if isinstance(self.forest, OnlineForestClassifier):
+        if isinstance(self.forest, CalibratedForest):
             self.forest.recalibrate()
 
     def position(self) -> Position:

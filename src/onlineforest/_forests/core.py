@@ -36,7 +36,7 @@ Floats = NDArray[np.float64]
 Serials = NDArray[np.int64]
 Masses = NDArray[np.uint64]
 Hashes = NDArray[np.uint64]
-Votes = tuple[
+LabelVotes = tuple[
     NDArray[np.int32],
     NDArray[np.int32],
     NDArray[np.int64],
@@ -50,6 +50,13 @@ Votes = tuple[
 Masses have the shape (n_stop_weights, n_calibrators, n_labels + 1), for each label and the rest:
 the sums over all trees that leave this calibrator out, and over half of them. Last, the evidence of
 its levels for each label, without itself; without columns if no feature is categorical.
+"""
+StopWeights = NDArray[np.int64]
+NumberVotes = tuple[Floats, NDArray[np.int64], StopWeights, Floats]
+"""The number and the stored weight of each calibrator, stop weights, and leaves.
+
+Leaves have the shape (n_stop_weights, n_calibrators, n_trees, 2), for the trees that leave
+calibrators out: the mean and variance at the node where the tree ends, negative if it is empty.
 """
 MOST_STOP_WEIGHT = 2**52
 """The limit of stop weights, which are stored weights."""
@@ -98,6 +105,16 @@ class OrderFreeCore(Protocol):
         """Memory of the forest in bytes."""
         ...
 
+    def learn(
+        self, rows: Rows, values: NDArray[Any], n_threads: int = 1, weights: Weights = None, /
+    ) -> None:
+        """Learn a batch of rows with the codes of their labels, or with numbers."""
+        ...
+
+    def learn_one(self, row: ArrayLike, value: Any, weight: int = WEIGHT_OF_ONE, /) -> None:
+        """Learn one row; TypeError if it is not an array of floats."""
+        ...
+
     def forget(self, serials: Serials, n_threads: int = 1, /) -> None:
         """Forget the samples with these serials."""
         ...
@@ -120,7 +137,7 @@ class OrderFreeCore(Protocol):
     def apply(self, rows: Rows, n_threads: int = 1, stop_weight: int = 0, /) -> NDArray[np.int32]:
         """The node where each row ends in each tree, shape (n_rows, n_trees).
 
-        It enters no node that is lighter than `stop_weight`; that of numbers is 0.
+        It enters no node that is lighter than `stop_weight`.
         """
         ...
 
@@ -176,6 +193,41 @@ class OrderFreeCore(Protocol):
 
     def count_as_seen(self, n_seen: int, /) -> None:
         """Count samples that another forest has seen: `n_seen` is at least this number then."""
+        ...
+
+    def votes(
+        self,
+        n_threads: int = 1,
+        least: int = 0,
+        limit: int = MOST_STOP_WEIGHT,
+        begin: int = 0,
+        end: int = 2**62,
+        /,
+    ) -> tuple[Any, ...]:
+        """Votes on the calibrators [begin, end), by the trees that leave them out.
+
+        With each stop weight of [least, limit) that the forest may choose. Calibrators beyond
+        their number are left out. `LabelVotes` and `NumberVotes` say what votes are.
+        """
+        ...
+
+    def votes_at(
+        self, n_seen: int, n_threads: int = 1, least: int = 0, limit: int = MOST_STOP_WEIGHT, /
+    ) -> tuple[Any, ...]:
+        """Votes of this forest after `n_seen` samples, all of which it must still hold."""
+        ...
+
+    def votes_after(
+        self,
+        rows: Rows,
+        values: NDArray[Any],
+        n_threads: int = 1,
+        weights: Weights = None,
+        least: int = 0,
+        limit: int = MOST_STOP_WEIGHT,
+        /,
+    ) -> tuple[Any, ...]:
+        """Votes of a copy of this forest that learns these samples. This forest stays as it is."""
         ...
 
     def left_out(
@@ -241,53 +293,8 @@ class OrderFreeLabelCore(OrderFreeCore, Protocol):
         """Answer for one row, as `predict`; TypeError if it is not an array of floats."""
         ...
 
-    def votes(
-        self,
-        n_threads: int = 1,
-        least: int = 0,
-        limit: int = MOST_STOP_WEIGHT,
-        begin: int = 0,
-        end: int = 2**62,
-        /,
-    ) -> Votes:
-        """Votes on the calibrators [begin, end), by the trees that leave them out.
-
-        With each stop weight of [least, limit) that the forest may choose. Calibrators beyond
-        their number are left out.
-        """
-        ...
-
-    def votes_at(
-        self, n_seen: int, n_threads: int = 1, least: int = 0, limit: int = MOST_STOP_WEIGHT, /
-    ) -> Votes:
-        """Votes of this forest after `n_seen` samples, all of which it must still hold."""
-        ...
-
-    def votes_after(
-        self,
-        rows: Rows,
-        labels: NDArray[np.int32],
-        n_threads: int = 1,
-        weights: Weights = None,
-        least: int = 0,
-        limit: int = MOST_STOP_WEIGHT,
-        /,
-    ) -> Votes:
-        """Votes of a copy of this forest that learns these samples. This forest stays as it is."""
-        ...
-
     def set_labels(self, hashes: NDArray[np.uint64], are_declared: NDArray[np.uint8], /) -> None:
         """Give labels their codes by their hashes; earlier labels keep their codes."""
-        ...
-
-    def learn(
-        self, rows: Rows, values: NDArray[np.int32], n_threads: int = 1, weights: Weights = None, /
-    ) -> None:
-        """Learn a batch of rows with the codes of their labels."""
-        ...
-
-    def learn_one(self, row: ArrayLike, value: int, weight: int = WEIGHT_OF_ONE, /) -> None:
-        """Learn one row; TypeError if it is not an array of floats."""
         ...
 
 
@@ -299,22 +306,12 @@ class OrderFreeNumberCore(OrderFreeCore, Protocol):
     (n_rows, 3).
     """
 
-    def learn(
-        self, rows: Rows, values: Floats, n_threads: int = 1, weights: Weights = None, /
-    ) -> None:
-        """Learn a batch of rows with numbers."""
+    def predict(self, rows: Rows, n_threads: int = 1, stop_weight: int = 0, /) -> Floats:
+        """Predictions, one row each. The trees enter no node that is lighter than `stop_weight`."""
         ...
 
-    def predict(self, rows: Rows, n_threads: int = 1, /) -> Floats:
-        """Predictions, one row each; their columns depend on the target."""
-        ...
-
-    def predict_one(self, row: ArrayLike, /) -> tuple[float, float, float]:
-        """The prediction of one row."""
-        ...
-
-    def learn_one(self, row: ArrayLike, value: float, weight: int = WEIGHT_OF_ONE, /) -> None:
-        """Learn one row; TypeError if it is not an array of floats."""
+    def predict_one(self, row: ArrayLike, stop_weight: int = 0, /) -> tuple[float, float, float]:
+        """The prediction of one row; TypeError if it is not an array of floats."""
         ...
 
 

@@ -20,14 +20,15 @@ from onlineforest._forests.core import (
     ORDER_FREE_NUMBERS,
     Floats,
     Hashes,
+    LabelVotes,
     Masses,
+    NumberVotes,
     OrderFreeCore,
     OrderFreeLabelCore,
     OrderFreeNumberCore,
     Rows,
     Serials,
     State,
-    Votes,
     Weights,
 )
 from onlineforest._shards.keeper import ShardKeeper
@@ -191,6 +192,44 @@ class ShardedForest:
         """Split all blocks above a stop weight, which changes no answer."""
         self.keeper.ask_all(GrowthQuestion(arguments={"stop_weight": stop_weight}))
 
+    def votes(
+        self,
+        _n_threads: int = 1,
+        least: int = 0,
+        limit: int = MOST_STOP_WEIGHT,
+        begin: int = 0,
+        end: int = 2**62,
+        /,
+    ) -> tuple[Any, ...]:
+        """The votes on the calibrators, by the trees that leave them out."""
+        what = {"least": least, "limit": limit, "begin": begin, "end": end}
+        return self._joined(self.keeper.ask_all(ArraysQuestion("votes", what)))
+
+    def votes_at(
+        self, n_seen: int, _n_threads: int = 1, least: int = 0, limit: int = MOST_STOP_WEIGHT, /
+    ) -> tuple[Any, ...]:
+        """The votes after `n_seen` samples, all of which the forest must still hold."""
+        what = {"n_seen": n_seen, "least": least, "limit": limit}
+        return self._joined(self.keeper.ask_all(ArraysQuestion("votes_at", what)))
+
+    def votes_after(
+        self,
+        rows: Rows,
+        values: NDArray[Any],
+        _n_threads: int = 1,
+        weights: Weights = None,
+        least: int = 0,
+        limit: int = MOST_STOP_WEIGHT,
+        /,
+    ) -> tuple[Any, ...]:
+        """The votes as they would be after these samples, which the forest does not learn."""
+        what = {"rows": rows, "values": values, "weights": weights, "least": least, "limit": limit}
+        return self._joined(self.keeper.ask_all(ArraysQuestion("votes_after", what)))
+
+    def _joined(self, shards: list[Any]) -> tuple[Any, ...]:
+        """The votes of all shards."""
+        raise NotImplementedError
+
     def are_trees_of_samples(self) -> bool:
         """Whether each shard grows the trees that it has from its samples again."""
         answers: list[bool] = self.keeper.ask_all(TruthQuestion())
@@ -288,41 +327,6 @@ class ShardedLabelForest(ShardedForest):
         predictions, counts = zip(*answers, strict=True)
         return np.concatenate(predictions), np.concatenate(counts)
 
-    def votes(
-        self,
-        _n_threads: int = 1,
-        least: int = 0,
-        limit: int = MOST_STOP_WEIGHT,
-        begin: int = 0,
-        end: int = 2**62,
-        /,
-    ) -> Votes:
-        """The votes on the calibrators, by the trees that leave them out."""
-        what = {"least": least, "limit": limit, "begin": begin, "end": end}
-        return self._summed(ArraysQuestion("votes", what))
-
-    def votes_at(
-        self, n_seen: int, _n_threads: int = 1, least: int = 0, limit: int = MOST_STOP_WEIGHT, /
-    ) -> Votes:
-        """The votes after `n_seen` samples, all of which the forest must still hold."""
-        what = {"n_seen": n_seen, "least": least, "limit": limit}
-        return self._summed(ArraysQuestion("votes_at", what))
-
-    def votes_after(
-        self,
-        rows: Rows,
-        labels: NDArray[np.int32],
-        _n_threads: int = 1,
-        weights: Weights = None,
-        least: int = 0,
-        limit: int = MOST_STOP_WEIGHT,
-        /,
-    ) -> Votes:
-        """The votes as they would be after these samples, which the forest does not learn."""
-        samples = {"rows": rows, "labels": labels, "weights": weights}
-        stops = {"least": least, "limit": limit}
-        return self._summed(ArraysQuestion("votes_after", samples | stops))
-
     def _finished(self, masses: list[Masses], how: Mapping[str, Any]) -> tuple[Hashes, Floats]:
         """The known labels and their probabilities, given the masses of all shards.
 
@@ -332,9 +336,7 @@ class ShardedLabelForest(ShardedForest):
         hashes, probabilities = self.keeper.ask_any(ArraysQuestion("finish", sums))
         return hashes, probabilities
 
-    def _summed(self, question: ArraysQuestion) -> Votes:
-        """The votes of all shards."""
-        shards = cast(list[Votes], self.keeper.ask_all(question))
+    def _joined(self, shards: list[LabelVotes]) -> LabelVotes:
         held, labels, weights, stops, *_, evidence = shards[0]
         votes = np.sum([each[4] for each in shards], axis=0)
         half = np.sum([each[5] for each in shards], axis=0)
@@ -354,38 +356,44 @@ class ShardedNumberForest(ShardedForest):
         values = np.array([value], dtype=np.float64)
         self.learn(self._one_row(row), values, 1, np.array([weight]))
 
-    def predict(self, rows: Rows, _n_threads: int = 1, /) -> Floats:
+    def predict(self, rows: Rows, _n_threads: int = 1, stop_weight: int = 0, /) -> Floats:
         """Mean, variance within leaves and variance between trees."""
         with self.keeper.at_one_position():
             ranges = _ranges_of(len(rows), 2 * self.n_trees)
-            return np.concatenate([self._predict(rows[begin:end]) for begin, end in ranges])
+            answers = [self._predict(rows[begin:end], stop_weight) for begin, end in ranges]
+            return np.concatenate(answers)
 
-    def _predict(self, rows: Rows) -> Floats:
-        leaves = self.keeper.ask_all(ArrayQuestion("leaves", {"rows": rows}))
+    def _predict(self, rows: Rows, stop_weight: int) -> Floats:
+        question = ArrayQuestion("leaves", {"rows": rows, "stop_weight": stop_weight})
+        leaves = self.keeper.ask_all(question)
         moments, n_trees = moments_of_leaves(np.concatenate(leaves, axis=1))
         if not n_trees.all():  # no tree knows anything about a row
             moments[n_trees == 0] = self.keeper.ask_any(ArrayQuestion("of_all_samples"))
         return moments
 
-    def predict_one(self, row: Any, /) -> tuple[float, float, float]:
+    def predict_one(self, row: Any, stop_weight: int = 0, /) -> tuple[float, float, float]:
         """The prediction of one row."""
-        mean, within, between = self.predict(self._one_row(row))[0].tolist()
+        mean, within, between = self.predict(self._one_row(row), 1, stop_weight)[0].tolist()
         return mean, within, between
 
     def left_out(
-        self, _n_threads: int = 1, _stop_weight: int = 0, /
+        self, _n_threads: int = 1, stop_weight: int = 0, /
     ) -> tuple[Floats, NDArray[np.int64]]:
         """Predict each stored sample from the trees that have not learned it."""
         with self.keeper.at_one_position():
             n = self.n_samples
             moments, n_trees = np.full((n, 3), np.nan), np.zeros(n, dtype=np.int64)
             for begin, end in _ranges_of(n, 2 * self.n_trees):
-                samples = {"begin": begin, "end": end}
+                samples = {"begin": begin, "end": end, "stop_weight": stop_weight}
                 shards = self.keeper.ask_all(ArraysQuestion("left_out_leaves", samples))
                 places = shards[0][0]
                 leaves = np.concatenate([leaves for _, leaves in shards], axis=1)
                 moments[places], n_trees[places] = moments_of_leaves(leaves)
         return moments, n_trees
+
+    def _joined(self, shards: list[NumberVotes]) -> NumberVotes:
+        numbers, weights, stops, _ = shards[0]
+        return numbers, weights, stops, np.concatenate([each[3] for each in shards], axis=2)
 
 
 def _ranges_of(n: int, width: int) -> list[tuple[int, int]]:

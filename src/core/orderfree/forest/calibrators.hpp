@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <iterator>
+#include <limits>
 #include <set>
 #include <vector>
 
@@ -17,6 +18,7 @@ namespace onlineforest::orderfree {
 
 inline constexpr std::size_t kFewestCalibrators = 20;  // fewer are too few to fit a calibration
 inline constexpr std::size_t kMostCalibrators = 2048;  // more improve a calibration little
+inline constexpr std::size_t kAllCalibrators = std::numeric_limits<std::size_t>::max();  // the end of all
 
 // `Target` defines the type of values, the share of calibrators in a small forest, and which trees leave them out.
 template <class Target>
@@ -33,11 +35,13 @@ class Calibrators {
 
   explicit Calibrators(const Samples& samples) : samples_(samples), chosen_(Less{&samples}), reserve_(Less{&samples}) {}
 
-  // The calibrators, in the order of keys.
-  [[nodiscard]] std::vector<Slot> chosen() const {
+  // The calibrators [begin, end) in the order of keys, or up to the last one if there are fewer.
+  [[nodiscard]] std::vector<Slot> chosen(std::size_t begin = 0, std::size_t end = kAllCalibrators) const {
     std::vector<Slot> slots;
-    slots.reserve(chosen_.size());
-    for (const Entry& entry : chosen_) slots.push_back(entry.slot);
+    for (std::size_t i = 0; const Entry& entry : chosen_) {
+      if (i >= begin && i < end) slots.push_back(entry.slot);
+      ++i;
+    }
     return slots;
   }
   [[nodiscard]] std::size_t n_chosen() const { return chosen_.size(); }

@@ -173,7 +173,7 @@ class Forest {
   // Fills a new forest from a state. Throws std::invalid_argument if the state is invalid.
   void take_in(const State& state);
 
-  // Throws std::invalid_argument if the trees cannot predict with this stop weight.
+  // Throws std::invalid_argument if a stop weight is out of range.
   static void check_stop_weight(Weight stop_weight);
 
   [[nodiscard]] std::size_t n_rows(std::span<const float> rows) const;
@@ -230,6 +230,7 @@ class Forest {
   Calibrators<Target> calibrators_;
   std::vector<Slot> sample_of_;  // the sample of each stored arrival, in the order of tenure_
   SlotWeights weight_of_;        // the weight of each stored arrival, in the order of tenure_
+  Weight total_weight_ = 0;
   std::vector<std::unique_ptr<Grown>> trees_;
   Gate gate_;
   mutable Pool<Scratch> scratches_;
@@ -273,7 +274,6 @@ class Forest {
   [[nodiscard]] std::vector<Slot> slots_by_key() const;  // all stored samples
 
   Tenure tenure_;
-  Weight total_weight_ = 0;
   std::uint64_t version_ = 0;
   std::vector<Change> changes_;
   bool is_behind_ = false;  // whether some tree may be behind

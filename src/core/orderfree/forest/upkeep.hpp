@@ -87,9 +87,8 @@ void Forest<Target>::change_tree(Grown& grown, Scratch& scratch, Work work) {
 
 template <class Target>
 void Forest<Target>::check_stop_weight(Weight stop_weight) {
-  require(stop_weight >= 0 && stop_weight <= Target::kMostStopWeight, [&] {
-    return "stop_weight must be in [0, " + std::to_string(Target::kMostStopWeight) + "], got " +
-           std::to_string(stop_weight);
+  require(stop_weight >= 0 && stop_weight <= kMostWeight, [&] {
+    return "stop_weight must be in [0, " + std::to_string(kMostWeight) + "], got " + std::to_string(stop_weight);
   });
 }
 

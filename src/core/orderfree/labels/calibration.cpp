@@ -39,8 +39,6 @@ constexpr double kPriorOfStop = 256.0;
 // Fewer calibrators that choose, beside those of the most frequent label, tell nothing about a stop weight: one or two
 // samples of a rare label would choose it by chance.
 constexpr std::size_t kFewestOthers = 4;
-constexpr Weight kLeastStop = 10 * kOne;
-constexpr Weight kMostShareOfStop = 10;  // a stop weight is at most the total weight divided by this
 
 [[nodiscard]] std::int64_t parts_of(double share) {
   const double parts = share * kParts + 0.5;
@@ -224,16 +222,6 @@ void check_calibration(const LabelCalibration& calibration) {
   check("spread", calibration.spread, 0.0, kMostSpread);
   check("level_power", calibration.level_power, 0.0, kMostLevelPower);
   check("stop_weight", static_cast<double>(calibration.stop_weight), 0.0, static_cast<double>(kMostWeight));
-}
-
-std::vector<Weight> stop_weights(Weight total, StopRange range) {
-  std::vector<Weight> result;
-  const auto add = [&](Weight stop) {
-    if (stop >= range.least && stop < range.limit) result.push_back(stop);
-  };
-  add(0);
-  for (Weight stop = kLeastStop; stop <= total / kMostShareOfStop; stop *= 2) add(stop);
-  return result;
 }
 
 void find_probabilities(std::span<const std::uint64_t> masses, std::uint64_t rest, std::span<const Label> known,

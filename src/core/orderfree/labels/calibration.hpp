@@ -38,15 +38,6 @@ inline constexpr std::size_t kFewestTreesToCalibrate = 10;
 // Throws std::invalid_argument if a number is out of range.
 void check_calibration(const LabelCalibration& calibration);
 
-// The stop weights that are at least `least` and below `limit`.
-struct StopRange {
-  Weight least = 0, limit = kMostWeight;
-};
-
-// The stop weights of a range that a forest of this total weight may choose: 0, and 10 * 2^k samples up to a tenth of
-// the total.
-[[nodiscard]] std::vector<Weight> stop_weights(Weight total, StopRange range);
-
 // The predictions of the left-out voters for the calibrators, with several stop weights. `all` and `half` hold, for
 // each stop weight and each calibrator, the mass of each of `n_labels` labels, then the rest. The votes of the shards
 // of a forest are summed entry by entry.

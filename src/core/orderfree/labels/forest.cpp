@@ -48,8 +48,6 @@ class MassSums {
   std::vector<std::mutex> mutexes_;  // one per piece
 };
 
-constexpr std::size_t kAll = std::numeric_limits<std::size_t>::max();
-
 }  // namespace
 
 LabelForest::LabelForest(const State& state, std::size_t max_bytes) : Forest(options_within(state, max_bytes)) {
@@ -221,9 +219,7 @@ LeftOutVotes LabelForest::left_out_votes(std::size_t begin_at, std::size_t end_a
                                          const Call& call) const {
   const auto pass = gate_.reading();
   const std::size_t n_labels = n_codes(), width = options_.layout.width();
-  std::vector<Slot> slots = calibrators_.chosen();
-  slots.resize(std::min(slots.size(), end_at));
-  slots.erase(slots.begin(), slots.begin() + static_cast<std::ptrdiff_t>(std::min(slots.size(), begin_at)));
+  const std::vector<Slot> slots = calibrators_.chosen(begin_at, end_at);
   const std::size_t n = slots.size();
   LeftOutVotes votes;
   votes.n_labels = n_labels;
@@ -293,7 +289,7 @@ LabelForest::VoteSums LabelForest::vote_sums(const Pieces& pieces, std::size_t p
 }
 
 LeftOutVotes LabelForest::left_out_votes_at(std::size_t n_seen, StopRange range, const Call& call) const {
-  return LabelForest(state_at(save(), n_seen)).left_out_votes(0, kAll, range, call);
+  return LabelForest(state_at(save(), n_seen)).left_out_votes(0, kAllCalibrators, range, call);
 }
 
 LeftOutVotes LabelForest::left_out_votes_after(std::span<const float> rows, std::span<const Label> labels,
@@ -301,7 +297,7 @@ LeftOutVotes LabelForest::left_out_votes_after(std::span<const float> rows, std:
                                                const Call& call) const {
   LabelForest next(save());
   next.learn(rows, labels, weights, call);
-  return next.left_out_votes(0, kAll, range, call);
+  return next.left_out_votes(0, kAllCalibrators, range, call);
 }
 
 LabelForest::LeftOut LabelForest::predict_left_out(Weight stop_weight, const Call& call) const {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "orderfree/forest/forest.hpp"
+#include "orderfree/forest/stop_weights.hpp"
 #include "orderfree/labels/calibration.hpp"
 #include "orderfree/labels/labels.hpp"
 #include "orderfree/labels/tree.hpp"

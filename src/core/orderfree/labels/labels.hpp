@@ -53,8 +53,6 @@ struct Labels {
   static constexpr std::size_t kFewestTreesToCalibrate = orderfree::kFewestTreesToCalibrate;
   [[nodiscard]] static constexpr bool leaves_calibrators_out(std::size_t tree) { return is_left_out_voter(tree); }
 
-  static constexpr Weight kMostStopWeight = kMostWeight;
-
   using Answer = Masses;
 
   // The sums of the predictions of many rows.
@@ -138,7 +136,7 @@ struct Labels {
     }
   };
 
-  // A large list that is a leaf needs no more than its summary.
+  // A large block that predicts needs no more than its summary.
   struct LargeLeaf {
     static void add(const SampleStore<Values>&, Slot, const Line&, Weight) {}
     [[nodiscard]] static std::size_t nbytes() { return 0; }

@@ -73,7 +73,7 @@ void Tree<Labels>::answer_nothing(Masses answer) const {
 }
 
 template <>
-void Tree<Labels>::answer_closed(NodeIndex at, Masses answer) const {
+void Tree<Labels>::answer_junction(NodeIndex at, const Samples&, const float*, Scratch&, Masses answer) {
   (void)add_ancestors(at, 1.0, answer);
 }
 
@@ -175,7 +175,7 @@ void Tree<Labels>::flatten_large_leaf(NodeIndex from, const Samples&, NodeIndex 
 }
 
 template <>
-void Tree<Labels>::describe_node(NodeIndex at, const Samples&, Table& table) {
+void Tree<Labels>::describe_node(NodeIndex at, const Samples&, Scratch&, Table& table) {
   const Node& here = node(at);
   const LabelCounts& counts =
       here.kind == Kind::kList ? lists_[here.contents].summary : junctions_[here.contents].summary;

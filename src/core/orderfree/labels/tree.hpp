@@ -13,7 +13,7 @@ NodeIndex Tree<Labels>::add_ancestors(NodeIndex at, double left, Masses answer) 
 template <>
 void Tree<Labels>::answer_nothing(Masses answer) const;
 template <>
-void Tree<Labels>::answer_closed(NodeIndex at, Masses answer) const;
+void Tree<Labels>::answer_junction(NodeIndex at, const Samples&, const float*, Scratch&, Masses answer);
 template <>
 void Tree<Labels>::answer_list(List& list, const Samples&, const float*, Masses answer) const;
 template <>
@@ -28,7 +28,7 @@ void Tree<Labels>::flatten_twig_leaf(const List& list, std::uint32_t number, Nod
 template <>
 void Tree<Labels>::flatten_large_leaf(NodeIndex from, const Samples&, NodeIndex at, Flat& flat, Scratch& scratch);
 template <>
-void Tree<Labels>::describe_node(NodeIndex at, const Samples&, Table& table);
+void Tree<Labels>::describe_node(NodeIndex at, const Samples&, Scratch&, Table& table);
 template <>
 void Tree<Labels>::describe_twig(Block block, const Panel<Labels>& panel, Table& table) const;
 template <>

@@ -51,11 +51,12 @@ using Leaves = std::vector<NumberLeaf>;
 
 // Answers are stored tree by tree: for all rows if several tasks share a piece, otherwise for the rows of one piece.
 template <class Use>
-void NumberForest::for_each_row(std::span<const float> rows, const Call& call, Use use) const {
+void NumberForest::for_each_row(std::span<const float> rows, Weight stop_weight, const Call& call, Use use) const {
+  check_stop_weight(stop_weight);
   const std::size_t n_trees = trees_.size();
   const bool are_plain = check_rows(rows);
   const Pieces pieces = shared_pieces_of(n_rows(rows), n_trees * sizeof(NumberLeaf), call, 1);
-  if (pieces.n() > 1) grow_all_for(pieces.n_rows(), 0, call);
+  if (pieces.n() > 1) grow_all_for(pieces.n_rows(), stop_weight, call);
   Leaves of_all(pieces.are_whole() ? 0 : pieces.n_rows() * n_trees);
   const auto use_row = [&](std::size_t i, const NumberLeaf* first, std::size_t stride, Leaves& leaves) {
     leaves.clear();
@@ -67,11 +68,11 @@ void NumberForest::for_each_row(std::span<const float> rows, const Call& call, U
                                                                                  StopProbe& stop) mutable {
       const std::size_t begin = pieces.begin(task), size = pieces.size(task);
       if (!pieces.are_whole()) {
-        answer_task(pieces, task, rows, are_plain, {of_all.data() + begin, pieces.n_rows()}, *loan, stop);
+        answer_task(pieces, task, rows, are_plain, stop_weight, {of_all.data() + begin, pieces.n_rows()}, *loan, stop);
         return;
       }
       of_piece.resize(size * n_trees);
-      answer_task(pieces, task, rows, are_plain, {of_piece.data(), size}, *loan, stop);
+      answer_task(pieces, task, rows, are_plain, stop_weight, {of_piece.data(), size}, *loan, stop);
       for (std::size_t i = 0; i < size; ++i) use_row(begin + i, of_piece.data() + i, size, of_row);
     };
   });
@@ -87,7 +88,7 @@ void NumberForest::for_each_row(std::span<const float> rows, const Call& call, U
 }
 
 void NumberForest::answer_task(const Pieces& pieces, std::size_t task, std::span<const float> rows, bool are_plain,
-                               LeafColumns answers, Scratch& scratch, StopProbe& stop) const {
+                               Weight stop_weight, LeafColumns answers, Scratch& scratch, StopProbe& stop) const {
   const std::size_t width = options_.layout.width(), begin = pieces.begin(task), size = pieces.size(task);
   const auto predict = [&](std::size_t t, OneTree& tree) {
     NumberLeaf* const first = answers.of_tree(t);
@@ -99,39 +100,41 @@ void NumberForest::answer_task(const Pieces& pieces, std::size_t task, std::span
   };
   if (pieces.n_rows() == 1) {
     const auto answer_of = [&](std::size_t t) -> NumberLeaf& { return *answers.of_tree(t); };
-    predict_row(rows.data(), are_plain, 0, answer_of, scratch, stop, predict);
+    predict_row(rows.data(), are_plain, stop_weight, answer_of, scratch, stop, predict);
     return;
   }
   for (std::size_t k = 0; k < pieces.n_trees(task); ++k) {
     const std::size_t t = pieces.tree(task, k);
-    with_tree(t, pieces.n_rows(), 0, scratch, stop, [&](OneTree& tree) { predict(t, tree); });
+    with_tree(t, pieces.n_rows(), stop_weight, scratch, stop, [&](OneTree& tree) { predict(t, tree); });
     stop.tick(64 * size);
   }
 }
 
-std::vector<TreeMoments> NumberForest::predict(std::span<const float> rows, const Call& call) const {
+std::vector<TreeMoments> NumberForest::predict(std::span<const float> rows, Weight stop_weight,
+                                               const Call& call) const {
   const auto pass = gate_.reading();
   std::vector<TreeMoments> result(n_rows(rows));
-  for_each_row(rows, call, [&](std::size_t i, std::vector<NumberLeaf>& leaves) {
+  for_each_row(rows, stop_weight, call, [&](std::size_t i, std::vector<NumberLeaf>& leaves) {
     const std::optional<TreeMoments> moments = moments_of(leaves);
     result[i] = moments ? *moments : mean_of_samples();
   });
   return result;
 }
 
-std::vector<NumberLeaf> NumberForest::leaves(std::span<const float> rows, const Call& call) const {
+std::vector<NumberLeaf> NumberForest::leaves(std::span<const float> rows, Weight stop_weight, const Call& call) const {
   const auto pass = gate_.reading();
   std::vector<NumberLeaf> result(n_rows(rows) * trees_.size());
-  for_each_row(rows, call, [&](std::size_t i, const std::vector<NumberLeaf>& leaves) {
+  for_each_row(rows, stop_weight, call, [&](std::size_t i, const std::vector<NumberLeaf>& leaves) {
     std::ranges::copy(leaves, result.begin() + static_cast<std::ptrdiff_t>(i * leaves.size()));
   });
   return result;
 }
 
 template <class Use>
-void NumberForest::for_each_left_out(std::span<const Slot> slots, const Call& call, Use use) const {
+void NumberForest::for_each_left_out(std::span<const Slot> slots, Weight stop_weight, const Call& call, Use use) const {
+  check_stop_weight(stop_weight);
   const Pieces pieces = pieces_of(slots.size(), trees_.size() * sizeof(NumberLeaf), call);
-  grow_all_for(pieces.n_rows(), 0, call);
+  grow_all_for(pieces.n_rows(), stop_weight, call);
   call.parallel_for(pieces.n(), [&] {
     return [&, loan = scratches_.lend()](std::size_t piece, StopProbe& stop) {
       const std::span<const Slot> own = slots.subspan(pieces.begin(piece), pieces.size(piece));
@@ -141,7 +144,7 @@ void NumberForest::for_each_left_out(std::span<const Slot> slots, const Call& ca
       for (std::size_t k = 0; k < trees_.size(); ++k) {
         const std::size_t t = pieces.tree(piece, k);
         if (!trees_[t]->tree.leaves_out()) continue;
-        with_tree(t, pieces.n_rows(), 0, *loan, stop, [&](OneTree& tree) {
+        with_tree(t, pieces.n_rows(), stop_weight, *loan, stop, [&](OneTree& tree) {
           if (tree.empty()) return;
           places.clear();
           rows.clear();
@@ -167,7 +170,6 @@ void NumberForest::for_each_left_out(std::span<const Slot> slots, const Call& ca
 }
 
 NumberForest::LeftOut NumberForest::predict_left_out(Weight stop_weight, const Call& call) const {
-  check_stop_weight(stop_weight);
   const auto pass = gate_.reading();
   constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
   std::vector<Slot> slots;
@@ -176,7 +178,7 @@ NumberForest::LeftOut NumberForest::predict_left_out(Weight stop_weight, const C
   }
   std::vector<TreeMoments> moments(samples_.n_slots(), {kNone, kNone, kNone});
   std::vector<std::int64_t> n_trees(samples_.n_slots(), 0);
-  for_each_left_out(slots, call, [&](std::size_t i, std::vector<NumberLeaf>& leaves) {
+  for_each_left_out(slots, stop_weight, call, [&](std::size_t i, std::vector<NumberLeaf>& leaves) {
     const std::optional<TreeMoments> own = moments_of(leaves);
     if (!own) return;
     moments[static_cast<std::size_t>(slots[i])] = *own;
@@ -190,7 +192,8 @@ NumberForest::LeftOut NumberForest::predict_left_out(Weight stop_weight, const C
   return result;
 }
 
-NumberForest::LeftOutLeaves NumberForest::left_out_leaves(std::size_t begin, std::size_t end, const Call& call) const {
+NumberForest::LeftOutLeaves NumberForest::left_out_leaves(std::size_t begin, std::size_t end, Weight stop_weight,
+                                                          const Call& call) const {
   const auto pass = gate_.reading();
   LeftOutLeaves result;
   std::vector<Slot> slots;
@@ -201,10 +204,58 @@ NumberForest::LeftOutLeaves NumberForest::left_out_leaves(std::size_t begin, std
     result.places.push_back(static_cast<std::int64_t>(begin + i));
   }
   result.leaves.resize(slots.size() * trees_.size());
-  for_each_left_out(slots, call, [&](std::size_t i, const std::vector<NumberLeaf>& leaves) {
+  for_each_left_out(slots, stop_weight, call, [&](std::size_t i, const std::vector<NumberLeaf>& leaves) {
     std::ranges::copy(leaves, result.leaves.begin() + static_cast<std::ptrdiff_t>(i * leaves.size()));
   });
   return result;
+}
+
+NumberVotes NumberForest::left_out_votes(std::size_t begin, std::size_t end, StopRange range, const Call& call) const {
+  const auto pass = gate_.reading();
+  const std::size_t width = options_.layout.width();
+  NumberVotes votes;
+  votes.stop_weights = stop_weights(total_weight_, range);
+  std::vector<float> rows;
+  for (const Slot slot : calibrators_.chosen(begin, end)) {
+    votes.values.push_back(samples_.value(slot));
+    votes.weights.push_back(samples_.weight(slot));
+    rows.insert(rows.end(), samples_.row(slot), samples_.row(slot) + width);
+  }
+  std::vector<std::size_t> voters;
+  for (std::size_t t = 0; t < trees_.size(); ++t) {
+    if (trees_[t]->tree.leaves_calibrators_out()) voters.push_back(t);
+  }
+  votes.n_trees = voters.size();
+  const std::size_t n = votes.values.size(), n_stops = votes.stop_weights.size();
+  votes.leaves.assign(n_stops * n * votes.n_trees, kNoLeaf);
+  if (n_stops == 0 || n == 0) return votes;
+  // One thread asks a tree about all calibrators, so threads do not wait for each other.
+  call.parallel_for(voters.size(), [&] {
+    return [&, loan = scratches_.lend(), of_tree = Leaves()](std::size_t v, StopProbe& stop) mutable {
+      with_tree_alone(voters[v], n, *loan, stop, [&](OneTree& tree) {
+        if (tree.empty()) return;
+        of_tree.resize(n_stops * n);
+        std::vector<Numbers::Answers> answers;
+        for (std::size_t k = 0; k < n_stops; ++k) answers.push_back({of_tree.data() + k * n});
+        tree.predict_each(samples_, rows, votes.stop_weights, answers, *loan, stop);
+        for (std::size_t i = 0; i < of_tree.size(); ++i) votes.leaves[i * votes.n_trees + v] = of_tree[i];
+      });
+      stop.tick(64 * n);
+    };
+  });
+  return votes;
+}
+
+NumberVotes NumberForest::left_out_votes_at(std::size_t n_seen, StopRange range, const Call& call) const {
+  return NumberForest(state_at(save(), n_seen)).left_out_votes(0, kAllCalibrators, range, call);
+}
+
+NumberVotes NumberForest::left_out_votes_after(std::span<const float> rows, std::span<const double> values,
+                                               std::span<const Weight> weights, StopRange range,
+                                               const Call& call) const {
+  NumberForest next(save());
+  next.learn(rows, values, weights, call);
+  return next.left_out_votes(0, kAllCalibrators, range, call);
 }
 
 }  // namespace onlineforest::orderfree

@@ -68,9 +68,6 @@ struct Numbers {
   static constexpr std::size_t kFewestTreesToCalibrate = 5;  // then two trees leave the calibrators out
   [[nodiscard]] static constexpr bool leaves_calibrators_out(std::size_t tree) { return tree % 4 == 0; }
 
-  // Only trees of labels predict with a stop weight: a junction of numbers has no prediction of its own.
-  static constexpr Weight kMostStopWeight = 0;
-
   using Answer = NumberLeaf&;
 
   // The answers of one tree for many rows.
@@ -134,7 +131,8 @@ struct Numbers {
     [[nodiscard]] std::size_t nbytes() const { return leaves.capacity() * sizeof(RestLeaf); }
   };
 
-  // The sums of the rests of a large list that is a leaf. They are computed at the first prediction.
+  // The sums of the rests of a large block that predicts: a list that is a leaf, or a junction where a walk ends. They
+  // are computed at the first prediction.
   struct LargeLeaf {
     std::unique_ptr<NumberSums> sums;
 

@@ -1,10 +1,12 @@
 // Trees of numbers: the predictions of leaves.
 #include "orderfree/numbers/tree.hpp"
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cmath>
 #include <limits>
+#include <memory>
 #include <span>
 #include <utility>
 #include <vector>
@@ -57,18 +59,24 @@ RestLeaf rest_leaf_of(Block block, const Panel<Numbers>& panel) {
   return {mean, variance};
 }
 
-// The leaf of a large list. Computes its sums if they are not there.
-template <class List>
-RestLeaf leaf_of_list(List& list, const SampleStore<NumberHashes>& samples, const Line& line) {
-  if (list.summary.is_pure()) return {list.summary.value(), 0.0, false};
-  std::unique_ptr<NumberSums>& sums = list.large_leaf.sums;
+// The leaf of a large list or of a junction. Computes its sums if they are not there. for_each(use) calls use(slot) for
+// each of its samples.
+template <class Large, class ForEach>
+RestLeaf leaf_of_large(Large& large, const SampleStore<NumberHashes>& samples, const Line& line, ForEach for_each) {
+  if (large.summary.is_pure()) return {large.summary.value(), 0.0, false};
+  std::unique_ptr<NumberSums>& sums = large.large_leaf.sums;
   if (!sums) {
     auto fresh = std::make_unique<NumberSums>();
-    for (const Slot slot : list.slots) fresh->add(Numbers::rest(samples, slot, line), samples.weight(slot));
+    for_each([&](Slot slot) { fresh->add(Numbers::rest(samples, slot, line), samples.weight(slot)); });
     sums = std::move(fresh);
   }
   const auto [mean, variance] = sums->leaf();
   return {mean, variance};
+}
+
+template <class List>
+RestLeaf leaf_of_list(List& list, const SampleStore<NumberHashes>& samples, const Line& line) {
+  return leaf_of_large(list, samples, line, [&](auto use) { std::ranges::for_each(list.slots, use); });
 }
 
 NumberLeaf answer_of(const RestLeaf& leaf, const Line& line, const float* x) {
@@ -83,9 +91,13 @@ void Tree<Numbers>::answer_nothing(NumberLeaf& answer) const {
   answer = {};
 }
 
+// A junction follows its own line.
 template <>
-void Tree<Numbers>::answer_closed(NodeIndex at, NumberLeaf& answer) const {
-  answer = {junctions_[node(at).contents].summary.value(), 0.0};
+void Tree<Numbers>::answer_junction(NodeIndex at, const Samples& samples, const float* x, Scratch& scratch,
+                                    NumberLeaf& answer) {
+  Junction& junction = junctions_[node(at).contents];
+  const auto for_each = [&](auto use) { for_each_below(at, scratch, use); };
+  answer = answer_of(leaf_of_large(junction, samples, junction.line, for_each), junction.line, x);
 }
 
 template <>
@@ -111,7 +123,8 @@ void Tree<Numbers>::flatten_twig_leaf(const List& list, std::uint32_t leaf, Node
 }
 
 template <>
-void Tree<Numbers>::flatten_large_leaf(NodeIndex from, const Samples& samples, NodeIndex at, Flat& flat, Scratch&) {
+void Tree<Numbers>::flatten_large_leaf(NodeIndex from, const Samples& samples, NodeIndex at, Flat& flat,
+                                       Scratch& scratch) {
   flat.make_leaf(at);
   const Node& here = node(from);
   if (here.kind == Kind::kList) {
@@ -119,14 +132,17 @@ void Tree<Numbers>::flatten_large_leaf(NodeIndex from, const Samples& samples, N
     const Line& line = line_above(list);
     flat.leaves().add(leaf_of_list(list, samples, line), line, list.parent);
   } else {
-    flat.leaves().add({junctions_[here.contents].summary.value(), 0.0, false}, {}, from);
+    Junction& junction = junctions_[here.contents];
+    const auto for_each = [&](auto use) { for_each_below(from, scratch, use); };
+    flat.leaves().add(leaf_of_large(junction, samples, junction.line, for_each), junction.line, from);
+    junction.large_leaf = {};  // the flat tree predicts until a sample changes
   }
 }
 
 // Stores the variance in the column `squares`. finish_table() turns it into a sum of squares, and computes the means of
 // the nodes that are split from their children.
 template <>
-void Tree<Numbers>::describe_node(NodeIndex at, const Samples& samples, Table& table) {
+void Tree<Numbers>::describe_node(NodeIndex at, const Samples& samples, Scratch& scratch, Table& table) {
   const Node& here = node(at);
   const std::int32_t parent = table.parent.back();
   if (here.kind == Kind::kList) {
@@ -147,7 +163,13 @@ void Tree<Numbers>::describe_node(NodeIndex at, const Samples& samples, Table& t
     table.columns.add({junction.summary.value(), 0.0}, {junction.summary.value(), 0.0, false}, parent);
     return;
   }
-  table.columns.add({}, {}, -1);
+  NumberLeaf numbers;
+  if (!table.is_split(table.cell.size() - 1)) {  // a leaf of this table
+    NumberSums sums;
+    for_each_below(at, scratch, [&](Slot slot) { sums.add(samples.value(slot), samples.weight(slot)); });
+    numbers = sums.leaf();
+  }
+  table.columns.add(numbers, {}, -1);
   if (junction.line.empty()) return;
   table.columns.line.back() = static_cast<std::int32_t>(table.columns.lines.size());
   table.columns.lines.push_back(junction.line);

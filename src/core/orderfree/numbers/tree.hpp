@@ -9,7 +9,7 @@ namespace onlineforest::orderfree {
 template <>
 void Tree<Numbers>::answer_nothing(NumberLeaf& answer) const;
 template <>
-void Tree<Numbers>::answer_closed(NodeIndex at, NumberLeaf& answer) const;
+void Tree<Numbers>::answer_junction(NodeIndex at, const Samples&, const float*, Scratch&, NumberLeaf& answer);
 template <>
 void Tree<Numbers>::answer_list(List& list, const Samples& samples, const float* x, NumberLeaf& answer) const;
 template <>
@@ -21,7 +21,7 @@ void Tree<Numbers>::flatten_twig_leaf(const List& list, std::uint32_t leaf, Node
 template <>
 void Tree<Numbers>::flatten_large_leaf(NodeIndex from, const Samples& samples, NodeIndex at, Flat& flat, Scratch&);
 template <>
-void Tree<Numbers>::describe_node(NodeIndex at, const Samples& samples, Table& table);
+void Tree<Numbers>::describe_node(NodeIndex at, const Samples&, Scratch&, Table& table);
 template <>
 void Tree<Numbers>::describe_twig(Block block, const Panel<Numbers>& panel, Table& table) const;
 template <>

@@ -64,6 +64,7 @@ void Tree<Target>::follow_at_junction(const Task& task, const Samples& samples, 
       if (is_new(samples, step)) add(step.slot);
     }
   }
+  follow_large_leaf(junction, is_end(node(task.at)), task.steps, samples);
   // Surrogates and the side of missing values only matter below if some sample lacks the feature.
   const Fork old = std::exchange(junction.fork, *fork);
   const bool is_same_split = old.split.cell == fork->split.cell && old.split.threshold == fork->split.threshold;
@@ -86,6 +87,17 @@ void Tree<Target>::follow_at_junction(const Task& task, const Samples& samples, 
   const NodeIndex left = node(task.at).left;
   if (n_left > 0) tasks.push_back({left, task.steps.first(n_left)});
   if (n_left < task.steps.size()) tasks.push_back({left + 1, task.steps.subspan(n_left)});
+}
+
+// Updates what a junction predicts, if predictions end there. Otherwise discards it.
+template <class Target>
+void Tree<Target>::follow_large_leaf(Junction& junction, bool is_end, std::span<const Step> steps,
+                                     const Samples& samples) {
+  if (is_end && !junction.has_new_line) {
+    for (const Step& step : steps) junction.large_leaf.add(samples, step.slot, junction.line, step.by);
+  } else {
+    junction.large_leaf = {};
+  }
 }
 
 template <class Target>

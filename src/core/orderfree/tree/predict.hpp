@@ -71,13 +71,13 @@ void Tree<Target>::walk(const Samples& samples, const float* x, std::span<const 
       const bool goes_left = is_plain ? value <= here.threshold : junctions_[here.contents].fork.sends_left(x);
       const NodeIndex child = here.left + static_cast<NodeIndex>(!goes_left);
       while (node(child).weight < stop_weights[n_open - 1]) {
-        answer_closed(at, answer_of(--n_open));
+        answer_junction(at, samples, x, scratch, answer_of(--n_open));
         if (n_open == 0) return;
       }
       at = child;
     }
     if (node(at).kind == Kind::kClosed) {
-      while (n_open > 0) answer_closed(at, answer_of(--n_open));
+      while (n_open > 0) answer_junction(at, samples, x, scratch, answer_of(--n_open));
       return;
     }
     List& list = lists_[node(at).contents];
@@ -292,7 +292,7 @@ TreeTable<Target> Tree<Target>::table_down_to(Weight least, const Samples& sampl
     }
     visits.pop_back();
     if (visit.list == nullptr) {
-      add_node(visit, least, samples, table, visits);
+      add_node(visit, least, samples, scratch, table, visits);
     } else {
       add_twig(visit, least, samples, scratch, table, visits);
     }
@@ -304,14 +304,14 @@ TreeTable<Target> Tree<Target>::table_down_to(Weight least, const Samples& sampl
 }
 
 template <class Target>
-void Tree<Target>::add_node(const TableVisit& visit, Weight least, const Samples& samples, Table& table,
-                            std::vector<TableVisit>& visits) {
+void Tree<Target>::add_node(const TableVisit& visit, Weight least, const Samples& samples, Scratch& scratch,
+                            Table& table, std::vector<TableVisit>& visits) {
   const Node& here = node(visit.at);
   const bool is_split = here.kind == Kind::kSplit && (visit.at == kRoot || here.weight >= least);
   const Fork fork = is_split ? junctions_[here.contents].fork : Fork{};
   const std::int32_t index = table.add(visit.parent, visit.is_right, fork.split, fork.surrogates);
   table.last_rank.push_back(is_split ? junctions_[here.contents].last_rank : kAllDecide);
-  describe_node(visit.at, samples, table);
+  describe_node(visit.at, samples, scratch, table);
   if (!is_split) return;
   visits.push_back({here.left + 1, nullptr, 0, index, true});
   visits.push_back({here.left, nullptr, 0, index, false});
@@ -340,7 +340,7 @@ std::size_t Tree<Target>::nbytes() const {
                   junctions_.nbytes() + lists_.nbytes();
   for (const Junction& junction : junctions_.items()) {
     n += junction.summary.nbytes() + junction.deciding.capacity() * sizeof(Slot) + junction.ballot.nbytes() +
-         junction.fork.surrogates.capacity() * sizeof(Surrogate);
+         junction.fork.surrogates.capacity() * sizeof(Surrogate) + junction.large_leaf.nbytes();
   }
   for (const List& list : lists_.items()) {
     n += list.slots.capacity() * sizeof(Slot) + list.summary.nbytes() + list.twigs.capacity() * sizeof(Twig) +

@@ -179,9 +179,10 @@ class Tree {
     Summary summary;
     std::vector<Slot> deciding;  // deciding samples, in the order of the bits of `ballot`
     ONLINEFOREST_NO_UNIQUE_ADDRESS typename Target::Ballot ballot;
-    ONLINEFOREST_NO_UNIQUE_ADDRESS Line line;  // fitted to the deciding samples
-    bool has_new_line = false;                 // whether the last decision changed the line
-    std::size_t last = 0;                      // index of the deciding sample of greatest rank
+    ONLINEFOREST_NO_UNIQUE_ADDRESS Line line;                              // fitted to the deciding samples
+    bool has_new_line = false;                                             // whether the last decision changed the line
+    ONLINEFOREST_NO_UNIQUE_ADDRESS typename Target::LargeLeaf large_leaf;  // used if a walk ends here
+    std::size_t last = 0;  // index of the deciding sample of greatest rank
     Word last_rank = 0;
     bool is_stretched = false;  // all rows of least rank were equal, so the last sample was chosen for another row
   };
@@ -268,6 +269,10 @@ class Tree {
   }
   // Whether predictions enter a block of this weight. They always enter the root.
   [[nodiscard]] bool enters(Weight weight) const { return weight >= stop_weight_; }
+  // Whether the predictions of some rows end at a junction, because they do not enter one of its children.
+  [[nodiscard]] bool is_end(const Node& junction) const {
+    return !enters(node(junction.left).weight) || !enters(node(junction.left + 1).weight);
+  }
   [[nodiscard]] Node& node(NodeIndex at) { return nodes_[static_cast<std::size_t>(at)]; }
   [[nodiscard]] const Node& node(NodeIndex at) const { return nodes_[static_cast<std::size_t>(at)]; }
 
@@ -283,6 +288,7 @@ class Tree {
     std::span<Step> steps;
   };
   void follow_at_junction(const Task& task, const Samples& samples, Scratch& scratch, std::vector<Task>& tasks);
+  static void follow_large_leaf(Junction& junction, bool is_end, std::span<const Step> steps, const Samples& samples);
   void follow_in_list(const Task& task, const Samples& samples, Scratch& scratch, StopProbe& stop);
   // Updates the deciding samples of a junction after changes, and decides its split. Returns nothing if they cannot be
   // updated and must be found again.
@@ -345,7 +351,7 @@ class Tree {
   void make_leaf(List& list, std::span<const std::uint32_t> path, const Panel<Target>& panel) const;
   void answer_twig(const List& list, std::uint32_t leaf, const float* x, Answer answer) const;
   void answer_list(List& list, const Samples& samples, const float* x, Answer answer) const;
-  void answer_closed(NodeIndex at, Answer answer) const;
+  void answer_junction(NodeIndex at, const Samples& samples, const float* x, Scratch& scratch, Answer answer);
   void flatten_twig_leaf(const List& list, std::uint32_t leaf, NodeIndex at, Flat& flat, Scratch& scratch) const;
   void flatten_large_leaf(NodeIndex node, const Samples& samples, NodeIndex at, Flat& flat, Scratch& scratch);
   struct TableVisit {
@@ -359,11 +365,11 @@ class Tree {
   [[nodiscard]] Table table_down_to(Weight least, const Samples& samples, Scratch& scratch, StopProbe& stop);
   // Adds the visited node or twig to the table, and its children to the visits. One that is lighter than `least` is a
   // leaf.
-  void add_node(const TableVisit& visit, Weight least, const Samples& samples, Table& table,
+  void add_node(const TableVisit& visit, Weight least, const Samples& samples, Scratch& scratch, Table& table,
                 std::vector<TableVisit>& visits);
   void add_twig(const TableVisit& visit, Weight least, const Samples& samples, Scratch& scratch, Table& table,
                 std::vector<TableVisit>& visits) const;
-  void describe_node(NodeIndex at, const Samples& samples, Table& table);
+  void describe_node(NodeIndex at, const Samples& samples, Scratch& scratch, Table& table);
   void describe_twig(Block block, const Panel<Target>& panel, Table& table) const;
   static void finish_table(Table& table);
   // Only for labels.

@@ -5,12 +5,9 @@ Must not know estimators, nor when they calibrate.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
-from time import perf_counter
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +17,7 @@ from onlineforest._core import (
     LARGEST_POWER,
     LARGEST_SPREAD,
     LEAST_POWER,
+    LEAST_TREES_TO_CALIBRATE_LABELS,
     MOST_CALIBRATORS,
     SAMPLES_PER_CALIBRATOR_OF_LABELS,
     WEIGHT_OF_ONE,
@@ -27,20 +25,24 @@ from onlineforest._core import (
     losses_of_stops,
     probabilities_by,
 )
-from onlineforest._forests.core import MOST_STOP_WEIGHT, Floats, Hashes, Votes
+from onlineforest._forests.core import (
+    MOST_STOP_WEIGHT,
+    Floats,
+    Hashes,
+    LabelVotes,
+    OrderFreeLabelCore,
+    StopWeights,
+)
+from onlineforest._forests.orderfree.calibration import (
+    ALL_CALIBRATORS,
+    Calibration,
+    Poll,
+    check_number,
+    check_numbers,
+)
 from onlineforest._forests.orderfree.classes import Classes
 
-_SMALL, _LARGE = 32, 128  # calibrators on which trees vote at a time
-N_AHEAD = (
-    MOST_CALIBRATORS // _SMALL + MOST_CALIBRATORS // _LARGE
-)  # the most pieces that are asked ahead
-_LARGE_STOP = 64 * WEIGHT_OF_ONE  # lists of lighter nodes grow twigs, which takes most time
-_LEAST_STOP = 8 * WEIGHT_OF_ONE  # between 0 and all other stop weights
-_MANY_LABELS = 500  # stop weights are asked about one by one, so that votes take less memory
-ALL_CALIBRATORS = (0, 2**62)
-
-Ask = Callable[[int, int, int, int], Votes]
-"""Asks trees with the stop weights [least, limit) about the calibrators [begin, end)."""
+_MANY_LABELS = 500  # stop weights are asked about one by one
 
 
 @dataclass(frozen=True)
@@ -67,7 +69,7 @@ class SetScores:
 
     @classmethod
     def by(
-        cls, votes: Votes, power: float, spread: float, level_power: float, classes: Classes
+        cls, votes: LabelVotes, power: float, spread: float, level_power: float, classes: Classes
     ) -> SetScores:
         """The scores by votes with one stop weight, which are calibrated like this."""
         votes = _every_second(votes)
@@ -94,43 +96,7 @@ class SetScores:
         return float(scores[place]) if place < len(scores) else np.inf
 
 
-def pieces_ahead(n_samples: int) -> list[tuple[int, int]]:
-    """Ranges of calibrators on which trees vote ahead of time, the last range first.
-
-    The trees make the splits that are lacking. At first these are many, so the pieces are small.
-    All are asked once more, because splits change meanwhile.
-    """
-    n = _most_of(n_samples)
-    return [(begin, begin + size) for size in (_LARGE, _SMALL) for begin in range(0, n, size)]
-
-
-def pieces_to_vote(n_samples: int) -> list[tuple[int, int]]:
-    """Ranges of calibrators on which trees vote in turn, until it takes too long.
-
-    Each is as large as those before it: the trees make most of the splits that are lacking for the
-    first ones.
-    """
-    ends = [_SMALL]
-    while ends[-1] < _most_of(n_samples):
-        ends.append(2 * ends[-1])
-    return list(pairwise([0, *ends]))
-
-
-def _most_of(n_samples: int) -> int:
-    """An upper limit of the number of calibrators."""
-    return min(n_samples // SAMPLES_PER_CALIBRATOR_OF_LABELS + 1, MOST_CALIBRATORS)
-
-
-def joined_votes(pieces: Sequence[Votes]) -> Votes:
-    """The votes about several pieces, one after the other."""
-    held, _, _, stops, *_ = pieces[0]
-    _, labels, weights, _, masses, half, evidence = zip(*pieces, strict=True)
-    arrays = np.concatenate(labels), np.concatenate(weights), stops
-    sums = np.concatenate(masses, axis=1), np.concatenate(half, axis=1)
-    return held, *arrays, *sums, np.concatenate(evidence)
-
-
-def _every_second(votes: Votes) -> Votes:
+def _every_second(votes: LabelVotes) -> LabelVotes:
     """The votes about the calibrators that do not choose the stop weight."""
     held, labels, weights, stops, masses, half, evidence = votes
     return (
@@ -142,91 +108,6 @@ def _every_second(votes: Votes) -> Votes:
         half[:, 1::2].copy(),
         evidence[1::2].copy(),
     )
-
-
-class Poll:
-    """Asks trees with several stop weights, and keeps the votes with the best one.
-
-    First those of at least 64 samples, and the others only if the least of these is the best of
-    them, or if there is none. The best one is a function of the votes: neither the pieces nor
-    the time that it takes have an influence.
-
-    Parameters
-    ----------
-    n_labels : int
-        Number of labels that a vote is about.
-    pieces : list of tuple
-        Ranges of calibrators that are asked about in turn.
-
-    Attributes
-    ----------
-    is_done : bool
-        Whether the best one is known.
-    """
-
-    def __init__(
-        self, n_labels: int, pieces: Sequence[tuple[int, int]] = (ALL_CALIBRATORS,)
-    ) -> None:
-        self._is_stepwise = n_labels > _MANY_LABELS
-        self._pieces, self._answers = pieces, list[Votes]()
-        self._least = _LARGE_STOP
-        self._least_large: int | None = None  # the least large stop weight that there is
-        self._best: tuple[float, int, Votes] | None = None
-        self.is_done = False
-
-    def votes(self, ask: Ask) -> Votes:
-        """The votes with the best stop weight."""
-        self.go_on(ask)
-        assert self._best is not None  # 0 can always be chosen
-        return self._best[2]
-
-    def go_on(self, ask: Ask, seconds: float = math.inf) -> None:
-        """Ask what is left to ask, until that takes longer."""
-        end = perf_counter() + seconds
-        while not self.is_done and perf_counter() <= end:
-            self._answers.append(ask(self._least, self._limit(), *self._pieces[len(self._answers)]))
-            has_stops = len(self._answers[0][3]) > 0
-            if len(self._answers) == len(self._pieces) or not has_stops:
-                self._compare(joined_votes(self._answers))
-                self._advance(self._answers[0][3].tolist())
-                self._answers.clear()
-
-    def _limit(self) -> int:
-        """The end of the range of stop weights; there is one in it if it goes step by step."""
-        if self._is_stepwise:
-            return max(2 * self._least, _LEAST_STOP)
-        return _LARGE_STOP if self._least < _LARGE_STOP else MOST_STOP_WEIGHT
-
-    def _compare(self, votes: Votes) -> None:
-        held, labels, weights, stops, masses, half, evidence = votes
-        for k, loss in enumerate(losses_of_stops(*votes).tolist()):
-            if self._best is None or (loss, stops[k]) < self._best[:2]:
-                own = stops[k : k + 1], masses[k : k + 1].copy(), half[k : k + 1].copy()
-                self._best = loss, int(stops[k]), (held, labels, weights, *own, evidence)
-
-    def _advance(self, stops: list[int]) -> None:
-        """Go on to the next range, after the one that has these stop weights."""
-        limit = self._limit()
-        if self._least < _LARGE_STOP:
-            self._least, self.is_done = limit, limit >= _LARGE_STOP
-            return
-        if self._least_large is None and stops:
-            self._least_large = stops[0]
-        if self._is_stepwise and stops:
-            self._least = limit
-            return
-        self._least = 0
-        self.is_done = self._best is not None and self._best[1] != self._least_large
-
-
-def range_ahead(stop_weight: int) -> tuple[int, int]:
-    """The stop weight that is asked about ahead of time, as a range: the least that may be needed.
-
-    Given the one in force. To ask about one makes the splits that all larger ones need.
-    """
-    if stop_weight >= 2 * _LARGE_STOP:
-        return _LARGE_STOP, 2 * _LARGE_STOP
-    return 0, _LEAST_STOP
 
 
 def masses_above(probabilities: Floats) -> Floats:
@@ -244,7 +125,7 @@ def masses_above(probabilities: Floats) -> Floats:
 
 
 @dataclass(frozen=True)
-class LabelCalibration:
+class LabelCalibration(Calibration):
     """The calibration that votes of trees on left-out samples give.
 
     Attributes
@@ -265,15 +146,44 @@ class LabelCalibration:
     level_power: float
     scores: SetScores
 
+    fewest_trees: ClassVar[int] = LEAST_TREES_TO_CALIBRATE_LABELS
+    samples_per_calibrator: ClassVar[int] = SAMPLES_PER_CALIBRATOR_OF_LABELS
+
+    @staticmethod
+    def stops_of(votes: LabelVotes) -> StopWeights:
+        return votes[3]
+
+    @staticmethod
+    def joined(pieces: Sequence[LabelVotes]) -> LabelVotes:
+        held, _, _, stops, *_ = pieces[0]
+        _, labels, weights, _, masses, half, evidence = zip(*pieces, strict=True)
+        arrays = np.concatenate(labels), np.concatenate(weights), stops
+        sums = np.concatenate(masses, axis=1), np.concatenate(half, axis=1)
+        return held, *arrays, *sums, np.concatenate(evidence)
+
+    @staticmethod
+    def with_one_stop(votes: LabelVotes, k: int) -> LabelVotes:
+        held, labels, weights, stops, masses, half, evidence = votes
+        own = stops[k : k + 1], masses[k : k + 1].copy(), half[k : k + 1].copy()
+        return held, labels, weights, *own, evidence
+
+    @staticmethod
+    def losses(votes: LabelVotes) -> Floats:
+        return losses_of_stops(*votes)
+
     @classmethod
-    def by(cls, votes: Votes, n_trees: int, classes: Classes) -> LabelCalibration:
-        """The calibration by votes with one stop weight of all trees of a forest of `n_trees`."""
+    def by(cls, votes: LabelVotes, n_trees: int, targets: Classes) -> LabelCalibration:
         power, power_of_voters, spread, level_power = calibration_by(*votes, n_trees)
-        scores = SetScores.by(votes, power_of_voters, spread, level_power, classes)
+        scores = SetScores.by(votes, power_of_voters, spread, level_power, targets)
         return cls(power, spread, int(votes[3][0]), level_power, scores)
 
+    @classmethod
+    def poll(
+        cls, core: OrderFreeLabelCore, pieces: Sequence[tuple[int, int]] = (ALL_CALIBRATORS,)
+    ) -> Poll:
+        return Poll(cls, pieces, is_stepwise=core.n_labels > _MANY_LABELS)
+
     def plain(self) -> dict[str, Any]:
-        """The calibration as values of JSON."""
         return {
             "power": self.power,
             "spread": self.spread,
@@ -286,7 +196,6 @@ class LabelCalibration:
 
     @classmethod
     def from_plain(cls, plain: Any) -> LabelCalibration:
-        """The calibration that `plain` gave; `ValueError` if it is none."""
         match plain:
             case {
                 "power": float(power),
@@ -297,20 +206,20 @@ class LabelCalibration:
                 "units": list(weights),
                 **others,
             } if others.keys() <= {"level_power"}:
-                _check_number("power", power, LEAST_POWER, LARGEST_POWER)
-                _check_number("spread", spread, 0.0, LARGEST_SPREAD)
+                check_number("power", power, LEAST_POWER, LARGEST_POWER)
+                check_number("spread", spread, 0.0, LARGEST_SPREAD)
                 level_power: Any = others.get("level_power", 0.0)
-                _check_numbers("level power", [level_power], float, 0.0, LARGEST_LEVEL_POWER)
-                _check_numbers("stop weight", [stop_weight], int, 0, MOST_STOP_WEIGHT)
+                check_numbers("level power", [level_power], float, 0.0, LARGEST_LEVEL_POWER)
+                check_numbers("stop weight", [stop_weight], int, 0, MOST_STOP_WEIGHT)
                 if not len(labels) == len(scores) == len(weights) <= MOST_CALIBRATORS:
                     raise ValueError(
                         f"its calibration has {len(scores)} scores of {len(labels)} labels and "
                         f"{len(weights)} weights, must have as many of each, at most "
                         f"{MOST_CALIBRATORS}."
                     )
-                _check_numbers("labels", labels, int, 0, 2**64 - 1)
-                _check_numbers("scores", scores, float, 0.0, 2.0)
-                _check_numbers("units", weights, int, 1, 2**52)
+                check_numbers("labels", labels, int, 0, 2**64 - 1)
+                check_numbers("scores", scores, float, 0.0, 2.0)
+                check_numbers("units", weights, int, 1, 2**52)
                 if scores != sorted(scores):
                     raise ValueError("the scores of its calibration do not increase.")
                 arrays = (
@@ -320,21 +229,6 @@ class LabelCalibration:
                 )
                 return cls(power, spread, stop_weight, level_power, SetScores(*arrays))
         raise ValueError("its calibration cannot be read.")
-
-
-def _check_number(name: str, number: float, least: float, most: float) -> None:
-    if not least <= number <= most:
-        raise ValueError(
-            f"the {name} of its calibration is {number}, which is not in [{least}, {most}]."
-        )
-
-
-def _check_numbers(name: str, numbers: list[Any], kind: type, least: Any, most: Any) -> None:
-    for number in numbers:
-        if type(number) is not kind or not least <= number <= most:
-            raise ValueError(
-                f"the {name} of its calibration hold {number!r}, which is not in [{least}, {most}]."
-            )
 
 
 def balanced(probabilities: Floats, weights: Floats) -> Floats:

@@ -1,30 +1,42 @@
 """How the numbers of samples spread around predictions of trees that have not learned them.
 
-A calibration is a function of a forest: it is computed when it is first needed and has no state of
-its own. Must not know estimators.
+Must not know estimators, nor when they calibrate.
 """
 
 from __future__ import annotations
 
 import math
 import sys
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from statistics import NormalDist
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from onlineforest._core import LEAST_CALIBRATORS
-from onlineforest._forests.core import Floats
+from onlineforest._core import (
+    LEAST_CALIBRATORS,
+    LEAST_TREES_TO_CALIBRATE_NUMBERS,
+    MOST_CALIBRATORS,
+    SAMPLES_PER_CALIBRATOR_OF_NUMBERS,
+    WEIGHT_OF_ONE,
+    moments_of_leaves,
+)
+from onlineforest._forests.core import MOST_STOP_WEIGHT, Floats, NumberVotes, StopWeights
+from onlineforest._forests.orderfree.calibration import Calibration, check_number, check_numbers
 
 _PRIOR = 10  # weight of the mean of all samples, in trees
+# Penalty of every positive stop weight, divided by the square of the number of calibrators: where
+# they are few, a positive one must be much better than 0.
+_PRIOR_OF_STOP = 64
 _LEAST_SCALE = 0.05
 _LARGEST = sys.float_info.max
 _LARGE = 2.0**400  # numbers below it can be squared and added up, whatever their weights are
 
 
 @dataclass(frozen=True)
-class Calibration:
+class NumberCalibration(Calibration):
     """From what trees say about a row to the distribution of its number.
 
     The trees disagree, and the samples in their leaves differ. Both variances add up to one that is
@@ -45,7 +57,12 @@ class Calibration:
         The weight of the errors up to each one.
     spread : float
         Their root mean square.
+    stop_weight : int
+        The trees predict with this stop weight, a stored weight: they enter no lighter node.
     """
+
+    fewest_trees: ClassVar[int] = LEAST_TREES_TO_CALIBRATE_NUMBERS
+    samples_per_calibrator: ClassVar[int] = SAMPLES_PER_CALIBRATOR_OF_NUMBERS
 
     scale: float = 1.0
     share: float = 1.0
@@ -53,6 +70,89 @@ class Calibration:
     errors: Floats | None = None
     ends: Floats | None = None
     spread: float = 1.0
+    stop_weight: int = 0
+
+    @staticmethod
+    def stops_of(votes: NumberVotes) -> StopWeights:
+        return votes[2]
+
+    @staticmethod
+    def joined(pieces: Sequence[NumberVotes]) -> NumberVotes:
+        numbers, weights, stops, leaves = zip(*pieces, strict=True)
+        return np.concatenate(numbers), np.concatenate(weights), stops[0], np.concatenate(leaves, 1)
+
+    @staticmethod
+    def with_one_stop(votes: NumberVotes, k: int) -> NumberVotes:
+        numbers, weights, stops, leaves = votes
+        return numbers, weights, stops[k : k + 1], leaves[k : k + 1].copy()
+
+    @staticmethod
+    def losses(votes: NumberVotes) -> Floats:
+        numbers, weights, stops, leaves = votes
+        counts = weights / WEIGHT_OF_ONE
+        result = []
+        for stop, of_stop in zip(stops.tolist(), leaves, strict=True):
+            moments, n_trees = moments_of_leaves(of_stop)
+            if not _are_many(counts, len(numbers)) or not n_trees.all():
+                result.append(float(stop > 0))
+                continue
+            loss = root_mean_square(numbers - moments[:, 0], counts)
+            result.append(loss * (1.0 if stop == 0 else 1.0 + _PRIOR_OF_STOP / len(numbers) ** 2))
+        return np.array(result)
+
+    @classmethod
+    def by(cls, votes: NumberVotes, n_trees: int, targets: Any) -> NumberCalibration:  # noqa: ARG003
+        numbers, weights, stops, leaves = votes
+        moments, n_voters = moments_of_leaves(leaves[0])
+        places = np.arange(len(numbers), dtype=np.int32)
+        found = cls.of(moments, n_voters, numbers, weights / WEIGHT_OF_ONE, places)
+        return replace(found, stop_weight=int(stops[0]))
+
+    def plain(self) -> dict[str, Any]:
+        ends = np.empty(0) if self.ends is None else self.ends
+        units = np.diff(ends, prepend=0.0) * WEIGHT_OF_ONE
+        return {
+            "stop_weight": self.stop_weight,
+            "scale": self.scale,
+            "share": self.share,
+            "means": list(self.means),
+            "errors": [] if self.errors is None else self.errors.tolist(),
+            "units": units.astype(np.int64).tolist(),
+        }
+
+    @classmethod
+    def from_plain(cls, plain: Any) -> NumberCalibration:
+        match plain:
+            case {
+                "stop_weight": int(stop_weight),
+                "scale": float(scale),
+                "share": float(share),
+                "means": [float(together), float(apart)],
+                "errors": list(errors),
+                "units": list(units),
+                **others,
+            } if not others:
+                check_numbers("stop weight", [stop_weight], int, 0, MOST_STOP_WEIGHT)
+                check_number("scale", scale, _LEAST_SCALE, _LARGEST)
+                check_number("share", share, 0.0, 1.0)
+                check_numbers("means", [together, apart], float, 0.0, _LARGEST)
+                if len(errors) != len(units) or len(errors) > MOST_CALIBRATORS:
+                    raise ValueError(
+                        f"its calibration has {len(errors)} errors and {len(units)} weights, must "
+                        f"have as many of each, at most {MOST_CALIBRATORS}."
+                    )
+                check_numbers("errors", errors, float, -_LARGEST, _LARGEST)
+                check_numbers("units", units, int, 1, 2**52)
+                if errors != sorted(errors):
+                    raise ValueError("the errors of its calibration do not increase.")
+                if not errors:
+                    return cls(stop_weight=stop_weight)
+                relative, weights = np.array(errors), np.array(units) / WEIGHT_OF_ONE
+                spread = root_mean_square(relative, weights)
+                means = together, apart
+                ends = np.cumsum(weights)
+                return cls(scale, share, means, relative, ends, spread, stop_weight)
+        raise ValueError("its calibration cannot be read.")
 
     @classmethod
     def of(
@@ -62,7 +162,7 @@ class Calibration:
         values: Floats,
         weights: Floats,
         numbers: NDArray[np.int32],
-    ) -> Calibration:
+    ) -> NumberCalibration:
         """The calibration by left-out samples, of which two trees or more know nothing.
 
         `numbers` are those of the samples, equal for equal ones: many copies or a great weight do
@@ -72,7 +172,7 @@ class Calibration:
         moments, n_trees, values = moments[are_known], n_trees[are_known], values[are_known]
         weights = weights[are_known]
         n = float(weights.sum())
-        if min(n, len(np.unique(numbers[are_known]))) < LEAST_CALIBRATORS:
+        if not _are_many(weights, len(np.unique(numbers[are_known]))):
             return cls()
         errors = values - moments[:, 0]
         variances, between = moments[:, 1] + moments[:, 2], moments[:, 2]
@@ -147,6 +247,11 @@ class Calibration:
         beyond = normal.inv_cdf(level) - normal.inv_cdf(edge / (n + 1))
         beyond = min(beyond, 0.0) if is_below else max(beyond, 0.0)  # not by a rounding
         return max(-_LARGEST, min(float(last + self.spread * beyond), _LARGEST))
+
+
+def _are_many(weights: Floats, n_distinct: int) -> bool:
+    """Whether samples of these weights are enough for a calibration."""
+    return min(float(weights.sum()), n_distinct) >= LEAST_CALIBRATORS
 
 
 def interpolated(low: float, high: float, share: float) -> float:

@@ -5,27 +5,26 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
-from typing import Any, ClassVar, Literal, Self, overload
+from typing import Any, Literal, Self, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from onlineforest._core import LEAST_TREES_TO_CALIBRATE_NUMBERS
 from onlineforest._forests.core import (
     ORDER_FREE_NUMBERS,
     Floats,
     OrderFreeNumberCore,
     Rows,
-    Weights,
 )
 from onlineforest._forests.learning import learn, learn_one
-from onlineforest._forests.lessons import Lesson, Samples
-from onlineforest._forests.orderfree.base import BaseOnlineForest
+from onlineforest._forests.lessons import Samples
+from onlineforest._forests.orderfree.calibrated import CalibratedForest
+from onlineforest._forests.orderfree.fitted_lessons import FittedLesson
 from onlineforest._forests.orderfree.holdings import Holdings, joined_weights
 from onlineforest._forests.orderfree.number_calibration import (
-    Calibration,
+    NumberCalibration,
     finite,
     r2_of,
 )
@@ -34,30 +33,19 @@ from onlineforest._forests.orderfree.tree_arrays import number_arrays, tree_arra
 from onlineforest._forests.trees import OnlineRegressionTree, TreeSequence
 from onlineforest._inputs.ids import Id
 from onlineforest._inputs.one_row import RowLike
-from onlineforest._inputs.parameters import BOOLEAN, Constraints
 from onlineforest._inputs.targets import check_values
 from onlineforest._inputs.validation import check_levels, check_row
 from onlineforest._inputs.weights import stored_weight_of_one
 
 
-class NumberLesson(Lesson[OrderFreeNumberCore]):
-    """The numbers of a batch, with stored weights; if it `grows` trees, they are grown at once."""
-
-    def __init__(self, values: Floats, weights: Weights, *, grows: bool = False) -> None:
-        self._values, self._weights, self._grows = values, weights, grows
-
-    def teach(self, core: OrderFreeNumberCore, rows: Rows, n_threads: int) -> None:
-        core.learn(rows, self._values, n_threads, self._weights)
-        if self._grows:
-            core.grow_all(n_threads)
-
-
-class OnlineForestRegressor(RegressorMixin, BaseOnlineForest[OrderFreeNumberCore]):
+class OnlineForestRegressor(
+    RegressorMixin, CalibratedForest[NumberCalibration, OrderFreeNumberCore]
+):
     """A random forest regressor that learns online and does not depend on the order of samples.
 
     The forest is a function of its seed, its parameters and the samples it holds. Nothing else
-    matters, to the last bit: see `OnlineForestClassifier`, which has the same trees. Intervals and
-    quantiles are functions of the forest, too.
+    matters, to the last bit: see `OnlineForestClassifier`, which has the same trees. In a stream,
+    the calibration of predictions may lag: see Notes.
 
     Splits look at y. Features may have any scale, and values may be missing.
 
@@ -67,13 +55,15 @@ class OnlineForestRegressor(RegressorMixin, BaseOnlineForest[OrderFreeNumberCore
         Number of trees.
     min_samples_split : int, default=3
         The least weight of samples that a node must have to be split: their number, equal ones
-        counted each, if no weights are given.
+        counted each, if no weights are given. Left-out samples choose how far the trees are used:
+        see Notes.
     max_samples : float in (0, 1], default=1.0
         The expected share of the samples that each tree learns. Which ones is decided by a hash of
         the row, so equal rows are learned by the same trees.
     calibrate : bool, default=True
-        Whether predicted distributions are calibrated: see Notes. If not, each tree learns all
-        samples, and intervals are those of a normal distribution around the mean.
+        Whether predicted distributions are calibrated and the stop weight is chosen: see Notes. If
+        not, each tree learns all samples, whole trees predict, and intervals are those of a normal
+        distribution around the mean.
     categorical_features : array-like, "from_dtype" or None, default="from_dtype"
         Which features are categorical: their indices, their names, or a bool for each feature.
         "from_dtype": the columns of a data frame that hold text, categories or bools when the
@@ -151,8 +141,15 @@ class OnlineForestRegressor(RegressorMixin, BaseOnlineForest[OrderFreeNumberCore
     0.9 contains about 90 % of new values, on average over new samples. It promises nothing for
     each region by itself, nor for data that changes, nor beyond the stored samples, where
     predictions and intervals are constant. `std` and `log_density` are those of a normal
-    distribution of the same scale. The first such prediction after a change predicts the
-    calibrators with a quarter of the trees.
+    distribution of the same scale.
+
+    **Stop weight.** Whole trees follow noise. So predictions enter no node whose samples weigh less
+    than the stop weight, which has the least squared error on the calibrators: 0 where numbers are
+    clear. Trees are grown no further than that.
+
+    After `fit`, `forget` and `keep_latest`, calibration and stop weight are those of the stored
+    samples. In a stream they are found again when an eighth of the samples are new, at an arrival
+    that learning and forgetting alone decide, or by `recalibrate`. `digest_` never lags.
 
     With fewer than 80 distinct samples or five trees nothing is calibrated.
 
@@ -179,16 +176,10 @@ class OnlineForestRegressor(RegressorMixin, BaseOnlineForest[OrderFreeNumberCore
 
     __module__ = "onlineforest"
 
-    _constraints: ClassVar[Constraints] = {
-        **BaseOnlineForest._constraints,
-        "calibrate": [BOOLEAN],
-    }
     _core_kind = ORDER_FREE_NUMBERS
     _targets_type = Numbers
     _saved_as = "OnlineForestRegressor"
-
-    # The calibration of a version of the core forest. Not saved: it is computed again.
-    _calibrated: tuple[OrderFreeNumberCore, int, Calibration] | None = None
+    _calibration_type = NumberCalibration
 
     def __init__(
         self,
@@ -217,10 +208,6 @@ class OnlineForestRegressor(RegressorMixin, BaseOnlineForest[OrderFreeNumberCore
         self.n_jobs = n_jobs
         self.random_state = random_state
 
-    def _core_options(self) -> dict[str, Any]:
-        calibrates = self.calibrate and self.n_estimators >= LEAST_TREES_TO_CALIBRATE_NUMBERS
-        return super()._core_options() | {"calibrates": calibrates}
-
     def _lesson(
         self,
         core: OrderFreeNumberCore,  # noqa: ARG002
@@ -228,16 +215,14 @@ class OnlineForestRegressor(RegressorMixin, BaseOnlineForest[OrderFreeNumberCore
         classes: ArrayLike | None,  # noqa: ARG002
         *,
         starts: bool,
-        is_whole: bool,  # noqa: ARG002
-    ) -> NumberLesson:
-        lesson = NumberLesson(samples.target, samples.weights, grows=starts)
-        if starts:
-            lesson.changes = {"_targets": Numbers()}
-        return lesson
+        is_whole: bool,
+    ) -> FittedLesson[OrderFreeNumberCore]:
+        fitting = self._fitting(starts=starts, is_whole=is_whole)
+        return FittedLesson(Numbers(), samples.target, samples.weights, fitting)
 
-    def _lesson_of(self, others: Sequence[Holdings]) -> NumberLesson:
+    def _lesson_of(self, others: Sequence[Holdings]) -> FittedLesson[OrderFreeNumberCore]:
         numbers = np.concatenate([each.target for each in others])
-        return NumberLesson(numbers, joined_weights(others))
+        return FittedLesson(Numbers(), numbers, joined_weights(others))
 
     @property
     def trees_(self) -> TreeSequence[OnlineRegressionTree]:
@@ -261,7 +246,7 @@ class OnlineForestRegressor(RegressorMixin, BaseOnlineForest[OrderFreeNumberCore
         """
         check_is_fitted(self)
         with self._locked():
-            return self._left_out_samples().predictions[:, 0]
+            return self._left_out_samples(self._stop_weight()).predictions[:, 0]
 
     @property
     def oob_score_(self) -> float:
@@ -272,7 +257,7 @@ class OnlineForestRegressor(RegressorMixin, BaseOnlineForest[OrderFreeNumberCore
         """
         check_is_fitted(self)
         with self._locked():
-            samples = self._left_out_samples()
+            samples = self._left_out_samples(self._stop_weight())
         known = samples.n_trees > 0
         if len(np.unique(samples.numbers[known])) < 2:
             return math.nan
@@ -326,7 +311,7 @@ class OnlineForestRegressor(RegressorMixin, BaseOnlineForest[OrderFreeNumberCore
         """Learn more samples, or the first ones of a new estimator.
 
         Splits that these samples change are made when they are first needed, by a prediction for
-        example. Those of the first batch are made at once.
+        example.
 
         Parameters
         ----------
@@ -529,7 +514,7 @@ class OnlineForestRegressor(RegressorMixin, BaseOnlineForest[OrderFreeNumberCore
         5
         """
         weight = stored_weight_of_one(sample_weight)
-        learn_one(self, x, y, id, None, weight, sample_weight)
+        learn_one(self, x, y, id, self._learn_row, weight, sample_weight)
         return self
 
     @overload
@@ -571,59 +556,41 @@ class OnlineForestRegressor(RegressorMixin, BaseOnlineForest[OrderFreeNumberCore
         except TypeError:
             return predict(check_row(row))
 
-    def _calibration(self) -> Calibration:
-        """The calibration of the samples that are stored now."""
-        core = self._core
-        version, known = core.version, self._calibrated
-        if known is not None and known[0] is core and known[1] == version:
-            return known[2]
-        calibration = Calibration()
-        if self._built_with["calibrate"]:
-            with self._locked():  # samples must not change between questions to the core forest
-                core, version = self._core, self._core.version
-                samples = self._left_out_samples()
-                calibration = Calibration.of(
-                    samples.predictions,
-                    samples.n_trees,
-                    samples.values,
-                    samples.weights,
-                    samples.numbers,
-                )
-        self._calibrated = (core, version, calibration)
-        return calibration
+    def _found(self) -> NumberCalibration:
+        """The calibration in force; one that changes nothing if nothing is calibrated."""
+        return self._calibration() if self._calibrates() else NumberCalibration()
 
     def _moments(self, rows: Rows, n_threads: int) -> Floats:
         """Mean and standard deviation of each row, shape (n_rows, 2)."""
-        moments, calibration = self._core.predict(rows, n_threads), self._calibration()
-        return np.column_stack([moments[:, 0], calibration.std(moments, self._core.n_trees)])
+        core, found = self._core, self._found()
+        moments = core.predict(rows, n_threads, found.stop_weight)
+        return np.column_stack([moments[:, 0], found.std(moments, core.n_trees)])
 
     def _means(self, rows: Rows, n_threads: int) -> Floats:
-        """The means alone, shape (n_rows,), without the calibration."""
-        return np.ascontiguousarray(self._core.predict(rows, n_threads)[:, 0])
+        """The means alone, shape (n_rows,)."""
+        moments = self._core.predict(rows, n_threads, self._found().stop_weight)
+        return np.ascontiguousarray(moments[:, 0])
 
     def _moments_of_one(self, x: ArrayLike) -> tuple[float, float]:
         """Mean and standard deviation of one row; TypeError if it is not an array of floats."""
-        moments = np.array([self._core.predict_one(x)])
-        calibration = self._calibration()
-        return float(moments[0, 0]), float(calibration.std(moments, self._core.n_trees)[0])
+        core, found = self._core, self._found()
+        moments = np.array([core.predict_one(x, found.stop_weight)])
+        return float(moments[0, 0]), float(found.std(moments, core.n_trees)[0])
 
     def _mean_of_one(self, x: ArrayLike) -> float:
-        """The mean alone, without the calibration."""
-        return self._core.predict_one(x)[0]
+        """The mean alone."""
+        return self._core.predict_one(x, self._found().stop_weight)[0]
 
     def _quantiles(self, levels: Floats, rows: Rows, n_threads: int) -> Floats:
         """Quantiles of each row, shape (n_rows, n_levels)."""
-        moments, calibration = self._core.predict(rows, n_threads), self._calibration()
-        deviations = calibration.deviations(moments, self._core.n_trees)
-        places = np.array([calibration.quantile(float(level)) for level in levels])
+        core, found = self._core, self._found()
+        moments = core.predict(rows, n_threads, found.stop_weight)
+        deviations = found.deviations(moments, core.n_trees)
+        places = np.array([found.quantile(float(level)) for level in levels])
         with np.errstate(over="ignore"):
             return finite(moments[:, :1] + deviations[:, np.newaxis] * places)
 
     def _nbytes(self) -> int:
-        known = self._calibrated
-        return super()._nbytes() + (0 if known is None else known[2].nbytes)
-
-    def __getstate__(self) -> dict[str, Any]:
-        state = super().__getstate__()
-        state.pop("_calibrated", None)
-        return state
+        fitted = self._fitted
+        own = 0 if fitted is None or fitted.found is None else fitted.found.nbytes
+        return super()._nbytes() + own

@@ -106,17 +106,6 @@ TEST_CASE("votes of wrong size and labels out of range are refused") {
                 "there are votes about 20 samples, but the list of held labels is empty");
 }
 
-TEST_CASE("stop weights double up to a tenth of the total weight") {
-  using Weights = std::vector<Weight>;
-  CHECK(stop_weights(0, {}) == Weights{0});
-  CHECK(stop_weights(100 * kOne - 1, {}) == Weights{0});
-  CHECK(stop_weights(100 * kOne, {}) == Weights{0, 10 * kOne});
-  CHECK(stop_weights(850 * kOne, {}) == Weights{0, 10 * kOne, 20 * kOne, 40 * kOne, 80 * kOne});
-  CHECK(stop_weights(850 * kOne, {10 * kOne, 40 * kOne}) == Weights{10 * kOne, 20 * kOne});
-  CHECK(stop_weights(850 * kOne, {64 * kOne}) == Weights{80 * kOne});
-  CHECK(stop_weights(850 * kOne, {1, 2}).empty());
-}
-
 TEST_CASE("every second sample of votes decides about stop weights, which should be small") {
   const LeftOutVotes one = votes_of(2.0, 400, false);
   LeftOutVotes votes = one;
