@@ -85,18 +85,26 @@ nb::dict number_tree(const NumberForest& self, std::size_t index) {
   return dict;
 }
 
+using Strengths = std::optional<InArray<double, 1>>;
+
+orderfree::NumberFit fit_of(Weight stop_weight, double level_share, const Strengths& strengths) {
+  return {stop_weight, level_share, strengths ? span_of(*strengths) : std::span<const double>()};
+}
+
 OutArray<double, 2> predict_numbers(const NumberForest& self, const InArray<float, 2>& rows, std::size_t n_threads,
-                                    Weight stop_weight) {
+                                    Weight stop_weight, double level_share, const Strengths& strengths) {
   require_width(self, rows);
-  return array_of_moments(
-      run(n_threads, [&](const Call& call) { return self.predict(span_of(rows), stop_weight, call); }));
+  const orderfree::NumberFit fit = fit_of(stop_weight, level_share, strengths);
+  return array_of_moments(run(n_threads, [&](const Call& call) { return self.predict(span_of(rows), fit, call); }));
 }
 
 // Mean, variance within leaves and variance between trees.
 nb::typed<nb::tuple, double, double, double> predict_number_of_one(const NumberForest& self, nb::handle x,
-                                                                   Weight stop_weight) {
+                                                                   Weight stop_weight, double level_share,
+                                                                   const Strengths& strengths) {
   const std::vector<float> row = one_row(x, self.width());
-  const auto moments = run(1, [&](const Call& call) { return self.predict(row, stop_weight, call); });
+  const orderfree::NumberFit fit = fit_of(stop_weight, level_share, strengths);
+  const auto moments = run(1, [&](const Call& call) { return self.predict(row, fit, call); });
   return nb::make_tuple(moments[0].mean, moments[0].within, moments[0].between);
 }
 
@@ -135,9 +143,9 @@ nb::typed<nb::tuple, OutArray<std::int64_t, 1>, OutArray<double, 3>> left_out_le
 
 // NumberVotes as a tuple: the number and the weight of each calibrator, the stop weights, and for each of them, each
 // calibrator and each tree of a shard that leaves calibrators out, the mean and variance in its leaf; a negative
-// variance if the tree is empty.
-using NumberVotesTuple =
-    nb::typed<nb::tuple, OutArray<double, 1>, OutArray<Weight, 1>, OutArray<Weight, 1>, OutArray<double, 4>>;
+// variance if the tree is empty; then how far the levels of each calibrator deviate, and the strengths of features.
+using NumberVotesTuple = nb::typed<nb::tuple, OutArray<double, 1>, OutArray<Weight, 1>, OutArray<Weight, 1>,
+                                   OutArray<double, 4>, OutArray<double, 1>, OutArray<double, 1>>;
 
 NumberVotesTuple tuple_of(orderfree::NumberVotes votes) {
   const std::size_t n = votes.values.size(), n_stops = votes.stop_weights.size();
@@ -146,7 +154,8 @@ NumberVotesTuple tuple_of(orderfree::NumberVotes votes) {
   for (const auto& [mean, variance] : votes.leaves) numbers.insert(numbers.end(), {mean, variance});
   return nb::make_tuple(to_array(std::move(votes.values)), to_array(std::move(votes.weights)),
                         to_array(std::move(votes.stop_weights)),
-                        to_array(std::move(numbers), {n_stops, n, votes.n_trees, 2}));
+                        to_array(std::move(numbers), {n_stops, n, votes.n_trees, 2}),
+                        to_array(std::move(votes.deviations)), to_array(std::move(votes.strengths)));
 }
 
 NumberVotesTuple number_votes(const NumberForest& self, std::size_t n_threads, Weight least, Weight limit,
@@ -205,8 +214,11 @@ void bind_orderfree_numbers(nb::module_& module) {
   nb::class_<NumberForest> numbers(module, "OrderFreeNumberForest",
                                    "An order-free forest over numbers. Rows are float32.");
   of_orderfree::bind_common<NumberForest, orderfree::Numbers>(numbers);
-  numbers.def("predict", &of_orderfree::predict_numbers, "rows"_a.noconvert(), "n_threads"_a = 1, "stop_weight"_a = 0)
-      .def("predict_one", &of_orderfree::predict_number_of_one, "row"_a, "stop_weight"_a = 0)
+  numbers
+      .def("predict", &of_orderfree::predict_numbers, "rows"_a.noconvert(), "n_threads"_a = 1, "stop_weight"_a = 0,
+           "level_share"_a = 0.0, "strengths"_a.noconvert() = nb::none())
+      .def("predict_one", &of_orderfree::predict_number_of_one, "row"_a, "stop_weight"_a = 0, "level_share"_a = 0.0,
+           "strengths"_a.noconvert() = nb::none())
       .def("votes", &of_orderfree::number_votes, "n_threads"_a = 1, "least"_a = 0, "limit"_a = kMostWeight,
            "begin"_a = 0, "end"_a = std::numeric_limits<std::int64_t>::max())
       .def("votes_at", &of_orderfree::number_votes_at, "n_seen"_a, "n_threads"_a = 1, "least"_a = 0,
@@ -215,6 +227,14 @@ void bind_orderfree_numbers(nb::module_& module) {
            "n_threads"_a = 1, "weights"_a.noconvert() = nb::none(), "least"_a = 0, "limit"_a = kMostWeight)
       .def("tree", &of_orderfree::number_tree, "index"_a)
       .def("left_out", &of_orderfree::left_out_numbers, "n_threads"_a = 1, "stop_weight"_a = 0)
+      .def(
+          "level_deviations",
+          [](const NumberForest& self, const InArray<float, 2>& rows, const InArray<double, 1>& strengths) {
+            require_width(self, rows);
+            return to_array(run([&] { return self.level_deviations(span_of(rows), span_of(strengths)); }));
+          },
+          "rows"_a.noconvert(), "strengths"_a.noconvert(),
+          "How far the levels of each row lie above the mean of all numbers.")
       .def("leaves", &of_orderfree::leaves, "rows"_a.noconvert(), "n_threads"_a = 1, "stop_weight"_a = 0)
       .def("left_out_leaves", &of_orderfree::left_out_leaves, "begin"_a, "end"_a, "n_threads"_a = 1,
            "stop_weight"_a = 0)

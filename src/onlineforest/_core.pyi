@@ -309,9 +309,20 @@ class OrderFreeNumberForest:
     @property
     def seed(self) -> int: ...
     def predict(
-        self, rows: NDArray[np.float32], n_threads: int = 1, stop_weight: int = 0
+        self,
+        rows: NDArray[np.float32],
+        n_threads: int = 1,
+        stop_weight: int = 0,
+        level_share: float = 0.0,
+        strengths: NDArray[np.float64] | None = None,
     ) -> NDArray[np.float64]: ...
-    def predict_one(self, row: ArrayLike, stop_weight: int = 0) -> tuple[float, float, float]: ...
+    def predict_one(
+        self,
+        row: ArrayLike,
+        stop_weight: int = 0,
+        level_share: float = 0.0,
+        strengths: NDArray[np.float64] | None = None,
+    ) -> tuple[float, float, float]: ...
     def votes(
         self,
         n_threads: int = 1,
@@ -319,10 +330,24 @@ class OrderFreeNumberForest:
         limit: int = 4503599627370496,
         begin: int = 0,
         end: int = 9223372036854775807,
-    ) -> tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]: ...
+    ) -> tuple[
+        NDArray[np.float64],
+        NDArray[np.int64],
+        NDArray[np.int64],
+        NDArray[np.float64],
+        NDArray[np.float64],
+        NDArray[np.float64],
+    ]: ...
     def votes_at(
         self, n_seen: int, n_threads: int = 1, least: int = 0, limit: int = 4503599627370496
-    ) -> tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]: ...
+    ) -> tuple[
+        NDArray[np.float64],
+        NDArray[np.int64],
+        NDArray[np.int64],
+        NDArray[np.float64],
+        NDArray[np.float64],
+        NDArray[np.float64],
+    ]: ...
     def votes_after(
         self,
         rows: NDArray[np.float32],
@@ -331,11 +356,23 @@ class OrderFreeNumberForest:
         weights: NDArray[np.int64] | None = None,
         least: int = 0,
         limit: int = 4503599627370496,
-    ) -> tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]: ...
+    ) -> tuple[
+        NDArray[np.float64],
+        NDArray[np.int64],
+        NDArray[np.int64],
+        NDArray[np.float64],
+        NDArray[np.float64],
+        NDArray[np.float64],
+    ]: ...
     def tree(self, index: int) -> dict[str, NDArray[Any]]: ...
     def left_out(
         self, n_threads: int = 1, stop_weight: int = 0
     ) -> tuple[NDArray[np.float64], NDArray[np.int64]]: ...
+    def level_deviations(
+        self, rows: NDArray[np.float32], strengths: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        """How far the levels of each row lie above the mean of all numbers."""
+
     def leaves(
         self, rows: NDArray[np.float32], n_threads: int = 1, stop_weight: int = 0
     ) -> NDArray[np.float64]: ...

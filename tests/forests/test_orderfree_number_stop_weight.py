@@ -76,7 +76,7 @@ def test_the_choice_is_that_of_the_definition(y, n):
 def test_the_choice_does_not_depend_on_the_unit(size, weak):
     votes = weak._forest.votes()
     losses = NumberCalibration.losses(votes) * size
-    scaled = votes[0] * size, *votes[1:3], votes[3] * [size, size]
+    scaled = votes[0] * size, *votes[1:3], votes[3] * [size, size], *votes[4:]
     assert NumberCalibration.losses(scaled) == pytest.approx(losses, rel=1e-9)
 
 
@@ -257,11 +257,14 @@ def test_a_calibration_as_values_of_json(weak):
         ({"units": [0, 1]}, "units"),
         ({"errors": [0.0] * 2049, "units": [1] * 2049}, "at most 2048"),
         ({"more": 1}, "cannot be read"),
+        ({"level_share": 2.5}, "level share"),
+        ({"strengths": [-1.0]}, "strengths"),
     ],
 )
 def test_a_calibration_that_cannot_be_is_refused(change, message):
     plain = {"stop_weight": 0, "scale": 1.0, "share": 0.5, "means": [1.0, 1.0],
-             "errors": [-1.0, 2.0], "units": [5, 5]}  # fmt: skip
+             "errors": [-1.0, 2.0], "units": [5, 5],
+             "level_share": 0.5, "strengths": [3.0]}  # fmt: skip
     assert NumberCalibration.from_plain(plain).errors is not None
     with pytest.raises(ValueError, match=message):
         NumberCalibration.from_plain(plain | change)

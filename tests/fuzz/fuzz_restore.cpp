@@ -168,7 +168,7 @@ void check_predictions(const orderfree::LabelForest& forest) {
 
 void check_predictions(const orderfree::NumberForest& forest) {
   for (const Weight stop_weight : {Weight{0}, 10 * kOne}) {
-    for (const auto& [mean, within, between] : forest.predict(some_rows(forest), stop_weight, Call(1))) {
+    for (const auto& [mean, within, between] : forest.predict(some_rows(forest), {stop_weight, 0.0, {}}, Call(1))) {
       expect(std::isfinite(mean), "means are finite");
       expect(within >= 0.0 && between >= 0.0, "variances are at least 0");
     }

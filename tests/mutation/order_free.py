@@ -10,6 +10,7 @@ HOSTILE = "tests/property/test_order_free_hostile.py"
 HOSTILE_NUMBERS = "tests/property/test_order_free_hostile_numbers.py"
 LABEL_CALIBRATION = "tests/forests/test_label_calibration.py"
 LEVELS = "tests/forests/test_orderfree_levels.py"
+NUMBER_LEVELS = "tests/forests/test_orderfree_number_levels.py"
 STOP_WEIGHT = "tests/forests/test_orderfree_stop_weight.py"
 ORDERFREE_REGRESSOR = "tests/forests/test_orderfree_regressor.py"
 INVALID_FILES = "tests/store/test_invalid_files.py"
@@ -305,6 +306,14 @@ MUTANTS = [
         "list.forget_leaves();",
         ORDER_FREE,
         only="a_line_that_changes",
+    ),
+    Mutant(
+        "a calibrator counts in its own level",
+        "src/core/orderfree/numbers/levels.cpp",
+        "if (own.weight > 0) block.add(own.value, -own.weight);",
+        "if (own.weight > 0) block.add(own.value, 0);",
+        NUMBER_LEVELS,
+        only="definition",
     ),
     Mutant(
         "a junction keeps what it predicted with a former line",

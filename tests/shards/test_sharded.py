@@ -154,6 +154,24 @@ def test_a_sharded_forest_equals_the_local_forest(core, n_trees, n_shards, histo
     assert_same_answers(forest, local)
 
 
+def test_sums_of_levels_are_those_of_one_forest():
+    core, options = "OrderFreeNumberForest", OPTIONS | {"n_categorical": 1}
+    local, forest = local_forest(core, 12, options), sharded_forest(core, 12, 3, options)
+    levels = RNG.integers(0, 9, 600)
+    cells = (np.array([levels, levels + 5]).T + 0x00800000).astype(np.uint32).view(np.float32)
+    rows = np.column_stack([X[:, :2], cells])
+    for each in (local, forest):
+        each.learn(rows, VALUES + levels)
+        each.forget(np.arange(100))
+    votes = local.votes(1, 0, 1)
+    for own, theirs in zip(votes, forest.votes(1, 0, 1), strict=True):
+        assert np.array_equal(own, theirs)
+    strengths = votes[-1]
+    assert len(strengths) == 1 and strengths[0] > 0
+    found = [each.level_deviations(rows[:50], strengths) for each in (local, forest)]
+    assert np.array_equal(*found) and found[0].any()
+
+
 def test_levels_count_in_shards_as_in_one_forest(monkeypatch):
     """The shard that finishes a prediction counts the samples of each level."""
     core, options = "OrderFreeLabelForest", OPTIONS | {"n_categorical": 1}

@@ -52,11 +52,13 @@ the sums over all trees that leave this calibrator out, and over half of them. L
 its levels for each label, without itself; without columns if no feature is categorical.
 """
 StopWeights = NDArray[np.int64]
-NumberVotes = tuple[Floats, NDArray[np.int64], StopWeights, Floats]
+NumberVotes = tuple[Floats, NDArray[np.int64], StopWeights, Floats, Floats, Floats]
 """The number and the stored weight of each calibrator, stop weights, and leaves.
 
 Leaves have the shape (n_stop_weights, n_calibrators, n_trees, 2), for the trees that leave
 calibrators out: the mean and variance at the node where the tree ends, negative if it is empty.
+Then how far the levels of each calibrator lie above the mean of all numbers, without itself, and
+the strengths of the categorical features; none if no feature is categorical.
 """
 MOST_STOP_WEIGHT = 2**52
 """The limit of stop weights, which are stored weights."""
@@ -306,12 +308,35 @@ class OrderFreeNumberCore(OrderFreeCore, Protocol):
     (n_rows, 3).
     """
 
-    def predict(self, rows: Rows, n_threads: int = 1, stop_weight: int = 0, /) -> Floats:
-        """Predictions, one row each. The trees enter no node that is lighter than `stop_weight`."""
+    def predict(
+        self,
+        rows: Rows,
+        n_threads: int = 1,
+        stop_weight: int = 0,
+        level_share: float = 0.0,
+        strengths: Floats | None = None,
+        /,
+    ) -> Floats:
+        """Predictions, one row each. The trees enter no node that is lighter than `stop_weight`.
+
+        With `level_share` times the deviation of the levels of a row in its mean, given the
+        strengths of the categorical features.
+        """
         ...
 
-    def predict_one(self, row: ArrayLike, stop_weight: int = 0, /) -> tuple[float, float, float]:
-        """The prediction of one row; TypeError if it is not an array of floats."""
+    def level_deviations(self, rows: Rows, strengths: Floats, /) -> Floats:
+        """How far the levels of each row lie above the mean of all numbers."""
+        ...
+
+    def predict_one(
+        self,
+        row: ArrayLike,
+        stop_weight: int = 0,
+        level_share: float = 0.0,
+        strengths: Floats | None = None,
+        /,
+    ) -> tuple[float, float, float]:
+        """The prediction of one row, as `predict`; TypeError if it is not an array of floats."""
         ...
 
 

@@ -29,8 +29,8 @@ PROPERTIES = frozenset(
 """Names of the properties of core forests."""
 _WITHOUT_THREADS = frozenset(
     {
-        "are_stored", "count_as_seen", "finish", "get_state", "levels", "of_all_samples",
-        "set_labels", "tree",
+        "are_stored", "count_as_seen", "finish", "get_state", "level_deviations", "levels",
+        "of_all_samples", "set_labels", "tree",
     }
 )  # fmt: skip
 
@@ -89,6 +89,7 @@ class ArrayQuestion(Question[NDArray[Any]]):
         "are_stored",
         "importances",
         "leaves",
+        "level_deviations",
         "levels",
         "masses",
         "of_all_samples",

@@ -356,12 +356,28 @@ class ShardedNumberForest(ShardedForest):
         values = np.array([value], dtype=np.float64)
         self.learn(self._one_row(row), values, 1, np.array([weight]))
 
-    def predict(self, rows: Rows, _n_threads: int = 1, stop_weight: int = 0, /) -> Floats:
+    def predict(
+        self,
+        rows: Rows,
+        _n_threads: int = 1,
+        stop_weight: int = 0,
+        level_share: float = 0.0,
+        strengths: Floats | None = None,
+        /,
+    ) -> Floats:
         """Mean, variance within leaves and variance between trees."""
         with self.keeper.at_one_position():
             ranges = _ranges_of(len(rows), 2 * self.n_trees)
             answers = [self._predict(rows[begin:end], stop_weight) for begin, end in ranges]
-            return np.concatenate(answers)
+            moments = np.concatenate(answers)
+            if level_share > 0 and strengths is not None:
+                moments[:, 0] += level_share * self.level_deviations(rows, strengths)
+            return moments
+
+    def level_deviations(self, rows: Rows, strengths: Floats, /) -> Floats:
+        """How far the levels of each row lie above the mean of all numbers."""
+        question = ArrayQuestion("level_deviations", {"rows": rows, "strengths": strengths})
+        return self.keeper.ask_any(question)
 
     def _predict(self, rows: Rows, stop_weight: int) -> Floats:
         question = ArrayQuestion("leaves", {"rows": rows, "stop_weight": stop_weight})
@@ -371,9 +387,17 @@ class ShardedNumberForest(ShardedForest):
             moments[n_trees == 0] = self.keeper.ask_any(ArrayQuestion("of_all_samples"))
         return moments
 
-    def predict_one(self, row: Any, stop_weight: int = 0, /) -> tuple[float, float, float]:
+    def predict_one(
+        self,
+        row: Any,
+        stop_weight: int = 0,
+        level_share: float = 0.0,
+        strengths: Floats | None = None,
+        /,
+    ) -> tuple[float, float, float]:
         """The prediction of one row."""
-        mean, within, between = self.predict(self._one_row(row), 1, stop_weight)[0].tolist()
+        how = stop_weight, level_share, strengths
+        mean, within, between = self.predict(self._one_row(row), 1, *how)[0].tolist()
         return mean, within, between
 
     def left_out(
@@ -392,8 +416,9 @@ class ShardedNumberForest(ShardedForest):
         return moments, n_trees
 
     def _joined(self, shards: list[NumberVotes]) -> NumberVotes:
-        numbers, weights, stops, _ = shards[0]
-        return numbers, weights, stops, np.concatenate([each[3] for each in shards], axis=2)
+        numbers, weights, stops, _, deviations, strengths = shards[0]
+        leaves = np.concatenate([each[3] for each in shards], axis=2)
+        return numbers, weights, stops, leaves, deviations, strengths
 
 
 def _ranges_of(n: int, width: int) -> list[tuple[int, int]]:

@@ -121,7 +121,7 @@ std::uint64_t digest_of_numbers(double max_samples) {
     }
   };
   for (const Weight stop_weight : {Weight{0}, 20 * kOne, 100 * kOne}) {
-    add(forest.predict(queries.cells, stop_weight, call));
+    add(forest.predict(queries.cells, {stop_weight, 0.0, {}}, call));
   }
   digest.add(forest.apply(queries.cells, 0, call));
   digest.add(forest.importances(0, call));

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "base/powers.hpp"
+#include "orderfree/forest/level_strength.hpp"
 #include "samples/weight.hpp"
 
 namespace onlineforest::orderfree {
@@ -11,8 +12,6 @@ namespace onlineforest::orderfree {
 namespace {
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
-constexpr double kLeastStrength = 0.25;  // where all samples of each level agree
-constexpr Weight kPair = 2 * kOne;
 constexpr double kOfOnce = 4.0;  // binary logarithm of the rarity of a level that counts once
 
 // The number of samples at which a level counts as much as the labels of all samples. If rates vary much between the

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <cstddef>
 #include <limits>
+#include <string>
 
+#include "base/require.hpp"
 #include "orderfree/forest/stages.hpp"
 #include "orderfree/numbers/credit.hpp"
 
@@ -110,13 +112,20 @@ void NumberForest::answer_task(const Pieces& pieces, std::size_t task, std::span
   }
 }
 
-std::vector<TreeMoments> NumberForest::predict(std::span<const float> rows, Weight stop_weight,
+std::vector<TreeMoments> NumberForest::predict(std::span<const float> rows, const NumberFit& fit,
                                                const Call& call) const {
   const auto pass = gate_.reading();
+  require(fit.level_share >= 0.0 && fit.level_share <= std::numeric_limits<double>::max(), [&] {
+    return "the share of the deviations of levels is " + std::to_string(fit.level_share) +
+           ", it must be at least 0 and finite";
+  });
+  if (fit.level_share > 0.0) check_strengths(fit.strengths);
   std::vector<TreeMoments> result(n_rows(rows));
-  for_each_row(rows, stop_weight, call, [&](std::size_t i, std::vector<NumberLeaf>& leaves) {
+  for_each_row(rows, fit.stop_weight, call, [&](std::size_t i, std::vector<NumberLeaf>& leaves) {
     const std::optional<TreeMoments> moments = moments_of(leaves);
     result[i] = moments ? *moments : mean_of_samples();
+    if (fit.level_share == 0.0) return;
+    result[i].mean += fit.level_share * levels_.deviation(rows.data() + i * options_.layout.width(), fit.strengths);
   });
   return result;
 }
@@ -215,8 +224,11 @@ NumberVotes NumberForest::left_out_votes(std::size_t begin, std::size_t end, Sto
   const std::size_t width = options_.layout.width();
   NumberVotes votes;
   votes.stop_weights = stop_weights(total_weight_, range);
+  votes.strengths = levels_.strengths();
   std::vector<float> rows;
   for (const Slot slot : calibrators_.chosen(begin, end)) {
+    const NumberLevels::Own own{samples_.value(slot), samples_.weight(slot)};
+    votes.deviations.push_back(levels_.deviation(samples_.row(slot), votes.strengths, own));
     votes.values.push_back(samples_.value(slot));
     votes.weights.push_back(samples_.weight(slot));
     rows.insert(rows.end(), samples_.row(slot), samples_.row(slot) + width);
@@ -244,6 +256,27 @@ NumberVotes NumberForest::left_out_votes(std::size_t begin, std::size_t end, Sto
     };
   });
   return votes;
+}
+
+void NumberForest::check_strengths(std::span<const double> strengths) const {
+  const std::size_t n = levels_.empty() ? 0 : options_.layout.n_categorical;
+  require(strengths.size() == n, [&] {
+    return "there are " + std::to_string(strengths.size()) + " strengths for the sums of levels of " +
+           std::to_string(n) + " features";
+  });
+}
+
+std::vector<double> NumberForest::level_deviations(std::span<const float> rows,
+                                                   std::span<const double> strengths) const {
+  const auto pass = gate_.reading();
+  const std::size_t width = options_.layout.width();
+  (void)check_rows(rows);
+  check_strengths(strengths);
+  std::vector<double> result;
+  for (std::size_t i = 0; i < n_rows(rows); ++i) {
+    result.push_back(levels_.deviation(rows.data() + i * width, strengths));
+  }
+  return result;
 }
 
 NumberVotes NumberForest::left_out_votes_at(std::size_t n_seen, StopRange range, const Call& call) const {

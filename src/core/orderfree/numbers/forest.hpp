@@ -38,6 +38,16 @@ struct NumberVotes {
   std::vector<Weight> stop_weights;
   std::size_t n_trees = 0;
   std::vector<NumberLeaf> leaves;
+  // The strengths of the categorical features, and how far the levels of each calibrator deviate, without the
+  // calibrator itself. The same in all shards.
+  std::vector<double> strengths, deviations;
+};
+
+// The fitted part of a forest of numbers that its predictions need.
+struct NumberFit {
+  Weight stop_weight = 0;
+  double level_share = 0.0;           // this share of the deviation of the levels of a row is added to its mean
+  std::span<const double> strengths;  // of the categorical features; may be empty if the share is 0
 };
 
 class NumberForest : public Forest<Numbers> {
@@ -48,7 +58,7 @@ class NumberForest : public Forest<Numbers> {
   // memory of the fully grown forest exceeds `max_bytes`. Trees are grown at their first use.
   explicit NumberForest(const State& state, std::size_t max_bytes = std::numeric_limits<std::size_t>::max());
 
-  [[nodiscard]] std::vector<TreeMoments> predict(std::span<const float> rows, Weight stop_weight,
+  [[nodiscard]] std::vector<TreeMoments> predict(std::span<const float> rows, const NumberFit& fit,
                                                  const Call& call) const;
 
   // The votes about the calibrators [begin, end) in the order of their keys, or up to the last one if there are fewer,
@@ -61,6 +71,10 @@ class NumberForest : public Forest<Numbers> {
   [[nodiscard]] NumberVotes left_out_votes_after(std::span<const float> rows, std::span<const double> values,
                                                  std::span<const Weight> weights, StopRange range,
                                                  const Call& call) const;
+
+  // How far the levels of each row lie above the mean of all numbers, given the strengths of features.
+  [[nodiscard]] std::vector<double> level_deviations(std::span<const float> rows,
+                                                     std::span<const double> strengths) const;
 
   // The left-out prediction of each stored sample, in the order of serials(): moments of the trees that have not
   // learned it, and the number of these trees. Moments are NaN where there is no such tree.
@@ -86,6 +100,8 @@ class NumberForest : public Forest<Numbers> {
                                               const Call& call) const;
 
  private:
+  // Throws std::invalid_argument unless there is a strength for each categorical feature.
+  void check_strengths(std::span<const double> strengths) const;
   // Answers tree by tree: the answers of tree t begin at data + t * stride.
   struct LeafColumns {
     NumberLeaf* data;

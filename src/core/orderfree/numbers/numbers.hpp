@@ -13,6 +13,7 @@
 #include "orderfree/law/sample_store.hpp"
 #include "orderfree/numbers/judge.hpp"
 #include "orderfree/numbers/ledger.hpp"
+#include "orderfree/numbers/levels.hpp"
 #include "orderfree/numbers/line.hpp"
 #include "orderfree/numbers/summary.hpp"
 
@@ -42,22 +43,12 @@ struct RestLeaf {
   bool follows_line = true;  // whether the line is added to the mean
 };
 
-// Counts no levels: only labels are predicted by them.
-struct NoLevels {
-  static constexpr std::size_t kBytesOfLevel = 0;
-
-  explicit NoLevels(const Layout&) {}
-  static void add(const float*, double, Weight) {}
-  static void subtract(const float*, double, Weight) {}
-  [[nodiscard]] static std::size_t nbytes() { return 0; }
-};
-
 struct Numbers {
   using Values = NumberHashes;
   using Value = double;
   using Judge = NumberJudge;
   using Ledger = NumberLedger;
-  using Levels = NoLevels;
+  using Levels = NumberLevels;
   using Summary = NumberSummary;
   using Ballot = NoBallot;
   using Line = orderfree::Line;

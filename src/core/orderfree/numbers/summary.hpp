@@ -63,6 +63,8 @@ class NumberSums {
     add_product(squares_, value, value, weight);
   }
 
+  [[nodiscard]] Weight total() const { return total_; }
+  [[nodiscard]] double mean() const { return rounded(sum_) / multiplicity(total_); }
   [[nodiscard]] NumberLeaf leaf() const {
     const double n = multiplicity(total_);
     const double mean = rounded(sum_) / n;

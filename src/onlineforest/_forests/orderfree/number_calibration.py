@@ -9,6 +9,7 @@ import math
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from statistics import NormalDist
 from typing import Any, ClassVar
 
@@ -31,6 +32,8 @@ _PRIOR = 10  # weight of the mean of all samples, in trees
 # they are few, a positive one must be much better than 0.
 _PRIOR_OF_STOP = 64
 _LEAST_SCALE = 0.05
+_LARGEST_SHARE = 2.0  # limit of the share of deviations of levels
+_LEAST_GAIN = 2.0  # log likelihood that they must add to count, as of two samples
 _LARGEST = sys.float_info.max
 _LARGE = 2.0**400  # numbers below it can be squared and added up, whatever their weights are
 
@@ -59,6 +62,11 @@ class NumberCalibration(Calibration):
         Their root mean square.
     stop_weight : int
         The trees predict with this stop weight, a stored weight: they enter no lighter node.
+    level_share : float
+        This share of how far the levels of a row deviate is added to the mean of the trees.
+    strengths : tuple of float
+        For each categorical feature, the number of samples at which a level counts half; 0 if it
+        never counts.
     """
 
     fewest_trees: ClassVar[int] = LEAST_TREES_TO_CALIBRATE_NUMBERS
@@ -71,6 +79,8 @@ class NumberCalibration(Calibration):
     ends: Floats | None = None
     spread: float = 1.0
     stop_weight: int = 0
+    level_share: float = 0.0
+    strengths: tuple[float, ...] = ()
 
     @staticmethod
     def stops_of(votes: NumberVotes) -> StopWeights:
@@ -78,17 +88,19 @@ class NumberCalibration(Calibration):
 
     @staticmethod
     def joined(pieces: Sequence[NumberVotes]) -> NumberVotes:
-        numbers, weights, stops, leaves = zip(*pieces, strict=True)
-        return np.concatenate(numbers), np.concatenate(weights), stops[0], np.concatenate(leaves, 1)
+        numbers, weights, stops, leaves, deviations, strengths = zip(*pieces, strict=True)
+        own = np.concatenate(numbers), np.concatenate(weights), stops[0], np.concatenate(leaves, 1)
+        return *own, np.concatenate(deviations), strengths[0]
 
     @staticmethod
     def with_one_stop(votes: NumberVotes, k: int) -> NumberVotes:
-        numbers, weights, stops, leaves = votes
-        return numbers, weights, stops[k : k + 1], leaves[k : k + 1].copy()
+        numbers, weights, stops, leaves, deviations, strengths = votes
+        own = stops[k : k + 1], leaves[k : k + 1].copy()
+        return numbers, weights, *own, deviations, strengths
 
     @staticmethod
     def losses(votes: NumberVotes) -> Floats:
-        numbers, weights, stops, leaves = votes
+        numbers, weights, stops, leaves, deviations, _ = votes
         counts = weights / WEIGHT_OF_ONE
         result = []
         for stop, of_stop in zip(stops.tolist(), leaves, strict=True):
@@ -96,17 +108,25 @@ class NumberCalibration(Calibration):
             if not _are_many(counts, len(numbers)) or not n_trees.all():
                 result.append(float(stop > 0))
                 continue
-            loss = root_mean_square(numbers - moments[:, 0], counts)
+            errors = numbers - moments[:, 0]
+            errors -= _level_share(errors, deviations, counts) * deviations
+            loss = root_mean_square(errors, counts)
             result.append(loss * (1.0 if stop == 0 else 1.0 + _PRIOR_OF_STOP / len(numbers) ** 2))
         return np.array(result)
 
     @classmethod
     def by(cls, votes: NumberVotes, n_trees: int, targets: Any) -> NumberCalibration:  # noqa: ARG003
-        numbers, weights, stops, leaves = votes
+        numbers, weights, stops, leaves, deviations, strengths = votes
+        counts = weights / WEIGHT_OF_ONE
         moments, n_voters = moments_of_leaves(leaves[0])
+        share = 0.0
+        if _are_many(counts, len(numbers)) and n_voters.all():
+            share = _level_share(numbers - moments[:, 0], deviations, counts)
+        moments[:, 0] += share * deviations
         places = np.arange(len(numbers), dtype=np.int32)
-        found = cls.of(moments, n_voters, numbers, weights / WEIGHT_OF_ONE, places)
-        return replace(found, stop_weight=int(stops[0]))
+        found = cls.of(moments, n_voters, numbers, counts, places)
+        own = tuple(strengths.tolist()) if share > 0 else ()
+        return replace(found, stop_weight=int(stops[0]), level_share=share, strengths=own)
 
     def plain(self) -> dict[str, Any]:
         ends = np.empty(0) if self.ends is None else self.ends
@@ -118,6 +138,8 @@ class NumberCalibration(Calibration):
             "means": list(self.means),
             "errors": [] if self.errors is None else self.errors.tolist(),
             "units": units.astype(np.int64).tolist(),
+            "level_share": self.level_share,
+            "strengths": list(self.strengths),
         }
 
     @classmethod
@@ -130,8 +152,12 @@ class NumberCalibration(Calibration):
                 "means": [float(together), float(apart)],
                 "errors": list(errors),
                 "units": list(units),
+                "level_share": float(level_share),
+                "strengths": list(strengths),
                 **others,
             } if not others:
+                check_number("level share", level_share, 0.0, _LARGEST_SHARE)
+                check_numbers("strengths", strengths, float, 0.0, _LARGEST)
                 check_numbers("stop weight", [stop_weight], int, 0, MOST_STOP_WEIGHT)
                 check_number("scale", scale, _LEAST_SCALE, _LARGEST)
                 check_number("share", share, 0.0, 1.0)
@@ -145,13 +171,14 @@ class NumberCalibration(Calibration):
                 check_numbers("units", units, int, 1, 2**52)
                 if errors != sorted(errors):
                     raise ValueError("the errors of its calibration do not increase.")
+                levels = level_share, tuple(strengths)
                 if not errors:
-                    return cls(stop_weight=stop_weight)
+                    return cls(1.0, 1.0, (0.0, 0.0), None, None, 1.0, stop_weight, *levels)
                 relative, weights = np.array(errors), np.array(units) / WEIGHT_OF_ONE
                 spread = root_mean_square(relative, weights)
                 means = together, apart
                 ends = np.cumsum(weights)
-                return cls(scale, share, means, relative, ends, spread, stop_weight)
+                return cls(scale, share, means, relative, ends, spread, stop_weight, *levels)
         raise ValueError("its calibration cannot be read.")
 
     @classmethod
@@ -217,6 +244,12 @@ class NumberCalibration(Calibration):
             deviations[beyond] = np.hypot(explained, np.sqrt(between[beyond]))
         return deviations
 
+    @cached_property
+    def how(self) -> tuple[int, float, Floats | None]:
+        """How the core forest predicts: stop weight, share of levels, strengths."""
+        strengths = np.array(self.strengths) if self.level_share > 0 else None
+        return self.stop_weight, self.level_share, strengths
+
     @property
     def nbytes(self) -> int:
         """Memory of the errors in bytes."""
@@ -252,6 +285,25 @@ class NumberCalibration(Calibration):
 def _are_many(weights: Floats, n_distinct: int) -> bool:
     """Whether samples of these weights are enough for a calibration."""
     return min(float(weights.sum()), n_distinct) >= LEAST_CALIBRATORS
+
+
+def _level_share(errors: Floats, deviations: Floats, weights: Floats) -> float:
+    """The share of deviations that leaves the least squared error; 0 if the error falls too little.
+
+    It must fall as much as the likelihood of two samples, as for labels.
+    """
+    if not deviations.any():
+        return 0.0
+    unit = _unit_of(errors, deviations)
+    errors, deviations = errors / unit, deviations / unit
+    squares = exact_sum(deviations * deviations, weights)
+    if not squares > 0:
+        return 0.0
+    share = min(exact_sum(errors * deviations, weights) / squares, _LARGEST_SHARE)
+    rests = errors - share * deviations
+    before, after = (exact_sum(each * each, weights) for each in (errors, rests))
+    falls = after * (1.0 + 2.0 * _LEAST_GAIN / len(errors)) < before
+    return share if share > 0 and falls else 0.0
 
 
 def interpolated(low: float, high: float, share: float) -> float:

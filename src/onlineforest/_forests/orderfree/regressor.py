@@ -21,6 +21,7 @@ from onlineforest._forests.core import (
 from onlineforest._forests.learning import learn, learn_one
 from onlineforest._forests.lessons import Samples
 from onlineforest._forests.orderfree.calibrated import CalibratedForest
+from onlineforest._forests.orderfree.fitted import Fitted
 from onlineforest._forests.orderfree.fitted_lessons import FittedLesson
 from onlineforest._forests.orderfree.holdings import Holdings, joined_weights
 from onlineforest._forests.orderfree.number_calibration import (
@@ -146,6 +147,10 @@ class OnlineForestRegressor(
     **Stop weight.** Whole trees follow noise. So predictions enter no node whose samples weigh less
     than the stop weight, which has the least squared error on the calibrators: 0 where numbers are
     clear. Trees are grown no further than that.
+
+    **Levels.** Trees separate one of hundreds of levels slowly. So the forest also keeps the exact
+    sum of y for each level, and adds a share of how far the levels of a row deviate to the mean of
+    the trees: the share of least squared error on the calibrators, 0 if it does not pay.
 
     After `fit`, `forget` and `keep_latest`, calibration and stop weight are those of the stored
     samples. In a stream they are found again when an eighth of the samples are new, at an arrival
@@ -563,32 +568,41 @@ class OnlineForestRegressor(
     def _moments(self, rows: Rows, n_threads: int) -> Floats:
         """Mean and standard deviation of each row, shape (n_rows, 2)."""
         core, found = self._core, self._found()
-        moments = core.predict(rows, n_threads, found.stop_weight)
+        moments = core.predict(rows, n_threads, *found.how)
         return np.column_stack([moments[:, 0], found.std(moments, core.n_trees)])
 
     def _means(self, rows: Rows, n_threads: int) -> Floats:
         """The means alone, shape (n_rows,)."""
-        moments = self._core.predict(rows, n_threads, self._found().stop_weight)
+        moments = self._core.predict(rows, n_threads, *self._found().how)
         return np.ascontiguousarray(moments[:, 0])
 
     def _moments_of_one(self, x: ArrayLike) -> tuple[float, float]:
         """Mean and standard deviation of one row; TypeError if it is not an array of floats."""
         core, found = self._core, self._found()
-        moments = np.array([core.predict_one(x, found.stop_weight)])
+        moments = np.array([core.predict_one(x, *found.how)])
         return float(moments[0, 0]), float(found.std(moments, core.n_trees)[0])
 
     def _mean_of_one(self, x: ArrayLike) -> float:
         """The mean alone."""
-        return self._core.predict_one(x, self._found().stop_weight)[0]
+        return self._core.predict_one(x, *self._found().how)[0]
 
     def _quantiles(self, levels: Floats, rows: Rows, n_threads: int) -> Floats:
         """Quantiles of each row, shape (n_rows, n_levels)."""
         core, found = self._core, self._found()
-        moments = core.predict(rows, n_threads, found.stop_weight)
+        moments = core.predict(rows, n_threads, *found.how)
         deviations = found.deviations(moments, core.n_trees)
         places = np.array([found.quantile(float(level)) for level in levels])
         with np.errstate(over="ignore"):
             return finite(moments[:, :1] + deviations[:, np.newaxis] * places)
+
+    def _fitted_of(self, plain: Any) -> Fitted[NumberCalibration]:
+        fitted, n = super()._fitted_of(plain), len(self._rows.columns)
+        found = fitted.found
+        if found is not None and found.level_share > 0 and len(found.strengths) != n:
+            raise ValueError(
+                f"its calibration has {len(found.strengths)} strengths of {n} categorical features."
+            )
+        return fitted
 
     def _nbytes(self) -> int:
         fitted = self._fitted

@@ -288,7 +288,7 @@ auto predict(const Forest& forest, const std::vector<float>& rows) {
     return forest.predict(rows, {}, Call(1)).probabilities;
   } else {
     std::vector<double> result;
-    for (const TreeMoments& moments : forest.predict(rows, 0, Call(1))) {
+    for (const TreeMoments& moments : forest.predict(rows, {}, Call(1))) {
       result.insert(result.end(), {moments.mean, moments.within, moments.between});
     }
     return result;
