@@ -123,8 +123,7 @@ class NumberCalibration(Calibration):
         if _are_many(counts, len(numbers)) and n_voters.all():
             share = _level_share(numbers - moments[:, 0], deviations, counts)
         moments[:, 0] += share * deviations
-        places = np.arange(len(numbers), dtype=np.int32)
-        found = cls.of(moments, n_voters, numbers, counts, places)
+        found = cls.of(moments, n_voters, numbers, counts)
         own = tuple(strengths.tolist()) if share > 0 else ()
         return replace(found, stop_weight=int(stops[0]), level_share=share, strengths=own)
 
@@ -188,18 +187,16 @@ class NumberCalibration(Calibration):
         n_trees: NDArray[np.int64],
         values: Floats,
         weights: Floats,
-        numbers: NDArray[np.int32],
     ) -> NumberCalibration:
-        """The calibration by left-out samples, of which two trees or more know nothing.
+        """The calibration by distinct left-out samples, of which two trees or more know nothing.
 
-        `numbers` are those of the samples, equal for equal ones: many copies or a great weight do
-        not make a sample many.
+        A great weight does not make a sample many.
         """
         are_known = n_trees >= 2
         moments, n_trees, values = moments[are_known], n_trees[are_known], values[are_known]
         weights = weights[are_known]
         n = float(weights.sum())
-        if not _are_many(weights, len(np.unique(numbers[are_known]))):
+        if not _are_many(weights, len(values)):
             return cls()
         errors = values - moments[:, 0]
         variances, between = moments[:, 1] + moments[:, 2], moments[:, 2]
