@@ -60,9 +60,12 @@ def test_missing_values_runs(monkeypatch, capsys):
 
 def test_numbers_runs(monkeypatch, capsys):
     monkeypatch.setattr(numbers, "N_ROWS", 300)
+    monkeypatch.setattr(numbers, "N_ROWS_OF_LEVELS", 900)
+    monkeypatch.setattr(numbers, "N_LEVELS", 20)
     models = {**numbers.MODELS, numbers.BOOSTING: lambda _: RandomForestRegressor(5)}
     monkeypatch.setattr(numbers, "MODELS", models)
-    names = ["friedman, noise 1", *numbers.GENERATED, *numbers.WIDE]
+    monkeypatch.setattr(numbers, "TAKE_LEVELS", (numbers.OURS,))
+    names = ["friedman, noise 1", *numbers.GENERATED, *numbers.WIDE, *numbers.LEVELS]
     options = ["--data", *names, "--seeds", "1", "--jobs", "1"]
     assert numbers.main(options) in (0, 1)
     printed = capsys.readouterr().out.splitlines()
